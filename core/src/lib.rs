@@ -1,0 +1,2 @@
+//! Arenite: the runtime.
+#![no_std]
