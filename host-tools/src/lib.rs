@@ -1,1 +1,11 @@
-//! Host tools of Arenite.
+//! Host tools of Arenite: a traced network in, one blob for the runtime out.
+//!
+//! ```text
+//! import -> graph -> passes -> quantize -> schedule -> plan -> emit  =>  blob -> arena -> exec -> ops -> kernels
+//! ```
+
+pub mod error;
+pub mod graph;
+pub mod import;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,132 @@
+//! The one error type of the host tools: what is wrong, where, what was expected, and what to do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Result of every fallible call in this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What kind of trouble it is; scripts and tests match on this, people read the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The input file is malformed or contradicts itself.
+    Input,
+    /// The input is well-formed, but uses something that Arenite does not support.
+    Unsupported,
+    /// The input leaves a value out that has no safe default; the message says which `--assume` to pass.
+    Ambiguous,
+    /// The weights file lacks a parameter, or holds one of another shape or dtype.
+    Weights,
+    /// The network does not fit the memory that it was given.
+    DoesNotFit,
+    /// A file could not be read or written.
+    Io,
+    /// A command-line value is wrong.
+    Usage,
+    /// A pass produced an inconsistent graph: a defect of Arenite, reported instead of a wrong blob.
+    Internal,
+}
+
+/// An error with its place and its remedy.
+#[derive(Debug, Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    file: Option<PathBuf>,
+    place: Option<String>,
+    expected: Option<String>,
+    help: Option<String>,
+}
+
+impl Error {
+    /// An error of `kind` with the plain statement of what is wrong.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            file: None,
+            place: None,
+            expected: None,
+            help: None,
+        }
+    }
+
+    /// Malformed or contradictory input.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Input, message)
+    }
+
+    /// Something that Arenite does not support, by name.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// A defect of Arenite itself.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// An I/O failure on `file`.
+    pub fn io(file: &Path, doing: &str, error: &std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, format!("cannot {doing}: {error}")).in_file(file)
+    }
+
+    /// Adds the file, unless one is named already.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Self {
+        self.file.get_or_insert_with(|| file.to_path_buf());
+        self
+    }
+
+    /// Adds the place inside the file or the graph (a line, a node, a tensor), unless one is named already.
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.place.get_or_insert_with(|| place.to_string());
+        self
+    }
+
+    /// Adds what was expected instead.
+    #[must_use]
+    pub fn expected(mut self, what: impl fmt::Display) -> Self {
+        self.expected = Some(what.to_string());
+        self
+    }
+
+    /// Adds what the user can do.
+    #[must_use]
+    pub fn help(mut self, what: impl fmt::Display) -> Self {
+        self.help = Some(what.to_string());
+        self
+    }
+
+    /// The kind of trouble.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The plain statement, without place and remedy.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{}: ", file.display())?;
+        }
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        write!(f, "{}", self.message)?;
+        if let Some(expected) = &self.expected {
+            write!(f, "; expected {expected}")?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,281 @@
+//! The operators a graph can hold, with their attributes and operand order.
+//!
+//! Semantics are those of the operator of the same name in `core/src/ops`; where an operator exists only on the host
+//! (folded or fused before lowering) this file says what it means.
+
+/// Axis order of the activations of a spatial operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Batch, channels, rows, columns.
+    Nchw,
+    /// Batch, rows, columns, channels.
+    Nhwc,
+}
+
+/// Rows and columns added on each side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Padding2d {
+    /// Rows above.
+    pub top: usize,
+    /// Rows below.
+    pub bottom: usize,
+    /// Columns to the left.
+    pub left: usize,
+    /// Columns to the right.
+    pub right: usize,
+}
+
+/// A clamp applied to an operator's result.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Activation {
+    /// Identity.
+    #[default]
+    None,
+    /// max(x, 0)
+    Relu,
+    /// min(max(x, 0), 6)
+    Relu6,
+    /// min(max(x, -1), 1)
+    ReluN1To1,
+}
+
+/// Attributes of a convolution, plain, grouped or depthwise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conv2dAttrs {
+    /// Axis order of input and output.
+    pub layout: Layout,
+    /// Rows, columns.
+    pub stride: [usize; 2],
+    /// Rows, columns.
+    pub dilation: [usize; 2],
+    /// Zero (or zero point) padding.
+    pub padding: Padding2d,
+    /// Input channels / groups = the weights' input channels. Depthwise: groups = input channels.
+    pub groups: usize,
+    /// Fused clamp.
+    pub activation: Activation,
+}
+
+/// Attributes of a pooling.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolAttrs {
+    /// Axis order of input and output.
+    pub layout: Layout,
+    /// Rows, columns.
+    pub kernel: [usize; 2],
+    /// Rows, columns.
+    pub stride: [usize; 2],
+    /// Padding; ceiling-mode pooling is stated as extra bottom and right padding, which `count_include_pad` never counts.
+    pub padding: Padding2d,
+    /// Average only: divide by the window's size, padding included.
+    pub count_include_pad: bool,
+    /// Fused clamp.
+    pub activation: Activation,
+}
+
+/// Elementwise operators of two operands, with NumPy broadcasting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "named by their operation")]
+pub enum BinaryKind {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Minimum,
+    Maximum,
+    SquaredDifference,
+    /// `x if x > 0 else slope * x`; operand 1 is the slope, broadcast.
+    Prelu,
+}
+
+/// Elementwise operators of one operand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(missing_docs, reason = "named by their operation")]
+pub enum UnaryKind {
+    Relu,
+    Relu6,
+    ReluN1To1,
+    Clamp { min: f32, max: f32 },
+    LeakyRelu { alpha: f32 },
+    HardSwish,
+    Logistic,
+    Tanh,
+    Exp,
+    Log,
+    Sqrt,
+    Rsqrt,
+    Square,
+    Abs,
+    Neg,
+}
+
+/// Reductions over axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "named by their operation")]
+pub enum ReduceKind {
+    Mean,
+    Sum,
+    Max,
+    Min,
+}
+
+/// What a node computes. `in 0`, `in 1` … are [`super::Node::inputs`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    /// in 0: activations; in 1: weights OHWI `[out, kh, kw, in / groups]`; in 2: optional bias `[out]`;
+    /// in 3 (only after fusion): optional residual of the output's shape, added before the activation.
+    Conv2d(Conv2dAttrs),
+    /// in 0: activations NCHW; in 1: weights `[out, in, kh, kw, oh, ow]`, a kernel for each output position; valid windows,
+    /// stride 1. in 2: optional bias `[out, oh, ow]` (after fusion with [`Op::Affine`]).
+    LocallyConnected2d {
+        /// Fused factor applied to the sum before the bias.
+        gain: f32,
+        /// Fused clamp.
+        activation: Activation,
+    },
+    /// in 0: `[.., in]`; in 1: weights `[out, in]`; in 2: optional bias `[out]`. Leading axes are rows.
+    Linear {
+        /// Fused clamp.
+        activation: Activation,
+    },
+    /// in 0 `[.., m, k]` x in 1 `[.., k, n]`; the flags swap the last two axes of an operand first.
+    MatMul {
+        /// Transpose in 0.
+        transpose_a: bool,
+        /// Transpose in 1.
+        transpose_b: bool,
+    },
+    /// in 0: activations. Padding never wins.
+    MaxPool2d(PoolAttrs),
+    /// in 0: activations. Padding is excluded from the divisor unless `count_include_pad`.
+    AvgPool2d(PoolAttrs),
+    /// in 0, in 1: operands.
+    Binary {
+        /// The operation.
+        kind: BinaryKind,
+        /// Fused clamp.
+        activation: Activation,
+    },
+    /// in 0: operand.
+    Unary(UnaryKind),
+    /// in 0: x; in 1: scalar gain `[1]`; in 2: bias, broadcast. y = gain * x + bias.
+    Affine,
+    /// in 0: x; in 1..5: gamma, beta, mean, variance `[channels]`. `axis` is the channels' axis.
+    BatchNorm {
+        /// The channels' axis of x.
+        axis: usize,
+        /// Added to the variance.
+        epsilon: f32,
+    },
+    /// in 0: x. y = x / (bias + alpha * sum of x^2 over 2 * radius + 1 channels)^beta (Krizhevsky et al. 2012; alpha is not divided
+    /// by the window).
+    Lrn {
+        /// The channels' axis.
+        axis: usize,
+        /// Channels on each side.
+        radius: usize,
+        /// Constant term.
+        bias: f32,
+        /// Factor of the sum of squares.
+        alpha: f32,
+        /// Exponent.
+        beta: f32,
+    },
+    /// in 0: x. Along `axis`.
+    Softmax {
+        /// The axis that sums to one.
+        axis: usize,
+        /// Factor of the argument.
+        beta: f32,
+    },
+    /// in 0: x. Along `axis`.
+    LogSoftmax {
+        /// The axis.
+        axis: usize,
+    },
+    /// in 0: x.
+    Reduce {
+        /// The reduction.
+        kind: ReduceKind,
+        /// Axes reduced, ascending.
+        axes: Vec<usize>,
+        /// Keep reduced axes with extent 1.
+        keep_dims: bool,
+    },
+    /// in 0: x. Index of the largest element along `axis`, the first on a tie. i32 output.
+    ArgMax {
+        /// The axis.
+        axis: usize,
+    },
+    /// in 0: x. Same elements in the same order, the shape is the output's. Also squeeze, expand, flatten.
+    Reshape,
+    /// in 0: x. Axis `i` of the output is axis `perm[i]` of the input.
+    Transpose {
+        /// The permutation.
+        perm: Vec<usize>,
+    },
+    /// in 0: x. Constant padding.
+    Pad {
+        /// (before, after) for each axis.
+        pads: Vec<(usize, usize)>,
+        /// The value, in real terms for f32, in stored terms for quantised tensors.
+        value: f32,
+    },
+    /// in 0..n: operands, equal but along `axis`.
+    Concat {
+        /// The axis.
+        axis: usize,
+        /// Fused clamp.
+        activation: Activation,
+    },
+    /// in 0: x. Element `i` along axis `a` is element `begin[a] + i * stride[a]`; extents are the output's.
+    Slice {
+        /// First index of each axis.
+        begin: Vec<usize>,
+        /// Step of each axis; may be negative.
+        stride: Vec<isize>,
+    },
+    /// in 0: x NHWC.
+    ResizeNearest {
+        /// TensorFlow's `align_corners`.
+        align_corners: bool,
+        /// TensorFlow's `half_pixel_centers`.
+        half_pixel_centers: bool,
+    },
+    /// in 0: x NHWC.
+    ResizeBilinear {
+        /// TensorFlow's `align_corners`.
+        align_corners: bool,
+        /// TensorFlow's `half_pixel_centers`.
+        half_pixel_centers: bool,
+    },
+    /// in 0: f32 or quantised x; the output's dtype and quantisation say what to make of it. Also requantise.
+    Quantize,
+    /// in 0: quantised x; f32 output.
+    Dequantize,
+    /// in 0: x. Plain conversion of the stored number.
+    Cast,
+    /// in 0: input `[batch, features]`; in 1: feature weights; in 2: time weights; in 3: optional bias; in 4: state (read and
+    /// written). TensorFlow Lite's SVDF.
+    Svdf {
+        /// Rank.
+        rank: usize,
+        /// Fused clamp.
+        activation: Activation,
+    },
+    /// TensorFlow Lite's UNIDIRECTIONAL_SEQUENCE_LSTM; operand order is that of its schema (24 inputs).
+    UnidirectionalLstm {
+        /// `[time, batch, in]` rather than `[batch, time, in]`.
+        time_major: bool,
+        /// Clip of the cell state; 0 is none.
+        cell_clip: f32,
+    },
+    /// in 0: state. The output aliases nothing: it is the state's value at this point of the order.
+    ReadState,
+    /// in 0: state (written); in 1: the new value. No outputs.
+    AssignState,
+    /// Identity at inference: dropout and the like.
+    Identity,
+    /// A node outside inference, kept with its edges until the prune pass; its role is not `Forward`.
+    Opaque,
+}

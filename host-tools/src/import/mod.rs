@@ -1,0 +1,64 @@
+//! Importers: one file a dialect, each recognised from content.
+
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Assumption, Graph};
+
+/// What an importer makes of a file.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// The whole step: forward nodes, and everything else with its [`crate::graph::Role`].
+    pub graph: Graph,
+    /// Every value that the trace did not state.
+    pub assumptions: Vec<Assumption>,
+    /// Repairs and oddities that the user should know of.
+    pub warnings: Vec<String>,
+}
+
+/// What the user passes along with the file.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// `--batch N`: the traced batch is rebuilt to N.
+    pub batch: usize,
+    /// `--input-shape`.
+    pub input_shape: Option<Vec<usize>>,
+    /// `--assume KEY=VALUE`; importers take what they use through [`ImportOptions::assume`].
+    pub assume: Vec<(String, String)>,
+}
+
+/// A dialect: its name for `--dialect`, how its files are recognised, and how they are read.
+pub struct Dialect {
+    /// Name in `--dialect` and in the summary.
+    pub name: &'static str,
+    /// Whether the content looks like this dialect; cheap, and true for at most one dialect a file.
+    pub recognises: fn(&[u8]) -> bool,
+    /// Reads the file. `path` is for messages and for sidecar files.
+    pub import: fn(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported>,
+}
+
+/// All dialects, in the order in which they are tried.
+pub const DIALECTS: &[Dialect] = &[];
+
+/// Recognises and reads a file; `dialect` overrides recognition.
+///
+/// # Errors
+/// [`ErrorKind::Io`] where it can't be read, [`ErrorKind::Unsupported`] where no dialect recognises it, otherwise what the
+/// importer says.
+pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Result<(&'static str, Imported)> {
+    let content = std::fs::read(path).map_err(|e| Error::io(path, "read the input", &e))?;
+    let names = || DIALECTS.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
+    let found = match dialect {
+        Some(name) => DIALECTS.iter().find(|d| d.name == name).ok_or_else(|| {
+            Error::new(ErrorKind::Usage, format!("unknown dialect `{name}`")).expected(format!("one of {}", names()))
+        })?,
+        None => DIALECTS.iter().find(|d| (d.recognises)(&content)).ok_or_else(|| {
+            Error::unsupported("the content is of no dialect that pack knows")
+                .in_file(path)
+                .expected(format!("one of {}", names()))
+                .help("if you know the dialect, pass --dialect NAME for an error with the line")
+        })?,
+    };
+    let imported = (found.import)(path, &content, options).map_err(|e| e.in_file(path))?;
+    Ok((found.name, imported))
+}
