@@ -1,12 +1,17 @@
 //! Importers: one file a dialect, each recognised from content.
 
-use std::path::Path;
+pub mod assume;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use assume::Assumptions;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Assumption, Graph};
 
 /// What an importer makes of a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Imported {
     /// The whole step: forward nodes, and everything else with its [`crate::graph::Role`].
     pub graph: Graph,
@@ -14,16 +19,41 @@ pub struct Imported {
     pub assumptions: Vec<Assumption>,
     /// Repairs and oddities that the user should know of.
     pub warnings: Vec<String>,
+    /// Operators of the trace that only hold a value (`ImmutableTensor`), by the dialect's name: in the graph they are constant
+    /// tensors, in the summary's `ops` they count.
+    pub constants: BTreeMap<String, usize>,
+    /// The weights file that the trace names, unless `--weights` says otherwise.
+    pub weights: Option<PathBuf>,
+    /// Sample inputs with the outputs that the trace expects.
+    pub samples: Option<Samples>,
+}
+
+/// Runs that `pack` replays before it writes a blob; states carry over from run to run.
+#[derive(Debug, Clone)]
+pub struct Samples {
+    /// The runs, in order.
+    pub runs: Vec<SampleRun>,
+    /// Largest allowed max|a - b| / max|b| of a tensor, a computed and b stored; where all of b is 0, the largest max|a|.
+    pub rtol: f64,
+}
+
+/// One run: little-endian elements in the dtype and shape of the tensor that is named.
+#[derive(Debug, Clone)]
+pub struct SampleRun {
+    /// Every input of the network: its name and value.
+    pub inputs: Vec<(String, Vec<u8>)>,
+    /// Some outputs of the network: name and expected value.
+    pub outputs: Vec<(String, Vec<u8>)>,
 }
 
 /// What the user passes along with the file.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// `--batch N`: the traced batch is rebuilt to N.
+    /// `--batch N`: the traced batch is rebuilt to N; 0 stands for 1, the default.
     pub batch: usize,
     /// `--input-shape`.
     pub input_shape: Option<Vec<usize>>,
-    /// `--assume KEY=VALUE`; importers take what they use through [`ImportOptions::assume`].
+    /// `--assume KEY=VALUE`; importers read it through [`Assumptions`], which refuses what nobody asked for.
     pub assume: Vec<(String, String)>,
 }
 
