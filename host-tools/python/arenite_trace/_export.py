@@ -1,0 +1,375 @@
+"""From a PyTorch module to a :class:`Trace`, by way of ``torch.export``.
+
+``torch.export`` gives a functional graph of ATen calls whose nodes know the module and the source line they come from.
+:mod:`._operators` has one converter per ATen call; this module supplies names, shapes, parameters and states.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export.graph_signature import InputKind, OutputKind
+
+from . import UnsupportedOperator
+from ._operators import CONVERTERS, Unsupported
+from ._schema import Op, Samples, Tensor, Trace, TraceError, sidecar_stem
+from ._version import __version__
+
+DTYPES = {
+    torch.float32: "f32",
+    torch.int8: "i8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.uint8: "u8",
+    torch.bool: "bool",
+}
+
+_TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
+
+
+def trace_module(
+    module: torch.nn.Module,
+    example_inputs: tuple[torch.Tensor, ...],
+    path: str | os.PathLike[str],
+    *,
+    name: str | None,
+    samples: Sequence[Sequence[torch.Tensor]] | None,
+    rtol: float,
+    output_names: Sequence[str] | None,
+) -> Trace:
+    """See :func:`arenite_trace.trace`."""
+    stem = sidecar_stem(Path(path))
+    if not example_inputs:
+        raise TraceError("example_inputs is empty: give one tensor per argument of forward")
+    # A copy, so that the caller's module keeps its training mode and its buffers.
+    network = copy.deepcopy(module).eval().cpu()
+    inputs = tuple(_plain(tensor, f"example_inputs[{i}]") for i, tensor in enumerate(example_inputs))
+    with torch.no_grad():
+        exported = torch.export.export(network, inputs, strict=False).run_decompositions({})
+    builder = Builder(exported, Trace(name or stem, f"arenite_trace {__version__}, PyTorch {_release()}"))
+    result = builder.build(output_names)
+    if samples is not None:
+        result.samples = _run_samples(network, result, inputs, samples, rtol)
+    result.write(path)
+    return result
+
+
+class Builder:
+    """Walks the exported graph once. Converters see tensors as names and call :meth:`emit`."""
+
+    def __init__(self, exported: torch.export.ExportedProgram, trace: Trace) -> None:
+        self.exported = exported
+        self.trace = trace
+        self.values: dict[torch.fx.Node, Any] = {}
+        self.taken: set[str] = set()
+        self.problems: list[str] = []
+        self.node: torch.fx.Node | None = None
+        self.state_nodes: dict[str, str] = {}
+
+    # -- for converters --------------------------------------------------------------------------------------------
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.trace.tensors[name].shape
+
+    def result_shape(self, index: int | None = None) -> tuple[int, ...]:
+        """The shape that PyTorch inferred for the current node, or for one of its several results."""
+        value = self._node.meta["val"]
+        return tuple(value.shape if index is None else value[index].shape)
+
+    def result_count(self) -> int:
+        return len(self._node.meta["val"])
+
+    def is_stored(self, name: str) -> bool:
+        return name in self.trace.values
+
+    def emit(
+        self,
+        op: str,
+        inputs: Sequence[str | None],
+        attrs: dict[str, Any] | None = None,
+        *,
+        shape: Sequence[int] | None = None,
+        part: str = "",
+        layout: str | None = None,
+    ) -> str:
+        """Appends an operator and returns its output's name; ``part`` tells several operators of one node apart."""
+        for key, value in (attrs or {}).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise Unsupported(f"{op} has {key} = {value}", "use a finite number")
+        name = self._unique(_label(self._node) + part)
+        first = next(i for i in inputs if i is not None)
+        tensor = Tensor(
+            tuple(self.result_shape() if shape is None else shape), self.trace.tensors[first].dtype, "activation", layout
+        )
+        self.trace.tensors[name] = tensor
+        self.trace.ops.append(Op(name, op, list(inputs), [name], attrs or {}, _source(self._node)))
+        return name
+
+    def scalar(self, value: float) -> str:
+        """A constant of shape []; equal ones are shared."""
+        if not math.isfinite(value):
+            raise Unsupported(f"the constant {value} is not finite", "use a finite number")
+        name = f"constant({float(value)!r})"
+        if name not in self.trace.tensors:
+            self.taken.add(name)
+            self.trace.tensors[name] = Tensor((), "f32", "constant")
+            self.trace.values[name] = np.array(value, dtype=np.float32)
+        return name
+
+    def reshape_stored(self, name: str, shape: Sequence[int]) -> None:
+        """Stores a parameter in another shape of the same row-major values; every reader must agree on it."""
+        tensor = self.trace.tensors[name]
+        if tensor.shape != tuple(shape):
+            readers = [op.name for op in self.trace.ops if name in op.inputs]
+            if readers:
+                raise Unsupported(f"{name} is read with two different shapes", "give each reader its own parameter")
+            tensor.shape = tuple(shape)
+            self.trace.values[name] = self.trace.values[name].reshape(shape)
+
+    def set_layout(self, name: str, layout: str) -> None:
+        self.trace.tensors[name].layout = layout
+
+    # -- the walk --------------------------------------------------------------------------------------------------
+
+    def build(self, output_names: Sequence[str] | None) -> Trace:
+        signature = self.exported.graph_signature
+        placeholders = {spec.arg.name: spec for spec in signature.input_specs}
+        mutated = {
+            spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION and spec.target
+        }
+        for node in self.exported.graph.nodes:
+            self.node = node
+            if node.op == "placeholder":
+                self._placeholder(node, placeholders[node.name], mutated)
+            elif node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                self._output(node.args[0], signature.output_specs, output_names)
+        if self.problems:
+            raise UnsupportedOperator(self.problems)
+        self._drop_unused()
+        return self.trace
+
+    @property
+    def _node(self) -> torch.fx.Node:
+        assert self.node is not None
+        return self.node
+
+    def _placeholder(self, node: torch.fx.Node, spec: Any, mutated: set[str]) -> None:
+        meta = node.meta["val"]
+        if spec.kind == InputKind.USER_INPUT:
+            if not isinstance(meta, torch.Tensor):
+                raise TraceError(f"input {node.name} is a {type(meta).__name__}: every argument of forward must be a tensor")
+            name = self._unique(node.name)
+            self._declare(name, meta, "input")
+            self.trace.inputs.append(name)
+        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            name = self._unique(spec.target)
+            value = self._stored_value(spec)
+            if spec.target in mutated:
+                self._state(name, value)
+            else:
+                # Persistent buffers are the moving statistics and the like; the others are fixed by the program.
+                learned = spec.kind == InputKind.PARAMETER or (spec.kind == InputKind.BUFFER and spec.persistent)
+                self._declare(name, value, "parameter" if learned else "constant")
+                self.trace.values[name] = _contiguous(value)
+        else:
+            raise TraceError(f"argument {node.name} has the kind {spec.kind.name}: only tensors can be traced")
+        self.values[node] = name
+
+    def _stored_value(self, spec: Any) -> torch.Tensor:
+        if spec.target in self.exported.state_dict:
+            return self.exported.state_dict[spec.target].detach()
+        return self.exported.constants[spec.target].detach()
+
+    def _state(self, name: str, value: torch.Tensor) -> None:
+        if torch.any(value != 0):
+            raise TraceError(f"buffer {name} is written by forward but does not start at zero: states start at zero")
+        self._declare(name, value, "state")
+        self.state_nodes[name] = name
+
+    def _declare(self, name: str, value: torch.Tensor, role: str) -> None:
+        dtype = DTYPES.get(value.dtype)
+        if dtype is None:
+            raise TraceError(f"{role} {name} has dtype {value.dtype}: convert it with .float() before tracing")
+        self.trace.tensors[name] = Tensor(tuple(value.shape), dtype, role)
+
+    def _call(self, node: torch.fx.Node) -> None:
+        try:
+            self.values[node] = self._convert(node)
+        except Unsupported as problem:
+            self.problems.append(_problem(node, problem))
+            # A stand-in of the right shape lets the walk go on and name every problem at once.
+            self.values[node] = self._stand_in(node.meta["val"])
+
+    def _convert(self, node: torch.fx.Node) -> Any:
+        if getattr(node.target, "__name__", "") == "getitem":
+            return self.values[node.args[0]][node.args[1]]
+        schema = getattr(node.target, "_schema", None)
+        key = schema.name.removeprefix("aten::") if schema is not None else str(node.target)
+        converter: Callable[[Builder, dict[str, Any]], Any] | None = CONVERTERS.get(key)
+        if converter is None or schema is None:
+            raise Unsupported(f"{key} has no counterpart", "replace it by operators of docs/trace-schema.md")
+        value = node.meta["val"]
+        for result in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(result, torch.Tensor) and result.dtype != torch.float32:
+                raise Unsupported(
+                    f"{key} gives {result.dtype}", "keep the network in float32; compute integers before tracing"
+                )
+        arguments = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
+        arguments.update(zip((a.name for a in schema.arguments), node.args, strict=False))
+        arguments.update(node.kwargs)
+        return converter(self, {k: torch.fx.map_arg(v, self.values.__getitem__) for k, v in arguments.items()})
+
+    def _stand_in(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [self._stand_in(v) for v in value]
+        name = self._unique("unsupported")
+        shape = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+        self.trace.tensors[name] = Tensor(shape, "f32", "activation")
+        return name
+
+    def _output(self, results: Sequence[Any], specs: Sequence[Any], names: Sequence[str] | None) -> None:
+        for node, spec in zip(results, specs, strict=True):
+            if not isinstance(node, torch.fx.Node):
+                raise TraceError(f"an output of forward is {node!r}: every output must be a tensor")
+            name = self.values[node]
+            if spec.kind == OutputKind.BUFFER_MUTATION:
+                self.trace.state.append((self.state_nodes[spec.target], self._activation(node, name)))
+            elif spec.kind == OutputKind.USER_OUTPUT:
+                self.trace.outputs.append(self._activation(node, name))
+            else:
+                raise TraceError(f"{spec.target or node.name} is changed by forward: only buffers may be")
+        if names is not None:
+            self._rename_outputs(list(names))
+
+    def _activation(self, node: torch.fx.Node, name: str) -> str:
+        """A state, parameter or constant that is given back goes through an operator of its own."""
+        if self.trace.tensors[name].role in ("input", "activation"):
+            return name
+        self.node = node
+        return self.emit("identity", [name], shape=self.shape(name), part=".copy")
+
+    def _rename_outputs(self, names: list[str]) -> None:
+        outputs = self.trace.outputs
+        if len(names) != len(outputs):
+            raise TraceError(f"output_names has {len(names)} names, the module {len(outputs)} outputs")
+        renamed = {old: new for old, new in zip(outputs, names, strict=True) if old != new}
+        clash = [new for new in renamed.values() if new in self.trace.tensors]
+        if clash or len(set(names)) != len(names) or any(old in self.trace.inputs for old in renamed):
+            raise TraceError(f"output_names {names}: each must be new and name one operator's result")
+        rename: Callable[[str], str] = lambda name: renamed.get(name, name)  # noqa: E731
+        self.trace.outputs = [rename(n) for n in outputs]
+        self.trace.state = [(before, rename(after)) for before, after in self.trace.state]
+        self.trace.tensors = {rename(n): tensor for n, tensor in self.trace.tensors.items()}
+        for op in self.trace.ops:
+            op.inputs = [None if i is None else rename(i) for i in op.inputs]
+            op.outputs = [rename(o) for o in op.outputs]
+
+    def _drop_unused(self) -> None:
+        """Counters such as num_batches_tracked feed nothing; operators that feed no output stay, for pack to count."""
+        used = set(self.trace.inputs) | set(self.trace.outputs) | {n for pair in self.trace.state for n in pair}
+        for op in self.trace.ops:
+            used.update(n for n in (*op.inputs, *op.outputs) if n is not None)
+        self.trace.tensors = {n: t for n, t in self.trace.tensors.items() if n in used}
+        self.trace.values = {n: v for n, v in self.trace.values.items() if n in used}
+        for name, value in self.trace.values.items():
+            if value.dtype == np.float32 and not np.isfinite(value).all():
+                raise TraceError(f"{self.trace.tensors[name].role} {name} holds a value that is not finite")
+
+    def _unique(self, wanted: str) -> str:
+        name, count = wanted, 0
+        while name in self.taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.taken.add(name)
+        return name
+
+
+def _plain(tensor: Any, where: str) -> torch.Tensor:
+    if not isinstance(tensor, torch.Tensor):
+        raise TraceError(f"{where} is a {type(tensor).__name__}: give a tensor")
+    if tensor.dtype != torch.float32:
+        raise TraceError(f"{where} has dtype {tensor.dtype}: give torch.float32")
+    return tensor.detach().cpu()
+
+
+def _contiguous(value: torch.Tensor) -> np.ndarray:
+    return np.ascontiguousarray(value.cpu().numpy()).copy()
+
+
+def _release() -> str:
+    """PyTorch's version without the build, so that a trace does not depend on the machine."""
+    return torch.__version__.split("+")[0]
+
+
+def _label(node: torch.fx.Node) -> str:
+    """The module's path where the node is a library module's work, else the enclosing path and the call."""
+    path, kind = _module(node)
+    # Several calls within one module differ in their last part: "block.add".
+    call = re.sub(r"_\d+$", "", node.name).lstrip("_")
+    if kind.startswith("torch.nn.") and path and not kind.endswith("Sequential"):
+        return path
+    return f"{path}.{call}" if path else call
+
+
+def _module(node: torch.fx.Node) -> tuple[str, str]:
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    if not stack:
+        return "", ""
+    path, kind = stack[-1]
+    return path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _source(node: torch.fx.Node) -> str:
+    """``block.conv (Conv2d), model.py:12``. The line is the user's innermost one; the folder is left out on purpose."""
+    path, kind = _module(node)
+    text = f"{path or '<top>'} ({kind.rsplit('.', 1)[-1] or 'function'})"
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    own = [(file, line) for file, line in frames if not file.startswith(_TORCH_FOLDER)]
+    if own:
+        file, line = own[-1]
+        text += f", {os.path.basename(file)}:{line}"
+    return text
+
+
+def _problem(node: torch.fx.Node, problem: Unsupported) -> str:
+    return f"{_source(node)}: {problem.what}; {problem.advice}"
+
+
+def _run_samples(
+    network: torch.nn.Module,
+    trace: Trace,
+    example: tuple[torch.Tensor, ...],
+    samples: Sequence[Sequence[torch.Tensor]],
+    rtol: float,
+) -> Samples:
+    """The expected outputs, from PyTorch itself; states carry over from run to run, as they do in a replay."""
+    if not samples:
+        raise TraceError("samples is empty: give at least one run, or None")
+    if not rtol > 0:
+        raise TraceError(f"rtol is {rtol}: it must be above 0")
+    inputs: dict[str, list[np.ndarray]] = {name: [] for name in trace.inputs}
+    outputs: dict[str, list[np.ndarray]] = {name: [] for name in trace.outputs}
+    for run, arguments in enumerate(samples):
+        plain = [_plain(tensor, f"samples[{run}][{i}]") for i, tensor in enumerate(arguments)]
+        if [tuple(t.shape) for t in plain] != [tuple(t.shape) for t in example]:
+            raise TraceError(f"samples[{run}] has shapes other than example_inputs")
+        with torch.no_grad():
+            results = network(*plain)
+        results = results if isinstance(results, (list, tuple)) else [results]
+        for name, tensor in zip(trace.inputs, plain, strict=True):
+            inputs[name].append(tensor.numpy())
+        for name, tensor in zip(trace.outputs, results, strict=True):
+            outputs[name].append(tensor.numpy())
+    stack = lambda arrays: {name: np.stack(runs) for name, runs in arrays.items()}  # noqa: E731
+    return Samples(stack(inputs), stack(outputs), len(samples), rtol)

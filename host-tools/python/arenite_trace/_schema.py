@@ -1,0 +1,159 @@
+"""The data of ``trace.json`` version 1 and its writer. Needs no PyTorch.
+
+The writer is deterministic and puts one tensor or operator on a line, so that a change of a committed trace reads well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save
+
+SCHEMA_VERSION = 1
+
+ROLES = ("input", "activation", "parameter", "constant", "state")
+
+
+class TraceError(Exception):
+    """A network, input or name that ``trace.json`` cannot hold."""
+
+
+@dataclass
+class Tensor:
+    """One entry of ``tensors``. ``dtype`` is ``f32``, ``i8``, …; ``role`` one of :data:`ROLES`."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    role: str
+    layout: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        entry: dict[str, Any] = {"shape": list(self.shape), "dtype": self.dtype, "role": self.role}
+        if self.layout is not None:
+            entry["layout"] = self.layout
+        return entry
+
+
+@dataclass
+class Op:
+    """One entry of ``ops``; an absent optional input is ``None``."""
+
+    name: str
+    op: str
+    inputs: list[str | None]
+    outputs: list[str]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    source: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        entry: dict[str, Any] = {"name": self.name, "op": self.op, "inputs": self.inputs, "outputs": self.outputs}
+        if self.attrs:
+            entry["attrs"] = self.attrs
+        if self.source is not None:
+            entry["source"] = self.source
+        return entry
+
+
+@dataclass
+class Samples:
+    """Inputs and expected outputs of ``runs`` runs: tensor name -> array [runs, …shape]."""
+
+    inputs: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+    runs: int
+    rtol: float
+
+
+@dataclass
+class Trace:
+    """A whole network. ``values`` holds the arrays of parameters and constants by tensor name."""
+
+    name: str
+    producer: str
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    state: list[tuple[str, str]] = field(default_factory=list)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    ops: list[Op] = field(default_factory=list)
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+    samples: Samples | None = None
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace and its sidecars; each file is replaced as a whole or not at all."""
+        path = Path(path)
+        stem = sidecar_stem(path)
+        document: dict[str, Any] = {
+            "arenite_trace": SCHEMA_VERSION,
+            "producer": self.producer,
+            "name": self.name,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+        }
+        if self.state:
+            document["state"] = [{"input": before, "output": after} for before, after in self.state]
+        document["tensors"] = {name: tensor.to_json() for name, tensor in self.tensors.items()}
+        document["ops"] = [op.to_json() for op in self.ops]
+        if self.values:
+            document["parameters"] = f"{stem}.safetensors"
+            _replace(path.with_name(document["parameters"]), save(self.values))
+        if self.samples is not None:
+            file = f"{stem}.samples.safetensors"
+            arrays = _sample_keys(self.samples)
+            document["samples"] = {
+                "file": file,
+                "runs": self.samples.runs,
+                "inputs": {name: f"input.{name}" for name in self.samples.inputs},
+                "outputs": {name: f"output.{name}" for name in self.samples.outputs},
+                "rtol": self.samples.rtol,
+            }
+            _replace(path.with_name(file), save(arrays))
+        _replace(path, _format(document).encode())
+
+
+def sidecar_stem(path: Path) -> str:
+    """``net`` for ``net.trace.json`` and ``net.json``; the sidecars are named after it."""
+    name = path.name
+    for suffix in (".trace.json", ".json"):
+        if name.endswith(suffix) and name != suffix:
+            return name[: -len(suffix)]
+    raise TraceError(f"{path}: the file name must end in .trace.json or .json")
+
+
+def _sample_keys(samples: Samples) -> dict[str, np.ndarray]:
+    """One file holds both directions, and an output may be an input as well: the keys say which it is."""
+    arrays = {f"input.{name}": array for name, array in samples.inputs.items()}
+    arrays.update({f"output.{name}": array for name, array in samples.outputs.items()})
+    return arrays
+
+
+def _format(document: dict[str, Any]) -> str:
+    lines = []
+    for key, value in document.items():
+        if key == "tensors":
+            body = [f"    {_dump(name)}: {_dump(entry)}" for name, entry in value.items()]
+            rendered = "{\n" + ",\n".join(body) + "\n  }"
+        elif key == "ops":
+            body = [f"    {_dump(entry)}" for entry in value]
+            rendered = "[\n" + ",\n".join(body) + "\n  ]" if body else "[]"
+        else:
+            rendered = _dump(value)
+        lines.append(f"  {_dump(key)}: {rendered}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
