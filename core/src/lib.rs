@@ -2,6 +2,7 @@
 #![no_std]
 #![deny(unsafe_code)]
 
+pub mod quant;
 mod tensor;
 
 pub use tensor::DType;

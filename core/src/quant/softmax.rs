@@ -1,0 +1,247 @@
+//! Softmax and its logarithm of one quantised row.
+
+use serde::{Deserialize, Serialize};
+
+use super::activation::{input_radius, lookup_i16};
+use super::{Multiplier, exp_on_negative_values, high_mul, log_for_at_least_one, reciprocal, rounding_shift_right};
+
+/// Integer bits of the scaled difference to the row's largest value.
+const DIFF_BITS: u32 = 5;
+/// Integer bits of the sum of exponentials: rows of up to 4095 equal values do not saturate it.
+const SUM_BITS: u32 = 12;
+
+/// Softmax of a row of int8, with int8 (scale 1/256, zero point -128) or int16 (scale 1/65536, zero point -32768) results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SoftmaxI8 {
+    /// `beta * scale` into Q5; its shift is not negative.
+    pub multiplier: Multiplier,
+    /// Differences below this are as good as minus infinity.
+    pub diff_min: i32,
+}
+
+impl SoftmaxI8 {
+    /// For inputs of this scale; `None` where `beta * scale` is not above 2^-26.
+    pub fn new(beta: f32, scale: f32) -> Option<Self> {
+        let real = f64::from(beta) * f64::from(scale) * f64::from(1 << (31 - DIFF_BITS));
+        if real.is_nan() || real <= 1.0 {
+            return None;
+        }
+        let multiplier = Multiplier::from_real(real.min(2_147_483_647.0))?;
+        Some(Self {
+            multiplier,
+            diff_min: -input_radius(DIFF_BITS, multiplier.shift),
+        })
+    }
+
+    /// One row into int8. Rows of different length are cut to the shorter one.
+    pub fn run(&self, input: &[i8], output: &mut [i8]) {
+        self.row(input, output, 8, |q| (q - 128).clamp(-128, 127) as i8);
+    }
+
+    /// One row into int16.
+    pub fn run_to_i16(&self, input: &[i8], output: &mut [i16]) {
+        self.row(input, output, 16, |q| (q - 32768).clamp(-32768, 32767) as i16);
+    }
+
+    fn row<T>(&self, input: &[i8], output: &mut [T], output_bits: i32, store: impl Fn(i32) -> T) {
+        let largest = largest(input);
+        let sum = sum_of_exps(input, largest, self.multiplier, self.diff_min);
+        let (scale, bits_over_one) = reciprocal(sum, SUM_BITS as i32);
+        let exponent = (bits_over_one + 31 - output_bits).clamp(0, 31) as u32;
+        for (&q, out) in input.iter().zip(output) {
+            let diff = i32::from(q) - largest;
+            *out = store(match diff >= self.diff_min {
+                true => rounding_shift_right(high_mul(scale, exp_of_diff(diff, self.multiplier)), exponent),
+                false => 0,
+            });
+        }
+    }
+}
+
+/// Softmax of a row of int16 into int16 (scale 1/32768, zero point 0), with two interpolation tables of 513 values: exp(x) on
+/// [-10, 0], and 1 / (1 + x) on [0, 1].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SoftmaxI16 {
+    /// `beta * scale` to the scale 10/65535 of the first table.
+    pub multiplier: Multiplier,
+}
+
+impl SoftmaxI16 {
+    /// For inputs of this scale and zero point 0.
+    pub fn new(beta: f32, scale: f32) -> Option<Self> {
+        let multiplier = Multiplier::from_real(f64::from(scale) * f64::from(beta) / (10.0 / 65535.0))?;
+        Some(Self { multiplier })
+    }
+
+    /// One row. Rows of different length are cut to the shorter one.
+    pub fn run(&self, input: &[i16], output: &mut [i16], exp_table: &[i16], inverse_table: &[i16]) {
+        let largest = i32::from(input.iter().copied().max().unwrap_or(i16::MIN));
+        let mut sum = 0_i32;
+        for (&q, exp) in input.iter().zip(output.iter_mut()) {
+            let diff = self.multiplier.apply(i32::from(q) - largest).wrapping_add(32767);
+            *exp = lookup_i16(diff.clamp(-32768, 32767) as i16, exp_table);
+            sum = sum.wrapping_add(i32::from(*exp));
+        }
+        // The sum, brought to 1 <= s < 2 with 16 fractional bits, minus 1, recentred for the table.
+        let headroom = sum.leading_zeros();
+        let shifted = ((i64::from(sum) << headroom.saturating_sub(1)) + (1 << 13)) >> 14;
+        let centred = (shifted - ((1 << 15) + (1 << 16))).clamp(-32768, 32767) as i16;
+        let inverse = i64::from(lookup_i16(centred, inverse_table));
+        let shift = 31_u32.saturating_sub(headroom).max(1);
+        for exp in output.iter_mut().take(input.len()) {
+            let product = (i64::from(*exp) * inverse + (1 << (shift - 1))) >> shift;
+            *exp = (product as i32).clamp(0, 32767) as i16;
+        }
+    }
+}
+
+/// Logarithm of the softmax of a row of int8, with int8 results of scale 1/16 and zero point 127.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct LogSoftmaxI8 {
+    /// `scale` into Q5.
+    pub multiplier: Multiplier,
+    /// From Q5 back to the input's scale.
+    pub inverse: Multiplier,
+    /// Differences below this are as good as minus infinity.
+    pub diff_min: i32,
+}
+
+impl LogSoftmaxI8 {
+    /// For inputs of this scale; `None` where it is not above 2^-26.
+    pub fn new(scale: f32) -> Option<Self> {
+        let SoftmaxI8 { multiplier, diff_min } = SoftmaxI8::new(1.0, scale)?;
+        let inverse = libm::ldexp(1.0, 31 - i32::from(multiplier.shift)) / f64::from(multiplier.mantissa);
+        Some(Self {
+            multiplier,
+            inverse: Multiplier::from_real(inverse)?,
+            diff_min,
+        })
+    }
+
+    /// One row. Rows of different length are cut to the shorter one.
+    pub fn run(&self, input: &[i8], output: &mut [i8]) {
+        const OUTPUT_BITS: u32 = 4;
+        let largest = largest(input);
+        let log_sum = log_for_at_least_one(sum_of_exps(input, largest, self.multiplier, self.diff_min));
+        // The smallest difference whose result fits Q5, in the input's scale.
+        let floor = self.inverse.apply(log_sum.wrapping_add(i32::MIN));
+        let floor = floor.max(self.diff_min.wrapping_sub(1));
+        for (&q, out) in input.iter().zip(output) {
+            let diff = i32::from(q) - largest;
+            *out = match diff > floor {
+                true => {
+                    let log = self.multiplier.apply(diff).wrapping_sub(log_sum);
+                    let stored = rounding_shift_right(log, 31 - DIFF_BITS - OUTPUT_BITS).wrapping_add(127);
+                    stored.clamp(-128, 127) as i8
+                }
+                false => i8::MIN,
+            };
+        }
+    }
+}
+
+fn largest(row: &[i8]) -> i32 {
+    i32::from(row.iter().copied().max().unwrap_or(i8::MIN))
+}
+
+/// exp(scale * diff) as Q0.
+fn exp_of_diff(diff: i32, multiplier: Multiplier) -> i32 {
+    exp_on_negative_values::<DIFF_BITS>(multiplier.apply(diff))
+}
+
+/// The sum of exp(scale * (q - largest)) as Q12; saturates rather than wraps.
+fn sum_of_exps(row: &[i8], largest: i32, multiplier: Multiplier, diff_min: i32) -> i32 {
+    (row.iter())
+        .map(|&q| i32::from(q) - largest)
+        .filter(|&diff| diff >= diff_min)
+        .fold(0_i32, |sum, diff| {
+            sum.saturating_add(rounding_shift_right(exp_of_diff(diff, multiplier), SUM_BITS))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::{vec, vec::Vec};
+
+    fn softmax(row: &[f64]) -> Vec<f64> {
+        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = row.iter().map(|x| (x - largest).exp()).sum();
+        row.iter().map(|x| (x - largest).exp() / sum).collect()
+    }
+
+    /// A table as the host makes it, without its correction of midpoints.
+    fn table(function: impl Fn(f64) -> f64) -> Vec<i16> {
+        (0..513)
+            .map(|i| (32768.0 * function(f64::from(i) / 512.0)).round().min(32767.0) as i16)
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn int8_rows_are_near(row in prop::collection::vec(any::<i8>(), 1..64), scale in 1e-3_f32..0.5) {
+            let params = SoftmaxI8::new(1.0, scale).unwrap();
+            let exact = softmax(&row.iter().map(|&q| f64::from(q) * f64::from(scale)).collect::<Vec<_>>());
+            let mut narrow = vec![0_i8; row.len()];
+            params.run(&row, &mut narrow);
+            let mut wide = vec![0_i16; row.len()];
+            params.run_to_i16(&row, &mut wide);
+            for ((narrow, wide), exact) in narrow.iter().zip(&wide).zip(exact) {
+                prop_assert!(((f64::from(*narrow) + 128.0) / 256.0 - exact.min(255.0 / 256.0)).abs() < 0.6 / 256.0);
+                prop_assert!(((f64::from(*wide) + 32768.0) / 65536.0 - exact.min(65535.0 / 65536.0)).abs() < 2.0 / 65536.0);
+            }
+        }
+
+        #[test]
+        fn int16_rows_are_near(row in prop::collection::vec(any::<i16>(), 1..64), scale in 1e-5_f32..1e-3) {
+            let params = SoftmaxI16::new(1.0, scale).unwrap();
+            let exact = softmax(&row.iter().map(|&q| f64::from(q) * f64::from(scale)).collect::<Vec<_>>());
+            let mut out = vec![0; row.len()];
+            params.run(&row, &mut out, &table(|x| (10.0 * (x - 1.0)).exp()), &table(|x| 1.0 / (1.0 + x)));
+            for (got, exact) in out.iter().zip(exact) {
+                prop_assert!((f64::from(*got) / 32768.0 - exact).abs() < 2e-3, "{got} {exact}");
+            }
+        }
+
+        #[test]
+        fn log_rows_are_near(row in prop::collection::vec(any::<i8>(), 1..64), scale in 1e-3_f32..0.1) {
+            let params = LogSoftmaxI8::new(scale).unwrap();
+            let exact = softmax(&row.iter().map(|&q| f64::from(q) * f64::from(scale)).collect::<Vec<_>>());
+            let mut out = vec![0; row.len()];
+            params.run(&row, &mut out);
+            for (got, exact) in out.iter().zip(exact) {
+                let stored = (exact.ln() * 16.0 + 127.0).max(-128.0);
+                prop_assert!((f64::from(*got) - stored).abs() < 1.1, "{got} {stored}");
+            }
+        }
+
+        #[test]
+        fn nothing_panics(row in prop::collection::vec(any::<i8>(), 0..9), mantissa: i32, shift: i8, diff_min: i32) {
+            let multiplier = Multiplier { mantissa, shift };
+            let mut out = [0; 7];
+            SoftmaxI8 { multiplier, diff_min }.run(&row, &mut out);
+            LogSoftmaxI8 { multiplier, inverse: multiplier, diff_min }.run(&row, &mut out);
+            let wide: Vec<i16> = row.iter().map(|&q| i16::from(q) << 8).collect();
+            SoftmaxI16 { multiplier }.run(&wide, &mut [0; 7], &[], &[]);
+        }
+    }
+
+    #[test]
+    fn unusable_scales() {
+        assert_eq!(SoftmaxI8::new(1.0, 1e-9), None);
+        assert_eq!(SoftmaxI8::new(f32::NAN, 1.0), None);
+        assert_eq!(LogSoftmaxI8::new(0.0), None);
+    }
+
+    #[test]
+    fn a_long_row_of_equal_values_saturates() {
+        let mut out = vec![0; 5000];
+        SoftmaxI8::new(1.0, 0.1).unwrap().run(&vec![3; 5000], &mut out);
+        assert!(out.iter().all(|&q| q == -128));
+    }
+}
