@@ -1,8 +1,44 @@
-//! Arenite: the runtime.
+//! Arenite: a network as a flat list of steps laid out in one arena.
+//!
+//! A model file is checked once, in place, and then run from memory that the caller owns: no allocation, no panic, no global
+//! state. From the bottom up:
+//!
+//! - [`kernels`]: the loops, one folder a backend; the only place with `unsafe`. `kernels::cells` turns bytes into elements.
+//! - [`ops`]: what each operator means, what must hold for its parameters, and the table of all kernels.
+//! - [`arena`]: places in the caller's memory.
+//! - [`blob`]: the file. [`Model::load`] checks all of it: the one trust boundary.
+//! - [`exec`]: [`Session`] walks the steps.
+//!
+//! **Invariants.** After a successful load every operand of every step lies inside its memory, is aligned, and overlaps
+//! another one only where the kernel's own rule allows it. A kernel that runs out of its operands all the same returns `None`,
+//! which a session reports as [`RunError::Corrupt`].
+//!
+//! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `ops::table`, and its half in the host
+//! tools; exhaustive matches name what is missing. **To add a backend**: a folder in `kernels`, a variant of `Backend`, rows in
+//! the table.
 #![no_std]
 #![deny(unsafe_code)]
 
+pub mod arena;
+pub mod blob;
+mod crc;
+mod error;
+pub mod exec;
+mod include;
+pub mod kernels;
+pub mod ops;
 pub mod quant;
 mod tensor;
 
+pub use arena::{Access, MAX_REGIONS, Mem, Operand, Slot};
+pub use blob::{
+    ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Model, Port, Section, Target, arena_bytes,
+    checksum, kernel_set, state_bytes,
+};
+pub use error::{Fault, LoadError, RunError, SessionError};
+pub use exec::{Arenas, Progress, Session};
+pub use ops::table::{All, KernelId, Kernels, Step};
 pub use tensor::DType;
+
+#[cfg(target_endian = "big")]
+compile_error!("model files are little-endian and used in place");

@@ -1,0 +1,112 @@
+//! The caller's bytes, viewed at planned offsets.
+
+use core::cell::Cell;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernels::cells::{Dst, Element, Src, cast_slice};
+
+/// The most memories that a plan can spread its arena over.
+pub const MAX_REGIONS: usize = 4;
+
+/// Where an operand starts. Its size follows from the step's shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Slot {
+    /// An arena region, [`Slot::STATE`] or [`Slot::WEIGHTS`].
+    pub region: u8,
+    /// Bytes from its start.
+    pub offset: u32,
+}
+
+impl Slot {
+    /// The state slice.
+    pub const STATE: u8 = 0x80;
+    /// The blob's weights, for constant operands; never written.
+    pub const WEIGHTS: u8 = 0x81;
+}
+
+/// How a step uses an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Written; every byte of it.
+    Write,
+    /// Read and written, as state is.
+    Update,
+    /// Written and read within the step, worthless before and after.
+    Scratch,
+}
+
+/// One operand of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Operand {
+    /// How it is used.
+    pub access: Access,
+    /// Where it is.
+    pub slot: Slot,
+    /// Its bytes.
+    pub bytes: u32,
+    /// Alignment of its offset, in bytes.
+    pub align: u32,
+}
+
+/// All memory that a step can reach.
+pub struct Mem<'a> {
+    pub(crate) regions: [&'a [Cell<u8>]; MAX_REGIONS],
+    pub(crate) state: &'a [Cell<u8>],
+    pub(crate) weights: &'a [u8],
+}
+
+impl<'a> Mem<'a> {
+    /// `count` elements to read at `slot`; `None` where they are out of bounds or misaligned.
+    pub fn src<T: Element>(&self, slot: Slot, count: u32) -> Option<Src<'a, T>> {
+        match slot.region {
+            Slot::WEIGHTS => self.weights(slot.offset, count).map(Src::from_slice),
+            _ => self.cells::<T>(slot, count).and_then(Src::from_cells),
+        }
+    }
+
+    /// `count` elements to write at `slot`; `None` where they are out of bounds or misaligned.
+    pub fn dst<T: Element>(&self, slot: Slot, count: u32) -> Option<Dst<'a, T>> {
+        self.cells::<T>(slot, count).and_then(Dst::from_cells)
+    }
+
+    /// `count` constant elements at `offset` of the weights; `None` where they are out of bounds or misaligned.
+    pub fn weights<T: Element>(&self, offset: u32, count: u32) -> Option<&'a [T]> {
+        let bytes = (count as usize).checked_mul(size_of::<T>())?;
+        cast_slice(self.weights.get(offset as usize..)?.get(..bytes)?)
+    }
+
+    fn cells<T: Element>(&self, slot: Slot, count: u32) -> Option<&'a [Cell<u8>]> {
+        let memory = match slot.region {
+            Slot::STATE => self.state,
+            region => self.regions.get(usize::from(region)).copied()?,
+        };
+        let bytes = (count as usize).checked_mul(size_of::<T>())?;
+        memory.get(slot.offset as usize..)?.get(..bytes)
+    }
+}
+
+/// The sizes that operands are checked against when loading.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) regions: [u32; MAX_REGIONS],
+    pub(crate) state: u32,
+    pub(crate) weights: u32,
+}
+
+impl Bounds {
+    /// Whether `bytes` from `slot` lie inside their memory.
+    pub(crate) fn contain(&self, slot: Slot, bytes: u32) -> bool {
+        let size = match slot.region {
+            Slot::STATE => self.state,
+            Slot::WEIGHTS => self.weights,
+            region => self.regions.get(usize::from(region)).copied().unwrap_or(0),
+        };
+        slot.offset.checked_add(bytes).is_some_and(|end| end <= size)
+    }
+}

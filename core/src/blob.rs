@@ -1,0 +1,514 @@
+//! The model file: a header of fixed offsets, the plan, metadata, and the weights in place. Specified in `docs/format.md`.
+//!
+//! [`Model::load`] is the one trust boundary: after it nothing in the file can make a run fail or read out of bounds.
+
+use core::marker::PhantomData;
+
+use serde::{Deserialize, Serialize};
+
+use crate::arena::{Bounds, MAX_REGIONS, Slot};
+use crate::crc::Crc32;
+use crate::error::LoadError;
+use crate::ops::table::{All, KernelId, Kernels, check_step};
+use crate::tensor::DType;
+
+/// The format version that this runtime reads and the packer writes.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 128;
+
+/// Alignment of a model in memory, in bytes. Weights lie at multiples of it from the model's start.
+pub const MODEL_ALIGN: usize = 16;
+
+/// Alignment of arenas and of the state slice, in bytes.
+pub const ARENA_ALIGN: usize = 16;
+
+/// The most axes that an input or output has.
+pub const MAX_RANK: usize = 8;
+
+const MAGIC: [u8; 8] = *b"ARENITE\n";
+const CRC_OFFSET: usize = 20;
+
+/// What a blob was packed for: it chooses kernels and weight layouts. The numbers are part of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+#[expect(missing_docs, reason = "named by their core")]
+pub enum Target {
+    Portable = 0,
+    CortexM0 = 1,
+    CortexM3 = 2,
+    CortexM4 = 3,
+    CortexM7 = 4,
+    CortexM33 = 5,
+    CortexM55 = 6,
+    Riscv32imac = 7,
+    Riscv64gc = 8,
+    Riscv64gcv = 9,
+    Aarch64 = 10,
+}
+
+impl Target {
+    /// All targets, in the order of their numbers.
+    pub const ALL: [Target; 11] = [
+        Target::Portable,
+        Target::CortexM0,
+        Target::CortexM3,
+        Target::CortexM4,
+        Target::CortexM7,
+        Target::CortexM33,
+        Target::CortexM55,
+        Target::Riscv32imac,
+        Target::Riscv64gc,
+        Target::Riscv64gcv,
+        Target::Aarch64,
+    ];
+
+    /// The name that `pack --target` takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Target::Portable => "portable",
+            Target::CortexM0 => "cortex-m0",
+            Target::CortexM3 => "cortex-m3",
+            Target::CortexM4 => "cortex-m4",
+            Target::CortexM7 => "cortex-m7",
+            Target::CortexM33 => "cortex-m33",
+            Target::CortexM55 => "cortex-m55",
+            Target::Riscv32imac => "riscv32imac",
+            Target::Riscv64gc => "riscv64gc",
+            Target::Riscv64gcv => "riscv64gcv",
+            Target::Aarch64 => "aarch64",
+        }
+    }
+}
+
+/// The header's fields, decoded. Offsets count from the file's start; sizes are in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[expect(missing_docs, reason = "described in docs/format.md, field by field")]
+pub struct Header {
+    pub target: u8,
+    pub inputs: u8,
+    pub outputs: u8,
+    pub total: u32,
+    pub crc: u32,
+    pub ports: Section,
+    pub steps: Section,
+    pub step_count: u32,
+    pub meta: Section,
+    pub weights: Section,
+    pub state_init: Section,
+    pub arena: [u32; MAX_REGIONS],
+    pub input_bytes: u32,
+    pub output_bytes: u32,
+    pub kernels: u128,
+}
+
+/// A part of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Section {
+    /// Bytes from the file's start.
+    pub offset: u32,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// An input or output of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Port<'a> {
+    /// The tensor's name in the trace.
+    pub name: &'a str,
+    /// Where it lies before (input) or after (output) a run.
+    pub slot: Slot,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first.
+    pub shape: heapless::Vec<u32, MAX_RANK>,
+    /// `real = scale * (stored - zero_point)`; 0 where it is not quantised.
+    pub scale: f32,
+    /// See `scale`.
+    pub zero_point: i32,
+}
+
+/// A checked model. It borrows the file; nothing is copied.
+///
+/// `K` chooses the kernels that are linked: [`All`], or the set that [`crate::include_model!`] derives from the file.
+#[derive(Debug, Clone, Copy)]
+pub struct Model<'a, K: Kernels = All> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) header: Header,
+    kernels: PhantomData<K>,
+}
+
+impl<'a> Model<'a> {
+    /// Checks all of a file, with every kernel of this build linked; see [`Model::load_with`].
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        Self::load_with(bytes)
+    }
+}
+
+impl<'a, K: Kernels> Model<'a, K> {
+    /// Checks all of a file: alignment, version, checksum, every section, every step with all its operands and their overlaps,
+    /// every input and output. Bytes after the file's own length are ignored, so that a flash partition can be passed whole.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load_with(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
+            return Err(LoadError::Misaligned);
+        }
+        let header = Header::parse(bytes)?;
+        let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let Some(bytes) = bytes.get(..header.total as usize) else {
+            return Err(LoadError::Truncated {
+                expected: header.total,
+                found,
+            });
+        };
+        let crc = checksum(bytes);
+        if crc != header.crc {
+            return Err(LoadError::Checksum {
+                expected: header.crc,
+                found: crc,
+            });
+        }
+        let model = Self {
+            bytes,
+            header,
+            kernels: PhantomData,
+        };
+        model.check_sections()?;
+        model.check_steps()?;
+        model.check_ports()?;
+        Ok(model)
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Bytes of arena that a session needs in `region`; 0 for a region that the model does not use.
+    pub fn arena_bytes(&self, region: usize) -> usize {
+        self.header.arena.get(region).map_or(0, |&bytes| bytes as usize)
+    }
+
+    /// Bytes of state that a session needs; 0 for a stateless model.
+    pub fn state_bytes(&self) -> usize {
+        self.header.state_init.len as usize
+    }
+
+    /// Input `index`.
+    pub fn input(&self, index: usize) -> Option<Port<'a>> {
+        if index < usize::from(self.header.inputs) {
+            self.port(index)
+        } else {
+            None
+        }
+    }
+
+    /// Output `index`.
+    pub fn output(&self, index: usize) -> Option<Port<'a>> {
+        if index < usize::from(self.header.outputs) {
+            self.port(usize::from(self.header.inputs) + index)
+        } else {
+            None
+        }
+    }
+
+    /// The metadata: postcard, written and read by the host tools alone.
+    pub fn metadata(&self) -> &'a [u8] {
+        self.section(self.header.meta)
+    }
+
+    /// The steps in order: a kernel's number and its parameters.
+    pub fn steps(&self) -> Records<'a> {
+        Records(self.section(self.header.steps))
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &'a [u8] {
+        self.section(self.header.weights)
+    }
+
+    /// The state's value after a reset.
+    pub fn state_init(&self) -> &'a [u8] {
+        self.section(self.header.state_init)
+    }
+
+    fn port(&self, index: usize) -> Option<Port<'a>> {
+        let mut rest = self.section(self.header.ports);
+        for _ in 0..index {
+            (_, rest) = postcard::take_from_bytes::<Port<'a>>(rest).ok()?;
+        }
+        postcard::take_from_bytes(rest).ok().map(|(port, _)| port)
+    }
+
+    fn section(&self, section: Section) -> &'a [u8] {
+        let from = self.bytes.get(section.offset as usize..);
+        from.and_then(|bytes| bytes.get(..section.len as usize))
+            .unwrap_or_default()
+    }
+
+    fn check_sections(&self) -> Result<(), LoadError> {
+        let Header {
+            ports,
+            steps,
+            meta,
+            weights,
+            state_init,
+            total,
+            ..
+        } = self.header;
+        for section in [ports, steps, meta, weights, state_init] {
+            let fits = section.offset.checked_add(section.len).is_some_and(|end| end <= total);
+            if !fits || (section.len > 0 && (section.offset as usize) < HEADER_BYTES) {
+                return Err(LoadError::Header);
+            }
+        }
+        if !(weights.offset as usize).is_multiple_of(MODEL_ALIGN) || self.header.inputs > 32 {
+            return Err(LoadError::Header);
+        }
+        Ok(())
+    }
+
+    fn check_steps(&self) -> Result<(), LoadError> {
+        let bounds = self.bounds();
+        let mut step = 0;
+        for record in self.steps() {
+            let Some((id, params)) = record else {
+                return Err(LoadError::Step {
+                    step,
+                    fault: crate::error::Fault::Encoding,
+                });
+            };
+            match check_step::<K>(id, params, &bounds) {
+                Some(Ok(())) => {}
+                Some(Err(fault)) => return Err(LoadError::Step { step, fault }),
+                None => return Err(self.unknown_kernel(step, id)),
+            }
+            step += 1;
+        }
+        if step != self.header.step_count {
+            Err(LoadError::Header)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn unknown_kernel(&self, step: u32, id: u8) -> LoadError {
+        match KernelId::from_u8(id) {
+            None => LoadError::UnknownKernel { step, kernel: id },
+            Some(kernel) => LoadError::Kernel {
+                step,
+                kernel: kernel.name(),
+                target: self.target_name(),
+            },
+        }
+    }
+
+    fn check_ports(&self) -> Result<(), LoadError> {
+        let bounds = self.bounds();
+        let mut rest = self.section(self.header.ports);
+        let count = u32::from(self.header.inputs) + u32::from(self.header.outputs);
+        let (mut inputs, mut outputs) = (0u32, 0u32);
+        for index in 0..count {
+            let wrong = LoadError::Port { port: index };
+            let (port, after) = postcard::take_from_bytes::<Port<'a>>(rest).map_err(|_| wrong)?;
+            rest = after;
+            let bytes = port.bytes().ok_or(wrong)?;
+            let input = index < u32::from(self.header.inputs);
+            let constant = port.slot.region == Slot::WEIGHTS;
+            let aligned = port.slot.offset.is_multiple_of(port.dtype.bytes() as u32);
+            if !bounds.contain(port.slot, bytes) || !aligned || (input && constant) {
+                return Err(wrong);
+            }
+            let total = if input { &mut inputs } else { &mut outputs };
+            *total = total.checked_add(bytes).ok_or(wrong)?;
+        }
+        let matches = rest.is_empty() && inputs == self.header.input_bytes && outputs == self.header.output_bytes;
+        if matches { Ok(()) } else { Err(LoadError::Header) }
+    }
+
+    /// The name of the target that the file states.
+    pub fn target_name(&self) -> &'static str {
+        Target::ALL
+            .get(usize::from(self.header.target))
+            .map_or("an unknown target", |target| target.name())
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            regions: self.header.arena,
+            state: self.header.state_init.len,
+            weights: self.header.weights.len,
+        }
+    }
+}
+
+impl Port<'_> {
+    /// Bytes of all elements; `None` beyond 32 bits.
+    pub fn bytes(&self) -> Option<u32> {
+        let element = self.dtype.bytes() as u32;
+        self.shape
+            .iter()
+            .try_fold(element, |bytes, &extent| bytes.checked_mul(extent))
+    }
+}
+
+/// Iterates over step records: `None` inside for one that does not decode, after which the iteration ends.
+#[derive(Debug, Clone)]
+pub struct Records<'a>(&'a [u8]);
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Option<(u8, &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let record = postcard::take_from_bytes::<(u8, &'a [u8])>(self.0).ok();
+        self.0 = record.map_or(&[], |(_, rest)| rest);
+        Some(record.map(|(record, _)| record))
+    }
+}
+
+impl Header {
+    /// Reads the header's fields; checks magic, version and length, nothing else.
+    ///
+    /// # Errors
+    /// [`LoadError::Truncated`], [`LoadError::NotABlob`], [`LoadError::Version`], [`LoadError::Header`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
+        let Some((head, _)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(LoadError::Truncated {
+                expected: HEADER_BYTES as u32,
+                found: bytes.len() as u32,
+            });
+        };
+        if head.first_chunk() != Some(&MAGIC) {
+            return Err(LoadError::NotABlob);
+        }
+        let version = half(head, 8);
+        if version != FORMAT_VERSION {
+            return Err(LoadError::Version {
+                found: version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        if usize::from(half(head, 10)) != HEADER_BYTES || head[15] != 0 || (word(head, 16) as usize) < HEADER_BYTES {
+            return Err(LoadError::Header);
+        }
+        let section = |at: usize| Section {
+            offset: word(head, at),
+            len: word(head, at + 4),
+        };
+        Ok(Self {
+            target: head[12],
+            inputs: head[13],
+            outputs: head[14],
+            total: word(head, 16),
+            crc: word(head, CRC_OFFSET),
+            ports: section(24),
+            steps: section(32),
+            step_count: word(head, 40),
+            meta: section(44),
+            weights: section(52),
+            state_init: section(60),
+            arena: [word(head, 68), word(head, 72), word(head, 76), word(head, 80)],
+            input_bytes: word(head, 84),
+            output_bytes: word(head, 88),
+            kernels: kernel_set(head),
+        })
+    }
+
+    /// Writes the header's fields; the inverse of [`Header::parse`].
+    pub fn write(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let mut put = |at: usize, value: &[u8]| {
+            if let Some(place) = bytes.get_mut(at..at + value.len()) {
+                place.copy_from_slice(value);
+            }
+        };
+        put(0, &MAGIC);
+        put(8, &FORMAT_VERSION.to_le_bytes());
+        put(10, &(HEADER_BYTES as u16).to_le_bytes());
+        put(12, &[self.target, self.inputs, self.outputs, 0]);
+        put(16, &self.total.to_le_bytes());
+        put(CRC_OFFSET, &self.crc.to_le_bytes());
+        for (at, section) in [
+            (24, self.ports),
+            (32, self.steps),
+            (44, self.meta),
+            (52, self.weights),
+            (60, self.state_init),
+        ] {
+            put(at, &section.offset.to_le_bytes());
+            put(at + 4, &section.len.to_le_bytes());
+        }
+        put(40, &self.step_count.to_le_bytes());
+        for (region, bytes) in self.arena.iter().enumerate() {
+            put(68 + 4 * region, &bytes.to_le_bytes());
+        }
+        put(84, &self.input_bytes.to_le_bytes());
+        put(88, &self.output_bytes.to_le_bytes());
+        put(96, &self.kernels.to_le_bytes());
+        bytes
+    }
+}
+
+/// The arena bytes of `region` from a file's header, for constants; 0 where this is no blob.
+pub const fn arena_bytes(file: &[u8], region: usize) -> usize {
+    if file.len() < HEADER_BYTES || region >= MAX_REGIONS {
+        0
+    } else {
+        word(file, 68 + 4 * region) as usize
+    }
+}
+
+/// The state bytes from a file's header, for constants; 0 where this is no blob.
+pub const fn state_bytes(file: &[u8]) -> usize {
+    if file.len() < HEADER_BYTES {
+        0
+    } else {
+        word(file, 64) as usize
+    }
+}
+
+/// The set of kernels that the file's steps use, from its header: bit `n` for kernel number `n`.
+pub const fn kernel_set(file: &[u8]) -> u128 {
+    if file.len() < HEADER_BYTES {
+        return 0;
+    }
+    let mut set = 0;
+    let mut byte = 16;
+    while byte > 0 {
+        byte -= 1;
+        set = (set << 8) | file[96 + byte] as u128;
+    }
+    set
+}
+
+/// The CRC-32 over all bytes of a file but the checksum's own four.
+pub fn checksum(file: &[u8]) -> u32 {
+    let (before, rest) = file.split_at_checked(CRC_OFFSET).unwrap_or((file, &[]));
+    let after = rest.get(4..).unwrap_or_default();
+    Crc32::new().update(before).update(after).finish()
+}
+
+/// A little-endian word; 0 out of bounds, which callers exclude.
+const fn word(bytes: &[u8], at: usize) -> u32 {
+    if at + 4 > bytes.len() {
+        return 0;
+    }
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    word(bytes, at) as u16
+}

@@ -1,0 +1,230 @@
+//! The runtime's errors: one small enum for each call that can fail.
+
+use core::fmt;
+
+/// Why [`crate::Model::load`] refuses a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum LoadError {
+    /// The bytes do not start at a multiple of [`crate::MODEL_ALIGN`].
+    Misaligned,
+    /// Fewer bytes than the header states, or than a header has.
+    Truncated {
+        /// Bytes needed.
+        expected: u32,
+        /// Bytes given.
+        found: u32,
+    },
+    /// The first bytes are not those of an Arenite blob.
+    NotABlob,
+    /// A format version that this runtime does not read.
+    Version {
+        /// The file's version.
+        found: u16,
+        /// The only version that this runtime reads.
+        supported: u16,
+    },
+    /// The checksum does not match: the file was damaged.
+    Checksum {
+        /// As stated in the header.
+        expected: u32,
+        /// As computed.
+        found: u32,
+    },
+    /// A header field contradicts another.
+    Header,
+    /// The file was packed for a target whose kernels this build of the runtime does not have.
+    Kernel {
+        /// The step.
+        step: u32,
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The target that the file names.
+        target: &'static str,
+    },
+    /// A kernel number that this version does not know.
+    UnknownKernel {
+        /// The step.
+        step: u32,
+        /// The number.
+        kernel: u8,
+    },
+    /// A step whose parameters do not decode or contradict themselves, or an operand that lies outside its memory or overlaps
+    /// another one.
+    Step {
+        /// The step.
+        step: u32,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// An input or output whose description does not decode, or lies outside its memory.
+    Port {
+        /// Its index, inputs first.
+        port: u32,
+    },
+}
+
+/// What is wrong with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Fault {
+    /// The parameters do not decode, or bytes are left over.
+    Encoding,
+    /// Shapes, strides or attributes contradict each other.
+    Shape,
+    /// An operand lies outside its region, the state or the weights.
+    Bounds,
+    /// An operand's offset is not a multiple of its element's size.
+    Alignment,
+    /// The output overlaps an operand in a way that the kernel does not allow.
+    Overlap,
+    /// A quantisation parameter is out of its range.
+    Quantisation,
+}
+
+/// Why a session cannot be opened on the memory it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum SessionError {
+    /// An arena is smaller than the model needs.
+    ArenaTooSmall {
+        /// The region.
+        region: u8,
+        /// Bytes needed.
+        needed: u32,
+        /// Bytes given.
+        given: u32,
+    },
+    /// An arena does not start at a multiple of [`crate::ARENA_ALIGN`].
+    ArenaMisaligned {
+        /// The region.
+        region: u8,
+    },
+    /// The state slice has another size than the model needs.
+    StateSize {
+        /// Bytes needed.
+        needed: u32,
+        /// Bytes given.
+        given: u32,
+    },
+    /// The state slice does not start at a multiple of [`crate::ARENA_ALIGN`].
+    StateMisaligned,
+}
+
+/// Why a run stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum RunError {
+    /// There is no input or output of this index.
+    NoSuchPort {
+        /// The index.
+        index: u32,
+    },
+    /// An input was given with another size than the model's.
+    InputSize {
+        /// The input.
+        input: u32,
+        /// Bytes needed.
+        needed: u32,
+        /// Bytes given.
+        given: u32,
+    },
+    /// A run was started before this input was set. Inputs share the arena with everything else: each run wants them anew.
+    InputMissing {
+        /// The input.
+        input: u32,
+    },
+    /// The step's bytes are not those that were checked when loading: the memory that holds the model was overwritten.
+    Corrupt {
+        /// The step.
+        step: u32,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Misaligned => write!(
+                f,
+                "the model does not start at a multiple of {} bytes",
+                crate::MODEL_ALIGN
+            ),
+            LoadError::Truncated { expected, found } => write!(f, "the model has {found} bytes of {expected}"),
+            LoadError::NotABlob => write!(f, "these bytes are no Arenite model"),
+            LoadError::Version { found, supported } => {
+                write!(
+                    f,
+                    "the model has format version {found}, this runtime reads version {supported}: pack it again"
+                )
+            }
+            LoadError::Checksum { expected, found } => {
+                write!(f, "the model is damaged: CRC-32 {found:08x}, expected {expected:08x}")
+            }
+            LoadError::Header => write!(f, "the model's header contradicts itself"),
+            LoadError::Kernel { step, kernel, target } => write!(
+                f,
+                "step {step} needs the kernel {kernel}, which this build of the runtime does not have; the model was packed for {target}"
+            ),
+            LoadError::UnknownKernel { step, kernel } => write!(f, "step {step} names the unknown kernel {kernel}"),
+            LoadError::Step { step, fault } => write!(f, "step {step}: {fault}"),
+            LoadError::Port { port } => write!(f, "the description of input or output {port} is wrong"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::Encoding => "its parameters do not decode",
+            Fault::Shape => "its shapes contradict each other",
+            Fault::Bounds => "an operand lies outside its memory",
+            Fault::Alignment => "an operand is misaligned",
+            Fault::Overlap => "its output overlaps an operand",
+            Fault::Quantisation => "a quantisation parameter is out of range",
+        })
+    }
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SessionError::ArenaTooSmall { region, needed, given } => {
+                write!(f, "arena {region} has {given} bytes, the model needs {needed}")
+            }
+            SessionError::ArenaMisaligned { region } => {
+                write!(
+                    f,
+                    "arena {region} does not start at a multiple of {} bytes",
+                    crate::ARENA_ALIGN
+                )
+            }
+            SessionError::StateSize { needed, given } => {
+                write!(f, "the state has {given} bytes, the model needs {needed}")
+            }
+            SessionError::StateMisaligned => {
+                write!(
+                    f,
+                    "the state does not start at a multiple of {} bytes",
+                    crate::ARENA_ALIGN
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::NoSuchPort { index } => write!(f, "the model has no input or output {index}"),
+            RunError::InputSize { input, needed, given } => {
+                write!(f, "input {input} was given {given} bytes, the model needs {needed}")
+            }
+            RunError::InputMissing { input } => write!(f, "input {input} was not set since the last run"),
+            RunError::Corrupt { step } => write!(f, "step {step} changed since the model was loaded"),
+        }
+    }
+}
+
+impl core::error::Error for LoadError {}
+impl core::error::Error for SessionError {}
+impl core::error::Error for RunError {}

@@ -1,0 +1,264 @@
+//! Runs a checked model, step by step.
+
+use core::cell::Cell;
+
+use crate::arena::{MAX_REGIONS, Mem, Slot};
+use crate::blob::{ARENA_ALIGN, Model, Records};
+use crate::error::{RunError, SessionError};
+use crate::ops::table::{All, Kernels, run_step};
+
+/// The caller's arenas, one slice for each region of the model.
+#[derive(Debug, Default)]
+pub struct Arenas<'s>([&'s mut [u8]; MAX_REGIONS]);
+
+impl<'s> From<&'s mut [u8]> for Arenas<'s> {
+    fn from(arena: &'s mut [u8]) -> Self {
+        Self([arena, &mut [], &mut [], &mut []])
+    }
+}
+
+impl<'s, const N: usize> From<&'s mut [u8; N]> for Arenas<'s> {
+    fn from(arena: &'s mut [u8; N]) -> Self {
+        Self::from(arena.as_mut_slice())
+    }
+}
+
+impl<'s> From<[&'s mut [u8]; MAX_REGIONS]> for Arenas<'s> {
+    fn from(arenas: [&'s mut [u8]; MAX_REGIONS]) -> Self {
+        Self(arenas)
+    }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Progress {
+    /// Step `step` of `steps` is done, others follow.
+    Step {
+        /// Index of the step just done.
+        step: u32,
+        /// Number of steps.
+        steps: u32,
+    },
+    /// The last step is done: outputs can be read.
+    Done,
+}
+
+/// A model on the memory that it runs in.
+///
+/// A run: set every input, then [`Session::run`], or [`Session::step`] until it says [`Progress::Done`]; then read the outputs.
+/// Dropping a session, or setting an input, half-way through a run leaves model, arena and state usable: the next run starts from
+/// the first step. The state then holds what the steps done so far have written; [`Session::reset_state`] makes it defined again.
+#[derive(Debug)]
+pub struct Session<'m, 's, K: Kernels = All> {
+    model: Model<'m, K>,
+    regions: [&'s mut [u8]; MAX_REGIONS],
+    state: &'s mut [u8],
+    /// Records still to run; `None` between runs.
+    rest: Option<Records<'m>>,
+    next: u32,
+    /// A bit for each input that is still to be set.
+    missing: u32,
+}
+
+impl<'m, 's, K: Kernels> Session<'m, 's, K> {
+    /// Opens a session and gives the state its initial value.
+    ///
+    /// # Errors
+    /// See [`SessionError`]. An arena may be larger than needed; what lies beyond is not touched.
+    pub fn new(model: Model<'m, K>, arenas: impl Into<Arenas<'s>>, state: &'s mut [u8]) -> Result<Self, SessionError> {
+        let mut session = Self::resume(model, arenas, state)?;
+        session.reset_state();
+        Ok(session)
+    }
+
+    /// Opens a session on a state that an earlier session left.
+    ///
+    /// # Errors
+    /// See [`Session::new`].
+    pub fn resume(
+        model: Model<'m, K>,
+        arenas: impl Into<Arenas<'s>>,
+        state: &'s mut [u8],
+    ) -> Result<Self, SessionError> {
+        let Arenas(regions) = arenas.into();
+        for (index, arena) in regions.iter().enumerate() {
+            let (region, needed) = (index as u8, model.arena_bytes(index));
+            if arena.len() < needed {
+                let given = u32::try_from(arena.len()).unwrap_or(u32::MAX);
+                return Err(SessionError::ArenaTooSmall {
+                    region,
+                    needed: needed as u32,
+                    given,
+                });
+            }
+            if needed > 0 && !arena.as_ptr().addr().is_multiple_of(ARENA_ALIGN) {
+                return Err(SessionError::ArenaMisaligned { region });
+            }
+        }
+        if state.len() != model.state_bytes() {
+            let given = u32::try_from(state.len()).unwrap_or(u32::MAX);
+            return Err(SessionError::StateSize {
+                needed: model.state_bytes() as u32,
+                given,
+            });
+        }
+        if !state.is_empty() && !state.as_ptr().addr().is_multiple_of(ARENA_ALIGN) {
+            return Err(SessionError::StateMisaligned);
+        }
+        Ok(Self {
+            missing: all_inputs(&model),
+            model,
+            regions,
+            state,
+            rest: None,
+            next: 0,
+        })
+    }
+
+    /// Gives the state its initial value.
+    pub fn reset_state(&mut self) {
+        self.state.copy_from_slice(self.model.state_init());
+    }
+
+    /// Sets input `index` for the next run, in the model's dtype, little-endian, row-major.
+    ///
+    /// # Errors
+    /// [`RunError::NoSuchPort`], [`RunError::InputSize`].
+    pub fn set_input(&mut self, index: usize, bytes: &[u8]) -> Result<(), RunError> {
+        let input = self.input_mut(index)?;
+        let (needed, given) = (input.len() as u32, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        if needed != given {
+            return Err(RunError::InputSize {
+                input: index as u32,
+                needed,
+                given,
+            });
+        }
+        input.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The bytes of input `index` in the arena, to be filled in place for the next run.
+    ///
+    /// # Errors
+    /// [`RunError::NoSuchPort`].
+    pub fn input_mut(&mut self, index: usize) -> Result<&mut [u8], RunError> {
+        let missing = RunError::NoSuchPort { index: index as u32 };
+        let port = self.model.input(index).ok_or(missing)?;
+        let bytes = port.bytes().ok_or(missing)? as usize;
+        if self.rest.take().is_some() || self.next > 0 {
+            // A run was under way, or is over: its inputs are gone.
+            self.missing = all_inputs(&self.model);
+            self.next = 0;
+        }
+        let memory: &mut [u8] = match port.slot.region {
+            Slot::STATE => self.state,
+            region => self.regions.get_mut(usize::from(region)).ok_or(missing)?,
+        };
+        let input = memory
+            .get_mut(port.slot.offset as usize..)
+            .and_then(|m| m.get_mut(..bytes))
+            .ok_or(missing)?;
+        self.missing &= !(1u32.checked_shl(index as u32).unwrap_or(0));
+        Ok(input)
+    }
+
+    /// The bytes of output `index`, valid after a run until the next input is set.
+    ///
+    /// # Errors
+    /// [`RunError::NoSuchPort`].
+    pub fn output(&self, index: usize) -> Result<&[u8], RunError> {
+        let missing = RunError::NoSuchPort { index: index as u32 };
+        let port = self.model.output(index).ok_or(missing)?;
+        self.read(port.slot, port.bytes().ok_or(missing)?).ok_or(missing)
+    }
+
+    /// `len` bytes at `slot`: for tools that look at tensors between steps.
+    pub fn read(&self, slot: Slot, len: u32) -> Option<&[u8]> {
+        let memory: &[u8] = match slot.region {
+            Slot::STATE => self.state,
+            Slot::WEIGHTS => self.model.weights(),
+            region => self.regions.get(usize::from(region))?,
+        };
+        memory.get(slot.offset as usize..)?.get(..len as usize)
+    }
+
+    /// Runs one step.
+    ///
+    /// # Errors
+    /// [`RunError::InputMissing`] before the first step; [`RunError::Corrupt`].
+    pub fn step(&mut self) -> Result<Progress, RunError> {
+        if self.rest.is_none() {
+            if self.missing != 0 {
+                return Err(RunError::InputMissing {
+                    input: self.missing.trailing_zeros(),
+                });
+            }
+            self.rest = Some(self.model.steps());
+            self.next = 0;
+        }
+        let step = self.next;
+        let mem = Mem {
+            regions: self
+                .regions
+                .each_mut()
+                .map(|region| Cell::from_mut(&mut **region).as_slice_of_cells()),
+            state: Cell::from_mut(&mut *self.state).as_slice_of_cells(),
+            weights: self.model.weights(),
+        };
+        let steps = self.model.header.step_count;
+        if let Some(record) = self.rest.as_mut().and_then(Iterator::next) {
+            let done = record.and_then(|(id, params)| run_step::<K>(id, params, &mem));
+            if done.is_none() {
+                self.rest = None;
+                self.missing = all_inputs(&self.model);
+                return Err(RunError::Corrupt { step });
+            }
+            self.next = step + 1;
+        }
+        if self.next < steps {
+            return Ok(Progress::Step { step, steps });
+        }
+        self.rest = None;
+        self.next = self.next.max(1);
+        self.missing = all_inputs(&self.model);
+        Ok(Progress::Done)
+    }
+
+    /// Runs all remaining steps.
+    ///
+    /// # Errors
+    /// See [`Session::step`].
+    pub fn run(&mut self) -> Result<(), RunError> {
+        self.run_with(|_| {})
+    }
+
+    /// Runs all remaining steps and calls `after` with the index of each step that is done: the profiling hook.
+    ///
+    /// # Errors
+    /// See [`Session::step`].
+    pub fn run_with(&mut self, mut after: impl FnMut(u32)) -> Result<(), RunError> {
+        loop {
+            let progress = self.step()?;
+            match progress {
+                Progress::Step { step, .. } => after(step),
+                Progress::Done => {
+                    after(self.model.header.step_count.saturating_sub(1));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model<'m, K> {
+        &self.model
+    }
+}
+
+fn all_inputs<K: Kernels>(model: &Model<'_, K>) -> u32 {
+    // At most 32, as load has checked.
+    1u32.checked_shl(u32::from(model.header.inputs))
+        .map_or(u32::MAX, |bit| bit.wrapping_sub(1))
+}

@@ -1,0 +1,121 @@
+//! Typed views of the caller's bytes.
+//!
+//! An operator's output may overlap its input (in-place operators, a convolution over rows that it has consumed), so
+//! activations are shared slices of [`Cell`]s: aliasing is then plain safe Rust. This file holds the only casts from bytes to
+//! elements; everything that it hands out is within bounds and aligned.
+
+use core::cell::Cell;
+
+/// A number whose every bit pattern is valid, so that bytes can be viewed as it.
+pub trait Element: Copy + sealed::Sealed {}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($t:ty)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Element for $t {}
+    )*};
+}
+elements!(u8 i8 i16 u16 i32 u32 i64 f32);
+
+/// Elements that are only read, from the arena, the state or the weights. The same step may be writing them through a
+/// [`Dst`]; each read sees the value of its moment.
+#[derive(Clone, Copy)]
+pub struct Src<'a, T>(&'a [Cell<T>]);
+
+/// Elements that are written (and may be read back).
+#[derive(Clone, Copy)]
+pub struct Dst<'a, T>(&'a [Cell<T>]);
+
+impl<'a, T: Element> Src<'a, T> {
+    /// Views arena bytes; `None` where they are misaligned or no whole number of elements.
+    pub fn from_cells(bytes: &'a [Cell<u8>]) -> Option<Self> {
+        cast_cells(bytes).map(Self)
+    }
+
+    /// Views constant elements.
+    pub fn from_slice(elements: &'a [T]) -> Self {
+        // SAFETY: `Cell<T>` has the layout of `T`, and `Src` never writes through it, so the elements stay constant while
+        // they are borrowed.
+        Self(unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<Cell<T>>(), elements.len()) })
+    }
+
+    /// Element `i`.
+    pub fn get(self, i: usize) -> Option<T> {
+        self.0.get(i).map(Cell::get)
+    }
+
+    /// `len` elements from `start`.
+    pub fn slice(self, start: usize, len: usize) -> Option<Self> {
+        self.0.get(start..)?.get(..len).map(Self)
+    }
+
+    /// All elements in order.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = T> + ExactSizeIterator + 'a {
+        self.0.iter().map(Cell::get)
+    }
+
+    /// Number of elements.
+    #[expect(clippy::len_without_is_empty, reason = "a view is never asked whether it is empty")]
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// The first element's address, for backends; valid for reads of `len` elements.
+    pub fn as_ptr(self) -> *const T {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl<'a, T: Element> Dst<'a, T> {
+    /// Views arena bytes; `None` where they are misaligned or no whole number of elements.
+    pub fn from_cells(bytes: &'a [Cell<u8>]) -> Option<Self> {
+        cast_cells(bytes).map(Self)
+    }
+
+    /// The cells themselves.
+    pub fn cells(self) -> &'a [Cell<T>] {
+        self.0
+    }
+
+    /// The same elements for reading.
+    pub fn as_src(self) -> Src<'a, T> {
+        Src(self.0)
+    }
+
+    /// `len` elements from `start`.
+    pub fn slice(self, start: usize, len: usize) -> Option<Self> {
+        self.0.get(start..)?.get(..len).map(Self)
+    }
+
+    /// Writes element `i`; `None` where there is none.
+    pub fn set(self, i: usize, value: T) -> Option<()> {
+        self.0.get(i).map(|cell| cell.set(value))
+    }
+
+    /// The first element's address, for backends; valid for reads and writes of `self.cells().len()` elements.
+    pub fn as_mut_ptr(self) -> *mut T {
+        self.0.as_ptr().cast::<T>().cast_mut()
+    }
+}
+
+/// Views constant bytes as elements; `None` where they are misaligned or no whole number of elements.
+pub fn cast_slice<T: Element>(bytes: &[u8]) -> Option<&[T]> {
+    if !bytes.len().is_multiple_of(size_of::<T>()) || !bytes.as_ptr().cast::<T>().is_aligned() {
+        return None;
+    }
+    // SAFETY: in bounds and aligned, as just checked; every bit pattern is a valid `T` (`Element` is sealed).
+    Some(unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast::<T>(), bytes.len() / size_of::<T>()) })
+}
+
+fn cast_cells<T: Element>(bytes: &[Cell<u8>]) -> Option<&[Cell<T>]> {
+    if !bytes.len().is_multiple_of(size_of::<T>()) || !bytes.as_ptr().cast::<T>().is_aligned() {
+        return None;
+    }
+    // SAFETY: in bounds and aligned, as just checked; `Cell<T>` has the layout of `T`, every bit pattern is a valid `T`, and all
+    // views of these bytes are cells, so that writes through one are allowed while others exist.
+    Some(unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast::<Cell<T>>(), bytes.len() / size_of::<T>()) })
+}

@@ -1,0 +1,218 @@
+//! Convolution straight from the formula of [`crate::ops::conv2d`]. Weights OHWI.
+
+use super::{clamp, dot, taps};
+use crate::arena::Mem;
+use crate::kernels::cells::{Dst, Src};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use crate::ops::{Kernel, Needs};
+use crate::quant::Multiplier;
+
+/// f32, any groups.
+#[derive(Debug)]
+pub struct F32;
+
+impl Kernel for F32 {
+    type Op = Conv2dF32;
+
+    fn needs(op: &Conv2dF32) -> Needs {
+        Needs {
+            scratch: 0,
+            weights: op.weights_len().unwrap_or(u32::MAX).saturating_mul(4),
+        }
+    }
+
+    fn distance(op: &Conv2dF32, index: usize) -> Option<i64> {
+        let lead = u32::from(op.window.output[2]) - 1;
+        match (index, op.residual) {
+            (1, _) => Some(op.window.consumed_distance(4, lead)),
+            (2, Some(_)) => Some(0),
+            _ => None,
+        }
+    }
+
+    fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
+        let window = &op.window;
+        let input = mem.src::<f32>(op.input, window.input_len()?)?;
+        let output = mem.dst::<f32>(op.output, window.output_len()?)?;
+        let residual = match op.residual {
+            Some(slot) => Some(mem.src::<f32>(slot, window.output_len()?)?),
+            None => None,
+        };
+        let weights = mem.weights::<f32>(op.weights, op.weights_len()?)?;
+        let bias = mem.weights::<f32>(op.bias, u32::from(window.output[2]))?;
+        let channels = op.group_channels() as usize;
+        each_output(window, op.groups, output, |at, image, y, x, o, first_channel| {
+            let mut sum = *bias.get(o)?;
+            each_row(
+                window,
+                input,
+                weights,
+                channels,
+                image,
+                y,
+                x,
+                o,
+                first_channel,
+                |x, w| sum += dot(x, w),
+            )?;
+            if let Some(residual) = residual {
+                sum += residual.get(at)?;
+            }
+            Some(clamp(sum, op.clamp))
+        })
+    }
+}
+
+/// f32 with one input channel a group. Weights OHWI, i.e. `[channels, kh, kw, 1]`.
+#[derive(Debug)]
+pub struct DepthwiseF32;
+
+impl Kernel for DepthwiseF32 {
+    type Op = Conv2dF32;
+
+    fn needs(op: &Conv2dF32) -> Needs {
+        F32::needs(op)
+    }
+
+    fn distance(op: &Conv2dF32, index: usize) -> Option<i64> {
+        F32::distance(op, index)
+    }
+
+    fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
+        F32::run(op, mem)
+    }
+}
+
+/// int8, any groups. The channel records' bias is the model's own.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = Conv2dS8;
+
+    fn needs(op: &Conv2dS8) -> Needs {
+        Needs {
+            scratch: 0,
+            weights: op.weights_len().unwrap_or(u32::MAX),
+        }
+    }
+
+    fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
+        let lead = u32::from(op.window.output[2]) - 1;
+        (index == 1).then(|| op.window.consumed_distance(1, lead))
+    }
+
+    fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        let window = &op.window;
+        let input = mem.src::<i8>(op.input, window.input_len()?)?;
+        let output = mem.dst::<i8>(op.output, window.output_len()?)?;
+        let weights = mem.weights::<i8>(op.weights, op.weights_len()?)?;
+        let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(3)?)?;
+        let (records, _) = records.as_chunks::<3>();
+        let channels = op.group_channels() as usize;
+        let zero_point = i32::from(op.input_zero_point);
+        each_output(window, op.groups, output, |_, image, y, x, o, first_channel| {
+            let [bias, mantissa, shift] = *records.get(o)?;
+            let mut sum = bias;
+            each_row(
+                window,
+                input,
+                weights,
+                channels,
+                image,
+                y,
+                x,
+                o,
+                first_channel,
+                |x, w| {
+                    for (x, &w) in x.iter().zip(w) {
+                        sum = sum.wrapping_add((i32::from(x) - zero_point) * i32::from(w));
+                    }
+                },
+            )?;
+            let scaled = Multiplier {
+                mantissa,
+                shift: shift as i8,
+            }
+            .apply(sum);
+            let [low, high] = op.clamp.map(i32::from);
+            Some(scaled.wrapping_add(i32::from(op.output_zero_point)).clamp(low, high) as i8)
+        })
+    }
+}
+
+/// int8 with one input channel a group. The channel records' bias is the model's own.
+#[derive(Debug)]
+pub struct DepthwiseS8;
+
+impl Kernel for DepthwiseS8 {
+    type Op = Conv2dS8;
+
+    fn needs(op: &Conv2dS8) -> Needs {
+        S8::needs(op)
+    }
+
+    fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
+        S8::distance(op, index)
+    }
+
+    fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        S8::run(op, mem)
+    }
+}
+
+/// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.
+fn each_output<T: crate::kernels::cells::Element>(
+    window: &Window2d,
+    groups: u16,
+    output: Dst<'_, T>,
+    value: impl Fn(usize, usize, usize, usize, usize, usize) -> Option<T>,
+) -> Option<()> {
+    let [oh, ow, oc] = window.output.map(usize::from);
+    let per_group = oc.checked_div(usize::from(groups))?;
+    let group_channels = usize::from(window.input[2]).checked_div(usize::from(groups))?;
+    let mut at = 0;
+    for image in 0..usize::from(window.batch) {
+        for y in 0..oh {
+            for x in 0..ow {
+                for o in 0..oc {
+                    let first_channel = o.checked_div(per_group)? * group_channels;
+                    output.set(at, value(at, image, y, x, o, first_channel)?)?;
+                    at += 1;
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+/// Calls `row(input, weights)` for every run of channels under the window of one output element that lies inside the input.
+#[expect(clippy::too_many_arguments, reason = "the indices of one output element")]
+fn each_row<'a, T: crate::kernels::cells::Element>(
+    window: &Window2d,
+    input: Src<'a, T>,
+    weights: &'a [T],
+    channels: usize,
+    image: usize,
+    y: usize,
+    x: usize,
+    o: usize,
+    first_channel: usize,
+    mut row: impl FnMut(Src<'a, T>, &'a [T]),
+) -> Option<()> {
+    let [h, w, c] = window.input.map(usize::from);
+    let [kh, kw] = window.kernel.map(usize::from);
+    let [dh, dw] = window.dilation.map(usize::from);
+    let (ky, rows, iy) = taps(y, window, 0)?;
+    let (kx, columns, ix) = taps(x, window, 1)?;
+    for r in 0..rows {
+        for k in 0..columns {
+            let pixel = (image * h + iy + r * dh) * w + ix + k * dw;
+            let tap = (o * kh + ky + r) * kw + kx + k;
+            let x = input.slice(pixel * c + first_channel, channels)?;
+            let w = weights.get(tap * channels..)?.get(..channels)?;
+            row(x, w);
+        }
+    }
+    Some(())
+}

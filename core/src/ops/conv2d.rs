@@ -1,0 +1,269 @@
+//! Two-dimensional convolution, grouped and depthwise included.
+//!
+//! `y[n, oy, ox, o] = act(bias[o] + sum x[n, oy * sh + ky * dh - top, ox * sw + kx * dw - left, g * C/G + c] * w[o, ky, kx, c])`
+//! over the window's rows `ky`, columns `kx` and the channels `c` of the group `g` that `o` belongs to; outside the input x is
+//! zero (the zero point, where quantised). Activations are NHWC.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+
+/// Shapes and window of a convolution or pooling, in elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Window2d {
+    /// Images.
+    pub batch: u16,
+    /// Rows, columns and channels of the input.
+    pub input: [u16; 3],
+    /// Rows, columns and channels of the output.
+    pub output: [u16; 3],
+    /// Rows and columns of the kernel.
+    pub kernel: [u16; 2],
+    /// Rows and columns between windows.
+    pub stride: [u8; 2],
+    /// Rows and columns between taps.
+    pub dilation: [u8; 2],
+    /// Rows above and columns to the left of the input; what lies below and to the right follows from the output's extents.
+    pub padding: [u8; 2],
+}
+
+/// An f32 convolution. Weights: OHWI `[out, kh, kw, in / groups]` for the scalar kernel; other kernels state their layout.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Conv2dF32 {
+    /// NHWC.
+    pub output: Slot,
+    /// NHWC.
+    pub input: Slot,
+    /// Added before the clamp; of the output's shape.
+    pub residual: Option<Slot>,
+    /// The kernel's scratch.
+    pub scratch: Slot,
+    /// Offset of the weights, f32.
+    pub weights: u32,
+    /// Offset of the bias `[out]`, f32.
+    pub bias: u32,
+    /// Shapes.
+    pub window: Window2d,
+    /// Input channels / groups are the weights' channels.
+    pub groups: u16,
+    /// Clamp of the result: (-inf, inf) for none.
+    pub clamp: [f32; 2],
+}
+
+/// An int8 convolution with int8 weights, as in the TensorFlow Lite 8-bit quantisation specification: per-channel symmetric
+/// weights, int32 bias. Weights: OHWI for the scalar kernel; other kernels state their layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Conv2dS8 {
+    /// NHWC.
+    pub output: Slot,
+    /// NHWC.
+    pub input: Slot,
+    /// The kernel's scratch.
+    pub scratch: Slot,
+    /// Offset of the weights, in the kernel's layout.
+    pub weights: u32,
+    /// Offset of one `{ bias, multiplier, shift }` of i32 for each output channel; whether the bias holds the zero-point
+    /// correction is part of the kernel's layout.
+    pub channels: u32,
+    /// Shapes.
+    pub window: Window2d,
+    /// Input channels / groups are the weights' channels.
+    pub groups: u16,
+    /// Zero point of the input; also the value of the padding.
+    pub input_zero_point: i8,
+    /// Zero point of the output.
+    pub output_zero_point: i8,
+    /// Clamp of the result, in stored terms.
+    pub clamp: [i8; 2],
+    /// Bit 0: the host proved that every accumulator is small enough for the kernel's short requantisation.
+    pub flags: u8,
+}
+
+impl Window2d {
+    /// Checks the output's extents against input, kernel, stride and padding.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        let extents = self
+            .input
+            .iter()
+            .chain(&self.output)
+            .chain(&self.kernel)
+            .all(|&e| e > 0);
+        let steps = self.stride.iter().chain(&self.dilation).all(|&s| s > 0);
+        if !extents || !steps || self.batch == 0 {
+            return Err(Fault::Shape);
+        }
+        // The last window must start inside the padded input: below and to the right there is at most one window of padding.
+        for axis in 0..2 {
+            let at = |pair: &[u8; 2]| u32::from(pair.get(axis).copied().unwrap_or(0));
+            let wide = |pair: &[u16]| u32::from(pair.get(axis).copied().unwrap_or(0));
+            let last = (wide(&self.output) - 1) * at(&self.stride);
+            if last >= wide(&self.input) + at(&self.padding) {
+                return Err(Fault::Shape);
+            }
+        }
+        checked_size(&[self.input_len().ok_or(Fault::Shape)?, 4])?;
+        checked_size(&[self.output_len().ok_or(Fault::Shape)?, 4])?;
+        Ok(())
+    }
+
+    /// Elements of the input.
+    pub fn input_len(&self) -> Option<u32> {
+        let [h, w, c] = self.input.map(u32::from);
+        super::size(&[u32::from(self.batch), h, w, c])
+    }
+
+    /// Elements of the output.
+    pub fn output_len(&self) -> Option<u32> {
+        let [h, w, c] = self.output.map(u32::from);
+        super::size(&[u32::from(self.batch), h, w, c])
+    }
+
+    /// How far the output must start below the input ([`super::Kernel::distance`]) for a kernel that computes pixels in order and,
+    /// before the last read for a pixel, has written all earlier pixels and at most `lead` further elements.
+    ///
+    /// With W(p) the bytes written before the last read for pixel p, and R(p) the first input byte that pixel p or a later one
+    /// reads, it is the maximum of W(p) - R(p): exact for this loop order. `element` is the bytes of an element of both.
+    pub fn consumed_distance(&self, element: u32, lead: u32) -> i64 {
+        let [ih, iw, ic] = self.input.map(i64::from);
+        let [oh, ow, oc] = self.output.map(i64::from);
+        let [sh, sw] = self.stride.map(i64::from);
+        let [top, left] = self.padding.map(i64::from);
+        let [ih_bytes, iw_bytes] = [ih * iw * ic, iw * ic].map(|n| n * i64::from(element));
+        let pixel = ic * i64::from(element);
+        let images = i64::from(self.batch);
+        let row_start = |y: i64| match y < oh {
+            true => (y * sh - top).clamp(0, ih) * iw_bytes,
+            false if images > 1 => ih_bytes,
+            false => i64::MAX,
+        };
+        let kink = left / sw.max(1);
+        let mut distance = i64::MIN;
+        for y in 0..oh {
+            // Along a row both W and R are linear in x, but for the clamp of R at the left border.
+            for x in [0, kink, kink + 1, ow - 1].map(|x| x.min(ow - 1)) {
+                let written = ((y * ow + x) * oc + i64::from(lead)) * i64::from(element);
+                let column = (x * sw - left).clamp(0, iw) * pixel;
+                let read = (row_start(y).saturating_add(column)).min(row_start(y + 1));
+                distance = distance.max(written - read);
+            }
+        }
+        let grows = oh * ow * oc * i64::from(element) - ih_bytes;
+        distance + ((images - 1) * grows).max(0)
+    }
+}
+
+impl Conv2dF32 {
+    /// Channels of one weight window.
+    pub fn group_channels(&self) -> u32 {
+        u32::from(self.window.input[2]) / u32::from(self.groups.max(1))
+    }
+
+    /// Elements of the OHWI weights.
+    pub fn weights_len(&self) -> Option<u32> {
+        let [kh, kw] = self.window.kernel.map(u32::from);
+        super::size(&[u32::from(self.window.output[2]), kh, kw, self.group_channels()])
+    }
+}
+
+impl Conv2dS8 {
+    /// Channels of one weight window.
+    pub fn group_channels(&self) -> u32 {
+        u32::from(self.window.input[2]) / u32::from(self.groups.max(1))
+    }
+
+    /// Elements of the OHWI weights.
+    pub fn weights_len(&self) -> Option<u32> {
+        let [kh, kw] = self.window.kernel.map(u32::from);
+        super::size(&[u32::from(self.window.output[2]), kh, kw, self.group_channels()])
+    }
+}
+
+impl Operator for Conv2dF32 {
+    fn check(&self) -> Result<(), Fault> {
+        self.window.check()?;
+        check_groups(&self.window, self.groups)?;
+        checked_size(&[self.weights_len().ok_or(Fault::Shape)?, 4])?;
+        if self.clamp.iter().any(|c| c.is_nan()) {
+            return Err(Fault::Shape);
+        }
+        Ok(())
+    }
+
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand)) {
+        let output = self.window.output_len().unwrap_or(u32::MAX);
+        visit(Operand::of::<f32>(Access::Write, self.output, output));
+        visit(Operand::of::<f32>(
+            Access::Read,
+            self.input,
+            self.window.input_len().unwrap_or(u32::MAX),
+        ));
+        if let Some(residual) = self.residual {
+            visit(Operand::of::<f32>(Access::Read, residual, output));
+        }
+        visit(Operand::scratch(self.scratch, needs.scratch));
+        visit(Operand::constant::<f32>(self.weights, needs.weights / 4));
+        visit(Operand::constant::<f32>(self.bias, u32::from(self.window.output[2])));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+        if let Some(residual) = &mut self.residual {
+            visit(residual);
+        }
+        visit(&mut self.scratch);
+    }
+}
+
+impl Operator for Conv2dS8 {
+    fn check(&self) -> Result<(), Fault> {
+        self.window.check()?;
+        check_groups(&self.window, self.groups)?;
+        self.weights_len().ok_or(Fault::Shape)?;
+        if self.clamp[0] > self.clamp[1] {
+            return Err(Fault::Quantisation);
+        }
+        Ok(())
+    }
+
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand)) {
+        visit(Operand::of::<i8>(
+            Access::Write,
+            self.output,
+            self.window.output_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::of::<i8>(
+            Access::Read,
+            self.input,
+            self.window.input_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::scratch(self.scratch, needs.scratch));
+        visit(Operand {
+            align: 4,
+            ..Operand::constant::<i8>(self.weights, needs.weights)
+        });
+        visit(Operand::constant::<i32>(
+            self.channels,
+            u32::from(self.window.output[2]).saturating_mul(3),
+        ));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+        visit(&mut self.scratch);
+    }
+}
+
+fn check_groups(window: &Window2d, groups: u16) -> Result<(), Fault> {
+    let fits = |channels: u16| groups > 0 && channels.is_multiple_of(groups);
+    match fits(window.input[2]) && fits(window.output[2]) {
+        true => Ok(()),
+        false => Err(Fault::Shape),
+    }
+}

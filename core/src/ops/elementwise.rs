@@ -1,0 +1,205 @@
+//! Elementwise operators of one and two operands, with broadcasting.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kernel, Needs, Operator, checked_size};
+use crate::arena::{Access, Mem, Operand, Slot};
+use crate::error::Fault;
+use crate::kernels::scalar;
+
+/// Axes of a broadcast after the host has merged what can be merged.
+pub const MAX_LOOPS: usize = 6;
+
+/// An axis of a broadcast: its extent, and the elements between neighbours along it in both operands (0 where broadcast).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Loop {
+    /// Extent.
+    pub count: u32,
+    /// Stride in operand a.
+    pub a: u32,
+    /// Stride in operand b.
+    pub b: u32,
+}
+
+/// Operations of two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[expect(missing_docs, reason = "named by their operation")]
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Minimum,
+    Maximum,
+    SquaredDifference,
+    /// `a` where it is above zero, else `a * b`.
+    Prelu,
+}
+
+/// Operations of one operand. `Clamp` is also ReLU and ReLU6.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[expect(missing_docs, reason = "named by their operation")]
+pub enum UnaryOp {
+    Clamp { min: f32, max: f32 },
+    LeakyRelu { alpha: f32 },
+    HardSwish,
+    Logistic,
+    Tanh,
+    Exp,
+    Log,
+    Sqrt,
+    Rsqrt,
+    Square,
+    Abs,
+    Neg,
+}
+
+/// `y = clamp(a op b)`, in f32.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct BinaryF32 {
+    /// Contiguous, of the broadcast shape.
+    pub output: Slot,
+    /// First operand.
+    pub a: Slot,
+    /// Second operand.
+    pub b: Slot,
+    /// Axes, outermost first.
+    pub loops: heapless::Vec<Loop, MAX_LOOPS>,
+    /// The operation.
+    pub op: BinaryOp,
+    /// Clamp of the result.
+    pub clamp: [f32; 2],
+}
+
+/// `y = op(x)`, in f32.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct UnaryF32 {
+    /// Contiguous.
+    pub output: Slot,
+    /// Contiguous.
+    pub input: Slot,
+    /// Elements.
+    pub count: u32,
+    /// The operation.
+    pub op: UnaryOp,
+}
+
+/// Elements of the broadcast result.
+pub fn output_len(loops: &[Loop]) -> Option<u32> {
+    loops.iter().try_fold(1u32, |len, l| len.checked_mul(l.count))
+}
+
+/// Elements that an operand must have so that the last of them is reached with these strides.
+pub fn operand_len(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> Option<u32> {
+    loops.iter().try_fold(1u32, |len, l| {
+        len.checked_add(l.count.checked_sub(1)?.checked_mul(stride(l))?)
+    })
+}
+
+/// Whether an operand with these strides is walked exactly as the output is.
+pub fn is_contiguous(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
+    let mut inner = 1u32;
+    loops.iter().rev().all(|l| {
+        let matches = l.count == 1 || stride(l) == inner;
+        inner = inner.saturating_mul(l.count);
+        matches
+    })
+}
+
+impl Operator for BinaryF32 {
+    fn check(&self) -> Result<(), Fault> {
+        checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
+        checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;
+        checked_size(&[operand_len(&self.loops, |l| l.b).ok_or(Fault::Shape)?, 4])?;
+        Ok(())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let len = |len: Option<u32>| len.unwrap_or(u32::MAX);
+        visit(Operand::of::<f32>(
+            Access::Write,
+            self.output,
+            len(output_len(&self.loops)),
+        ));
+        visit(Operand::of::<f32>(
+            Access::Read,
+            self.a,
+            len(operand_len(&self.loops, |l| l.a)),
+        ));
+        visit(Operand::of::<f32>(
+            Access::Read,
+            self.b,
+            len(operand_len(&self.loops, |l| l.b)),
+        ));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.a);
+        visit(&mut self.b);
+    }
+}
+
+impl Operator for UnaryF32 {
+    fn check(&self) -> Result<(), Fault> {
+        checked_size(&[self.count, 4]).map(|_| ())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        visit(Operand::of::<f32>(Access::Write, self.output, self.count));
+        visit(Operand::of::<f32>(Access::Read, self.input, self.count));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
+}
+
+/// The scalar kernel of [`BinaryF32`].
+#[derive(Debug)]
+pub struct BinaryF32Kernel;
+
+impl Kernel for BinaryF32Kernel {
+    type Op = BinaryF32;
+
+    fn distance(op: &BinaryF32, index: usize) -> Option<i64> {
+        let in_step = match index {
+            1 => is_contiguous(&op.loops, |l| l.a),
+            2 => is_contiguous(&op.loops, |l| l.b),
+            _ => false,
+        };
+        in_step.then_some(0)
+    }
+
+    fn run(op: &BinaryF32, mem: &Mem<'_>) -> Option<()> {
+        let output = mem.dst::<f32>(op.output, output_len(&op.loops)?)?;
+        let a = mem.src::<f32>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+        let b = mem.src::<f32>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+        scalar::elementwise::binary(op.op, &op.loops, op.clamp, output, a, b)
+    }
+}
+
+/// The scalar kernel of [`UnaryF32`].
+#[derive(Debug)]
+pub struct UnaryF32Kernel;
+
+impl Kernel for UnaryF32Kernel {
+    type Op = UnaryF32;
+
+    fn distance(_: &UnaryF32, index: usize) -> Option<i64> {
+        (index == 1).then_some(0)
+    }
+
+    fn run(op: &UnaryF32, mem: &Mem<'_>) -> Option<()> {
+        let output = mem.dst::<f32>(op.output, op.count)?;
+        let input = mem.src::<f32>(op.input, op.count)?;
+        scalar::elementwise::unary(op.op, output, input);
+        Some(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Locally connected (unshared) convolution: every output position has its own kernel. Valid windows, stride 1, NCHW.
+//!
+//! `y[n, o, oy, ox] = act(gain * sum x[n, c, oy + ky, ox + kx] * w[o, c, ky, kx, oy, ox] + bias[o, oy, ox])`
+//!
+//! The weights keep the order of the papers and traces, output columns innermost: weights, inputs and outputs are then all read
+//! along rows, and a network of a gigabyte needs no second layout.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+
+/// An f32 locally connected layer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct LocallyConnectedF32 {
+    /// NCHW.
+    pub output: Slot,
+    /// NCHW.
+    pub input: Slot,
+    /// Offset of the weights `[out, in, kh, kw, oh, ow]`.
+    pub weights: u32,
+    /// Offset of the bias `[out, oh, ow]`.
+    pub bias: u32,
+    /// Images.
+    pub batch: u16,
+    /// Channels, rows, columns of the input.
+    pub input_shape: [u16; 3],
+    /// Output channels.
+    pub channels: u16,
+    /// Rows and columns of the kernel.
+    pub kernel: [u16; 2],
+    /// Factor of the sum.
+    pub gain: f32,
+    /// Clamp of the result.
+    pub clamp: [f32; 2],
+}
+
+impl LocallyConnectedF32 {
+    /// Channels, rows, columns of the output.
+    pub fn output_shape(&self) -> [u16; 3] {
+        let [_, h, w] = self.input_shape;
+        let [kh, kw] = self.kernel;
+        [self.channels, (h + 1).saturating_sub(kh), (w + 1).saturating_sub(kw)]
+    }
+
+    pub(crate) fn input_len(&self) -> Option<u32> {
+        let [c, h, w] = self.input_shape.map(u32::from);
+        super::size(&[u32::from(self.batch), c, h, w])
+    }
+
+    pub(crate) fn output_len(&self) -> Option<u32> {
+        let [c, h, w] = self.output_shape().map(u32::from);
+        super::size(&[u32::from(self.batch), c, h, w])
+    }
+
+    pub(crate) fn weights_len(&self) -> Option<u32> {
+        let [o, oh, ow] = self.output_shape().map(u32::from);
+        let [kh, kw] = self.kernel.map(u32::from);
+        super::size(&[o, u32::from(self.input_shape[0]), kh, kw, oh, ow])
+    }
+
+    pub(crate) fn bias_len(&self) -> Option<u32> {
+        super::size(&self.output_shape().map(u32::from))
+    }
+}
+
+impl Operator for LocallyConnectedF32 {
+    fn check(&self) -> Result<(), Fault> {
+        let [_, h, w] = self.input_shape;
+        if h == u16::MAX || w == u16::MAX || self.kernel.contains(&0) {
+            return Err(Fault::Shape);
+        }
+        for len in [self.input_len(), self.output_len(), self.weights_len(), self.bias_len()] {
+            checked_size(&[len.ok_or(Fault::Shape)?, 4])?;
+        }
+        Ok(())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        visit(Operand::of::<f32>(
+            Access::Write,
+            self.output,
+            self.output_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::of::<f32>(
+            Access::Read,
+            self.input,
+            self.input_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::constant::<f32>(
+            self.weights,
+            self.weights_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::constant::<f32>(self.bias, self.bias_len().unwrap_or(u32::MAX)));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
+}

@@ -1,0 +1,161 @@
+//! The operators: what their parameters mean, what must hold for them, and which kernels compute them.
+//!
+//! An *operator* is a struct of parameters that travels in the blob ([`Operator`]); a *kernel* is one way of computing it
+//! ([`Kernel`]), with its own weight layout, scratch and overlap rule. The table in [`table`] lists every kernel once; the
+//! dispatch, the names, the link-time selection and the host's view of a step all come from it.
+
+pub mod conv2d;
+pub mod elementwise;
+pub mod linear;
+pub mod locally_connected;
+pub mod lrn;
+pub mod movement;
+pub mod pool2d;
+pub mod reduce;
+pub mod softmax;
+pub mod table;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::arena::{Access, Bounds, Mem, Operand, Slot};
+use crate::error::Fault;
+
+/// Parameters of an operator, as they travel in the blob.
+pub trait Operator: Serialize + DeserializeOwned + Clone {
+    /// Checks that shapes and attributes agree and that no size overflows 32 bits.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn check(&self) -> Result<(), Fault>;
+
+    /// Visits every operand with its access and size: the one statement of what the step touches. Slots come in the order of
+    /// [`Operator::slots_mut`]; constants in the weights follow.
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand));
+
+    /// Visits the slots, for the host to assign.
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot));
+}
+
+/// One way of computing an operator.
+pub trait Kernel {
+    /// Its parameters.
+    type Op: Operator;
+
+    /// The scratch and packed weights that it wants; plain arithmetic, the host calls the same function.
+    fn needs(op: &Self::Op) -> Needs {
+        let _ = op;
+        Needs::default()
+    }
+
+    /// How the output (operand 0) may overlap operand `index` (a read one): allowed where
+    /// `output.offset + distance <= operand.offset`, for the smallest such distance, which follows from the loop order; it may be
+    /// negative. `None` where they must be disjoint.
+    fn distance(op: &Self::Op, index: usize) -> Option<i64> {
+        let _ = (op, index);
+        None
+    }
+
+    /// Computes the step. `None` where an operand is out of bounds, which a successful load excludes.
+    fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
+}
+
+/// Bytes that a kernel wants beside its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// Scratch in the arena.
+    pub scratch: u32,
+    /// Packed weights.
+    pub weights: u32,
+}
+
+/// Everything that load checks of one step; `distance` is [`Kernel::distance`].
+pub(crate) fn check_operands(
+    operands: &[Operand],
+    bounds: &Bounds,
+    distance: &mut dyn FnMut(usize) -> Option<i64>,
+) -> Result<(), Fault> {
+    for (index, operand) in operands.iter().enumerate() {
+        let Operand {
+            access,
+            slot,
+            bytes,
+            align,
+        } = *operand;
+        if !bounds.contain(slot, bytes) || (slot.region == Slot::WEIGHTS && access != Access::Read) {
+            return Err(Fault::Bounds);
+        }
+        if align == 0 || !slot.offset.is_multiple_of(align) {
+            return Err(Fault::Alignment);
+        }
+        if access == Access::Read {
+            continue;
+        }
+        for (other_index, other) in operands.iter().enumerate() {
+            if other_index == index || !overlap(operand, other) {
+                continue;
+            }
+            let allowed = index == 0
+                && other.access == Access::Read
+                && distance(other_index).is_some_and(|d| i64::from(slot.offset) + d <= i64::from(other.slot.offset));
+            if !allowed {
+                return Err(Fault::Overlap);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The product of extents, `None` beyond 32 bits.
+pub(crate) fn size(extents: &[u32]) -> Option<u32> {
+    extents
+        .iter()
+        .try_fold(1u32, |product, &extent| product.checked_mul(extent))
+}
+
+/// [`size`], as load's error.
+pub(crate) fn checked_size(extents: &[u32]) -> Result<u32, Fault> {
+    size(extents).filter(|&bytes| bytes > 0).ok_or(Fault::Shape)
+}
+
+impl Operand {
+    /// `count` elements of `T` at `slot`.
+    pub fn of<T>(access: Access, slot: Slot, count: u32) -> Self {
+        Self {
+            access,
+            slot,
+            bytes: count.saturating_mul(size_of::<T>() as u32),
+            align: size_of::<T>() as u32,
+        }
+    }
+
+    /// `count` constant elements of `T` at `offset` of the weights.
+    pub fn constant<T>(offset: u32, count: u32) -> Self {
+        Self::of::<T>(
+            Access::Read,
+            Slot {
+                region: Slot::WEIGHTS,
+                offset,
+            },
+            count,
+        )
+    }
+
+    /// `bytes` of scratch; aligned for any kernel.
+    pub fn scratch(slot: Slot, bytes: u32) -> Self {
+        Self {
+            access: Access::Scratch,
+            slot,
+            bytes,
+            align: if bytes == 0 { 1 } else { crate::ARENA_ALIGN as u32 },
+        }
+    }
+}
+
+fn overlap(a: &Operand, b: &Operand) -> bool {
+    a.slot.region == b.slot.region
+        && a.bytes > 0
+        && b.bytes > 0
+        && a.slot.offset < b.slot.offset.saturating_add(b.bytes)
+        && b.slot.offset < a.slot.offset.saturating_add(a.bytes)
+}

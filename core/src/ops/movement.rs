@@ -1,0 +1,133 @@
+//! Operators that move elements and compute nothing: transpose, slice, tile-like copies, concatenation, padding.
+//!
+//! All are one strided copy from a base in the source to a base in the destination; the host turns a concatenation or a padding into
+//! several of them (or into none, where it places operands inside the result).
+
+use heapless::Vec;
+use serde::{Deserialize, Serialize};
+
+use super::elementwise::MAX_LOOPS;
+use super::{Kernel, Needs, Operator, checked_size};
+use crate::arena::{Access, Mem, Operand, Slot};
+use crate::error::Fault;
+use crate::kernels::scalar;
+
+/// An axis of a copy: its extent, and the elements between neighbours along it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct CopyLoop {
+    /// Extent.
+    pub count: u32,
+    /// Stride in the destination.
+    pub to: u32,
+    /// Stride in the source; negative for a reversed slice, 0 to repeat.
+    pub from: i32,
+}
+
+/// A strided copy of elements of 1, 2, 4 or 8 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct CopyStrided {
+    /// Where the destination tensor (or the part of it that this step writes) starts.
+    pub output: Slot,
+    /// Where the source tensor starts.
+    pub input: Slot,
+    /// Bytes of an element.
+    pub element: u8,
+    /// Elements of the source.
+    pub input_len: u32,
+    /// Elements from the source's start to the first one copied.
+    pub from: u32,
+    /// Axes, outermost first.
+    pub loops: Vec<CopyLoop, MAX_LOOPS>,
+}
+
+impl CopyStrided {
+    /// Elements from the first one written to the last one, inclusive.
+    pub fn output_len(&self) -> Option<u32> {
+        self.loops.iter().try_fold(1u32, |len, l| {
+            len.checked_add(l.count.checked_sub(1)?.checked_mul(l.to)?)
+        })
+    }
+
+    fn source_in_range(&self) -> bool {
+        let mut low = i64::from(self.from);
+        let mut high = low;
+        for l in &self.loops {
+            let reach = (i64::from(l.count) - 1).saturating_mul(i64::from(l.from));
+            low = low.saturating_add(reach.min(0));
+            high = high.saturating_add(reach.max(0));
+        }
+        low >= 0 && high < i64::from(self.input_len)
+    }
+}
+
+impl Operator for CopyStrided {
+    fn check(&self) -> Result<(), Fault> {
+        if !matches!(self.element, 1 | 2 | 4 | 8) || !self.source_in_range() {
+            return Err(Fault::Shape);
+        }
+        let element = u32::from(self.element);
+        checked_size(&[self.output_len().ok_or(Fault::Shape)?, element])?;
+        checked_size(&[self.input_len, element])?;
+        Ok(())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let element = u32::from(self.element);
+        let operand = |access, slot, len: u32| Operand {
+            access,
+            slot,
+            bytes: len.saturating_mul(element),
+            align: element,
+        };
+        visit(operand(
+            Access::Write,
+            self.output,
+            self.output_len().unwrap_or(u32::MAX),
+        ));
+        visit(operand(Access::Read, self.input, self.input_len));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
+}
+
+/// The scalar kernel of [`CopyStrided`].
+#[derive(Debug)]
+pub struct CopyKernel;
+
+impl Kernel for CopyKernel {
+    type Op = CopyStrided;
+
+    /// Let t(p) and f(p) be the p-th element's place in destination and source. Where t grows with p and f >= t everywhere,
+    /// t(p) < t(q) <= f(q) for every later q: nothing is overwritten before it is read.
+    fn distance(op: &CopyStrided, index: usize) -> Option<i64> {
+        let mut inner = 1u64;
+        let grows = op.loops.iter().rev().all(|l| {
+            let nested = l.count == 1 || u64::from(l.to) >= inner;
+            inner = inner.saturating_add((u64::from(l.count) - 1).saturating_mul(u64::from(l.to)));
+            nested
+        });
+        let ahead = op.loops.iter().all(|l| i64::from(l.from) >= i64::from(l.to));
+        (index == 1 && grows && ahead).then(|| -i64::from(op.from) * i64::from(op.element))
+    }
+
+    fn run(op: &CopyStrided, mem: &Mem<'_>) -> Option<()> {
+        match op.element {
+            1 => copy::<u8>(op, mem),
+            2 => copy::<u16>(op, mem),
+            4 => copy::<u32>(op, mem),
+            8 => copy::<i64>(op, mem),
+            _ => None,
+        }
+    }
+}
+
+fn copy<T: crate::kernels::cells::Element>(op: &CopyStrided, mem: &Mem<'_>) -> Option<()> {
+    let output = mem.dst::<T>(op.output, op.output_len()?)?;
+    let input = mem.src::<T>(op.input, op.input_len)?;
+    scalar::movement::copy(&op.loops, op.from, output, input)
+}

@@ -1,0 +1,174 @@
+//! Every kernel, once: number in the blob, name, backend, implementation.
+//!
+//! The numbers are part of the format: a kernel keeps its number for ever, and a retired number is not used again.
+
+use heapless::Vec;
+
+use super::{Kernel, Needs, Operator, check_operands, elementwise, movement};
+use crate::arena::{Bounds, Mem, Operand, Slot};
+use crate::error::Fault;
+use crate::kernels::{Backend, scalar};
+
+/// The most operands a step has.
+pub const MAX_OPERANDS: usize = 32;
+
+/// The kernels that a program links: a bit for each kernel's number.
+///
+/// `include_model!` derives it from the model, so that only what the model needs is linked; [`All`] links everything.
+pub trait Kernels {
+    /// Bit `n` links kernel number `n`.
+    const SET: u128;
+}
+
+/// Links every kernel of this build.
+#[derive(Debug, Clone, Copy)]
+pub struct All;
+
+impl Kernels for All {
+    const SET: u128 = u128::MAX;
+}
+
+macro_rules! table {
+    ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {
+        /// A kernel's number and name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+        #[repr(u8)]
+        #[expect(missing_docs, reason = "each is documented at its implementation")]
+        pub enum KernelId { $($variant = $id),* }
+
+        impl KernelId {
+            /// All kernels, in the order of their numbers.
+            pub const ALL: &'static [KernelId] = &[$(KernelId::$variant),*];
+
+            /// The kernel of this number.
+            pub const fn from_u8(id: u8) -> Option<Self> {
+                match id {
+                    $($id => Some(KernelId::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name in reports and errors.
+            pub const fn name(self) -> &'static str {
+                match self { $(KernelId::$variant => stringify!($variant)),* }
+            }
+
+            /// The backend that it belongs to.
+            pub const fn backend(self) -> Backend {
+                match self { $(KernelId::$variant => Backend::$backend),* }
+            }
+        }
+
+        /// A step as the host sees it: a kernel with its operator's parameters. The device decodes one kernel's parameters at a
+        /// time and never builds this.
+        #[derive(Debug, Clone)]
+        #[expect(missing_docs, reason = "each is documented at its implementation")]
+        pub enum Step { $($variant(<$kernel as Kernel>::Op)),* }
+
+        impl Step {
+            /// Its kernel.
+            pub fn kernel(&self) -> KernelId {
+                match self { $(Step::$variant(_) => KernelId::$variant),* }
+            }
+
+            /// Decodes a record's parameters.
+            ///
+            /// # Errors
+            /// [`Fault::Encoding`].
+            pub fn decode(kernel: KernelId, params: &[u8]) -> Result<Self, Fault> {
+                match kernel { $(KernelId::$variant => decode(params).map(Step::$variant)),* }
+            }
+
+            /// Encodes the parameters into `buffer`; `None` where it is too small.
+            pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b mut [u8]> {
+                match self { $(Step::$variant(op) => postcard::to_slice(op, buffer).ok()),* }
+            }
+
+            /// What the kernel wants beside its operands.
+            pub fn needs(&self) -> Needs {
+                match self { $(Step::$variant(op) => <$kernel as Kernel>::needs(op)),* }
+            }
+
+            /// [`Kernel::distance`].
+            pub fn distance(&self, index: usize) -> Option<i64> {
+                match self { $(Step::$variant(op) => <$kernel as Kernel>::distance(op, index)),* }
+            }
+
+            /// [`Operator::check`], without the operands' places.
+            ///
+            /// # Errors
+            /// What is wrong.
+            pub fn check(&self) -> Result<(), Fault> {
+                match self { $(Step::$variant(op) => op.check()),* }
+            }
+
+            /// [`Operator::operands`].
+            pub fn operands(&self, visit: &mut dyn FnMut(Operand)) {
+                match self { $(Step::$variant(op) => op.operands(<$kernel as Kernel>::needs(op), visit)),* }
+            }
+
+            /// [`Operator::slots_mut`].
+            pub fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+                match self { $(Step::$variant(op) => op.slots_mut(visit)),* }
+            }
+        }
+
+        /// Checks one record as load does.
+        pub(crate) fn check_step<K: Kernels>(id: u8, params: &[u8], bounds: &Bounds) -> Option<Result<(), Fault>> {
+            match id {
+                $($id if links::<K>($id, Backend::$backend) => Some(check::<$kernel>(params, bounds)),)*
+                _ => None,
+            }
+        }
+
+        /// Runs one record that [`check_step`] accepted.
+        pub(crate) fn run_step<K: Kernels>(id: u8, params: &[u8], mem: &Mem<'_>) -> Option<()> {
+            match id {
+                $($id if links::<K>($id, Backend::$backend) => <$kernel as Kernel>::run(&decode(params).ok()?, mem),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+table! {
+    0 Conv2dF32 Scalar scalar::conv2d::F32;
+    1 DepthwiseF32 Scalar scalar::conv2d::DepthwiseF32;
+    2 LinearF32 Scalar scalar::linear::F32;
+    3 LocallyConnectedF32 Scalar scalar::locally_connected::F32;
+    4 MaxPoolF32 Scalar scalar::pool2d::MaxF32;
+    5 AvgPoolF32 Scalar scalar::pool2d::AvgF32;
+    6 BinaryF32 Scalar elementwise::BinaryF32Kernel;
+    7 UnaryF32 Scalar elementwise::UnaryF32Kernel;
+    8 ReduceF32 Scalar scalar::reduce::F32;
+    9 SoftmaxF32 Scalar scalar::softmax::F32;
+    10 LrnF32 Scalar scalar::lrn::F32;
+    11 CopyBytes Scalar movement::CopyKernel;
+    12 Conv2dS8 Scalar scalar::conv2d::S8;
+    13 DepthwiseS8 Scalar scalar::conv2d::DepthwiseS8;
+}
+
+/// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
+const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {
+    (K::SET >> id) & 1 == 1 && backend.available()
+}
+
+fn decode<O: Operator>(params: &[u8]) -> Result<O, Fault> {
+    match postcard::take_from_bytes(params) {
+        Ok((op, [])) => Ok(op),
+        _ => Err(Fault::Encoding),
+    }
+}
+
+fn check<K: Kernel>(params: &[u8], bounds: &Bounds) -> Result<(), Fault> {
+    let op: K::Op = decode(params)?;
+    op.check()?;
+    let mut operands: Vec<Operand, MAX_OPERANDS> = Vec::new();
+    let mut full = false;
+    op.operands(K::needs(&op), &mut |operand| full |= operands.push(operand).is_err());
+    if full {
+        return Err(Fault::Shape);
+    }
+    check_operands(&operands, bounds, &mut |index| K::distance(&op, index))
+}
