@@ -1,0 +1,171 @@
+"""Reference for `trace.json`, version 1, written from docs/trace-schema.md. Covers every operator of that document.
+
+Key of a layer: the name of the tensor that the operator writes. Weights: the tensors' names, shapes as the trace states. States start at
+zero; :meth:`Reference.run` leaves the new ones in ``self.state``, so that running again is the next run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import ops
+
+Array = np.ndarray
+
+
+class Reference:
+    dialect = "native"
+
+    def __init__(self, text: str) -> None:
+        self.trace = json.loads(text)
+        assert self.trace["arenite_trace"] == 1, f"version {self.trace['arenite_trace']}"
+        self.tensors = self.trace["tensors"]
+        self.output = self.trace["outputs"][0]
+        self.state = {s["input"]: np.zeros(self.tensors[s["input"]]["shape"]) for s in self.trace.get("state", [])}
+
+    def input_shapes(self, batch: int) -> dict[str, tuple[int, ...]]:
+        return {name: (batch, *self.tensors[name]["shape"][1:]) for name in self.trace["inputs"]}
+
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        stored = ("parameter", "constant")
+        return {name: tuple(t["shape"]) for name, t in self.tensors.items() if t["role"] in stored}
+
+    def run(self, inputs: Mapping[str, Array], weights: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+        values: dict[str, Array] = {name: ops.f64(inputs[name]) for name in self.trace["inputs"]}
+        values.update(self.state)
+        for op in self.trace["ops"]:
+            operands = []
+            for name in op["inputs"]:
+                if name is not None and name not in values:
+                    assert self.tensors[name]["role"] in ("parameter", "constant"), f"{op['name']} reads {name} too early"
+                    operands.append(weights[name])
+                else:
+                    operands.append(None if name is None else values[name])
+            y = OPERATORS[op["op"]](operands, op.get("attrs", {}))
+            (output,) = op["outputs"]
+            values[output] = y
+            yield output, y
+        self.state = {s["input"]: values[s["output"]] for s in self.trace.get("state", [])}
+
+
+def _image(a: dict, compute: Callable[[Array], Array], x: Array) -> Array:
+    """Runs an NCHW computation on an image of the stated layout."""
+    if a.get("layout", "NCHW") == "NCHW":
+        return compute(x)
+    return compute(np.ascontiguousarray(x.transpose(0, 3, 1, 2))).transpose(0, 2, 3, 1)
+
+
+def _conv2d(inputs: list, a: dict) -> Array:
+    x, weight, bias = [*inputs, None][:3]
+    pads, groups = a.get("padding", [0] * 4), a.get("groups", 1)
+    strides, dilation = a.get("strides", [1, 1]), a.get("dilation", [1, 1])
+    return _image(a, lambda x: ops.conv2d(x, weight, bias, strides, pads, dilation, groups), x)
+
+
+def _pool_sizes(x: Array, a: dict) -> list[int]:
+    size = ops.torch_ceil_size if a.get("ceil_mode") else ops.floor_size
+    strides, pads, dilation = a.get("strides", a["kernel"]), a.get("padding", [0] * 4), a.get("dilation", [1, 1])
+    return [
+        size(x.shape[2 + i], a["kernel"][i], strides[i], pads[2 * i], pads[2 * i + 1], dilation[i]) for i in range(2)
+    ]
+
+
+def _max_pool2d(inputs: list, a: dict) -> Array:
+    strides, pads, dilation = a.get("strides", a["kernel"]), a.get("padding", [0] * 4), a.get("dilation", [1, 1])
+    return _image(a, lambda x: ops.max_pool2d(x, a["kernel"], strides, _pool_sizes(x, a), pads, dilation), inputs[0])
+
+
+def _avg_pool2d(inputs: list, a: dict) -> Array:
+    strides, pads, include = a.get("strides", a["kernel"]), a.get("padding", [0] * 4), a.get("count_include_pad", True)
+    return _image(a, lambda x: ops.avg_pool2d(x, a["kernel"], strides, _pool_sizes(x, a), pads, include), inputs[0])
+
+
+def _batch_norm(inputs: list, a: dict) -> Array:
+    x, *rest = inputs
+    return ops.batch_norm(x, *rest, a.get("eps", 1e-5), a.get("axis", 1))
+
+
+def _prelu(inputs: list, a: dict) -> Array:
+    x, slope = inputs
+    shape = [1] * x.ndim
+    if slope.size > 1:
+        shape[1] = -1
+    return np.where(x >= 0, x, ops.f64(slope).reshape(shape) * x)
+
+
+def _clamp(inputs: list, a: dict) -> Array:
+    low, high = a.get("min"), a.get("max")
+    x = inputs[0] if low is None else np.maximum(inputs[0], low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _hardsigmoid(x: Array) -> Array:
+    return np.clip(x + 3, 0, 6) / 6
+
+
+def _flatten(inputs: list, a: dict) -> Array:
+    shape = inputs[0].shape
+    start, end = a.get("start_axis", 1) % len(shape), a.get("end_axis", -1) % len(shape)
+    return inputs[0].reshape(*shape[:start], -1, *shape[end + 1 :])
+
+
+def _slice(inputs: list, a: dict) -> Array:
+    index = [slice(None)] * inputs[0].ndim
+    index[a["axis"]] = slice(a.get("start", 0), a.get("stop"), a.get("step", 1))
+    return inputs[0][tuple(index)]
+
+
+def _unary(function: Callable[[Array], Array]) -> Callable[[list, dict], Array]:
+    return lambda inputs, a: function(inputs[0])
+
+
+def _binary(function: Callable[[Array, Array], Array]) -> Callable[[list, dict], Array]:
+    return lambda inputs, a: function(ops.f64(inputs[0]), ops.f64(inputs[1]))
+
+
+def _reduce(function: Callable[..., Array]) -> Callable[[list, dict], Array]:
+    return lambda inputs, a: function(inputs[0], axis=tuple(a["axes"]), keepdims=a.get("keepdims", False))
+
+
+OPERATORS: dict[str, Callable[[list, dict], Array]] = {
+    "conv2d": _conv2d,
+    "linear": lambda inputs, a: ops.linear(*inputs),
+    "max_pool2d": _max_pool2d,
+    "avg_pool2d": _avg_pool2d,
+    "relu": _unary(ops.relu),
+    "clamp": _clamp,
+    "leaky_relu": lambda i, a: np.where(i[0] >= 0, i[0], a.get("negative_slope", 0.01) * i[0]),
+    "prelu": _prelu,
+    "sigmoid": _unary(ops.sigmoid),
+    "tanh": _unary(np.tanh),
+    "hardsigmoid": _unary(_hardsigmoid),
+    "hardswish": _unary(lambda x: x * _hardsigmoid(x)),
+    "silu": _unary(lambda x: x * ops.sigmoid(x)),
+    "exp": _unary(np.exp),
+    "sqrt": _unary(np.sqrt),
+    "neg": _unary(np.negative),
+    "abs": _unary(np.abs),
+    "identity": _unary(lambda x: x),
+    "dropout": _unary(lambda x: x),
+    "add": _binary(np.add),
+    "sub": _binary(np.subtract),
+    "mul": _binary(np.multiply),
+    "div": _binary(np.divide),
+    "maximum": _binary(np.maximum),
+    "minimum": _binary(np.minimum),
+    "batch_norm": _batch_norm,
+    "softmax": lambda inputs, a: ops.softmax(inputs[0], a.get("axis", -1)),
+    "log_softmax": lambda inputs, a: ops.log_softmax(inputs[0], a.get("axis", -1)),
+    "mean": _reduce(np.mean),
+    "sum": _reduce(np.sum),
+    "max": _reduce(np.max),
+    "min": _reduce(np.min),
+    "reshape": lambda inputs, a: inputs[0].reshape(a["shape"]),
+    "flatten": _flatten,
+    "transpose": lambda inputs, a: inputs[0].transpose(a["perm"]),
+    "pad": lambda inputs, a: np.pad(inputs[0], a["padding"], constant_values=a.get("value", 0.0)),
+    "concat": lambda inputs, a: np.concatenate([ops.f64(i) for i in inputs], axis=a["axis"]),
+    "slice": _slice,
+}
