@@ -327,7 +327,7 @@ mod tests {
     fn the_table_is_the_sigmoid() {
         for (i, &entry) in SIGMOID.iter().enumerate() {
             let exact = 65536.0 * sigmoid(i as f64 / 24.0);
-            assert!((f64::from(entry) - exact).abs() < 1.1, "{i}");
+            assert!((f64::from(entry) - exact).abs() < 1.2, "{i}");
         }
         assert!(SIGMOID.is_sorted());
     }
