@@ -1,0 +1,57 @@
+"""Single-operator models and what TensorFlow Lite Micro makes of them.
+
+    pip install tflite-micro flatbuffers numpy
+    python tests/oracle/make_cases.py [NAME-PREFIX]
+
+writes tests/models/tflite_ops/NAME.tflite and one cases.npz with `NAME/in_i` and `NAME/out_i`; the first axis counts consecutive
+runs of one interpreter, so stateful operators carry their state over. The seed of each case is its name: the files are
+reproducible. A combination that TensorFlow Lite Micro refuses is reported and left out.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+import zlib
+
+import numpy as np
+
+from cases import CASES
+from tflite_builder import random_input, run, schema
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "models" / "tflite_ops"
+
+
+def main():
+    prefix = sys.argv[1] if len(sys.argv) > 1 else ""
+    OUT.mkdir(parents=True, exist_ok=True)
+    arrays, refused = {}, []
+    if prefix and (OUT / "cases.npz").exists():
+        arrays = {k: v for k, v in np.load(OUT / "cases.npz").items() if not k.startswith(prefix)}
+    for name, make in CASES.items():
+        if not name.startswith(prefix):
+            continue
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        file, runs, given = make(rng)
+        model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(file, 0))
+        count = len(model.subgraphs[0].inputs)
+        inputs = given if given is not None else [random_input(rng, model, i, runs) for i in range(count)]
+        try:
+            with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
+                outputs = run(file, inputs)
+        except Exception as error:
+            refused.append(f"{name}: {error}")
+            continue
+        (OUT / f"{name}.tflite").write_bytes(file)
+        for i, value in enumerate(inputs):
+            arrays[f"{name}/in_{i}"] = value
+        for i, value in enumerate(outputs):
+            arrays[f"{name}/out_{i}"] = value
+    np.savez_compressed(OUT / "cases.npz", **dict(sorted(arrays.items())))
+    print(f"{len({k.split('/')[0] for k in arrays})} cases")
+    for line in refused:
+        print("refused by TensorFlow Lite Micro:", line)
+
+
+if __name__ == "__main__":
+    main()
