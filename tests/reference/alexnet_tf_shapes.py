@@ -1,11 +1,11 @@
 """Reference for the TensorFlow step profile: conv, bias, ReLU, LRN and pooling by their scope names.
 
-The rows state shapes alone. A convolution's stride is ceil(in / out) with SAME padding, a pool is 3 x 3, stride 2, VALID; both are
-checked against the traced shapes. Within scope number k the order is convK, lrnK, poolK, each where it exists. LRN: depth_radius 2, bias
-2.0, alpha 1e-4, beta 0.75.
+The rows state shapes alone. A convolution's stride is ceil(in / out) with SAME padding, a pool is 3 x 3, stride 2, VALID;
+both are checked against the traced shapes. Within scope number k the order is convK, lrnK, poolK, each where it exists.
+LRN: depth_radius 2, bias 2.0, alpha 1e-4, beta 0.75.
 
-Key of a layer: the node's name, `conv1/Conv2D`, `conv1/BiasAdd`, `conv1` (the ReLU), `lrn1/LRN`, `pool1`, in the layout as traced: NCHW, LRN
-alone NHWC. Input `Variable` NHWC. Weights: `conv1/weights` [rows, columns, in, out], `conv1/biases`.
+Key of a layer: the node's name, `conv1/Conv2D`, `conv1/BiasAdd`, `conv1` (the ReLU), `lrn1/LRN`, `pool1`, in the layout as
+traced: NCHW, LRN alone NHWC. Input `Variable` NHWC. Weights: `conv1/weights` [rows, columns, in, out], `conv1/biases`.
 """
 
 from __future__ import annotations

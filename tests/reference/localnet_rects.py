@@ -1,9 +1,9 @@
 """Reference for the distributed-array dump: filter, filterA, filterNL a layer, then linear1 and softmax.
 
-Only what the network needs is read from the text (the filters' and the classifier's dimensions); the operators' meaning is the
-catalogue's. `filterNL` is ReLU. Key of a layer: the repaired name of the data node that it writes, `L0.filter.output`,
-`classifier.softmax.probability`, with that node's shape. Weights: `L0.W` [64 1 1 C kh kw oh ow], `L0.a` [1], `L0.b` [1 64 oh ow],
-`classifier.weights1` [3034 64 27 27].
+Only what the network needs is read from the text (the filters' and the classifier's dimensions); the operators' meaning is
+the catalogue's. `filterNL` is ReLU. Key of a layer: the repaired name of the data node that it writes, `L0.filter.output`,
+`classifier.softmax.probability`, with that node's shape. Weights: `L0.W` [64 1 1 C kh kw oh ow], `L0.a` [1], `L0.b` [1 64
+oh ow], `classifier.weights1` [3034 64 27 27].
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reference for `trace.json`, version 1, written from docs/trace-schema.md. Covers every operator of that document.
 
-Key of a layer: the name of the tensor that the operator writes. Weights: the tensors' names, shapes as the trace states. States start at
-zero; :meth:`Reference.run` leaves the new ones in ``self.state``, so that running again is the next run.
+Key of a layer: the name of the tensor that the operator writes. Weights: the tensors' names, shapes as the trace states.
+States start at zero; :meth:`Reference.run` leaves the new ones in ``self.state``, so that running again is the next run.
 """
 
 from __future__ import annotations

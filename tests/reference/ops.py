@@ -1,8 +1,8 @@
 """Operators of the references, in NumPy and float64, written from their definitions.
 
-Everything here is independent of the Rust code. Images are [N, C, H, W] unless a function says otherwise; padding is
-(top, bottom, left, right), pairs are (rows, columns). Inputs and weights of any float dtype; results are float64, so that a comparison
-measures the error of the tested side alone.
+Everything here is independent of the Rust code. Images are [N, C, H, W] unless a function says otherwise; padding is (top,
+bottom, left, right), pairs are (rows, columns). Inputs and weights of any float dtype; results are float64, so that a
+comparison measures the error of the tested side alone.
 """
 
 from __future__ import annotations

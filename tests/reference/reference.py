@@ -3,8 +3,8 @@
     python tests/reference/reference.py TRACE --weights W.safetensors --input X.npy -o ref.npz
     python tests/reference/reference.py TRACE --weights W.safetensors --seed 1 --batch 1 --save-input X.npy -o ref.npz
 
-The dialect is recognised from the content. All arithmetic is float64, the arrays are written as float32. The keys are those that each
-dialect's module documents.
+The dialect is recognised from the content. All arithmetic is float64, the arrays are written as float32. The keys are those
+that each dialect's module documents.
 """
 
 from __future__ import annotations

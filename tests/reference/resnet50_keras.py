@@ -1,11 +1,13 @@
 """Reference for Keras ResNets (50, 101, 152) of which only the node names are left.
 
-The names decide which blocks there are and which of them project their shortcut; everything else is Keras's: bottlenecks of 64, 128, 256,
-512 filters and four times as many out, stride 2 in `_1_conv` and `_0_conv` of the first block of stages 3 to 5, batch-norm epsilon
-1.001e-5, pads of 3 and 1 in front of the stem's convolution and pooling (both zeros, VALID), global mean, 1000 classes.
+The names decide which blocks there are and which of them project their shortcut; everything else is Keras's: bottlenecks of
+64, 128, 256, 512 filters and four times as many out, stride 2 in `_1_conv` and `_0_conv` of the first block of stages 3 to
+5, batch-norm epsilon 1.001e-5, pads of 3 and 1 in front of the stem's convolution and pooling (both zeros, VALID), global
+mean, 1000 classes.
 
-Key of a layer: the node's name without the network, `conv1_conv/BiasAdd`, `conv2_block1_out/Relu`, in Keras's layout, NHWC. Weights:
-`conv1_conv/kernel` HWIO, `conv1_conv/bias`, `conv1_bn/gamma`, `beta`, `moving_mean`, `moving_variance`, `predictions/kernel` [in, out].
+Key of a layer: the node's name without the network, `conv1_conv/BiasAdd`, `conv2_block1_out/Relu`, in Keras's layout, NHWC.
+Weights: `conv1_conv/kernel` HWIO, `conv1_conv/bias`, `conv1_bn/gamma`, `beta`, `moving_mean`, `moving_variance`,
+`predictions/kernel` [in, out].
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Reference for MegEngine profiles: the operators of `graph_exec.comp_seq`, in that order.
 
-Key of a layer: the operator's name, `conv(FUSE_ADD_RELU[575],const{256,64,1,1}[108])[577]`. Its first output var has the same name; where
-it has another (the profile's last division), the array stands under both. Arrays are in the trace's layout, NCHW. The written-out
-softmax keeps its five keys; the last one, `TRUE_DIV(…)`, is the probabilities. Weights: the name of the ImmutableTensor,
-`const{64,3,7,7}[50]`.
+Key of a layer: the operator's name, `conv(FUSE_ADD_RELU[575],const{256,64,1,1}[108])[577]`. Its first output var has the
+same name; where it has another (the profile's last division), the array stands under both. Arrays are in the trace's
+layout, NCHW. The written-out softmax keeps its five keys; the last one, `TRUE_DIV(…)`, is the probabilities. Weights: the
+name of the ImmutableTensor, `const{64,3,7,7}[50]`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def random(*shape: int) -> np.ndarray:
 
 @unittest.skipIf(torch is None, "no PyTorch")
 class AgainstTorch(unittest.TestCase):
-    def same(self, ours: np.ndarray, theirs: "torch.Tensor") -> None:
+    def same(self, ours: np.ndarray, theirs: torch.Tensor) -> None:
         self.assertEqual(ours.shape, tuple(theirs.shape))
         self.assertLess(relative(ours, theirs.numpy()), 1e-12)
 

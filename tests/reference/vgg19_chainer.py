@@ -1,7 +1,7 @@
 """Reference for Chainer graph dumps: forward records by rank, up to the loss.
 
-Key of a layer: `buffer` and the id of the buffer that the record writes, `buffer52`. Arrays are in Chainer's own layout, NCHW.
-Weights: the buffer's name, `/predictor/conv1_1/W`.
+Key of a layer: `buffer` and the id of the buffer that the record writes, `buffer52`. Arrays are in Chainer's own layout,
+NCHW. Weights: the buffer's name, `/predictor/conv1_1/W`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def apply(r: Record, x: np.ndarray, stored: list[np.ndarray]) -> np.ndarray:
     if r.kind in ("MaxPooling2D", "AveragePooling2D"):
         kernel, strides, pads = (a["kh"], a["kw"]), (a["sy"], a["sx"]), (a["ph"], a["ph"], a["pw"], a["pw"])
         cover = a["cover_all"]
-        out = [ops.chainer_size(n, k, s, p, cover) for n, k, s, p in zip(x.shape[2:], kernel, strides, pads[::2])]
+        sizes = zip(x.shape[2:], kernel, strides, pads[::2], strict=True)
+        out = [ops.chainer_size(n, k, s, p, cover) for n, k, s, p in sizes]
         if r.kind == "MaxPooling2D":
             return ops.max_pool2d(x, kernel, strides, out, pads)
         return ops.avg_pool2d(x, kernel, strides, out, pads, count_include_pad=True)

@@ -16,7 +16,17 @@ from ._version import __version__
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["SCHEMA_VERSION", "Op", "Samples", "Tensor", "Trace", "TraceError", "UnsupportedOperator", "trace"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Op",
+    "Samples",
+    "Tensor",
+    "Trace",
+    "TraceError",
+    "UnsupportedOperator",
+    "__version__",
+    "trace",
+]
 
 
 class UnsupportedOperator(TraceError):

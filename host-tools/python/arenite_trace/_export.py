@@ -10,6 +10,7 @@ import copy
 import math
 import os
 import re
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ DTYPES = {
     torch.bool: "bool",
 }
 
+# Calls without a result that only check what torch.export already knows.
+_CHECKS = ("_assert_tensor_metadata",)
+
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 
 
@@ -53,8 +57,10 @@ def trace_module(
     # A copy, so that the caller's module keeps its training mode and its buffers.
     network = copy.deepcopy(module).eval().cpu()
     inputs = tuple(_plain(tensor, f"example_inputs[{i}]") for i, tensor in enumerate(example_inputs))
-    with torch.no_grad():
-        exported = torch.export.export(network, inputs, strict=False).run_decompositions({})
+    for tensor_name, tensor in [*network.named_parameters(), *network.named_buffers()]:
+        if tensor.is_floating_point() and tensor.dtype != torch.float32:
+            raise TraceError(f"{tensor_name} has dtype {tensor.dtype}: convert the module with .float() before tracing")
+    exported = _exported(network, inputs)
     builder = Builder(exported, Trace(name or stem, f"arenite_trace {__version__}, PyTorch {_release()}"))
     result = builder.build(output_names)
     if samples is not None:
@@ -187,9 +193,9 @@ class Builder:
         self.values[node] = name
 
     def _stored_value(self, spec: Any) -> torch.Tensor:
-        if spec.target in self.exported.state_dict:
-            return self.exported.state_dict[spec.target].detach()
-        return self.exported.constants[spec.target].detach()
+        stored = self.exported.state_dict
+        value: torch.Tensor = (stored if spec.target in stored else self.exported.constants)[spec.target]
+        return value.detach()
 
     def _state(self, name: str, value: torch.Tensor) -> None:
         if torch.any(value != 0):
@@ -209,13 +215,17 @@ class Builder:
         except Unsupported as problem:
             self.problems.append(_problem(node, problem))
             # A stand-in of the right shape lets the walk go on and name every problem at once.
-            self.values[node] = self._stand_in(node.meta["val"])
+            self.values[node] = self._stand_in(node.meta.get("val"))
 
     def _convert(self, node: torch.fx.Node) -> Any:
         if getattr(node.target, "__name__", "") == "getitem":
-            return self.values[node.args[0]][node.args[1]]
+            source, index = node.args
+            assert isinstance(source, torch.fx.Node)
+            return self.values[source][index]
         schema = getattr(node.target, "_schema", None)
         key = schema.name.removeprefix("aten::") if schema is not None else str(node.target)
+        if key in _CHECKS:
+            return None
         converter: Callable[[Builder, dict[str, Any]], Any] | None = CONVERTERS.get(key)
         if converter is None or schema is None:
             raise Unsupported(f"{key} has no counterpart", "replace it by operators of docs/trace-schema.md")
@@ -295,6 +305,26 @@ class Builder:
         return name
 
 
+def _exported(network: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:
+    """Functional form: in-place calls and views are resolved, writes to buffers are results."""
+    try:
+        with torch.no_grad():
+            exported: torch.export.ExportedProgram = torch.export.export(network, inputs, strict=False)
+            functional: torch.export.ExportedProgram = exported.run_decompositions({})
+            return functional
+    except Exception as error:
+        # Among others: control flow that depends on values, wrong numbers or shapes of example inputs.
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_own(f.filename)]
+        where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise TraceError(f"{where}torch.export cannot trace the module: {reason}") from error
+
+
+def _is_own(file: str) -> bool:
+    """Whether a stack frame belongs to the traced program."""
+    return not file.startswith((_TORCH_FOLDER, os.path.dirname(__file__) + os.sep, "<"))
+
+
 def _plain(tensor: Any, where: str) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
         raise TraceError(f"{where} is a {type(tensor).__name__}: give a tensor")
@@ -335,7 +365,7 @@ def _source(node: torch.fx.Node) -> str:
     path, kind = _module(node)
     text = f"{path or '<top>'} ({kind.rsplit('.', 1)[-1] or 'function'})"
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    own = [(file, line) for file, line in frames if not file.startswith(_TORCH_FOLDER)]
+    own = [(file, line) for file, line in frames if _is_own(file)]
     if own:
         file, line = own[-1]
         text += f", {os.path.basename(file)}:{line}"

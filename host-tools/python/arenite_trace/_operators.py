@@ -87,13 +87,15 @@ def _one(value: int | Sequence[int]) -> list[int]:
 
 
 def _padding(padding: str | Sequence[int], kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
+    if not isinstance(padding, str):
+        return both_sides(pair(padding))
     if padding == "valid":
         return [0, 0, 0, 0]
     if padding == "same":
         # Stride is 1 here (PyTorch insists); an odd element goes behind, as PyTorch does.
         total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
         return [total[0] // 2, total[0] - total[0] // 2, total[1] // 2, total[1] - total[1] // 2]
-    return both_sides(pair(padding))
+    raise Unsupported(f"padding {padding!r}", "give the padding in numbers")
 
 
 def _convolution(
@@ -235,12 +237,12 @@ def dropout(b: Builder, a: Arguments) -> str:
 
 
 @converts("clone", "contiguous", "alias", "detach", "lift_fresh_copy", "_to_copy", "to")
-def same(b: Builder, a: Arguments) -> str:
+def same(b: Builder, a: Arguments) -> Any:
     """Copies within one dtype are no operators of the network."""
     return a.get("self", a.get("input"))
 
 
-def _binary(aten: str, op: str, swapped: bool = False) -> None:
+def _binary(aten: str, op: str) -> None:
     @converts(aten)
     def convert(b: Builder, a: Arguments) -> str:
         if a.get("rounding_mode") is not None:
@@ -248,15 +250,12 @@ def _binary(aten: str, op: str, swapped: bool = False) -> None:
         left, right = (v if isinstance(v, str) else b.scalar(float(v)) for v in (a["self"], a["other"]))
         alpha = float(a.get("alpha", 1))
         if alpha != 1.0:
-            scaled = b.shape(left if swapped else right)
-            factor = [left if swapped else right, b.scalar(alpha)]
-            product = b.emit("mul", factor, shape=scaled, part=".alpha")
-            left, right = (product, right) if swapped else (left, product)
-        return b.emit(op, [right, left] if swapped else [left, right])
+            right = b.emit("mul", [right, b.scalar(alpha)], shape=b.shape(right), part=".alpha")
+        return b.emit(op, [left, right])
 
 
-for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "div"), ("maximum", "maximum"), ("minimum", "minimum")):
-    _binary(_name, _op)
+for _name in ("add", "sub", "mul", "div", "maximum", "minimum"):
+    _binary(_name, _name)
 
 
 @converts("rsub")
@@ -379,7 +378,7 @@ def slice_(b: Builder, a: Arguments) -> str:
     along = axis(a["dim"], len(shape))
     start, stop, step = slice(a["start"], a["end"], a["step"]).indices(shape[along])
     if (start, stop, step) == (0, shape[along], 1):
-        return a["self"]
+        return str(a["self"])
     return _slice(b, a["self"], along, start, stop, step)
 
 

@@ -3,9 +3,9 @@
     pip install ./host-tools/python torch scikit-learn
     python tests/models/digits/train.py
 
-writes, into this folder, `NAME.trace.json` with its `.safetensors` files for the networks digits, residual and mlp, their outputs
-over the held-out images, and those images with their labels. Seeds, order and thread count are fixed: the same PyTorch on the same kind
-of processor writes the same bytes.
+writes, into this folder, `NAME.trace.json` with its `.safetensors` files for the networks digits, residual and mlp, their
+outputs over the held-out images, and those images with their labels. Seeds, order and thread count are fixed: the same
+PyTorch on the same kind of processor writes the same bytes.
 """
 
 from __future__ import annotations
