@@ -7,6 +7,8 @@ import os
 import sys
 import unittest
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -25,13 +27,25 @@ except ImportError:
 WORKSPACE = HERE.parent.parent
 SHARED = Path(os.environ.get("ARENITE_SHARED", WORKSPACE.parent / "shared"))
 
-# trace -> parameters in scalars, name and shape of the output at batch 1
+# trace -> dialect, parameters in scalars, multiply-accumulates, and the output's name and shape at batch 1
 CATALOGUE = {
-    "vgg19-chainer.trace.txt": ("chainer", 143_667_240, "buffer52"),
-    "localnet-rects.trace.txt": ("rects", 293_629_250, "classifier.softmax.probability"),
-    "resnet50-megengine.trace.json": ("megengine", 25_526_632, "TRUE_DIV(EXP[852],reduce0[854])[857]"),
-    "alexnet-tf-shapes.trace.txt": ("tf-shapes", 2_469_696, "pool5"),
-    "resnet50-keras-order.trace.txt": ("keras-order", 25_636_712, "predictions/BiasAdd"),
+    "vgg19-chainer.trace.txt": ("chainer", 143_667_240, 19_632_062_464, "buffer52", (1, 1000)),
+    "localnet-rects.trace.txt": (
+        "rects",
+        293_629_250,
+        293_512_896,
+        "classifier.softmax.probability",
+        (1, 3034, 1, 1),
+    ),
+    "resnet50-megengine.trace.json": (
+        "megengine",
+        25_526_632,
+        4_089_184_256,
+        "TRUE_DIV(EXP[852],reduce0[854])[857]",
+        (1, 1000),
+    ),
+    "alexnet-tf-shapes.trace.txt": ("tf-shapes", 2_469_696, 658_145_280, "pool5", (1, 256, 6, 6)),
+    "resnet50-keras-order.trace.txt": ("keras-order", 25_636_712, 3_857_973_248, "predictions/BiasAdd", (1, 1000)),
 }
 
 
@@ -138,8 +152,8 @@ class Digits(unittest.TestCase):
 
 
 class FiveTraces(unittest.TestCase):
-    def test_parameter_counts_and_outputs(self) -> None:
-        for file, (dialect, count, output) in CATALOGUE.items():
+    def test_parameters_macs_and_outputs(self) -> None:
+        for file, (dialect, count, macs, output, shape) in CATALOGUE.items():
             with self.subTest(file):
                 path = SHARED / "traces" / file
                 if not path.exists():
@@ -148,6 +162,41 @@ class FiveTraces(unittest.TestCase):
                 self.assertEqual(network.dialect, dialect)
                 self.assertEqual(sum(int(np.prod(shape)) for shape in network.parameters().values()), count)
                 self.assertEqual(network.output, output)
+                self.assertEqual(self.dry_run(network), (macs, shape))
+
+    def dry_run(self, network: Any) -> tuple[int, tuple[int, ...]]:
+        """Every product is zero and costs nothing; what is left are the shapes, and the count of multiplications."""
+        macs = 0
+
+        def counted(shape: tuple[int, ...], each: int) -> np.ndarray:
+            nonlocal macs
+            macs += int(np.prod(shape)) * each
+            return np.zeros(shape)
+
+        def conv2d(x, weight, bias=None, strides=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1):
+            self.assertEqual(x.shape[1], weight.shape[1] * groups)
+            sides = range(2)
+            out = [
+                ops.floor_size(
+                    x.shape[2 + i], weight.shape[2 + i], strides[i], padding[2 * i], padding[2 * i + 1], dilation[i]
+                )
+                for i in sides
+            ]
+            return counted((len(x), len(weight), *out), int(np.prod(weight.shape[1:])))
+
+        def locally_connected(x, filters):
+            return counted((len(x), len(filters), *filters.shape[6:]), int(np.prod(filters.shape[3:6])))
+
+        def linear(x, weight, bias=None):
+            self.assertEqual(x.shape[-1], weight.shape[1])
+            return counted((*x.shape[:-1], len(weight)), x.shape[-1])
+
+        zero = np.float32(0)
+        weights = {name: np.broadcast_to(zero, shape) for name, shape in network.parameters().items()}
+        inputs = {name: np.zeros(shape, np.float32) for name, shape in network.input_shapes(1).items()}
+        with mock.patch.multiple(ops, conv2d=conv2d, locally_connected=locally_connected, linear=linear):
+            layers = dict(network.run(inputs, weights))
+        return macs, layers[network.output].shape
 
 
 if __name__ == "__main__":

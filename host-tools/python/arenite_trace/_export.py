@@ -376,6 +376,15 @@ def _problem(node: torch.fx.Node, problem: Unsupported) -> str:
     return f"{_source(node)}: {problem.what}; {problem.advice}"
 
 
+def _leaves(results: Any) -> list[torch.Tensor]:
+    """The tensors of nested results, in the order in which torch.export lists them."""
+    if isinstance(results, dict):
+        results = list(results.values())
+    if isinstance(results, (list, tuple)):
+        return [leaf for result in results for leaf in _leaves(result)]
+    return [results]
+
+
 def _run_samples(
     network: torch.nn.Module,
     trace: Trace,
@@ -396,7 +405,7 @@ def _run_samples(
             raise TraceError(f"samples[{run}] has shapes other than example_inputs")
         with torch.no_grad():
             results = network(*plain)
-        results = results if isinstance(results, (list, tuple)) else [results]
+        results = _leaves(results)
         for name, tensor in zip(trace.inputs, plain, strict=True):
             inputs[name].append(tensor.numpy())
         for name, tensor in zip(trace.outputs, results, strict=True):

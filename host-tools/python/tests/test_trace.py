@@ -150,6 +150,17 @@ def test_two_inputs_keep_their_names(tmp_path: Path) -> None:
     assert document["outputs"] == ["scaled"]
 
 
+def test_samples_of_nested_results(tmp_path: Path) -> None:
+    module = Call(lambda x: {"b": torch.tanh(x), "a": [x.mean(dim=3), x.sum(dim=2)]})
+    x = torch.randn(*IMAGE)
+    trace = arenite_trace.trace(module, (x,), tmp_path / "net.trace.json", samples=[(x,)])
+    samples = Weights(tmp_path / "net.samples.safetensors")
+    layers = dict(native.Reference((tmp_path / "net.trace.json").read_text()).run({trace.inputs[0]: x.numpy()}, {}))
+    assert len(trace.outputs) == 3
+    for name in trace.outputs:
+        np.testing.assert_allclose(layers[name], samples[f"output.{name}"][0], rtol=1e-4, atol=1e-5)
+
+
 def test_names_follow_the_modules(tmp_path: Path) -> None:
     class Block(nn.Module):
         def __init__(self):
