@@ -4,6 +4,7 @@
 //! import -> graph -> passes -> quantize -> schedule -> plan -> emit  =>  blob -> arena -> exec -> ops -> kernels
 //! ```
 
+pub mod board;
 pub mod error;
 pub mod graph;
 pub mod import;

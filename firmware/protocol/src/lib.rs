@@ -1,0 +1,272 @@
+//! What the firmware under test and the host's runner say to each other.
+//!
+//! The two share a directory through semihosting. The host writes [`REQUEST_FILE`] (one postcard-encoded [`Request`])
+//! and [`INPUT_FILE`]; the firmware appends postcard-encoded [`Record`]s to [`RECORD_FILE`] as things happen, so that
+//! the last one says how far it came whatever stopped it, and raw output bytes to [`OUTPUT_FILE`]. Nothing is ever
+//! mixed into the stream of log frames on standard output.
+#![no_std]
+
+use serde::{Deserialize, Serialize};
+
+/// Raised whenever a type of this file changes; both sides compare it before anything else.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// One [`Request`], postcard.
+pub const REQUEST_FILE: &str = "request";
+/// Per run, the network's inputs in order, raw little-endian bytes.
+pub const INPUT_FILE: &str = "input";
+/// [`Record`]s, postcard, one after another.
+pub const RECORD_FILE: &str = "record";
+/// Per run, the network's outputs in order, raw little-endian bytes.
+pub const OUTPUT_FILE: &str = "output";
+/// With [`Infer::dump_steps`]: what each step of the first run wrote, in step order, raw little-endian bytes.
+pub const DUMP_FILE: &str = "dump";
+
+/// Longest encoded [`Request`] that the firmware reads.
+pub const REQUEST_MAX: usize = 128;
+/// Longest encoded [`Record`] that the firmware writes.
+pub const RECORD_MAX: usize = 384;
+/// Longest text inside a record; the firmware cuts longer ones.
+pub const TEXT_MAX: usize = 160;
+
+/// Exit statuses, chosen apart from qemu's own (0 and 1) and from a shell's (above 125).
+pub mod exit {
+    /// The request was carried out.
+    pub const DONE: i32 = 0;
+    /// The request was refused; the last record says why.
+    pub const REFUSED: i32 = 70;
+    /// A processor fault; the last record holds the registers.
+    pub const FAULT: i32 = 71;
+    /// A Rust panic; the last record holds message and place.
+    pub const PANIC: i32 = 72;
+    /// Memory that must not change did: an arena's canary, the stack's end, the flash or the blob.
+    pub const CORRUPTED: i32 = 73;
+    /// A file of the exchange could not be read or written.
+    pub const IO: i32 = 74;
+}
+
+/// What the host asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// [`PROTOCOL_VERSION`] of the sender.
+    pub version: u32,
+    /// The work.
+    pub command: Command,
+}
+
+/// The work asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Command {
+    /// Count a loop of two instructions a round, this many rounds, and report it.
+    CountLoop {
+        /// Rounds, at least 1.
+        rounds: u32,
+    },
+    /// Fail on purpose, so that the runner's handling of failures is tested on every board.
+    Fail(Failure),
+    /// Load a blob and run it.
+    Infer(Infer),
+}
+
+/// Ways to fail on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Failure {
+    /// Execute an undefined instruction.
+    Fault,
+    /// Panic with a known message.
+    Panic,
+    /// Never return.
+    Hang,
+    /// Write below the stack's end.
+    OverrunStack,
+    /// Write to the flash image (where the board lets that succeed).
+    WriteFlash,
+}
+
+/// A blob that is in memory already, and how to run it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Infer {
+    /// Where the blob lies on the board.
+    pub blob_address: u64,
+    /// Its length in bytes.
+    pub blob_length: u64,
+    /// How many times to run it; [`INPUT_FILE`] holds as many sets of inputs.
+    pub runs: u32,
+    /// Whether the state is reset before each run.
+    pub reset_each: bool,
+    /// Whether each step is counted by itself (the sum of the steps then replaces the count of a whole run).
+    pub profile: bool,
+    /// Whether the steps' outputs of the first run go to [`DUMP_FILE`].
+    pub dump_steps: bool,
+    /// Whether the blob is summed before and after (costs about an instruction a byte).
+    pub guard_blob: bool,
+}
+
+/// What happened, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record<'a> {
+    /// The firmware is up.
+    Boot {
+        /// [`PROTOCOL_VERSION`] of the firmware.
+        version: u32,
+        /// The board that it was built for.
+        board: &'a str,
+        /// Bytes of memory between program data and stack, and in the board's further memory, for arenas and state.
+        memory: u64,
+        /// Bytes of stack.
+        stack: u32,
+    },
+    /// The loop was counted.
+    Counted {
+        /// As asked.
+        rounds: u32,
+        /// Instructions of the loop and the few around it.
+        instructions: u64,
+    },
+    /// The blob was accepted.
+    Loaded {
+        /// Instructions of the checked load.
+        instructions: u64,
+        /// Stack bytes of the checked load.
+        stack: u32,
+        /// Steps of the network.
+        steps: u32,
+        /// Bytes of one set of inputs, all inputs together.
+        input_bytes: u64,
+        /// Bytes of one set of outputs.
+        output_bytes: u64,
+        /// Bytes of all arena regions.
+        arena_bytes: u64,
+        /// Bytes of state.
+        state_bytes: u64,
+    },
+    /// One step was counted.
+    Step {
+        /// Index in the network.
+        index: u32,
+        /// Instructions.
+        instructions: u64,
+    },
+    /// A step's output was appended to [`DUMP_FILE`].
+    Dumped {
+        /// Index in the network.
+        index: u32,
+        /// Bytes appended.
+        bytes: u64,
+    },
+    /// One run is complete, its outputs are written.
+    Ran {
+        /// Instructions of the run; of its steps together when profiling.
+        instructions: u64,
+    },
+    /// Everything asked for is done and the memory checks passed.
+    Finished {
+        /// Stack bytes of the deepest run.
+        stack: u32,
+        /// Arena bytes that were written at least once, counted from each region's start.
+        arena_touched: u64,
+    },
+    /// The runtime refused.
+    Refused {
+        /// Which call.
+        during: During,
+        /// Name of the error, as its type spells it.
+        name: &'a str,
+        /// The error's own sentence.
+        text: &'a str,
+    },
+    /// The board has too little memory for this network.
+    OutOfMemory {
+        /// Bytes of the piece that found no place.
+        needed: u64,
+        /// Bytes of the largest place left.
+        available: u64,
+        /// What the piece is for.
+        purpose: Purpose,
+    },
+    /// The inputs are not as long as the runs need.
+    InputSize {
+        /// Runs asked for.
+        runs: u32,
+        /// Bytes of one set of inputs.
+        each: u64,
+        /// Bytes of [`INPUT_FILE`].
+        given: u64,
+    },
+    /// The request could not be understood.
+    BadRequest {
+        /// The firmware's protocol version.
+        version: u32,
+    },
+    /// A file of the exchange failed.
+    Io {
+        /// Its name.
+        file: &'a str,
+        /// Bytes wanted of it.
+        wanted: u64,
+        /// Bytes that came.
+        got: u64,
+    },
+    /// Memory that must not change did.
+    Corrupted {
+        /// Which.
+        what: Guarded,
+    },
+    /// The processor took a fault.
+    Fault {
+        /// Program counter at the fault.
+        pc: u64,
+        /// Return address register.
+        lr: u64,
+        /// Stack pointer.
+        sp: u64,
+        /// Cause: CFSR on Cortex-M, mcause on RISC-V, ESR_EL1 on AArch64; 0 where the core has none.
+        cause: u64,
+        /// Address that faulted where the core reports it: BFAR or MMFAR, mtval, FAR_EL1.
+        address: u64,
+    },
+    /// Rust code panicked.
+    Panicked {
+        /// Source file.
+        file: &'a str,
+        /// Line in it.
+        line: u32,
+        /// The message.
+        text: &'a str,
+    },
+}
+
+/// Calls of the runtime that can refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum During {
+    /// The checked load.
+    Load,
+    /// Making a session from arena and state.
+    Session,
+    /// A run.
+    Run,
+}
+
+/// What memory is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    /// An arena region.
+    Arena,
+    /// The state that outlives runs.
+    State,
+}
+
+/// Memory that must not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Guarded {
+    /// The bytes around an arena region.
+    Arena,
+    /// The bytes around the state.
+    State,
+    /// The last words of the stack.
+    Stack,
+    /// Code and constants.
+    Flash,
+    /// The blob.
+    Blob,
+}

@@ -1,0 +1,96 @@
+//! Proves a board before anything is measured on it: it boots, counts a loop of known length, and reports each kind of
+//! failure as that kind.
+#![no_std]
+#![no_main]
+
+use core::arch::asm;
+use core::ptr;
+
+use arenite_firmware::protocol::{Command, Failure, PROTOCOL_VERSION, Record, Request, exit};
+use arenite_firmware::{Exchange, counter::Counter, stack};
+
+arenite_firmware::entry!(main);
+
+/// A constant that [`Failure::WriteFlash`] overwrites.
+static CONSTANT: u32 = 0x600d_f1a5;
+
+fn main(exchange: &mut Exchange) -> i32 {
+    let request = match exchange.request() {
+        Ok(request) => request,
+        Err(error) => {
+            defmt::error!("request: {}", error);
+            return exit::IO;
+        }
+    };
+    match request {
+        Request {
+            version: PROTOCOL_VERSION,
+            command: Command::CountLoop { rounds },
+        } => {
+            defmt::info!("counting {} rounds on {=str}", rounds, arenite_firmware::NAME);
+            let instructions = Counter::start().count(&mut || spin(rounds));
+            exchange.record(&Record::Counted { rounds, instructions });
+            exit::DONE
+        }
+        Request {
+            version: PROTOCOL_VERSION,
+            command: Command::Fail(failure),
+        } => {
+            defmt::warn!("failing on purpose");
+            fail(failure)
+        }
+        _ => {
+            exchange.record(&Record::BadRequest {
+                version: PROTOCOL_VERSION,
+            });
+            exit::REFUSED
+        }
+    }
+}
+
+/// Two instructions a round on every core: decrement, branch.
+#[inline(never)]
+fn spin(rounds: u32) {
+    // SAFETY: uses one register.
+    unsafe {
+        #[cfg(target_arch = "arm")]
+        asm!("2:", "subs {0}, {0}, #1", "bne 2b", inout(reg) rounds => _, options(nomem, nostack));
+        #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+        asm!("2:", "addi {0}, {0}, -1", "bnez {0}, 2b", inout(reg) rounds => _, options(nomem, nostack));
+        #[cfg(target_arch = "aarch64")]
+        asm!("2:", "sub {0:w}, {0:w}, #1", "cbnz {0:w}, 2b", inout(reg) rounds => _, options(nomem, nostack));
+    }
+}
+
+fn fail(failure: Failure) -> i32 {
+    match failure {
+        Failure::Fault => {
+            // SAFETY: an undefined instruction, which is the point.
+            unsafe {
+                #[cfg(target_arch = "arm")]
+                asm!("udf #0");
+                #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+                asm!("unimp");
+                #[cfg(target_arch = "aarch64")]
+                asm!("udf #0");
+            }
+            exit::DONE
+        }
+        Failure::Panic => panic!("asked to panic"),
+        Failure::Hang => loop {
+            core::hint::spin_loop();
+        },
+        Failure::OverrunStack => {
+            for word in stack::guard() {
+                // SAFETY: words of the stack's guard, which nothing else uses.
+                unsafe { ptr::write_volatile(word, 0) };
+            }
+            exit::DONE
+        }
+        Failure::WriteFlash => {
+            // SAFETY: none: this is the stray write that the check at the end of a program must find.
+            unsafe { ptr::write_volatile((&raw const CONSTANT).cast_mut(), 0xbad) };
+            exit::DONE
+        }
+    }
+}

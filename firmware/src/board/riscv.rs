@@ -1,0 +1,83 @@
+//! RISC-V `virt`, machine mode, no operating system and no firmware below it.
+
+use core::arch::{asm, global_asm};
+
+// mstatus.FS = 0b01 (bits 13..14) switches the floating-point unit on; cores without one ignore it.
+global_asm!(
+    r#"
+    .section .text.start, "ax"
+    .global _start
+_start:
+    .option push
+    .option norelax
+    la      gp, __global_pointer$
+    .option pop
+    la      sp, _stack_start
+    la      t0, arenite_trap
+    csrw    mtvec, t0
+    li      t0, 0x2000
+    csrs    mstatus, t0
+    la      t0, __sbss
+    la      t1, __ebss
+1:  bgeu    t0, t1, 2f
+    sw      zero, 0(t0)
+    addi    t0, t0, 4
+    j       1b
+2:  call    {start}
+
+    .section .text.trap, "ax"
+    .balign 4
+arenite_trap:
+    mv      a0, ra
+    mv      a1, sp
+    call    {trap}
+"#,
+    start = sym start,
+    trap = sym trap,
+);
+
+extern "C" fn start() -> ! {
+    crate::run_program()
+}
+
+extern "C" fn trap(ra: usize, sp: usize) -> ! {
+    let (pc, cause, address): (usize, usize, usize);
+    // SAFETY: reads the trap's registers; machine mode may.
+    unsafe {
+        asm!("csrr {}, mepc", "csrr {}, mcause", "csrr {}, mtval", out(reg) pc, out(reg) cause, out(reg) address);
+    }
+    crate::fault(pc as u64, ra as u64, sp as u64, cause as u64, address as u64)
+}
+
+/// Retired instructions: exact under `-icount shift=0`.
+pub(crate) mod timer {
+    use core::arch::asm;
+
+    pub(crate) fn start() {}
+
+    #[cfg(target_arch = "riscv64")]
+    #[inline(always)]
+    pub(crate) fn now() -> u64 {
+        let count;
+        // SAFETY: reads a counter.
+        unsafe { asm!("rdinstret {}", out(reg) count, options(nomem, nostack)) };
+        count
+    }
+
+    /// The high half is read on both sides of the low one, always, so that reading costs the same every time.
+    #[cfg(target_arch = "riscv32")]
+    #[inline(always)]
+    pub(crate) fn now() -> u64 {
+        let (before, low, after): (u32, u32, u32);
+        // SAFETY: reads a counter's halves.
+        unsafe {
+            asm!("rdinstreth {}", "rdinstret {}", "rdinstreth {}", out(reg) before, out(reg) low, out(reg) after,
+                options(nomem, nostack));
+        }
+        super::super::joined(before, low, after)
+    }
+
+    pub(crate) fn instructions(start: u64, end: u64) -> u64 {
+        end.wrapping_sub(start)
+    }
+}

@@ -1,0 +1,105 @@
+//! What a machine has of what boards need.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde::Serialize;
+
+use super::{BOARDS, Board, BoardError, firmware, qemu};
+
+/// One thing that is needed, and whether it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The thing: a program, a Rust target, a board.
+    pub what: String,
+    /// Its version or place; `None` where it is missing.
+    pub found: Option<String>,
+    /// How to get it; empty for what is there.
+    pub remedy: String,
+}
+
+/// Whether everything is there to build for `board` and run on it.
+///
+/// # Errors
+/// [`BoardError::ToolMissing`] or [`BoardError::TargetMissing`]: the first thing that is not there.
+pub fn ready(board: &Board) -> Result<(), BoardError> {
+    find_program(board.qemu).ok_or_else(|| qemu::missing(board))?;
+    match firmware::has_target(board.triple) {
+        Some(false) => Err(BoardError::TargetMissing {
+            triple: board.triple.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Looks for everything: the toolchain, its targets, the qemus, the firmware's sources, and per board whether it can run.
+pub fn doctor() -> Vec<Finding> {
+    let mut findings = vec![
+        program("rustc", "get Rust from https://rustup.rs"),
+        program("cargo", "get Rust from https://rustup.rs"),
+    ];
+    let mut triples: Vec<_> = BOARDS.iter().map(|board| board.triple).collect();
+    triples.sort_unstable();
+    triples.dedup();
+    findings.extend(triples.into_iter().map(|triple| {
+        let found = firmware::has_target(triple) == Some(true);
+        finding(
+            format!("target {triple}"),
+            found.then(|| "installed".to_owned()),
+            &format!("rustup target add {triple}"),
+        )
+    }));
+    let mut qemus: Vec<_> = BOARDS.iter().map(|board| board.qemu).collect();
+    qemus.sort_unstable();
+    qemus.dedup();
+    findings.extend(qemus.into_iter().map(|name| program(name, qemu::install(name))));
+    let sources = firmware::root();
+    let remedy = sources.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    findings.push(finding(
+        "firmware sources".to_owned(),
+        sources.ok().map(|root| root.display().to_string()),
+        &remedy,
+    ));
+    findings.extend(BOARDS.iter().map(|board| {
+        let state = ready(board);
+        let remedy = state.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        finding(
+            format!("board {}", board.name),
+            state.ok().map(|()| board.core.to_owned()),
+            &remedy,
+        )
+    }));
+    findings
+}
+
+fn finding(what: String, found: Option<String>, remedy: &str) -> Finding {
+    let remedy = if found.is_some() {
+        String::new()
+    } else {
+        remedy.to_owned()
+    };
+    Finding { what, found, remedy }
+}
+
+/// A program with the first line of its `--version`.
+fn program(name: &str, remedy: &str) -> Finding {
+    let version = Command::new(name)
+        .arg("--version")
+        .output()
+        .ok()
+        .filter(|output| output.status.success());
+    let version = version.map(|output| {
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    });
+    finding(name.to_owned(), version, remedy)
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}

@@ -1,0 +1,206 @@
+//! Why a board did not do what it was asked.
+
+use std::io;
+use std::path::PathBuf;
+
+use arenite_protocol::{During, Guarded, Purpose};
+
+/// Why building for a board or running on it failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BoardError {
+    /// No board has this name.
+    #[error("no board is called `{name}`; there are {known}")]
+    UnknownBoard {
+        /// As given.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// A program that is needed is not installed.
+    #[error("`{tool}` is not installed; {how}")]
+    ToolMissing {
+        /// The program.
+        tool: String,
+        /// How to get it.
+        how: String,
+    },
+    /// The Rust toolchain lacks a target.
+    #[error("the Rust toolchain has no target `{triple}`; `rustup target add {triple}` installs it")]
+    TargetMissing {
+        /// The target.
+        triple: String,
+    },
+    /// The firmware's sources are not where they were when these tools were built.
+    #[error("no firmware sources in {}; run the tools from a checkout, or name it in ARENITE_ROOT", .path.display())]
+    NoSources {
+        /// Where they were looked for.
+        path: PathBuf,
+    },
+    /// The firmware does not compile or link.
+    #[error("building `{program}` for {board} failed:\n{output}")]
+    Build {
+        /// The board.
+        board: &'static str,
+        /// The program.
+        program: String,
+        /// What the compiler said.
+        output: String,
+    },
+    /// A file operation on the host failed.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file is no ELF file of the expected kind.
+    #[error("{}: {reason}", .path.display())]
+    Elf {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The blob is longer than the place that the board has for it.
+    #[error("{board}: the blob needs {needed} bytes of {place}, {available} are free")]
+    BlobTooLarge {
+        /// The board.
+        board: &'static str,
+        /// `flash` or `memory`.
+        place: &'static str,
+        /// The blob's length.
+        needed: u64,
+        /// Bytes left for it.
+        available: u64,
+    },
+    /// The board has too little memory for an arena or a state.
+    #[error("{board}: the {} needs {needed} bytes of memory, {available} are free", purpose_name(*.purpose))]
+    OutOfMemory {
+        /// The board.
+        board: &'static str,
+        /// What for.
+        purpose: Purpose,
+        /// Bytes needed.
+        needed: u64,
+        /// The largest piece left.
+        available: u64,
+    },
+    /// The inputs are not as many bytes as the runs need.
+    #[error("{runs} runs of {each} input bytes need {} bytes, {given} were given", .each * u64::from(*.runs))]
+    InputSize {
+        /// Runs asked for.
+        runs: u32,
+        /// Bytes of one set of inputs.
+        each: u64,
+        /// Bytes given.
+        given: u64,
+    },
+    /// The runtime on the board refused.
+    #[error("{board} refused to {}: {name}: {text}", during_name(*.during))]
+    Refused {
+        /// The board.
+        board: &'static str,
+        /// Which call refused.
+        during: During,
+        /// The error's name in the runtime.
+        name: String,
+        /// Its sentence.
+        text: String,
+    },
+    /// Nothing ended the program in time.
+    #[error("{board}: not done after {seconds} s; it got as far as {reached}")]
+    Timeout {
+        /// The board.
+        board: &'static str,
+        /// The limit.
+        seconds: u64,
+        /// The last thing that it reported.
+        reached: String,
+    },
+    /// The processor took a fault.
+    #[error(
+        "{board}: processor fault at pc {pc:#x}{}, lr {lr:#x}, sp {sp:#x}, cause {cause:#x}, address {address:#x}",
+        .function.as_ref().map(|name| format!(" (in {name})")).unwrap_or_default()
+    )]
+    Fault {
+        /// The board.
+        board: &'static str,
+        /// Program counter.
+        pc: u64,
+        /// The function that holds it, where the symbols say.
+        function: Option<String>,
+        /// Return address.
+        lr: u64,
+        /// Stack pointer.
+        sp: u64,
+        /// The core's cause register.
+        cause: u64,
+        /// The address that faulted, where known.
+        address: u64,
+    },
+    /// Rust code on the board panicked.
+    #[error("{board}: panicked at {file}:{line}: {text}")]
+    Panicked {
+        /// The board.
+        board: &'static str,
+        /// Source file.
+        file: String,
+        /// Line.
+        line: u32,
+        /// Message.
+        text: String,
+    },
+    /// Memory that must not change did.
+    #[error("{board}: {} changed during the run", guarded_name(*.what))]
+    Corrupted {
+        /// The board.
+        board: &'static str,
+        /// Which memory.
+        what: Guarded,
+    },
+    /// Firmware and tools do not speak the same protocol, or the record is damaged.
+    #[error("{board}: {reason}")]
+    Protocol {
+        /// The board.
+        board: &'static str,
+        /// What does not match.
+        reason: String,
+    },
+    /// qemu itself failed.
+    #[error("{board}: qemu ended with {status}: {stderr}")]
+    Qemu {
+        /// The board.
+        board: &'static str,
+        /// Its exit status.
+        status: String,
+        /// What it said.
+        stderr: String,
+    },
+}
+
+fn purpose_name(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Arena => "arena",
+        Purpose::State => "state",
+    }
+}
+
+fn during_name(during: During) -> &'static str {
+    match during {
+        During::Load => "load the blob",
+        During::Session => "make a session",
+        During::Run => "run",
+    }
+}
+
+fn guarded_name(what: Guarded) -> &'static str {
+    match what {
+        Guarded::Arena => "memory beside the arena",
+        Guarded::State => "memory beside the state",
+        Guarded::Stack => "the stack's guard",
+        Guarded::Flash => "code or constants in flash",
+        Guarded::Blob => "the blob",
+    }
+}

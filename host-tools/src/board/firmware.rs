@@ -1,0 +1,246 @@
+//! Builds the firmware's programs for a board, once, and reads what the runner needs from their ELF files.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use super::{Board, BoardError, Memory};
+
+/// A program built for a board.
+#[derive(Debug, Clone)]
+pub struct Firmware {
+    board: &'static Board,
+    path: PathBuf,
+    elf: Arc<Vec<u8>>,
+}
+
+/// Built programs of this process by board and program: asking cargo again costs a fraction of a second each time.
+static BUILT: Mutex<Option<HashMap<(&'static str, String), Firmware>>> = Mutex::new(None);
+
+impl Firmware {
+    /// Builds `program` (a binary of the firmware package) for `board`, or takes the build of before.
+    ///
+    /// # Errors
+    /// [`BoardError::TargetMissing`], [`BoardError::ToolMissing`] without cargo, [`BoardError::NoSources`],
+    /// [`BoardError::Build`] with the compiler's words, [`BoardError::File`].
+    pub fn build(board: &'static Board, program: &str) -> Result<Self, BoardError> {
+        // A panic elsewhere while holding the lock leaves a valid map.
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        let built = built.get_or_insert_default();
+        let key = (board.name, program.to_owned());
+        if let Some(firmware) = built.get(&key) {
+            return Ok(firmware.clone());
+        }
+        let firmware = build(board, program)?;
+        built.insert(key, firmware.clone());
+        Ok(firmware)
+    }
+
+    /// A program that was built elsewhere.
+    ///
+    /// # Errors
+    /// [`BoardError::File`] where it cannot be read, [`BoardError::Elf`] where it is no ELF file.
+    pub fn open(board: &'static Board, path: &Path) -> Result<Self, BoardError> {
+        let elf = fs::read(path).map_err(|source| BoardError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        let firmware = Self {
+            board,
+            path: path.to_owned(),
+            elf: Arc::new(elf),
+        };
+        firmware.object()?;
+        Ok(firmware)
+    }
+
+    /// The board that it runs on.
+    pub fn board(&self) -> &'static Board {
+        self.board
+    }
+
+    /// The ELF file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its bytes.
+    pub fn elf(&self) -> &[u8] {
+        &self.elf
+    }
+
+    /// The first address behind everything that the program occupies in `memory` when loaded.
+    ///
+    /// # Errors
+    /// [`BoardError::Elf`].
+    pub fn loaded_end(&self, memory: Memory) -> Result<u64, BoardError> {
+        let header = object::read::elf::ElfFile32::<object::Endianness>::parse(&*self.elf);
+        let physical: Vec<(u64, u64)> = match &header {
+            Ok(elf) => {
+                use object::read::elf::ProgramHeader;
+                let endian = elf.endian();
+                let loaded = |header: &&object::elf::ProgramHeader32<object::Endianness>| {
+                    header.p_type(endian) == object::elf::PT_LOAD && header.p_filesz(endian) > 0
+                };
+                let range = |header: &object::elf::ProgramHeader32<object::Endianness>| {
+                    (u64::from(header.p_paddr(endian)), u64::from(header.p_filesz(endian)))
+                };
+                elf.elf_program_headers().iter().filter(loaded).map(range).collect()
+            }
+            // The 64-bit boards load everything where it runs.
+            Err(_) => self
+                .object()?
+                .segments()
+                .map(|segment| (segment.address(), segment.file_range().1))
+                .collect(),
+        };
+        let inside = |&(start, _): &(u64, u64)| start >= memory.start && start < memory.end();
+        Ok(physical
+            .into_iter()
+            .filter(inside)
+            .map(|(start, size)| start + size)
+            .max()
+            .unwrap_or(memory.start))
+    }
+
+    /// The demangled name of the function that holds `address`.
+    pub fn function_at(&self, address: u64) -> Option<String> {
+        let object = self.object().ok()?;
+        // Bit 0 of a Thumb function's symbol says that it is Thumb.
+        let start = |symbol: &object::Symbol<'_, '_>| symbol.address() & !1;
+        let symbol = object.symbols().find(|symbol| {
+            symbol.kind() == SymbolKind::Text && (start(symbol)..start(symbol) + symbol.size()).contains(&address)
+        })?;
+        Some(format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?)))
+    }
+
+    /// The address of a symbol, with the Thumb bit cleared.
+    pub fn symbol(&self, name: &str) -> Option<u64> {
+        let object = self.object().ok()?;
+        let symbol = object.symbols().find(|symbol| symbol.name() == Ok(name))?;
+        let thumb = symbol.kind() == SymbolKind::Text && self.board.triple.starts_with("thumb");
+        Some(if thumb { symbol.address() & !1 } else { symbol.address() })
+    }
+
+    pub(super) fn object(&self) -> Result<object::File<'_>, BoardError> {
+        object::File::parse(&**self.elf).map_err(|error| BoardError::Elf {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+/// The checkout that holds the firmware: `ARENITE_ROOT`, or where these tools were built.
+///
+/// # Errors
+/// [`BoardError::NoSources`].
+pub(super) fn root() -> Result<PathBuf, BoardError> {
+    let path = match std::env::var_os("ARENITE_ROOT") {
+        Some(root) => PathBuf::from(root),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+    };
+    match path.canonicalize() {
+        Ok(root) if root.join("firmware/Cargo.toml").is_file() => Ok(root),
+        _ => Err(BoardError::NoSources { path }),
+    }
+}
+
+/// Whether the toolchain that the firmware is built with has `triple`; `None` where that cannot be told.
+pub(super) fn has_target(triple: &str) -> Option<bool> {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", triple])
+        .output()
+        .ok()?;
+    let folder = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    Some(output.status.success() && folder.is_dir())
+}
+
+/// cargo, for the sources of the checkout and with nothing of an outer cargo's settings.
+pub(super) fn cargo(folder: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(folder);
+    for variable in [
+        "RUSTFLAGS",
+        "CARGO_TARGET_DIR",
+        "CARGO_BUILD_TARGET",
+        "CARGO_BUILD_TARGET_DIR",
+    ] {
+        cargo.env_remove(variable);
+    }
+    cargo
+}
+
+/// Runs `work` while no other process builds: boards that share a target triple share the place of the linked file.
+pub(super) fn exclusively<T>(folder: &Path, work: impl FnOnce() -> Result<T, BoardError>) -> Result<T, BoardError> {
+    let path = folder.join("build.lock");
+    let failed = |source| BoardError::File {
+        path: path.clone(),
+        source,
+    };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let lock = File::create(&path).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    // Dropping the file releases the lock.
+    work()
+}
+
+fn build(board: &'static Board, program: &str) -> Result<Firmware, BoardError> {
+    if has_target(board.triple) == Some(false) {
+        return Err(BoardError::TargetMissing {
+            triple: board.triple.to_owned(),
+        });
+    }
+    let root = root()?;
+    let target = root.join("target/boards");
+    let kept = target.join("elf").join(board.slug()).join(program);
+    exclusively(&target, || {
+        let output = cargo(&root.join("firmware"))
+            .args(["build", "--quiet", "--release", "--bin", program])
+            .args(["--target", board.triple, "--features", board.feature])
+            .arg("--target-dir")
+            .arg(&target)
+            .env("CARGO_ENCODED_RUSTFLAGS", board.rustflags.join("\x1f"))
+            .output()
+            .map_err(|error| cargo_missing(&error))?;
+        if !output.status.success() {
+            let output = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(BoardError::Build {
+                board: board.name,
+                program: program.to_owned(),
+                output,
+            });
+        }
+        let linked = target.join(board.triple).join("release").join(program);
+        keep(&linked, &kept).map_err(|source| BoardError::File {
+            path: kept.clone(),
+            source,
+        })
+    })?;
+    Firmware::open(board, &kept)
+}
+
+fn cargo_missing(error: &io::Error) -> BoardError {
+    BoardError::ToolMissing {
+        tool: "cargo".to_owned(),
+        how: format!("get it from https://rustup.rs ({error})"),
+    }
+}
+
+/// Copies by renaming, so that a qemu which reads the file of before goes on reading that.
+fn keep(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let fresh = fs::read(from)?;
+    if fs::read(to).is_ok_and(|kept| kept == fresh) {
+        return Ok(());
+    }
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    io::Write::write_all(&mut file, &fresh)?;
+    file.persist(to).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Boards: the table, the build of their firmware, and runs in qemu.
+//!
+//! [`run()`] takes a board, a blob and inputs and returns outputs and exact instruction counts; the same numbers at every
+//! run, whatever the host is doing. Everything that can go wrong on the way is a [`BoardError`].
+
+mod doctor;
+mod error;
+mod firmware;
+mod qemu;
+mod run;
+mod table;
+
+pub use arenite_protocol as protocol;
+pub use doctor::{Finding, doctor, ready};
+pub use error::BoardError;
+pub use firmware::Firmware;
+pub use qemu::LogLine;
+pub use run::{Blob, Progress, RunOptions, RunReport, run, run_with_progress, selfcheck};
+pub use table::{BOARDS, Board, Core, Memory};

@@ -1,0 +1,478 @@
+//! Runs the firmware's programs on a board and reads what they report.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use arenite_protocol::{
+    Command, DUMP_FILE, INPUT_FILE, Infer, OUTPUT_FILE, PROTOCOL_VERSION, RECORD_FILE, REQUEST_FILE, Record, Request,
+};
+use tempfile::TempDir;
+
+use super::qemu::{self, LogLine};
+use super::{Board, BoardError, Firmware};
+
+/// A blob for a board.
+#[derive(Debug, Clone, Copy)]
+pub enum Blob<'a> {
+    /// Its bytes.
+    Bytes(&'a [u8]),
+    /// Its file, which qemu reads itself: nothing is copied.
+    File(&'a Path),
+}
+
+/// How to run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// How many sets of inputs there are.
+    pub runs: u32,
+    /// Whether each run starts with fresh state.
+    pub reset_each: bool,
+    /// Whether every step is counted by itself.
+    pub profile: bool,
+    /// Whether the steps' outputs of the first run are wanted.
+    pub dump_steps: bool,
+    /// Whether the blob is compared before and after; on by default, worth switching off for gigabytes.
+    pub guard_blob: bool,
+    /// The run is stopped after this much wall time.
+    pub timeout: Duration,
+    /// Arguments for qemu beside the runner's own.
+    pub qemu_arguments: Vec<String>,
+}
+
+/// What a board reported of a blob and its runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunReport {
+    /// Instructions of the checked load.
+    pub load_instructions: u64,
+    /// Stack bytes of the checked load.
+    pub load_stack_bytes: u32,
+    /// Instructions of each run; of its steps together when profiling.
+    pub instructions: Vec<u64>,
+    /// When profiling: instructions by run and step.
+    pub steps: Vec<Vec<u64>>,
+    /// Outputs of all runs, in order, raw little-endian bytes.
+    pub outputs: Vec<u8>,
+    /// Output bytes of one run.
+    pub output_bytes: u64,
+    /// When dumping: step index and what it wrote.
+    pub dumps: Vec<(u32, Vec<u8>)>,
+    /// Bytes of all arena regions.
+    pub arena_bytes: u64,
+    /// Arena bytes from each region's start to the last that was written.
+    pub arena_touched_bytes: u64,
+    /// Bytes of state.
+    pub state_bytes: u64,
+    /// Stack bytes of the deepest run.
+    pub stack_bytes: u32,
+    /// What was logged.
+    pub logs: Vec<LogLine>,
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Complete runs.
+    pub runs: u32,
+    /// Complete steps of the current run, where steps are counted.
+    pub steps: u32,
+    /// Steps of the network; 0 before it is loaded.
+    pub of_steps: u32,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            runs: 1,
+            reset_each: false,
+            profile: false,
+            dump_steps: false,
+            guard_blob: true,
+            timeout: Duration::from_secs(60),
+            qemu_arguments: Vec::new(),
+        }
+    }
+}
+
+/// Loads `blob` on `board` and runs it on `inputs`: for each run the network's inputs in order, raw little-endian bytes,
+/// one run after another.
+///
+/// # Errors
+/// See [`BoardError`]: what is missing to build or start, what does not fit, what the runtime refused, how the firmware
+/// died, that it took too long.
+pub fn run(
+    board: &'static Board,
+    blob: Blob<'_>,
+    inputs: &[u8],
+    options: &RunOptions,
+) -> Result<RunReport, BoardError> {
+    run_with_progress(board, blob, inputs, options, &mut |_| ())
+}
+
+/// [`run`], telling now and then how far it has come.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_progress(
+    board: &'static Board,
+    blob: Blob<'_>,
+    inputs: &[u8],
+    options: &RunOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RunReport, BoardError> {
+    let firmware = Firmware::build(board, "infer")?;
+    let exchange = Exchange::new()?;
+    let (blob_address, blob_length, loader) = exchange.place_blob(&firmware, blob)?;
+    exchange.write(INPUT_FILE, inputs)?;
+    let infer = Infer {
+        blob_address,
+        blob_length,
+        runs: options.runs,
+        reset_each: options.reset_each,
+        profile: options.profile,
+        dump_steps: options.dump_steps,
+        guard_blob: options.guard_blob,
+    };
+    let mut arguments = loader;
+    arguments.extend(options.qemu_arguments.iter().cloned());
+    let mut report = RunReport::default();
+    let mut done = Vec::new();
+    let mut lengths = Vec::new();
+    let finished = exchange.carry_out(
+        &firmware,
+        Command::Infer(infer),
+        &arguments,
+        options.timeout,
+        progress,
+        |record| match *record {
+            Record::Loaded {
+                instructions,
+                stack,
+                output_bytes,
+                arena_bytes,
+                state_bytes,
+                ..
+            } => {
+                report.load_instructions = instructions;
+                report.load_stack_bytes = stack;
+                report.output_bytes = output_bytes;
+                report.arena_bytes = arena_bytes;
+                report.state_bytes = state_bytes;
+            }
+            Record::Step { instructions, .. } => done.push(instructions),
+            Record::Dumped { index, bytes } => lengths.push((index, bytes)),
+            Record::Ran { instructions } => {
+                report.instructions.push(instructions);
+                if options.profile {
+                    report.steps.push(std::mem::take(&mut done));
+                }
+            }
+            Record::Finished { stack, arena_touched } => {
+                report.stack_bytes = stack;
+                report.arena_touched_bytes = arena_touched;
+            }
+            _ => (),
+        },
+    )?;
+    report.logs = finished;
+    report.outputs = exchange.read(OUTPUT_FILE)?;
+    if options.dump_steps {
+        let dump = exchange.read(DUMP_FILE)?;
+        let mut rest = dump.as_slice();
+        for (index, length) in lengths {
+            let (bytes, others) = usize::try_from(length)
+                .ok()
+                .and_then(|length| rest.split_at_checked(length))
+                .ok_or(BoardError::Protocol {
+                    board: board.name,
+                    reason: format!("the dump of step {index} is cut short"),
+                })?;
+            report.dumps.push((index, bytes.to_owned()));
+            rest = others;
+        }
+    }
+    Ok(report)
+}
+
+/// Runs the program `selfcheck` with `command`; returns the instructions that it counted, and its log.
+///
+/// # Errors
+/// As [`run`].
+pub fn selfcheck(
+    board: &'static Board,
+    command: Command,
+    timeout: Duration,
+) -> Result<(Option<u64>, Vec<LogLine>), BoardError> {
+    let firmware = Firmware::build(board, "selfcheck")?;
+    let mut counted = None;
+    let logs = Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
+        if let Record::Counted { instructions, .. } = record {
+            counted = Some(*instructions);
+        }
+    })?;
+    Ok((counted, logs))
+}
+
+/// The folder that firmware and host share for one run.
+struct Exchange {
+    folder: TempDir,
+}
+
+impl Exchange {
+    fn new() -> Result<Self, BoardError> {
+        let folder = tempfile::Builder::new().prefix("arenite-").tempdir();
+        folder.map(|folder| Self { folder }).map_err(|source| BoardError::File {
+            path: std::env::temp_dir(),
+            source,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), BoardError> {
+        let path = self.path(name);
+        fs::write(&path, bytes).map_err(|source| BoardError::File { path, source })
+    }
+
+    /// A file that the firmware wrote; empty where it had nothing to write.
+    fn read(&self, name: &str) -> Result<Vec<u8>, BoardError> {
+        let path = self.path(name);
+        match fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            other => other.map_err(|source| BoardError::File { path, source }),
+        }
+    }
+
+    /// Chooses the blob's address and returns it with the length and what makes qemu load it there.
+    fn place_blob(&self, firmware: &Firmware, blob: Blob<'_>) -> Result<(u64, u64, Vec<String>), BoardError> {
+        const NAME: &str = "blob";
+        /// Blobs start where flash sectors, cache lines and vectors all do.
+        const ALIGN: u64 = 1024;
+        let board = firmware.board();
+        let length = match blob {
+            Blob::Bytes(bytes) => bytes.len() as u64,
+            Blob::File(path) => fs::metadata(path)
+                .map_err(|source| BoardError::File {
+                    path: path.to_owned(),
+                    source,
+                })?
+                .len(),
+        };
+        let (place, address, end) = match board.extra {
+            Some(extra) => ("memory", extra.start, extra.end()),
+            None => {
+                let free = firmware.loaded_end(board.flash)?.next_multiple_of(ALIGN);
+                ("flash", free, board.flash.end())
+            }
+        };
+        let available = end.saturating_sub(address);
+        if length > available {
+            return Err(BoardError::BlobTooLarge {
+                board: board.name,
+                place,
+                needed: length,
+                available,
+            });
+        }
+        match blob {
+            Blob::Bytes(bytes) => self.write(NAME, bytes)?,
+            Blob::File(path) => {
+                let link = self.path(NAME);
+                let failed = |source| BoardError::File {
+                    path: path.to_owned(),
+                    source,
+                };
+                std::os::unix::fs::symlink(path.canonicalize().map_err(failed)?, link).map_err(failed)?;
+            }
+        }
+        // qemu refuses to load an empty file; an empty blob is for the firmware to refuse.
+        let loader = match length {
+            0 => Vec::new(),
+            _ => vec![
+                "-device".to_owned(),
+                format!("loader,file={NAME},addr={address:#x},force-raw=on"),
+            ],
+        };
+        Ok((address, length, loader))
+    }
+
+    /// Sends the request, runs the program to its end, hands every record to `note` and turns failures into errors.
+    fn carry_out(
+        &self,
+        firmware: &Firmware,
+        command: Command,
+        arguments: &[String],
+        timeout: Duration,
+        progress: &mut dyn FnMut(Progress),
+        mut note: impl FnMut(&Record<'_>),
+    ) -> Result<Vec<LogLine>, BoardError> {
+        let board = firmware.board();
+        let request = Request {
+            version: PROTOCOL_VERSION,
+            command,
+        };
+        let request = postcard::to_stdvec(&request).map_err(|error| BoardError::Protocol {
+            board: board.name,
+            reason: error.to_string(),
+        })?;
+        self.write(REQUEST_FILE, &request)?;
+
+        let mut seen = Seen::default();
+        let records = self.path(RECORD_FILE);
+        let ended = qemu::run(firmware, self.folder.path(), arguments, timeout, || {
+            if let Some(now) = seen.look(&records) {
+                progress(now);
+            }
+        })?;
+
+        let bytes = self.read(RECORD_FILE)?;
+        let mut rest = bytes.as_slice();
+        let mut last = None;
+        while let Ok((record, others)) = postcard::take_from_bytes::<Record<'_>>(rest) {
+            note(&record);
+            last = Some(record);
+            rest = others;
+        }
+        let Some(status) = ended.status else {
+            let reached = last.map_or("nothing".to_owned(), |record| format!("{record:?}"));
+            return Err(BoardError::Timeout {
+                board: board.name,
+                seconds: timeout.as_secs(),
+                reached,
+            });
+        };
+        if let Some(error) = last.as_ref().and_then(|record| failure(firmware, record)) {
+            return Err(error);
+        }
+        if !status.success() {
+            return Err(BoardError::Qemu {
+                board: board.name,
+                status: status.to_string(),
+                stderr: ended.stderr,
+            });
+        }
+        if !rest.is_empty() || last.is_none() {
+            let reason = format!("{} bytes of its record cannot be decoded", rest.len());
+            return Err(BoardError::Protocol {
+                board: board.name,
+                reason,
+            });
+        }
+        Ok(ended.logs)
+    }
+}
+
+/// The error that a program's last record stands for, if any.
+fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
+    let board = firmware.board().name;
+    Some(match *last {
+        Record::Boot { .. }
+        | Record::Counted { .. }
+        | Record::Loaded { .. }
+        | Record::Step { .. }
+        | Record::Dumped { .. }
+        | Record::Ran { .. }
+        | Record::Finished { .. } => return None,
+        Record::Refused { during, name, text } => BoardError::Refused {
+            board,
+            during,
+            name: name.to_owned(),
+            text: text.to_owned(),
+        },
+        Record::OutOfMemory {
+            needed,
+            available,
+            purpose,
+        } => BoardError::OutOfMemory {
+            board,
+            purpose,
+            needed,
+            available,
+        },
+        Record::InputSize { runs, each, given } => BoardError::InputSize { runs, each, given },
+        Record::BadRequest { version } => BoardError::Protocol {
+            board,
+            reason: format!(
+                "the firmware speaks protocol {version} and these tools {PROTOCOL_VERSION}, or the program is another"
+            ),
+        },
+        Record::Io { file, wanted, got } => BoardError::Protocol {
+            board,
+            reason: format!("exchange file `{file}`: {wanted} bytes wanted, {got} served"),
+        },
+        Record::Corrupted { what } => BoardError::Corrupted { board, what },
+        Record::Fault {
+            pc,
+            lr,
+            sp,
+            cause,
+            address,
+        } => BoardError::Fault {
+            board,
+            pc,
+            function: firmware.function_at(pc),
+            lr,
+            sp,
+            cause,
+            address,
+        },
+        Record::Panicked { file, line, text } => BoardError::Panicked {
+            board,
+            file: file.to_owned(),
+            line,
+            text: text.to_owned(),
+        },
+    })
+}
+
+/// Reads a record file while it grows.
+#[derive(Default)]
+struct Seen {
+    decoded: usize,
+    runs: u32,
+    steps: u32,
+    of_steps: u32,
+    skipped: u32,
+}
+
+impl Seen {
+    /// How far the program is, if that changed since the last look.
+    fn look(&mut self, path: &Path) -> Option<Progress> {
+        /// Looks between two reads of the file: a look comes every few milliseconds, a person does not.
+        const EVERY: u32 = 50;
+        self.skipped += 1;
+        if self.skipped < EVERY {
+            return None;
+        }
+        self.skipped = 0;
+        let bytes = read_from(path, self.decoded)?;
+        let mut rest = bytes.as_slice();
+        while let Ok((record, others)) = postcard::take_from_bytes::<Record<'_>>(rest) {
+            match record {
+                Record::Loaded { steps, .. } => self.of_steps = steps,
+                Record::Step { index, .. } => self.steps = index + 1,
+                Record::Ran { .. } => (self.runs, self.steps) = (self.runs + 1, 0),
+                _ => (),
+            }
+            rest = others;
+        }
+        let decoded = bytes.len() - rest.len();
+        self.decoded += decoded;
+        (decoded > 0).then_some(Progress {
+            runs: self.runs,
+            steps: self.steps,
+            of_steps: self.of_steps,
+        })
+    }
+}
+
+fn read_from(path: &Path, offset: usize) -> Option<Vec<u8>> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = fs::File::open(path).ok()?;
+    file.seek(SeekFrom::Start(offset as u64)).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

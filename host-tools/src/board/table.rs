@@ -1,0 +1,361 @@
+//! The boards, each described once: how to build for it, how qemu starts it, what memory it has, what it can run.
+//!
+//! The firmware's linker layouts (`firmware/memory/*.x`) are this table's [`Board::memory_x`]; a test compares them.
+
+use std::fmt::Write;
+
+/// A board that qemu emulates, in one build configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Board {
+    /// Name as users write it after `qemu:`.
+    pub name: &'static str,
+    /// The core, for people.
+    pub core: &'static str,
+    /// The core whose published timings give the cycle estimate.
+    pub timings: Core,
+    /// Rust target triple.
+    pub triple: &'static str,
+    /// Compiler flags beside the triple.
+    pub rustflags: &'static [&'static str],
+    /// Cargo feature of the firmware, which is also the stem of its `memory/*.x`.
+    pub feature: &'static str,
+    /// qemu's program.
+    pub qemu: &'static str,
+    /// qemu's machine with what selects core and memory.
+    pub machine: &'static [&'static str],
+    /// Exponent of `-icount shift=`: an instruction takes 2^shift ns of the board's time.
+    pub icount_shift: u32,
+    /// Code and constants; the same as `ram` where the board runs from RAM.
+    pub flash: Memory,
+    /// Data and stack.
+    pub ram: Memory,
+    /// Further memory for blob, arenas and state.
+    pub extra: Option<Memory>,
+    /// Bytes of `ram` kept for the stack.
+    pub stack: u64,
+    /// Values of `pack --target` that the board's firmware runs.
+    pub targets: &'static [&'static str],
+}
+
+/// A range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Cores with timings in [`cycles`](super::cycles).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Core {
+    /// Cortex-M0 with the one-cycle multiplier.
+    M0,
+    /// Cortex-M0+ with the one-cycle multiplier.
+    M0Plus,
+    /// Cortex-M3.
+    M3,
+    /// Cortex-M4 with FPU.
+    M4,
+    /// Cortex-M7.
+    M7,
+    /// Cortex-M33.
+    M33,
+    /// Cortex-M55 with Helium.
+    M55,
+    /// A five-stage in-order RV32IMAC.
+    Rv32,
+    /// A five-stage in-order RV64GC.
+    Rv64,
+    /// AArch64; no estimate, its cores are out of order.
+    A64,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+const fn memory(start: u64, size: u64) -> Memory {
+    Memory { start, size }
+}
+
+/// All boards, in the order in which they are listed to users.
+pub static BOARDS: [Board; 10] = [
+    Board {
+        name: "mps2-an385",
+        core: "Cortex-M3",
+        timings: Core::M3,
+        triple: "thumbv7m-none-eabi",
+        rustflags: &[],
+        feature: "mps2-an385",
+        qemu: "qemu-system-arm",
+        machine: &["-M", "mps2-an385"],
+        icount_shift: 7,
+        flash: memory(0, 4 * MIB),
+        ram: memory(0x2000_0000, 4 * MIB),
+        extra: Some(memory(0x2100_0000, 16 * MIB)),
+        stack: 64 * KIB,
+        targets: &["portable", "cortex-m0", "cortex-m3"],
+    },
+    Board {
+        name: "mps2-an385:thumbv6m",
+        core: "Cortex-M0+ (its build, counted on a Cortex-M3)",
+        timings: Core::M0Plus,
+        triple: "thumbv6m-none-eabi",
+        rustflags: &[],
+        feature: "mps2-an385",
+        qemu: "qemu-system-arm",
+        machine: &["-M", "mps2-an385"],
+        icount_shift: 7,
+        flash: memory(0, 4 * MIB),
+        ram: memory(0x2000_0000, 4 * MIB),
+        extra: Some(memory(0x2100_0000, 16 * MIB)),
+        stack: 64 * KIB,
+        targets: &["portable", "cortex-m0"],
+    },
+    Board {
+        name: "mps2-an386",
+        core: "Cortex-M4F",
+        timings: Core::M4,
+        triple: "thumbv7em-none-eabihf",
+        rustflags: &[],
+        feature: "mps2-an386",
+        qemu: "qemu-system-arm",
+        machine: &["-M", "mps2-an386"],
+        icount_shift: 7,
+        flash: memory(0, 4 * MIB),
+        ram: memory(0x2000_0000, 4 * MIB),
+        extra: Some(memory(0x2100_0000, 16 * MIB)),
+        stack: 64 * KIB,
+        targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m4"],
+    },
+    Board {
+        name: "mps2-an500",
+        core: "Cortex-M7",
+        timings: Core::M7,
+        triple: "thumbv7em-none-eabihf",
+        rustflags: &[],
+        feature: "mps2-an500",
+        qemu: "qemu-system-arm",
+        machine: &["-M", "mps2-an500"],
+        icount_shift: 7,
+        flash: memory(0, 4 * MIB),
+        ram: memory(0x2000_0000, 4 * MIB),
+        extra: Some(memory(0x6000_0000, 16 * MIB)),
+        stack: 64 * KIB,
+        targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7"],
+    },
+    Board {
+        name: "mps2-an505",
+        core: "Cortex-M33",
+        timings: Core::M33,
+        triple: "thumbv8m.main-none-eabihf",
+        rustflags: &["-C", "target-cpu=cortex-m33"],
+        feature: "mps2-an505",
+        qemu: "qemu-system-arm",
+        machine: &["-M", "mps2-an505"],
+        icount_shift: 7,
+        flash: memory(0x1000_0000, 4 * MIB),
+        ram: memory(0x3800_0000, 4 * MIB),
+        extra: Some(memory(0x8000_0000, 16 * MIB)),
+        stack: 64 * KIB,
+        targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m33"],
+    },
+    Board {
+        name: "mps3-an547",
+        core: "Cortex-M55 with Helium",
+        timings: Core::M55,
+        triple: "thumbv8m.main-none-eabihf",
+        rustflags: &["-C", "target-cpu=cortex-m55"],
+        feature: "mps3-an547",
+        qemu: "qemu-system-arm",
+        machine: &["-M", "mps3-an547"],
+        icount_shift: 7,
+        flash: memory(0, 512 * KIB),
+        ram: memory(0x2100_0000, 4 * MIB),
+        extra: Some(memory(0x6000_0000, 2 * GIB)),
+        stack: 64 * KIB,
+        targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m33", "cortex-m55"],
+    },
+    Board {
+        name: "microbit",
+        core: "Cortex-M0",
+        timings: Core::M0,
+        triple: "thumbv6m-none-eabi",
+        rustflags: &[],
+        feature: "microbit",
+        qemu: "qemu-system-arm",
+        machine: &["-M", "microbit"],
+        icount_shift: 7,
+        flash: memory(0, 256 * KIB),
+        ram: memory(0x2000_0000, 16 * KIB),
+        extra: None,
+        stack: 4 * KIB,
+        targets: &["portable", "cortex-m0"],
+    },
+    Board {
+        name: "riscv32-virt",
+        core: "RV32IMAC",
+        timings: Core::Rv32,
+        triple: "riscv32imac-unknown-none-elf",
+        rustflags: &[],
+        feature: "riscv32-virt",
+        qemu: "qemu-system-riscv32",
+        machine: &["-M", "virt", "-m", "1G", "-bios", "none"],
+        icount_shift: 0,
+        flash: memory(0x8000_0000, 16 * MIB),
+        ram: memory(0x8000_0000, 16 * MIB),
+        extra: Some(memory(0x8100_0000, GIB - 32 * MIB)),
+        stack: 256 * KIB,
+        targets: &["portable", "riscv32imac"],
+    },
+    Board {
+        name: "riscv64-virt",
+        core: "RV64GC",
+        timings: Core::Rv64,
+        triple: "riscv64gc-unknown-none-elf",
+        rustflags: &[],
+        feature: "riscv64-virt",
+        qemu: "qemu-system-riscv64",
+        machine: &["-M", "virt", "-m", "4G", "-bios", "none"],
+        icount_shift: 0,
+        // defmt's tags are small absolute addresses, which code in RAM at 2 GiB cannot reach on a 64-bit core.
+        flash: memory(0x2000_0000, 32 * MIB),
+        ram: memory(0x8000_0000, 16 * MIB),
+        extra: Some(memory(0x8100_0000, 4 * GIB - 32 * MIB)),
+        stack: 256 * KIB,
+        targets: &["portable", "riscv64gc"],
+    },
+    Board {
+        name: "aarch64-virt",
+        core: "AArch64 (Cortex-A76)",
+        timings: Core::A64,
+        triple: "aarch64-unknown-none",
+        rustflags: &[],
+        feature: "aarch64-virt",
+        qemu: "qemu-system-aarch64",
+        machine: &["-M", "virt", "-cpu", "cortex-a76", "-m", "4G", "-nic", "none"],
+        icount_shift: 0,
+        flash: memory(0x4010_0000, 15 * MIB),
+        ram: memory(0x4010_0000, 15 * MIB),
+        extra: Some(memory(0x4100_0000, 4 * GIB - 32 * MIB)),
+        stack: 256 * KIB,
+        targets: &["portable", "aarch64"],
+    },
+];
+
+impl Board {
+    /// The board of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        BOARDS.iter().find(|board| board.name == name)
+    }
+
+    /// Whether code runs from RAM, for lack of flash.
+    pub fn runs_from_ram(&self) -> bool {
+        self.flash == self.ram
+    }
+
+    /// Name without characters that a file name or a cargo feature cannot have.
+    pub fn slug(&self) -> String {
+        self.name.replace(':', "-")
+    }
+
+    /// The linker layout that the firmware is linked with.
+    pub fn memory_x(&self) -> String {
+        let mut text = format!(
+            "/* {}: from the table in host-tools/src/board/table.rs. */\nMEMORY\n{{\n",
+            self.feature
+        );
+        let mut region = |name: &str, at: Memory| {
+            writeln!(
+                text,
+                "  {name} : ORIGIN = {:#010x}, LENGTH = {}",
+                at.start,
+                size(at.size)
+            )
+            .expect("writes to memory");
+        };
+        if !self.runs_from_ram() {
+            region("FLASH", self.flash);
+        }
+        region("RAM", self.ram);
+        let code = if self.runs_from_ram() { "RAM" } else { "FLASH" };
+        let alias = if self.triple.starts_with("thumb") {
+            String::new()
+        } else {
+            format!("REGION_ALIAS(\"CODE\", {code});\n")
+        };
+        let extra = self.extra.unwrap_or(Memory { start: 0, size: 0 });
+        write!(
+            text,
+            "}}\n{alias}\n_stack_size = {};\n_extra_start = {:#x};\n_extra_end = {:#x};\n",
+            size(self.stack),
+            extra.start,
+            extra.end(),
+        )
+        .expect("writes to memory");
+        text
+    }
+}
+
+impl Memory {
+    /// First address behind the range.
+    pub fn end(self) -> u64 {
+        self.start + self.size
+    }
+}
+
+/// A size as linker scripts spell it.
+fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(MIB) => format!("{}M", bytes / MIB),
+        _ if bytes.is_multiple_of(KIB) => format!("{}K", bytes / KIB),
+        _ => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// `ARENITE_BLESS=1` writes the files instead.
+    #[test]
+    fn linker_layouts_are_the_tables() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/memory");
+        for board in &BOARDS {
+            let path = folder.join(format!("{}.x", board.feature));
+            if std::env::var_os("ARENITE_BLESS").is_some() {
+                std::fs::write(&path, board.memory_x()).expect("firmware/memory is writable");
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(
+                text,
+                board.memory_x(),
+                "{} differs from the table; ARENITE_BLESS=1 rewrites it",
+                path.display()
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for board in &BOARDS {
+            assert!(std::ptr::eq(Board::find(board.name).expect("listed"), board));
+        }
+        assert!(Board::find("mps2").is_none());
+    }
+
+    #[test]
+    fn memories_do_not_overlap() {
+        for board in &BOARDS {
+            let mut ranges = vec![board.ram];
+            ranges.extend((!board.runs_from_ram()).then_some(board.flash));
+            ranges.extend(board.extra);
+            ranges.sort_by_key(|range| range.start);
+            for pair in ranges.windows(2) {
+                assert!(pair[0].end() <= pair[1].start, "{}: {pair:x?}", board.name);
+            }
+        }
+    }
+}
