@@ -1,0 +1,218 @@
+//! Where parameters come from: a `.safetensors` or `.npz` file, or a seed; always read in pieces.
+//!
+//! A graph holds its parameters as [`Expr`]essions; [`Weights::stream`] computes one and hands it out in chunks, so that a gigabyte of
+//! weights passes through a few hundred kilobytes. Only a permutation that moves the first axis holds its operand, one tensor at a
+//! time.
+
+mod export;
+mod npz;
+mod safetensors;
+mod seeded;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use export::export;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::facts::for_each_param;
+use crate::graph::{Data, Expr, Graph, TensorKind};
+
+/// A source of parameters.
+#[derive(Debug)]
+pub struct Weights {
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Seeded(seeded::Seeded),
+    Safetensors(safetensors::File),
+    Npz(npz::File),
+    /// A network without parameters needs no file.
+    Nothing,
+}
+
+impl Weights {
+    /// What `--weights` says: `seeded:N`, or a file. `graph` is the imported one, before any pass, whose structure seeded weights
+    /// follow; every parameter of it must be there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a malformed seed, [`ErrorKind::Io`] and [`ErrorKind::Weights`] for the file.
+    pub fn open(spec: &str, graph: &Graph) -> Result<Self> {
+        let Some(seed) = spec.strip_prefix("seeded:") else {
+            return Self::file(Path::new(spec), graph);
+        };
+        let seed = seed.parse().map_err(|_| {
+            Error::new(ErrorKind::Usage, format!("--weights seeded:{seed}"))
+                .expected("seeded:N with N an integer from 0 to 2^64 - 1")
+        })?;
+        Ok(Self::seeded(seed, graph))
+    }
+
+    /// Reproducible weights, see [the generator](seeded::Seeded).
+    pub fn seeded(seed: u64, graph: &Graph) -> Self {
+        Self {
+            source: Source::Seeded(seeded::Seeded::new(seed, graph)),
+        }
+    }
+
+    /// A `.safetensors` or `.npz` file, recognised from its content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] where it can't be read; [`ErrorKind::Weights`] where it is malformed, or lacks a parameter of `graph`, or
+    /// holds one of another shape or dtype.
+    pub fn file(path: &Path, graph: &Graph) -> Result<Self> {
+        let source = match npz::recognises(path)? {
+            true => Source::Npz(npz::File::open(path)?),
+            false => Source::Safetensors(safetensors::File::open(path)?),
+        };
+        let weights = Self { source };
+        weights.check(graph).map_err(|e| e.in_file(path))?;
+        Ok(weights)
+    }
+
+    /// No weights at all, for a network that has no parameters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Weights`] where it has some; the message says how to give them.
+    pub fn nothing(graph: &Graph) -> Result<Self> {
+        match params(graph).into_iter().next() {
+            None => Ok(Self {
+                source: Source::Nothing,
+            }),
+            Some((key, shape)) => Err(Error::new(
+                ErrorKind::Weights,
+                format!("the trace carries no weights, and parameter `{key}` {shape:?} needs some"),
+            )
+            .help("pass --weights FILE.safetensors, or --weights seeded:1 for reproducible random ones")),
+        }
+    }
+
+    /// Keys in the file that no parameter of `graph` names.
+    pub fn unused(&self, graph: &Graph) -> Vec<String> {
+        let params = params(graph);
+        let mut unused = self.keys();
+        unused.retain(|key| !params.contains_key(key.as_str()));
+        unused
+    }
+
+    /// Computes `expr` and hands its elements out in order.
+    ///
+    /// # Errors
+    /// What reading the parameters says, a value that is not finite, and what `sink` returns.
+    pub fn stream(&self, expr: &Expr, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
+        stream::stream(self, expr, sink)
+    }
+
+    /// Computes `expr` as a whole; for small tensors.
+    ///
+    /// # Errors
+    /// As [`Weights::stream`].
+    pub fn evaluate(&self, expr: &Expr) -> Result<Vec<f32>> {
+        let mut values = Vec::with_capacity(expr.shape().iter().product());
+        self.stream(expr, &mut |chunk| {
+            values.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// Elements `start..start + out.len()` of the parameter `key`.
+    fn read(&self, key: &str, start: usize, out: &mut [f32]) -> Result<()> {
+        match &self.source {
+            Source::Seeded(seeded) => seeded.read(key, start, out)?,
+            Source::Safetensors(file) => file.read(key, start, out)?,
+            Source::Npz(file) => file.read(key, start, out)?,
+            Source::Nothing => return Err(missing(key, &[])),
+        }
+        match out.iter().position(|v| !v.is_finite()) {
+            Some(index) => Err(Error::new(
+                ErrorKind::Weights,
+                format!(
+                    "element {} of parameter `{key}` is {}",
+                    start + index,
+                    out.get(index).copied().unwrap_or_default()
+                ),
+            )
+            .expected("finite values")),
+            None => Ok(()),
+        }
+    }
+
+    fn keys(&self) -> Vec<String> {
+        match &self.source {
+            Source::Safetensors(file) => file.keys(),
+            Source::Npz(file) => file.keys(),
+            Source::Seeded(_) | Source::Nothing => Vec::new(),
+        }
+    }
+
+    /// Every parameter is there, in its shape, as f32.
+    fn check(&self, graph: &Graph) -> Result<()> {
+        for (key, shape) in params(graph) {
+            let found = match &self.source {
+                Source::Safetensors(file) => file.entry(key),
+                Source::Npz(file) => file.entry(key)?,
+                Source::Seeded(_) | Source::Nothing => return Ok(()),
+            };
+            let Some((found, dtype)) = found else {
+                return Err(missing(key, &self.keys()));
+            };
+            if dtype != "F32" {
+                return Err(Error::new(ErrorKind::Weights, format!("parameter `{key}` is {dtype}")).expected("F32"));
+            }
+            if found != shape {
+                return Err(
+                    Error::new(ErrorKind::Weights, format!("parameter `{key}` has shape {found:?}"))
+                        .expected(format!("{shape:?}")),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every parameter that the graph's constants read, with its traced shape, in name order.
+pub fn params(graph: &Graph) -> BTreeMap<&str, &[usize]> {
+    let mut params = BTreeMap::new();
+    for tensor in &graph.tensors {
+        if let TensorKind::Const(Data::Lazy(expr)) | TensorKind::State(Data::Lazy(expr)) = &tensor.kind {
+            for_each_param(expr, &mut |key, shape| {
+                params.insert(key, shape);
+            });
+        }
+    }
+    params
+}
+
+fn missing(key: &str, keys: &[String]) -> Error {
+    let mut near: Vec<(usize, &String)> = keys.iter().map(|k| (distance(key, k), k)).collect();
+    near.sort();
+    let near: Vec<_> = near.iter().take(3).map(|(_, k)| format!("`{k}`")).collect();
+    let error = Error::new(ErrorKind::Weights, format!("parameter `{key}` is missing"));
+    match near.is_empty() {
+        true => error.help("the file is empty"),
+        false => error.help(format!(
+            "the file has {} entries, nearest: {}",
+            keys.len(),
+            near.join(", ")
+        )),
+    }
+}
+
+/// Levenshtein distance of the first 64 characters.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
