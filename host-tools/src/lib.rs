@@ -8,5 +8,7 @@ pub mod board;
 pub mod error;
 pub mod graph;
 pub mod import;
+pub mod passes;
+pub mod weights;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,1 +1,18 @@
-//! End-to-end tests.
+//! What the end-to-end tests share.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of shared reference data (traces, datasets): `ARENITE_SHARED`, or `../shared` beside the workspace.
+/// `None` where it is absent; the caller then skips its test with [`skip`].
+pub fn shared() -> Option<PathBuf> {
+    let folder = match std::env::var_os("ARENITE_SHARED") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+    };
+    folder.is_dir().then_some(folder)
+}
+
+/// Says that a test did not run, and why.
+pub fn skip(test: &str, reason: &str) {
+    eprintln!("skipped: {test}: {reason}");
+}

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod data;
+pub mod facts;
 pub mod infer;
 pub mod liveness;
 pub mod op;

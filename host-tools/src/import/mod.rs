@@ -1,6 +1,9 @@
 //! Importers: one file a dialect, each recognised from content.
 
 pub mod assume;
+mod build;
+pub(crate) mod json;
+mod megengine;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,7 +71,22 @@ pub struct Dialect {
 }
 
 /// All dialects, in the order in which they are tried.
-pub const DIALECTS: &[Dialect] = &[];
+pub const DIALECTS: &[Dialect] = &[Dialect {
+    name: "megengine",
+    recognises: megengine::recognises,
+    import: megengine::import,
+}];
+
+/// Whether the content starts as a JSON object does.
+fn is_json_object(content: &[u8]) -> bool {
+    content.trim_ascii_start().first() == Some(&b'{')
+}
+
+/// Whether `needle` stands anywhere in the first 4 MiB.
+fn contains(content: &[u8], needle: &[u8]) -> bool {
+    let head = content.get(..4 << 20).unwrap_or(content);
+    head.windows(needle.len().max(1)).any(|window| window == needle)
+}
 
 /// Recognises and reads a file; `dialect` overrides recognition.
 ///

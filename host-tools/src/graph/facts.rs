@@ -1,0 +1,91 @@
+//! Counts that depend on neither passes, dtype nor target: parameters, multiply-accumulates, operators.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Data, Expr, Graph, Node, Op, Role, Tensor, TensorKind};
+
+/// Scalars in the parameters that the weights source holds, each key once.
+pub fn params(graph: &Graph) -> u64 {
+    let mut keys = BTreeSet::new();
+    let mut sum = 0u64;
+    for tensor in &graph.tensors {
+        let (TensorKind::Const(Data::Lazy(expr)) | TensorKind::State(Data::Lazy(expr))) = &tensor.kind else {
+            continue;
+        };
+        for_each_param(expr, &mut |key, shape| {
+            if keys.insert(key.to_string()) {
+                sum += shape.iter().map(|&n| n as u64).product::<u64>();
+            }
+        });
+    }
+    sum
+}
+
+/// Calls `visit` with the key and the shape of every parameter that an expression reads.
+pub fn for_each_param<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str, &'a [usize])) {
+    let mut rest = vec![expr];
+    while let Some(expr) = rest.pop() {
+        match expr {
+            Expr::Param { key, shape } => visit(key, shape),
+            Expr::Literal { .. } => {}
+            Expr::Permute { of, .. } | Expr::Reshape { of, .. } | Expr::RsqrtEpsilon { of, .. } => rest.push(of),
+            Expr::Binary { a, b, .. } => rest.extend([b.as_ref(), a.as_ref()]),
+        }
+    }
+}
+
+/// Multiply-accumulates of all forward convolutions and matrix products, for one element of the batch (axis 0 of the first
+/// network input).
+pub fn macs_per_element(graph: &Graph) -> u64 {
+    let total: u64 = (0..graph.nodes.len()).map(|index| macs(graph, index)).sum();
+    let batch = graph.inputs.first().and_then(|&id| graph.tensor(id).shape.first());
+    total / batch.map_or(1, |&n| n.max(1) as u64)
+}
+
+/// Multiply-accumulates of one node: each output element sums over the inputs of its window or row.
+pub fn macs(graph: &Graph, index: usize) -> u64 {
+    let Some(node) = graph.nodes.get(index).filter(|node| node.role == Role::Forward) else {
+        return 0;
+    };
+    let outputs = node.outputs.first().map_or(0, |&id| graph.tensor(id).elements() as u64);
+    outputs.saturating_mul(terms(graph, node))
+}
+
+/// Products that one output element sums.
+fn terms(graph: &Graph, node: &Node) -> u64 {
+    let shape = |i: usize| {
+        let id = node.inputs.get(i).copied().flatten();
+        id.map_or(&[][..], |id| graph.tensor(id).shape.as_slice())
+    };
+    let product = |extents: &[usize]| extents.iter().map(|&n| n as u64).product::<u64>();
+    match &node.op {
+        // OHWI: all but the first axis.
+        Op::Conv2d(_) => shape(1).get(1..).map_or(0, product),
+        // [out, in, kh, kw, oh, ow]
+        Op::LocallyConnected2d { .. } => shape(1).get(1..4).map_or(0, product),
+        Op::Linear { .. } => shape(1).get(1..).map_or(0, product),
+        Op::MatMul { transpose_a, .. } => {
+            let back = if *transpose_a { 2 } else { 1 };
+            let a = shape(0);
+            a.len()
+                .checked_sub(back)
+                .and_then(|i| a.get(i))
+                .map_or(0, |&k| k as u64)
+        }
+        _ => 0,
+    }
+}
+
+/// Forward operators by the dialect's own name.
+pub fn operators(graph: &Graph) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {
+        *counts.entry(node.kind.clone()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Whether a tensor's value comes from the weights source.
+pub fn is_param(tensor: &Tensor) -> bool {
+    matches!(tensor.kind, TensorKind::Const(Data::Lazy(_)))
+}

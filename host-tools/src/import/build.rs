@@ -1,0 +1,313 @@
+//! What every importer shares: a graph under construction, whose shapes are inferred and bounded as it grows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::infer::infer;
+use crate::graph::{DType, Data, Expr, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind};
+
+/// The largest trace that is read: a hundred times the largest reference trace.
+const LARGEST_TRACE: usize = 32 << 20;
+
+/// The largest extent, kernel, stride or padding that a trace may state; products of two stay far from overflow.
+pub(super) const LARGEST_EXTENT: usize = 1 << 24;
+
+/// The content as text.
+///
+/// # Errors
+/// Names the line of the first byte that is no UTF-8, or the size where there is too much of it.
+pub(super) fn text(content: &[u8]) -> Result<&str> {
+    if content.len() > LARGEST_TRACE {
+        return Err(Error::unsupported(format!("the trace has {} bytes", content.len()))
+            .expected(format!("at most {LARGEST_TRACE}")));
+    }
+    std::str::from_utf8(content).map_err(|e| {
+        let before = content.get(..e.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        Error::input("the file is no UTF-8 text").at(format!("line {line}"))
+    })
+}
+
+/// Number of elements of a shape whose tensor stays below the 4 GiB that a blob can address.
+pub(super) fn elements(shape: &[usize]) -> Result<usize> {
+    (shape.iter())
+        .try_fold(4usize, |bytes, &extent| bytes.checked_mul(extent))
+        .filter(|&bytes| u32::try_from(bytes).is_ok())
+        .map(|bytes| bytes / 4)
+        .ok_or_else(|| Error::unsupported(format!("shape {shape:?} needs more than 4 GiB")))
+}
+
+/// A graph under construction.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    graph: Graph,
+    names: Names,
+    node_names: Names,
+    params: HashMap<String, (Vec<usize>, HashMap<String, TensorId>)>,
+}
+
+/// How the weights of an operator are laid out in the trace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Weights {
+    /// As the operator wants them.
+    Same,
+    /// Reshaped first, then permuted: axis `i` of the operator's weights is axis `perm[i]` of the reshaped parameter.
+    Moved {
+        /// Extents after reshaping.
+        shape: Vec<usize>,
+        /// The permutation.
+        perm: Vec<usize>,
+    },
+}
+
+/// An operator to be added.
+#[derive(Debug)]
+pub(super) struct NewNode<'a> {
+    pub(super) name: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) op: Op,
+    pub(super) inputs: &'a [Option<TensorId>],
+    pub(super) output: &'a str,
+    pub(super) origin: Origin,
+}
+
+impl Builder {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            graph: Graph {
+                name: name.to_string(),
+                ..Graph::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub(super) fn shape(&self, id: TensorId) -> &[usize] {
+        &self.graph.tensor(id).shape
+    }
+
+    /// A tensor whose name must be new.
+    pub(super) fn tensor(&mut self, tensor: Tensor) -> Result<TensorId> {
+        elements(&tensor.shape).map_err(|e| e.at(format!("tensor `{}`", tensor.name)))?;
+        if !self.names.insert(&tensor.name) {
+            return Err(Error::input(format!("two tensors are named `{}`", tensor.name)));
+        }
+        Ok(self.graph.add_tensor(tensor))
+    }
+
+    /// A network input of f32.
+    pub(super) fn input(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
+        let id = self.tensor(Tensor {
+            kind: TensorKind::Input,
+            ..Tensor::activation(name, shape, DType::F32)
+        })?;
+        self.graph.inputs.push(id);
+        Ok(id)
+    }
+
+    /// A tensor outside inference (labels, gradients, shapes): its name is made free, its extent matters to nobody.
+    pub(super) fn outside(&mut self, name: &str, shape: &[usize], dtype: DType) -> TensorId {
+        let name = self.names.insert_free(name);
+        self.graph.add_tensor(Tensor::activation(name, shape, dtype))
+    }
+
+    /// The parameter `key`, of `traced` shape in the weights file, as the operator wants it.
+    pub(super) fn param(&mut self, key: &str, traced: &[usize], weights: &Weights) -> Result<TensorId> {
+        elements(traced).map_err(|e| e.at(format!("parameter `{key}`")))?;
+        let (shape, views) = self
+            .params
+            .entry(key.to_string())
+            .or_insert_with(|| (traced.to_vec(), HashMap::new()));
+        if shape != traced {
+            return Err(Error::input(format!(
+                "parameter `{key}` has shape {shape:?} and also {traced:?}"
+            )));
+        }
+        let view = format!("{weights:?}");
+        if let Some(&id) = views.get(&view) {
+            return Ok(id);
+        }
+        let traced_value = Arc::new(Expr::Param {
+            key: key.to_string(),
+            shape: traced.to_vec(),
+        });
+        let value = match weights {
+            Weights::Same => traced_value,
+            Weights::Moved { shape, perm } => {
+                if elements(shape)? != elements(traced)? || perm.iter().any(|&axis| axis >= shape.len()) {
+                    return Err(Error::input(format!(
+                        "parameter `{key}` of shape {traced:?} cannot be read as {shape:?}"
+                    )));
+                }
+                let of = match shape == traced {
+                    true => traced_value,
+                    false => Arc::new(Expr::Reshape {
+                        of: traced_value,
+                        shape: shape.clone(),
+                    }),
+                };
+                match perm.iter().copied().eq(0..shape.len()) {
+                    true => of,
+                    false => Arc::new(Expr::Permute { of, perm: perm.clone() }),
+                }
+            }
+        };
+        let name = self.names.insert_free(key);
+        let id = self.graph.add_tensor(Tensor {
+            kind: TensorKind::Const(Data::Lazy(value.clone())),
+            ..Tensor::activation(name, &value.shape(), DType::F32)
+        });
+        if let Some((_, views)) = self.params.get_mut(key) {
+            views.insert(view, id);
+        }
+        Ok(id)
+    }
+
+    /// A forward operator whose output shape follows from its inputs.
+    pub(super) fn node(&mut self, node: NewNode<'_>) -> Result<TensorId> {
+        let inputs: Vec<_> = node
+            .inputs
+            .iter()
+            .map(|id| id.map(|id| self.graph.tensor(id)))
+            .collect();
+        let shape = infer(&node.op, &inputs)
+            .and_then(|shape| shape.ok_or_else(|| Error::internal("its shape does not follow from its inputs")))
+            .map_err(|e| e.at(place(&node)))?;
+        self.node_of_shape(node, &shape)
+    }
+
+    /// A forward operator whose output has a given shape.
+    pub(super) fn node_of_shape(&mut self, node: NewNode<'_>, shape: &[usize]) -> Result<TensorId> {
+        let at = place(&node);
+        if shape.contains(&0) {
+            return Err(Error::input(format!("its output has shape {shape:?}, which holds nothing")).at(at));
+        }
+        let dtype = node.inputs.iter().flatten().next();
+        let dtype = dtype.map_or(DType::F32, |&id| self.graph.tensor(id).dtype);
+        if !self.node_names.insert(node.name) {
+            return Err(Error::input(format!("two operators are named `{}`", node.name)).at(at));
+        }
+        let output = self
+            .tensor(Tensor::activation(node.output, shape, dtype))
+            .map_err(|e| e.at(at))?;
+        self.graph.add_node(Node {
+            name: node.name.to_string(),
+            kind: node.kind.to_string(),
+            op: node.op,
+            inputs: node.inputs.to_vec(),
+            outputs: vec![output],
+            role: Role::Forward,
+            origin: node.origin,
+        });
+        Ok(output)
+    }
+
+    /// A record outside inference, with the edges that the trace states.
+    pub(super) fn opaque(
+        &mut self,
+        name: &str,
+        kind: &str,
+        role: Role,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+        origin: Origin,
+    ) {
+        let name = self.node_names.insert_free(name);
+        self.graph.add_node(Node {
+            name,
+            kind: kind.to_string(),
+            op: Op::Opaque,
+            inputs: inputs.iter().copied().map(Some).collect(),
+            outputs: outputs.to_vec(),
+            role,
+            origin,
+        });
+    }
+
+    /// The graph with its outputs, checked.
+    ///
+    /// # Errors
+    /// As [`crate::graph::check::check`].
+    pub(super) fn finish(mut self, outputs: &[TensorId]) -> Result<Graph> {
+        if self.graph.inputs.is_empty() {
+            return Err(Error::input("the network has no input"));
+        }
+        self.graph.outputs = outputs.to_vec();
+        crate::graph::check::check(&self.graph)?;
+        Ok(self.graph)
+    }
+}
+
+/// A line of a text trace.
+pub(super) fn line(number: usize) -> Origin {
+    Origin {
+        line: Some(number),
+        path: String::new(),
+    }
+}
+
+/// The file's stem, the network's name where the trace states none.
+pub(super) fn stem(path: &std::path::Path) -> String {
+    let stem = path
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let stem = stem.split('.').next().unwrap_or_default();
+    match stem {
+        "" => "network".to_string(),
+        stem => stem.to_string(),
+    }
+}
+
+/// Refuses `--input-shape` that contradicts the shape that the trace states.
+pub(super) fn check_input_shape(asked: Option<&[usize]>, stated: &[usize]) -> Result<()> {
+    match asked {
+        Some(asked) if asked != stated => Err(Error::new(
+            ErrorKind::Usage,
+            format!("--input-shape {asked:?} contradicts the trace"),
+        )
+        .expected(format!(
+            "{stated:?}, which the trace states (--batch changes its first extent)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn place(node: &NewNode<'_>) -> String {
+    format!("`{}` ({}), {}", node.name, node.kind, node.origin)
+}
+
+/// Names in use, each with the suffix that its next namesake gets.
+#[derive(Debug, Default)]
+struct Names(HashMap<String, u64>);
+
+impl Names {
+    /// Whether the name was free.
+    fn insert(&mut self, name: &str) -> bool {
+        let taken = self.0.contains_key(name);
+        if !taken {
+            self.0.insert(name.to_string(), 2);
+        }
+        !taken
+    }
+
+    /// Takes the name, with a suffix where it is in use.
+    fn insert_free(&mut self, name: &str) -> String {
+        if self.insert(name) {
+            return name.to_string();
+        }
+        loop {
+            let next = self.0.entry(name.to_string()).or_insert(2);
+            let candidate = format!("{name}#{next}");
+            *next = next.saturating_add(1);
+            if self.insert(&candidate) {
+                return candidate;
+            }
+        }
+    }
+}

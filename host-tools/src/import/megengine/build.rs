@@ -1,0 +1,558 @@
+//! From the operators of the dump to the graph.
+
+use std::collections::{HashMap, HashSet};
+
+use super::attributes::{self, Elemwise, Pooling};
+use super::{CONSTANT, Operator, SINK, SOURCES, Trace, Variable};
+use crate::error::{Error, Result};
+use crate::graph::{Activation, BinaryKind, DType, Data, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
+use crate::import::Assumptions;
+use crate::import::build::{Builder, NewNode, Weights, elements};
+
+/// A graph, and the batch that it has.
+pub(super) struct Built {
+    pub(super) graph: Graph,
+    pub(super) batch: usize,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Builds the graph at the traced batch, checking all that is stated, or rebuilds it `(from, to)` another batch.
+pub(super) fn build(
+    trace: &Trace<'_>,
+    name: &str,
+    images: &HashMap<String, Vec<usize>>,
+    rebatch: Option<(usize, usize)>,
+    assumptions: &mut Assumptions<'_>,
+) -> Result<Built> {
+    let batch = images.values().next().and_then(|shape| shape.first()).copied();
+    let batch = batch.ok_or_else(|| Error::input("the image has no axes"))?;
+    if images.values().any(|shape| shape.first() != Some(&batch)) {
+        return Err(Error::input("the network's inputs differ in their batch"));
+    }
+    let read = (trace.operators.iter()).flat_map(|o| o.inputs.iter().map(String::as_str));
+    let mut work = Work {
+        trace,
+        builder: Builder::new(name),
+        images,
+        rebatch,
+        assumptions,
+        read: read.collect(),
+        tensors: HashMap::new(),
+        integers: HashMap::new(),
+        constants: HashMap::new(),
+        outputs: Vec::new(),
+        workspaces: 0,
+    };
+    for operator in &trace.operators {
+        work.operator(operator).map_err(|e| operator.locate(e))?;
+    }
+    let outputs = work.network_outputs()?;
+    let warnings = match work.workspaces {
+        0 => Vec::new(),
+        n => vec![format!(
+            "{n} workspace outputs are dropped: they hold scratch memory of the traced kernels, and no operator reads them"
+        )],
+    };
+    Ok(Built {
+        graph: work.builder.finish(&outputs)?,
+        batch: rebatch.map_or(batch, |(_, to)| to),
+        warnings,
+    })
+}
+
+struct Work<'a, 't, 'o> {
+    trace: &'a Trace<'t>,
+    builder: Builder,
+    images: &'a HashMap<String, Vec<usize>>,
+    rebatch: Option<(usize, usize)>,
+    assumptions: &'a mut Assumptions<'o>,
+    /// Variables that some operator reads.
+    read: HashSet<&'a str>,
+    tensors: HashMap<&'a str, TensorId>,
+    /// Shape arithmetic, folded.
+    integers: HashMap<&'a str, Vec<Integer>>,
+    /// Constants by variable: the operator and its variable.
+    constants: HashMap<&'a str, (&'a Operator<'t>, &'a Variable<'t>)>,
+    outputs: Vec<TensorId>,
+    workspaces: usize,
+}
+
+/// A value of the shape arithmetic, and whether the trace states it as a literal rather than by asking for a shape.
+#[derive(Clone, Copy)]
+struct Integer {
+    value: i64,
+    literal: bool,
+}
+
+impl<'a, 't> Work<'a, 't, '_> {
+    fn operator(&mut self, operator: &'a Operator<'t>) -> Result<()> {
+        match operator.kind.as_str() {
+            CONSTANT => self.constant(operator),
+            kind if SOURCES.contains(&kind) => self.source(operator),
+            SINK => self.sink(operator),
+            "GetVarShape" | "Subtensor" => self.shape_arithmetic(operator),
+            "Concat" if operator.inputs.iter().all(|id| self.is_integers(id)) => self.shape_arithmetic(operator),
+            _ => self.compute(operator),
+        }
+    }
+
+    fn is_integers(&self, id: &str) -> bool {
+        self.integers.contains_key(id)
+            || self
+                .constants
+                .get(id)
+                .is_some_and(|(_, v)| v.bytes.is_none() && v.value.is_some())
+    }
+
+    fn constant(&mut self, operator: &'a Operator<'t>) -> Result<()> {
+        let [output] = operator.outputs.as_slice() else {
+            return Err(operator.error("a constant has one output"));
+        };
+        let variable = self.trace.variable(operator, output)?;
+        if let (Some(shape), Some(bytes)) = (&variable.shape, variable.bytes)
+            && elements(shape)? as u64 * 4 != bytes
+        {
+            let message = format!("shape {shape:?} and {bytes} bytes of memory do not fit together");
+            return Err(operator.error(message).expected("four bytes an element"));
+        }
+        if let Some(footprint) = &operator.footprint
+            && footprint.out_shapes.first() != variable.shape.as_ref()
+        {
+            return Err(operator.error(format!(
+                "its footprint gives shape {:?}, its variable {:?}",
+                footprint.out_shapes.first(),
+                variable.shape
+            )));
+        }
+        self.constants.insert(output, (operator, variable));
+        Ok(())
+    }
+
+    /// An image, or a transfer of something that no kernel reads.
+    fn source(&mut self, operator: &'a Operator<'t>) -> Result<()> {
+        let inputs = self.edges(&operator.inputs);
+        let mut outputs = Vec::new();
+        for id in operator.outputs.iter().filter(|id| self.read.contains(id.as_str())) {
+            let Some(shape) = self.images.get(id) else { continue };
+            let mut shape = shape.clone();
+            if let (Some((_, to)), Some(first)) = (self.rebatch, shape.first_mut()) {
+                *first = to;
+            }
+            let variable = self.trace.variable(operator, id)?;
+            let tensor = self.builder.input(&variable.name, &shape)?;
+            self.tensors.insert(id, tensor);
+            outputs.push(tensor);
+        }
+        self.bookkeeping(operator, &inputs, &outputs);
+        Ok(())
+    }
+
+    fn sink(&mut self, operator: &'a Operator<'t>) -> Result<()> {
+        let inputs = self.edges(&operator.inputs);
+        if inputs.len() != operator.inputs.len() {
+            return Err(operator.error("it returns a variable that no kernel computes"));
+        }
+        self.outputs.extend(&inputs);
+        self.bookkeeping(operator, &inputs, &[]);
+        Ok(())
+    }
+
+    fn shape_arithmetic(&mut self, operator: &'a Operator<'t>) -> Result<()> {
+        let [output] = operator.outputs.as_slice() else {
+            return Err(operator.error("shape arithmetic has one output"));
+        };
+        let operand = |work: &Self, index: usize| {
+            let id = operator.inputs.get(index);
+            id.and_then(|id| work.integers_of(id))
+                .ok_or_else(|| operator.error(format!("input {index} is not known before the network runs")))
+        };
+        let literal = false;
+        let values = match (operator.kind.as_str(), operator.inputs.as_slice()) {
+            ("GetVarShape", [x]) => {
+                let x = self.tensors.get(x.as_str()).copied();
+                let x =
+                    x.ok_or_else(|| operator.error("it asks for the shape of something that no kernel computes"))?;
+                let shape = self.builder.shape(x).iter();
+                shape
+                    .map(|&n| Integer {
+                        value: n as i64,
+                        literal,
+                    })
+                    .collect()
+            }
+            ("Subtensor", [_, _]) => {
+                let (of, index) = (operand(self, 0)?, operand(self, 1)?);
+                let [Integer { value: index, .. }] = index.as_slice() else {
+                    return Err(operator
+                        .error("a slice with other than one index")
+                        .expected("one index"));
+                };
+                let from_end = if *index < 0 { of.len() as i64 } else { 0 };
+                let at = index.checked_add(from_end).and_then(|i| usize::try_from(i).ok());
+                let value = at.and_then(|i| of.get(i)).copied();
+                vec![value.ok_or_else(|| operator.error(format!("index {index} into {} values", of.len())))?]
+            }
+            ("Concat", inputs) => {
+                let parts: Result<Vec<_>> = (0..inputs.len()).map(|index| operand(self, index)).collect();
+                parts?.concat()
+            }
+            (kind, inputs) => {
+                let message = format!("{kind} with {} inputs", inputs.len());
+                return Err(operator.locate(Error::unsupported(message)));
+            }
+        };
+        let variable = self.trace.variable(operator, output)?;
+        if let (None, Some(stated)) = (self.rebatch, &variable.value)
+            && !stated.iter().copied().eq(values.iter().map(|v| v.value))
+        {
+            let found: Vec<i64> = values.iter().map(|v| v.value).collect();
+            return Err(operator.error(format!("the trace says {stated:?}, the inputs say {found:?}")));
+        }
+        let inputs = self.edges(&operator.inputs);
+        let tensor = self.builder.outside(&variable.name, &[values.len()], DType::I32);
+        self.tensors.insert(output, tensor);
+        self.integers.insert(output, values);
+        self.bookkeeping(operator, &inputs, &[tensor]);
+        Ok(())
+    }
+
+    fn integers_of(&self, id: &str) -> Option<Vec<Integer>> {
+        if let Some(values) = self.integers.get(id) {
+            return Some(values.clone());
+        }
+        let values = self.constants.get(id)?.1.value.as_ref()?;
+        Some(values.iter().map(|&value| Integer { value, literal: true }).collect())
+    }
+
+    /// A kernel: a node of the graph, checked against its footprint.
+    fn compute(&mut self, operator: &'a Operator<'t>) -> Result<()> {
+        let (output, workspaces) = operator
+            .outputs
+            .split_first()
+            .ok_or_else(|| operator.error("it has no output"))?;
+        if let Some(id) = workspaces.iter().find(|id| self.read.contains(id.as_str())) {
+            return Err(operator.error(format!(
+                "its second output, variable {id}, is its workspace, but an operator reads it"
+            )));
+        }
+        self.workspaces += workspaces.len();
+        let name = operator.name.as_str();
+        let tensor = match operator.kind.as_str() {
+            "ConvolutionForward" => self.convolution(operator, name)?,
+            "Elemwise" => self.elemwise(operator, name)?,
+            "PoolingForward" => {
+                let op = match attributes::pooling(operator)? {
+                    (Pooling::Max, attrs) => Op::MaxPool2d(attrs),
+                    (Pooling::Average, attrs) => Op::AvgPool2d(attrs),
+                };
+                let x = self.operands::<1>(operator)?;
+                self.node(operator, op, &x, name)?
+            }
+            "Reduce" => {
+                let x = self.operands::<1>(operator)?;
+                let rank = x.first().map_or(0, |&x| self.builder.shape(x).len());
+                let (kind, axis) = attributes::reduce(operator, rank)?;
+                let (axes, keep_dims) = (vec![axis], true);
+                self.node(operator, Op::Reduce { kind, axes, keep_dims }, &x, name)?
+            }
+            "Reshape" => self.reshape(operator, name)?,
+            "MatrixMul" => self.matrix_mul(operator, name)?,
+            "Concat" => {
+                let axis = operator.footprint()?.param.need("axis")?.size(0..=7)?;
+                let mut inputs = Vec::new();
+                for id in &operator.inputs {
+                    inputs.push(self.operand(operator, id)?);
+                }
+                let activation = Activation::None;
+                self.node(operator, Op::Concat { axis, activation }, &inputs, name)?
+            }
+            kind => return Err(operator.locate(Error::unsupported(format!("operator {kind}")))),
+        };
+        self.tensors.insert(output, tensor);
+        match self.rebatch {
+            None => self.check_footprint(operator, output, tensor),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn convolution(&mut self, operator: &'a Operator<'t>, name: &str) -> Result<TensorId> {
+        let [x, w] = operator.inputs.as_slice() else {
+            return Err(operator.error("a convolution reads an image and weights"));
+        };
+        let x = self.operand(operator, x)?;
+        let (source, variable) = *(self.constants.get(w.as_str()))
+            .ok_or_else(|| operator.locate(Error::unsupported("weights that the network computes")))?;
+        let shape = (variable.shape.as_deref()).ok_or_else(|| source.error("a constant without a shape"))?;
+        // Groups are an axis of their own: [groups, out, in, rows, columns].
+        let (groups, out, rest) = match (attributes::is_grouped(operator)?, shape) {
+            (false, [out, rest @ ..]) => (1, *out, rest),
+            (true, [groups, out, rest @ ..]) => (*groups, groups.saturating_mul(*out), rest),
+            _ => (1, 0, shape),
+        };
+        let [per_group, rows, columns] = *rest else {
+            let axes = "[out, in, rows, columns], with the groups in front for a grouped convolution";
+            return Err(source.error(format!("weights of shape {shape:?}")).expected(axes));
+        };
+        let weights = Weights::Moved {
+            shape: vec![out, per_group, rows, columns],
+            perm: vec![0, 2, 3, 1],
+        };
+        let w = self.builder.param(&source.name, shape, &weights)?;
+        let attrs = attributes::convolution(operator, groups)?;
+        self.node(operator, Op::Conv2d(attrs), &[x, w], name)
+    }
+
+    fn elemwise(&mut self, operator: &'a Operator<'t>, name: &str) -> Result<TensorId> {
+        match attributes::elemwise(operator)? {
+            Elemwise::Unary(kind) => {
+                let x = self.operands::<1>(operator)?;
+                self.node(operator, Op::Unary(kind), &x, name)
+            }
+            Elemwise::Binary(kind, activation) => {
+                let mut inputs = self.operands::<2>(operator)?;
+                let commutes = matches!(
+                    kind,
+                    BinaryKind::Add | BinaryKind::Mul | BinaryKind::Maximum | BinaryKind::Minimum
+                );
+                let first_is_const = inputs
+                    .first()
+                    .is_some_and(|&id| self.builder.graph().tensor(id).is_const());
+                if commutes && first_is_const {
+                    inputs.reverse();
+                }
+                self.node(operator, Op::Binary { kind, activation }, &inputs, name)
+            }
+        }
+    }
+
+    fn reshape(&mut self, operator: &'a Operator<'t>, name: &str) -> Result<TensorId> {
+        let [x, target] = operator.inputs.as_slice() else {
+            return Err(operator.error("a reshape reads a tensor and a shape"));
+        };
+        operator.footprint()?.param.only(&["axis"])?;
+        let mut target = self
+            .integers_of(target)
+            .ok_or_else(|| operator.locate(Error::unsupported("a reshape to a shape that the network computes")))?;
+        let x = self.operand(operator, x)?;
+        if let (Some((from, to)), Some(first)) = (self.rebatch, target.first_mut())
+            && first.literal
+            && usize::try_from(first.value) == Ok(from)
+        {
+            first.value = to as i64;
+            let reason = format!("the shape states the traced batch {from} as its first extent");
+            self.assumptions.record("reshape.batch", to, &operator.name, &reason);
+        }
+        let values: Vec<i64> = target.iter().map(|i| i.value).collect();
+        let elements = self.builder.graph().tensor(x).elements();
+        let shape = resolve(&values, elements).ok_or_else(|| {
+            operator.error(format!(
+                "{:?} cannot be reshaped into {values:?}",
+                self.builder.shape(x)
+            ))
+        })?;
+        let new = NewNode {
+            name: &operator.name,
+            kind: &operator.kind,
+            op: Op::Reshape,
+            inputs: &[Some(x)],
+            output: name,
+            origin: origin(operator),
+        };
+        self.builder.node_of_shape(new, &shape)
+    }
+
+    fn matrix_mul(&mut self, operator: &'a Operator<'t>, name: &str) -> Result<TensorId> {
+        let (transpose_a, transpose_b) = attributes::transposes(operator)?;
+        let [a, b] = operator.inputs.as_slice() else {
+            return Err(operator.error("a matrix product reads two matrices"));
+        };
+        match self.constants.get(b.as_str()) {
+            Some(&(source, variable)) if !transpose_a => {
+                let shape = (variable.shape.as_deref()).ok_or_else(|| source.error("a constant without a shape"))?;
+                let weights = match transpose_b {
+                    true => Weights::Same,
+                    false => Weights::Moved {
+                        shape: shape.to_vec(),
+                        perm: vec![1, 0],
+                    },
+                };
+                if shape.len() != 2 {
+                    return Err(source
+                        .error(format!("a matrix of shape {shape:?}"))
+                        .expected("two axes"));
+                }
+                let a = self.operand(operator, a)?;
+                let w = self.builder.param(&source.name, shape, &weights)?;
+                let activation = Activation::None;
+                self.node(operator, Op::Linear { activation }, &[a, w], name)
+            }
+            _ => {
+                let inputs = self.operands::<2>(operator)?;
+                let op = Op::MatMul {
+                    transpose_a,
+                    transpose_b,
+                };
+                self.node(operator, op, &inputs, name)
+            }
+        }
+    }
+
+    fn node(&mut self, operator: &Operator<'_>, op: Op, inputs: &[TensorId], output: &str) -> Result<TensorId> {
+        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
+        self.builder.node(NewNode {
+            name: &operator.name,
+            kind: &operator.kind,
+            op,
+            inputs: &inputs,
+            output,
+            origin: origin(operator),
+        })
+    }
+
+    fn operands<const N: usize>(&mut self, operator: &'a Operator<'t>) -> Result<Vec<TensorId>> {
+        if operator.inputs.len() != N {
+            return Err(operator
+                .error(format!("it has {} inputs", operator.inputs.len()))
+                .expected(N));
+        }
+        operator.inputs.iter().map(|id| self.operand(operator, id)).collect()
+    }
+
+    /// The tensor of a variable: an activation, a parameter (it has memory of its own), or a constant of a stated value.
+    fn operand(&mut self, operator: &Operator<'_>, id: &'a str) -> Result<TensorId> {
+        if let Some(&tensor) = self.tensors.get(id) {
+            return Ok(tensor);
+        }
+        let Some(&(source, variable)) = self.constants.get(id) else {
+            return Err(operator
+                .error(format!("it reads variable {id} before anything writes it"))
+                .help("the operators form a cycle, or comp_seq is not in the order of execution"));
+        };
+        let shape = (variable.shape.as_deref()).ok_or_else(|| source.error("a constant without a shape"))?;
+        let tensor = match (&variable.value, variable.bytes) {
+            (Some(values), None) if values.len() == elements(shape)? => {
+                let values: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+                self.builder.tensor(Tensor {
+                    kind: TensorKind::Const(Data::from_f32(&values)),
+                    ..Tensor::activation(&source.name, shape, DType::F32)
+                })?
+            }
+            _ => self.builder.param(&source.name, shape, &Weights::Same)?,
+        };
+        self.tensors.insert(id, tensor);
+        Ok(tensor)
+    }
+
+    /// Everything that the footprint and the variable state about an operator must be what the graph infers.
+    fn check_footprint(&self, operator: &Operator<'_>, output: &str, tensor: TensorId) -> Result<()> {
+        let footprint = operator.footprint()?;
+        let shape = self.builder.shape(tensor);
+        let stated = [
+            ("footprint", footprint.out_shapes.first()),
+            ("variable", self.trace.variable(operator, output)?.shape.as_ref()),
+        ];
+        for (what, stated) in stated.into_iter().filter_map(|(what, s)| s.map(|s| (what, s))) {
+            if stated != shape {
+                return Err(operator
+                    .error(format!("its {what} says that its output has shape {stated:?}"))
+                    .expected(format!("{shape:?}, which follows from its inputs and parameters")));
+            }
+        }
+        if footprint.in_shapes.len() != operator.inputs.len() {
+            return Err(operator.error(format!("{} input shapes in its footprint", footprint.in_shapes.len())));
+        }
+        for (id, stated) in operator.inputs.iter().zip(&footprint.in_shapes) {
+            let actual = match self.constants.get(id.as_str()) {
+                Some((_, variable)) => variable.shape.as_deref(),
+                None if self.integers.contains_key(id.as_str()) => continue,
+                None => self.tensors.get(id.as_str()).map(|&id| self.builder.shape(id)),
+            };
+            if actual.is_some_and(|actual| actual != stated) {
+                return Err(operator
+                    .error(format!("its footprint says that it reads {stated:?}"))
+                    .expected(format!("{:?}", actual.unwrap_or_default())));
+            }
+        }
+        let macs = crate::graph::facts::macs(self.builder.graph(), self.builder.graph().nodes.len().saturating_sub(1));
+        if let (true, Some(stated)) = (macs > 0, footprint.computation)
+            && stated != macs.saturating_mul(2)
+        {
+            return Err(operator
+                .error(format!("its footprint counts {stated} operations"))
+                .expected(format!("{}, two for each multiply-accumulate", macs.saturating_mul(2))));
+        }
+        if let (Some(stated), false) = (footprint.memory, operator.kind == "Reshape") {
+            let inputs = footprint.in_shapes.iter().map(|s| s.as_slice());
+            let bytes = inputs
+                .chain([shape])
+                .try_fold(0u64, |sum, s| Ok::<u64, Error>(sum + 4 * elements(s)? as u64))?;
+            if stated != bytes {
+                return Err(operator
+                    .error(format!("its footprint counts {stated} bytes of memory"))
+                    .expected(format!("{bytes} for its inputs and its output")));
+            }
+        }
+        Ok(())
+    }
+
+    fn edges(&self, ids: &[String]) -> Vec<TensorId> {
+        ids.iter()
+            .filter_map(|id| self.tensors.get(id.as_str()).copied())
+            .collect()
+    }
+
+    fn bookkeeping(&mut self, operator: &Operator<'_>, inputs: &[TensorId], outputs: &[TensorId]) {
+        let (name, kind) = (&operator.name, &operator.kind);
+        self.builder
+            .opaque(name, kind, Role::Bookkeeping, inputs, outputs, origin(operator));
+    }
+
+    /// What the callbacks return; without callbacks, what nobody reads.
+    fn network_outputs(&mut self) -> Result<Vec<TensorId>> {
+        if !self.outputs.is_empty() {
+            return Ok(std::mem::take(&mut self.outputs));
+        }
+        let graph = self.builder.graph();
+        let consumers = graph.consumers();
+        let forward = graph.nodes.iter().filter(|node| node.role == Role::Forward);
+        let unread = forward.flat_map(|node| node.outputs.iter().copied());
+        let unread: Vec<TensorId> = unread
+            .filter(|id| consumers.get(id.0).is_none_or(Vec::is_empty))
+            .collect();
+        match unread.as_slice() {
+            [only] => {
+                let name = graph.tensor(*only).name.clone();
+                let reason = "the trace has no OutputCallback, and nobody reads this";
+                self.assumptions.record("output", &name, &name, reason);
+                Ok(unread)
+            }
+            _ => Err(Error::input(format!(
+                "no OutputCallback, and {} results that nobody reads",
+                unread.len()
+            ))),
+        }
+    }
+}
+
+fn origin(operator: &Operator<'_>) -> Origin {
+    Origin {
+        line: Some(operator.json.line()),
+        path: operator.json.path().to_string(),
+    }
+}
+
+/// The shape that `target`, with at most one -1, stands for.
+fn resolve(target: &[i64], elements: usize) -> Option<Vec<usize>> {
+    let known = (target.iter().filter(|&&n| n != -1))
+        .try_fold(1usize, |product, &n| product.checked_mul(usize::try_from(n).ok()?))?;
+    let free = target.iter().filter(|&&n| n == -1).count();
+    let rest = match free {
+        0 => (known == elements).then_some(1)?,
+        1 => (known > 0 && elements.is_multiple_of(known)).then(|| elements / known)?,
+        _ => return None,
+    };
+    target
+        .iter()
+        .map(|&n| if n == -1 { Some(rest) } else { usize::try_from(n).ok() })
+        .collect()
+}

@@ -1,0 +1,95 @@
+//! The five reference traces against the numbers of their catalogue, which were computed independently.
+
+use std::path::PathBuf;
+
+use arenite_host::graph::{facts, liveness};
+use arenite_host::import::{ImportOptions, Imported, import};
+
+struct Facts {
+    file: &'static str,
+    dialect: &'static str,
+    batch: usize,
+    params: u64,
+    macs: u64,
+    liveness: usize,
+    operators: &'static [(&'static str, usize)],
+    pruned: &'static [(&'static str, usize)],
+}
+
+fn imported(test: &str, file: &str, batch: usize) -> Option<(&'static str, Imported)> {
+    let Some(folder) = arenite_tests::shared() else {
+        arenite_tests::skip(test, "no shared data");
+        return None;
+    };
+    let options = ImportOptions {
+        batch,
+        ..ImportOptions::default()
+    };
+    let path: PathBuf = folder.join("traces").join(file);
+    Some(import(&path, None, &options).unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn check(facts: &Facts) {
+    let Some((dialect, imported)) = imported(facts.file, facts.file, facts.batch) else {
+        return;
+    };
+    assert_eq!(dialect, facts.dialect);
+    assert_eq!(facts::params(&imported.graph), facts.params);
+    assert_eq!(facts::macs_per_element(&imported.graph), facts.macs);
+    assert_eq!(liveness::max_live(&imported.graph), facts.liveness);
+    let mut operators = facts::operators(&imported.graph);
+    operators.extend(imported.constants.clone());
+    let expected = facts.operators.iter().map(|(kind, n)| (kind.to_string(), *n));
+    assert_eq!(operators, expected.collect());
+
+    let mut graph = imported.graph.clone();
+    let pruned = arenite_host::passes::prune::run(&mut graph).unwrap();
+    let expected = facts.pruned.iter().map(|(kind, n)| (kind.to_string(), *n));
+    assert_eq!(pruned, expected.collect());
+
+    // Another batch: the same network, activations in proportion.
+    let (_, other) = self::imported(facts.file, facts.file, 2).unwrap();
+    assert_eq!(facts::params(&other.graph), facts.params);
+    assert_eq!(facts::macs_per_element(&other.graph), facts.macs);
+    assert_eq!(liveness::max_live(&other.graph), facts.liveness / facts.batch * 2);
+}
+
+#[test]
+fn megengine() {
+    check(&Facts {
+        file: "resnet50-megengine.trace.json",
+        dialect: "megengine",
+        batch: 10,
+        params: 25_526_632,
+        macs: 4_089_184_256,
+        liveness: 96_337_920,
+        operators: &[
+            ("ConvolutionForward", 53),
+            ("Elemwise", 69),
+            ("ImmutableTensor", 106),
+            ("MatrixMul", 1),
+            ("PoolingForward", 2),
+            ("Reduce", 2),
+            ("Reshape", 1),
+        ],
+        pruned: &[("bookkeeping", 6)],
+    });
+}
+
+#[test]
+fn megengine_softmax_becomes_one_operator() {
+    let Some((_, imported)) = imported("megengine softmax", "resnet50-megengine.trace.json", 1) else {
+        return;
+    };
+    let mut graph = imported.graph;
+    arenite_host::passes::prune::run(&mut graph).unwrap();
+    assert_eq!(arenite_host::passes::recognise_softmax::run(&mut graph).unwrap(), 1);
+    arenite_host::graph::check::check(&graph).unwrap();
+    let last = graph.nodes.last().unwrap();
+    assert_eq!(
+        graph.tensor(graph.outputs[0]).name,
+        "TRUE_DIV(EXP[852],reduce0[854])[857]"
+    );
+    assert_eq!(last.outputs, graph.outputs);
+    assert_eq!(graph.tensor(graph.inputs[0]).name, "data");
+}
