@@ -29,7 +29,10 @@ pub enum ErrorKind {
 
 /// An error with its place and its remedy.
 #[derive(Debug, Clone)]
-pub struct Error {
+pub struct Error(Box<Details>);
+
+#[derive(Debug, Clone)]
+struct Details {
     kind: ErrorKind,
     message: String,
     file: Option<PathBuf>,
@@ -41,14 +44,14 @@ pub struct Error {
 impl Error {
     /// An error of `kind` with the plain statement of what is wrong.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Details {
             kind,
             message: message.into(),
             file: None,
             place: None,
             expected: None,
             help: None,
-        }
+        }))
     }
 
     /// Malformed or contradictory input.
@@ -74,55 +77,55 @@ impl Error {
     /// Adds the file, unless one is named already.
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
-        self.file.get_or_insert_with(|| file.to_path_buf());
+        self.0.file.get_or_insert_with(|| file.to_path_buf());
         self
     }
 
     /// Adds the place inside the file or the graph (a line, a node, a tensor), unless one is named already.
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
-        self.place.get_or_insert_with(|| place.to_string());
+        self.0.place.get_or_insert_with(|| place.to_string());
         self
     }
 
     /// Adds what was expected instead.
     #[must_use]
     pub fn expected(mut self, what: impl fmt::Display) -> Self {
-        self.expected = Some(what.to_string());
+        self.0.expected = Some(what.to_string());
         self
     }
 
     /// Adds what the user can do.
     #[must_use]
     pub fn help(mut self, what: impl fmt::Display) -> Self {
-        self.help = Some(what.to_string());
+        self.0.help = Some(what.to_string());
         self
     }
 
     /// The kind of trouble.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// The plain statement, without place and remedy.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
+        if let Some(file) = &self.0.file {
             write!(f, "{}: ", file.display())?;
         }
-        if let Some(place) = &self.place {
+        if let Some(place) = &self.0.place {
             write!(f, "{place}: ")?;
         }
-        write!(f, "{}", self.message)?;
-        if let Some(expected) = &self.expected {
+        write!(f, "{}", self.0.message)?;
+        if let Some(expected) = &self.0.expected {
             write!(f, "; expected {expected}")?;
         }
-        if let Some(help) = &self.help {
+        if let Some(help) = &self.0.help {
             write!(f, "\n  help: {help}")?;
         }
         Ok(())

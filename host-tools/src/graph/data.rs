@@ -84,6 +84,22 @@ impl Data {
         Data::Bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())
     }
 
+    /// As an expression; bytes are taken to be f32.
+    pub fn to_expr(&self, shape: &[usize]) -> Arc<Expr> {
+        match self {
+            Data::Lazy(expr) => Arc::clone(expr),
+            Data::Bytes(bytes) => Arc::new(Expr::Literal {
+                values: bytes
+                    .as_chunks::<4>()
+                    .0
+                    .iter()
+                    .map(|word| f32::from_le_bytes(*word))
+                    .collect(),
+                shape: shape.to_vec(),
+            }),
+        }
+    }
+
     /// i32 values in memory.
     pub fn from_i32(values: &[i32]) -> Self {
         Data::Bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())

@@ -126,10 +126,8 @@ pub enum Op {
     /// in 3 (only after fusion): optional residual of the output's shape, added before the activation.
     Conv2d(Conv2dAttrs),
     /// in 0: activations NCHW; in 1: weights `[out, in, kh, kw, oh, ow]`, a kernel for each output position; valid windows,
-    /// stride 1. in 2: optional bias `[out, oh, ow]` (after fusion with [`Op::Affine`]).
+    /// stride 1. After fusion with [`Op::Affine`], in 2: bias `[1, out, oh, ow]`; in 3: gain `[1]`, applied to the sum before the bias.
     LocallyConnected2d {
-        /// Fused factor applied to the sum before the bias.
-        gain: f32,
         /// Fused clamp.
         activation: Activation,
     },

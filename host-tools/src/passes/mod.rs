@@ -1,4 +1,108 @@
-//! Passes: each rewrites a graph and leaves it consistent.
+//! The passes, one a file, in the order in which they run. The graph is checked after each.
 
+mod affine;
+mod batch_norm;
+mod bias;
+mod fuse_activation;
+mod fuse_residual;
+mod identity;
+mod layout;
+mod matmul;
+mod pad;
 pub mod prune;
 pub mod recognise_softmax;
+mod rewrite;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Graph, check::check};
+
+/// A pass: its name for messages, the stage that `--dump-after` calls it by, and the rewrite.
+pub struct Pass {
+    /// Name in messages.
+    pub name: &'static str,
+    /// When it runs.
+    pub stage: Stage,
+    /// The rewrite; it leaves an equivalent graph.
+    pub run: fn(&mut Graph) -> Result<()>,
+}
+
+/// The stages after which the graph can be printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Constants, batch norms and paddings are folded.
+    Fold,
+    /// Neighbours are fused and layouts chosen.
+    Fuse,
+}
+
+/// All passes after the prune pass, in order.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "drop identities",
+        stage: Stage::Fold,
+        run: identity::run,
+    },
+    Pass {
+        name: "matrix products with constants are linear layers",
+        stage: Stage::Fold,
+        run: matmul::run,
+    },
+    Pass {
+        name: "expand affine",
+        stage: Stage::Fold,
+        run: affine::run,
+    },
+    Pass {
+        name: "fold batch norm",
+        stage: Stage::Fold,
+        run: batch_norm::run,
+    },
+    Pass {
+        name: "fold bias",
+        stage: Stage::Fold,
+        run: bias::run,
+    },
+    Pass {
+        name: "fuse activations",
+        stage: Stage::Fuse,
+        run: fuse_activation::run,
+    },
+    Pass {
+        name: "fold padding",
+        stage: Stage::Fuse,
+        run: pad::run,
+    },
+    Pass {
+        name: "fuse residual additions",
+        stage: Stage::Fuse,
+        run: fuse_residual::run,
+    },
+    Pass {
+        name: "fuse activations of sums",
+        stage: Stage::Fuse,
+        run: fuse_activation::run,
+    },
+    Pass {
+        name: "channels last",
+        stage: Stage::Fuse,
+        run: layout::run,
+    },
+];
+
+/// Runs the passes of `stage`.
+///
+/// # Errors
+/// What a pass says, or [`ErrorKind::Internal`] where it left an inconsistent graph.
+pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
+    for pass in PASSES.iter().filter(|pass| pass.stage == stage) {
+        (pass.run)(graph)?;
+        check(graph).map_err(|e| {
+            Error::new(
+                ErrorKind::Internal,
+                format!("the pass `{}` left an inconsistent graph: {e}", pass.name),
+            )
+            .help("this is a defect of pack, not of the input: please report it")
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Folds a batch norm into the convolution before it: `w' = w * s`, `b' = (b - mean) * s + beta` with
+//! `s = gamma / sqrt(variance + epsilon)`. One that follows no convolution becomes a product and a sum.
+
+use std::sync::Arc;
+
+use super::rewrite::{feeder, merge};
+use crate::error::{Error, Result};
+use crate::graph::data::ExprOp;
+use crate::graph::{Activation, BinaryKind, DType, Data, Expr, Graph, Node, NodeId, Op, Tensor, TensorId, TensorKind};
+
+pub(super) fn run(graph: &mut Graph) -> Result<()> {
+    let mut index = 0;
+    while index < graph.nodes.len() {
+        if let Op::BatchNorm { axis, epsilon } = graph.nodes[index].op {
+            let folded = fold(graph, NodeId(index), axis, epsilon)?;
+            index = if folded { index } else { index + 2 };
+        } else {
+            index += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Folds the batch norm at `id` and says so, or expands it into two nodes.
+fn fold(graph: &mut Graph, id: NodeId, axis: usize, epsilon: f32) -> Result<bool> {
+    let node = graph.nodes[id.0].clone();
+    let operand = |i: usize| node.inputs.get(i).copied().flatten();
+    let x = operand(0).ok_or_else(|| Error::input("a batch norm has no operand").at(&node.origin))?;
+    let parameter = |i: usize| lazy(graph, operand(i), &node.name);
+    let (gamma, beta, mean, variance) = (parameter(1)?, parameter(2)?, parameter(3)?, parameter(4)?);
+    let scale = binary(
+        ExprOp::Mul,
+        gamma,
+        Arc::new(Expr::RsqrtEpsilon { of: variance, epsilon }),
+    );
+
+    if let Some(before) = feeder(graph, x, id)
+        && let first = graph.nodes[before.0].clone()
+        && let Op::Conv2d(attrs) = &first.op
+        && attrs.activation == Activation::None
+        && first.inputs.len() <= 3
+    {
+        let channels = scale.shape();
+        let weights = lazy(graph, first.inputs[1], &first.name)?;
+        let column = reshape(&scale, vec![channels[0], 1, 1, 1]);
+        let weights = constant(
+            graph,
+            format!("{}:folded weights", first.name),
+            binary(ExprOp::Mul, weights, column),
+        );
+        let bias = match first.inputs.get(2).copied().flatten() {
+            Some(bias) => lazy(graph, Some(bias), &first.name)?,
+            None => Arc::new(Expr::Literal {
+                values: vec![0.0; channels[0]],
+                shape: channels,
+            }),
+        };
+        let centred = binary(ExprOp::Sub, bias, mean);
+        let bias = binary(ExprOp::Add, binary(ExprOp::Mul, centred, scale), beta);
+        let bias = constant(graph, format!("{}:folded bias", first.name), bias);
+        let inputs = vec![first.inputs[0], Some(weights), Some(bias)];
+        merge(
+            graph,
+            before,
+            id,
+            Node {
+                inputs,
+                outputs: node.outputs,
+                ..first
+            },
+        );
+        return Ok(true);
+    }
+
+    // y = x * s + (beta - mean * s), broadcast along the channels' axis.
+    let shape = graph.tensor(x).shape.clone();
+    let broadcast: Vec<usize> = (0..shape.len()).map(|a| if a == axis { shape[a] } else { 1 }).collect();
+    let offset = binary(ExprOp::Sub, beta, binary(ExprOp::Mul, mean, Arc::clone(&scale)));
+    let scale = constant(
+        graph,
+        format!("{}:scale", node.name),
+        reshape(&scale, broadcast.clone()),
+    );
+    let offset = constant(graph, format!("{}:offset", node.name), reshape(&offset, broadcast));
+    let scaled = graph.add_tensor(Tensor::activation(format!("{}:scaled", node.name), &shape, DType::F32));
+    let step = |name: &str, kind, inputs: [TensorId; 2], output| Node {
+        name: format!("{}{name}", node.name),
+        op: Op::Binary {
+            kind,
+            activation: Activation::None,
+        },
+        inputs: inputs.map(Some).to_vec(),
+        outputs: vec![output],
+        ..node.clone()
+    };
+    let product = step(":scale", BinaryKind::Mul, [x, scale], scaled);
+    graph.nodes[id.0] = step("", BinaryKind::Add, [scaled, offset], node.outputs[0]);
+    graph.nodes.insert(id.0, product);
+    Ok(false)
+}
+
+fn lazy(graph: &Graph, id: Option<TensorId>, node: &str) -> Result<Arc<Expr>> {
+    let id = id.ok_or_else(|| Error::input("a parameter is missing").at(format_args!("`{node}`")))?;
+    let tensor = graph.tensor(id);
+    match &tensor.kind {
+        TensorKind::Const(data) => Ok(data.to_expr(&tensor.shape)),
+        _ => Err(Error::unsupported(format!(
+            "`{}`, a parameter of `{node}`, is computed by the network",
+            tensor.name
+        ))
+        .expected("a constant")),
+    }
+}
+
+fn binary(op: ExprOp, a: Arc<Expr>, b: Arc<Expr>) -> Arc<Expr> {
+    Arc::new(Expr::Binary { op, a, b })
+}
+
+fn reshape(of: &Arc<Expr>, shape: Vec<usize>) -> Arc<Expr> {
+    Arc::new(Expr::Reshape {
+        of: Arc::clone(of),
+        shape,
+    })
+}
+
+fn constant(graph: &mut Graph, name: String, expr: Arc<Expr>) -> TensorId {
+    let shape = expr.shape();
+    let kind = TensorKind::Const(Data::Lazy(expr));
+    graph.add_tensor(Tensor {
+        kind,
+        ..Tensor::activation(name, &shape, DType::F32)
+    })
+}
