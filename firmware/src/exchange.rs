@@ -4,7 +4,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicI32, Ordering};
 
 use arenite_protocol::{
-    DUMP_FILE, INPUT_FILE, OUTPUT_FILE, RECORD_MAX, REQUEST_FILE, REQUEST_MAX, Record, Request, TEXT_MAX,
+    DUMP_FILE, INPUT_FILE, OUTPUT_FILE, Place, RECORD_MAX, REQUEST_FILE, REQUEST_MAX, Record, Request, TEXT_MAX,
 };
 use semihosting::fd::BorrowedFd;
 use semihosting::fs::File;
@@ -19,6 +19,7 @@ pub struct Exchange {
     input: Option<File>,
     output: Option<File>,
     dump: Option<File>,
+    places: Option<File>,
 }
 
 /// A file of the exchange could not serve what was wanted of it.
@@ -41,6 +42,7 @@ impl Exchange {
             input: None,
             output: None,
             dump: None,
+            places: None,
         })
     }
 
@@ -60,6 +62,23 @@ impl Exchange {
         let mut bytes = [0; REQUEST_MAX];
         let got = read_full(&mut file, &mut bytes);
         postcard::from_bytes(bytes.get(..got).unwrap_or_default()).map_err(|_| ExchangeError { got, ..failed })
+    }
+
+    /// Length of the file of inputs; 0 where there is none.
+    pub fn input_length(&mut self) -> u64 {
+        File::open(c"input")
+            .and_then(|file| file.metadata())
+            .map_or(0, |metadata| metadata.len())
+    }
+
+    /// The next place in the list of places to dump; `None` behind the last.
+    pub fn next_place(&mut self) -> Option<Place> {
+        let file = match &mut self.places {
+            Some(file) => file,
+            slot => slot.insert(File::open(c"places").ok()?),
+        };
+        let mut bytes = [0; Place::BYTES];
+        (read_full(file, &mut bytes) == bytes.len()).then(|| Place::from_bytes(bytes))
     }
 
     /// Fills `bytes` with the next bytes of the inputs.

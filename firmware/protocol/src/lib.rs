@@ -19,7 +19,9 @@ pub const INPUT_FILE: &str = "input";
 pub const RECORD_FILE: &str = "record";
 /// Per run, the network's outputs in order, raw little-endian bytes.
 pub const OUTPUT_FILE: &str = "output";
-/// With [`Infer::dump_steps`]: what each step of the first run wrote, in step order, raw little-endian bytes.
+/// With [`Infer::dump_steps`]: the [`Place`]s to dump in the first run, in step order.
+pub const PLACES_FILE: &str = "places";
+/// With [`Infer::dump_steps`]: the bytes of those places, each read when its step was done.
 pub const DUMP_FILE: &str = "dump";
 
 /// Longest encoded [`Request`] that the firmware reads.
@@ -96,10 +98,52 @@ pub struct Infer {
     pub reset_each: bool,
     /// Whether each step is counted by itself (the sum of the steps then replaces the count of a whole run).
     pub profile: bool,
-    /// Whether the steps' outputs of the first run go to [`DUMP_FILE`].
+    /// Whether the places of [`PLACES_FILE`] are dumped to [`DUMP_FILE`] in the first run.
     pub dump_steps: bool,
     /// Whether the blob is summed before and after (costs about an instruction a byte).
     pub guard_blob: bool,
+}
+
+/// A tensor to dump: it lies in a region of the arena (or elsewhere, see the runtime's slots) once a step is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The step.
+    pub step: u32,
+    /// The slot's region.
+    pub region: u32,
+    /// The slot's offset.
+    pub offset: u32,
+    /// Bytes.
+    pub length: u32,
+}
+
+impl Place {
+    /// Bytes of a place in [`PLACES_FILE`]: four little-endian words.
+    pub const BYTES: usize = 16;
+
+    /// Decodes a place.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let (words, _) = bytes.as_chunks::<4>();
+        let word = |index: usize| words.get(index).map_or(0, |word| u32::from_le_bytes(*word));
+        Self {
+            step: word(0),
+            region: word(1),
+            offset: word(2),
+            length: word(3),
+        }
+    }
+
+    /// Encodes a place.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        for (place, word) in bytes
+            .chunks_exact_mut(4)
+            .zip([self.step, self.region, self.offset, self.length])
+        {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
 }
 
 /// What happened, in order.
@@ -146,13 +190,6 @@ pub enum Record<'a> {
         index: u32,
         /// Instructions.
         instructions: u64,
-    },
-    /// A step's output was appended to [`DUMP_FILE`].
-    Dumped {
-        /// Index in the network.
-        index: u32,
-        /// Bytes appended.
-        bytes: u64,
     },
     /// One run is complete, its outputs are written.
     Ran {

@@ -15,5 +15,5 @@ pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;
 pub use firmware::Firmware;
 pub use qemu::LogLine;
-pub use run::{Blob, Progress, RunOptions, RunReport, run, run_with_progress, selfcheck};
+pub use run::{Blob, Dump, Progress, RunOptions, RunReport, run, run_with_progress, selfcheck};
 pub use table::{BOARDS, Board, Core, Memory};

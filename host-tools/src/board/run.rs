@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use arenite::{Access, KernelId, Model, Slot, Step};
 use arenite_protocol::{
-    Command, DUMP_FILE, INPUT_FILE, Infer, OUTPUT_FILE, PROTOCOL_VERSION, RECORD_FILE, REQUEST_FILE, Record, Request,
+    Command, DUMP_FILE, INPUT_FILE, Infer, OUTPUT_FILE, PLACES_FILE, PROTOCOL_VERSION, Place, RECORD_FILE,
+    REQUEST_FILE, Record, Request,
 };
 use tempfile::TempDir;
 
@@ -55,8 +57,8 @@ pub struct RunReport {
     pub outputs: Vec<u8>,
     /// Output bytes of one run.
     pub output_bytes: u64,
-    /// When dumping: step index and what it wrote.
-    pub dumps: Vec<(u32, Vec<u8>)>,
+    /// When dumping: what each step of the first run wrote, in step order.
+    pub dumps: Vec<Dump>,
     /// Bytes of all arena regions.
     pub arena_bytes: u64,
     /// Arena bytes from each region's start to the last that was written.
@@ -67,6 +69,17 @@ pub struct RunReport {
     pub stack_bytes: u32,
     /// What was logged.
     pub logs: Vec<LogLine>,
+}
+
+/// What a step wrote to one of its places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dump {
+    /// The step.
+    pub step: u32,
+    /// Where.
+    pub slot: Slot,
+    /// What, raw little-endian.
+    pub bytes: Vec<u8>,
 }
 
 /// How far a run has come.
@@ -124,6 +137,13 @@ pub fn run_with_progress(
     let exchange = Exchange::new()?;
     let (blob_address, blob_length, loader) = exchange.place_blob(&firmware, blob)?;
     exchange.write(INPUT_FILE, inputs)?;
+    let places = if options.dump_steps {
+        written_places(board, blob)?
+    } else {
+        Vec::new()
+    };
+    let encoded: Vec<u8> = places.iter().flat_map(|place| place.to_bytes()).collect();
+    exchange.write(PLACES_FILE, &encoded)?;
     let infer = Infer {
         blob_address,
         blob_length,
@@ -137,7 +157,6 @@ pub fn run_with_progress(
     arguments.extend(options.qemu_arguments.iter().cloned());
     let mut report = RunReport::default();
     let mut done = Vec::new();
-    let mut lengths = Vec::new();
     let finished = exchange.carry_out(
         &firmware,
         Command::Infer(infer),
@@ -160,7 +179,6 @@ pub fn run_with_progress(
                 report.state_bytes = state_bytes;
             }
             Record::Step { instructions, .. } => done.push(instructions),
-            Record::Dumped { index, bytes } => lengths.push((index, bytes)),
             Record::Ran { instructions } => {
                 report.instructions.push(instructions);
                 if options.profile {
@@ -179,15 +197,21 @@ pub fn run_with_progress(
     if options.dump_steps {
         let dump = exchange.read(DUMP_FILE)?;
         let mut rest = dump.as_slice();
-        for (index, length) in lengths {
-            let (bytes, others) = usize::try_from(length)
-                .ok()
-                .and_then(|length| rest.split_at_checked(length))
-                .ok_or(BoardError::Protocol {
-                    board: board.name,
-                    reason: format!("the dump of step {index} is cut short"),
-                })?;
-            report.dumps.push((index, bytes.to_owned()));
+        for place in &places {
+            let cut = || BoardError::Protocol {
+                board: board.name,
+                reason: format!("the dump of step {} is cut short", place.step),
+            };
+            let (bytes, others) = rest.split_at_checked(place.length as usize).ok_or_else(cut)?;
+            let slot = Slot {
+                region: place.region as u8,
+                offset: place.offset,
+            };
+            report.dumps.push(Dump {
+                step: place.step,
+                slot,
+                bytes: bytes.to_owned(),
+            });
             rest = others;
         }
     }
@@ -211,6 +235,81 @@ pub fn selfcheck(
         }
     })?;
     Ok((counted, logs))
+}
+
+/// Everything that a blob's steps write, in step order.
+fn written_places(board: &'static Board, blob: Blob<'_>) -> Result<Vec<Place>, BoardError> {
+    let mapped;
+    let bytes = match blob {
+        Blob::Bytes(bytes) => bytes,
+        Blob::File(path) => {
+            let failed = |source| BoardError::File {
+                path: path.to_owned(),
+                source,
+            };
+            let file = fs::File::open(path).map_err(failed)?;
+            // SAFETY: the file is only read; whoever changes it meanwhile changes what qemu loads as well.
+            mapped = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
+            &mapped
+        }
+    };
+    // What the host's reader refuses, the board refuses too; this says it earlier.
+    let refused = |name: &str, text: String| BoardError::Refused {
+        board: board.name,
+        during: arenite_protocol::During::Load,
+        name: name.to_owned(),
+        text,
+    };
+    let aligned = AlignedCopy::of(bytes);
+    let model = Model::load(aligned.bytes()).map_err(|error| refused("LoadError", error.to_string()))?;
+    let mut places = Vec::new();
+    for (index, record) in (0..).zip(model.steps()) {
+        let step = record
+            .and_then(|(kernel, params)| Step::decode(KernelId::from_u8(kernel)?, params).ok())
+            .ok_or_else(|| refused("Step", format!("step {index} does not decode")))?;
+        step.operands(&mut |operand| {
+            if matches!(operand.access, Access::Write | Access::Update) {
+                let (region, offset) = (operand.slot.region.into(), operand.slot.offset);
+                places.push(Place {
+                    step: index,
+                    region,
+                    offset,
+                    length: operand.bytes,
+                });
+            }
+        });
+    }
+    Ok(places)
+}
+
+/// A blob's bytes at the alignment that the reader wants, copied only where they are not already.
+enum AlignedCopy<'a> {
+    InPlace(&'a [u8]),
+    Copied(Vec<u128>, usize),
+}
+
+impl<'a> AlignedCopy<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        if bytes.as_ptr().addr().is_multiple_of(arenite::MODEL_ALIGN) {
+            return Self::InPlace(bytes);
+        }
+        let word = |chunk: &[u8]| {
+            let mut word = [0; size_of::<u128>()];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            u128::from_ne_bytes(word)
+        };
+        Self::Copied(bytes.chunks(size_of::<u128>()).map(word).collect(), bytes.len())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::InPlace(bytes) => bytes,
+            Self::Copied(words, len) => {
+                // SAFETY: initialised words, and u8 has no alignment of its own; they hold at least `len` bytes.
+                unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), *len) }
+            }
+        }
+    }
 }
 
 /// The folder that firmware and host share for one run.
@@ -372,7 +471,6 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
         | Record::Counted { .. }
         | Record::Loaded { .. }
         | Record::Step { .. }
-        | Record::Dumped { .. }
         | Record::Ran { .. }
         | Record::Finished { .. } => return None,
         Record::Refused { during, name, text } => BoardError::Refused {

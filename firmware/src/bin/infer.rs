@@ -1,0 +1,287 @@
+//! Runs any blob on any inputs, as often as asked, and reports outputs, instruction counts and memory high-water marks.
+//!
+//! The blob is in memory when the program starts; everything else goes through the [`Exchange`]. Counted intervals hold calls
+//! of the runtime and nothing else.
+#![no_std]
+#![no_main]
+
+use core::fmt::{Debug, Display, Write};
+use core::slice;
+
+use arenite::{MAX_REGIONS, Model, Progress, Session};
+use arenite_firmware::counter::Counter;
+use arenite_firmware::exchange::{Exchange, ExchangeError, Text};
+use arenite_firmware::memory::{self, Areas, OutOfMemory, Piece};
+use arenite_firmware::protocol::{
+    Command, During, Guarded, Infer, PROTOCOL_VERSION, Place, Purpose, Record, Request, exit,
+};
+use arenite_firmware::stack;
+
+arenite_firmware::entry!(main);
+
+fn main(exchange: &mut Exchange) -> i32 {
+    let done = match exchange.request() {
+        Ok(Request {
+            version: PROTOCOL_VERSION,
+            command: Command::Infer(request),
+        }) => infer(exchange, &request),
+        Ok(_) => {
+            exchange.record(&Record::BadRequest {
+                version: PROTOCOL_VERSION,
+            });
+            Err(exit::REFUSED)
+        }
+        Err(error) => Err(file_failed(exchange, error)),
+    };
+    match done {
+        Ok(()) => exit::DONE,
+        Err(status) => status,
+    }
+}
+
+/// Carries out the request; an error is the exit status of what has been recorded.
+fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
+    let blob_range = (request.blob_address as usize, request.blob_length as usize);
+    let blob = blob(blob_range);
+    let guard = || if request.guard_blob { memory::sum(blob) } else { 0 };
+    let before = guard();
+
+    let meter = Meter::start();
+    let mut loaded = None;
+    let cost = meter.measure(true, &mut || loaded = Some(Model::load(blob)));
+    let model = match loaded {
+        Some(Ok(model)) => model,
+        Some(Err(error)) => {
+            defmt::error!("load: {}", error);
+            return Err(refused(exchange, During::Load, &error));
+        }
+        None => return Err(exit::REFUSED),
+    };
+    let header = *model.header();
+    let arena_bytes = (0..MAX_REGIONS).map(|region| model.arena_bytes(region) as u64).sum();
+    exchange.record(&Record::Loaded {
+        instructions: cost.instructions,
+        stack: cost.stack,
+        steps: header.step_count,
+        input_bytes: header.input_bytes.into(),
+        output_bytes: header.output_bytes.into(),
+        arena_bytes,
+        state_bytes: model.state_bytes() as u64,
+    });
+    defmt::info!(
+        "loaded {} steps, arena {} bytes, state {} bytes",
+        header.step_count,
+        arena_bytes,
+        model.state_bytes()
+    );
+
+    let given = exchange.input_length();
+    if given != u64::from(header.input_bytes) * u64::from(request.runs) {
+        let (runs, each) = (request.runs, header.input_bytes.into());
+        exchange.record(&Record::InputSize { runs, each, given });
+        return Err(exit::REFUSED);
+    }
+
+    // SAFETY: once a program.
+    let mut areas = unsafe { Areas::new(blob_range) };
+    let mut take = |bytes, purpose| areas.take(bytes, purpose).map_err(|none| out_of_memory(exchange, none));
+    let mut arenas: [Option<Piece>; MAX_REGIONS] = [const { None }; MAX_REGIONS];
+    for (region, piece) in arenas.iter_mut().enumerate() {
+        if model.arena_bytes(region) > 0 {
+            *piece = Some(take(model.arena_bytes(region), Purpose::Arena)?);
+        }
+    }
+    let state = take(model.state_bytes(), Purpose::State)?;
+
+    let slices = arenas.each_ref().map(|piece| {
+        // SAFETY: once for each piece.
+        piece.as_ref().map_or(&mut [][..], |piece| unsafe { piece.bytes() })
+    });
+    // SAFETY: once for this piece.
+    let session = Session::new(model, slices, unsafe { state.bytes() });
+    let mut session = session.map_err(|error| refused(exchange, During::Session, &error))?;
+
+    let mut deepest = 0;
+    let mut next_place = if request.dump_steps {
+        exchange.next_place()
+    } else {
+        None
+    };
+    for run in 0..request.runs {
+        if request.reset_each {
+            session.reset_state();
+        }
+        for index in 0..usize::from(header.inputs) {
+            let input = session
+                .input_mut(index)
+                .map_err(|error| refused(exchange, During::Run, &error))?;
+            exchange
+                .read_input(input)
+                .map_err(|error| file_failed(exchange, error))?;
+        }
+        // Which way a kernel takes does not depend on the data, so neither does the stack; painting it costs more than a
+        // small network's run.
+        let watch_stack = run == 0;
+        let instructions = if request.profile || next_place.is_some() {
+            run_stepwise(
+                exchange,
+                &mut session,
+                &meter,
+                watch_stack,
+                &mut deepest,
+                &mut next_place,
+            )?
+        } else {
+            let mut result = Ok(());
+            let cost = meter.measure(watch_stack, &mut || result = session.run());
+            result.map_err(|error| refused(exchange, During::Run, &error))?;
+            deepest = deepest.max(cost.stack);
+            cost.instructions
+        };
+        for index in 0..usize::from(header.outputs) {
+            let output = session
+                .output(index)
+                .map_err(|error| refused(exchange, During::Run, &error))?;
+            exchange
+                .write_output(output)
+                .map_err(|error| file_failed(exchange, error))?;
+        }
+        exchange.record(&Record::Ran { instructions });
+    }
+
+    let pieces = arenas.iter().flatten();
+    let touched = pieces.clone().map(Piece::touched).sum();
+    for piece in pieces.chain([&state]) {
+        piece.intact().map_err(|what| corrupted(exchange, what))?;
+    }
+    if guard() != before {
+        return Err(corrupted(exchange, Guarded::Blob));
+    }
+    exchange.record(&Record::Finished {
+        stack: deepest,
+        arena_touched: touched,
+    });
+    Ok(())
+}
+
+/// One run, every step counted by itself; returns the sum.
+fn run_stepwise(
+    exchange: &mut Exchange,
+    session: &mut Session<'_, '_>,
+    meter: &Meter,
+    watch_stack: bool,
+    deepest: &mut u32,
+    next_place: &mut Option<Place>,
+) -> Result<u64, i32> {
+    let mut total = 0;
+    for index in 0.. {
+        let mut progress = Ok(Progress::Done);
+        let cost = meter.measure(watch_stack, &mut || progress = session.step());
+        let progress = progress.map_err(|error| refused(exchange, During::Run, &error))?;
+        exchange.record(&Record::Step {
+            index,
+            instructions: cost.instructions,
+        });
+        total += cost.instructions;
+        *deepest = (*deepest).max(cost.stack);
+        while let Some(place) = next_place.filter(|place| place.step == index) {
+            let slot = arenite::Slot {
+                region: place.region as u8,
+                offset: place.offset,
+            };
+            let bytes = session.read(slot, place.length).unwrap_or_default();
+            exchange
+                .write_dump(bytes)
+                .map_err(|error| file_failed(exchange, error))?;
+            *next_place = exchange.next_place();
+        }
+        if progress == Progress::Done {
+            break;
+        }
+    }
+    Ok(total)
+}
+
+/// Counts instructions and stack bytes of the runtime alone: the meter's own are measured once and subtracted.
+struct Meter {
+    counter: Counter,
+    own_stack: u32,
+}
+
+struct Cost {
+    instructions: u64,
+    stack: u32,
+}
+
+impl Meter {
+    fn start() -> Self {
+        let mut meter = Self {
+            counter: Counter::start(),
+            own_stack: 0,
+        };
+        meter.own_stack = meter.measure(true, &mut || ()).stack;
+        meter
+    }
+
+    fn measure(&self, watch_stack: bool, work: &mut dyn FnMut()) -> Cost {
+        let mut instructions = 0;
+        let mut count = || instructions = self.counter.count(work);
+        let stack = if watch_stack {
+            stack::high_water(&mut count).saturating_sub(self.own_stack)
+        } else {
+            count();
+            0
+        };
+        Cost { instructions, stack }
+    }
+}
+
+fn blob((address, length): (usize, usize)) -> &'static [u8] {
+    // SAFETY: the host put the blob there, in memory that is not handed out to anything else.
+    unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), length) }
+}
+
+fn refused(exchange: &mut Exchange, during: During, error: &(impl Debug + Display)) -> i32 {
+    let (mut name, mut text) = (Text::new(), Text::new());
+    // A cut text is still a text.
+    let _ = write!(name, "{error:?}");
+    let _ = write!(text, "{error}");
+    let name = name.as_str().split([' ', '{', '(']).next().unwrap_or_default();
+    exchange.record(&Record::Refused {
+        during,
+        name,
+        text: text.as_str(),
+    });
+    exit::REFUSED
+}
+
+fn out_of_memory(
+    exchange: &mut Exchange,
+    OutOfMemory {
+        needed,
+        available,
+        purpose,
+    }: OutOfMemory,
+) -> i32 {
+    exchange.record(&Record::OutOfMemory {
+        needed,
+        available,
+        purpose,
+    });
+    exit::REFUSED
+}
+
+fn corrupted(exchange: &mut Exchange, what: Guarded) -> i32 {
+    exchange.record(&Record::Corrupted { what });
+    exit::CORRUPTED
+}
+
+fn file_failed(exchange: &mut Exchange, error: ExchangeError) -> i32 {
+    defmt::error!("exchange: {}", error);
+    exchange.record(&Record::Io {
+        file: error.file,
+        wanted: error.wanted as u64,
+        got: error.got as u64,
+    });
+    exit::IO
+}
