@@ -9,6 +9,7 @@ pub mod error;
 pub mod graph;
 pub mod import;
 pub mod passes;
+pub mod plan;
 pub mod weights;
 
 pub use error::{Error, ErrorKind, Result};

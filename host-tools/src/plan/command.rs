@@ -1,0 +1,188 @@
+//! `arenite plan`: the planner on a CSV file.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::csv::{self, CsvError};
+use super::{CheckError, Options, PlanError, check, solve};
+
+/// Arguments of `arenite plan`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PlanArgs {
+    /// Buffers: a header `id,lower,upper,size`, then one row each; lifetimes in steps, upper exclusive; sizes in bytes
+    pub file: PathBuf,
+    /// Stop at the first plan of at most this many bytes; without it, minimise
+    #[arg(long, value_name = "BYTES")]
+    pub capacity: Option<u64>,
+    /// Write the buffers with their offsets to this CSV file
+    #[arg(short, long = "output", value_name = "OUT.csv")]
+    pub output: Option<PathBuf>,
+    /// Print height, lower_bound, proven_optimal and seconds as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Budget of the exact search, in nodes
+    #[arg(long, value_name = "N", default_value_t = Options::DEFAULT_NODES)]
+    pub plan_nodes: u64,
+}
+
+/// What `arenite plan` prints; serialises to its JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Number of buffers.
+    pub buffers: usize,
+    /// Height of the plan, in bytes.
+    pub height: u64,
+    /// No plan is lower, in bytes.
+    pub lower_bound: u64,
+    /// Whether the height equals the bound.
+    pub proven_optimal: bool,
+    /// Nodes of the exact search.
+    pub nodes: u64,
+    /// Time to plan, in seconds, without reading and writing.
+    pub seconds: f64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} buffers in {} bytes, ", self.buffers, self.height)?;
+        if self.proven_optimal {
+            write!(f, "proven optimal")?;
+        } else {
+            write!(f, "lower bound {}", self.lower_bound)?;
+        }
+        write!(f, " ({} nodes, {:.3} s)", self.nodes, self.seconds)
+    }
+}
+
+/// Why `arenite plan` failed; its exit status is 1.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The input file cannot be read.
+    #[error("{}: cannot be read: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The input file is no valid list of buffers.
+    #[error("{}: {source}", .path.display())]
+    Csv {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong where.
+        source: CsvError,
+    },
+    /// The problem contradicts itself.
+    #[error("{}: {source}", .path.display())]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: PlanError,
+    },
+    /// The plan did not survive its check: an error of the planner.
+    #[error("the planner made a wrong plan, please report it: {0}")]
+    Check(#[from] CheckError),
+    /// No plan within the capacity was found.
+    #[error("{}", does_not_fit(path, *.capacity, *.height, *.lower_bound))]
+    DoesNotFit {
+        /// The file.
+        path: PathBuf,
+        /// The capacity asked for, in bytes.
+        capacity: u64,
+        /// The lowest plan found, in bytes.
+        height: u64,
+        /// No plan is lower, in bytes.
+        lower_bound: u64,
+    },
+    /// The output file cannot be written; an existing one is untouched.
+    #[error("{}: cannot be written: {source}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+/// Reads the buffers, plans, checks the plan, and writes it where asked to.
+///
+/// # Errors
+/// See [`CommandError`]. No output file is left behind then, and an existing one is untouched.
+pub fn command(args: &PlanArgs) -> Result<Report, CommandError> {
+    let path = || args.file.clone();
+    let text = std::fs::read_to_string(&args.file).map_err(|source| CommandError::Read {
+        path: path(),
+        source,
+    })?;
+    let problem = csv::read(&text).map_err(|source| CommandError::Csv {
+        path: path(),
+        source,
+    })?;
+    let options = Options {
+        capacity: args.capacity,
+        nodes: args.plan_nodes,
+    };
+    let start = Instant::now();
+    let plan = solve(&problem, &options).map_err(|source| CommandError::Plan {
+        path: path(),
+        source,
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    check(&problem, &plan)?;
+    if let Some(capacity) = args.capacity.filter(|&capacity| plan.height > capacity) {
+        let (height, lower_bound) = (plan.height, plan.lower_bound);
+        return Err(CommandError::DoesNotFit {
+            path: path(),
+            capacity,
+            height,
+            lower_bound,
+        });
+    }
+    if let Some(output) = &args.output {
+        write_whole(output, &csv::write(&problem, &plan.offsets)).map_err(|source| {
+            CommandError::Write {
+                path: output.clone(),
+                source,
+            }
+        })?;
+    }
+    Ok(Report {
+        buffers: problem.buffers.len(),
+        height: plan.height,
+        lower_bound: plan.lower_bound,
+        proven_optimal: plan.proven_optimal,
+        nodes: plan.nodes,
+        seconds,
+    })
+}
+
+fn does_not_fit(path: &Path, capacity: u64, height: u64, lower_bound: u64) -> String {
+    let path = path.display();
+    if lower_bound > capacity {
+        format!(
+            "{path}: no plan fits {capacity} bytes: at least {lower_bound} are needed, and {height} are enough"
+        )
+    } else {
+        format!(
+            "{path}: no plan within {capacity} bytes was found, nor proven impossible: {height} bytes are enough, at least {lower_bound} \
+             are needed; raise --plan-nodes or --capacity"
+        )
+    }
+}
+
+/// Writes a file whole or not at all.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    std::io::Write::write_all(&mut file, text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}

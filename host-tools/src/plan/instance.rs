@@ -1,0 +1,550 @@
+//! The problem as the algorithms see it: validated, scaled by its common divisor, with separations and sections.
+
+use std::collections::HashMap;
+
+use super::{PlanError, Problem};
+
+/// Largest sum of sizes and alignments accepted, so that no offset arithmetic can overflow `i64`.
+const LIMIT: u64 = 1 << 60;
+
+/// One rectangle of a body, in scaled units.
+#[derive(Clone, Debug)]
+pub(super) struct Rect {
+    pub(super) lower: u64,
+    pub(super) upper: u64,
+    pub(super) offset: i64,
+    pub(super) size: i64,
+}
+
+/// One buffer, in scaled units.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    pub(super) align: i64,
+    pub(super) fixed: Option<i64>,
+    pub(super) parts: Vec<Rect>,
+    /// Hull of the parts' lifetimes.
+    pub(super) lower: u64,
+    pub(super) upper: u64,
+    /// One past the highest byte of any part.
+    pub(super) height: i64,
+    /// One rectangle from offset 0, in no relation: its separations follow from sizes alone.
+    pub(super) plain: bool,
+}
+
+impl Body {
+    /// Sum of bytes times steps.
+    pub(super) fn area(&self) -> f64 {
+        self.parts
+            .iter()
+            .map(|p| (p.upper - p.lower) as f64 * p.size as f64)
+            .sum()
+    }
+}
+
+/// What one body occupies in one section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) body: u32,
+    /// Lowest occupied byte, relative to the body's offset.
+    pub(super) low: i64,
+    /// Bytes that the body is certain to add to the section's height.
+    pub(super) weight: i64,
+    /// How much of `weight` is padding that alignment enforces; it is not needed above the topmost member.
+    pub(super) pad: i64,
+}
+
+/// A maximal set of bodies that are alive at one time.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    pub(super) members: Vec<Member>,
+    /// Lower bound on the height of this section alone.
+    pub(super) bound: i64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Instance {
+    /// Bytes per scaled unit.
+    pub(super) unit: u64,
+    /// Empty buffers (no byte at any time) have `parts` empty.
+    pub(super) bodies: Vec<Body>,
+    /// (below, above) -> least difference of offsets, for pairs that may overlap.
+    relations: HashMap<(u32, u32), i64>,
+    /// Whether an exhausted search proves that no plan exists: see [`Instance::new`].
+    pub(super) exhaustible: bool,
+    /// Whether every separation is at least 0, so that offsets never fall along a stack.
+    pub(super) monotone: bool,
+}
+
+impl Instance {
+    /// Validates and scales a problem.
+    ///
+    /// All sizes, distances and offsets are divided by their greatest common divisor: a left-justified plan has only
+    /// offsets that are sums of them, so nothing is lost. An alignment that divides it needs no attention at all.
+    pub(super) fn new(problem: &Problem) -> Result<Self, PlanError> {
+        validate(problem)?;
+        let unit = common_unit(problem);
+        let scale = |bytes: u64| (bytes / unit) as i64;
+        let mut bodies: Vec<Body> = problem
+            .buffers
+            .iter()
+            .map(|buffer| {
+                let parts: Vec<Rect> = buffer
+                    .parts
+                    .iter()
+                    .filter(|p| p.size > 0 && p.upper > p.lower)
+                    .map(|p| Rect {
+                        lower: p.lower,
+                        upper: p.upper,
+                        offset: scale(p.offset),
+                        size: scale(p.size),
+                    })
+                    .collect();
+                Body {
+                    align: if buffer.align.is_multiple_of(unit) {
+                        scale(buffer.align)
+                    } else {
+                        1
+                    },
+                    fixed: buffer.fixed.map(scale),
+                    lower: parts.iter().map(|p| p.lower).min().unwrap_or(0),
+                    upper: parts.iter().map(|p| p.upper).max().unwrap_or(0),
+                    height: parts.iter().map(|p| p.offset + p.size).max().unwrap_or(0),
+                    plain: parts.len() == 1 && parts.iter().all(|p| p.offset == 0),
+                    parts,
+                }
+            })
+            .collect();
+        let mut relations = HashMap::new();
+        for relation in &problem.relations {
+            let distance = relation.distance.div_euclid(unit as i64);
+            let key = (relation.below as u32, relation.above as u32);
+            relations
+                .entry(key)
+                .and_modify(|d: &mut i64| *d = distance.min(*d))
+                .or_insert(distance);
+            for index in [relation.below, relation.above] {
+                if let Some(body) = bodies.get_mut(index) {
+                    body.plain = false;
+                }
+            }
+        }
+        let mut instance = Instance {
+            unit,
+            bodies,
+            relations,
+            exhaustible: true,
+            monotone: true,
+        };
+        instance.classify();
+        Ok(instance)
+    }
+
+    /// The separations of two bodies that share a step: the least `offset[b] - offset[a]` with a below b, and the least
+    /// `offset[a] - offset[b]` with b below a. `None` where they are never alive together.
+    pub(super) fn separation(&self, a: usize, b: usize) -> Option<(i64, i64)> {
+        let (x, y) = (&self.bodies[a], &self.bodies[b]);
+        if x.lower >= y.upper || y.lower >= x.upper {
+            return None;
+        }
+        let (mut ab, mut ba) = if x.plain && y.plain {
+            (x.height, y.height)
+        } else {
+            self.separation_of_parts(a, b)?
+        };
+        // Differences of offsets are multiples of what divides both alignments.
+        let grid = gcd(x.align as u64, y.align as u64) as i64;
+        if grid > 1 {
+            ab = round_up(ab, grid);
+            ba = round_up(ba, grid);
+        }
+        Some((ab, ba))
+    }
+
+    fn separation_of_parts(&self, a: usize, b: usize) -> Option<(i64, i64)> {
+        let (x, y) = (&self.bodies[a], &self.bodies[b]);
+        let mut pair: Option<(i64, i64)> = None;
+        for p in &x.parts {
+            for q in y
+                .parts
+                .iter()
+                .filter(|q| p.lower < q.upper && q.lower < p.upper)
+            {
+                let (ab, ba) = (p.offset + p.size - q.offset, q.offset + q.size - p.offset);
+                pair = Some(pair.map_or((ab, ba), |(u, v)| (u.max(ab), v.max(ba))));
+            }
+        }
+        let (mut ab, mut ba) = pair?;
+        if let Some(&distance) = self.relations.get(&(a as u32, b as u32)) {
+            ab = ab.min(distance);
+        }
+        if let Some(&distance) = self.relations.get(&(b as u32, a as u32)) {
+            ba = ba.min(distance);
+        }
+        Some((ab, ba))
+    }
+
+    /// Sets `exhaustible` and `monotone`.
+    ///
+    /// The search orders each pair one way or the other. It covers every valid plan unless (1) two bodies of several
+    /// parts could interlock, one part above and another below, or (2) separations of 0 or less let an ordering be circular.
+    fn classify(&mut self) {
+        let special: Vec<usize> = (0..self.bodies.len())
+            .filter(|&i| !self.bodies[i].plain && !self.bodies[i].parts.is_empty())
+            .collect();
+        let (mut exhaustible, mut monotone) = (true, true);
+        let mut zero: Vec<(usize, usize)> = Vec::new();
+        for (position, &a) in special.iter().enumerate() {
+            for b in (0..self.bodies.len()).filter(|&b| b != a) {
+                if special.binary_search(&b).is_ok_and(|at| at <= position) {
+                    continue;
+                }
+                let Some((ab, ba)) = self.separation(a, b) else {
+                    continue;
+                };
+                monotone &= ab >= 0 && ba >= 0;
+                exhaustible &= !self.may_interlock(a, b);
+                if ab == 0 {
+                    zero.push((a, b));
+                }
+                if ba == 0 {
+                    zero.push((b, a));
+                }
+            }
+        }
+        self.monotone = monotone;
+        self.exhaustible = exhaustible && monotone && is_acyclic(self.bodies.len(), &zero);
+    }
+
+    /// Whether the set of forbidden offset differences of two bodies has a gap.
+    fn may_interlock(&self, a: usize, b: usize) -> bool {
+        let (x, y) = (&self.bodies[a], &self.bodies[b]);
+        let mut forbidden: Vec<(i64, i64)> = Vec::new();
+        for p in &x.parts {
+            for q in y
+                .parts
+                .iter()
+                .filter(|q| p.lower < q.upper && q.lower < p.upper)
+            {
+                forbidden.push((p.offset - q.offset - q.size, p.offset + p.size - q.offset));
+            }
+        }
+        forbidden.sort_unstable();
+        let mut end = i64::MIN;
+        let mut first = true;
+        for (from, to) in forbidden {
+            if !first && from >= end {
+                return true;
+            }
+            first = false;
+            end = end.max(to);
+        }
+        false
+    }
+
+    /// The most bytes that two bodies can share within their windows of one section.
+    fn shared(&self, a: &Member, b: &Member) -> i64 {
+        let (x, y) = (a.body, b.body);
+        let one_way = |below: &Member, above: &Member| {
+            self.relations
+                .get(&(below.body, above.body))
+                .map_or(0, |&distance| {
+                    let top = self.bodies[below.body as usize].height + below.pad;
+                    (top - above.low - distance).clamp(0, below.weight.min(above.weight))
+                })
+        };
+        if self.bodies[x as usize].plain || self.bodies[y as usize].plain {
+            return 0;
+        }
+        one_way(a, b).max(one_way(b, a))
+    }
+
+    /// The maximal sets of bodies alive together, in order of time.
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        self.visit_sections(&mut |section| sections.push(section));
+        sections
+    }
+
+    /// What the exact search has to keep: members of all sections, and pairs of bodies alive together.
+    pub(super) fn search_size(&self) -> usize {
+        let mut events: Vec<(u64, bool)> = Vec::new();
+        for body in self.bodies.iter().filter(|b| !b.parts.is_empty()) {
+            events.push((body.lower, true));
+            events.push((body.upper, false));
+        }
+        events.sort_unstable();
+        let (mut alive, mut size, mut grew) = (0usize, 0usize, false);
+        for (_, begins) in events {
+            if begins {
+                size += alive;
+                alive += 1;
+            } else {
+                size += if grew { alive } else { 0 };
+                alive -= 1;
+            }
+            grew = begins;
+        }
+        size
+    }
+
+    /// What divides the alignments of all bodies.
+    pub(super) fn common_alignment(&self) -> i64 {
+        let used = self.bodies.iter().filter(|b| !b.parts.is_empty());
+        used.fold(0, |common, body| gcd(common, body.align as u64))
+            .max(1) as i64
+    }
+
+    /// Calls `visit` with every section, in order of time.
+    pub(super) fn visit_sections(&self, visit: &mut dyn FnMut(Section)) {
+        let mut events: Vec<(u64, bool, u32, u32)> = Vec::new();
+        for (index, body) in self.bodies.iter().enumerate() {
+            for (part, rect) in body.parts.iter().enumerate() {
+                events.push((rect.upper, false, index as u32, part as u32));
+                events.push((rect.lower, true, index as u32, part as u32));
+            }
+        }
+        events.sort_unstable();
+        let mut alive: std::collections::BTreeSet<(u32, u32)> = Default::default();
+        let mut grew = false;
+        for (_, starts, body, part) in events {
+            if starts {
+                alive.insert((body, part));
+                grew = true;
+            } else {
+                // A set is maximal exactly when something begins before it and ends after it.
+                if grew {
+                    visit(self.section(&alive));
+                    grew = false;
+                }
+                alive.remove(&(body, part));
+            }
+        }
+    }
+
+    fn section(&self, alive: &std::collections::BTreeSet<(u32, u32)>) -> Section {
+        let mut members: Vec<Member> = Vec::new();
+        let mut windows: Vec<(i64, i64)> = Vec::new();
+        let mut iter = alive.iter().peekable();
+        let mut grid = 0u64;
+        while let Some(&(body, part)) = iter.next() {
+            let rect = &self.bodies[body as usize].parts[part as usize];
+            windows.push((rect.offset, rect.offset + rect.size));
+            if iter.peek().is_some_and(|next| next.0 == body) {
+                continue;
+            }
+            windows.sort_unstable();
+            let low = windows.first().map_or(0, |w| w.0);
+            let (mut weight, mut end) = (0, i64::MIN);
+            for &(from, to) in &windows {
+                weight += (to - from.max(end)).max(0);
+                end = end.max(to);
+            }
+            // Padding is only certain where the occupied bytes are contiguous.
+            let contiguous = weight == end - low;
+            grid = gcd(grid, self.bodies[body as usize].align as u64);
+            grid = gcd(grid, low.unsigned_abs());
+            grid = if contiguous { grid } else { 1 };
+            windows.clear();
+            members.push(Member {
+                body,
+                low,
+                weight,
+                pad: 0,
+            });
+        }
+        if grid > 1 {
+            for member in &mut members {
+                let padded = round_up(member.weight, grid as i64);
+                member.pad = padded - member.weight;
+                member.weight = padded;
+            }
+        }
+        self.discount(&mut members);
+        let total: i64 = members.iter().map(|m| m.weight).sum();
+        let spare = members.iter().map(|m| m.pad).max().unwrap_or(0);
+        let highest = members
+            .iter()
+            .map(|m| {
+                self.bodies[m.body as usize].fixed.unwrap_or(0)
+                    + self.bodies[m.body as usize].height
+            })
+            .max()
+            .unwrap_or(0);
+        Section {
+            members,
+            bound: (total - spare).max(highest),
+        }
+    }
+
+    /// Takes from the weights what related members may share.
+    ///
+    /// Counting members in any order, each adds at least its own bytes minus what it may share with those counted
+    /// before. Those with the most relations are counted last, so that the output of an operator that may lie over either of two
+    /// inputs is discounted once, and never below zero.
+    fn discount(&self, members: &mut [Member]) {
+        let special: Vec<usize> = (0..members.len())
+            .filter(|&m| !self.bodies[members[m].body as usize].plain)
+            .collect();
+        if special.len() < 2 {
+            return;
+        }
+        let original: Vec<Member> = members.to_vec();
+        let shared = |a: usize, b: usize| self.shared(&original[a], &original[b]);
+        let mut order: Vec<(usize, i64, usize)> = special
+            .iter()
+            .map(|&a| {
+                let partners = special
+                    .iter()
+                    .filter(|&&b| b != a && shared(a, b) > 0)
+                    .count();
+                (partners, -original[a].weight, a)
+            })
+            .collect();
+        order.sort_unstable();
+        for (position, &(_, _, a)) in order.iter().enumerate() {
+            let taken: i64 = order[..position]
+                .iter()
+                .map(|&(_, _, b)| shared(a, b))
+                .sum();
+            members[a].weight = (members[a].weight - taken).max(0);
+        }
+    }
+}
+
+/// Smallest multiple of `grid` that is not below `value`.
+pub(super) fn round_up(value: i64, grid: i64) -> i64 {
+    let rest = value.rem_euclid(grid);
+    if rest == 0 {
+        value
+    } else {
+        value + (grid - rest)
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn validate(problem: &Problem) -> Result<(), PlanError> {
+    let mut sum = 0u64;
+    let invalid = |buffer: &str, reason: &str| {
+        Err(PlanError::Invalid {
+            buffer: buffer.to_owned(),
+            reason: reason.to_owned(),
+        })
+    };
+    if problem.buffers.len() >= u32::MAX as usize {
+        return invalid("", "at most 4294967294 buffers are supported");
+    }
+    for buffer in &problem.buffers {
+        if buffer.align == 0 {
+            return invalid(&buffer.name, "the alignment must be at least 1");
+        }
+        if buffer
+            .fixed
+            .is_some_and(|offset| !offset.is_multiple_of(buffer.align))
+        {
+            return invalid(
+                &buffer.name,
+                "the fixed offset must be a multiple of the alignment",
+            );
+        }
+        if buffer.parts.iter().any(|p| p.lower > p.upper) {
+            return invalid(&buffer.name, "a lifetime must not end before it begins");
+        }
+        let height = buffer
+            .parts
+            .iter()
+            .map(|p| p.offset.saturating_add(p.size))
+            .max()
+            .unwrap_or(0);
+        for bytes in [height, buffer.align, buffer.fixed.unwrap_or(0)] {
+            sum = sum.saturating_add(bytes);
+        }
+        if sum > LIMIT {
+            return invalid(
+                &buffer.name,
+                "sizes, alignments and offsets up to this buffer add up to more than 2^60 bytes",
+            );
+        }
+    }
+    for relation in &problem.relations {
+        for index in [relation.below, relation.above] {
+            if index >= problem.buffers.len() {
+                return invalid(
+                    "",
+                    &format!(
+                        "a relation names buffer {index}, but there are {}",
+                        problem.buffers.len()
+                    ),
+                );
+            }
+        }
+        if relation.below == relation.above {
+            return invalid(
+                &problem.buffers[relation.below].name,
+                "a relation needs two different buffers",
+            );
+        }
+        if relation.distance.unsigned_abs() > LIMIT {
+            return invalid(
+                &problem.buffers[relation.below].name,
+                "a relation's distance must be within 2^60 bytes",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The greatest unit of which all sizes, offsets and distances are multiples, and which divides or is divided by every alignment.
+fn common_unit(problem: &Problem) -> u64 {
+    let mut unit = 0;
+    for buffer in &problem.buffers {
+        for part in buffer
+            .parts
+            .iter()
+            .filter(|p| p.size > 0 && p.upper > p.lower)
+        {
+            unit = gcd(gcd(unit, part.size), part.offset);
+        }
+        unit = gcd(unit, buffer.fixed.unwrap_or(0));
+    }
+    for relation in &problem.relations {
+        unit = gcd(unit, relation.distance.unsigned_abs());
+    }
+    if unit == 0 {
+        return 1;
+    }
+    loop {
+        let before = unit;
+        for buffer in &problem.buffers {
+            if !unit.is_multiple_of(buffer.align) {
+                unit = gcd(unit, buffer.align);
+            }
+        }
+        if unit == before {
+            return unit;
+        }
+    }
+}
+
+fn is_acyclic(count: usize, edges: &[(usize, usize)]) -> bool {
+    let mut incoming = vec![0usize; count];
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for &(a, b) in edges {
+        incoming[b] += 1;
+        next[a].push(b);
+    }
+    let mut ready: Vec<usize> = (0..count).filter(|&i| incoming[i] == 0).collect();
+    let mut seen = 0;
+    while let Some(a) = ready.pop() {
+        seen += 1;
+        for &b in &next[a] {
+            incoming[b] -= 1;
+            if incoming[b] == 0 {
+                ready.push(b);
+            }
+        }
+    }
+    seen == count
+}

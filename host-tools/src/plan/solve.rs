@@ -1,0 +1,278 @@
+//! From problem to plan: bound, greedy placement, exact search.
+
+use super::greedy::{self, Placement};
+use super::instance::{Instance, Section};
+use super::search::{Outcome, Search};
+use super::{Options, Plan, PlanError, Problem, Proof, bound};
+
+/// Sums over sections of their members, and pairs of bodies alive together, up to which the exact search is tried.
+const SEARCH_LIMIT: usize = 8_000_000;
+
+/// Stack of the search's thread per level; there are at most as many levels as bodies.
+const STACK_PER_LEVEL: usize = 4096;
+
+/// Places the buffers as low as possible, or within a capacity, within a budget of search nodes.
+///
+/// # Errors
+/// A problem that contradicts itself: see [`PlanError`]. A capacity that is not met is no error: the plan is then higher.
+pub fn solve(problem: &Problem, options: &Options) -> Result<Plan, PlanError> {
+    let instance = Instance::new(problem)?;
+    refuse_fixed_overlap(problem, &instance)?;
+    let capacity = options
+        .capacity
+        .map(|bytes| (bytes / instance.unit).min(i64::MAX as u64 / 8) as i64);
+    let mut solver = Solver {
+        bound: bound::max_live(&instance),
+        proof: Proof::BoundMet,
+        left: options.nodes,
+        offsets: vec![0; instance.bodies.len()],
+        height: 0,
+        instance: &instance,
+    };
+    solver.run(capacity);
+    Ok(solver.into_plan(problem, options.nodes))
+}
+
+/// Greedy placement alone: fast, and often optimal (the plan says whether it is).
+///
+/// # Errors
+/// As [`solve`].
+pub fn estimate(problem: &Problem) -> Result<Plan, PlanError> {
+    solve(
+        problem,
+        &Options {
+            capacity: None,
+            nodes: 0,
+        },
+    )
+}
+
+/// Max-live in bytes, with what alignment adds and what relations save: no plan is lower.
+///
+/// # Errors
+/// As [`solve`].
+pub fn lower_bound(problem: &Problem) -> Result<u64, PlanError> {
+    let instance = Instance::new(problem)?;
+    Ok(bound::max_live(&instance) as u64 * instance.unit)
+}
+
+struct Solver<'a> {
+    instance: &'a Instance,
+    bound: i64,
+    proof: Proof,
+    left: u64,
+    offsets: Vec<i64>,
+    height: i64,
+}
+
+impl Solver<'_> {
+    fn run(&mut self, capacity: Option<i64>) {
+        for (offset, body) in self.offsets.iter_mut().zip(&self.instance.bodies) {
+            *offset = body.fixed.unwrap_or(0);
+        }
+        // Groups that share no step are independent; the highest of them decides.
+        let target = self.bound.max(capacity.unwrap_or(0));
+        let mut hard: Vec<(i64, Vec<u32>, Vec<Vec<u32>>)> = Vec::new();
+        for bodies in components(self.instance) {
+            let orders = greedy::orders(self.instance, &bodies);
+            let placement = greedy::place(self.instance, &bodies, &orders, target);
+            self.keep(&bodies, &placement);
+            if placement.height > target {
+                hard.push((placement.height, bodies, orders));
+            } else {
+                self.height = self.height.max(placement.height);
+            }
+        }
+        if hard.is_empty() {
+            return;
+        }
+        if self.left == 0 || self.instance.search_size() > SEARCH_LIMIT {
+            self.height = hard
+                .iter()
+                .map(|(height, ..)| *height)
+                .fold(self.height, i64::max);
+            return;
+        }
+        let sections = self.instance.sections();
+        // The highest first: its optimum is a bound for the others.
+        hard.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        for (height, bodies, orders) in hard {
+            let known = self.height.max(self.bound);
+            let height = if height <= known.max(capacity.unwrap_or(0)) {
+                height
+            } else {
+                self.improve(bodies, orders, &sections, height, capacity)
+            };
+            self.height = self.height.max(height);
+        }
+    }
+
+    /// Searches for lower plans of one component; returns its height then.
+    fn improve(
+        &mut self,
+        bodies: Vec<u32>,
+        orders: Vec<Vec<u32>>,
+        sections: &[Section],
+        height: i64,
+        capacity: Option<i64>,
+    ) -> i64 {
+        let mut own = vec![false; self.instance.bodies.len()];
+        bodies.iter().for_each(|&body| own[body as usize] = true);
+        let sections: Vec<Section> = sections
+            .iter()
+            .filter(|s| s.members.iter().any(|m| own[m.body as usize]))
+            .cloned()
+            .collect();
+        let stack = (bodies.len() + 64) * STACK_PER_LEVEL + (1 << 20);
+        let mut search = Search::new(self.instance, bodies.clone(), &sections, orders);
+        let mut best = height;
+        // Heights from `low` up are undecided; those from `sure` up are not proven impossible.
+        let mut sure = self.bound.max(self.height);
+        let mut low = sure;
+        let mut first = true;
+        while low < best && self.left > 0 {
+            let aim = match capacity {
+                Some(capacity) => capacity.max(low),
+                // The bound itself is the likeliest optimum; after it, halve what is left.
+                None if first => low,
+                None => low + (best - 1 - low) / 2,
+            };
+            let budget = if capacity.is_some() || low + 1 == best {
+                self.left
+            } else {
+                self.left.div_ceil(3)
+            };
+            let (outcome, used) = run_with_stack(&mut search, aim, budget, stack);
+            self.left -= used.min(self.left);
+            match outcome {
+                Outcome::Found(offsets) => {
+                    let ends = offsets
+                        .iter()
+                        .zip(&bodies)
+                        .map(|(o, &b)| o + self.instance.bodies[b as usize].height);
+                    best = ends.max().unwrap_or(0);
+                    self.keep(
+                        &bodies,
+                        &Placement {
+                            offsets,
+                            height: best,
+                        },
+                    );
+                    if capacity.is_some() {
+                        break;
+                    }
+                }
+                Outcome::Exhausted => {
+                    if self.instance.exhaustible {
+                        sure = aim + 1;
+                    }
+                    low = aim + 1;
+                    if capacity.is_some() {
+                        break;
+                    }
+                }
+                Outcome::Budget => {
+                    if capacity.is_some() {
+                        break;
+                    }
+                    low = aim + 1;
+                }
+            }
+            first = false;
+        }
+        if sure > self.bound && sure > self.height {
+            self.bound = sure;
+            self.proof = Proof::Exhausted;
+        }
+        best
+    }
+
+    fn keep(&mut self, bodies: &[u32], placement: &Placement) {
+        for (&body, &offset) in bodies.iter().zip(&placement.offsets) {
+            self.offsets[body as usize] = offset;
+        }
+    }
+
+    fn into_plan(self, problem: &Problem, nodes: u64) -> Plan {
+        let unit = self.instance.unit;
+        let offsets: Vec<u64> = self
+            .offsets
+            .iter()
+            .zip(&problem.buffers)
+            .map(|(&offset, buffer)| buffer.fixed.unwrap_or(offset as u64 * unit))
+            .collect();
+        let height = self.height as u64 * unit;
+        let lower_bound = (self.bound as u64 * unit).min(height);
+        let proven_optimal = height == lower_bound;
+        let proof = if proven_optimal {
+            self.proof
+        } else {
+            Proof::None
+        };
+        Plan {
+            offsets,
+            height,
+            lower_bound,
+            proven_optimal,
+            proof,
+            nodes: nodes - self.left,
+        }
+    }
+}
+
+/// Runs the search on a thread whose stack fits its depth.
+fn run_with_stack(search: &mut Search, capacity: i64, budget: u64, stack: usize) -> (Outcome, u64) {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new()
+            .stack_size(stack)
+            .spawn_scoped(scope, || search.run(capacity, budget));
+        // Without a thread there is no search; the greedy plan stands.
+        worker
+            .ok()
+            .and_then(|worker| worker.join().ok())
+            .unwrap_or((Outcome::Budget, budget))
+    })
+}
+
+/// Sets of bodies that share no step with bodies of other sets, in order of time. Empty bodies are in none.
+fn components(instance: &Instance) -> Vec<Vec<u32>> {
+    let mut order: Vec<u32> = (0..instance.bodies.len() as u32)
+        .filter(|&b| !instance.bodies[b as usize].parts.is_empty())
+        .collect();
+    order.sort_by_key(|&b| (instance.bodies[b as usize].lower, b));
+    let mut sets: Vec<Vec<u32>> = Vec::new();
+    let mut end = 0;
+    for body in order {
+        let info = &instance.bodies[body as usize];
+        match sets.last_mut() {
+            Some(set) if info.lower < end => set.push(body),
+            _ => sets.push(vec![body]),
+        }
+        end = end.max(info.upper);
+    }
+    sets
+}
+
+fn refuse_fixed_overlap(problem: &Problem, instance: &Instance) -> Result<(), PlanError> {
+    let fixed: Vec<(usize, i64)> = instance
+        .bodies
+        .iter()
+        .enumerate()
+        .filter_map(|(i, b)| b.fixed.map(|offset| (i, offset)))
+        .collect();
+    for (position, &(a, at_a)) in fixed.iter().enumerate() {
+        for &(b, at_b) in &fixed[position + 1..] {
+            if let Some((ab, ba)) = instance.separation(a, b)
+                && at_a + ab > at_b
+                && at_b + ba > at_a
+            {
+                let name = |index: usize| problem.buffers[index].name.clone();
+                return Err(PlanError::FixedOverlap {
+                    first: name(a),
+                    second: name(b),
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,539 @@
+//! Property tests, comparison with brute force, and the reference instances.
+
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn within(nodes: u64, capacity: Option<u64>) -> Options {
+    Options { capacity, nodes }
+}
+
+/// Solves, checks, and compares with the greedy plan and the bound.
+fn solved(problem: &Problem, options: &Options) -> Plan {
+    let plan = solve(problem, options).unwrap();
+    check(problem, &plan).unwrap();
+    let greedy = estimate(problem).unwrap();
+    check(problem, &greedy).unwrap();
+    assert!(plan.lower_bound >= lower_bound(problem).unwrap());
+    if options.capacity.is_none() {
+        assert!(plan.height <= greedy.height);
+    }
+    assert!(plan.nodes <= options.nodes);
+    assert_eq!(
+        plan,
+        solve(problem, options).unwrap(),
+        "a plan must be reproducible"
+    );
+    plan
+}
+
+/// The least height at which every buffer can be given some offset, by trying all offsets. For tiny problems.
+fn brute_force(problem: &Problem) -> u64 {
+    fn clash(problem: &Problem, a: usize, at_a: u64, b: usize, at_b: u64) -> bool {
+        let holds = |below: usize, above: usize, low: u64, high: u64| {
+            problem.relations.iter().any(|r| {
+                r.below == below && r.above == above && low as i64 + r.distance <= high as i64
+            })
+        };
+        if holds(a, b, at_a, at_b) || holds(b, a, at_b, at_a) {
+            return false;
+        }
+        problem.buffers[a].parts.iter().any(|p| {
+            problem.buffers[b].parts.iter().any(|q| {
+                p.lower < q.upper
+                    && q.lower < p.upper
+                    && at_a + p.offset < at_b + q.offset + q.size
+                    && at_b + q.offset < at_a + p.offset + p.size
+            })
+        })
+    }
+    fn fits(problem: &Problem, height: u64, offsets: &mut Vec<u64>) -> bool {
+        let index = offsets.len();
+        let Some(buffer) = problem.buffers.get(index) else {
+            return true;
+        };
+        let top = buffer
+            .parts
+            .iter()
+            .map(|p| p.offset + p.size)
+            .max()
+            .unwrap_or(0);
+        let mut at = 0;
+        while at + top <= height {
+            if (0..index).all(|other| !clash(problem, other, offsets[other], index, at)) {
+                offsets.push(at);
+                if fits(problem, height, offsets) {
+                    return true;
+                }
+                offsets.pop();
+            }
+            at += buffer.align;
+        }
+        false
+    }
+    (0..)
+        .find(|&height| fits(problem, height, &mut Vec::new()))
+        .unwrap()
+}
+
+fn buffer() -> impl Strategy<Value = Buffer> {
+    (
+        0u64..6,
+        1u64..5,
+        1u64..5,
+        prop_oneof![4 => Just(1u64), 1 => Just(2u64)],
+    )
+        .prop_map(|(lower, life, size, align)| {
+            Buffer::new("t", lower, lower + life, size).aligned(align)
+        })
+}
+
+fn plain(count: usize) -> impl Strategy<Value = Problem> {
+    prop::collection::vec(buffer(), 1..=count).prop_map(|buffers| Problem {
+        buffers,
+        relations: vec![],
+    })
+}
+
+/// A second part for some buffers, and relations.
+fn general(count: usize) -> impl Strategy<Value = Problem> {
+    let part = prop::option::weighted(0.3, (0u64..6, 1u64..4, 0u64..4, 1u64..3));
+    let buffers = prop::collection::vec((buffer(), part), 2..=count);
+    let relations = prop::collection::vec((0usize..count, 0usize..count, -1i64..3), 0..4);
+    (buffers, relations).prop_map(|(buffers, relations)| {
+        let mut list: Vec<Buffer> = Vec::new();
+        for (mut buffer, part) in buffers {
+            if let Some((lower, life, offset, size)) = part {
+                buffer.parts.push(Part {
+                    lower,
+                    upper: lower + life,
+                    offset,
+                    size,
+                });
+            }
+            list.push(buffer);
+        }
+        let relations = relations
+            .into_iter()
+            .filter(|&(below, above, _)| below != above && below < list.len() && above < list.len())
+            .map(|(below, above, distance)| Relation {
+                below,
+                above,
+                distance,
+            })
+            .collect();
+        Problem {
+            buffers: list,
+            relations,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn plain_problems_agree_with_brute_force(problem in plain(7)) {
+        let plan = solved(&problem, &within(100_000, None));
+        prop_assert!(plan.proven_optimal);
+        prop_assert_eq!(plan.height, brute_force(&problem));
+    }
+
+    #[test]
+    fn general_problems_are_sound(problem in general(5)) {
+        let plan = solved(&problem, &within(100_000, None));
+        let least = brute_force(&problem);
+        prop_assert!(plan.lower_bound <= least && least <= plan.height, "{} {} {}", plan.lower_bound, least, plan.height);
+        if plan.proven_optimal {
+            prop_assert_eq!(plan.height, least);
+        }
+    }
+
+    #[test]
+    fn capacity_decides(problem in plain(7), slack in -1i64..2) {
+        let least = brute_force(&problem);
+        let capacity = least.saturating_add_signed(slack);
+        let plan = solved(&problem, &within(100_000, Some(capacity)));
+        if slack >= 0 {
+            prop_assert!(plan.height <= capacity);
+        } else {
+            prop_assert_eq!(plan.lower_bound, least);
+        }
+    }
+
+    #[test]
+    fn larger_plans_are_valid(seed in 0u64..1000, kind in 0usize..5, count in 10usize..120) {
+        let problem = match kind {
+            0 => generate::perfect(count, 1 << 16, 1 << 10, seed),
+            1 => generate::loose(count, 1 << 16, 1 << 10, 30, seed),
+            2 => generate::chain(count, seed),
+            3 => generate::wide(count, seed),
+            _ => generate::adversarial(count, seed),
+        };
+        solved(&problem, &within(2_000, None));
+    }
+
+    #[test]
+    fn fixed_offsets_are_kept(problem in plain(6), at in 0u64..8) {
+        let mut problem = problem;
+        problem.buffers[0].fixed = Some(at * problem.buffers[0].align);
+        let plan = solved(&problem, &within(50_000, None));
+        prop_assert_eq!(Some(plan.offsets[0]), problem.buffers[0].fixed);
+    }
+}
+
+#[test]
+fn in_place_saves_a_buffer() {
+    let buffers = vec![Buffer::new("in", 0, 2, 64), Buffer::new("out", 1, 3, 64)];
+    let apart = Problem {
+        buffers,
+        relations: vec![],
+    };
+    assert_eq!(solve(&apart, &Options::default()).unwrap().height, 128);
+    let relations = vec![Relation {
+        below: 1,
+        above: 0,
+        distance: 0,
+    }];
+    let shared = Problem {
+        relations,
+        ..apart.clone()
+    };
+    let plan = solved(&shared, &Options::default());
+    assert_eq!((plan.height, plan.proof), (64, Proof::BoundMet));
+    // An output that trails its input by 16 bytes.
+    let relations = vec![Relation {
+        below: 1,
+        above: 0,
+        distance: 16,
+    }];
+    let plan = solved(&Problem { relations, ..apart }, &Options::default());
+    assert_eq!(
+        (plan.height, plan.offsets.as_slice(), plan.proven_optimal),
+        (80, &[16, 0][..], true)
+    );
+}
+
+#[test]
+fn the_inputs_of_a_concatenation_lie_inside_it() {
+    let part = |lower, upper, offset, size| Part {
+        lower,
+        upper,
+        offset,
+        size,
+    };
+    let parts = vec![part(0, 9, 0, 10), part(4, 9, 10, 20), part(6, 9, 0, 30)];
+    let joined = Buffer {
+        name: "concat".into(),
+        align: 1,
+        parts,
+        fixed: None,
+    };
+    // Fits in the hole that the second input has not filled yet.
+    let problem = Problem {
+        buffers: vec![joined, Buffer::new("early", 1, 4, 20)],
+        relations: vec![],
+    };
+    let plan = solved(&problem, &Options::default());
+    assert_eq!((plan.height, plan.offsets.as_slice()), (30, &[0, 10][..]));
+}
+
+#[test]
+fn alignment_counts_in_the_bound() {
+    let buffers = (0..3)
+        .map(|i| Buffer::new(format!("t{i}"), 0, 1, 17).aligned(16))
+        .collect();
+    let plan = solved(
+        &Problem {
+            buffers,
+            relations: vec![],
+        },
+        &Options::default(),
+    );
+    assert_eq!((plan.height, plan.proof), (32 + 32 + 17, Proof::BoundMet));
+}
+
+#[test]
+fn exhaustion_proves_what_max_live_cannot() {
+    // Two long buffers of 2 that three short ones of 3, pairwise apart in time, force away from each other.
+    let rows = [
+        (0, 4, 2),
+        (2, 6, 2),
+        (0, 2, 3),
+        (4, 6, 3),
+        (2, 4, 1),
+        (1, 3, 1),
+        (3, 5, 1),
+    ];
+    let buffers = rows
+        .iter()
+        .enumerate()
+        .map(|(i, &(l, u, s))| Buffer::new(format!("t{i}"), l, u, s))
+        .collect();
+    let problem = Problem {
+        buffers,
+        relations: vec![],
+    };
+    let plan = solved(&problem, &Options::default());
+    assert!(plan.proven_optimal);
+    assert_eq!(plan.height, brute_force(&problem));
+}
+
+#[test]
+fn nothing_to_place() {
+    let plan = solved(&Problem::default(), &Options::default());
+    assert_eq!((plan.height, plan.proven_optimal), (0, true));
+    let plan = solved(
+        &Problem {
+            buffers: vec![Buffer::new("empty", 0, 4, 0)],
+            relations: vec![],
+        },
+        &Options::default(),
+    );
+    assert_eq!((plan.height, plan.offsets.as_slice()), (0, &[0][..]));
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let problem = |buffers| Problem {
+        buffers,
+        relations: vec![],
+    };
+    let refused = |problem: &Problem| {
+        solve(problem, &Options::default())
+            .expect_err("must be refused")
+            .to_string()
+    };
+    assert!(refused(&problem(vec![Buffer::new("a", 0, 1, 4).aligned(0)])).contains("\"a\""));
+    assert!(refused(&problem(vec![Buffer::new("a", 2, 1, 4)])).contains("end before"));
+    assert!(
+        refused(&problem(vec![
+            Buffer::new("a", 0, 1, u64::MAX),
+            Buffer::new("b", 0, 1, 1)
+        ]))
+        .contains("2^60")
+    );
+    let fixed = |at, align| Buffer {
+        fixed: Some(at),
+        ..Buffer::new("f", 0, 1, 4).aligned(align)
+    };
+    assert!(refused(&problem(vec![fixed(3, 2)])).contains("multiple"));
+    assert!(refused(&problem(vec![fixed(0, 1), fixed(2, 1)])).contains("overlap"));
+    let relations = vec![Relation {
+        below: 0,
+        above: 7,
+        distance: 0,
+    }];
+    assert!(
+        refused(&Problem {
+            buffers: vec![Buffer::new("a", 0, 1, 4)],
+            relations
+        })
+        .contains("buffer 7")
+    );
+}
+
+#[test]
+fn the_checker_finds_every_kind_of_fault() {
+    let problem = Problem {
+        buffers: vec![
+            Buffer::new("a", 0, 4, 8).aligned(4),
+            Buffer::new("b", 2, 6, 8),
+            Buffer::new("c", 4, 8, 8),
+        ],
+        relations: vec![],
+    };
+    let good = solve(&problem, &Options::default()).unwrap();
+    check(&problem, &good).unwrap();
+    let fault = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = good.clone();
+        change(&mut plan);
+        check(&problem, &plan).expect_err("must be found")
+    };
+    assert!(matches!(
+        fault(&|p| p.offsets = vec![0, 7, 0]),
+        CheckError::Height { .. }
+    ));
+    assert!(matches!(
+        fault(&|p| { (p.offsets, p.height, p.proven_optimal) = (vec![0, 7, 15], 23, false) }),
+        CheckError::Overlap { step: 2, .. }
+    ));
+    assert!(matches!(
+        fault(&|p| p.offsets = vec![0, 8, 9]),
+        CheckError::AboveHeight { .. }
+    ));
+    assert!(matches!(
+        fault(&|p| p.offsets = vec![2, 8, 0]),
+        CheckError::Misaligned { .. }
+    ));
+    assert!(matches!(
+        fault(&|p| p.offsets = vec![0, 8]),
+        CheckError::Count { .. }
+    ));
+    assert!(matches!(
+        fault(&|p| p.height = 17),
+        CheckError::Height { .. }
+    ));
+    assert!(matches!(
+        fault(&|p| p.lower_bound = 17),
+        CheckError::Bound { .. }
+    ));
+    assert!(matches!(
+        fault(&|p| p.proven_optimal = false),
+        CheckError::Bound { .. }
+    ));
+    let mut fixed = problem.clone();
+    fixed.buffers[0].fixed = Some(16);
+    assert!(matches!(
+        check(&fixed, &good),
+        Err(CheckError::Moved { .. })
+    ));
+    // A relation allows exactly its distance.
+    let related = |distance| Problem {
+        relations: vec![Relation {
+            below: 0,
+            above: 1,
+            distance,
+        }],
+        ..problem.clone()
+    };
+    let plan = Plan {
+        offsets: vec![0, 4, 12],
+        height: 20,
+        lower_bound: 16,
+        proven_optimal: false,
+        ..good.clone()
+    };
+    check(&related(4), &plan).unwrap();
+    assert!(matches!(
+        check(&related(5), &plan),
+        Err(CheckError::Overlap {
+            first: 0,
+            second: 1,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_command_writes_whole_files_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.csv"), folder.path().join("out.csv"));
+    std::fs::write(&input, "id,lower,upper,size\na,0,2,4\nb,1,3,4\n").unwrap();
+    std::fs::write(&output, "before").unwrap();
+    let mut args = PlanArgs {
+        file: input.clone(),
+        capacity: Some(7),
+        output: Some(output.clone()),
+        json: false,
+        plan_nodes: 1000,
+    };
+    let error = command(&args).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            CommandError::DoesNotFit {
+                capacity: 7,
+                height: 8,
+                lower_bound: 8,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), "before");
+    args.capacity = None;
+    let report = command(&args).unwrap();
+    assert_eq!(
+        (report.height, report.lower_bound, report.proven_optimal),
+        (8, 8, true)
+    );
+    assert!(
+        std::fs::read_to_string(&output)
+            .unwrap()
+            .starts_with("id,lower,upper,size,offset\na,0,2,4,")
+    );
+    std::fs::write(&input, "id,lower,upper,size\na,0,2,x\n").unwrap();
+    assert!(matches!(command(&args), Err(CommandError::Csv { .. })));
+    args.file = folder.path().join("absent.csv");
+    assert!(matches!(command(&args), Err(CommandError::Read { .. })));
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        2,
+        "no temporary file is left"
+    );
+}
+
+#[test]
+fn perfect_packings_have_no_gap() {
+    for seed in 0..20 {
+        let problem = generate::perfect(40, 1 << 14, 1 << 8, seed);
+        assert!((40..45).contains(&problem.buffers.len()));
+        let parts = || problem.buffers.iter().flat_map(|buffer| &buffer.parts);
+        for step in 0..1 << 8 {
+            let live: u64 = parts()
+                .filter(|p| p.lower <= step && step < p.upper)
+                .map(|p| p.size)
+                .sum();
+            assert_eq!(live, 1 << 14);
+        }
+    }
+}
+
+/// The reference instances, or `None` (said so) where they are absent.
+fn instances(test: &str, folder: &str) -> Option<Vec<(PathBuf, Problem)>> {
+    let root = std::env::var_os("ARENITE_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+        PathBuf::from,
+    );
+    let folder = root.join("data/planner").join(folder);
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        eprintln!("skipped: {test}: no shared data");
+        return None;
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "csv"));
+    files.sort();
+    assert!(!files.is_empty(), "{} holds no instance", folder.display());
+    let read = |path: PathBuf| {
+        let problem = csv::read(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        (path, problem)
+    };
+    Some(files.into_iter().map(read).collect())
+}
+
+/// The capacity in a name such as `A.1048576.csv`.
+fn capacity(path: &std::path::Path) -> u64 {
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap();
+    name.rsplit('.').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn small_instances_reach_their_capacity() {
+    for (path, problem) in
+        instances("small_instances_reach_their_capacity", "small").unwrap_or_default()
+    {
+        let plan = solved(&problem, &Options::default());
+        assert_eq!(
+            (plan.height, plan.proven_optimal),
+            (capacity(&path), true),
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn networks_reach_max_live() {
+    for (path, problem) in instances("networks_reach_max_live", "lifetimes").unwrap_or_default() {
+        let plan = solved(&problem, &Options::default());
+        assert_eq!(
+            (plan.height, plan.proof),
+            (lower_bound(&problem).unwrap(), Proof::BoundMet),
+            "{}",
+            path.display()
+        );
+    }
+}
