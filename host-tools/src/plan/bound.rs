@@ -13,11 +13,7 @@ pub(super) fn max_live(instance: &Instance) -> i64 {
         .map(|b| b.fixed.unwrap_or(0) + b.height)
         .max()
         .unwrap_or(0);
-    if !instance
-        .bodies
-        .iter()
-        .all(|b| b.plain || b.parts.is_empty())
-    {
+    if !instance.bodies.iter().all(|b| b.plain || b.parts.is_empty()) {
         let mut bound = tallest;
         instance.visit_sections(&mut |section| bound = bound.max(section.bound));
         return bound;

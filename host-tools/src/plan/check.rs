@@ -19,9 +19,7 @@ pub enum CheckError {
         buffers: usize,
     },
     /// An offset is no multiple of its buffer's alignment.
-    #[error(
-        "buffer {buffer} ({name}) lies at {offset}, which is no multiple of its alignment {align}"
-    )]
+    #[error("buffer {buffer} ({name}) lies at {offset}, which is no multiple of its alignment {align}")]
     Misaligned {
         /// Index of the buffer.
         buffer: usize,
@@ -65,9 +63,7 @@ pub enum CheckError {
         actual: u64,
     },
     /// The lower bound is above the height, or a proof is claimed that the numbers do not bear out.
-    #[error(
-        "the plan states a lower bound of {bound} bytes for a height of {height}, proven optimal: {proven}"
-    )]
+    #[error("the plan states a lower bound of {bound} bytes for a height of {height}, proven optimal: {proven}")]
     Bound {
         /// The lower bound stated, in bytes.
         bound: u64,
@@ -120,11 +116,7 @@ pub fn check(problem: &Problem, plan: &Plan) -> Result<(), CheckError> {
                 fixed,
             });
         }
-        for part in buffer
-            .parts
-            .iter()
-            .filter(|p| p.size > 0 && p.lower < p.upper)
-        {
+        for part in buffer.parts.iter().filter(|p| p.size > 0 && p.lower < p.upper) {
             let end = offset
                 .checked_add(part.offset)
                 .and_then(|start| start.checked_add(part.size));
@@ -178,11 +170,7 @@ fn no_overlap(problem: &Problem, plan: &Plan) -> Result<(), CheckError> {
     // (time, begins, first byte, end, buffer); ends sort before beginnings at the same time.
     let mut events: Vec<(u64, bool, u64, u64, usize)> = Vec::new();
     for (index, (buffer, &offset)) in problem.buffers.iter().zip(&plan.offsets).enumerate() {
-        for part in buffer
-            .parts
-            .iter()
-            .filter(|p| p.size > 0 && p.lower < p.upper)
-        {
+        for part in buffer.parts.iter().filter(|p| p.size > 0 && p.lower < p.upper) {
             let start = offset + part.offset;
             events.push((part.lower, true, start, start + part.size, index));
             events.push((part.upper, false, start, start + part.size, index));
@@ -194,8 +182,7 @@ fn no_overlap(problem: &Problem, plan: &Plan) -> Result<(), CheckError> {
     let allowed = |a: usize, b: usize| {
         let holds = |below: usize, above: usize| {
             related.get(&(below, above)).is_some_and(|&distance| {
-                i128::from(plan.offsets[below]) + i128::from(distance)
-                    <= i128::from(plan.offsets[above])
+                i128::from(plan.offsets[below]) + i128::from(distance) <= i128::from(plan.offsets[above])
             })
         };
         a == b || holds(a, b) || holds(b, a)
@@ -219,11 +206,7 @@ fn no_overlap(problem: &Problem, plan: &Plan) -> Result<(), CheckError> {
             second_name: problem.buffers[index].name.clone(),
             step,
         };
-        if let Some((_, &(_, other))) = ordered
-            .range(..end)
-            .next_back()
-            .filter(|(_, other)| other.0 > start)
-        {
+        if let Some((_, &(_, other))) = ordered.range(..end).next_back().filter(|(_, other)| other.0 > start) {
             return Err(overlap(other));
         }
         if let Some(&(_, _, other)) = loose

@@ -115,23 +115,14 @@ pub enum CommandError {
 /// See [`CommandError`]. No output file is left behind then, and an existing one is untouched.
 pub fn command(args: &PlanArgs) -> Result<Report, CommandError> {
     let path = || args.file.clone();
-    let text = std::fs::read_to_string(&args.file).map_err(|source| CommandError::Read {
-        path: path(),
-        source,
-    })?;
-    let problem = csv::read(&text).map_err(|source| CommandError::Csv {
-        path: path(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(&args.file).map_err(|source| CommandError::Read { path: path(), source })?;
+    let problem = csv::read(&text).map_err(|source| CommandError::Csv { path: path(), source })?;
     let options = Options {
         capacity: args.capacity,
         nodes: args.plan_nodes,
     };
     let start = Instant::now();
-    let plan = solve(&problem, &options).map_err(|source| CommandError::Plan {
-        path: path(),
-        source,
-    })?;
+    let plan = solve(&problem, &options).map_err(|source| CommandError::Plan { path: path(), source })?;
     let seconds = start.elapsed().as_secs_f64();
     check(&problem, &plan)?;
     if let Some(capacity) = args.capacity.filter(|&capacity| plan.height > capacity) {
@@ -144,11 +135,9 @@ pub fn command(args: &PlanArgs) -> Result<Report, CommandError> {
         });
     }
     if let Some(output) = &args.output {
-        write_whole(output, &csv::write(&problem, &plan.offsets)).map_err(|source| {
-            CommandError::Write {
-                path: output.clone(),
-                source,
-            }
+        write_whole(output, &csv::write(&problem, &plan.offsets)).map_err(|source| CommandError::Write {
+            path: output.clone(),
+            source,
         })?;
     }
     Ok(Report {
@@ -164,9 +153,7 @@ pub fn command(args: &PlanArgs) -> Result<Report, CommandError> {
 fn does_not_fit(path: &Path, capacity: u64, height: u64, lower_bound: u64) -> String {
     let path = path.display();
     if lower_bound > capacity {
-        format!(
-            "{path}: no plan fits {capacity} bytes: at least {lower_bound} are needed, and {height} are enough"
-        )
+        format!("{path}: no plan fits {capacity} bytes: at least {lower_bound} are needed, and {height} are enough")
     } else {
         format!(
             "{path}: no plan within {capacity} bytes was found, nor proven impossible: {height} bytes are enough, at least {lower_bound} \

@@ -25,12 +25,7 @@ pub struct CsvError {
 }
 
 impl CsvError {
-    fn new(
-        line: usize,
-        column: usize,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-    ) -> Self {
+    fn new(line: usize, column: usize, expected: impl Into<String>, found: impl Into<String>) -> Self {
         CsvError {
             line,
             column,
@@ -47,18 +42,10 @@ impl CsvError {
 /// are none or too large, lifetimes that do not end after they begin, repeated ids.
 pub fn read(text: &str) -> Result<Problem, CsvError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line));
+    let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let header = lines.by_ref().find(|(_, line)| !line.trim().is_empty());
     let Some((line, header)) = header else {
-        return Err(CsvError::new(
-            1,
-            1,
-            "the header `id,lower,upper,size`",
-            "an empty file",
-        ));
+        return Err(CsvError::new(1, 1, "the header `id,lower,upper,size`", "an empty file"));
     };
     let places = read_header(line, header)?;
     let width = header.split(',').count();
@@ -84,13 +71,10 @@ pub fn read(text: &str) -> Result<Problem, CsvError> {
             let Some((column, text)) = field(name) else {
                 return Ok(least);
             };
-            text.parse::<u64>()
-                .ok()
-                .filter(|&value| value >= least)
-                .ok_or_else(|| {
-                    let expected = format!("{name}, a whole number from {least} to {}", u64::MAX);
-                    CsvError::new(line, column, expected, format!("{text:?}"))
-                })
+            text.parse::<u64>().ok().filter(|&value| value >= least).ok_or_else(|| {
+                let expected = format!("{name}, a whole number from {least} to {}", u64::MAX);
+                CsvError::new(line, column, expected, format!("{text:?}"))
+            })
         };
         let (column, id) = field("id").unwrap_or((1, ""));
         if id.is_empty() {
@@ -110,9 +94,9 @@ pub fn read(text: &str) -> Result<Problem, CsvError> {
             let expected = format!("an upper (exclusive) above the lower {lower}");
             return Err(CsvError::new(line, column, expected, upper.to_string()));
         }
-        problem.buffers.push(
-            Buffer::new(id, lower, upper, number("size", 0)?).aligned(number("alignment", 1)?),
-        );
+        problem
+            .buffers
+            .push(Buffer::new(id, lower, upper, number("size", 0)?).aligned(number("alignment", 1)?));
     }
     Ok(problem)
 }
@@ -131,11 +115,7 @@ pub fn write(problem: &Problem, offsets: &[u64]) -> String {
         let Some(part) = buffer.parts.first() else {
             continue;
         };
-        let _ = write!(
-            text,
-            "{},{},{},{}",
-            buffer.name, part.lower, part.upper, part.size
-        );
+        let _ = write!(text, "{},{},{},{}", buffer.name, part.lower, part.upper, part.size);
         if aligned {
             let _ = write!(text, ",{}", buffer.align);
         }
@@ -149,12 +129,7 @@ fn read_header(line: usize, header: &str) -> Result<HashMap<&str, usize>, CsvErr
     for (index, name) in header.split(',').map(str::trim).enumerate() {
         if !COLUMNS.contains(&name) {
             let expected = "one of the columns id, lower, upper, size, alignment";
-            return Err(CsvError::new(
-                line,
-                index + 1,
-                expected,
-                format!("{name:?}"),
-            ));
+            return Err(CsvError::new(line, index + 1, expected, format!("{name:?}")));
         }
         if places.insert(name, index).is_some() {
             return Err(CsvError::new(
@@ -186,10 +161,7 @@ mod tests {
     #[test]
     fn reads_what_it_writes() {
         let problem = read("id,lower,upper,size\r\na,0,3,4\r\n\r\nb,3,9,0\n").unwrap();
-        assert_eq!(
-            problem.buffers,
-            [Buffer::new("a", 0, 3, 4), Buffer::new("b", 3, 9, 0)]
-        );
+        assert_eq!(problem.buffers, [Buffer::new("a", 0, 3, 4), Buffer::new("b", 3, 9, 0)]);
         assert_eq!(
             write(&problem, &[0, 4]),
             "id,lower,upper,size,offset\na,0,3,4,0\nb,3,9,0,4\n"
@@ -229,11 +201,7 @@ mod tests {
         for (text, line, column) in cases {
             let text = text.replace("{h}", header);
             let error = read(&text).expect_err(&text);
-            assert_eq!(
-                (error.line, error.column),
-                (line, column),
-                "{text:?}: {error}"
-            );
+            assert_eq!((error.line, error.column), (line, column), "{text:?}: {error}");
         }
     }
 }

@@ -11,13 +11,8 @@ use super::{Buffer, Problem};
 pub fn perfect(count: usize, capacity: u64, steps: u64, seed: u64) -> Problem {
     let mut random = Random::new(seed);
     // (lower, upper, bottom, top), in a heap by area.
-    let mut pieces = std::collections::BinaryHeap::from([(
-        u128::from(steps) * u128::from(capacity),
-        0,
-        steps,
-        0,
-        capacity,
-    )]);
+    let mut pieces =
+        std::collections::BinaryHeap::from([(u128::from(steps) * u128::from(capacity), 0, steps, 0, capacity)]);
     let mut done = Vec::new();
     while pieces.len() + done.len() < count {
         let Some((_, lower, upper, bottom, top)) = pieces.pop() else {
@@ -50,8 +45,7 @@ pub fn perfect(count: usize, capacity: u64, steps: u64, seed: u64) -> Problem {
         // Sides are compared relative to the whole.
         let across_time = u128::from(wide) * u128::from(capacity)
             + u128::from(random.below(steps.max(1))) * u128::from(capacity) / 4
-            > u128::from(high) * u128::from(steps)
-                + u128::from(random.below(capacity.max(1))) * u128::from(steps) / 4;
+            > u128::from(high) * u128::from(steps) + u128::from(random.below(capacity.max(1))) * u128::from(steps) / 4;
         if (across_time && wide >= 2) || high < 2 {
             let cut = lower + 1 + random.below(wide - 1);
             push(lower, cut, bottom, top);
@@ -80,11 +74,7 @@ pub fn perfect(count: usize, capacity: u64, steps: u64, seed: u64) -> Problem {
 pub fn loose(count: usize, capacity: u64, steps: u64, slack: u64, seed: u64) -> Problem {
     let mut problem = perfect(count, capacity, steps, seed);
     let mut random = Random::new(seed ^ 0x5eed);
-    for part in problem
-        .buffers
-        .iter_mut()
-        .flat_map(|buffer| &mut buffer.parts)
-    {
+    for part in problem.buffers.iter_mut().flat_map(|buffer| &mut buffer.parts) {
         if random.below(100) >= slack {
             continue;
         }
@@ -157,11 +147,7 @@ pub fn variant(problem: &Problem, mirror: bool, shrink: u64, seed: u64) -> Probl
             } else {
                 (part.lower, part.upper)
             };
-            (
-                lower,
-                upper,
-                part.size - random.below(part.size * shrink / 1000 + 1),
-            )
+            (lower, upper, part.size - random.below(part.size * shrink / 1000 + 1))
         })
         .collect();
     shuffled(rows, &mut random)

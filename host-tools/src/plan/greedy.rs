@@ -92,30 +92,19 @@ pub(super) fn orders(instance: &Instance, bodies: &[u32]) -> Vec<Vec<u32>> {
                 .map(|i| letters.chars().map(|letter| key(i, letter)).collect())
                 .collect();
             let mut order: Vec<usize> = (0..bodies.len()).collect();
-            order.sort_by(|&a, &b| {
-                keys[b]
-                    .partial_cmp(&keys[a])
-                    .unwrap_or(std::cmp::Ordering::Equal)
-            });
+            order.sort_by(|&a, &b| keys[b].partial_cmp(&keys[a]).unwrap_or(std::cmp::Ordering::Equal));
             order.into_iter().map(|i| bodies[i]).collect()
         })
         .collect()
 }
 
 /// The best placement found; stops at `target` (scaled).
-pub(super) fn place(
-    instance: &Instance,
-    bodies: &[u32],
-    orders: &[Vec<u32>],
-    target: i64,
-) -> Placement {
+pub(super) fn place(instance: &Instance, bodies: &[u32], orders: &[Vec<u32>], target: i64) -> Placement {
     let mut greedy = Greedy::new(instance, bodies);
     let mut best: Option<(Placement, Vec<u32>, Fit)> = None;
     for order in orders {
         for fit in [Fit::Lowest, Fit::Tightest] {
-            let limit = best
-                .as_ref()
-                .map_or(i64::MAX, |(placement, ..)| placement.height);
+            let limit = best.as_ref().map_or(i64::MAX, |(placement, ..)| placement.height);
             if limit <= target {
                 break;
             }
@@ -253,13 +242,9 @@ impl<'a> Greedy<'a> {
     fn collect_gaps(&mut self, body: u32) {
         self.gaps.clear();
         for placed in &self.placed {
-            if let Some((above, below)) = self
-                .instance
-                .separation(placed.body as usize, body as usize)
-            {
+            if let Some((above, below)) = self.instance.separation(placed.body as usize, body as usize) {
                 // Offsets strictly between these two overlap.
-                self.gaps
-                    .push((placed.offset - below, placed.offset + above));
+                self.gaps.push((placed.offset - below, placed.offset + above));
             }
         }
         self.gaps.sort_unstable();
@@ -287,8 +272,7 @@ impl<'a> Greedy<'a> {
     /// Moves what reaches the top, and a few chosen at random, towards the front of an order.
     fn promote(&self, order: &mut Vec<u32>, placement: &Placement, random: &mut Random) {
         let end = |body: u32| {
-            placement.offsets[self.local[body as usize] as usize]
-                + self.instance.bodies[body as usize].height
+            placement.offsets[self.local[body as usize] as usize] + self.instance.bodies[body as usize].height
         };
         let tops: Vec<usize> = (0..order.len())
             .filter(|&i| end(order[i]) == placement.height)

@@ -164,11 +164,7 @@ impl Instance {
         let (x, y) = (&self.bodies[a], &self.bodies[b]);
         let mut pair: Option<(i64, i64)> = None;
         for p in &x.parts {
-            for q in y
-                .parts
-                .iter()
-                .filter(|q| p.lower < q.upper && q.lower < p.upper)
-            {
+            for q in y.parts.iter().filter(|q| p.lower < q.upper && q.lower < p.upper) {
                 let (ab, ba) = (p.offset + p.size - q.offset, q.offset + q.size - p.offset);
                 pair = Some(pair.map_or((ab, ba), |(u, v)| (u.max(ab), v.max(ba))));
             }
@@ -220,11 +216,7 @@ impl Instance {
         let (x, y) = (&self.bodies[a], &self.bodies[b]);
         let mut forbidden: Vec<(i64, i64)> = Vec::new();
         for p in &x.parts {
-            for q in y
-                .parts
-                .iter()
-                .filter(|q| p.lower < q.upper && q.lower < p.upper)
-            {
+            for q in y.parts.iter().filter(|q| p.lower < q.upper && q.lower < p.upper) {
                 forbidden.push((p.offset - q.offset - q.size, p.offset + p.size - q.offset));
             }
         }
@@ -245,12 +237,10 @@ impl Instance {
     fn shared(&self, a: &Member, b: &Member) -> i64 {
         let (x, y) = (a.body, b.body);
         let one_way = |below: &Member, above: &Member| {
-            self.relations
-                .get(&(below.body, above.body))
-                .map_or(0, |&distance| {
-                    let top = self.bodies[below.body as usize].height + below.pad;
-                    (top - above.low - distance).clamp(0, below.weight.min(above.weight))
-                })
+            self.relations.get(&(below.body, above.body)).map_or(0, |&distance| {
+                let top = self.bodies[below.body as usize].height + below.pad;
+                (top - above.low - distance).clamp(0, below.weight.min(above.weight))
+            })
         };
         if self.bodies[x as usize].plain || self.bodies[y as usize].plain {
             return 0;
@@ -290,8 +280,7 @@ impl Instance {
     /// What divides the alignments of all bodies.
     pub(super) fn common_alignment(&self) -> i64 {
         let used = self.bodies.iter().filter(|b| !b.parts.is_empty());
-        used.fold(0, |common, body| gcd(common, body.align as u64))
-            .max(1) as i64
+        used.fold(0, |common, body| gcd(common, body.align as u64)).max(1) as i64
     }
 
     /// Calls `visit` with every section, in order of time.
@@ -364,10 +353,7 @@ impl Instance {
         let spare = members.iter().map(|m| m.pad).max().unwrap_or(0);
         let highest = members
             .iter()
-            .map(|m| {
-                self.bodies[m.body as usize].fixed.unwrap_or(0)
-                    + self.bodies[m.body as usize].height
-            })
+            .map(|m| self.bodies[m.body as usize].fixed.unwrap_or(0) + self.bodies[m.body as usize].height)
             .max()
             .unwrap_or(0);
         Section {
@@ -393,19 +379,13 @@ impl Instance {
         let mut order: Vec<(usize, i64, usize)> = special
             .iter()
             .map(|&a| {
-                let partners = special
-                    .iter()
-                    .filter(|&&b| b != a && shared(a, b) > 0)
-                    .count();
+                let partners = special.iter().filter(|&&b| b != a && shared(a, b) > 0).count();
                 (partners, -original[a].weight, a)
             })
             .collect();
         order.sort_unstable();
         for (position, &(_, _, a)) in order.iter().enumerate() {
-            let taken: i64 = order[..position]
-                .iter()
-                .map(|&(_, _, b)| shared(a, b))
-                .sum();
+            let taken: i64 = order[..position].iter().map(|&(_, _, b)| shared(a, b)).sum();
             members[a].weight = (members[a].weight - taken).max(0);
         }
     }
@@ -414,11 +394,7 @@ impl Instance {
 /// Smallest multiple of `grid` that is not below `value`.
 pub(super) fn round_up(value: i64, grid: i64) -> i64 {
     let rest = value.rem_euclid(grid);
-    if rest == 0 {
-        value
-    } else {
-        value + (grid - rest)
-    }
+    if rest == 0 { value } else { value + (grid - rest) }
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -440,14 +416,8 @@ fn validate(problem: &Problem) -> Result<(), PlanError> {
         if buffer.align == 0 {
             return invalid(&buffer.name, "the alignment must be at least 1");
         }
-        if buffer
-            .fixed
-            .is_some_and(|offset| !offset.is_multiple_of(buffer.align))
-        {
-            return invalid(
-                &buffer.name,
-                "the fixed offset must be a multiple of the alignment",
-            );
+        if buffer.fixed.is_some_and(|offset| !offset.is_multiple_of(buffer.align)) {
+            return invalid(&buffer.name, "the fixed offset must be a multiple of the alignment");
         }
         if buffer.parts.iter().any(|p| p.lower > p.upper) {
             return invalid(&buffer.name, "a lifetime must not end before it begins");
@@ -500,11 +470,7 @@ fn validate(problem: &Problem) -> Result<(), PlanError> {
 fn common_unit(problem: &Problem) -> u64 {
     let mut unit = 0;
     for buffer in &problem.buffers {
-        for part in buffer
-            .parts
-            .iter()
-            .filter(|p| p.size > 0 && p.upper > p.lower)
-        {
+        for part in buffer.parts.iter().filter(|p| p.size > 0 && p.upper > p.lower) {
             unit = gcd(gcd(unit, part.size), part.offset);
         }
         unit = gcd(unit, buffer.fixed.unwrap_or(0));

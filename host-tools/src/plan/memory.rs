@@ -17,9 +17,7 @@ impl Failures {
     }
 
     pub(super) fn contains(&self, hash: u128) -> bool {
-        self.slots
-            .get(hash as usize % SLOTS)
-            .is_some_and(|&slot| slot == hash)
+        self.slots.get(hash as usize % SLOTS).is_some_and(|&slot| slot == hash)
     }
 
     pub(super) fn insert(&mut self, hash: u128) {

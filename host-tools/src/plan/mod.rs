@@ -163,9 +163,7 @@ pub enum PlanError {
         reason: String,
     },
     /// Two fixed offsets overlap.
-    #[error(
-        "buffers {first:?} and {second:?} are both in use at one step, and the offsets fixed for them overlap"
-    )]
+    #[error("buffers {first:?} and {second:?} are both in use at one step, and the offsets fixed for them overlap")]
     FixedOverlap {
         /// Name of one buffer.
         first: String,

@@ -115,22 +115,14 @@ pub(super) struct Search {
 
 impl Search {
     /// Prepares the search over `bodies` (indices into the instance, none of them empty), alive in `sections`.
-    pub(super) fn new(
-        instance: &Instance,
-        bodies: Vec<u32>,
-        sections: &[Section],
-        orders: Vec<Vec<u32>>,
-    ) -> Self {
+    pub(super) fn new(instance: &Instance, bodies: Vec<u32>, sections: &[Section], orders: Vec<Vec<u32>>) -> Self {
         let count = bodies.len();
         let mut local = vec![u32::MAX; instance.bodies.len()];
         for (index, &body) in bodies.iter().enumerate() {
             local[body as usize] = index as u32;
         }
         let own = |f: &dyn Fn(&super::instance::Body) -> i64| -> Vec<i64> {
-            bodies
-                .iter()
-                .map(|&b| f(&instance.bodies[b as usize]))
-                .collect()
+            bodies.iter().map(|&b| f(&instance.bodies[b as usize])).collect()
         };
         let (mut members, mut member_range, mut spare) = (Vec::new(), Vec::new(), Vec::new());
         let mut uses_of: Vec<Vec<(u32, i64)>> = vec![Vec::new(); count];
@@ -155,9 +147,7 @@ impl Search {
                     let b = member.body as usize;
                     if seen[b] != a as u32 {
                         seen[b] = a as u32;
-                        if let Some((distance, _)) =
-                            instance.separation(bodies[a] as usize, bodies[b] as usize)
-                        {
+                        if let Some((distance, _)) = instance.separation(bodies[a] as usize, bodies[b] as usize) {
                             edges.push(Edge {
                                 other: b as u32,
                                 distance,
@@ -290,9 +280,7 @@ impl Search {
             self.limit[section] = self.capacity + self.spare[section];
             let (from, to) = self.member_range[section];
             let range = from as usize..to as usize;
-            let floors = self.member_body[range.clone()]
-                .iter()
-                .zip(&self.member_low[range]);
+            let floors = self.member_body[range.clone()].iter().zip(&self.member_low[range]);
             self.floor[section] = floors
                 .map(|(&body, &low)| self.least[body as usize] + low)
                 .min()
@@ -322,8 +310,7 @@ impl Search {
             for other in from..=section {
                 let (begin, end) = self.member_range[other];
                 for &body in &self.member_body[begin as usize..end as usize] {
-                    mask[body as usize / 64] |=
-                        (1 << (body % 64)) & self.unplaced[body as usize / 64];
+                    mask[body as usize / 64] |= (1 << (body % 64)) & self.unplaced[body as usize / 64];
                 }
             }
             let size: u32 = mask.iter().map(|w| w.count_ones()).sum();
@@ -369,8 +356,7 @@ impl Search {
                 any = true;
                 let key = (self.least[body], self.rank[body]);
                 roof = roof.min(key.0 + self.height[body]);
-                let blocked =
-                    key < bar && !last.is_some_and(|last| self.is_forced_after(last, body));
+                let blocked = key < bar && !last.is_some_and(|last| self.is_forced_after(last, body));
                 hash = hash.wrapping_add(state_hash(body as u32, key.0, blocked && key.0 == bar.0));
                 if blocked {
                     blocked_any = true;

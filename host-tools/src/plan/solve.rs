@@ -87,10 +87,7 @@ impl Solver<'_> {
             return;
         }
         if self.left == 0 || self.instance.search_size() > SEARCH_LIMIT {
-            self.height = hard
-                .iter()
-                .map(|(height, ..)| *height)
-                .fold(self.height, i64::max);
+            self.height = hard.iter().map(|(height, ..)| *height).fold(self.height, i64::max);
             return;
         }
         let sections = self.instance.sections();
@@ -151,13 +148,7 @@ impl Solver<'_> {
                         .zip(&bodies)
                         .map(|(o, &b)| o + self.instance.bodies[b as usize].height);
                     best = ends.max().unwrap_or(0);
-                    self.keep(
-                        &bodies,
-                        &Placement {
-                            offsets,
-                            height: best,
-                        },
-                    );
+                    self.keep(&bodies, &Placement { offsets, height: best });
                     if capacity.is_some() {
                         break;
                     }
@@ -204,11 +195,7 @@ impl Solver<'_> {
         let height = self.height as u64 * unit;
         let lower_bound = (self.bound as u64 * unit).min(height);
         let proven_optimal = height == lower_bound;
-        let proof = if proven_optimal {
-            self.proof
-        } else {
-            Proof::None
-        };
+        let proof = if proven_optimal { self.proof } else { Proof::None };
         Plan {
             offsets,
             height,

@@ -21,11 +21,7 @@ fn solved(problem: &Problem, options: &Options) -> Plan {
         assert!(plan.height <= greedy.height);
     }
     assert!(plan.nodes <= options.nodes);
-    assert_eq!(
-        plan,
-        solve(problem, options).unwrap(),
-        "a plan must be reproducible"
-    );
+    assert_eq!(plan, solve(problem, options).unwrap(), "a plan must be reproducible");
     plan
 }
 
@@ -33,9 +29,10 @@ fn solved(problem: &Problem, options: &Options) -> Plan {
 fn brute_force(problem: &Problem) -> u64 {
     fn clash(problem: &Problem, a: usize, at_a: u64, b: usize, at_b: u64) -> bool {
         let holds = |below: usize, above: usize, low: u64, high: u64| {
-            problem.relations.iter().any(|r| {
-                r.below == below && r.above == above && low as i64 + r.distance <= high as i64
-            })
+            problem
+                .relations
+                .iter()
+                .any(|r| r.below == below && r.above == above && low as i64 + r.distance <= high as i64)
         };
         if holds(a, b, at_a, at_b) || holds(b, a, at_b, at_a) {
             return false;
@@ -54,12 +51,7 @@ fn brute_force(problem: &Problem) -> u64 {
         let Some(buffer) = problem.buffers.get(index) else {
             return true;
         };
-        let top = buffer
-            .parts
-            .iter()
-            .map(|p| p.offset + p.size)
-            .max()
-            .unwrap_or(0);
+        let top = buffer.parts.iter().map(|p| p.offset + p.size).max().unwrap_or(0);
         let mut at = 0;
         while at + top <= height {
             if (0..index).all(|other| !clash(problem, other, offsets[other], index, at)) {
@@ -73,21 +65,12 @@ fn brute_force(problem: &Problem) -> u64 {
         }
         false
     }
-    (0..)
-        .find(|&height| fits(problem, height, &mut Vec::new()))
-        .unwrap()
+    (0..).find(|&height| fits(problem, height, &mut Vec::new())).unwrap()
 }
 
 fn buffer() -> impl Strategy<Value = Buffer> {
-    (
-        0u64..6,
-        1u64..5,
-        1u64..5,
-        prop_oneof![4 => Just(1u64), 1 => Just(2u64)],
-    )
-        .prop_map(|(lower, life, size, align)| {
-            Buffer::new("t", lower, lower + life, size).aligned(align)
-        })
+    (0u64..6, 1u64..5, 1u64..5, prop_oneof![4 => Just(1u64), 1 => Just(2u64)])
+        .prop_map(|(lower, life, size, align)| Buffer::new("t", lower, lower + life, size).aligned(align))
 }
 
 fn plain(count: usize) -> impl Strategy<Value = Problem> {
@@ -118,11 +101,7 @@ fn general(count: usize) -> impl Strategy<Value = Problem> {
         let relations = relations
             .into_iter()
             .filter(|&(below, above, _)| below != above && below < list.len() && above < list.len())
-            .map(|(below, above, distance)| Relation {
-                below,
-                above,
-                distance,
-            })
+            .map(|(below, above, distance)| Relation { below, above, distance })
             .collect();
         Problem {
             buffers: list,
@@ -368,28 +347,13 @@ fn the_checker_finds_every_kind_of_fault() {
         fault(&|p| p.offsets = vec![2, 8, 0]),
         CheckError::Misaligned { .. }
     ));
-    assert!(matches!(
-        fault(&|p| p.offsets = vec![0, 8]),
-        CheckError::Count { .. }
-    ));
-    assert!(matches!(
-        fault(&|p| p.height = 17),
-        CheckError::Height { .. }
-    ));
-    assert!(matches!(
-        fault(&|p| p.lower_bound = 17),
-        CheckError::Bound { .. }
-    ));
-    assert!(matches!(
-        fault(&|p| p.proven_optimal = false),
-        CheckError::Bound { .. }
-    ));
+    assert!(matches!(fault(&|p| p.offsets = vec![0, 8]), CheckError::Count { .. }));
+    assert!(matches!(fault(&|p| p.height = 17), CheckError::Height { .. }));
+    assert!(matches!(fault(&|p| p.lower_bound = 17), CheckError::Bound { .. }));
+    assert!(matches!(fault(&|p| p.proven_optimal = false), CheckError::Bound { .. }));
     let mut fixed = problem.clone();
     fixed.buffers[0].fixed = Some(16);
-    assert!(matches!(
-        check(&fixed, &good),
-        Err(CheckError::Moved { .. })
-    ));
+    assert!(matches!(check(&fixed, &good), Err(CheckError::Moved { .. })));
     // A relation allows exactly its distance.
     let related = |distance| Problem {
         relations: vec![Relation {
@@ -446,10 +410,7 @@ fn a_command_writes_whole_files_only() {
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "before");
     args.capacity = None;
     let report = command(&args).unwrap();
-    assert_eq!(
-        (report.height, report.lower_bound, report.proven_optimal),
-        (8, 8, true)
-    );
+    assert_eq!((report.height, report.lower_bound, report.proven_optimal), (8, 8, true));
     assert!(
         std::fs::read_to_string(&output)
             .unwrap()
@@ -512,9 +473,7 @@ fn capacity(path: &std::path::Path) -> u64 {
 
 #[test]
 fn small_instances_reach_their_capacity() {
-    for (path, problem) in
-        instances("small_instances_reach_their_capacity", "small").unwrap_or_default()
-    {
+    for (path, problem) in instances("small_instances_reach_their_capacity", "small").unwrap_or_default() {
         let plan = solved(&problem, &Options::default());
         assert_eq!(
             (plan.height, plan.proven_optimal),
