@@ -6,7 +6,7 @@
 
 mod export;
 mod npz;
-mod safetensors;
+pub(crate) mod safetensors;
 mod seeded;
 mod stream;
 
@@ -187,7 +187,7 @@ pub fn params(graph: &Graph) -> BTreeMap<&str, &[usize]> {
     params
 }
 
-fn missing(key: &str, keys: &[String]) -> Error {
+pub(crate) fn missing(key: &str, keys: &[String]) -> Error {
     let mut near: Vec<(usize, &String)> = keys.iter().map(|k| (distance(key, k), k)).collect();
     near.sort();
     let near: Vec<_> = near.iter().take(3).map(|(_, k)| format!("`{k}`")).collect();

@@ -61,6 +61,31 @@ pub(super) enum Weights {
     },
 }
 
+impl Weights {
+    /// What the operator reads, of a value as traced.
+    pub(super) fn of(&self, traced: Expr) -> Result<Arc<Expr>> {
+        let Weights::Moved { shape, perm } = self else {
+            return Ok(Arc::new(traced));
+        };
+        let from = traced.shape();
+        if elements(shape)? != elements(&from)? || perm.iter().any(|&axis| axis >= shape.len()) {
+            return Err(Error::input(format!(
+                "a value of shape {from:?} cannot be read as {shape:?}"
+            )));
+        }
+        let mut of = Arc::new(traced);
+        if *shape != from {
+            let shape = shape.clone();
+            of = Arc::new(Expr::Reshape { of, shape });
+        }
+        if !perm.iter().copied().eq(0..shape.len()) {
+            let perm = perm.clone();
+            of = Arc::new(Expr::Permute { of, perm });
+        }
+        Ok(of)
+    }
+}
+
 /// An operator to be added.
 #[derive(Debug)]
 pub(super) struct NewNode<'a> {
@@ -110,6 +135,11 @@ impl Builder {
         Ok(id)
     }
 
+    /// Inputs are f32 unless their dtype is set.
+    pub(super) fn set_dtype(&mut self, id: TensorId, dtype: DType) {
+        self.graph.tensor_mut(id).dtype = dtype;
+    }
+
     /// A tensor outside inference (labels, gradients, shapes): its name is made free, its extent matters to nobody.
     pub(super) fn outside(&mut self, name: &str, shape: &[usize], dtype: DType) -> TensorId {
         let name = self.names.insert_free(name);
@@ -132,31 +162,13 @@ impl Builder {
         if let Some(&id) = views.get(&view) {
             return Ok(id);
         }
-        let traced_value = Arc::new(Expr::Param {
+        let traced_value = Expr::Param {
             key: key.to_string(),
             shape: traced.to_vec(),
-        });
-        let value = match weights {
-            Weights::Same => traced_value,
-            Weights::Moved { shape, perm } => {
-                if elements(shape)? != elements(traced)? || perm.iter().any(|&axis| axis >= shape.len()) {
-                    return Err(Error::input(format!(
-                        "parameter `{key}` of shape {traced:?} cannot be read as {shape:?}"
-                    )));
-                }
-                let of = match shape == traced {
-                    true => traced_value,
-                    false => Arc::new(Expr::Reshape {
-                        of: traced_value,
-                        shape: shape.clone(),
-                    }),
-                };
-                match perm.iter().copied().eq(0..shape.len()) {
-                    true => of,
-                    false => Arc::new(Expr::Permute { of, perm: perm.clone() }),
-                }
-            }
         };
+        let value = weights
+            .of(traced_value)
+            .map_err(|e| e.at(format!("parameter `{key}`")))?;
         let name = self.names.insert_free(key);
         let id = self.graph.add_tensor(Tensor {
             kind: TensorKind::Const(Data::Lazy(value.clone())),
@@ -166,6 +178,29 @@ impl Builder {
             views.insert(view, id);
         }
         Ok(id)
+    }
+
+    /// A constant tensor under a free name.
+    pub(super) fn constant(&mut self, name: &str, shape: &[usize], dtype: DType, data: Data) -> TensorId {
+        let name = self.names.insert_free(name);
+        self.graph.add_tensor(Tensor {
+            kind: TensorKind::Const(data),
+            ..Tensor::activation(name, shape, dtype)
+        })
+    }
+
+    /// An operator without an output: it writes a state.
+    pub(super) fn effect(&mut self, name: &str, kind: &str, op: Op, inputs: &[TensorId], origin: Origin) {
+        let name = self.node_names.insert_free(name);
+        self.graph.add_node(Node {
+            name,
+            kind: kind.to_string(),
+            op,
+            inputs: inputs.iter().copied().map(Some).collect(),
+            outputs: Vec::new(),
+            role: Role::Forward,
+            origin,
+        });
     }
 
     /// A forward operator whose output shape follows from its inputs.
@@ -241,6 +276,22 @@ impl Builder {
         crate::graph::check::check(&self.graph)?;
         Ok(self.graph)
     }
+}
+
+/// The shape that `target`, with at most one -1, stands for.
+pub(super) fn resolve(target: &[i64], elements: usize) -> Option<Vec<usize>> {
+    let known = (target.iter().filter(|&&n| n != -1))
+        .try_fold(1usize, |product, &n| product.checked_mul(usize::try_from(n).ok()?))?;
+    let free = target.iter().filter(|&&n| n == -1).count();
+    let rest = match free {
+        0 => (known == elements).then_some(1)?,
+        1 => (known > 0 && elements.is_multiple_of(known)).then(|| elements / known)?,
+        _ => return None,
+    };
+    target
+        .iter()
+        .map(|&n| if n == -1 { Some(rest) } else { usize::try_from(n).ok() })
+        .collect()
 }
 
 /// A line of a text trace.

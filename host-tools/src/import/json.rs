@@ -186,10 +186,6 @@ impl<'a> Object<'a> {
     pub(crate) fn fields(&self) -> &[(String, Json<'a>)] {
         &self.fields
     }
-
-    pub(crate) fn this(&self) -> &Json<'a> {
-        &self.this
-    }
 }
 
 const TWICE: &str = "a name that occurs twice";

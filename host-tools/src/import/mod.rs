@@ -4,6 +4,7 @@ pub mod assume;
 mod build;
 pub(crate) mod json;
 mod megengine;
+mod native;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -71,11 +72,18 @@ pub struct Dialect {
 }
 
 /// All dialects, in the order in which they are tried.
-pub const DIALECTS: &[Dialect] = &[Dialect {
-    name: "megengine",
-    recognises: megengine::recognises,
-    import: megengine::import,
-}];
+pub const DIALECTS: &[Dialect] = &[
+    Dialect {
+        name: "native",
+        recognises: native::recognises,
+        import: native::import,
+    },
+    Dialect {
+        name: "megengine",
+        recognises: megengine::recognises,
+        import: megengine::import,
+    },
+];
 
 /// Whether the content starts as a JSON object does.
 fn is_json_object(content: &[u8]) -> bool {

@@ -7,7 +7,7 @@ use super::{CONSTANT, Operator, SINK, SOURCES, Trace, Variable};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryKind, DType, Data, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
 use crate::import::Assumptions;
-use crate::import::build::{Builder, NewNode, Weights, elements};
+use crate::import::build::{Builder, NewNode, Weights, elements, resolve};
 
 /// A graph, and the batch that it has.
 pub(super) struct Built {
@@ -539,20 +539,4 @@ fn origin(operator: &Operator<'_>) -> Origin {
         line: Some(operator.json.line()),
         path: operator.json.path().to_string(),
     }
-}
-
-/// The shape that `target`, with at most one -1, stands for.
-fn resolve(target: &[i64], elements: usize) -> Option<Vec<usize>> {
-    let known = (target.iter().filter(|&&n| n != -1))
-        .try_fold(1usize, |product, &n| product.checked_mul(usize::try_from(n).ok()?))?;
-    let free = target.iter().filter(|&&n| n == -1).count();
-    let rest = match free {
-        0 => (known == elements).then_some(1)?,
-        1 => (known > 0 && elements.is_multiple_of(known)).then(|| elements / known)?,
-        _ => return None,
-    };
-    target
-        .iter()
-        .map(|&n| if n == -1 { Some(rest) } else { usize::try_from(n).ok() })
-        .collect()
 }

@@ -1,0 +1,606 @@
+//! One arm an operator of the schema: its attributes and operands, as a node of the graph.
+
+use super::{Operator, Work, origin};
+use crate::error::{Error, Result};
+use crate::graph::{Activation, BinaryKind, DType, Data, Layout, Op, Padding2d, ReduceKind, TensorId, UnaryKind};
+use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
+use crate::import::json::Json;
+
+impl Work<'_, '_, '_> {
+    /// Adds one operator.
+    pub(super) fn operator(&mut self, o: &Operator<'_>) -> Result<()> {
+        let unary = |kind| Op::Unary(kind);
+        let id = match o.kind.as_str() {
+            "conv2d" => self.conv2d(o)?,
+            "linear" => self.linear(o)?,
+            "max_pool2d" | "avg_pool2d" => self.pool2d(o)?,
+            "relu" => self.unary(o, unary(UnaryKind::Relu))?,
+            "clamp" => {
+                o.only(&["min", "max"])?;
+                let bound = |name: &str, default: f32| match o.attr(name).filter(|json| !json.is_null()) {
+                    Some(json) => Ok(json.number()? as f32),
+                    None => Ok::<f32, Error>(default),
+                };
+                let (min, max) = (bound("min", f32::NEG_INFINITY)?, bound("max", f32::INFINITY)?);
+                if min > max || (min == f32::NEG_INFINITY && max == f32::INFINITY) {
+                    return Err(o
+                        .json
+                        .error(format!("clamp from {min} to {max}"))
+                        .expected("min <= max, not both null"));
+                }
+                let kind = match (min, max) {
+                    (0.0, f32::INFINITY) => UnaryKind::Relu,
+                    (0.0, 6.0) => UnaryKind::Relu6,
+                    (-1.0, 1.0) => UnaryKind::ReluN1To1,
+                    _ => UnaryKind::Clamp { min, max },
+                };
+                self.unary_unchecked(o, unary(kind))?
+            }
+            "leaky_relu" => {
+                o.only(&["negative_slope"])?;
+                let alpha = o.attr("negative_slope").map_or(Ok(0.01), Json::number)? as f32;
+                self.unary_unchecked(o, unary(UnaryKind::LeakyRelu { alpha }))?
+            }
+            "prelu" => self.prelu(o)?,
+            "sigmoid" => self.unary(o, unary(UnaryKind::Logistic))?,
+            "tanh" => self.unary(o, unary(UnaryKind::Tanh))?,
+            "hardsigmoid" => self.hardsigmoid(o)?,
+            "hardswish" => self.unary(o, unary(UnaryKind::HardSwish))?,
+            "silu" => self.silu(o)?,
+            "exp" => self.unary(o, unary(UnaryKind::Exp))?,
+            "sqrt" => self.unary(o, unary(UnaryKind::Sqrt))?,
+            "neg" => self.unary(o, unary(UnaryKind::Neg))?,
+            "abs" => self.unary(o, unary(UnaryKind::Abs))?,
+            "identity" => self.unary(o, Op::Identity)?,
+            "dropout" => {
+                o.only(&["ratio"])?;
+                if let Some(json) = o.attr("ratio")
+                    && !(0.0..1.0).contains(&json.number()?)
+                {
+                    return Err(json
+                        .error(format!("ratio {}", json.number()?))
+                        .expected("0 <= ratio < 1"));
+                }
+                self.unary_unchecked(o, Op::Identity)?
+            }
+            "add" => self.binary(o, BinaryKind::Add)?,
+            "sub" => self.binary(o, BinaryKind::Sub)?,
+            "mul" => self.binary(o, BinaryKind::Mul)?,
+            "div" => self.binary(o, BinaryKind::Div)?,
+            "maximum" => self.binary(o, BinaryKind::Maximum)?,
+            "minimum" => self.binary(o, BinaryKind::Minimum)?,
+            "batch_norm" => self.batch_norm(o)?,
+            "softmax" => {
+                let (x, axis) = self.along_axis(o)?;
+                self.node(o, Op::Softmax { axis, beta: 1.0 }, &[x])?
+            }
+            "log_softmax" => {
+                let (x, axis) = self.along_axis(o)?;
+                self.node(o, Op::LogSoftmax { axis }, &[x])?
+            }
+            "mean" => self.reduce(o, ReduceKind::Mean)?,
+            "sum" => self.reduce(o, ReduceKind::Sum)?,
+            "max" => self.reduce(o, ReduceKind::Max)?,
+            "min" => self.reduce(o, ReduceKind::Min)?,
+            "reshape" => self.reshape(o)?,
+            "flatten" => self.flatten(o)?,
+            "transpose" => self.transpose(o)?,
+            "pad" => self.pad(o)?,
+            "concat" => self.concat(o)?,
+            "slice" => self.slice(o)?,
+            other => {
+                return Err(o.op.locate(
+                    Error::unsupported(format!("operator `{other}`"))
+                        .expected("an operator of version 1, listed in docs/trace-schema.md"),
+                ));
+            }
+        };
+        let declared = self.trace.declared(&o.output, &o.json)?;
+        let tensor = self.builder.graph().tensor(id);
+        if (self.rebatch.is_none() && tensor.shape != declared.shape) || tensor.dtype != declared.dtype {
+            return Err(declared
+                .json
+                .error(format!(
+                    "`{}` is {} {:?}",
+                    o.output,
+                    declared.dtype.name(),
+                    declared.shape
+                ))
+                .expected(format!(
+                    "{} {:?}, which operator `{}` gives",
+                    tensor.dtype.name(),
+                    tensor.shape,
+                    o.name
+                )));
+        }
+        self.tensors.insert(o.output.clone(), id);
+        Ok(())
+    }
+
+    fn linear(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&[])?;
+        o.operands(2, 3)?;
+        let x = self.f32_input(o, 0)?;
+        self.weights_shape(o, 1, "OI", 2)?;
+        let mut inputs = vec![x, self.weights(o, 1, &Weights::Same)?];
+        if o.has(2) {
+            inputs.push(self.weights(o, 2, &Weights::Same)?);
+            let shape = |i: usize| inputs.get(i).map_or(&[][..], |&id| self.builder.shape(id));
+            if shape(2) != [shape(1)[0]] {
+                let message = format!("the weights have shape {:?}, the bias {:?}", shape(1), shape(2));
+                return Err(o.json.error(message));
+            }
+        }
+        let activation = Activation::None;
+        self.node(o, Op::Linear { activation }, &inputs)
+    }
+
+    fn unary(&mut self, o: &Operator<'_>, op: Op) -> Result<TensorId> {
+        o.only(&[])?;
+        self.unary_unchecked(o, op)
+    }
+
+    fn unary_unchecked(&mut self, o: &Operator<'_>, op: Op) -> Result<TensorId> {
+        o.operands(1, 1)?;
+        let x = match op {
+            Op::Identity => self.input(o, 0)?,
+            _ => self.f32_input(o, 0)?,
+        };
+        self.node(o, op, &[x])
+    }
+
+    fn binary(&mut self, o: &Operator<'_>, kind: BinaryKind) -> Result<TensorId> {
+        o.only(&[])?;
+        o.operands(2, 2)?;
+        let mut inputs = [self.f32_input(o, 0)?, self.f32_input(o, 1)?];
+        let commutes = !matches!(kind, BinaryKind::Sub | BinaryKind::Div);
+        if commutes && self.builder.graph().tensor(inputs[0]).is_const() {
+            inputs.reverse();
+        }
+        let activation = Activation::None;
+        self.node(o, Op::Binary { kind, activation }, &inputs)
+    }
+
+    fn prelu(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&[])?;
+        o.operands(2, 2)?;
+        let x = self.f32_input(o, 0)?;
+        let shape = self.builder.shape(x).to_vec();
+        let slope = self.weights_shape(o, 1, "", 1)?[0];
+        if slope != 1 && shape.get(1) != Some(&slope) {
+            let message = format!("{slope} slopes for an operand of shape {shape:?}");
+            return Err(o.json.error(message).expected("one, or one for each index of axis 1"));
+        }
+        // Axis 1 of x, aligned from the end for broadcasting.
+        let mut view = vec![slope];
+        view.resize(shape.len().saturating_sub(1).max(1), 1);
+        let perm = (0..view.len()).collect();
+        let slope = self.weights(o, 1, &Weights::Moved { shape: view, perm })?;
+        let (kind, activation) = (BinaryKind::Prelu, Activation::None);
+        self.node(o, Op::Binary { kind, activation }, &[x, slope])
+    }
+
+    /// min(max(x + 3, 0), 6) / 6
+    fn hardsigmoid(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&[])?;
+        o.operands(1, 1)?;
+        let x = self.f32_input(o, 0)?;
+        let three = self
+            .builder
+            .constant(&format!("{}.three", o.name), &[1], DType::F32, Data::from_f32(&[3.0]));
+        let six = self
+            .builder
+            .constant(&format!("{}.six", o.name), &[1], DType::F32, Data::from_f32(&[6.0]));
+        let binary = |kind| Op::Binary {
+            kind,
+            activation: Activation::None,
+        };
+        let sum = self.part(o, "add", binary(BinaryKind::Add), &[x, three])?;
+        let clamped = self.part(o, "clamp", Op::Unary(UnaryKind::Relu6), &[sum])?;
+        self.node(o, binary(BinaryKind::Div), &[clamped, six])
+    }
+
+    /// x * sigmoid(x)
+    fn silu(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&[])?;
+        o.operands(1, 1)?;
+        let x = self.f32_input(o, 0)?;
+        let sigmoid = self.part(o, "sigmoid", Op::Unary(UnaryKind::Logistic), &[x])?;
+        let (kind, activation) = (BinaryKind::Mul, Activation::None);
+        self.node(o, Op::Binary { kind, activation }, &[x, sigmoid])
+    }
+
+    fn batch_norm(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&["eps", "axis"])?;
+        o.operands(5, 5)?;
+        let x = self.f32_input(o, 0)?;
+        let rank = self.builder.shape(x).len();
+        let axis = o.axis("axis", Some(1), rank)?;
+        let channels = self.builder.shape(x).get(axis).copied().unwrap_or(0);
+        let mut inputs = vec![x];
+        for (index, default) in [(1, Some(1.0)), (2, Some(0.0)), (3, None), (4, None)] {
+            let id = match default.filter(|_| !o.has(index)) {
+                Some(value) => {
+                    let name = format!("{}.{}", o.name, if index == 1 { "weight" } else { "bias" });
+                    let data = Data::from_f32(&vec![value; channels]);
+                    self.builder.constant(&name, &[channels], DType::F32, data)
+                }
+                None => self.weights(o, index, &Weights::Same)?,
+            };
+            inputs.push(id);
+        }
+        let epsilon = match o.attr("eps") {
+            None => 1e-5,
+            Some(json) => match json.number()? {
+                eps if eps > 0.0 => eps as f32,
+                eps => return Err(json.error(format!("eps {eps}")).expected("a number above zero")),
+            },
+        };
+        self.node(o, Op::BatchNorm { axis, epsilon }, &inputs)
+    }
+
+    fn along_axis(&mut self, o: &Operator<'_>) -> Result<(TensorId, usize)> {
+        o.only(&["axis"])?;
+        o.operands(1, 1)?;
+        let x = self.f32_input(o, 0)?;
+        let axis = o.axis("axis", Some(-1), self.builder.shape(x).len())?;
+        Ok((x, axis))
+    }
+
+    fn reduce(&mut self, o: &Operator<'_>, kind: ReduceKind) -> Result<TensorId> {
+        o.only(&["axes", "keepdims"])?;
+        o.operands(1, 1)?;
+        let x = self.f32_input(o, 0)?;
+        let rank = self.builder.shape(x).len();
+        let json = o.need("axes")?;
+        let mut axes: Vec<usize> = json
+            .array()?
+            .iter()
+            .map(|a| axis(a, a.integer()?, rank))
+            .collect::<Result<_>>()?;
+        axes.sort_unstable();
+        if axes.is_empty() || axes.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(json
+                .error(format!("axes {axes:?}"))
+                .expected("one or more, none of them twice"));
+        }
+        let keep_dims = o.flag("keepdims", false)?;
+        self.node(o, Op::Reduce { kind, axes, keep_dims }, &[x])
+    }
+
+    fn reshape(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&["shape"])?;
+        o.operands(1, 1)?;
+        let x = self.input(o, 0)?;
+        let json = o.need("shape")?;
+        let mut shape = json.integers()?;
+        if shape.iter().any(|&n| n < 1 && n != -1) || shape.iter().filter(|&&n| n == -1).count() > 1 || shape.len() > 6
+        {
+            return Err(json
+                .error(format!("shape {shape:?}"))
+                .expected("integers >= 1, at most one -1, at most 6 axes"));
+        }
+        if let (Some((from, to)), Some(first)) = (self.rebatch, shape.first_mut())
+            && usize::try_from(*first) == Ok(from)
+        {
+            *first = to as i64;
+            let reason = format!("its shape states the traced batch {from} as its first extent");
+            self.assumptions.record("reshape.batch", to, &o.name, &reason);
+        }
+        let elements = self.builder.graph().tensor(x).elements();
+        let shape = crate::import::build::resolve(&shape, elements)
+            .ok_or_else(|| json.error(format!("{:?} cannot be reshaped into {shape:?}", self.builder.shape(x))))?;
+        self.node_of_shape(o, Op::Reshape, &[x], &shape)
+    }
+
+    fn flatten(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&["start_axis", "end_axis"])?;
+        o.operands(1, 1)?;
+        let x = self.input(o, 0)?;
+        let shape = self.builder.shape(x).to_vec();
+        let (start, end) = (
+            o.axis("start_axis", Some(1), shape.len())?,
+            o.axis("end_axis", Some(-1), shape.len())?,
+        );
+        let (Some(before), Some(joined), Some(after), true) = (
+            shape.get(..start),
+            shape.get(start..=end),
+            shape.get(end + 1..),
+            start <= end,
+        ) else {
+            return Err(o
+                .json
+                .error(format!("flatten from axis {start} to {end}"))
+                .expected("start_axis <= end_axis"));
+        };
+        let joined = joined.iter().product();
+        let shape: Vec<usize> = before
+            .iter()
+            .copied()
+            .chain([joined])
+            .chain(after.iter().copied())
+            .collect();
+        self.node_of_shape(o, Op::Reshape, &[x], &shape)
+    }
+
+    fn transpose(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&["perm"])?;
+        o.operands(1, 1)?;
+        let x = self.input(o, 0)?;
+        let perm = o.need("perm")?.sizes(0..=5)?;
+        self.node(o, Op::Transpose { perm }, &[x])
+    }
+
+    fn pad(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&["padding", "value"])?;
+        o.operands(1, 1)?;
+        let value = o.attr("value").map_or(Ok(0.0), Json::number)? as f32;
+        let x = match value == 0.0 {
+            true => self.input(o, 0)?,
+            false => self.f32_input(o, 0)?,
+        };
+        let pads =
+            o.need("padding")?
+                .array()?
+                .into_iter()
+                .map(|pair| match pair.sizes(0..=LARGEST_EXTENT)?.as_slice() {
+                    &[before, after] => Ok((before, after)),
+                    _ => Err(pair.error("a padding").expected("[before, after]")),
+                });
+        let pads = pads.collect::<Result<_>>()?;
+        self.node(o, Op::Pad { pads, value }, &[x])
+    }
+
+    fn concat(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&["axis"])?;
+        o.operands(1, usize::MAX)?;
+        let inputs: Result<Vec<_>> = (0..o.inputs.len()).map(|i| self.input(o, i)).collect();
+        let inputs = inputs?;
+        let first = self.builder.graph().tensor(inputs[0]);
+        let (rank, dtype) = (first.shape.len(), first.dtype);
+        if inputs.iter().any(|&id| self.builder.graph().tensor(id).dtype != dtype) {
+            return Err(o.json.error("operands of different dtypes"));
+        }
+        let axis = o.axis("axis", None, rank)?;
+        let activation = Activation::None;
+        self.node(o, Op::Concat { axis, activation }, &inputs)
+    }
+
+    fn slice(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        o.only(&["axis", "start", "stop", "step"])?;
+        o.operands(1, 1)?;
+        let x = self.input(o, 0)?;
+        let mut shape = self.builder.shape(x).to_vec();
+        let axis = o.axis("axis", None, shape.len())?;
+        let length = shape.get(axis).copied().unwrap_or(0);
+        let start = o.attr("start").map_or(Ok(0), |json| json.size(0..=length))?;
+        let stop = match o.attr("stop").filter(|json| !json.is_null()) {
+            Some(json) => json.size(0..=length)?,
+            None => length,
+        };
+        let step = o.attr("step").map_or(Ok(1), |json| json.size(1..=LARGEST_EXTENT))?;
+        let Some(taken) = stop.checked_sub(start).filter(|&n| n > 0) else {
+            return Err(o
+                .json
+                .error(format!("a slice from {start} to {stop}"))
+                .expected("0 <= start < stop"));
+        };
+        let mut begin = vec![0; shape.len()];
+        let mut stride = vec![1; shape.len()];
+        begin[axis] = start;
+        stride[axis] = step as isize;
+        shape[axis] = taken.div_ceil(step);
+        self.node_of_shape(o, Op::Slice { begin, stride }, &[x], &shape)
+    }
+
+    pub(super) fn node(&mut self, o: &Operator<'_>, op: Op, inputs: &[TensorId]) -> Result<TensorId> {
+        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
+        self.builder.node(new_node(o, op, &inputs))
+    }
+
+    fn node_of_shape(&mut self, o: &Operator<'_>, op: Op, inputs: &[TensorId], shape: &[usize]) -> Result<TensorId> {
+        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
+        self.builder.node_of_shape(new_node(o, op, &inputs), shape)
+    }
+
+    /// A step of an operator that takes several nodes.
+    pub(super) fn part(&mut self, o: &Operator<'_>, step: &str, op: Op, inputs: &[TensorId]) -> Result<TensorId> {
+        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
+        let (name, kind) = (format!("{}.{step}", o.name), format!("{}.{step}", o.kind));
+        let output = format!("{}.{step}", o.output);
+        self.builder.node(NewNode {
+            name: &name,
+            kind: &kind,
+            op,
+            inputs: &inputs,
+            output: &output,
+            origin: origin(&o.json),
+        })
+    }
+
+    fn input(&mut self, o: &Operator<'_>, index: usize) -> Result<TensorId> {
+        self.weights(o, index, &Weights::Same)
+    }
+
+    pub(super) fn f32_input(&mut self, o: &Operator<'_>, index: usize) -> Result<TensorId> {
+        let id = self.input(o, index)?;
+        match self.builder.graph().tensor(id).dtype {
+            DType::F32 => Ok(id),
+            dtype => Err(o
+                .json
+                .error(format!("operand {index} is {}", dtype.name()))
+                .expected("f32")),
+        }
+    }
+
+    pub(super) fn weights(&mut self, o: &Operator<'_>, index: usize, view: &Weights) -> Result<TensorId> {
+        let (name, at) = o.named(index)?;
+        if view != &Weights::Same || index > 0 {
+            let declared = self.trace.declared(name, at)?;
+            if view != &Weights::Same && declared.dtype != DType::F32 {
+                return Err(at
+                    .error(format!("`{name}` is {}", declared.dtype.name()))
+                    .expected("f32"));
+            }
+        }
+        self.view(name, at, view)
+    }
+
+    /// The shape of an operand that must be a parameter or a constant of this layout and rank.
+    pub(super) fn weights_shape(
+        &self,
+        o: &Operator<'_>,
+        index: usize,
+        layout: &str,
+        rank: usize,
+    ) -> Result<Vec<usize>> {
+        let (name, at) = o.named(index)?;
+        let declared = self.trace.declared(name, at)?;
+        if !matches!(declared.role, super::Role::Parameter | super::Role::Constant) {
+            return Err(at.locate(Error::unsupported(format!(
+                "`{name}`, which the network computes, as weights"
+            ))));
+        }
+        if declared.shape.len() != rank {
+            return Err(at
+                .error(format!("`{name}` has shape {:?}", declared.shape))
+                .expected(format!("{rank} axes")));
+        }
+        if !layout.is_empty() {
+            self.check_layout(o, index, layout)?;
+        }
+        Ok(declared.shape.clone())
+    }
+
+    pub(super) fn check_layout(&self, o: &Operator<'_>, index: usize, wanted: &str) -> Result<()> {
+        let (name, at) = o.named(index)?;
+        match &self.trace.declared(name, at)?.layout {
+            Some(stated) if stated != wanted => Err(at
+                .error(format!("`{name}` states layout {stated}"))
+                .expected(format!("{wanted}, which `{}` reads", o.kind))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'a> Operator<'a> {
+    pub(super) fn only(&self, names: &[&str]) -> Result<()> {
+        self.attrs.as_ref().map_or(Ok(()), |attrs| attrs.only(names))
+    }
+
+    pub(super) fn attr(&self, name: &str) -> Option<&Json<'a>> {
+        self.attrs.as_ref().and_then(|attrs| attrs.get(name))
+    }
+
+    fn need(&self, name: &str) -> Result<&Json<'a>> {
+        self.attr(name)
+            .ok_or_else(|| self.json.error(format!("attribute `{name}` is missing")))
+    }
+
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool> {
+        self.attr(name).map_or(Ok(default), Json::boolean)
+    }
+
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.inputs.get(index).is_some_and(|(name, _)| name.is_some())
+    }
+
+    fn named(&self, index: usize) -> Result<(&str, &Json<'a>)> {
+        match self.inputs.get(index) {
+            Some((Some(name), at)) => Ok((name, at)),
+            _ => Err(self.json.error(format!("operand {index} is missing"))),
+        }
+    }
+
+    pub(super) fn operands(&self, least: usize, most: usize) -> Result<()> {
+        let count = self.inputs.len();
+        // Trailing optional operands may be left out.
+        match count <= most && (count >= least || most == 0) {
+            true => Ok(()),
+            false => Err(self
+                .json
+                .error(format!("{count} operands"))
+                .expected(match least == most {
+                    true => format!("{least}"),
+                    false => format!("at least {least}"),
+                })),
+        }
+    }
+
+    pub(super) fn pair(&self, name: &str, default: Option<[usize; 2]>) -> Result<[usize; 2]> {
+        match (self.attr(name), default) {
+            (None, Some(default)) => Ok(default),
+            _ => {
+                let json = self.need(name)?;
+                let pair = json.sizes(1..=LARGEST_EXTENT)?;
+                pair.try_into()
+                    .map_err(|_| json.error(format!("`{name}`")).expected("[rows, columns]"))
+            }
+        }
+    }
+
+    pub(super) fn padding(&self) -> Result<Padding2d> {
+        let Some(json) = self.attr("padding") else {
+            return Ok(Padding2d::default());
+        };
+        match *json.sizes(0..=LARGEST_EXTENT)?.as_slice() {
+            [top, bottom, left, right] => Ok(Padding2d {
+                top,
+                bottom,
+                left,
+                right,
+            }),
+            _ => Err(json.error("`padding`").expected("[top, bottom, left, right]")),
+        }
+    }
+
+    pub(super) fn layout(&self) -> Result<Layout> {
+        let Some(json) = self.attr("layout") else {
+            return Ok(Layout::Nchw);
+        };
+        match json.string()?.as_str() {
+            "NCHW" => Ok(Layout::Nchw),
+            "NHWC" => Ok(Layout::Nhwc),
+            other => Err(json.error(format!("layout `{other}`")).expected("NCHW or NHWC")),
+        }
+    }
+
+    fn axis(&self, name: &str, default: Option<i64>, rank: usize) -> Result<usize> {
+        match (self.attr(name), default) {
+            (None, Some(default)) => axis(&self.json, default, rank),
+            _ => {
+                let json = self.need(name)?;
+                axis(json, json.integer()?, rank)
+            }
+        }
+    }
+}
+
+fn new_node<'n>(o: &'n Operator<'_>, op: Op, inputs: &'n [Option<TensorId>]) -> NewNode<'n> {
+    NewNode {
+        name: &o.name,
+        kind: &o.kind,
+        op,
+        inputs,
+        output: &o.output,
+        origin: origin(&o.json),
+    }
+}
+
+pub(super) fn layout_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Nchw => "NCHW",
+        Layout::Nhwc => "NHWC",
+    }
+}
+
+fn axis(at: &Json<'_>, index: i64, rank: usize) -> Result<usize> {
+    let signed = rank as i64;
+    let positive = if index < 0 { index.saturating_add(signed) } else { index };
+    match usize::try_from(positive) {
+        Ok(found) if found < rank => Ok(found),
+        _ => Err(at
+            .error(format!("axis {index} of an operand of {rank} axes"))
+            .expected(format!("-{rank} … {rank} - 1"))),
+    }
+}
