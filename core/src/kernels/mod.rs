@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 pub mod cells;
+pub mod mve;
 pub mod scalar;
 
 /// A family of kernels.
@@ -13,16 +14,19 @@ pub mod scalar;
 pub enum Backend {
     /// Portable, safe, always there: oracle and fallback.
     Scalar = 0,
+    /// Helium, on Cortex-M55 and later: builds with the feature `mve`. Hosts have the same kernels in portable Rust.
+    Mve = 3,
 }
 
 impl Backend {
     /// All backends.
-    pub const ALL: &'static [Backend] = &[Backend::Scalar];
+    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Mve];
 
     /// Whether this build of the runtime has it.
     pub const fn available(self) -> bool {
         match self {
             Backend::Scalar => true,
+            Backend::Mve => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "mve"))),
         }
     }
 
@@ -30,6 +34,7 @@ impl Backend {
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Scalar => "scalar",
+            Backend::Mve => "mve",
         }
     }
 }

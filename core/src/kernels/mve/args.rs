@@ -1,0 +1,163 @@
+//! What the loops take: one struct each, read by the assembly at fixed offsets and by the portable equivalents by name.
+
+/// A product of rows of activations and packed weights ([`super::gemm`]).
+#[repr(C)]
+pub(super) struct Product {
+    /// The first row.
+    pub(super) x: *const i8,
+    /// Bytes between rows.
+    pub(super) x_stride: u32,
+    /// Pairs of rows; the loop over one row ignores it.
+    pub(super) pairs: u32,
+    /// The first group.
+    pub(super) weights: *const u8,
+    /// Groups of eight output channels.
+    pub(super) groups: u32,
+    /// Blocks of 16 elements of a row, less one.
+    pub(super) blocks_less_one: u32,
+    /// The first row of outputs.
+    pub(super) out: *mut i8,
+    /// Bytes between rows of outputs.
+    pub(super) out_stride: u32,
+    /// Added to the outputs.
+    pub(super) zero_point: i32,
+    /// Channels to write of each group.
+    pub(super) lanes: u32,
+    /// Least output.
+    pub(super) low: i32,
+    /// Greatest output.
+    pub(super) high: i32,
+}
+
+/// A copy of `count` pieces.
+#[repr(C)]
+pub(super) struct Copy {
+    pub(super) src: *const i8,
+    /// Bytes between pieces.
+    pub(super) src_step: u32,
+    pub(super) dst: *mut i8,
+    /// Bytes between pieces.
+    pub(super) dst_step: u32,
+    /// Bytes of a piece.
+    pub(super) bytes: u32,
+    pub(super) count: u32,
+}
+
+/// Windows of one output row, copied to rows of a matrix. Sources are read, and copies written, to a multiple of 16 bytes for each
+/// row of a window.
+#[repr(C)]
+pub(super) struct Windows {
+    pub(super) src: *const i8,
+    /// Bytes between rows of the input.
+    pub(super) row: u32,
+    /// Bytes between windows of the input.
+    pub(super) step: u32,
+    pub(super) dst: *mut i8,
+    /// Bytes of a row of a window.
+    pub(super) run: u32,
+    /// Bytes between copies.
+    pub(super) stride: u32,
+    /// Rows of a window.
+    pub(super) rows: u32,
+    /// Windows.
+    pub(super) count: u32,
+}
+
+/// Four rows of pixels and how far each moves from pixel to pixel.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct RowSet {
+    pub(super) rows: [*const i8; 4],
+    pub(super) steps: [u32; 4],
+}
+
+/// Interleaving of sets of four rows byte by byte.
+#[repr(C)]
+pub(super) struct Interleave {
+    pub(super) sets: *const RowSet,
+    pub(super) dst: *mut i8,
+    /// Number of sets.
+    pub(super) count: u32,
+    /// Vectors of each row.
+    pub(super) vectors: u32,
+    /// Bytes to take of each vector; zeros follow.
+    pub(super) lanes: u32,
+    /// Bytes added to every row of every set.
+    pub(super) offset: u32,
+    /// Bytes of `dst` between the end of a set and the next.
+    pub(super) dst_skip: u32,
+}
+
+/// A depthwise convolution of interleaved rows, channel by channel.
+#[repr(C)]
+pub(super) struct Depthwise {
+    /// Weights of the first channel.
+    pub(super) weights: *const u8,
+    /// The same for the lower of two output rows: one byte before, or the same where both rows are one.
+    pub(super) lower_weights: *const u8,
+    /// Bias, mantissa and shift of each channel.
+    pub(super) table: *const u8,
+    /// The first set of interleaved rows.
+    pub(super) x: *const i8,
+    pub(super) out: *mut i8,
+    pub(super) channels: u32,
+    /// Sets of rows.
+    pub(super) sets: u32,
+    /// Full units of a set.
+    pub(super) units: u32,
+    /// From unit to unit (2 x 2) or from pixel to pixel (1 x 1), in the interleaved rows.
+    pub(super) x_step: u32,
+    /// From unit to unit, in the output.
+    pub(super) out_step: u32,
+    /// From the last full unit of a set to the next set.
+    pub(super) x_skip: u32,
+    pub(super) out_skip: u32,
+    pub(super) zero_point: i32,
+    /// Elements to write of a last unit that is not full; 0 for none.
+    pub(super) rest: u32,
+    /// Offsets of the four columns of a window.
+    pub(super) columns: *const [u32; 4],
+    /// Offsets of the four outputs of a unit.
+    pub(super) outputs: *const [u32; 4],
+    pub(super) low: i32,
+    pub(super) high: i32,
+}
+
+/// A sum of two tensors.
+#[repr(C)]
+pub(super) struct Add {
+    /// 2^20: both operands are worked on with 20 more bits.
+    pub(super) scale: i32,
+    /// -(zero point of b) * 2^20.
+    pub(super) b_offset: i32,
+    pub(super) b_mantissa: i32,
+    /// 0 or below.
+    pub(super) b_shift: i32,
+    /// -(zero point of a) * 2^19.
+    pub(super) a_offset: i32,
+    pub(super) mantissa: i32,
+    /// 0 or below.
+    pub(super) shift: i32,
+    pub(super) zero_point: i32,
+    pub(super) low: i32,
+    pub(super) high: i32,
+}
+
+/// Sums or maxima over one window, channel by channel.
+#[repr(C)]
+pub(super) struct Pool {
+    /// The window's first pixel, at the first channel.
+    pub(super) src: *const i8,
+    /// Bytes between pixels.
+    pub(super) step: u32,
+    /// Pixels of a row, at least one.
+    pub(super) columns: u32,
+    /// Bytes from the end of a row of the window to the next.
+    pub(super) skip: u32,
+    /// Rows, at least one.
+    pub(super) rows: u32,
+    /// Channels: 1 to 8 for sums, 1 to 16 for maxima.
+    pub(super) lanes: u32,
+    /// Eight sums of i16, or `lanes` maxima.
+    pub(super) dst: *mut i8,
+}

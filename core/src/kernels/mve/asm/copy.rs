@@ -1,0 +1,134 @@
+//! Copies: pieces, and windows of an image as rows of a matrix.
+
+use core::arch::naked_asm;
+
+use super::super::args::{Copy, Windows};
+
+/// `bytes` times `value`, none allowed.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: usize) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r7, lr}}",
+        "vdup.8 q0, r1",
+        "wlstp.8 lr, r2, 3f",
+        "2: vstrb.8 q0, [r0], #16",
+        "letp lr, 2b",
+        "3: pop {{r7, pc}}",
+    )
+}
+
+/// Copies pieces, byte for byte. At least one piece of at least one byte.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn copy(args: *const Copy) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r7, lr}}",
+        "ldm r0, {{r1-r6}}",
+        "cmp r5, #16",
+        "bhi 4f",
+        "vctp.8 r5",
+        "dls lr, r6",
+        "2: vpstt",
+        "vldrbt.u8 q0, [r1]",
+        "vstrbt.8 q0, [r3]",
+        "add r1, r2",
+        "add r3, r4",
+        "le lr, 2b",
+        "pop {{r4-r7, pc}}",
+        "4: mov r0, r1",
+        "mov r7, r3",
+        "dlstp.8 lr, r5",
+        "5: vldrb.u8 q0, [r0], #16",
+        "vstrb.8 q0, [r7], #16",
+        "letp lr, 5b",
+        "add r1, r2",
+        "add r3, r4",
+        "subs r6, #1",
+        "bne 4b",
+        "pop {{r4-r7, pc}}",
+    )
+}
+
+/// Windows of three rows of at most 16 bytes: 13 a window.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_three_short_rows(args: *const Windows) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r11, lr}}",
+        "ldm r0, {{r1-r8}}",
+        "add r9, r1, r2",
+        "add r10, r9, r2",
+        "add r11, r4, r5",
+        "add r12, r11, r5",
+        "dls lr, r8",
+        // A row's surplus bytes are overwritten by the next row, so the stores keep their order.
+        "2: vldrb.u8 q0, [r1]",
+        "add r1, r3",
+        "vldrb.u8 q1, [r9]",
+        "add r9, r3",
+        "vldrb.u8 q2, [r10]",
+        "add r10, r3",
+        "vstrb.8 q0, [r4]",
+        "add r4, r6",
+        "vstrb.8 q1, [r11]",
+        "add r11, r6",
+        "vstrb.8 q2, [r12]",
+        "add r12, r6",
+        "le lr, 2b",
+        "pop {{r4-r11, pc}}",
+    )
+}
+
+/// Windows of any number of rows of at most 16 bytes: 5 a row and 7 a window.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_short_rows(args: *const Windows) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r11, lr}}",
+        "ldm r0, {{r1-r8}}",
+        "2: mov r0, r1",
+        "mov r9, r4",
+        "dls lr, r7",
+        "3: vldrb.u8 q0, [r0]",
+        "add r0, r2",
+        "vstrb.8 q0, [r9]",
+        "add r9, r5",
+        "le lr, 3b",
+        "add r1, r3",
+        "add r4, r6",
+        "subs r8, #1",
+        "bne 2b",
+        "pop {{r4-r11, pc}}",
+    )
+}
+
+/// Windows of any rows: 3 for 16 bytes, 6 a row, 7 a window.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_rows(args: *const Windows) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r11, lr}}",
+        "ldm r0, {{r1-r8}}",
+        "add r9, r5, #15",
+        "lsr r9, r9, #4",
+        "sub r2, r2, r9, lsl #4",
+        "sub r10, r5, r9, lsl #4",
+        "2: mov r0, r1",
+        "mov r12, r4",
+        "mov r11, r7",
+        "3: dls lr, r9",
+        "4: vldrb.u8 q0, [r0], #16",
+        "vstrb.8 q0, [r12], #16",
+        "le lr, 4b",
+        "add r0, r2",
+        "add r12, r10",
+        "subs r11, #1",
+        "bne 3b",
+        "add r1, r3",
+        "add r4, r6",
+        "subs r8, #1",
+        "bne 2b",
+        "pop {{r4-r11, pc}}",
+    )
+}

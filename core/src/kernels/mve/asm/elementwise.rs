@@ -1,0 +1,102 @@
+//! Sums of tensors, pooling.
+
+use core::arch::naked_asm;
+
+use super::super::args::{Add, Pool};
+
+/// Defines the loop of a sum: four elements in 16 (fast) instructions.
+///
+/// The reference shifts both operands left by 20 and scales each. The operand with the larger scale has the factor 1/2, so that it is
+/// only shifted by 19; `vmlas` takes the zero point away and shifts in one.
+macro_rules! add {
+    ($(#[$doc:meta])* $name:ident, $shift:expr, $clamp:expr) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub(in crate::kernels::mve) unsafe extern "C" fn $name(
+            a: *const i8,
+            b: *const i8,
+            out: *mut i8,
+            count: usize,
+            args: *const Add,
+        ) {
+            naked_asm!(concat!(
+                ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n",
+                "ldr r12, [sp, #100]\n mov lr, r3\n",
+                "ldrd r4, r5, [r12, #32]\n vdup.16 q6, r4\n vdup.16 q7, r5\n",
+                // r4: 2^20; r5: offset, r6: mantissa, r7: shift of b; r8: offset of a; r9: mantissa, r10: shift of the sum; r11: zero point.
+                "ldm r12, {{r4-r11}}\n vdup.32 q2, r4\n vdup.32 q4, r10\n mov r12, #0x80000\n lsr r3, r7, #31\n",
+                "dlstp.32 lr, lr\n",
+                "2: vldrb.s32 q0, [r1], #4\n vmlas.s32 q0, q2, r5\n vqrdmulh.s32 q0, q0, r6\n",
+                // Ties away from zero: one less where negative, if there is a shift (r3).
+                "vshr.s32 q3, q0, #31\n vldrb.s32 q1, [r0], #4\n vmla.s32 q0, q3, r3\n vrshl.s32 q0, r7\n",
+                "vmla.s32 q0, q1, r12\n vadd.i32 q0, q0, r8\n vqrdmulh.s32 q0, q0, r9\n",
+                $shift,
+                "vqmovnb.s32 q0, q0\n vqadd.s16 q0, q0, r11\n",
+                $clamp,
+                "vstrb.32 q0, [r2], #4\n letp lr, 2b\n",
+                "vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n",
+            ))
+        }
+    };
+}
+
+add! {
+    /// See [`super::super::elementwise`] for when `fast` holds.
+    add_fast, "vrshl.s32 q0, r10\n", "vqmovnb.s16 q0, q0\n"
+}
+add! {
+    /// Any zero point and limits.
+    add_general,
+    "vand q3, q0, q4\n vshr.s32 q3, q3, #31\n vadd.i32 q0, q0, q3\n vrshl.s32 q0, r10\n",
+    "vmax.s16 q0, q0, q6\n vmin.s16 q0, q0, q7\n"
+}
+
+/// Sums of up to eight channels over a window: 5 instructions a pixel. i16 holds 256 elements.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn sum(args: *const Pool) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r7, lr}}",
+        // r1 source, r2 step, r3 columns, r4 skip, r5 rows, r6 lanes, r7 destination.
+        "ldm r0, {{r1-r7}}",
+        "vctp.16 r6",
+        "vmov.i32 q0, #0",
+        "2: dls lr, r3",
+        "3: vpst",
+        "vldrbt.s16 q1, [r1]",
+        "add r1, r2",
+        "vadd.i16 q0, q0, q1",
+        "le lr, 3b",
+        "add r1, r4",
+        "subs r5, #1",
+        "bne 2b",
+        "vstrh.16 q0, [r7]",
+        "pop {{r4-r7, pc}}",
+    )
+}
+
+/// Maxima of up to 16 channels over a window: 5 instructions a pixel.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn maximum(args: *const Pool, low: i32, high: i32) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r7, lr}}",
+        "vdup.8 q0, r1",
+        "vdup.8 q2, r2",
+        "ldm r0, {{r1-r7}}",
+        "vctp.8 r6",
+        "2: dls lr, r3",
+        "3: vpst",
+        "vldrbt.u8 q1, [r1]",
+        "add r1, r2",
+        "vmax.s8 q0, q0, q1",
+        "le lr, 3b",
+        "add r1, r4",
+        "subs r5, #1",
+        "bne 2b",
+        "vmin.s8 q0, q0, q2",
+        "vpst",
+        "vstrbt.8 q0, [r7]",
+        "pop {{r4-r7, pc}}",
+    )
+}

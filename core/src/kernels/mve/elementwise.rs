@@ -1,0 +1,83 @@
+//! Sums of two int8 tensors of one shape.
+//!
+//! The reference scales both operands with 20 more bits, by `s / (2 * max(s_a, s_b))`, and adds. The operand with the larger scale so has
+//! the factor 1/2 exactly, and is only shifted. [`supports`] says whether a pair of multipliers has that form; every sum of the 8-bit
+//! specification has.
+
+use super::Output;
+use super::args::Add;
+use super::loops::{add_fast, add_general};
+use crate::kernels::cells::{Dst, Src};
+use crate::quant::Multiplier;
+
+/// One half.
+pub const HALF: Multiplier = Multiplier {
+    mantissa: 1 << 30,
+    shift: 0,
+};
+
+/// An operand of a sum.
+#[derive(Debug, Clone, Copy)]
+pub struct Term {
+    /// Its zero point.
+    pub zero_point: i8,
+    /// Its scale over twice the larger one.
+    pub multiplier: Multiplier,
+}
+
+/// Whether [`add`] computes a sum of these terms, with this multiplier of the result.
+pub fn supports(a: &Term, b: &Term, multiplier: Multiplier) -> bool {
+    let exact = |term: &Term| term.multiplier == HALF;
+    let right = |m: Multiplier| m.shift <= 0;
+    (exact(a) && right(b.multiplier) || exact(b) && right(a.multiplier)) && right(multiplier)
+}
+
+/// `out = a + b`, element by element in order; the output may be either operand. `None` where lengths differ or the multipliers do not
+/// have the form that [`supports`] asks for.
+pub fn add(
+    (a, a_term): (Src<'_, i8>, &Term),
+    (b, b_term): (Src<'_, i8>, &Term),
+    multiplier: Multiplier,
+    zero_point: i8,
+    limits: [i8; 2],
+    out: Dst<'_, i8>,
+) -> Option<()> {
+    if !supports(a_term, b_term, multiplier) || a.len() != out.cells().len() || b.len() != a.len() || a.len() == 0 {
+        return None;
+    }
+    let ((a, a_term), (b, b_term)) = match a_term.multiplier == HALF {
+        true => ((a, a_term), (b, b_term)),
+        false => ((b, b_term), (a, a_term)),
+    };
+    let output = Output::new(zero_point, limits, false);
+    let args = Add {
+        scale: 1 << 20,
+        b_offset: -(i32::from(b_term.zero_point) << 20),
+        b_mantissa: b_term.multiplier.mantissa,
+        b_shift: i32::from(b_term.multiplier.shift),
+        a_offset: -(i32::from(a_term.zero_point) << 19),
+        mantissa: multiplier.mantissa,
+        shift: i32::from(multiplier.shift),
+        zero_point: output.zero_point,
+        low: output.low,
+        high: output.high,
+    };
+    // SAFETY: all three have this many elements.
+    unsafe {
+        match output.fast {
+            true => add_fast(a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), a.len(), &args),
+            false => add_general(a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), a.len(), &args),
+        }
+    }
+    Some(())
+}
+
+/// The least instructions of a sum.
+pub fn bound(count: u64, zero_point: i8, limits: [i8; 2]) -> u64 {
+    let loop_of_four = if Output::new(zero_point, limits, false).fast {
+        16
+    } else {
+        20
+    };
+    count.div_ceil(4) * loop_of_four
+}

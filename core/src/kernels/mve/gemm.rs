@@ -1,0 +1,176 @@
+//! Rows of activations times packed weights.
+//!
+//! **Layout.** Output channels come in groups of eight, K in blocks of 16; both are padded with zeros. A group is its even channels
+//! (0, 2, 4, 6), its odd channels (1, 3, 5, 7) and its tables. A half is, block after block, 16 weights of each of its four channels. The
+//! tables are four times eight words, even channels first: bias, left shift, mantissa, right shift (0 or negative). The bias holds the
+//! correction for the input's zero point: bias - zero point * sum of the weights, so that activations are multiplied as stored.
+//!
+//! With even and odd channels apart, narrowing puts one half into the lower parts of the lanes and the other into the upper ones, which
+//! is the order of memory. `vmladava` over 16 elements needs one load of weights for two rows and one load of a row for four
+//! channels; three rows by two channels, the only smaller ratio that fits seven accumulators and a loop counter, costs the same.
+
+use super::args::Product;
+use super::loops::{rows1_fast, rows1_general, rows2_fast, rows2_general};
+use super::{HEADER, Output, pack_header};
+
+/// Elements of a block.
+pub(super) const BLOCK: usize = 16;
+
+/// Output channels of a group.
+pub(super) const GROUP: usize = 8;
+
+const TABLE: usize = 128;
+
+/// K rounded up to whole blocks.
+pub(super) const fn padded(k: u64) -> u64 {
+    k.next_multiple_of(BLOCK as u64)
+}
+
+/// Bytes of packed weights.
+pub(super) const fn packed_bytes(channels: u64, k: u64) -> u64 {
+    HEADER as u64 + channels.div_ceil(GROUP as u64) * (padded(k) * GROUP as u64 + TABLE as u64)
+}
+
+/// Packs weights `[out][k]`, read through `weight(out, k)`; `None` where a slice is too short. See the module for the layout.
+pub(super) fn pack(
+    k: usize,
+    input_zero_point: i8,
+    channels: &[[i32; 3]],
+    weight: impl Fn(usize, usize) -> Option<i8>,
+    dst: &mut [u8],
+) -> Option<()> {
+    pack_header(channels, dst)?;
+    let half = padded(k as u64) as usize * GROUP / 2;
+    let groups = dst.get_mut(HEADER..)?.chunks_exact_mut(2 * half + TABLE);
+    for (group, dst) in groups.enumerate().take(channels.len().div_ceil(GROUP)) {
+        dst.fill(0);
+        let (weights, table) = dst.split_at_mut(2 * half);
+        for within in 0..GROUP {
+            let channel = group * GROUP + within;
+            let Some(&[bias, mantissa, shift]) = channels.get(channel) else {
+                break;
+            };
+            let (odd, lane) = (within % 2, within / 2);
+            let mut sum = 0i32;
+            for i in 0..k {
+                let value = weight(channel, i)?;
+                sum = sum.wrapping_add(i32::from(value));
+                *weights.get_mut(odd * half + i / BLOCK * 4 * BLOCK + lane * BLOCK + i % BLOCK)? = value as u8;
+            }
+            let bias = bias.wrapping_sub(i32::from(input_zero_point).wrapping_mul(sum));
+            for (part, value) in [bias, shift.max(0), mantissa, shift.min(0)].into_iter().enumerate() {
+                let at = part * 32 + odd * 16 + lane * 4;
+                table.get_mut(at..at + 4)?.copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+    Some(())
+}
+
+/// Packed weights and what they are multiplied to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matrix<'a> {
+    weights: &'a [u8],
+    k: usize,
+    channels: usize,
+    output: Output,
+}
+
+impl<'a> Matrix<'a> {
+    /// `None` where the bytes are not [`packed_bytes`].
+    pub(super) fn new(weights: &'a [u8], k: usize, channels: usize, zero_point: i8, limits: [i8; 2]) -> Option<Self> {
+        let left = *weights.first()? != 0;
+        (weights.len() as u64 == packed_bytes(channels as u64, k as u64) && k > 0).then_some(Self {
+            weights: weights.get(HEADER..)?,
+            k,
+            channels,
+            output: Output::new(zero_point, limits, left),
+        })
+    }
+
+    /// Multiplies `rows` rows of x, `x_stride` bytes apart, to `rows` rows of contiguous outputs.
+    ///
+    /// Rows are done in order, in pairs; before the last read of a row all earlier rows and less than two more rows are written.
+    ///
+    /// # Safety
+    /// Every row of x is valid for reads up to the next multiple of 16 bytes after its K elements; what lies beyond K is multiplied
+    /// by zero. `out` is valid for writes of `rows` times the channels.
+    pub(super) unsafe fn multiply(&self, x: *const i8, x_stride: usize, rows: usize, out: *mut i8) {
+        let (full, rest) = (self.channels / GROUP, self.channels % GROUP);
+        if rest == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.groups(0, full, GROUP, x, x_stride, rows, out) };
+            return;
+        }
+        // The last group has lanes of its own; pair by pair, to keep the order.
+        for row in (0..rows).step_by(2) {
+            let count = (rows - row).min(2);
+            // SAFETY: within the caller's rows.
+            unsafe {
+                let (x, out) = (x.add(row * x_stride), out.add(row * self.channels));
+                if full > 0 {
+                    self.groups(0, full, GROUP, x, x_stride, count, out);
+                }
+                self.groups(full, 1, rest, x, x_stride, count, out);
+            }
+        }
+    }
+
+    /// [`Matrix::multiply`] for groups that write `lanes` channels each.
+    #[expect(clippy::too_many_arguments, reason = "the extents of a matrix product")]
+    unsafe fn groups(
+        &self,
+        first: usize,
+        groups: usize,
+        lanes: usize,
+        x: *const i8,
+        x_stride: usize,
+        rows: usize,
+        out: *mut i8,
+    ) {
+        let blocks = self.k.div_ceil(BLOCK);
+        let mut args = Product {
+            x,
+            x_stride: x_stride as u32,
+            pairs: (rows / 2) as u32,
+            // In bounds: `new` has compared the length.
+            weights: self.weights.as_ptr().wrapping_add(first * (blocks * 128 + TABLE)),
+            groups: groups as u32,
+            blocks_less_one: blocks as u32 - 1,
+            out: out.wrapping_add(first * GROUP),
+            out_stride: self.channels as u32,
+            zero_point: self.output.zero_point,
+            lanes: lanes as u32,
+            low: self.output.low,
+            high: self.output.high,
+        };
+        if rows >= 2 {
+            // SAFETY: the caller's promise; at least one pair, one group and one block.
+            unsafe {
+                match self.output.fast {
+                    true => rows2_fast(&args),
+                    false => rows2_general(&args),
+                }
+            }
+        }
+        if rows % 2 == 1 {
+            args.x = args.x.wrapping_add((rows - 1) * x_stride);
+            args.out = args.out.wrapping_add((rows - 1) * self.channels);
+            // SAFETY: as above.
+            unsafe {
+                match self.output.fast {
+                    true => rows1_fast(&args),
+                    false => rows1_general(&args),
+                }
+            }
+        }
+    }
+}
+
+/// The least instructions of a product: blocks, and requantising of the outputs.
+pub(super) const fn bound(rows: u64, k: u64, channels: u64, fast: bool) -> u64 {
+    let channels = channels.next_multiple_of(GROUP as u64);
+    let blocks = channels * (padded(k) / BLOCK as u64);
+    let (two_rows, one_row) = if fast { (38, 24) } else { (64, 37) };
+    (rows / 2) * (blocks * 14 / 4 + channels / 8 * two_rows) + (rows % 2) * (blocks * 17 / 8 + channels / 8 * one_row)
+}

@@ -1,0 +1,155 @@
+//! Pooling of int8: averages of the elements inside the input, rounded half away from zero, and maxima.
+//!
+//! Up to eight channels are summed at a time in 16-bit lanes, which hold 256 elements; larger windows are summed in parts.
+
+use super::args::Pool;
+use super::clip;
+use super::loops::{maximum, sum};
+use crate::kernels::cells::{Dst, Src};
+use crate::ops::conv2d::Window2d;
+
+/// Channels summed at a time.
+const SUMS: usize = 8;
+
+/// Channels of a maximum at a time.
+const MAXIMA: usize = 16;
+
+/// Elements that a 16-bit sum holds.
+const FULL: usize = 256;
+
+/// Average pooling within limits. `None` where the operands are not of the window's sizes.
+pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
+    let [low, high] = limits.map(i32::from);
+    each_window(window, input, |x, patch, at| {
+        for first in (0..patch.channels).step_by(SUMS) {
+            let lanes = (patch.channels - first).min(SUMS);
+            let mut sums = [0i32; SUMS];
+            let rows_at_once = (FULL / patch.columns).clamp(1, patch.rows);
+            for row in (0..patch.rows).step_by(rows_at_once) {
+                let rows = (patch.rows - row).min(rows_at_once);
+                for column in (0..patch.columns).step_by(FULL) {
+                    let columns = (patch.columns - column).min(FULL);
+                    let from = row * patch.pitch + column * patch.channels + first;
+                    let part = patch.part(x, from, rows, columns, lanes)?;
+                    let mut partial = [0i16; SUMS];
+                    // SAFETY: the part lies in the input; `partial` takes eight sums.
+                    unsafe { sum(&part.to(partial.as_mut_ptr().cast())) };
+                    for (sum, partial) in sums.iter_mut().zip(partial) {
+                        *sum += i32::from(partial);
+                    }
+                }
+            }
+            let count = (patch.rows * patch.columns) as i32;
+            let out = output.slice(at * patch.channels + first, lanes)?;
+            for (out, sum) in out.cells().iter().zip(sums) {
+                let half = if sum > 0 { count / 2 } else { -(count / 2) };
+                let mean = (sum + half).checked_div(count)?;
+                out.set(mean.clamp(low, high) as i8);
+            }
+        }
+        Some(())
+    })
+}
+
+/// Max pooling within limits. `None` where the operands are not of the window's sizes.
+pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
+    let [low, high] = limits.map(i32::from);
+    each_window(window, input, |x, patch, at| {
+        for first in (0..patch.channels).step_by(MAXIMA) {
+            let lanes = (patch.channels - first).min(MAXIMA);
+            let part = patch.part(x, first, patch.rows, patch.columns, lanes)?;
+            let out = output.slice(at * patch.channels + first, lanes)?;
+            // SAFETY: the patch lies in the input; `out` takes `lanes` maxima.
+            unsafe { maximum(&part.to(out.as_mut_ptr()), low, high) };
+        }
+        Some(())
+    })
+}
+
+/// How far the output must start below the input; see [`crate::ops::Kernel::distance`]. Channels of a pixel are written in turn.
+pub fn distance(window: &Window2d) -> i64 {
+    window.consumed_distance(1, u32::from(window.output[2]))
+}
+
+/// The least instructions of an average or maximum over windows that lie inside the input.
+pub fn bound(window: &Window2d, average: bool) -> u64 {
+    let [h, w, c] = window.output.map(u64::from);
+    let [kh, kw] = window.kernel.map(u64::from);
+    let pixels = u64::from(window.batch) * h * w;
+    match average {
+        // Six for the division, rounding, clamp and store of an output.
+        true => pixels * (c.div_ceil(SUMS as u64) * kh * kw * 5 + c * 6),
+        false => pixels * c.div_ceil(MAXIMA as u64) * kh * kw * 5,
+    }
+}
+
+/// The part of a window that lies inside the input.
+struct Patch {
+    rows: usize,
+    columns: usize,
+    /// Bytes from row to row of the input.
+    pitch: usize,
+    channels: usize,
+}
+
+/// A part of a patch, without its destination.
+struct Part(Pool);
+
+impl Part {
+    fn to(mut self, dst: *mut i8) -> Pool {
+        self.0.dst = dst;
+        self.0
+    }
+}
+
+impl Patch {
+    fn part(&self, x: Src<'_, i8>, from: usize, rows: usize, columns: usize, lanes: usize) -> Option<Part> {
+        let reach = (rows - 1) * self.pitch + (columns - 1) * self.channels + lanes;
+        Some(Part(Pool {
+            src: x.slice(from, reach)?.as_ptr(),
+            step: self.channels as u32,
+            columns: columns as u32,
+            skip: (self.pitch - columns * self.channels) as u32,
+            rows: rows as u32,
+            lanes: lanes as u32,
+            dst: core::ptr::null_mut(),
+        }))
+    }
+}
+
+/// Calls `pool(input from the patch's first pixel, patch, output pixel)` for every output pixel in order.
+fn each_window(
+    window: &Window2d,
+    input: Src<'_, i8>,
+    mut pool: impl FnMut(Src<'_, i8>, &Patch, usize) -> Option<()>,
+) -> Option<()> {
+    let [ih, iw, c] = window.input.map(usize::from);
+    let [oh, ow, _] = window.output.map(usize::from);
+    let [kh, kw] = window.kernel.map(usize::from);
+    let [sh, sw] = window.stride.map(usize::from);
+    let [top, left] = window.padding.map(usize::from);
+    let mut at = 0;
+    for image in 0..usize::from(window.batch) {
+        for y in 0..oh {
+            let row = (y * sh) as isize - top as isize;
+            let (skip_rows, rows) = clip(row, kh, ih);
+            for x in 0..ow {
+                let column = (x * sw) as isize - left as isize;
+                let (skip, columns) = clip(column, kw, iw);
+                if rows == 0 || columns == 0 {
+                    return None;
+                }
+                let from = (image * ih + (row + skip_rows as isize) as usize) * iw + (column + skip as isize) as usize;
+                let patch = Patch {
+                    rows,
+                    columns,
+                    pitch: iw * c,
+                    channels: c,
+                };
+                pool(input.slice(from * c, input.len().checked_sub(from * c)?)?, &patch, at)?;
+                at += 1;
+            }
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,329 @@
+//! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits. Only the vector width is gone.
+
+use super::args::{Add, Copy, Depthwise, Interleave, Pool, Product, Windows};
+use crate::quant::{high_mul, rounding_shift_right};
+
+/// A rounding shift right by `-shift` with ties up: `vrshl`.
+fn shift_ties_up(x: i32, shift: i32) -> i32 {
+    let shift = shift.unsigned_abs();
+    match shift {
+        0 => x,
+        _ => ((i64::from(x) + (1 << (shift - 1))) >> shift) as i32,
+    }
+}
+
+/// An accumulator to an output: the multiplier is `mantissa * 2^(left + right - 31)` with `left >= 0 >= right`.
+struct Requantize {
+    fast: bool,
+    zero_point: i32,
+    low: i32,
+    high: i32,
+}
+
+impl Requantize {
+    fn apply(&self, sum: i32, left: i32, mantissa: i32, right: i32) -> i8 {
+        let (value, low, high) = if self.fast {
+            (shift_ties_up(high_mul(sum, mantissa), right), -128, 127)
+        } else {
+            let product = high_mul(sum.wrapping_shl(left as u32), mantissa);
+            let shifted = rounding_shift_right(product, right.unsigned_abs());
+            (shifted, self.low, self.high)
+        };
+        // The vectors narrow to 16 bits before they add.
+        let narrow = value.clamp(-0x8000, 0x7FFF) + self.zero_point;
+        narrow.clamp(low, high) as i8
+    }
+}
+
+/// Word `index` of a table of words.
+///
+/// # Safety
+/// `table` is valid for reads of `index + 1` words.
+unsafe fn word(table: *const u8, index: usize) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { table.cast::<i32>().add(index).read_unaligned() }
+}
+
+unsafe fn rows(args: *const Product, count: usize, fast: bool) {
+    // SAFETY: the caller passes valid arguments; the layout is that of `gemm::pack`.
+    unsafe {
+        let args = &*args;
+        let blocks = args.blocks_less_one as usize + 1;
+        let group_bytes = blocks * 128 + 128;
+        let requantize = Requantize {
+            fast,
+            zero_point: args.zero_point,
+            low: args.low,
+            high: args.high,
+        };
+        for pair in 0..count.div_ceil(2) {
+            for group in 0..args.groups as usize {
+                let weights = args.weights.add(group * group_bytes);
+                let table = weights.add(blocks * 128);
+                for row in pair * 2..(pair * 2 + 2).min(count) {
+                    let x = args.x.add(row * args.x_stride as usize);
+                    let mut values = [0i8; 8];
+                    for (channel, value) in values.iter_mut().enumerate() {
+                        let (half, lane) = (channel % 2, channel / 2);
+                        let mut sum = 0i32;
+                        for i in 0..blocks * 16 {
+                            let w = *weights.add(half * blocks * 64 + i / 16 * 64 + lane * 16 + i % 16) as i8;
+                            sum = sum.wrapping_add(i32::from(*x.add(i)) * i32::from(w));
+                        }
+                        let of = |part: usize| word(table, part * 8 + half * 4 + lane);
+                        *value = requantize.apply(sum.wrapping_add(of(0)), of(1), of(2), of(3));
+                    }
+                    let out = args.out.add(row * args.out_stride as usize + group * 8);
+                    for (lane, value) in values.iter().enumerate().take(args.lanes as usize) {
+                        *out.add(lane) = *value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn rows2_fast(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows(args, (*args).pairs as usize * 2, true) }
+}
+
+pub(super) unsafe fn rows2_general(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows(args, (*args).pairs as usize * 2, false) }
+}
+
+pub(super) unsafe fn rows1_fast(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows(args, 1, true) }
+}
+
+pub(super) unsafe fn rows1_general(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows(args, 1, false) }
+}
+
+pub(super) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { dst.write_bytes(value as u8, bytes) }
+}
+
+pub(super) unsafe fn copy(args: *const Copy) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        for piece in 0..args.count as usize {
+            let src = args.src.add(piece * args.src_step as usize);
+            let dst = args.dst.add(piece * args.dst_step as usize);
+            src.copy_to_nonoverlapping(dst, args.bytes as usize);
+        }
+    }
+}
+
+unsafe fn windows(args: *const Windows) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        let bytes = (args.run as usize).next_multiple_of(16);
+        for window in 0..args.count as usize {
+            for row in 0..args.rows as usize {
+                let src = args.src.add(window * args.step as usize + row * args.row as usize);
+                let dst = args.dst.add(window * args.stride as usize + row * args.run as usize);
+                src.copy_to_nonoverlapping(dst, bytes);
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn windows_of_three_short_rows(args: *const Windows) {
+    // SAFETY: the caller's promise.
+    unsafe { windows(args) }
+}
+
+pub(super) unsafe fn windows_of_short_rows(args: *const Windows) {
+    // SAFETY: the caller's promise.
+    unsafe { windows(args) }
+}
+
+pub(super) unsafe fn windows_of_rows(args: *const Windows) {
+    // SAFETY: the caller's promise.
+    unsafe { windows(args) }
+}
+
+pub(super) unsafe fn interleave(args: *const Interleave) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        let mut dst = args.dst;
+        for set in 0..args.count as usize {
+            let set = &*args.sets.add(set);
+            for vector in 0..args.vectors as usize {
+                for lane in 0..16 {
+                    for (row, step) in set.rows.iter().zip(set.steps) {
+                        *dst = match lane < args.lanes as usize {
+                            true => *row.add(args.offset as usize + vector * step as usize + lane),
+                            false => 0,
+                        };
+                        dst = dst.add(1);
+                    }
+                }
+            }
+            dst = dst.add(args.dst_skip as usize);
+        }
+    }
+}
+
+/// The 16 lanes of a window at `x`, times weights.
+unsafe fn window(x: *const i8, columns: &[u32; 4], weights: *const u8) -> i32 {
+    let mut sum = 0;
+    for (column, &offset) in columns.iter().enumerate() {
+        for row in 0..4 {
+            // SAFETY: the caller's promise.
+            let (x, w) = unsafe { (*x.add(offset as usize + row), *weights.add(column * 4 + row) as i8) };
+            sum += i32::from(x) * i32::from(w);
+        }
+    }
+    sum
+}
+
+unsafe fn depthwise(args: *const Depthwise, two_by_two: bool, fast: bool) {
+    // SAFETY: the caller's promise; the layout is that of `depthwise::pack`.
+    unsafe {
+        let args = &*args;
+        let requantize = Requantize {
+            fast,
+            zero_point: args.zero_point,
+            low: args.low,
+            high: args.high,
+        };
+        let (columns, outputs) = (&*args.columns, &*args.outputs);
+        for channel in 0..args.channels as usize {
+            let [bias, mantissa, shift] = [0, 1, 2].map(|part| word(args.table, channel * 3 + part));
+            let upper = args.weights.add(channel * 16);
+            let lower = args.lower_weights.add(channel * 16);
+            let mut x = args.x.add(channel * 4);
+            let mut out = args.out.add(channel);
+            let unit = |x: *const i8, out: *mut i8, lanes: usize| {
+                for (lane, &to) in outputs.iter().enumerate().take(lanes) {
+                    // A column on is four bytes of weights back.
+                    let sum = match (two_by_two, lane) {
+                        (true, 0) => window(x, columns, upper),
+                        (true, 1) => window(x, columns, lower),
+                        (true, 2) => window(x, columns, upper.sub(4)),
+                        (true, _) => window(x, columns, lower.sub(4)),
+                        (false, _) => window(x.add(lane * args.x_step as usize), columns, upper),
+                    };
+                    let value = requantize.apply(sum.wrapping_add(bias), shift.max(0), mantissa, shift.min(0));
+                    *out.add(to as usize) = value;
+                }
+            };
+            let step = args.x_step as usize * if two_by_two { 1 } else { 4 };
+            for set in 0..args.sets {
+                for _ in 0..args.units {
+                    unit(x, out, 4);
+                    x = x.add(step);
+                    out = out.add(args.out_step as usize);
+                }
+                unit(x, out, args.rest as usize);
+                if set + 1 < args.sets {
+                    x = x.offset(args.x_skip as i32 as isize);
+                    out = out.offset(args.out_skip as i32 as isize);
+                }
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn depthwise_2x2_fast(args: *const Depthwise) {
+    // SAFETY: the caller's promise.
+    unsafe { depthwise(args, true, true) }
+}
+
+pub(super) unsafe fn depthwise_2x2_general(args: *const Depthwise) {
+    // SAFETY: the caller's promise.
+    unsafe { depthwise(args, true, false) }
+}
+
+pub(super) unsafe fn depthwise_1x1_fast(args: *const Depthwise) {
+    // SAFETY: the caller's promise.
+    unsafe { depthwise(args, false, true) }
+}
+
+pub(super) unsafe fn depthwise_1x1_general(args: *const Depthwise) {
+    // SAFETY: the caller's promise.
+    unsafe { depthwise(args, false, false) }
+}
+
+unsafe fn add(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add, fast: bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        let requantize = Requantize {
+            fast,
+            zero_point: args.zero_point,
+            low: args.low,
+            high: args.high,
+        };
+        for i in 0..count {
+            let b = i32::from(*b.add(i))
+                .wrapping_mul(args.scale)
+                .wrapping_add(args.b_offset);
+            let b = rounding_shift_right(high_mul(b, args.b_mantissa), args.b_shift.unsigned_abs());
+            let a = i32::from(*a.add(i)).wrapping_mul(1 << 19).wrapping_add(args.a_offset);
+            *out.add(i) = requantize.apply(a.wrapping_add(b), 0, args.mantissa, args.shift);
+        }
+    }
+}
+
+pub(super) unsafe fn add_fast(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add) {
+    // SAFETY: the caller's promise.
+    unsafe { add(a, b, out, count, args, true) }
+}
+
+pub(super) unsafe fn add_general(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add) {
+    // SAFETY: the caller's promise.
+    unsafe { add(a, b, out, count, args, false) }
+}
+
+/// Calls `with(lane, element)` for every element of the window.
+unsafe fn each_pooled(args: &Pool, mut with: impl FnMut(usize, i8)) {
+    let pitch = args.columns as usize * args.step as usize + args.skip as usize;
+    for row in 0..args.rows as usize {
+        for column in 0..args.columns as usize {
+            for lane in 0..args.lanes as usize {
+                // SAFETY: the caller's promise.
+                with(lane, unsafe {
+                    *args.src.add(row * pitch + column * args.step as usize + lane)
+                });
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn sum(args: *const Pool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [0i16; 8];
+        each_pooled(&*args, |lane, x| {
+            if let Some(sum) = sums.get_mut(lane) {
+                *sum = sum.wrapping_add(i16::from(x));
+            }
+        });
+        (*args).dst.cast::<[i16; 8]>().write_unaligned(sums);
+    }
+}
+
+pub(super) unsafe fn maximum(args: *const Pool, low: i32, high: i32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut maxima = [low as i8; 16];
+        each_pooled(&*args, |lane, x| {
+            if let Some(max) = maxima.get_mut(lane) {
+                *max = x.max(*max);
+            }
+        });
+        for (lane, max) in maxima.iter().enumerate().take((*args).lanes as usize) {
+            *(*args).dst.add(lane) = (*max).min(high as i8);
+        }
+    }
+}

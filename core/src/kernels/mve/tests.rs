@@ -1,0 +1,378 @@
+//! Every kernel against the scalar one, bit by bit, through the same operator and memory; overlaps at the smallest distance included.
+
+use core::cell::Cell;
+
+use super::{conv2d, depthwise, elementwise, pool2d};
+use crate::arena::{MAX_REGIONS, Mem, Slot};
+use crate::kernels::cells::{Dst, Src};
+use crate::kernels::scalar;
+use crate::ops::Kernel;
+use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::quant::Multiplier;
+
+extern crate std;
+use std::vec;
+use std::vec::Vec;
+
+/// A fixed sequence (SplitMix64), so that a failure repeats.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn bytes(&mut self, n: usize) -> Vec<i8> {
+        (0..n).map(|_| self.next() as i8).collect()
+    }
+}
+
+/// Memory of one region and constants.
+fn mem<'a>(arena: &'a [Cell<u8>], weights: &'a [u8]) -> Mem<'a> {
+    let mut regions: [&[Cell<u8>]; MAX_REGIONS] = [&[]; MAX_REGIONS];
+    regions[0] = arena;
+    Mem {
+        regions,
+        state: &[],
+        weights,
+    }
+}
+
+fn at(offset: usize) -> Slot {
+    Slot {
+        region: 0,
+        offset: offset as u32,
+    }
+}
+
+fn to_bytes(values: &[i8]) -> Vec<u8> {
+    values.iter().map(|&v| v as u8).collect()
+}
+
+/// Runs a kernel with `arena` bytes, `fill`ed at `op.input`; words keep constants and arena aligned. Returns the output, and checks that
+/// nothing else but scratch is written.
+fn run<K: Kernel<Op = Conv2dS8>>(op: &Conv2dS8, arena: usize, input: &[i8], weights: &[u8]) -> Vec<i8> {
+    let mut words: Vec<u32> = vec![0; weights.len().div_ceil(4)];
+    // SAFETY: bytes of the words.
+    let constants = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), words.len() * 4) };
+    constants[..weights.len()].copy_from_slice(weights);
+    let guard = 64;
+    let mut memory = vec![0x5Au8; arena + guard];
+    memory[op.input.offset as usize..][..input.len()].copy_from_slice(&to_bytes(input));
+    let cells = Cell::from_mut(memory.as_mut_slice()).as_slice_of_cells();
+    K::run(op, &mem(&cells[..arena], constants)).expect("operands within bounds");
+    assert!(memory[arena..].iter().all(|&b| b == 0x5A), "beyond the arena");
+    let length = op.window.output_len().unwrap() as usize;
+    memory[op.output.offset as usize..][..length]
+        .iter()
+        .map(|&b| b as i8)
+        .collect()
+}
+
+/// Scalar and Helium kernel on one operator, apart and at the smallest distance.
+fn compare<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2dS8>>(
+    mut op: Conv2dS8,
+    random: &mut Random,
+    left: bool,
+    pack: impl Fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>,
+) {
+    let (inputs, outputs) = (
+        op.window.input_len().unwrap() as usize,
+        op.window.output_len().unwrap() as usize,
+    );
+    let input = random.bytes(inputs);
+    let weights: Vec<i8> = random
+        .bytes(op.weights_len().unwrap() as usize)
+        .iter()
+        .map(|&w| w.max(-127))
+        .collect();
+    let taps = op.weights_len().unwrap() / u32::from(op.window.output[2]);
+    let channels: Vec<[i32; 3]> = (0..op.window.output[2])
+        .map(|_| {
+            let bias = random.below(20_000) as i32 - 10_000;
+            let mantissa = (1 << 30) + random.below(1 << 30) as i32;
+            // Outputs of some tens, and now and then extremes.
+            let shift = match random.below(8) {
+                0 => 0,
+                1 => -31,
+                2 if left => 2,
+                _ => -(6 + (taps as f32).sqrt().log2() as i32),
+            };
+            [bias, mantissa, shift]
+        })
+        .collect();
+
+    let mut plain = to_bytes(&weights);
+    plain.resize(plain.len().next_multiple_of(4), 0);
+    op.weights = 0;
+    op.channels = plain.len() as u32;
+    plain.extend(channels.iter().flatten().flat_map(|v| v.to_le_bytes()));
+    op.input = at(0);
+    op.output = at(inputs);
+    let expected = run::<S>(&op, inputs + outputs, &input, &plain);
+
+    let needs = V::needs(&op);
+    let mut packed = vec![0xEE; needs.weights as usize];
+    pack(&op, &weights, &channels, &mut packed).expect("slices of the right sizes");
+    op.channels = 0;
+    let scratch = needs.scratch as usize;
+    op.scratch = at(0);
+    op.input = at(scratch);
+    op.output = at(scratch + inputs);
+    let apart = run::<V>(&op, scratch + inputs + outputs, &input, &packed);
+    assert_eq!(apart, expected, "{op:?}");
+
+    // As close as allowed: the output `distance` below the input, or above it where the distance is negative.
+    let distance = V::distance(&op, 1).unwrap();
+    let (output, input_at) = match distance {
+        0.. => (scratch, scratch + distance as usize),
+        _ => (scratch + distance.unsigned_abs() as usize, scratch),
+    };
+    op.output = at(output);
+    op.input = at(input_at);
+    let arena = (output + outputs).max(input_at + inputs);
+    let close = run::<V>(&op, arena, &input, &packed);
+    assert_eq!(close, expected, "overlapping by distance {distance}: {op:?}");
+}
+
+fn window(
+    batch: u16,
+    input: [u16; 3],
+    channels: u16,
+    kernel: [u16; 2],
+    stride: [u8; 2],
+    padding: [u8; 2],
+    below: [u16; 2],
+) -> Window2d {
+    let extent = |axis: usize| {
+        (input[axis] + u16::from(padding[axis]) + below[axis] - kernel[axis]) / u16::from(stride[axis]) + 1
+    };
+    Window2d {
+        batch,
+        input,
+        output: [extent(0), extent(1), channels],
+        kernel,
+        stride,
+        dilation: [1, 1],
+        padding,
+    }
+}
+
+/// Zero points and limits: the fast form, and others.
+fn forms(window: Window2d, groups: u16) -> [Conv2dS8; 3] {
+    let form = |input_zero_point, output_zero_point, clamp| Conv2dS8 {
+        output: Slot::default(),
+        input: Slot::default(),
+        scratch: Slot::default(),
+        weights: 0,
+        channels: 0,
+        window,
+        groups,
+        input_zero_point,
+        output_zero_point,
+        clamp,
+        flags: 0,
+    };
+    [
+        form(-128, -128, [-128, 127]),
+        form(83, 14, [-128, 127]),
+        form(0, -5, [-5, 90]),
+    ]
+}
+
+#[test]
+fn convolutions_equal_the_scalar_kernel() {
+    let cases = [
+        // Pixels: one, odd numbers, K and channels that fill no block or group, strides.
+        window(1, [1, 1, 640], 128, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(1, [1, 1, 8], 5, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(1, [5, 5, 64], 64, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(2, [3, 5, 24], 20, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(1, [7, 6, 8], 16, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(1, [4, 4, 1], 3, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(2, [8, 9, 16], 24, [1, 1], [2, 2], [0, 0], [0, 0]),
+        window(1, [5, 5, 10], 12, [1, 1], [2, 1], [0, 0], [0, 0]),
+        // Strips.
+        window(1, [8, 8, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(2, [7, 9, 16], 8, [3, 3], [2, 2], [0, 1], [1, 1]),
+        window(1, [6, 5, 32], 12, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(1, [5, 5, 20], 9, [2, 3], [1, 2], [0, 1], [1, 1]),
+        window(1, [9, 4, 18], 8, [5, 1], [2, 3], [2, 0], [2, 0]),
+        window(1, [4, 4, 64], 16, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(1, [6, 6, 17], 8, [1, 1], [2, 2], [1, 1], [0, 0]),
+        // Windows: first layers.
+        window(1, [12, 12, 3], 8, [3, 3], [2, 2], [0, 0], [1, 1]),
+        window(1, [9, 9, 3], 16, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(1, [19, 10, 1], 16, [10, 4], [2, 2], [4, 1], [4, 1]),
+        window(2, [6, 7, 8], 11, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(1, [10, 10, 3], 8, [7, 7], [2, 2], [3, 3], [3, 3]),
+        window(1, [5, 40, 2], 8, [5, 5], [1, 3], [2, 2], [2, 2]),
+        window(1, [3, 3, 4], 7, [3, 3], [1, 1], [0, 0], [0, 0]),
+    ];
+    let mut random = Random(1);
+    for window in cases {
+        for op in forms(window, 1) {
+            for left in [false, true] {
+                compare::<scalar::conv2d::S8, conv2d::S8>(op, &mut random, left, conv2d::pack);
+            }
+        }
+    }
+}
+
+#[test]
+fn depthwise_convolutions_equal_the_scalar_kernel() {
+    let square = |size: u16, c, k: u16, stride, before, after| {
+        window(
+            1,
+            [size, size, c],
+            c,
+            [k, k],
+            [stride, stride],
+            [before, before],
+            [after, after],
+        )
+    };
+    let mut cases = vec![
+        window(1, [25, 5, 64], 64, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(3, [5, 6, 8], 8, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(2, [9, 7, 20], 20, [3, 3], [2, 2], [1, 0], [1, 1]),
+        window(1, [7, 9, 5], 5, [2, 3], [1, 1], [0, 2], [1, 0]),
+        window(1, [1, 12, 16], 16, [1, 3], [1, 1], [0, 1], [0, 1]),
+        window(1, [12, 1, 3], 3, [4, 1], [1, 1], [3, 0], [3, 0]),
+        window(1, [9, 11, 33], 33, [4, 4], [1, 3], [1, 2], [2, 1]),
+        window(1, [8, 8, 4], 4, [4, 2], [3, 1], [0, 0], [0, 0]),
+    ];
+    for size in 1..8 {
+        cases.push(square(size, 16, 3, 1, 1, 1));
+        cases.push(square(size, 40, 3, 2, 0, 2));
+    }
+    cases.push(square(48, 8, 3, 1, 1, 1));
+    cases.push(square(24, 16, 3, 2, 0, 1));
+    cases.push(square(13, 24, 3, 1, 1, 1));
+    let mut random = Random(2);
+    for window in cases {
+        for op in forms(window, window.input[2]) {
+            for left in [false, true] {
+                compare::<scalar::conv2d::DepthwiseS8, depthwise::S8>(op, &mut random, left, depthwise::pack);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_kernels_do_not_support_is_refused_by_its_needs() {
+    let mut dilated = forms(window(1, [9, 9, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]), 1)[0];
+    dilated.window.dilation = [2, 2];
+    assert_eq!(conv2d::S8::needs(&dilated).weights, u32::MAX);
+    let wide = forms(window(1, [9, 9, 16], 16, [5, 5], [1, 1], [2, 2], [2, 2]), 16)[0];
+    assert_eq!(depthwise::S8::needs(&wide).weights, u32::MAX);
+    let grouped = forms(window(1, [9, 9, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]), 4)[0];
+    assert_eq!(conv2d::S8::needs(&grouped).weights, u32::MAX);
+    assert_eq!(depthwise::S8::needs(&grouped).weights, u32::MAX);
+}
+
+#[test]
+fn sums_follow_the_reference() {
+    let reference =
+        |q: i8, term: &elementwise::Term| term.multiplier.apply((i32::from(q) - i32::from(term.zero_point)) << 20);
+    let mut random = Random(3);
+    let smaller = [0.49, 0.25, 0.3, 0.004, 0.5];
+    for (case, zero_points) in [[-128i8, 4, -128], [-17, 0, 38], [127, -128, -5]]
+        .into_iter()
+        .enumerate()
+    {
+        for factor in smaller {
+            let other = Multiplier::from_real(factor).unwrap();
+            let [za, zb, zo] = zero_points;
+            let half = elementwise::Term {
+                zero_point: za,
+                multiplier: elementwise::HALF,
+            };
+            let term = elementwise::Term {
+                zero_point: zb,
+                multiplier: other,
+            };
+            let result = Multiplier::from_real(1.7 / f64::from(1 << 20)).unwrap();
+            let count = 67;
+            let (a, b) = (random.bytes(count), random.bytes(count));
+            for limits in [[-128, 127], [zo, 100.max(zo)]] {
+                let expected: Vec<i8> = (a.iter().zip(&b))
+                    .map(|(&a, &b)| {
+                        let sum = reference(a, &half) + reference(b, &term);
+                        (result.apply(sum) + i32::from(zo)).clamp(limits[0].into(), limits[1].into()) as i8
+                    })
+                    .collect();
+                for swapped in [false, true] {
+                    // In place of the first operand.
+                    let mut memory: Vec<i8> = if swapped { b.clone() } else { a.clone() };
+                    let cells = Cell::from_mut(memory.as_mut_slice()).as_slice_of_cells();
+                    // SAFETY: cells of bytes of either sign have one layout.
+                    let bytes = unsafe { &*(core::ptr::from_ref(cells) as *const [Cell<u8>]) };
+                    let first = Src::from_cells(bytes).unwrap();
+                    let out = Dst::from_cells(bytes).unwrap();
+                    let (first, second) = match swapped {
+                        false => ((first, &half), (Src::from_slice(b.as_slice()), &term)),
+                        true => ((first, &term), (Src::from_slice(a.as_slice()), &half)),
+                    };
+                    elementwise::add(first, second, result, zo, limits, out).unwrap();
+                    assert_eq!(memory, expected, "case {case}, factor {factor}, limits {limits:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pools_follow_the_reference() {
+    let cases = [
+        window(1, [25, 5, 64], 64, [25, 5], [25, 5], [0, 0], [0, 0]),
+        window(2, [3, 3, 20], 20, [3, 3], [3, 3], [0, 0], [0, 0]),
+        window(1, [7, 6, 9], 9, [3, 2], [2, 1], [1, 1], [1, 0]),
+        window(1, [40, 20, 3], 3, [40, 20], [1, 1], [0, 0], [0, 0]),
+        window(1, [1, 700, 2], 2, [1, 700], [1, 1], [0, 0], [0, 0]),
+    ];
+    let mut random = Random(4);
+    for window in cases {
+        for limits in [[-128i8, 127], [-3, 40]] {
+            let input = random.bytes(window.input_len().unwrap() as usize);
+            let [ih, iw, c] = window.input.map(i32::from);
+            let [oh, ow, _] = window.output.map(i32::from);
+            let (mut means, mut maxima) = (Vec::new(), Vec::new());
+            for (n, y) in (0..i32::from(window.batch)).flat_map(|n| (0..oh).map(move |y| (n, y))) {
+                for (x, channel) in (0..ow).flat_map(|x| (0..c).map(move |channel| (x, channel))) {
+                    let mut inside = Vec::new();
+                    for ky in 0..i32::from(window.kernel[0]) {
+                        for kx in 0..i32::from(window.kernel[1]) {
+                            let row = y * i32::from(window.stride[0]) + ky - i32::from(window.padding[0]);
+                            let column = x * i32::from(window.stride[1]) + kx - i32::from(window.padding[1]);
+                            if (0..ih).contains(&row) && (0..iw).contains(&column) {
+                                let at = ((n * ih + row) * iw + column) * c + channel;
+                                inside.push(i32::from(input[at as usize]));
+                            }
+                        }
+                    }
+                    let (sum, count) = (inside.iter().sum::<i32>(), inside.len() as i32);
+                    let mean = (f64::from(sum) / f64::from(count)).round() as i32;
+                    let [low, high] = limits.map(i32::from);
+                    means.push(mean.clamp(low, high) as i8);
+                    maxima.push((*inside.iter().max().unwrap()).clamp(low, high) as i8);
+                }
+            }
+            let mut out = vec![0u8; means.len()];
+            let cells = Cell::from_mut(out.as_mut_slice()).as_slice_of_cells();
+            let src = Src::from_slice(input.as_slice());
+            pool2d::average(&window, src, Dst::from_cells(cells).unwrap(), limits).unwrap();
+            assert_eq!(out, to_bytes(&means), "average, {window:?}");
+            let cells = Cell::from_mut(out.as_mut_slice()).as_slice_of_cells();
+            pool2d::max(&window, src, Dst::from_cells(cells).unwrap(), limits).unwrap();
+            assert_eq!(out, to_bytes(&maxima), "maximum, {window:?}");
+        }
+    }
+}
