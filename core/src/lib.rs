@@ -29,6 +29,8 @@ pub mod kernels;
 pub mod ops;
 pub mod quant;
 mod tensor;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 
 pub use arena::{Access, MAX_REGIONS, Mem, Operand, Slot};
 pub use blob::{
