@@ -5,11 +5,21 @@
 //! ```
 
 pub mod board;
+pub mod compare;
+mod dump;
+pub mod emit;
 pub mod error;
 pub mod graph;
 pub mod import;
+pub mod memory;
+pub mod metadata;
+pub mod model;
+pub mod ops;
+pub mod pack;
 pub mod passes;
 pub mod plan;
+pub mod program;
+pub mod summary;
 pub mod weights;
 
 pub use error::{Error, ErrorKind, Result};

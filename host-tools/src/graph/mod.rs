@@ -128,7 +128,7 @@ pub struct Origin {
 }
 
 /// A value that the trace does not state: from `--assume` or from a documented default. Printed and put into the JSON.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Assumption {
     /// The key that `--assume KEY=VALUE` takes.
     pub key: String,

@@ -1,4 +1,5 @@
-//! An addition of a constant for each output channel is the bias of the convolution or linear layer before it.
+//! An addition of a constant for each output channel is the bias of the convolution or linear layer before it, even where the
+//! convolution has taken up a residual in between.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
         return false;
     };
     let first = graph.nodes[before.0].clone();
-    if first.inputs.get(2).copied().flatten().is_some() || first.inputs.len() > 3 {
+    if first.inputs.get(2).copied().flatten().is_some() {
         return false;
     }
     let rank = graph.tensor(x).shape.len();
@@ -81,7 +82,9 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
         _ => return false,
     };
     let outputs = graph.nodes[id.0].outputs.clone();
-    let inputs = vec![first.inputs[0], first.inputs[1], Some(bias)];
+    let mut inputs = first.inputs.clone();
+    inputs.resize(inputs.len().max(3), None);
+    inputs[2] = Some(bias);
     merge(
         graph,
         before,

@@ -78,6 +78,11 @@ pub const PASSES: &[Pass] = &[
         run: fuse_residual::run,
     },
     Pass {
+        name: "fold bias of sums",
+        stage: Stage::Fuse,
+        run: bias::run,
+    },
+    Pass {
         name: "fuse activations of sums",
         stage: Stage::Fuse,
         run: fuse_activation::run,

@@ -1,0 +1,83 @@
+//! Text of a graph or program, for people: `pack --dump-after`.
+
+use std::fmt::Write as _;
+
+use crate::graph::{Graph, TensorId, TensorKind};
+use crate::memory::Memory;
+use crate::program::{Place, Program};
+
+/// One line a node.
+pub(crate) fn graph(graph: &Graph) -> String {
+    let mut text = format!("network {}\n", graph.name);
+    let tensor = |id: TensorId| {
+        let t = graph.tensor(id);
+        format!("{} {}{:?}", t.name, t.dtype.name(), t.shape)
+    };
+    for &id in &graph.inputs {
+        let _ = writeln!(text, "input  {}", tensor(id));
+    }
+    for node in &graph.nodes {
+        let inputs: Vec<_> = node.inputs.iter().map(|id| id.map_or("-".into(), tensor)).collect();
+        let outputs: Vec<_> = node.outputs.iter().map(|&id| tensor(id)).collect();
+        let _ = writeln!(text, "{} = {:?}({})", outputs.join(", "), node.op, inputs.join(", "));
+    }
+    for &id in &graph.outputs {
+        let _ = writeln!(text, "output {}", tensor(id));
+    }
+    text
+}
+
+/// One line a step; with offsets once there is a plan.
+pub(crate) fn program(program: &Program, memory: Option<&Memory>) -> String {
+    let mut text = format!("network {}\n", program.graph.name);
+    for (index, step) in program.steps.iter().enumerate() {
+        let places: Vec<_> = step
+            .places
+            .iter()
+            .map(|place| match *place {
+                Place::Tensor(id, bytes) => {
+                    let tensor = program.graph.tensor(id);
+                    let at = memory.and_then(|m| m.slot(program, id, bytes).ok());
+                    let at = at.map_or(String::new(), |slot| format!("@{}", slot.offset));
+                    let state = if matches!(tensor.kind, TensorKind::State(_)) {
+                        "state "
+                    } else {
+                        ""
+                    };
+                    format!("{state}{}{at}", tensor.name)
+                }
+                Place::Constant(offset) => format!("weights@{offset}"),
+                Place::Scratch => format!("scratch[{}]", step.step.needs().scratch),
+            })
+            .collect();
+        let kernel = step.step.kernel().name();
+        let _ = writeln!(
+            text,
+            "{index:4} {:<18} {kernel:<18} {} <- {}",
+            step.kind,
+            places[0],
+            places[1..].join(", ")
+        );
+    }
+    if let Some(memory) = memory {
+        let plan = &memory.plan;
+        let _ = writeln!(
+            text,
+            "arena {} bytes, lower bound {}, {}",
+            plan.height,
+            plan.lower_bound,
+            if plan.proven_optimal {
+                "proven optimal"
+            } else {
+                "not proven optimal"
+            }
+        );
+        for (buffer, offset) in memory.problem.buffers.iter().zip(&plan.offsets) {
+            let size = buffer.parts.iter().map(|p| p.offset + p.size).max().unwrap_or(0);
+            let lower = buffer.parts.iter().map(|p| p.lower).min().unwrap_or(0);
+            let upper = buffer.parts.iter().map(|p| p.upper).max().unwrap_or(0);
+            let _ = writeln!(text, "{offset:>10} +{size:<10} steps {lower}..{upper} {}", buffer.name);
+        }
+    }
+    text
+}

@@ -1,0 +1,318 @@
+//! Writes a program with its memory plan as a blob. Specified in `docs/format.md`.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+use arenite::{DType, HEADER_BYTES, Header, Port, Slot};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::TensorId;
+use crate::memory::Memory;
+use crate::metadata::{Metadata, StepMeta, TensorMeta};
+use crate::program::{Content, Program};
+use crate::weights::Weights;
+
+/// Weights start at a multiple of this from the file's start: a cache line, and more than any vector unit wants.
+const SECTION_ALIGN: u64 = 64;
+
+/// The largest encoding of a step.
+const MAX_STEP_BYTES: usize = 1024;
+
+/// Sizes of a written blob, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The whole file.
+    pub model: u64,
+    /// The weights section.
+    pub weights: u64,
+    /// Ports and steps.
+    pub plan: u64,
+    /// The metadata.
+    pub meta: u64,
+}
+
+/// Writes the blob to a temporary file beside `path`, for the caller to rename when it is content. `progress` is called with weight
+/// bytes done and in all.
+///
+/// # Errors
+/// [`ErrorKind::Io`]; what reading the weights says; [`ErrorKind::DoesNotFit`] beyond 4 GiB. Nothing is left behind then.
+pub fn emit(
+    program: &Program,
+    memory: &Memory,
+    metadata: &Metadata,
+    weights: &Weights,
+    path: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(NamedTempFile, Written)> {
+    let ports = encode_ports(program, memory)?;
+    let (steps, kernels) = encode_steps(program, memory)?;
+    let meta = metadata.encode()?;
+
+    let after = |section: arenite::Section| section.offset + section.len;
+    let place = |offset: u32, bytes: &[u8]| arenite::Section {
+        offset,
+        len: bytes.len() as u32,
+    };
+    let ports_at = place(HEADER_BYTES as u32, &ports);
+    let steps_at = place(after(ports_at), &steps);
+    let meta_at = place(after(steps_at), &meta);
+    let state_at = place(after(meta_at), &program.state.initial);
+    let weights_offset = u64::from(after(state_at)).next_multiple_of(SECTION_ALIGN);
+    let total = u32::try_from(weights_offset + u64::from(program.weights.len()))
+        .map_err(|_| Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB"))?;
+    let arena = u32::try_from(memory.arena_bytes().next_multiple_of(4)).map_err(|_| {
+        Error::new(
+            ErrorKind::DoesNotFit,
+            format!("the arena needs {} bytes", memory.arena_bytes()),
+        )
+    })?;
+
+    let graph = &program.graph;
+    let bytes = |ids: &[TensorId]| ids.iter().map(|&id| graph.tensor(id).bytes() as u32).sum();
+    let count = |n: usize| u8::try_from(n).map_err(|_| Error::unsupported(format!("{n} inputs or outputs")));
+    if graph.inputs.len() > 32 {
+        return Err(Error::unsupported(format!("{} inputs", graph.inputs.len())).expected("at most 32"));
+    }
+    let mut header = Header {
+        target: program.target as u8,
+        inputs: count(graph.inputs.len())?,
+        outputs: count(graph.outputs.len())?,
+        total,
+        crc: 0,
+        ports: ports_at,
+        steps: steps_at,
+        step_count: program.steps.len() as u32,
+        meta: meta_at,
+        weights: arenite::Section {
+            offset: weights_offset as u32,
+            len: program.weights.len(),
+        },
+        state_init: state_at,
+        arena: [arena, 0, 0, 0],
+        input_bytes: bytes(&graph.inputs),
+        output_bytes: bytes(&graph.outputs),
+        kernels,
+    };
+
+    let io = |e: std::io::Error| Error::io(path, "write the model", &e);
+    let directory = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let file = tempfile::Builder::new()
+        .prefix(".pack-")
+        .tempfile_in(directory)
+        .map_err(io)?;
+    let sections = [&ports[..], &steps, &meta, &program.state.initial];
+    write(file.as_file(), &mut header, &sections, program, weights, progress).map_err(|e| e.in_file(path))?;
+    make_readable(file.as_file()).map_err(io)?;
+    let plan = (ports.len() + steps.len()) as u64;
+    Ok((
+        file,
+        Written {
+            model: u64::from(total),
+            weights: u64::from(program.weights.len()),
+            plan,
+            meta: meta.len() as u64,
+        },
+    ))
+}
+
+/// Writes header, sections and weights in one pass; the checksum is patched into the header at the end.
+fn write(
+    file: &File,
+    header: &mut Header,
+    sections: &[&[u8]],
+    program: &Program,
+    weights: &Weights,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    let io = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot write the model: {e}"));
+    let mut out = Out {
+        file: BufWriter::with_capacity(1 << 20, file),
+        crc: crc32fast::Hasher::new(),
+        at: 0,
+    };
+    let head = header.write();
+    out.crc.update(&head[..20]);
+    out.crc.update(&head[24..]);
+    out.file.write_all(&head).map_err(io)?;
+    out.at = HEADER_BYTES as u64;
+    for section in sections {
+        out.write(section).map_err(io)?;
+    }
+    let (base, all) = (u64::from(header.weights.offset), u64::from(header.weights.len));
+    let mut buffer = Vec::new();
+    for piece in program.weights.pieces() {
+        out.pad_to(base + u64::from(piece.offset)).map_err(io)?;
+        let start = out.at;
+        match &piece.content {
+            Content::Bytes(bytes) => out.write(bytes).map_err(io)?,
+            Content::Expr(expr) => weights.stream(expr, &mut |values| {
+                buffer.clear();
+                buffer.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+                out.write(&buffer).map_err(io)?;
+                progress(out.at - base, all);
+                Ok(())
+            })?,
+        }
+        if out.at - start != u64::from(piece.len) {
+            return Err(Error::internal(format!(
+                "a constant of {} bytes has {}",
+                piece.len,
+                out.at - start
+            )));
+        }
+    }
+    out.pad_to(u64::from(header.total)).map_err(io)?;
+    header.crc = out.crc.finalize();
+    let mut writer = out.file;
+    writer.seek(SeekFrom::Start(0)).map_err(io)?;
+    writer.write_all(&header.write()).map_err(io)?;
+    writer.flush().map_err(io)
+}
+
+/// The per-step metadata.
+///
+/// # Errors
+/// As [`Memory::slot`].
+pub fn step_metadata(program: &Program, memory: &Memory) -> Result<Vec<StepMeta>> {
+    let graph = &program.graph;
+    let mut names: std::collections::HashMap<TensorId, Vec<String>> = Default::default();
+    let mut views: Vec<_> = program.views.iter().collect();
+    views.sort();
+    for (&view, _) in views {
+        let (root, offset) = program.root(view);
+        if offset == 0 && graph.tensor(view).bytes() == graph.tensor(root).bytes() {
+            names.entry(root).or_default().push(graph.tensor(view).name.clone());
+        }
+    }
+    let last_writer = |id: TensorId| program.steps.iter().rposition(|step| step.completes == Some(id));
+    program
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(index, step)| {
+            let completes = match step.completes.filter(|&id| last_writer(id) == Some(index)) {
+                None => None,
+                Some(id) => {
+                    let tensor = graph.tensor(id);
+                    let mut all = vec![tensor.name.clone()];
+                    all.extend(names.get(&id).into_iter().flatten().cloned());
+                    let (scale, zero_point) = affine(tensor);
+                    Some(TensorMeta {
+                        names: all,
+                        slot: memory.slot(program, id, 0)?,
+                        dtype: tensor.dtype,
+                        shape: tensor.shape.iter().map(|&n| n as u32).collect(),
+                        traced_perm: tensor.traced_perm.iter().flatten().map(|&axis| axis as u8).collect(),
+                        scale,
+                        zero_point,
+                    })
+                }
+            };
+            Ok(StepMeta {
+                name: step.name.clone(),
+                kind: step.kind.to_string(),
+                macs: step.macs,
+                completes,
+            })
+        })
+        .collect()
+}
+
+/// Scale and zero point of a per-tensor quantised tensor; (0, 0) for others.
+pub fn affine(tensor: &crate::graph::Tensor) -> (f32, i32) {
+    match &tensor.quant {
+        Some(quant) if quant.axis.is_none() => (quant.scale[0], quant.zero_point[0]),
+        _ => (0.0, 0),
+    }
+}
+
+struct Out<'f> {
+    file: BufWriter<&'f File>,
+    crc: crc32fast::Hasher,
+    at: u64,
+}
+
+impl Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.crc.update(bytes);
+        self.at += bytes.len() as u64;
+        self.file.write_all(bytes)
+    }
+
+    fn pad_to(&mut self, at: u64) -> std::io::Result<()> {
+        let gap = at.saturating_sub(self.at) as usize;
+        self.write(&[0; SECTION_ALIGN as usize][..gap])
+    }
+}
+
+/// A temporary file is private to its owner; a model is a file like any other.
+fn make_readable(file: &File) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    let _ = file;
+    Ok(())
+}
+
+fn encode_ports(program: &Program, memory: &Memory) -> Result<Vec<u8>> {
+    let graph = &program.graph;
+    let mut bytes = Vec::new();
+    for &id in graph.inputs.iter().chain(&graph.outputs) {
+        let tensor = graph.tensor(id);
+        let mut shape = heapless::Vec::new();
+        for &extent in &tensor.shape {
+            shape.push(extent as u32).map_err(|_| {
+                Error::unsupported(format!("`{}` has {} axes", tensor.name, tensor.shape.len()))
+                    .expected(format!("at most {}", arenite::blob::MAX_RANK))
+            })?;
+        }
+        let (scale, zero_point) = affine(tensor);
+        let slot = memory.slot(program, id, 0)?;
+        let port = Port {
+            name: &tensor.name,
+            slot,
+            dtype: tensor.dtype,
+            shape,
+            scale,
+            zero_point,
+        };
+        bytes.extend(postcard::to_stdvec(&port).map_err(|e| Error::internal(format!("a port does not encode: {e}")))?);
+        debug_assert!(tensor.dtype != DType::Bool || slot.region != Slot::WEIGHTS);
+    }
+    Ok(bytes)
+}
+
+fn encode_steps(program: &Program, memory: &Memory) -> Result<(Vec<u8>, u128)> {
+    let (mut bytes, mut kernels) = (Vec::new(), 0u128);
+    for (index, lowered) in program.steps.iter().enumerate() {
+        let mut slots = memory.slots(program, index)?.into_iter();
+        let mut step = lowered.step.clone();
+        let mut missing = false;
+        step.slots_mut(&mut |slot| match slots.next() {
+            Some(place) => *slot = place,
+            None => missing = true,
+        });
+        if missing || slots.next().is_some() {
+            return Err(Error::internal(format!(
+                "step {index} (`{}`) has other slots than places",
+                lowered.name
+            )));
+        }
+        let mut buffer = [0u8; MAX_STEP_BYTES];
+        let params = step
+            .encode(&mut buffer)
+            .ok_or_else(|| Error::internal("a step does not encode"))?;
+        let record = postcard::to_stdvec(&(step.kernel() as u8, &params[..]));
+        bytes.extend(record.map_err(|e| Error::internal(format!("a step does not encode: {e}")))?);
+        kernels |= 1 << (step.kernel() as u8);
+    }
+    Ok((bytes, kernels))
+}

@@ -1,0 +1,75 @@
+//! What a blob says of itself to the host tools: names, shapes and counts that the device does not need.
+
+use arenite::{DType, Slot};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The metadata section, postcard-encoded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Version of the packer.
+    pub tool: String,
+    /// SHA-256 of the input file, in hexadecimal.
+    pub input_sha256: String,
+    /// The summary as JSON, as `pack --json` printed it (without the sizes that depend on it).
+    pub summary: String,
+    /// Class labels, where given.
+    pub labels: Vec<String>,
+    /// One entry a step.
+    pub steps: Vec<StepMeta>,
+}
+
+/// What is known of a step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StepMeta {
+    /// The operator's name in the trace.
+    pub name: String,
+    /// The kind: `conv2d`, `add` …
+    pub kind: String,
+    /// Multiply-accumulates.
+    pub macs: u64,
+    /// The tensor that is complete after this step.
+    pub completes: Option<TensorMeta>,
+}
+
+/// A tensor as it lies in memory after a step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TensorMeta {
+    /// The trace's name; of views of the same bytes, all of them.
+    pub names: Vec<String>,
+    /// Where it lies.
+    pub slot: Slot,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents in memory.
+    pub shape: Vec<u32>,
+    /// Axis `i` of the traced tensor is axis `perm[i]` here; empty where the order is the traced one.
+    pub traced_perm: Vec<u8>,
+    /// Scale, 0 where it is not quantised.
+    pub scale: f32,
+    /// Zero point.
+    pub zero_point: i32,
+}
+
+impl Metadata {
+    /// Encodes it.
+    ///
+    /// # Errors
+    /// Never in practice; [`crate::ErrorKind::Internal`].
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        postcard::to_stdvec(self).map_err(|e| Error::internal(format!("metadata: {e}")))
+    }
+
+    /// Decodes the metadata of a blob.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Input`] where it was written by another version of the packer.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        postcard::from_bytes(bytes).map_err(|e| {
+            Error::input(format!("the metadata does not decode: {e}"))
+                .expected("metadata of this version of the tools")
+                .help("pack the model again")
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! Convolutions: windows, weights and, where quantised, multipliers.
+
+use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use arenite::quant::Multiplier;
+use arenite::{DType, Slot, Step};
+
+use super::{clamp, fit, input, output, want_f32};
+use crate::error::{Error, Result};
+use crate::graph::infer::nhwc;
+use crate::graph::{Activation, Conv2dAttrs, Node, Padding2d, Quant, Tensor, TensorId};
+use crate::program::{Lower, Place};
+
+/// Lowers a convolution of f32 or int8 activations.
+pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs) -> Result<()> {
+    let graph = lower.graph();
+    let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let kernel = [graph.tensor(w).shape[1], graph.tensor(w).shape[2]];
+    let window = window(
+        graph.tensor(x),
+        graph.tensor(y),
+        attrs.layout,
+        kernel,
+        attrs.stride,
+        attrs.dilation,
+        attrs.padding,
+    )?;
+    let macs = graph.tensor(y).elements() as u64 * graph.tensor(w).shape[1..].iter().product::<usize>() as u64;
+    match graph.tensor(x).dtype {
+        DType::I8 => lower_s8(lower, node, attrs, window, macs),
+        _ => lower_f32(lower, node, attrs, window, macs),
+    }
+}
+
+fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
+    want_f32(lower.graph(), node)?;
+    let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let residual = node.inputs.get(3).copied().flatten();
+    let weights = lower.constant(w)?;
+    let bias = bias_f32(
+        lower,
+        node.inputs.get(2).copied().flatten(),
+        usize::from(window.output[2]),
+    )?;
+    let groups = fit(attrs.groups, "the number of groups")?;
+    let op = Conv2dF32 {
+        output: Slot::default(),
+        input: Slot::default(),
+        residual: residual.map(|_| Slot::default()),
+        scratch: Slot::default(),
+        weights,
+        bias,
+        window,
+        groups,
+        clamp: clamp(attrs.activation),
+    };
+    let mut places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    if let Some(residual) = residual {
+        places.push(lower.place(residual)?);
+    }
+    places.push(Place::Scratch);
+    let (step, kind) = match groups == window.input[2] && groups > 1 {
+        true => (Step::DepthwiseF32(op), "depthwise_conv2d"),
+        false => (Step::Conv2dF32(op), "conv2d"),
+    };
+    lower.push(node, kind, step, places, macs);
+    Ok(())
+}
+
+fn lower_s8(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
+    let graph = lower.graph();
+    let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let (input_q, output_q) = (per_tensor(graph.tensor(x))?, per_tensor(graph.tensor(y))?);
+    let channels = usize::from(window.output[2]);
+    if graph.tensor(w).dtype != DType::I8 || graph.tensor(y).dtype != DType::I8 {
+        return Err(Error::unsupported(format!(
+            "a convolution of int8 activations with {} weights and {} output",
+            graph.tensor(w).dtype.name(),
+            graph.tensor(y).dtype.name()
+        )));
+    }
+    let multipliers = multipliers(graph.tensor(w), channels, f64::from(input_q.0), f64::from(output_q.0))?;
+    let limits = clamp_s8(attrs.activation, output_q);
+    let bias = match node.inputs.get(2).copied().flatten() {
+        Some(bias) => lower
+            .bytes(bias)?
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| i32::from_le_bytes(*b))
+            .collect(),
+        None => vec![0; channels],
+    };
+    let records: Vec<i32> = bias
+        .iter()
+        .zip(&multipliers)
+        .flat_map(|(&bias, m)| [bias, m.mantissa, i32::from(m.shift)])
+        .collect();
+    let weights = lower.bytes(w)?;
+    let weights = lower.program.weights.add_bytes(weights)?;
+    let channel_records = lower.program.weights.add_i32(&records)?;
+    let groups = fit(attrs.groups, "the number of groups")?;
+    let op = Conv2dS8 {
+        output: Slot::default(),
+        input: Slot::default(),
+        scratch: Slot::default(),
+        weights,
+        channels: channel_records,
+        window,
+        groups,
+        input_zero_point: zero_point_s8(input_q.1)?,
+        output_zero_point: zero_point_s8(output_q.1)?,
+        clamp: limits,
+        flags: 0,
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?, Place::Scratch];
+    let (step, kind) = match groups == window.input[2] && groups > 1 {
+        true => (Step::DepthwiseS8(op), "depthwise_conv2d"),
+        false => (Step::Conv2dS8(op), "conv2d"),
+    };
+    lower.push(node, kind, step, places, macs);
+    Ok(())
+}
+
+/// The device's window of a convolution or pooling.
+pub(super) fn window(
+    x: &Tensor,
+    y: &Tensor,
+    layout: crate::graph::Layout,
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+    padding: Padding2d,
+) -> Result<Window2d> {
+    if layout != crate::graph::Layout::Nhwc {
+        return Err(Error::internal("a spatial operator in NCHW order reached lowering"));
+    }
+    let [n, h, w, c] = nhwc(layout, &x.shape)?;
+    let [_, oh, ow, oc] = nhwc(layout, &y.shape)?;
+    Ok(Window2d {
+        batch: fit(n, "the batch")?,
+        input: [
+            fit(h, "the height")?,
+            fit(w, "the width")?,
+            fit(c, "the number of input channels")?,
+        ],
+        output: [
+            fit(oh, "the height")?,
+            fit(ow, "the width")?,
+            fit(oc, "the number of output channels")?,
+        ],
+        kernel: [fit(kernel[0], "the kernel")?, fit(kernel[1], "the kernel")?],
+        stride: [fit(stride[0], "the stride")?, fit(stride[1], "the stride")?],
+        dilation: [fit(dilation[0], "the dilation")?, fit(dilation[1], "the dilation")?],
+        padding: [fit(padding.top, "the padding")?, fit(padding.left, "the padding")?],
+    })
+}
+
+/// The offset of an f32 bias; zeros where there is none.
+pub(super) fn bias_f32(lower: &mut Lower<'_>, bias: Option<TensorId>, len: usize) -> Result<u32> {
+    match bias {
+        Some(bias) => lower.constant(bias),
+        None => lower.program.weights.add_f32(&vec![0.0; len]),
+    }
+}
+
+/// Scale and zero point of a per-tensor quantised tensor.
+pub(crate) fn per_tensor(tensor: &Tensor) -> Result<(f32, i32)> {
+    match &tensor.quant {
+        Some(Quant {
+            scale,
+            zero_point,
+            axis: None,
+        }) => Ok((scale[0], zero_point[0])),
+        _ => Err(Error::input(format!(
+            "`{}` ({}) has no per-tensor quantisation",
+            tensor.name,
+            tensor.dtype.name()
+        ))),
+    }
+}
+
+/// A zero point as int8.
+pub(crate) fn zero_point_s8(zero_point: i32) -> Result<i8> {
+    i8::try_from(zero_point)
+        .map_err(|_| Error::input(format!("the zero point {zero_point} of an int8 tensor")).expected("-128 to 127"))
+}
+
+/// The clamp of a fused activation on stored int8 numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
+pub(crate) fn clamp_s8(activation: Activation, (scale, zero_point): (f32, i32)) -> [i8; 2] {
+    let [low, high] = clamp(activation);
+    let stored = |real: f32, open: i32| match real.is_finite() {
+        true => arenite::quant::quantize(real, scale, zero_point, -128, 127),
+        false => open,
+    };
+    [stored(low, -128) as i8, stored(high, 127) as i8]
+}
+
+/// The multiplier of each output channel: `input scale * weight scale / output scale`, in f64.
+fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
+    let Some(quant) = &weights.quant else {
+        return Err(Error::input(format!(
+            "the weights `{}` have no quantisation",
+            weights.name
+        )));
+    };
+    if let Some(zero) = quant.zero_point.iter().find(|&&z| z != 0) {
+        return Err(Error::unsupported(format!("the weights `{}` have zero point {zero}", weights.name)).expected("0"));
+    }
+    (0..channels)
+        .map(|channel| {
+            let scale = if quant.axis.is_some() {
+                quant.scale[channel]
+            } else {
+                quant.scale[0]
+            };
+            let real = input * f64::from(scale) / output;
+            Multiplier::from_real(real)
+                .ok_or_else(|| Error::input(format!("channel {channel} of `{}` has the factor {real}", weights.name)))
+        })
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! Elementwise operators.
+
+use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, MAX_LOOPS, UnaryF32, UnaryOp};
+use arenite::{Slot, Step};
+
+use super::{clamp, fit, input, output, want_f32};
+use crate::error::{Error, Result};
+use crate::graph::{Activation, BinaryKind, Node, UnaryKind};
+use crate::program::{Lower, Place};
+
+/// Lowers an operator of two operands.
+pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind, activation: Activation) -> Result<()> {
+    want_f32(lower.graph(), node)?;
+    let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let graph = lower.graph();
+    let loops = loops(&graph.tensor(y).shape, &graph.tensor(a).shape, &graph.tensor(b).shape)?;
+    let (op, name) = match kind {
+        BinaryKind::Add => (BinaryOp::Add, "add"),
+        BinaryKind::Sub => (BinaryOp::Sub, "sub"),
+        BinaryKind::Mul => (BinaryOp::Mul, "mul"),
+        BinaryKind::Div => (BinaryOp::Div, "div"),
+        BinaryKind::Minimum => (BinaryOp::Minimum, "minimum"),
+        BinaryKind::Maximum => (BinaryOp::Maximum, "maximum"),
+        BinaryKind::SquaredDifference => (BinaryOp::SquaredDifference, "squared_difference"),
+        BinaryKind::Prelu => (BinaryOp::Prelu, "prelu"),
+    };
+    let slot = Slot::default();
+    let step = BinaryF32 {
+        output: slot,
+        a: slot,
+        b: slot,
+        loops,
+        op,
+        clamp: clamp(activation),
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(a)?, lower.place(b)?];
+    lower.push(node, name, Step::BinaryF32(step), places, 0);
+    Ok(())
+}
+
+/// Lowers an operator of one operand.
+pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> {
+    want_f32(lower.graph(), node)?;
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (op, name) = match kind {
+        UnaryKind::Relu => (
+            UnaryOp::Clamp {
+                min: 0.0,
+                max: f32::INFINITY,
+            },
+            "relu",
+        ),
+        UnaryKind::Relu6 => (UnaryOp::Clamp { min: 0.0, max: 6.0 }, "relu6"),
+        UnaryKind::ReluN1To1 => (UnaryOp::Clamp { min: -1.0, max: 1.0 }, "relu_n1_to_1"),
+        UnaryKind::Clamp { min, max } => (UnaryOp::Clamp { min, max }, "clamp"),
+        UnaryKind::LeakyRelu { alpha } => (UnaryOp::LeakyRelu { alpha }, "leaky_relu"),
+        UnaryKind::HardSwish => (UnaryOp::HardSwish, "hard_swish"),
+        UnaryKind::Logistic => (UnaryOp::Logistic, "logistic"),
+        UnaryKind::Tanh => (UnaryOp::Tanh, "tanh"),
+        UnaryKind::Exp => (UnaryOp::Exp, "exp"),
+        UnaryKind::Log => (UnaryOp::Log, "log"),
+        UnaryKind::Sqrt => (UnaryOp::Sqrt, "sqrt"),
+        UnaryKind::Rsqrt => (UnaryOp::Rsqrt, "rsqrt"),
+        UnaryKind::Square => (UnaryOp::Square, "square"),
+        UnaryKind::Abs => (UnaryOp::Abs, "abs"),
+        UnaryKind::Neg => (UnaryOp::Neg, "neg"),
+    };
+    let count = fit(lower.graph().tensor(x).elements(), "the number of elements")?;
+    let step = UnaryF32 {
+        output: Slot::default(),
+        input: Slot::default(),
+        count,
+        op,
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, name, Step::UnaryF32(step), places, 0);
+    Ok(())
+}
+
+/// The fewest axes that walk two broadcast operands: neighbours merge where both operands continue from one to the other.
+pub(super) fn loops(output: &[usize], a: &[usize], b: &[usize]) -> Result<heapless::Vec<Loop, MAX_LOOPS>> {
+    let (strides_a, strides_b) = (strides(output, a), strides(output, b));
+    let mut merged: Vec<[usize; 3]> = Vec::new();
+    for axis in (0..output.len()).filter(|&axis| output[axis] != 1) {
+        let next = [output[axis], strides_a[axis], strides_b[axis]];
+        match merged.last_mut() {
+            Some(last) if last[1] == next[0] * next[1] && last[2] == next[0] * next[2] => {
+                *last = [last[0] * next[0], next[1], next[2]];
+            }
+            _ => merged.push(next),
+        }
+    }
+    let mut loops = heapless::Vec::new();
+    for [count, a, b] in merged {
+        let axis = Loop {
+            count: fit(count, "an extent")?,
+            a: fit(a, "a stride")?,
+            b: fit(b, "a stride")?,
+        };
+        loops
+            .push(axis)
+            .map_err(|_| Error::unsupported(format!("broadcasting {output:?} needs more than {MAX_LOOPS} axes")))?;
+    }
+    Ok(loops)
+}
+
+/// Elements between neighbours along each axis of the output; 0 where the operand is broadcast.
+fn strides(output: &[usize], operand: &[usize]) -> Vec<usize> {
+    let mut strides = vec![0; output.len()];
+    let mut step = 1;
+    for (axis, &extent) in operand.iter().enumerate().rev() {
+        if extent != 1 {
+            strides[output.len() - operand.len() + axis] = step;
+        }
+        step *= extent;
+    }
+    strides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk(output: &[usize], a: &[usize], b: &[usize]) -> Vec<(u32, u32, u32)> {
+        loops(output, a, b)
+            .unwrap()
+            .iter()
+            .map(|l| (l.count, l.a, l.b))
+            .collect()
+    }
+
+    #[test]
+    fn equal_shapes_are_one_loop() {
+        assert_eq!(walk(&[1, 8, 8, 4], &[1, 8, 8, 4], &[1, 8, 8, 4]), [(256, 1, 1)]);
+    }
+
+    #[test]
+    fn a_bias_is_two_loops() {
+        assert_eq!(walk(&[1, 8, 8, 4], &[1, 8, 8, 4], &[4]), [(64, 4, 0), (4, 1, 1)]);
+    }
+
+    #[test]
+    fn an_outer_product_broadcasts_both() {
+        assert_eq!(walk(&[3, 5], &[3, 1], &[1, 5]), [(3, 1, 0), (5, 0, 1)]);
+    }
+
+    #[test]
+    fn scalars_are_no_loop() {
+        assert_eq!(walk(&[1], &[1], &[]), []);
+    }
+}

@@ -1,0 +1,70 @@
+//! Reductions.
+
+use arenite::ops::reduce::{ReduceF32, Reduction};
+use arenite::{Slot, Step};
+
+use super::{fit, input, output, want_f32};
+use crate::error::{Error, Result};
+use crate::graph::{Node, ReduceKind};
+use crate::program::{Lower, Place};
+
+/// Lowers a reduction whose axes form at most two groups of neighbours.
+pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, kind: ReduceKind, axes: &[usize]) -> Result<()> {
+    want_f32(lower.graph(), node)?;
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let shape = group(&lower.graph().tensor(x).shape, axes)?;
+    let mut fields = [1u32; 5];
+    for (field, extent) in fields.iter_mut().zip(shape) {
+        *field = fit(extent, "an extent")?;
+    }
+    let (kind, name) = match kind {
+        ReduceKind::Mean => (Reduction::Mean, "mean"),
+        ReduceKind::Sum => (Reduction::Sum, "sum"),
+        ReduceKind::Max => (Reduction::Max, "reduce_max"),
+        ReduceKind::Min => (Reduction::Min, "reduce_min"),
+    };
+    let op = ReduceF32 {
+        output: Slot::default(),
+        input: Slot::default(),
+        shape: fields,
+        kind,
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, name, Step::ReduceF32(op), places, 0);
+    Ok(())
+}
+
+/// Merges neighbouring axes into `[kept, reduced, kept, reduced, kept]`; axes of extent 1 join either kind.
+pub(super) fn group(shape: &[usize], axes: &[usize]) -> Result<[usize; 5]> {
+    let mut groups = [1usize; 5];
+    let mut at = 0;
+    for (axis, &extent) in shape.iter().enumerate().filter(|(_, extent)| **extent != 1) {
+        // Even groups are kept, odd ones reduced.
+        if (at % 2 == 1) != axes.contains(&axis) {
+            at += 1;
+        }
+        match groups.get_mut(at) {
+            Some(group) => *group *= extent,
+            None => {
+                return Err(Error::unsupported(format!("a reduction of {shape:?} over {axes:?}"))
+                    .expected("reduced axes in at most two groups of neighbours")
+                    .help("reduce in two operators"));
+            }
+        }
+    }
+    Ok(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::group;
+
+    #[test]
+    fn neighbouring_axes_merge() {
+        assert_eq!(group(&[1, 7, 7, 64], &[1, 2]).unwrap(), [1, 49, 64, 1, 1]);
+        assert_eq!(group(&[2, 7, 7, 64], &[1, 2]).unwrap(), [2, 49, 64, 1, 1]);
+        assert_eq!(group(&[2, 3, 4], &[2]).unwrap(), [6, 4, 1, 1, 1]);
+        assert_eq!(group(&[2, 3, 4, 5, 6], &[1, 3]).unwrap(), [2, 3, 4, 5, 6]);
+        assert!(group(&[2, 3, 4, 5, 6, 7], &[0, 2, 4]).is_err());
+    }
+}

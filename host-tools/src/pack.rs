@@ -1,0 +1,305 @@
+//! The pipeline: a traced network in, a model file out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arenite::Target;
+use sha2::{Digest, Sha256};
+
+use crate::emit::{self, Written};
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{self, Graph, facts, liveness};
+use crate::import::{self, ImportOptions, Imported, Samples};
+use crate::memory::{self, Memory};
+use crate::metadata::Metadata;
+use crate::model::{self, ModelFile};
+use crate::passes::{self, Stage};
+use crate::plan;
+use crate::program::{self, Program};
+use crate::summary::{PortSummary, RegionSummary, Summary};
+use crate::weights::Weights;
+
+/// What `pack` is asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The traced network.
+    pub input: PathBuf,
+    /// The model file to write.
+    pub output: PathBuf,
+    /// Overrides recognition.
+    pub dialect: Option<String>,
+    /// `--weights`: a file or `seeded:N`.
+    pub weights: Option<String>,
+    /// What the importer takes.
+    pub import: ImportOptions,
+    /// What to choose kernels for.
+    pub target: Target,
+    /// The planner's search budget in nodes.
+    pub plan_nodes: u64,
+    /// Whether outputs may overlap inputs.
+    pub in_place: bool,
+    /// The network's name, if not the input's.
+    pub name: Option<String>,
+    /// Class labels for the metadata.
+    pub labels: Vec<String>,
+    /// The stage after which the graph is wanted as text.
+    pub dump_after: Option<DumpStage>,
+}
+
+/// Stages of `--dump-after`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[expect(missing_docs, reason = "named by the stage")]
+pub enum DumpStage {
+    Import,
+    Fold,
+    Fuse,
+    Schedule,
+    Plan,
+}
+
+/// What `pack` did.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// The figures.
+    pub summary: Summary,
+    /// Repairs, unused weights and other oddities.
+    pub warnings: Vec<String>,
+    /// The text of `--dump-after`.
+    pub dump: Option<String>,
+}
+
+/// Told how far packing has come: a phase, and how much of how much of it is done.
+pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;
+
+/// Packs a network: import, prune, fold, fuse, lower, plan, write, and (where the trace has samples) replay.
+///
+/// # Errors
+/// See [`Error`]; the output file is then as it was before.
+pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
+    check_writable(&options.output)?;
+    progress("reading the trace", 0, 0);
+    let (dialect, imported) = import::import(&options.input, options.dialect.as_deref(), &options.import)?;
+    let Imported {
+        mut graph,
+        assumptions,
+        mut warnings,
+        constants,
+        weights,
+        samples,
+    } = imported;
+    let at_input = |e: Error| e.in_file(&options.input);
+    if let Some(name) = &options.name {
+        graph.name.clone_from(name);
+    }
+    let source = match (&options.weights, &weights) {
+        (Some(spec), _) => Weights::open(spec, &graph)?,
+        (None, Some(path)) => Weights::file(path, &graph)?,
+        (None, None) => Weights::nothing(&graph).map_err(at_input)?,
+    };
+    warnings.extend(
+        source
+            .unused(&graph)
+            .iter()
+            .map(|key| format!("the weights file's `{key}` is not a parameter")),
+    );
+
+    graph::check::check(&graph).map_err(at_input)?;
+    let operators = facts::operators(&graph);
+    passes::recognise_softmax::run(&mut graph)?;
+    let pruned = passes::prune::run(&mut graph)?;
+    let mut dump = Dump {
+        wanted: options.dump_after,
+        text: None,
+    };
+    dump.graph(DumpStage::Import, &graph);
+    let mut summary = summary_of_import(&graph, dialect, options.target);
+    summary.ops = operators;
+    for (kind, count) in constants {
+        *summary.ops.entry(kind).or_insert(0) += count;
+    }
+    summary.pruned = pruned;
+    summary.assumptions = assumptions;
+
+    passes::run(&mut graph, Stage::Fold)?;
+    dump.graph(DumpStage::Fold, &graph);
+    passes::run(&mut graph, Stage::Fuse)?;
+    dump.graph(DumpStage::Fuse, &graph);
+
+    progress("planning", 0, 0);
+    let program = program::lower(graph, options.target, &source).map_err(at_input)?;
+    dump.program(DumpStage::Schedule, &program, None);
+    let memory = memory::problem(&program, options.in_place)?;
+    let memory = memory::solve(
+        memory,
+        &plan::Options {
+            nodes: options.plan_nodes,
+            ..Default::default()
+        },
+    )?;
+    dump.program(DumpStage::Plan, &program, Some(&memory));
+    summarise_program(&mut summary, &program, &memory);
+
+    let metadata = Metadata {
+        tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
+        input_sha256: sha256(&options.input)?,
+        summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
+        labels: options.labels.clone(),
+        steps: emit::step_metadata(&program, &memory)?,
+    };
+    let mut written = |done, all| progress("writing weights", done, all);
+    let (file, sizes) = emit::emit(&program, &memory, &metadata, &source, &options.output, &mut written)?;
+    verify(file.path(), samples.as_ref())?;
+    file.persist(&options.output)
+        .map_err(|e| Error::io(&options.output, "write the model", &e.error))?;
+    let Written {
+        model, weights, plan, ..
+    } = sizes;
+    (summary.model_bytes, summary.weights_bytes, summary.plan_bytes) = (model, weights, plan);
+    Ok(Packed {
+        summary,
+        warnings,
+        dump: dump.text,
+    })
+}
+
+/// Loads the new file as a device does, where this host has its kernels, and replays the trace's samples.
+fn verify(path: &Path, samples: Option<&Samples>) -> Result<()> {
+    let file = ModelFile::open(path)?;
+    let model = match file.load() {
+        Ok(model) => model,
+        Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(()),
+        Err(e) => return Err(Error::internal(format!("the new model does not load: {e}")).help("please report it")),
+    };
+    match samples {
+        Some(samples) => replay(&model, samples),
+        None => Ok(()),
+    }
+}
+
+/// Runs the samples and compares the outputs that they state.
+fn replay(model: &arenite::Model<'_>, samples: &Samples) -> Result<()> {
+    let inputs: Vec<String> = (0..)
+        .map_while(|i| model.input(i))
+        .map(|p| p.name.to_string())
+        .collect();
+    let outputs: Vec<String> = (0..)
+        .map_while(|i| model.output(i))
+        .map(|p| p.name.to_string())
+        .collect();
+    let mut runs = Vec::new();
+    for sample in &samples.runs {
+        let find = |name: &String| {
+            sample
+                .inputs
+                .iter()
+                .find(|(n, _)| n == name)
+                .map(|(_, bytes)| bytes.clone())
+        };
+        let given: Option<Vec<_>> = inputs.iter().map(find).collect();
+        runs.push(given.ok_or_else(|| Error::input("a sample lacks an input of the network"))?);
+    }
+    let results = model::run(model, &runs, false, &mut |_, _, _| {})?;
+    for (index, (sample, result)) in samples.runs.iter().zip(&results).enumerate() {
+        for (name, expected) in &sample.outputs {
+            let Some(port) = outputs.iter().position(|n| n == name) else {
+                return Err(Error::input(format!(
+                    "sample {index} states `{name}`, which is no output of the network"
+                )));
+            };
+            let dtype = model.output(port).map_or(arenite::DType::F32, |p| p.dtype);
+            let difference = crate::compare::relative(dtype, &result[port], expected);
+            if difference.is_nan() || difference > samples.rtol {
+                return Err(
+                    Error::input(format!("sample {index}: output `{name}` differs by {difference:.3e}"))
+                        .expected(format!("at most {:e}, as the trace states", samples.rtol))
+                        .help("the trace, its weights and its samples are not of one network, or pack has a defect"),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn summary_of_import(graph: &Graph, dialect: &str, target: Target) -> Summary {
+    let ports = |ids: &[graph::TensorId]| ids.iter().map(|&id| PortSummary::of(graph.tensor(id))).collect();
+    let first = graph.inputs.first().map(|&id| graph.tensor(id));
+    Summary {
+        dialect: dialect.to_string(),
+        target: target.name().to_string(),
+        dtype: first.map_or("f32", |t| t.dtype.name()).to_string(),
+        batch: first.and_then(|t| t.shape.first().copied()).unwrap_or(1),
+        name: graph.name.clone(),
+        inputs: ports(&graph.inputs),
+        outputs: ports(&graph.outputs),
+        params: facts::params(graph),
+        macs: facts::macs_per_element(graph),
+        liveness_as_traced_bytes: liveness::max_live(graph) as u64,
+        ..Summary::default()
+    }
+}
+
+fn summarise_program(summary: &mut Summary, program: &Program, memory: &Memory) {
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for step in &program.steps {
+        *kinds.entry(step.kind.to_string()).or_insert(0) += 1;
+    }
+    summary.ops_final = kinds;
+    summary.steps = program.steps.len();
+    summary.liveness_bound_bytes = memory.max_live;
+    summary.arena_bytes = memory.arena_bytes();
+    summary.state_bytes = program.state.initial.len() as u64;
+    summary.plan_proven_optimal = memory.plan.proven_optimal;
+    summary.plan_lower_bound_bytes = memory.plan.lower_bound;
+    summary.regions = vec![RegionSummary {
+        name: "arena".into(),
+        bytes: memory.arena_bytes(),
+    }];
+}
+
+/// The output's directory must exist and the output must not be a directory: said before the work, not after it.
+fn check_writable(output: &Path) -> Result<()> {
+    let directory = output
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    if !directory.is_dir() {
+        return Err(Error::new(
+            ErrorKind::Io,
+            format!("the directory {} does not exist", directory.display()),
+        )
+        .in_file(output)
+        .help("create it, or choose another -o"));
+    }
+    if output.is_dir() {
+        return Err(Error::new(ErrorKind::Io, "it is a directory")
+            .in_file(output)
+            .expected("a file name after -o"));
+    }
+    Ok(())
+}
+
+fn sha256(path: &Path) -> Result<String> {
+    let mut file = std::fs::File::open(path).map_err(|e| Error::io(path, "read the input", &e))?;
+    let mut hash = Sha256::new();
+    std::io::copy(&mut file, &mut hash).map_err(|e| Error::io(path, "read the input", &e))?;
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+struct Dump {
+    wanted: Option<DumpStage>,
+    text: Option<String>,
+}
+
+impl Dump {
+    fn graph(&mut self, stage: DumpStage, graph: &Graph) {
+        if self.wanted == Some(stage) {
+            self.text = Some(crate::dump::graph(graph));
+        }
+    }
+
+    fn program(&mut self, stage: DumpStage, program: &Program, memory: Option<&Memory>) {
+        if self.wanted == Some(stage) {
+            self.text = Some(crate::dump::program(program, memory));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The network as steps: what lowering makes of a graph, before offsets are known.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arenite::{Step, Target};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{DType, Data, Expr, Graph, Node, TensorId, TensorKind};
+use crate::weights::Weights;
+
+/// Steps in order, with the weights they read.
+pub struct Program {
+    /// The graph after all passes.
+    pub graph: Graph,
+    /// What the blob is packed for.
+    pub target: Target,
+    /// The steps.
+    pub steps: Vec<LoweredStep>,
+    /// Tensors that are a view of another one: the other, and the bytes from its start.
+    pub views: HashMap<TensorId, (TensorId, u32)>,
+    /// The weights section.
+    pub weights: Section,
+    /// The state slice: where each state tensor lies, and the initial bytes of all.
+    pub state: State,
+}
+
+/// A step whose slots are still to be assigned.
+#[derive(Debug, Clone)]
+pub struct LoweredStep {
+    /// The operator's name in the trace.
+    pub name: String,
+    /// The kind in the summary: `conv2d`, `add` …
+    pub kind: &'static str,
+    /// The kernel and its parameters, slots at 0.
+    pub step: Step,
+    /// What each slot is, in the order of [`Step::slots_mut`].
+    pub places: Vec<Place>,
+    /// Multiply-accumulates.
+    pub macs: u64,
+    /// The tensor that is complete after this step, for `arenite diff`.
+    pub completes: Option<TensorId>,
+}
+
+/// What a slot stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Bytes of a tensor, from this byte on.
+    Tensor(TensorId, u32),
+    /// A constant at this offset of the weights.
+    Constant(u32),
+    /// The kernel's scratch.
+    Scratch,
+}
+
+/// The weights section: pieces at offsets.
+#[derive(Default)]
+pub struct Section {
+    pieces: Vec<Piece>,
+    len: u32,
+    tensors: HashMap<TensorId, u32>,
+    literals: HashMap<Vec<u8>, u32>,
+}
+
+/// A piece of the weights section.
+pub struct Piece {
+    /// Bytes from the section's start.
+    pub offset: u32,
+    /// Bytes.
+    pub len: u32,
+    /// Where they come from.
+    pub content: Content,
+}
+
+/// Where the bytes of a piece come from.
+pub enum Content {
+    /// They are here.
+    Bytes(Vec<u8>),
+    /// f32 values that stream from the weights source.
+    Expr(Arc<Expr>),
+}
+
+/// The state slice.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Offset of each state tensor.
+    pub offsets: HashMap<TensorId, u32>,
+    /// The bytes after a reset.
+    pub initial: Vec<u8>,
+}
+
+/// What lowering an operator needs at hand.
+pub struct Lower<'a> {
+    /// The program so far; its graph is complete.
+    pub program: Program,
+    /// Values of parameters.
+    pub weights: &'a Weights,
+}
+
+/// Lowers every node of `graph` for `target`.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] naming the operator.
+pub fn lower(graph: Graph, target: Target, weights: &Weights) -> Result<Program> {
+    let mut state = State::default();
+    for (index, tensor) in graph.tensors.iter().enumerate() {
+        if let TensorKind::State(data) = &tensor.kind {
+            let at = state.initial.len().next_multiple_of(arenite::ARENA_ALIGN);
+            state.initial.resize(at, 0);
+            match data {
+                Data::Bytes(bytes) => state.initial.extend_from_slice(bytes),
+                Data::Lazy(expr) => {
+                    let values = weights.evaluate(expr)?;
+                    state.initial.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+                }
+            }
+            state.offsets.insert(TensorId(index), at as u32);
+        }
+    }
+    let nodes = graph.nodes.clone();
+    let program = Program {
+        graph,
+        target,
+        steps: Vec::new(),
+        views: HashMap::new(),
+        weights: Section::default(),
+        state,
+    };
+    let mut lower = Lower { program, weights };
+    for node in &nodes {
+        crate::ops::lower(&mut lower, node)
+            .map_err(|e| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin)))?;
+    }
+    Ok(lower.program)
+}
+
+impl Lower<'_> {
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.program.graph
+    }
+
+    /// Appends a step of `node`.
+    pub fn push(&mut self, node: &Node, kind: &'static str, step: Step, places: Vec<Place>, macs: u64) {
+        let completes = node.outputs.first().copied();
+        self.program.steps.push(LoweredStep {
+            name: node.name.clone(),
+            kind,
+            step,
+            places,
+            macs,
+            completes,
+        });
+    }
+
+    /// The place of an operand: the arena, the state, or the weights for a constant.
+    ///
+    /// # Errors
+    /// What reading the constant says.
+    pub fn place(&mut self, id: TensorId) -> Result<Place> {
+        match self.graph().tensor(id).kind {
+            TensorKind::Const(_) => Ok(Place::Constant(self.constant(id)?)),
+            _ => Ok(Place::Tensor(id, 0)),
+        }
+    }
+
+    /// The offset of a constant tensor in the weights, as it is stored in the graph; added once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DoesNotFit`] beyond 4 GiB of weights.
+    pub fn constant(&mut self, id: TensorId) -> Result<u32> {
+        if let Some(&offset) = self.program.weights.tensors.get(&id) {
+            return Ok(offset);
+        }
+        let tensor = self.graph().tensor(id);
+        let TensorKind::Const(data) = tensor.kind.clone() else {
+            return Err(Error::internal(format!("`{}` is no constant", tensor.name)));
+        };
+        let offset = match data {
+            Data::Bytes(bytes) => self.program.weights.add_bytes(bytes.to_vec())?,
+            Data::Lazy(expr) => {
+                let len = tensor.bytes();
+                self.program.weights.add(len, Content::Expr(expr))?
+            }
+        };
+        self.program.weights.tensors.insert(id, offset);
+        Ok(offset)
+    }
+
+    /// The f32 values of a small constant.
+    ///
+    /// # Errors
+    /// Where it is no f32 constant, or its parameters cannot be read.
+    pub fn values(&self, id: TensorId) -> Result<Vec<f32>> {
+        let tensor = self.graph().tensor(id);
+        match &tensor.kind {
+            TensorKind::Const(data) if tensor.dtype == DType::F32 => {
+                self.weights.evaluate(&data.to_expr(&tensor.shape))
+            }
+            _ => {
+                Err(Error::unsupported(format!("`{}` is computed by the network", tensor.name)).expected("a constant"))
+            }
+        }
+    }
+
+    /// The bytes of a constant.
+    ///
+    /// # Errors
+    /// As [`Lower::values`].
+    pub fn bytes(&self, id: TensorId) -> Result<Vec<u8>> {
+        let tensor = self.graph().tensor(id);
+        match &tensor.kind {
+            TensorKind::Const(Data::Bytes(bytes)) => Ok(bytes.to_vec()),
+            TensorKind::Const(Data::Lazy(expr)) => Ok(self
+                .weights
+                .evaluate(expr)?
+                .iter()
+                .flat_map(|v| v.to_le_bytes())
+                .collect()),
+            _ => {
+                Err(Error::unsupported(format!("`{}` is computed by the network", tensor.name)).expected("a constant"))
+            }
+        }
+    }
+
+    /// `output` is `input` seen otherwise, from byte `offset` on.
+    pub fn view(&mut self, output: TensorId, input: TensorId, offset: u32) {
+        self.program.views.insert(output, (input, offset));
+    }
+}
+
+impl Program {
+    /// The tensor that owns the memory of `id`, and the bytes from its start.
+    pub fn root(&self, id: TensorId) -> (TensorId, u32) {
+        let (mut id, mut offset) = (id, 0);
+        while let Some(&(of, bytes)) = self.views.get(&id) {
+            id = of;
+            offset += bytes;
+        }
+        (id, offset)
+    }
+}
+
+impl Section {
+    /// Adds `len` bytes, aligned for any kernel; returns their offset.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DoesNotFit`] beyond 4 GiB.
+    pub fn add(&mut self, len: usize, content: Content) -> Result<u32> {
+        let too_large = || Error::new(ErrorKind::DoesNotFit, "the weights need more than 4 GiB");
+        let offset = self
+            .len
+            .checked_next_multiple_of(arenite::MODEL_ALIGN as u32)
+            .ok_or_else(too_large)?;
+        let len = u32::try_from(len).map_err(|_| too_large())?;
+        self.len = offset.checked_add(len).ok_or_else(too_large)?;
+        self.pieces.push(Piece { offset, len, content });
+        Ok(offset)
+    }
+
+    /// Adds bytes, unless the same bytes are there already; returns their offset.
+    ///
+    /// # Errors
+    /// As [`Section::add`].
+    pub fn add_bytes(&mut self, bytes: Vec<u8>) -> Result<u32> {
+        if let Some(&offset) = self.literals.get(&bytes) {
+            return Ok(offset);
+        }
+        let offset = self.add(bytes.len(), Content::Bytes(bytes.clone()))?;
+        self.literals.insert(bytes, offset);
+        Ok(offset)
+    }
+
+    /// Adds f32 values.
+    ///
+    /// # Errors
+    /// As [`Section::add`].
+    pub fn add_f32(&mut self, values: &[f32]) -> Result<u32> {
+        self.add_bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())
+    }
+
+    /// Adds i32 values.
+    ///
+    /// # Errors
+    /// As [`Section::add`].
+    pub fn add_i32(&mut self, values: &[i32]) -> Result<u32> {
+        self.add_bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())
+    }
+
+    /// The pieces, in the order of their offsets.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Bytes of the section.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether there are no weights.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}

@@ -1,0 +1,100 @@
+//! What packing tells: the data behind `pack --json` and `arenite inspect --json`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::graph::{Assumption, Tensor};
+
+/// The summary; all sizes in bytes. The fields are specified in the README.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The input's dialect.
+    pub dialect: String,
+    /// The target that kernels were chosen for.
+    pub target: String,
+    /// The network's element type.
+    pub dtype: String,
+    /// Images a run.
+    pub batch: usize,
+    /// The network's name.
+    pub name: String,
+    /// What the caller fills.
+    pub inputs: Vec<PortSummary>,
+    /// What the caller reads.
+    pub outputs: Vec<PortSummary>,
+    /// Scalars in the parameters, as traced.
+    pub params: u64,
+    /// Multiply-accumulates for one element of the batch, as traced.
+    pub macs: u64,
+    /// Forward operators by the dialect's own name.
+    pub ops: BTreeMap<String, usize>,
+    /// Nodes that do not serve inference, by kind.
+    pub pruned: BTreeMap<String, usize>,
+    /// Steps by kind.
+    pub ops_final: BTreeMap<String, usize>,
+    /// Number of steps.
+    pub steps: usize,
+    /// Max-live of the imported forward graph in its order.
+    pub liveness_as_traced_bytes: u64,
+    /// Max-live of the final steps: their order, aliases and scratch.
+    pub liveness_bound_bytes: u64,
+    /// Arena that the caller must give, over all regions.
+    pub arena_bytes: u64,
+    /// State that the caller must give.
+    pub state_bytes: u64,
+    /// Whether the plan is proven to be the smallest.
+    pub plan_proven_optimal: bool,
+    /// What no plan of these steps can go below.
+    pub plan_lower_bound_bytes: u64,
+    /// The file.
+    pub model_bytes: u64,
+    /// Its weights.
+    pub weights_bytes: u64,
+    /// Its ports and steps.
+    pub plan_bytes: u64,
+    /// Stack of a run, per backend where it is known.
+    pub stack_bytes: BTreeMap<String, u64>,
+    /// Memories and what each holds.
+    pub regions: Vec<RegionSummary>,
+    /// Every value that the trace did not state.
+    pub assumptions: Vec<Assumption>,
+}
+
+/// An input or output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortSummary {
+    /// The tensor's name.
+    pub name: String,
+    /// Extents.
+    pub shape: Vec<usize>,
+    /// Element type.
+    pub dtype: String,
+    /// Scale, where it is quantised.
+    pub scale: Option<f32>,
+    /// Zero point, where it is quantised.
+    pub zero_point: Option<i32>,
+}
+
+/// A memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RegionSummary {
+    /// Its name.
+    pub name: String,
+    /// Bytes of arena in it.
+    pub bytes: u64,
+}
+
+impl PortSummary {
+    /// Describes a tensor.
+    pub fn of(tensor: &Tensor) -> Self {
+        let quant = tensor.quant.as_ref().filter(|q| q.axis.is_none());
+        Self {
+            name: tensor.name.clone(),
+            shape: tensor.shape.clone(),
+            dtype: tensor.dtype.name().to_string(),
+            scale: quant.map(|q| q.scale[0]),
+            zero_point: quant.map(|q| q.zero_point[0]),
+        }
+    }
+}
