@@ -300,7 +300,7 @@ pub fn infer_dtype(op: &Op, inputs: &[Option<&Tensor>]) -> Option<DType> {
     match op {
         Op::ArgMax { .. } => Some(DType::I32),
         Op::Dequantize => Some(DType::F32),
-        Op::Quantize | Op::Cast | Op::AssignState | Op::Opaque | Op::Svdf { .. } => None,
+        Op::Quantize | Op::Cast | Op::AssignState | Op::Opaque | Op::Svdf { .. } | Op::Softmax { .. } => None,
         _ => inputs.first().copied().flatten().map(|t| t.dtype),
     }
 }

@@ -5,6 +5,7 @@ mod build;
 pub(crate) mod json;
 mod megengine;
 mod native;
+pub mod tflite;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,7 @@ pub const DIALECTS: &[Dialect] = &[
         recognises: megengine::recognises,
         import: megengine::import,
     },
+    tflite::DIALECT,
 ];
 
 /// Whether the content starts as a JSON object does.

@@ -1,0 +1,85 @@
+//! Arithmetic on shapes: SHAPE and what converters build on it has a value when importing, because all shapes are static.
+
+use super::tensors::Constant;
+use super::{Importer, View};
+use crate::error::Result;
+use crate::graph::DType;
+
+impl Importer<'_, '_> {
+    /// Computes the operator now if it is integer arithmetic on constants; false where it is not.
+    pub(super) fn fold(&mut self, view: View<'_, '_>) -> Result<bool> {
+        let Ok(output) = view.output(0) else { return Ok(false) };
+        if view.kind == "SHAPE" {
+            let shape: Vec<i64> = self.shape(view.input(0)?)?.iter().map(|&d| d as i64).collect();
+            let rank = vec![shape.len()];
+            return self.keep(output, rank, &shape);
+        }
+        let integer = |dtype| matches!(dtype, DType::I32 | DType::I64);
+        if view.outputs.len() != 1 || !self.info(output).dtype().is_some_and(integer) {
+            return Ok(false);
+        }
+        let mut operands = Vec::new();
+        for input in view.inputs {
+            let Some(constant) = input.map(|i| self.constant(i)).transpose()?.flatten() else {
+                return Ok(false);
+            };
+            let Some(values) = constant.integers() else {
+                return Ok(false);
+            };
+            operands.push((constant.shape, values));
+        }
+        match (view.kind, operands.as_slice()) {
+            ("RESHAPE" | "SQUEEZE" | "EXPAND_DIMS" | "CAST", [(_, values), ..]) => {
+                let shape = self.shape(output)?;
+                self.keep(output, shape, values)
+            }
+            ("ADD" | "SUB" | "MUL" | "MINIMUM" | "MAXIMUM", [(a_shape, a), (b_shape, b)]) => {
+                if a_shape != b_shape && a.len() != 1 && b.len() != 1 {
+                    return Ok(false);
+                }
+                let f = |a: i64, b: i64| match view.kind {
+                    "ADD" => a.wrapping_add(b),
+                    "SUB" => a.wrapping_sub(b),
+                    "MUL" => a.wrapping_mul(b),
+                    "MINIMUM" => a.min(b),
+                    _ => a.max(b),
+                };
+                let len = a.len().max(b.len());
+                let values: Vec<i64> = (0..len).map(|i| f(a[i % a.len()], b[i % b.len()])).collect();
+                let shape = self.shape(output)?;
+                self.keep(output, shape, &values)
+            }
+            ("PACK" | "CONCATENATION", all) if all.iter().all(|(shape, _)| shape.len() <= 1) => {
+                let values: Vec<i64> = all.iter().flat_map(|(_, values)| values.clone()).collect();
+                let shape = self.shape(output)?;
+                self.keep(output, shape, &values)
+            }
+            ("STRIDED_SLICE" | "SLICE", [(shape, values), ..]) if shape.len() == 1 => {
+                let slice = match view.kind {
+                    "SLICE" => self.slice_of(view)?,
+                    _ => self.strided_slice_of(view)?,
+                };
+                let from = |i: usize| slice.begin[0] as i64 + i as i64 * slice.stride[0] as i64;
+                let picked: Option<Vec<i64>> = (0..slice.extent[0])
+                    .map(|i| usize::try_from(from(i)).ok().and_then(|at| values.get(at).copied()))
+                    .collect();
+                let shape = self.shape(output)?;
+                picked.map_or(Ok(false), |values| self.keep(output, shape, &values))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Notes the value of `output`; false where it does not fit what the file says of that tensor.
+    fn keep(&mut self, output: usize, shape: Vec<usize>, values: &[i64]) -> Result<bool> {
+        let dtype = self.dtype(output)?;
+        if self.shape(output)? != shape || shape.iter().product::<usize>() != values.len() {
+            return Ok(false);
+        }
+        let Some(constant) = Constant::of_integers(dtype, shape, values) else {
+            return Ok(false);
+        };
+        self.folded.insert(output, constant);
+        Ok(true)
+    }
+}

@@ -1,0 +1,727 @@
+//! The operators: one row each, with the types that are supported and the translation.
+
+use super::movement::axis_of;
+use super::{Importer, View};
+use crate::error::{Error, Result};
+use crate::graph::{
+    Activation, BinaryKind, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, PoolAttrs, Quant, ReduceKind, Tensor,
+    TensorKind, UnaryKind,
+};
+
+use DType::{Bool, F32, I8, I16, I32, I64, U8};
+
+/// A supported operator.
+struct Row {
+    /// Its name in the schema.
+    kind: &'static str,
+    /// The newest version whose meaning is known.
+    version: i32,
+    /// Types of the first operand that holds activations.
+    types: &'static [DType],
+    translate: Translate,
+}
+
+/// How an operator is translated.
+enum Translate {
+    Unary(UnaryKind),
+    Binary(BinaryKind),
+    Reduce(ReduceKind),
+    By(fn(&mut Importer<'_, '_>, View<'_, '_>) -> Result<()>),
+}
+
+use Translate::{Binary, By, Reduce, Unary};
+
+const REAL: &[DType] = &[F32];
+const F_I8: &[DType] = &[F32, I8];
+const F_I8_I16: &[DType] = &[F32, I8, I16];
+const NUMBERS: &[DType] = &[F32, I8, I16, I32];
+const ANY: &[DType] = &[F32, I8, U8, I16, I32, I64, Bool];
+
+const ROWS: &[Row] = &[
+    row("CONV_2D", 8, F_I8_I16, By(|i, v| i.conv2d(v, false))),
+    row("DEPTHWISE_CONV_2D", 7, F_I8_I16, By(|i, v| i.conv2d(v, true))),
+    row("FULLY_CONNECTED", 14, F_I8_I16, By(|i, v| i.fully_connected(v))),
+    row("AVERAGE_POOL_2D", 3, F_I8_I16, By(|i, v| i.pool(v, false))),
+    row("MAX_POOL_2D", 3, F_I8_I16, By(|i, v| i.pool(v, true))),
+    row("ADD", 5, NUMBERS, Binary(BinaryKind::Add)),
+    row("SUB", 5, NUMBERS, Binary(BinaryKind::Sub)),
+    row("MUL", 7, NUMBERS, Binary(BinaryKind::Mul)),
+    row("DIV", 2, F_I8, Binary(BinaryKind::Div)),
+    row("MINIMUM", 4, NUMBERS, Binary(BinaryKind::Minimum)),
+    row("MAXIMUM", 4, NUMBERS, Binary(BinaryKind::Maximum)),
+    row("SQUARED_DIFFERENCE", 2, F_I8, Binary(BinaryKind::SquaredDifference)),
+    row("PRELU", 2, F_I8, Binary(BinaryKind::Prelu)),
+    row("RELU", 3, F_I8_I16, Unary(UnaryKind::Relu)),
+    row("RELU6", 3, F_I8_I16, Unary(UnaryKind::Relu6)),
+    row("LEAKY_RELU", 2, F_I8_I16, By(|i, v| i.leaky_relu(v))),
+    row("HARD_SWISH", 1, F_I8, Unary(UnaryKind::HardSwish)),
+    row("LOGISTIC", 3, F_I8_I16, Unary(UnaryKind::Logistic)),
+    row("TANH", 3, F_I8_I16, Unary(UnaryKind::Tanh)),
+    row("ABS", 5, F_I8_I16, Unary(UnaryKind::Abs)),
+    row("NEG", 1, REAL, Unary(UnaryKind::Neg)),
+    row("SQRT", 1, REAL, Unary(UnaryKind::Sqrt)),
+    row("RSQRT", 3, F_I8, Unary(UnaryKind::Rsqrt)),
+    row("LOG", 2, REAL, Unary(UnaryKind::Log)),
+    row("EXP", 2, REAL, Unary(UnaryKind::Exp)),
+    row("SQUARE", 1, REAL, Unary(UnaryKind::Square)),
+    row("SOFTMAX", 3, F_I8_I16, By(|i, v| i.softmax(v))),
+    row("LOG_SOFTMAX", 2, F_I8, By(|i, v| i.log_softmax(v))),
+    row("MEAN", 3, F_I8_I16, Reduce(ReduceKind::Mean)),
+    row("SUM", 2, F_I8_I16, Reduce(ReduceKind::Sum)),
+    row("REDUCE_MAX", 3, F_I8, Reduce(ReduceKind::Max)),
+    row("REDUCE_MIN", 3, F_I8, Reduce(ReduceKind::Min)),
+    row("ARG_MAX", 3, F_I8, By(|i, v| i.arg_max(v))),
+    row("RESHAPE", 1, ANY, By(|i, v| i.reshape(v))),
+    row("SQUEEZE", 2, ANY, By(|i, v| i.reshape(v))),
+    row("EXPAND_DIMS", 1, ANY, By(|i, v| i.reshape(v))),
+    row("TRANSPOSE", 6, ANY, By(|i, v| i.transpose(v))),
+    row("PAD", 4, F_I8_I16, By(|i, v| i.pad(v))),
+    row("PADV2", 4, F_I8_I16, By(|i, v| i.pad(v))),
+    row("CONCATENATION", 4, ANY, By(|i, v| i.concatenation(v))),
+    row("PACK", 4, ANY, By(|i, v| i.pack(v))),
+    row("UNPACK", 4, ANY, By(|i, v| i.unpack(v))),
+    row("SPLIT", 4, ANY, By(|i, v| i.split(v))),
+    row("SPLIT_V", 2, ANY, By(|i, v| i.split_v(v))),
+    row("SLICE", 6, ANY, By(|i, v| i.slice(v))),
+    row("STRIDED_SLICE", 8, ANY, By(|i, v| i.strided_slice(v))),
+    row("RESIZE_NEAREST_NEIGHBOR", 4, F_I8, By(|i, v| i.resize(v, false))),
+    row("RESIZE_BILINEAR", 4, F_I8, By(|i, v| i.resize(v, true))),
+    row(
+        "QUANTIZE",
+        3,
+        &[F32, I8, U8, I16, I32],
+        By(|i, v| i.convert(v, Op::Quantize)),
+    ),
+    row("DEQUANTIZE", 6, &[I8, U8, I16], By(|i, v| i.convert(v, Op::Dequantize))),
+    row("CAST", 6, &[F32, I8, I16, I32, Bool], By(|i, v| i.convert(v, Op::Cast))),
+    row("SVDF", 4, F_I8, By(|i, v| i.svdf(v))),
+    row("UNIDIRECTIONAL_SEQUENCE_LSTM", 4, F_I8_I16, By(|i, v| i.lstm(v))),
+    row("VAR_HANDLE", 1, &[], By(|i, v| i.var_handle(v))),
+    row("READ_VARIABLE", 1, &[], By(|i, v| i.read_variable(v))),
+    row("ASSIGN_VARIABLE", 1, &[], By(|i, v| i.assign_variable(v))),
+    row("CALL_ONCE", 1, &[], By(|i, v| i.call_once(v))),
+];
+
+const fn row(kind: &'static str, version: i32, types: &'static [DType], translate: Translate) -> Row {
+    Row {
+        kind,
+        version,
+        types,
+        translate,
+    }
+}
+
+impl Importer<'_, '_> {
+    /// Translates one operator.
+    pub(super) fn operator(&mut self, view: View<'_, '_>, version: i32) -> Result<()> {
+        if self.fold(view)? {
+            return Ok(());
+        }
+        let Some(row) = ROWS.iter().find(|row| row.kind == view.kind) else {
+            return Err(Error::unsupported("no such operator").help(remedy(view.kind)));
+        };
+        if version > row.version {
+            return Err(Error::unsupported(format!("version {version} of the operator"))
+                .expected(format!("at most {}", row.version))
+                .help("convert the model with an older converter, or without its newest options"));
+        }
+        if !row.types.is_empty() {
+            self.check_types(view, row)?;
+        }
+        match row.translate {
+            By(translate) => translate(self, view),
+            Unary(kind) => self.elementwise(view, Op::Unary(kind), 1),
+            Binary(kind) => {
+                let activation = match kind {
+                    BinaryKind::Add | BinaryKind::Sub | BinaryKind::Mul | BinaryKind::Div => {
+                        activation(view.option(0, 0)?)?
+                    }
+                    _ => Activation::None,
+                };
+                self.elementwise(view, Op::Binary { kind, activation }, 2)
+            }
+            Reduce(kind) => self.reduce(view, kind),
+        }
+    }
+
+    fn elementwise(&mut self, view: View<'_, '_>, op: Op, operands: usize) -> Result<()> {
+        self.need_quant(view, operands)?;
+        let inputs = (0..operands).map(|i| view.input(i).and_then(|x| self.operand(x)).map(Some));
+        let inputs = inputs.collect::<Result<_>>()?;
+        let y = self.output(view.output(0)?)?;
+        self.node(view, "", op, inputs, vec![y]);
+        Ok(())
+    }
+
+    fn leaky_relu(&mut self, view: View<'_, '_>) -> Result<()> {
+        let alpha = view.option(0, 0.0)?;
+        self.elementwise(view, Op::Unary(UnaryKind::LeakyRelu { alpha }), 1)
+    }
+
+    fn conv2d(&mut self, view: View<'_, '_>, depthwise: bool) -> Result<()> {
+        let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
+        self.refuse_hybrid(view, x, w)?;
+        self.need_quant(view, 2)?;
+        let (x_shape, w_shape) = (self.shape(x)?, self.shape(w)?);
+        let (&[_, h, width, channels], &[w0, kh, kw, w3]) = (x_shape.as_slice(), w_shape.as_slice()) else {
+            return Err(Error::input(format!("operand shapes {x_shape:?} and {w_shape:?}")).expected("four axes each"));
+        };
+        let groups = match depthwise {
+            true if w0 != 1 || w3 % channels != 0 => {
+                return Err(
+                    Error::input(format!("depthwise weights {w_shape:?} for {channels} channels"))
+                        .expected("[1, rows, columns, a multiple of the channels]"),
+                );
+            }
+            true => {
+                let multiplier = view.option::<i32>(3, 0)?;
+                if multiplier as usize != w3 / channels {
+                    let text = format!(
+                        "`{}`: depth multiplier {multiplier} contradicts {w3} weights for {channels} channels; the shapes are used",
+                        self.info(y).name
+                    );
+                    self.warn(text);
+                }
+                channels
+            }
+            false if channels % w3 != 0 => {
+                return Err(Error::input(format!("weights {w_shape:?} for {channels} channels"))
+                    .expected("channels that are a multiple of the weights' last axis"));
+            }
+            false => channels / w3,
+        };
+        let first = if depthwise { 5 } else { 4 };
+        let (strides, dilations) = (
+            [view.option(2, 0)?, view.option(1, 0)?],
+            [view.option(first + 1, 1)?, view.option(first, 1)?],
+        );
+        let (stride, dilation) = (positive(strides, "stride")?, positive(dilations, "dilation")?);
+        let padding = padding(view.option(0, 0)?, [h, width], [kh, kw], stride, dilation)?;
+        let activation = activation(view.option(if depthwise { 4 } else { 3 }, 0)?)?;
+        let weights = match depthwise {
+            true => self.depthwise_weights(w)?,
+            false => self.operand(w)?,
+        };
+        let bias = self.optional_operand(view.optional(2))?;
+        let (x, y) = (self.operand(x)?, self.output(y)?);
+        let op = Op::Conv2d(Conv2dAttrs {
+            layout: Layout::Nhwc,
+            stride,
+            dilation,
+            padding,
+            groups,
+            activation,
+        });
+        self.node(view, "", op, vec![Some(x), Some(weights), bias], vec![y]);
+        Ok(())
+    }
+
+    /// Depthwise weights `[1, kh, kw, out]` as OHWI `[out, kh, kw, 1]`.
+    fn depthwise_weights(&mut self, w: usize) -> Result<crate::graph::TensorId> {
+        let Some(constant) = self.constant(w)? else {
+            return Err(
+                Error::unsupported("depthwise weights that are computed at run time").help("make them constants")
+            );
+        };
+        let [_, kh, kw, out] = <[usize; 4]>::try_from(constant.shape.as_slice()).unwrap_or_default();
+        let size = constant.dtype.bytes();
+        let taps = kh * kw;
+        let mut bytes = Vec::with_capacity(constant.bytes.len());
+        for channel in 0..out {
+            for tap in 0..taps {
+                let at = (tap * out + channel) * size;
+                bytes.extend_from_slice(&constant.bytes[at..at + size]);
+            }
+        }
+        let quant = match self.quant(w)? {
+            Some(Quant { axis: Some(axis), .. }) if axis != 3 => {
+                return Err(Error::input(format!("depthwise weights quantised along axis {axis}")).expected("axis 3"));
+            }
+            quant => quant.map(|q| Quant {
+                axis: q.axis.map(|_| 0),
+                ..q
+            }),
+        };
+        let name = self.info(w).name.clone();
+        Ok(self.add_const(Tensor {
+            quant,
+            kind: TensorKind::Const(Data::Bytes(bytes.into())),
+            traced_perm: Some(vec![3, 1, 2, 0]),
+            ..Tensor::activation(name, &[out, kh, kw, 1], constant.dtype)
+        }))
+    }
+
+    fn fully_connected(&mut self, view: View<'_, '_>) -> Result<()> {
+        let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
+        self.refuse_hybrid(view, x, w)?;
+        self.need_quant(view, 2)?;
+        if view.option::<i8>(1, 0)? != 0 {
+            return Err(Error::unsupported("a shuffled weights format").help("convert the model without it"));
+        }
+        let activation = activation(view.option(0, 0)?)?;
+        let &[out, k] = self.shape(w)?.as_slice() else {
+            return Err(Error::input(format!("weights of shape {:?}", self.shape(w)?)).expected("[out, in]"));
+        };
+        let (x_shape, y_shape) = (self.shape(x)?, self.shape(y)?);
+        let elements: usize = x_shape.iter().product();
+        if elements % k != 0 || y_shape.iter().product::<usize>() != elements / k * out {
+            return Err(
+                Error::input(format!("{x_shape:?} times weights [{out}, {k}] into {y_shape:?}"))
+                    .expected("rows of the weights' second extent"),
+            );
+        }
+        // Leading axes are rows; whatever the shapes, the operator sees a matrix.
+        let rows = elements / k;
+        let keeps =
+            |shape: &[usize]| matches!(shape.split_last(), Some((_, rest)) if rest.iter().product::<usize>() == rows);
+        let same = x_shape.last() == Some(&k) && keeps(&y_shape) && x_shape.len() == y_shape.len();
+        let from = match same && x_shape[..x_shape.len() - 1] == y_shape[..y_shape.len() - 1] {
+            true => self.operand(x)?,
+            false => self.reshaped(view, x, &[rows, k])?,
+        };
+        let (weights, bias) = (self.operand(w)?, self.optional_operand(view.optional(2))?);
+        let inputs = vec![Some(from), Some(weights), bias];
+        let op = Op::Linear { activation };
+        let mut natural = self.out.tensor(from).shape.clone();
+        if let Some(last) = natural.last_mut() {
+            *last = out;
+        }
+        if natural == y_shape {
+            let y = self.output(y)?;
+            self.node(view, "", op, inputs, vec![y]);
+            return Ok(());
+        }
+        let flat = self.temporary(&format!("FULLY_CONNECTED#{}/rows", view.index), y, &natural)?;
+        self.node(view, "/rows", op, inputs, vec![flat]);
+        let y = self.output(y)?;
+        self.node(view, "", Op::Reshape, vec![Some(flat)], vec![y]);
+        Ok(())
+    }
+
+    fn pool(&mut self, view: View<'_, '_>, max: bool) -> Result<()> {
+        let x = view.input(0)?;
+        let shape = self.shape(x)?;
+        let &[_, h, w, _] = shape.as_slice() else {
+            return Err(Error::input(format!("an operand of shape {shape:?}")).expected("four axes"));
+        };
+        let kernel = positive([view.option(4, 0)?, view.option(3, 0)?], "filter extent")?;
+        let stride = positive([view.option(2, 0)?, view.option(1, 0)?], "stride")?;
+        let attrs = PoolAttrs {
+            layout: Layout::Nhwc,
+            kernel,
+            stride,
+            padding: padding(view.option(0, 0)?, [h, w], kernel, stride, [1, 1])?,
+            count_include_pad: false,
+            activation: activation(view.option(5, 0)?)?,
+        };
+        if self.dtype(x)? != F32 && self.quant(x)? != self.quant(view.output(0)?)? {
+            let text = format!(
+                "`{}`: input and output of the pooling have different scales; stored values are pooled, as TensorFlow Lite Micro does",
+                self.info(view.output(0)?).name
+            );
+            self.warn(text);
+        }
+        self.elementwise(
+            view,
+            if max {
+                Op::MaxPool2d(attrs)
+            } else {
+                Op::AvgPool2d(attrs)
+            },
+            1,
+        )
+    }
+
+    fn softmax(&mut self, view: View<'_, '_>) -> Result<()> {
+        let axis = axis_of(-1, self.shape(view.input(0)?)?.len())?;
+        let beta = view.option(0, 0.0)?;
+        self.elementwise(view, Op::Softmax { axis, beta }, 1)
+    }
+
+    fn log_softmax(&mut self, view: View<'_, '_>) -> Result<()> {
+        let axis = axis_of(-1, self.shape(view.input(0)?)?.len())?;
+        self.elementwise(view, Op::LogSoftmax { axis }, 1)
+    }
+
+    fn reduce(&mut self, view: View<'_, '_>, kind: ReduceKind) -> Result<()> {
+        let x = view.input(0)?;
+        let rank = self.shape(x)?.len();
+        let axes = self.integers(view.input(1)?, "axes")?;
+        let mut axes: Vec<usize> = axes.iter().map(|&a| axis_of(a, rank)).collect::<Result<_>>()?;
+        axes.sort_unstable();
+        axes.dedup();
+        let keep_dims = view.flag(0)?;
+        self.elementwise(view, Op::Reduce { kind, axes, keep_dims }, 1)
+    }
+
+    fn arg_max(&mut self, view: View<'_, '_>) -> Result<()> {
+        let x = view.input(0)?;
+        let axis = match self.integers(view.input(1)?, "axis")?.as_slice() {
+            &[axis] => axis_of(axis, self.shape(x)?.len())?,
+            other => return Err(Error::input(format!("axes {other:?}")).expected("one axis")),
+        };
+        if self.dtype(view.output(0)?)? != I32 {
+            return Err(
+                Error::unsupported("a result that is not INT32").help("convert the model with output_type=int32")
+            );
+        }
+        let (x, y) = (self.operand(x)?, self.output(view.output(0)?)?);
+        self.node(view, "", Op::ArgMax { axis }, vec![Some(x)], vec![y]);
+        Ok(())
+    }
+
+    fn resize(&mut self, view: View<'_, '_>, bilinear: bool) -> Result<()> {
+        let (x, y) = (view.input(0)?, view.output(0)?);
+        let (x_shape, y_shape) = (self.shape(x)?, self.shape(y)?);
+        if x_shape.len() != 4 || y_shape.len() != 4 || x_shape[0] != y_shape[0] || x_shape[3] != y_shape[3] {
+            return Err(Error::input(format!("it resizes {x_shape:?} to {y_shape:?}"))
+                .expected("NHWC, batch and channels kept"));
+        }
+        let size = self.integers(view.input(1)?, "new extents")?;
+        if size != [y_shape[1] as i64, y_shape[2] as i64] {
+            return Err(
+                Error::input(format!("new extents {size:?}")).expected(format!("{:?}, the result's", &y_shape[1..3]))
+            );
+        }
+        let first = if bilinear { 2 } else { 0 };
+        let (align_corners, half_pixel_centers) = (view.flag(first)?, view.flag(first + 1)?);
+        if bilinear && align_corners && half_pixel_centers {
+            return Err(Error::input("align_corners and half_pixel_centers exclude each other"));
+        }
+        let (x, y) = (self.operand(x)?, self.output(y)?);
+        let op = match bilinear {
+            true => Op::ResizeBilinear {
+                align_corners,
+                half_pixel_centers,
+            },
+            false => Op::ResizeNearest {
+                align_corners,
+                half_pixel_centers,
+            },
+        };
+        self.node(view, "", op, vec![Some(x)], vec![y]);
+        Ok(())
+    }
+
+    fn convert(&mut self, view: View<'_, '_>, op: Op) -> Result<()> {
+        let (x, y) = (view.input(0)?, view.output(0)?);
+        let (from, to) = (self.dtype(x)?, self.dtype(y)?);
+        let refused = || {
+            Error::unsupported(format!("from {} to {}", from.name(), to.name())).help(
+                "TensorFlow Lite Micro has no such conversion either; choose other types when converting the model",
+            )
+        };
+        match op {
+            Op::Quantize => {
+                let known = match from {
+                    F32 => matches!(to, I8 | U8 | I16),
+                    I8 => matches!(to, I8 | U8 | I16 | I32),
+                    U8 => to == I8,
+                    I16 => matches!(to, I8 | I16 | I32),
+                    I32 => matches!(to, I8 | I16),
+                    _ => false,
+                };
+                if !known {
+                    return Err(refused());
+                }
+                if from != F32 {
+                    self.scale_of(x)?;
+                }
+                self.scale_of(y)?;
+            }
+            Op::Dequantize => {
+                if to != F32 {
+                    return Err(refused());
+                }
+                self.scale_of(x)?;
+            }
+            _ if !matches!(to, F32 | I8 | I16 | I32) => return Err(refused()),
+            _ => {}
+        }
+        let (x, y) = (self.operand(x)?, self.output(y)?);
+        self.node(view, "", op, vec![Some(x)], vec![y]);
+        Ok(())
+    }
+
+    fn svdf(&mut self, view: View<'_, '_>) -> Result<()> {
+        let (x, w) = (view.input(0)?, view.input(1)?);
+        self.refuse_hybrid(view, x, w)?;
+        let rank = view.option::<i32>(0, 0)?;
+        let activation = activation(view.option(1, 0)?)?;
+        let (x_shape, w_shape, time) = (self.shape(x)?, self.shape(w)?, self.shape(view.input(2)?)?);
+        let y_shape = self.shape(view.output(0)?)?;
+        let (&[batch, features], &[filters, w_in], &[t_filters, memory]) =
+            (x_shape.as_slice(), w_shape.as_slice(), time.as_slice())
+        else {
+            return Err(Error::input("operands that are no matrices").expected("two axes each"));
+        };
+        let rank = usize::try_from(rank)
+            .ok()
+            .filter(|&r| r > 0 && filters % r == 0)
+            .ok_or_else(|| {
+                Error::input(format!("rank {rank} for {filters} filters")).expected("a divisor of the filters")
+            })?;
+        let state = view.input(4)?;
+        let fits = features == w_in && filters == t_filters && y_shape == [batch, filters / rank];
+        if !fits || self.shape(state)?.iter().product::<usize>() != batch * filters * memory {
+            return Err(Error::input(format!(
+                "operands {x_shape:?}, {w_shape:?}, {time:?}, result {y_shape:?}"
+            )));
+        }
+        self.variable(state)?;
+        let quantised = self.dtype(x)? == I8;
+        if quantised {
+            for tensor in [x, w, view.input(2)?, state, view.output(0)?] {
+                self.scale_of(tensor)?;
+            }
+            let types = [self.dtype(w)?, self.dtype(view.input(2)?)?, self.dtype(state)?];
+            if !matches!(types, [I8, I8, I8] | [I8, I16, I16]) {
+                return Err(Error::unsupported(format!(
+                    "weights {}, time weights {}, state {}",
+                    types[0].name(),
+                    types[1].name(),
+                    types[2].name()
+                ))
+                .expected("int8 weights, int8 or int16 time weights and state"));
+            }
+            if activation != Activation::None && activation != Activation::Relu {
+                return Err(Error::unsupported("a fused activation other than RELU"));
+            }
+        }
+        let mut inputs = Vec::new();
+        for position in 0..5 {
+            inputs.push(self.optional_operand(view.optional(position))?);
+        }
+        let y = self.output(view.output(0)?)?;
+        self.node(view, "", Op::Svdf { rank, activation }, inputs, vec![y]);
+        Ok(())
+    }
+
+    fn lstm(&mut self, view: View<'_, '_>) -> Result<()> {
+        let x = view.input(0)?;
+        for (positions, what) in [
+            (9..12, "peephole"),
+            (16..18, "projection"),
+            (20..24, "layer normalisation"),
+        ] {
+            if positions.into_iter().any(|p| view.optional(p).is_some()) {
+                return Err(Error::unsupported(format!("{what} weights"))
+                    .help("TensorFlow Lite Micro refuses them as well; build the network without them"));
+            }
+        }
+        // The cell gate's activation; TensorFlow Lite Micro computes this one alone.
+        if view.option::<i8>(0, 0)? != 4 {
+            return Err(Error::unsupported("an activation other than TANH"));
+        }
+        let weights = view.input(2)?;
+        self.refuse_hybrid(view, x, weights)?;
+        let (x_shape, state_shape) = (self.shape(x)?, self.shape(view.input(18)?)?);
+        let time_major = view.flag(3)?;
+        let (&[a, b, features], &[batch, cells]) = (x_shape.as_slice(), state_shape.as_slice()) else {
+            return Err(
+                Error::input(format!("input {x_shape:?} and state {state_shape:?}")).expected("three and two axes")
+            );
+        };
+        let shape_of = |position: usize| view.input(position).and_then(|t| self.shape(t));
+        let mut fits =
+            (if time_major { b } else { a }) == batch && shape_of(19)?.iter().product::<usize>() == batch * cells;
+        for position in 1..5 {
+            fits &= shape_of(position)? == [cells, features] && shape_of(position + 4)? == [cells, cells];
+            fits &= shape_of(position + 11)? == [cells];
+        }
+        fits &= self.shape(view.output(0)?)? == [a, b, cells];
+        if !fits {
+            return Err(Error::input(format!(
+                "weights that do not fit input {x_shape:?} and state {state_shape:?}"
+            )));
+        }
+        let (hidden, cell) = (view.input(18)?, view.input(19)?);
+        self.variable(hidden)?;
+        self.variable(cell)?;
+        let dtype = self.dtype(x)?;
+        let (weight_type, cell_type, bias_type) = match dtype {
+            F32 => (F32, F32, F32),
+            I8 => (I8, I16, I32),
+            _ => (I8, I16, I64),
+        };
+        for position in 1..9 {
+            self.expect_type(view.input(position)?, weight_type)?;
+        }
+        for position in 12..16 {
+            self.expect_type(view.input(position)?, bias_type)?;
+        }
+        self.expect_type(hidden, dtype)?;
+        self.expect_type(view.output(0)?, dtype)?;
+        self.expect_type(cell, cell_type)?;
+        if dtype != F32 {
+            for tensor in (1..9).map(|p| view.input(p)).chain([Ok(x), Ok(hidden), Ok(cell)]) {
+                self.scale_of(tensor?)?;
+            }
+        }
+        let mut inputs = Vec::new();
+        for position in 0..24 {
+            inputs.push(self.optional_operand(view.optional(position))?);
+        }
+        let y = self.output(view.output(0)?)?;
+        let cell_clip = view.option(1, 0.0)?;
+        self.node(
+            view,
+            "",
+            Op::UnidirectionalLstm { time_major, cell_clip },
+            inputs,
+            vec![y],
+        );
+        Ok(())
+    }
+
+    /// The first operand that holds activations has a supported type, and a quantised one comes out with the same kind.
+    fn check_types(&self, view: View<'_, '_>, row: &Row) -> Result<()> {
+        let x = match view.kind {
+            // Their first operand is the axis.
+            "SPLIT" => view.input(1)?,
+            _ => view.input(0)?,
+        };
+        let dtype = self.dtype(x)?;
+        if row.types.contains(&dtype) {
+            return Ok(());
+        }
+        let names: Vec<&str> = row.types.iter().map(|d| d.name()).collect();
+        Err(Error::unsupported(format!("operands of type {}", dtype.name()))
+            .expected(names.join(", "))
+            .help("quantise the model to int8, or insert QUANTIZE or CAST"))
+    }
+
+    /// Quantised arithmetic wants scales: of the first `operands` operands and of the result.
+    fn need_quant(&mut self, view: View<'_, '_>, operands: usize) -> Result<()> {
+        let x = view.input(0)?;
+        if !matches!(self.dtype(x)?, I8 | I16) || matches!(view.kind, "MINIMUM" | "MAXIMUM") {
+            return Ok(());
+        }
+        // TensorFlow Lite Micro takes the absolute value of plain int16 numbers.
+        if view.kind == "ABS" && self.dtype(x)? == I16 && self.quant(x)?.is_none() {
+            return Ok(());
+        }
+        for position in 0..operands {
+            self.scale_of(view.input(position)?)?;
+        }
+        self.scale_of(view.output(0)?).map(|_| ())
+    }
+
+    /// The quantisation of a tensor that must have one.
+    fn scale_of(&mut self, index: usize) -> Result<Quant> {
+        self.quant(index)?.ok_or_else(|| {
+            Error::input(format!("`{}` has no quantisation", self.info(index).name))
+                .expected("a scale and a zero point")
+                .help("convert the model again with full integer quantisation")
+        })
+    }
+
+    fn expect_type(&self, index: usize, dtype: DType) -> Result<()> {
+        match self.dtype(index)? == dtype {
+            true => Ok(()),
+            false => Err(
+                Error::unsupported(format!("`{}` is {}", self.info(index).name, self.dtype(index)?.name()))
+                    .expected(dtype.name()),
+            ),
+        }
+    }
+
+    /// A state operand must be a variable tensor.
+    fn variable(&self, index: usize) -> Result<()> {
+        match self.info(index).variable {
+            true => Ok(()),
+            false => Err(Error::input(format!(
+                "the state `{}` is no variable tensor",
+                self.info(index).name
+            ))),
+        }
+    }
+
+    /// Float activations with integer weights are quantised at run time: another arithmetic, which TensorFlow Lite Micro does not
+    /// have.
+    fn refuse_hybrid(&self, view: View<'_, '_>, x: usize, w: usize) -> Result<()> {
+        if self.dtype(x)? == F32 && self.dtype(w)? != F32 {
+            return Err(Error::unsupported(format!(
+                "a hybrid operator: float activations `{}` with {} weights `{}`",
+                self.info(x).name,
+                self.dtype(w)?.name(),
+                self.info(w).name
+            ))
+            .help(format!(
+                "convert the model with full integer quantisation (a representative dataset), or without quantising {}",
+                view.kind
+            )));
+        }
+        if self.dtype(x)? != F32 && self.dtype(w)? != I8 {
+            return Err(
+                Error::unsupported(format!("{} weights `{}`", self.dtype(w)?.name(), self.info(w).name))
+                    .expected("int8"),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn activation(code: i8) -> Result<Activation> {
+    match code {
+        0 => Ok(Activation::None),
+        1 => Ok(Activation::Relu),
+        2 => Ok(Activation::ReluN1To1),
+        3 => Ok(Activation::Relu6),
+        other => Err(Error::unsupported(format!(
+            "fused activation {}",
+            ["TANH", "SIGN_BIT"]
+                .get(usize::try_from(other).unwrap_or(0).wrapping_sub(4))
+                .unwrap_or(&"of an unknown kind")
+        ))
+        .help("convert the activation as an operator of its own")),
+    }
+}
+
+fn positive(values: [i32; 2], what: &str) -> Result<[usize; 2]> {
+    match values {
+        [a @ 1..=0xFFFF, b @ 1..=0xFFFF] => Ok([a as usize, b as usize]),
+        _ => Err(Error::input(format!("{what} {values:?}")).expected("1 to 65535")),
+    }
+}
+
+/// SAME (0) or VALID (1) padding: SAME splits what is missing, the odd row or column below or to the right.
+fn padding(
+    mode: i8,
+    input: [usize; 2],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+) -> Result<Padding2d> {
+    let total = |axis: usize| {
+        let out = input[axis].div_ceil(stride[axis]);
+        ((out - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1).saturating_sub(input[axis])
+    };
+    match mode {
+        0 => Ok(Padding2d {
+            top: total(0) / 2,
+            bottom: total(0) - total(0) / 2,
+            left: total(1) / 2,
+            right: total(1) - total(1) / 2,
+        }),
+        1 => Ok(Padding2d::default()),
+        other => Err(Error::input(format!("padding {other}")).expected("0 (SAME) or 1 (VALID)")),
+    }
+}
+
+fn remedy(kind: &str) -> &'static str {
+    match kind {
+        "RELU_N1_TO_1" | "RELU_0_TO_1" => "use RELU6, or MINIMUM and MAXIMUM",
+        "TRANSPOSE_CONV" => "use RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR and CONV_2D",
+        "BATCH_MATMUL" => "use FULLY_CONNECTED with constant weights",
+        "LSTM" | "BIDIRECTIONAL_SEQUENCE_LSTM" | "RNN" | "UNIDIRECTIONAL_SEQUENCE_RNN" => {
+            "use UNIDIRECTIONAL_SEQUENCE_LSTM, or unroll the network"
+        }
+        "IF" | "WHILE" => "unroll the network: control flow has no place in a static plan",
+        "GELU" | "ELU" | "POW" | "SIN" | "COS" | "FLOOR" | "ROUND" | "CEIL" => "use RELU, HARD_SWISH, LOGISTIC or TANH",
+        "MIRROR_PAD" => "use PAD",
+        "ARG_MIN" => "negate the operand and use ARG_MAX",
+        _ if kind.starts_with("CUSTOM") => "build the network from builtin operators (see docs/operators.md)",
+        _ => "build the network from supported operators (see docs/operators.md)",
+    }
+}

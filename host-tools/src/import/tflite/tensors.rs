@@ -1,0 +1,305 @@
+//! Tensors of the file as tensors of the graph.
+
+use std::borrow::Cow;
+
+use super::Importer;
+use super::schema::TensorInfo;
+use crate::error::{Error, Result};
+use crate::graph::{DType, Data, Quant, Tensor, TensorId, TensorKind};
+
+/// A value known when importing.
+#[derive(Debug, Clone)]
+pub(super) struct Constant<'a> {
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
+    /// Little-endian, row-major.
+    pub(super) bytes: Cow<'a, [u8]>,
+}
+
+impl Constant<'_> {
+    /// The elements of an integer tensor.
+    pub(super) fn integers(&self) -> Option<Vec<i64>> {
+        let read = |chunk: &[u8]| {
+            let mut wide = [if chunk.last()? & 0x80 == 0 { 0 } else { 0xFF }; 8];
+            wide.get_mut(..chunk.len())?.copy_from_slice(chunk);
+            Some(i64::from_le_bytes(wide))
+        };
+        match self.dtype {
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                self.bytes.chunks_exact(self.dtype.bytes()).map(read).collect()
+            }
+            _ => None,
+        }
+    }
+
+    /// An integer tensor of these elements; `None` where one does not fit the type.
+    pub(super) fn of_integers(dtype: DType, shape: Vec<usize>, values: &[i64]) -> Option<Constant<'static>> {
+        let bytes: Vec<u8> = match dtype {
+            DType::I32 => {
+                let values: Option<Vec<i32>> = values.iter().map(|&v| i32::try_from(v).ok()).collect();
+                values?.iter().flat_map(|v| v.to_le_bytes()).collect()
+            }
+            DType::I64 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            _ => return None,
+        };
+        Some(Constant {
+            dtype,
+            shape,
+            bytes: Cow::Owned(bytes),
+        })
+    }
+}
+
+impl<'a> Importer<'_, 'a> {
+    pub(super) fn info(&self, index: usize) -> &TensorInfo<'a> {
+        &self.graph.tensors[index]
+    }
+
+    /// The extents of tensor `index`.
+    pub(super) fn shape(&self, index: usize) -> Result<Vec<usize>> {
+        let info = self.info(index);
+        let shape: Option<Vec<usize>> = info
+            .shape
+            .iter()
+            .map(|&d| usize::try_from(d).ok().filter(|&d| d > 0))
+            .collect();
+        let wrong = |e: Error| e.at(format_args!("tensor {index} `{}`", info.name));
+        let shape = shape
+            .ok_or_else(|| wrong(Error::input(format!("shape {:?}", info.shape)).expected("extents above zero")))?;
+        let elements = shape
+            .iter()
+            .try_fold(8_u32, |n, &d| n.checked_mul(u32::try_from(d).ok()?));
+        match elements {
+            Some(_) => Ok(shape),
+            None => Err(wrong(
+                Error::unsupported(format!("shape {shape:?}")).expected("fewer than 2^29 elements"),
+            )),
+        }
+    }
+
+    /// The element type of tensor `index`.
+    pub(super) fn dtype(&self, index: usize) -> Result<DType> {
+        let info = self.info(index);
+        info.dtype().ok_or_else(|| {
+            Error::unsupported(format!("tensor `{}` has type {}", info.name, info.type_name()))
+                .expected("FLOAT32, INT8, UINT8, INT16, INT32, INT64 or BOOL")
+                .help("convert the model again with int8 or float32 activations and weights")
+        })
+    }
+
+    /// A network input.
+    pub(super) fn input(&mut self, index: usize) -> Result<TensorId> {
+        let id = self.add(index, TensorKind::Input)?;
+        self.map[index] = Some(id);
+        Ok(id)
+    }
+
+    /// The tensor that an operator writes.
+    pub(super) fn output(&mut self, index: usize) -> Result<TensorId> {
+        if self.map[index].is_some() || self.info(index).data.is_some() {
+            return Err(Error::input(format!(
+                "it writes `{}`, which has a value already",
+                self.info(index).name
+            )));
+        }
+        let id = self.add(index, TensorKind::Activation)?;
+        self.map[index] = Some(id);
+        Ok(id)
+    }
+
+    /// A tensor that an operator reads: a constant, a variable, or what an earlier operator has written.
+    pub(super) fn operand(&mut self, index: usize) -> Result<TensorId> {
+        if let Some(id) = self.map[index] {
+            return Ok(id);
+        }
+        let kind = match self.constant(index)? {
+            Some(constant) => TensorKind::Const(Data::Bytes(constant.bytes.into())),
+            None if self.info(index).variable => {
+                // As the interpreter resets it: bytes of the zero point for int8, zero otherwise.
+                let info = self.info(index);
+                let fill = match (info.dtype(), info.zero_point.first()) {
+                    (Some(DType::I8), Some(&zero_point)) => zero_point as u8,
+                    _ => 0,
+                };
+                let bytes = self.shape(index)?.iter().product::<usize>() * self.dtype(index)?.bytes();
+                TensorKind::State(Data::Bytes(vec![fill; bytes].into()))
+            }
+            None => {
+                let name = &self.info(index).name;
+                return Err(Error::input(format!("it reads `{name}` before anything writes it")));
+            }
+        };
+        let id = self.add(index, kind)?;
+        self.map[index] = Some(id);
+        Ok(id)
+    }
+
+    /// Operand `index` where it is given.
+    pub(super) fn optional_operand(&mut self, index: Option<usize>) -> Result<Option<TensorId>> {
+        index.map(|index| self.operand(index)).transpose()
+    }
+
+    /// The value of tensor `index` where it is known now.
+    pub(super) fn constant(&self, index: usize) -> Result<Option<Constant<'a>>> {
+        if let Some(constant) = self.folded.get(&index) {
+            return Ok(Some(constant.clone()));
+        }
+        let info = self.info(index);
+        let Some(data) = info.data else { return Ok(None) };
+        if info.sparse {
+            return Err(Error::unsupported(format!("`{}` is stored sparsely", info.name))
+                .help("convert the model without sparse weights"));
+        }
+        let (shape, dtype) = (self.shape(index)?, self.dtype(index)?);
+        let bytes = shape.iter().product::<usize>() * dtype.bytes();
+        if data.len() != bytes {
+            return Err(
+                Error::input(format!("`{}` has {} bytes of data", info.name, data.len()))
+                    .expected(format!("{bytes} for {} {shape:?}", dtype.name())),
+            );
+        }
+        Ok(Some(Constant {
+            dtype,
+            shape,
+            bytes: Cow::Borrowed(data),
+        }))
+    }
+
+    /// The elements of an operand that must be a constant integer tensor: axes, extents, paddings.
+    pub(super) fn integers(&self, index: usize, what: &str) -> Result<Vec<i64>> {
+        let constant = self.constant(index)?.ok_or_else(|| {
+            Error::unsupported(format!(
+                "the {what} `{}` are computed at run time",
+                self.info(index).name
+            ))
+            .help("make them constants in the model before converting it")
+        })?;
+        constant.integers().ok_or_else(|| {
+            Error::input(format!("the {what} are {}", constant.dtype.name())).expected("an integer type")
+        })
+    }
+
+    /// A tensor of no name in the file, between two nodes of one operator.
+    pub(super) fn temporary(&mut self, name: &str, like: usize, shape: &[usize]) -> Result<TensorId> {
+        let tensor = Tensor {
+            quant: self.quant(like)?,
+            ..Tensor::activation(self.unique(name, usize::MAX), shape, self.dtype(like)?)
+        };
+        Ok(self.out.add_tensor(tensor))
+    }
+
+    /// A constant that stands for another one in a different layout.
+    pub(super) fn add_const(&mut self, tensor: Tensor) -> TensorId {
+        let name = self.unique(&tensor.name, usize::MAX);
+        self.out.add_tensor(Tensor { name, ..tensor })
+    }
+
+    /// The quantisation of tensor `index`, as TensorFlow Lite Micro reads it.
+    pub(super) fn quant(&mut self, index: usize) -> Result<Option<Quant>> {
+        let info = self.info(index);
+        let at = |e: Error| e.at(format_args!("tensor {index} `{}`", info.name));
+        if info.scale.is_empty() || !matches!(info.kind, 2 | 3 | 4 | 7 | 9) {
+            return Ok(None);
+        }
+        if info.zero_point.is_empty() {
+            let text = format!(
+                "tensor `{}` has a scale but no zero point: read as not quantised",
+                info.name
+            );
+            self.warn(text);
+            return Ok(None);
+        }
+        if let Some(scale) = info.scale.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
+            return Err(at(
+                Error::input(format!("scale {scale}")).expected("a finite scale above zero")
+            ));
+        }
+        let channels = info.scale.len();
+        let zero_point: Option<Vec<i32>> = info.zero_point.iter().map(|&z| i32::try_from(z).ok()).collect();
+        let zero_point = match zero_point {
+            Some(one) if one.len() == 1 => vec![one[0]; channels],
+            Some(all) if all.len() == channels => all,
+            _ => {
+                return Err(at(Error::input(format!(
+                    "{} zero points for {channels} scales",
+                    info.zero_point.len()
+                ))
+                .expected("one for each scale, or one for all, in 32 bits")));
+            }
+        };
+        let low_high = match info.kind {
+            3 => (0, 255),
+            7 => (-32768, 32767),
+            9 => (-128, 127),
+            _ => (i32::MIN, i32::MAX),
+        };
+        if let Some(z) = zero_point.iter().find(|&&z| z < low_high.0 || z > low_high.1) {
+            return Err(at(
+                Error::input(format!("zero point {z}")).expected(format!("{} to {}", low_high.0, low_high.1))
+            ));
+        }
+        let extent = usize::try_from(info.axis)
+            .ok()
+            .and_then(|axis| info.shape.get(axis).map(|&d| (axis, d)));
+        let axis = match (channels, extent) {
+            (1, None) if info.axis != 0 => {
+                let text = format!(
+                    "tensor `{}`: quantised dimension {} of shape {:?} is out of range; it has one scale, so the dimension is ignored",
+                    info.name, info.axis, info.shape
+                );
+                self.warn(text);
+                None
+            }
+            (1, _) => None,
+            (_, Some((axis, extent))) if i64::from(extent) == channels as i64 => Some(axis),
+            _ => {
+                return Err(at(Error::input(format!(
+                    "{channels} scales along dimension {} of shape {:?}",
+                    info.axis, info.shape
+                ))
+                .expected("one scale, or one for each index of an existing dimension")
+                .help(
+                    "convert the model again; its per-channel quantisation contradicts its shape",
+                )));
+            }
+        };
+        Ok(Some(Quant {
+            scale: self.info(index).scale.clone(),
+            zero_point,
+            axis,
+        }))
+    }
+
+    fn add(&mut self, index: usize, kind: TensorKind) -> Result<TensorId> {
+        let tensor = Tensor {
+            name: self.unique(&self.info(index).name.clone(), index),
+            shape: self.shape(index)?,
+            dtype: self.dtype(index)?,
+            quant: self.quant(index)?,
+            kind,
+            traced_perm: None,
+        };
+        Ok(self.out.add_tensor(tensor))
+    }
+
+    /// `name`, made unique.
+    fn unique(&mut self, name: &str, index: usize) -> String {
+        let mut candidate = match name {
+            "" => format!("tensor#{index}"),
+            _ => name.to_string(),
+        };
+        let mut number = index;
+        while !self.names.insert(candidate.clone()) {
+            candidate = match number {
+                usize::MAX => format!("{name}'"),
+                _ => format!("{name}#{number}"),
+            };
+            if number == usize::MAX {
+                number = self.names.len();
+            } else {
+                number += 1;
+            }
+        }
+        candidate
+    }
+}

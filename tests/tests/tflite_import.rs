@@ -1,0 +1,207 @@
+//! The TensorFlow Lite importer on real files, on single operators, and on both with damage.
+
+use std::path::{Path, PathBuf};
+
+use arenite_host::graph::TensorKind;
+use arenite_host::graph::check::check;
+use arenite_host::import::tflite::import;
+use arenite_host::import::{ImportOptions, Imported};
+use arenite_host::{Error, ErrorKind};
+use arenite_tests::{shared, skip};
+use proptest::prelude::*;
+
+fn read(path: &Path, content: &[u8]) -> Result<Imported, Error> {
+    import(path, content, &ImportOptions::default())
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("a folder of models")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "tflite"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+fn committed() -> Vec<PathBuf> {
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops"))
+}
+
+/// Operators that TensorFlow Lite Micro runs and Arenite does not.
+const UNSUPPORTED: &[&str] = &["arg_min_", "squared_difference_int32"];
+
+#[test]
+fn every_single_operator_is_imported() {
+    let mut wrong = Vec::new();
+    for path in committed() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let content = std::fs::read(&path).unwrap();
+        let expected = !UNSUPPORTED.iter().any(|u| name.starts_with(u));
+        match read(&path, &content) {
+            Ok(imported) => {
+                if let Err(error) = check(&imported.graph) {
+                    wrong.push(format!("{name}: {error}"));
+                }
+                if !expected || !imported.warnings.is_empty() {
+                    wrong.push(format!("{name}: imported with warnings {:?}", imported.warnings));
+                }
+            }
+            Err(error) if expected || error.kind() != ErrorKind::Unsupported => wrong.push(format!("{name}: {error}")),
+            Err(_) => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_real_model_is_imported_and_the_hybrid_one_refused() {
+    let Some(shared) = shared() else {
+        return skip("every_real_model_is_imported", "no shared data");
+    };
+    for path in files(&shared.join("data/models")) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let content = std::fs::read(&path).unwrap();
+        let imported = read(&path, &content);
+        if name == "kws_ref_model_float32" {
+            let error = imported.expect_err("a hybrid model").to_string();
+            assert!(
+                error.contains("hybrid operator") && error.contains("full integer quantisation"),
+                "{error}"
+            );
+            continue;
+        }
+        let imported = imported.unwrap_or_else(|e| panic!("{name}: {e}"));
+        check(&imported.graph).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let states = (imported.graph.tensors.iter()).filter(|t| matches!(t.kind, TensorKind::State(_)));
+        let expected = match name.as_str() {
+            "esphome_v2_vad" => 4,
+            "tflm_keyword_scrambled" => 7,
+            "tflm_mnist_lstm_int8" => 2,
+            _ => 0,
+        };
+        assert_eq!(states.count(), expected, "{name}");
+    }
+}
+
+#[test]
+fn truncated_files_are_refused_with_a_reason() {
+    for path in committed().iter().step_by(17) {
+        let content = std::fs::read(path).unwrap();
+        for len in (0..content.len()).step_by(13) {
+            match read(path, &content[..len]) {
+                Err(error) => assert!(!error.message().is_empty()),
+                // Padding at the end of the file may be missing.
+                Ok(imported) => assert!(check(&imported.graph).is_ok()),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_tflite_file_is_refused() {
+    for content in [
+        &b""[..],
+        b"TFL3",
+        b"\0\0\0\0TFL",
+        b"\xFF\xFF\xFF\xFFTFL3",
+        b"\0\0\0\0TFL3",
+    ] {
+        let error = read(Path::new("x.tflite"), content).expect_err("no model");
+        assert_eq!(error.kind(), ErrorKind::Input);
+    }
+}
+
+/// Copies of `file` in which one occurrence of `value` is replaced.
+fn replaced(file: &[u8], value: &[u8], by: &[u8]) -> Vec<Vec<u8>> {
+    (0..=file.len().saturating_sub(value.len()))
+        .filter(|&at| file[at..].starts_with(value))
+        .map(|at| {
+            let mut changed = file.to_vec();
+            changed[at..at + by.len()].copy_from_slice(by);
+            changed
+        })
+        .collect()
+}
+
+fn case(name: &str) -> (PathBuf, Vec<u8>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("models/tflite_ops/{name}.tflite"));
+    let content = std::fs::read(&path).unwrap();
+    (path, content)
+}
+
+#[test]
+fn a_zero_scale_is_refused_by_name() {
+    let (path, content) = case("add_int8");
+    let changed = replaced(&content, &0.05_f32.to_le_bytes(), &0.0_f32.to_le_bytes());
+    assert_eq!(changed.len(), 1);
+    let error = read(&path, &changed[0]).expect_err("a zero scale").to_string();
+    assert!(error.contains("scale 0") && error.contains("`t0`"), "{error}");
+}
+
+#[test]
+fn an_overflowing_shape_is_refused_by_name() {
+    let (path, content) = case("logistic_0");
+    let shape: Vec<u8> = [1_i32, 256].iter().flat_map(|d| d.to_le_bytes()).collect();
+    let huge: Vec<u8> = [i32::MAX; 2].iter().flat_map(|d| d.to_le_bytes()).collect();
+    let changed = replaced(&content, &shape, &huge);
+    assert_eq!(changed.len(), 2);
+    for changed in changed {
+        let error = read(&path, &changed).expect_err("an overflowing shape").to_string();
+        assert!(
+            error.contains("shape [2147483647, 2147483647]") && error.contains("fewer than"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_unsupported_operator_is_named_with_a_remedy() {
+    let (path, content) = case("arg_min_int8_last");
+    let error = read(&path, &content).expect_err("not supported").to_string();
+    assert!(
+        error.contains("ARG_MIN") && error.contains("`t2`") && error.contains("ARG_MAX"),
+        "{error}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    /// No damage makes the importer or the graph's check panic.
+    #[test]
+    fn damaged_bytes_are_an_error_or_a_graph(
+        pick: prop::sample::Index,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let all = committed();
+        let path = pick.get(&all);
+        let mut content = std::fs::read(path).unwrap();
+        for (at, value) in damage {
+            let at = at.index(content.len());
+            content[at] = value;
+        }
+        match read(path, &content) {
+            Ok(imported) => { let _ = check(&imported.graph); }
+            Err(error) => prop_assert!(!error.message().is_empty()),
+        }
+    }
+
+    /// The same, aimed at offsets and lengths.
+    #[test]
+    fn damaged_words_are_an_error_or_a_graph(
+        pick: prop::sample::Index,
+        at: prop::sample::Index,
+        value in prop::sample::select(vec![0_u32, 1, 4, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0xFFFF_FFFC, 1 << 16]),
+    ) {
+        let all = committed();
+        let path = pick.get(&all);
+        let mut content = std::fs::read(path).unwrap();
+        let at = at.index(content.len() / 4) * 4;
+        content[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        if let Ok(imported) = read(path, &content) {
+            let _ = check(&imported.graph);
+        }
+    }
+}
