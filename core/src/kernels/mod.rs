@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 pub mod cells;
+pub mod dsp;
 pub mod mve;
 pub mod scalar;
 
@@ -14,18 +15,21 @@ pub mod scalar;
 pub enum Backend {
     /// Portable, safe, always there: oracle and fallback.
     Scalar = 0,
+    /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
+    Dsp = 2,
     /// Helium, on Cortex-M55 and later: builds with the feature `mve`. Hosts have the same kernels in portable Rust.
     Mve = 3,
 }
 
 impl Backend {
     /// All backends.
-    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Mve];
+    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Dsp, Backend::Mve];
 
     /// Whether this build of the runtime has it.
     pub const fn available(self) -> bool {
         match self {
             Backend::Scalar => true,
+            Backend::Dsp => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "dsp"))),
             Backend::Mve => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "mve"))),
         }
     }
@@ -34,6 +38,7 @@ impl Backend {
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Scalar => "scalar",
+            Backend::Dsp => "dsp",
             Backend::Mve => "mve",
         }
     }

@@ -10,6 +10,7 @@ pub mod linear;
 pub mod locally_connected;
 pub mod lrn;
 pub mod movement;
+pub mod packed_conv2d;
 pub mod pool2d;
 pub mod reduce;
 pub mod softmax;

@@ -7,7 +7,7 @@ use heapless::Vec;
 use super::{Kernel, Needs, Operator, check_operands, elementwise, movement};
 use crate::arena::{Bounds, Mem, Operand, Slot};
 use crate::error::Fault;
-use crate::kernels::{Backend, mve, scalar};
+use crate::kernels::{Backend, dsp, mve, scalar};
 
 /// The most operands a step has.
 pub const MAX_OPERANDS: usize = 32;
@@ -147,6 +147,8 @@ table! {
     11 CopyBytes Scalar movement::CopyKernel;
     12 Conv2dS8 Scalar scalar::conv2d::S8;
     13 DepthwiseS8 Scalar scalar::conv2d::DepthwiseS8;
+    64 DspConv2dS8 Dsp dsp::conv2d::S8;
+    65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     80 MveConv2dS8 Mve mve::conv2d::S8;
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
 }

@@ -1,0 +1,60 @@
+//! The DSP extension's instructions that the Rust loops use: one instruction on Arm, its meaning elsewhere.
+
+#[cfg(all(target_arch = "arm", feature = "dsp"))]
+use core::arch::asm;
+
+/// `SXTB16`: bytes 0 and 2, sign-extended into the halves.
+#[inline(always)]
+pub(crate) fn sxtb16(x: u32) -> u32 {
+    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    {
+        let wide: u32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n sxtb16 {}, {}", lateout(reg) wide, in(reg) x, options(pure, nomem, nostack, preserves_flags))
+        };
+        wide
+    }
+    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    {
+        halves(i32::from(x as i8), i32::from((x >> 16) as i8))
+    }
+}
+
+/// `SXTB16` with `ROR #8`: bytes 1 and 3.
+#[inline(always)]
+pub(crate) fn sxtb16_ror8(x: u32) -> u32 {
+    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    {
+        let wide: u32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n sxtb16 {}, {}, ror #8", lateout(reg) wide, in(reg) x, options(pure, nomem, nostack, preserves_flags))
+        };
+        wide
+    }
+    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    {
+        sxtb16(x.rotate_right(8))
+    }
+}
+
+/// `SMLAD`: both products of the halves, added to `acc`.
+#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+pub(crate) fn smlad(x: u32, w: u32, acc: i32) -> i32 {
+    let [x_low, x_high] = split(x);
+    let [w_low, w_high] = split(w);
+    acc.wrapping_add(x_low * w_low).wrapping_add(x_high * w_high)
+}
+
+/// The signed halves of a register.
+#[inline(always)]
+pub(crate) fn split(x: u32) -> [i32; 2] {
+    [i32::from(x as i16), i32::from((x >> 16) as i16)]
+}
+
+/// A register of two halves.
+#[inline(always)]
+pub(crate) fn halves(low: i32, high: i32) -> u32 {
+    (low as u32 & 0xFFFF) | (high as u32) << 16
+}

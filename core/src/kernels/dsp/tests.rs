@@ -1,0 +1,299 @@
+//! Every kernel against the scalar one, over random shapes, forms and overlaps. On a host these are the portable loops; the boards run the
+//! assembly on the models' layers.
+
+extern crate std;
+
+use core::cell::Cell;
+use proptest::prelude::*;
+use std::vec;
+use std::vec::Vec;
+
+use super::{conv2d, depthwise};
+use crate::arena::{Mem, Slot};
+use crate::kernels::scalar;
+use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
+use crate::ops::{Kernel, Operator};
+use crate::quant::Multiplier;
+
+/// A convolution with its constants.
+#[derive(Debug, Clone)]
+struct Case {
+    op: Conv2dS8,
+    weights: Vec<i8>,
+    channels: Vec<[i32; 3]>,
+    input: Vec<i8>,
+}
+
+/// 16-byte aligned memory.
+fn aligned(bytes: usize) -> Vec<u128> {
+    vec![0x5555_5555_5555_5555_5555_5555_5555_5555; bytes.div_ceil(16)]
+}
+
+fn bytes_mut(memory: &mut [u128]) -> &mut [u8] {
+    // SAFETY: bytes of integers.
+    unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len() * 16) }
+}
+
+fn run<K: Kernel>(op: &K::Op, arena: &mut [u128], weights: &mut [u128]) {
+    let mem = Mem {
+        regions: [Cell::from_mut(bytes_mut(arena)).as_slice_of_cells(), &[], &[], &[]],
+        state: &[],
+        weights: bytes_mut(weights),
+    };
+    K::run(op, &mem).unwrap();
+}
+
+impl Case {
+    fn scalar(&self) -> Vec<i8> {
+        let mut op = self.op;
+        let (inputs, outputs) = (self.input.len(), op.window.output_len().unwrap() as usize);
+        op.input.offset = 0;
+        op.output.offset = inputs.next_multiple_of(16) as u32;
+        op.weights = 0;
+        op.channels = self.weights.len().next_multiple_of(4) as u32;
+        let mut weights = aligned(op.channels as usize + self.channels.len() * 12);
+        let (bytes, records) = bytes_mut(&mut weights).split_at_mut(op.channels as usize);
+        bytes.iter_mut().zip(&self.weights).for_each(|(to, &w)| *to = w as u8);
+        let values = self.channels.iter().flatten().flat_map(|v| v.to_le_bytes());
+        records.iter_mut().zip(values).for_each(|(to, byte)| *to = byte);
+        let mut arena = aligned(op.output.offset as usize + outputs);
+        bytes_mut(&mut arena)
+            .iter_mut()
+            .zip(&self.input)
+            .for_each(|(to, &x)| *to = x as u8);
+        run::<scalar::conv2d::S8>(&op, &mut arena, &mut weights);
+        let at = op.output.offset as usize;
+        bytes_mut(&mut arena)[at..at + outputs]
+            .iter()
+            .map(|&b| b as i8)
+            .collect()
+    }
+
+    /// The kernel's outputs; `overlap` places the output over the input at the least allowed distance.
+    fn packed<K: Kernel<Op = PackedConv2dS8>>(
+        &self,
+        pack: impl Fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<PackedConv2dS8>,
+        overlap: bool,
+    ) -> (Form, Vec<i8>) {
+        let longest = PackedConv2dS8 {
+            output: Slot::default(),
+            input: Slot::default(),
+            scratch: Slot::default(),
+            weights: 0,
+            window: self.op.window,
+            input_zero_point: 0,
+            form: Form::General,
+        };
+        let bytes = K::needs(&longest).weights as usize;
+        let mut stream = aligned(bytes);
+        let mut step = pack(
+            &self.op,
+            &self.weights,
+            &self.channels,
+            &mut bytes_mut(&mut stream)[..bytes],
+        )
+        .unwrap();
+        step.check().unwrap();
+        let needs = K::needs(&step);
+        let (inputs, outputs) = (self.input.len(), step.window.output_len().unwrap() as usize);
+        let scratch = needs.scratch.next_multiple_of(16);
+        step.scratch.offset = 0;
+        let distance = if overlap {
+            K::distance(&step, 1).unwrap()
+        } else {
+            outputs as i64
+        };
+        // Whichever starts lower starts after the scratch, with a guard before it.
+        let base = i64::from(scratch) + 16;
+        let (output, input) = if distance >= 0 {
+            (base, base + distance)
+        } else {
+            (base - distance, base)
+        };
+        (step.output.offset, step.input.offset) = (output as u32, input as u32);
+        let end = (output as usize + outputs).max(input as usize + inputs);
+        let mut arena = aligned(end + 16);
+        let at = input as usize;
+        bytes_mut(&mut arena)[at..at + inputs]
+            .iter_mut()
+            .zip(&self.input)
+            .for_each(|(to, &x)| *to = x as u8);
+        run::<K>(&step, &mut arena, &mut stream);
+        let arena = bytes_mut(&mut arena);
+        assert!(
+            arena[scratch as usize..scratch as usize + 16]
+                .iter()
+                .all(|&b| b == 0x55),
+            "guard before"
+        );
+        assert!(arena[end..end + 16].iter().all(|&b| b == 0x55), "guard after");
+        assert!(
+            arena[needs.scratch as usize..scratch as usize]
+                .iter()
+                .all(|&b| b == 0x55),
+            "guard after scratch"
+        );
+        let at = output as usize;
+        (step.form, arena[at..at + outputs].iter().map(|&b| b as i8).collect())
+    }
+}
+
+/// A convolution whose sums cover the output's range.
+fn case(window: Window2d, groups: u16, relu: bool, clamp: [i8; 2], seed: u32) -> Case {
+    let mut state = seed | 1;
+    let mut byte = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let zero_point = if relu { -128 } else { byte() as i8 };
+    let op = Conv2dS8 {
+        output: Slot::default(),
+        input: Slot::default(),
+        scratch: Slot::default(),
+        weights: 0,
+        channels: 0,
+        window,
+        groups,
+        input_zero_point: byte() as i8,
+        output_zero_point: zero_point,
+        clamp,
+        flags: 0,
+    };
+    let count = op.weights_len().unwrap() as usize;
+    let taps = count / usize::from(window.output[2]);
+    let channels = (0..window.output[2])
+        .map(|_| {
+            // Sums of this many random products spread over about 6,000 sqrt(taps).
+            let spread = 6000.0 * (taps as f64).sqrt();
+            let multiplier = Multiplier::from_real(100.0 / spread * f64::from(1 + u16::from(byte())) / 64.0).unwrap();
+            let bias = i32::from(byte() as i8) * (spread / 128.0) as i32;
+            [bias, multiplier.mantissa, i32::from(multiplier.shift)]
+        })
+        .collect();
+    Case {
+        op,
+        weights: (0..count).map(|_| byte() as i8).collect(),
+        channels,
+        input: (0..window.input_len().unwrap()).map(|_| byte() as i8).collect(),
+    }
+}
+
+prop_compose! {
+    fn windows()(
+        batch in 1u16..3, height in 1u16..9, width in 1u16..13, kernel in [1u16..5, 1u16..5], stride in [1u8..4, 1u8..4],
+        dilation in [1u8..3, 1u8..3], same: bool, pointwise in 0..4, columns in 1u16..8, rows in 1u16..6, padding in [0u8..4, 0u8..4],
+    ) -> Window2d {
+        if pointwise == 0 {
+            let input = [height, width, 0];
+            return Window2d { batch, input, output: input, kernel: [1, 1], stride: [1, 1], dilation: [1, 1], padding: [0, 0] };
+        }
+        let extent = |i: usize| [height, width][i];
+        let output = [0, 1].map(|i| match same {
+            true => extent(i).div_ceil(u16::from(stride[i])),
+            // As many as start inside the padded input.
+            false => [rows, columns][i].min((extent(i) + u16::from(padding[i]) - 1) / u16::from(stride[i]) + 1),
+        });
+        let padding = [0, 1].map(|i| match same {
+            true => {
+                let reach = (kernel[i] - 1) * u16::from(dilation[i]) + 1;
+                (((output[i] - 1) * u16::from(stride[i]) + reach).saturating_sub(extent(i)) / 2) as u8
+            }
+            false => padding[i],
+        });
+        Window2d { batch, input: [height, width, 0], output: [output[0], output[1], 0], kernel, stride, dilation, padding }
+    }
+}
+
+fn clamps() -> impl Strategy<Value = [i8; 2]> {
+    prop_oneof![4 => Just([-128, 127]), 1 => Just([-100, 90])]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn convolutions_equal_the_scalar_kernel(
+        window in windows(), input in 1u16..14, output in 1u16..8, relu: bool, clamp in clamps(),
+        seed: u32,
+    ) {
+        let mut window = window;
+        (window.input[2], window.output[2]) = (input, output);
+        let case = case(window, 1, relu, clamp, seed);
+        let expected = case.scalar();
+        prop_assert_eq!(&case.packed::<conv2d::S8>(conv2d::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<conv2d::S8>(conv2d::pack, true).1, &expected);
+    }
+
+    #[test]
+    fn depthwise_convolutions_equal_the_scalar_kernel(
+        window in windows(), quads in 1u16..4, nine: bool, relu: bool, clamp in clamps(),
+        seed: u32,
+    ) {
+        let mut window = window;
+        if nine {
+            window.kernel = [3, 3];
+        }
+        (window.input[2], window.output[2]) = (4 * quads, 4 * quads);
+        let case = case(window, 4 * quads, relu, clamp, seed);
+        let expected = case.scalar();
+        prop_assert_eq!(&case.packed::<depthwise::S8>(depthwise::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<depthwise::S8>(depthwise::pack, true).1, &expected);
+    }
+}
+
+/// All forms occur, so that the comparisons above mean something.
+#[test]
+fn forms_are_chosen_as_documented() {
+    let window = |kernel, channels| Window2d {
+        batch: 1,
+        input: [6, 7, channels],
+        output: [6, 7, channels],
+        kernel: [kernel, kernel],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [kernel as u8 / 2, kernel as u8 / 2],
+    };
+    for (relu, clamp, form, depthwise_form) in [
+        (true, [-128, 127], Form::Positive, Form::Folded),
+        (false, [-128, 127], Form::Signed, Form::Signed),
+        (false, [-90, 80], Form::General, Form::General),
+    ] {
+        let case_1 = case(window(3, 8), 1, relu, clamp, 7);
+        let (found, outputs) = case_1.packed::<conv2d::S8>(conv2d::pack, false);
+        assert_eq!((found, outputs), (form, case_1.scalar()));
+        let case_2 = case(window(3, 8), 8, relu, clamp, 7);
+        let (found, outputs) = case_2.packed::<depthwise::S8>(depthwise::pack, false);
+        assert_eq!((found, outputs), (depthwise_form, case_2.scalar()));
+    }
+}
+
+/// One byte nearer than the distance, the outputs differ: the distance is the least.
+#[test]
+fn a_pointwise_distance_is_the_least() {
+    let window = Window2d {
+        batch: 1,
+        input: [5, 4, 4],
+        output: [5, 4, 12],
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [0, 0],
+    };
+    let case = case(window, 1, true, [-128, 127], 3);
+    struct Nearer;
+    impl Kernel for Nearer {
+        type Op = PackedConv2dS8;
+        fn needs(op: &PackedConv2dS8) -> crate::ops::Needs {
+            conv2d::S8::needs(op)
+        }
+        fn distance(op: &PackedConv2dS8, index: usize) -> Option<i64> {
+            conv2d::S8::distance(op, index).map(|d| d - 1)
+        }
+        fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
+            conv2d::S8::run(op, mem)
+        }
+    }
+    assert_eq!(case.packed::<conv2d::S8>(conv2d::pack, true).1, case.scalar());
+    assert_ne!(case.packed::<Nearer>(conv2d::pack, true).1, case.scalar());
+}

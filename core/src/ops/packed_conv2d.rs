@@ -1,0 +1,67 @@
+//! The int8 convolution of [`super::conv2d`] in the form that vector backends run: weights, biases and requantisation packed by
+//! the host into one stream, in the order that the loop reads them.
+
+use serde::{Deserialize, Serialize};
+
+use super::conv2d::Window2d;
+use super::{Needs, Operator};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+
+/// A convolution, depthwise convolution or fully connected layer (one pixel) with a packed stream of weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct PackedConv2dS8 {
+    /// NHWC.
+    pub output: Slot,
+    /// NHWC.
+    pub input: Slot,
+    /// The kernel's scratch.
+    pub scratch: Slot,
+    /// Offset of the stream, in the kernel's layout; a multiple of 4.
+    pub weights: u32,
+    /// Shapes.
+    pub window: Window2d,
+    /// Value of the padding.
+    pub input_zero_point: i8,
+    /// How the stream's channels are requantised.
+    pub form: Form,
+}
+
+/// Which requantising sequence a stream was packed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum Form {
+    /// Short, with the pre-shift folded into the weights (depthwise only).
+    Folded = 0,
+    /// Short, outputs that saturate on the negative side.
+    Positive = 1,
+    /// Short, with the correction of negative accumulators.
+    Signed = 2,
+    /// The reference's arithmetic.
+    General = 3,
+}
+
+impl Operator for PackedConv2dS8 {
+    fn check(&self) -> Result<(), Fault> {
+        self.window.check()
+    }
+
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand)) {
+        let bytes = |access, slot, len: Option<u32>| Operand::of::<i8>(access, slot, len.unwrap_or(u32::MAX));
+        visit(bytes(Access::Write, self.output, self.window.output_len()));
+        visit(bytes(Access::Read, self.input, self.window.input_len()));
+        visit(Operand::scratch(self.scratch, needs.scratch));
+        visit(Operand {
+            align: 4,
+            ..Operand::constant::<i8>(self.weights, needs.weights)
+        });
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+        visit(&mut self.scratch);
+    }
+}
