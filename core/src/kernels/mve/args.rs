@@ -29,7 +29,7 @@ pub(super) struct Product {
     pub(super) high: i32,
 }
 
-/// A copy of `count` pieces.
+/// A copy of `rows` rows of `count` pieces.
 #[repr(C)]
 pub(super) struct Copy {
     pub(super) src: *const i8,
@@ -41,6 +41,11 @@ pub(super) struct Copy {
     /// Bytes of a piece.
     pub(super) bytes: u32,
     pub(super) count: u32,
+    pub(super) rows: u32,
+    /// Bytes between rows.
+    pub(super) src_row: u32,
+    /// Bytes between rows.
+    pub(super) dst_row: u32,
 }
 
 /// Windows of one output row, copied to rows of a matrix. Sources are read, and copies written, to a multiple of 16 bytes for each
@@ -160,4 +165,28 @@ pub(super) struct Pool {
     pub(super) lanes: u32,
     /// Eight sums of i16, or `lanes` maxima.
     pub(super) dst: *mut i8,
+}
+
+/// The mean over one window of at most 256 pixels, for all channels.
+#[repr(C)]
+pub(super) struct Mean {
+    /// The window's first pixel.
+    pub(super) src: *const i8,
+    /// Bytes between pixels.
+    pub(super) step: u32,
+    /// Pixels of a row, at least one.
+    pub(super) columns: u32,
+    /// Bytes from the end of a row of the window to the next.
+    pub(super) skip: u32,
+    /// Channels, at least one.
+    pub(super) channels: u32,
+    /// Rows, at least one.
+    pub(super) rows: u32,
+    pub(super) dst: *mut i8,
+    /// 2^32 / pixels, rounded up; at least two pixels.
+    pub(super) reciprocal: u32,
+    /// Half of the pixels, rounded down.
+    pub(super) half: u32,
+    pub(super) low: i32,
+    pub(super) high: i32,
 }

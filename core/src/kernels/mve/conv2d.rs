@@ -12,19 +12,16 @@
 //! Scratch holds the copies: as many windows as fit [`SCRATCH`] bytes, at least two.
 
 use super::args::{Copy, Windows};
+use super::clip;
 use super::gemm::{self, Matrix};
 use super::loops::{copy, fill, windows_of_rows, windows_of_short_rows, windows_of_three_short_rows};
-use super::{clip, saturate};
 use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
 use crate::ops::conv2d::{Conv2dS8, Window2d};
 use crate::ops::{Kernel, Needs};
 
 /// Scratch bytes that are worth their memory: the calls of the product's loop are then below a tenth of it.
-const SCRATCH: usize = 1280;
-
-/// The most windows copied at a time.
-const MOST: usize = 16;
+const SCRATCH: u32 = 1280;
 
 /// int8, one group, no dilation. Packed weights of [`pack`]; the channel records are in them, and `channels` is the offset of the weights.
 #[derive(Debug)]
@@ -106,8 +103,8 @@ impl Kernel for S8 {
             };
         }
         Needs {
-            scratch: saturate(Copies::of(op).bytes),
-            weights: saturate(gemm::packed_bytes(u64::from(op.window.output[2]), k(op))),
+            scratch: Copies::of(op, Path::of(&op.window)).bytes,
+            weights: gemm::packed_bytes(u32::from(op.window.output[2]), k(op)),
         }
     }
 
@@ -122,24 +119,27 @@ impl Kernel for S8 {
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
-        let needs = Self::needs(op);
+        let path = Path::of(&op.window);
+        let copies = Copies::of(op, path);
+        let (k, channels) = (k(op), u32::from(op.window.output[2]));
         let image = Image {
-            op,
             input: mem.src::<i8>(op.input, op.window.input_len()?)?,
             output: mem.dst::<i8>(op.output, op.window.output_len()?)?,
-            scratch: match needs.scratch {
+            scratch: match copies.bytes {
                 0 => None,
                 bytes => Some(mem.dst::<i8>(op.scratch, bytes)?),
             },
             matrix: Matrix::new(
-                mem.weights::<u8>(op.weights, needs.weights)?,
-                usize::try_from(k(op)).ok()?,
-                usize::from(op.window.output[2]),
+                mem.weights::<u8>(op.weights, gemm::packed_bytes(channels, k))?,
+                k as usize,
+                channels as usize,
                 op.output_zero_point,
                 op.clamp,
             )?,
+            op,
+            copies,
         };
-        match Path::of(&op.window) {
+        match path {
             Path::Pixels => image.pixels(),
             Path::Strips => image.strips(),
             Path::Windows => image.windows(),
@@ -147,10 +147,10 @@ impl Kernel for S8 {
     }
 }
 
-/// Elements under a window.
-fn k(op: &Conv2dS8) -> u64 {
-    let [kh, kw] = op.window.kernel.map(u64::from);
-    kh * kw * u64::from(op.window.input[2])
+/// Elements under a window; saturates.
+fn k(op: &Conv2dS8) -> u32 {
+    let [kh, kw] = op.window.kernel.map(u32::from);
+    (kh * kw).saturating_mul(u32::from(op.window.input[2]))
 }
 
 /// How scratch is used.
@@ -160,18 +160,18 @@ struct Copies {
     /// Bytes from window to window.
     step: usize,
     /// Bytes of scratch.
-    bytes: u64,
+    bytes: u32,
 }
 
 impl Copies {
-    fn of(op: &Conv2dS8) -> Self {
+    fn of(op: &Conv2dS8, path: Path) -> Self {
         let window = &op.window;
         let padded = gemm::padded(k(op));
-        let [_, ow, _] = window.output.map(u64::from);
-        let (step, most) = match Path::of(window) {
+        let [oh, ow, _] = window.output.map(u32::from);
+        let (step, most) = match path {
             // Only for the last pixels, whose reads would pass the end of the input.
             Path::Pixels => {
-                let copied = !u64::from(window.input[2]).is_multiple_of(gemm::BLOCK as u64);
+                let copied = !usize::from(window.input[2]).is_multiple_of(gemm::BLOCK);
                 return Self {
                     windows: 1,
                     step: padded as usize,
@@ -179,20 +179,23 @@ impl Copies {
                 };
             }
             Path::Strips => {
-                let column = u64::from(window.kernel[0]) * u64::from(window.input[2]);
-                (column * u64::from(window.stride[1]), ow)
+                let column = u32::from(window.kernel[0]).saturating_mul(u32::from(window.input[2]));
+                (column.saturating_mul(u32::from(window.stride[1])), ow)
             }
-            Path::Windows => (padded, ow * u64::from(window.output[0]) * u64::from(window.batch)),
+            Path::Windows => (padded, (ow * oh).saturating_mul(u32::from(window.batch))),
         };
         // Strips overlap where the stride is below the kernel's width.
         let tail = padded.saturating_sub(step);
-        let fit = (SCRATCH as u64).saturating_sub(tail) / step.max(1);
-        let windows = (fit.clamp(2, MOST as u64) & !1).min(most);
+        let fit = SCRATCH.saturating_sub(tail).checked_div(step).unwrap_or(0);
+        let windows = (fit.max(2) & !1).min(most);
         Self {
             windows: windows as usize,
-            step: usize::try_from(step).unwrap_or(usize::MAX),
+            step: step as usize,
             // A last vector may be written up to 15 bytes beyond.
-            bytes: windows.saturating_mul(step).saturating_add(tail + gemm::BLOCK as u64),
+            bytes: windows
+                .saturating_mul(step)
+                .saturating_add(tail)
+                .saturating_add(gemm::BLOCK as u32),
         }
     }
 }
@@ -200,6 +203,7 @@ impl Copies {
 /// The operands of a step.
 struct Image<'a> {
     op: &'a Conv2dS8,
+    copies: Copies,
     input: Src<'a, i8>,
     output: Dst<'a, i8>,
     scratch: Option<Dst<'a, i8>>,
@@ -230,13 +234,12 @@ impl Image<'_> {
         let c = usize::from(self.op.window.input[2]);
         let oc = usize::from(self.op.window.output[2]);
         let padded = c.next_multiple_of(gemm::BLOCK);
-        // Pixels that may be read to a whole block.
-        let room = self.input.len().checked_sub(from)?;
-        let in_place = match room.checked_sub(padded) {
-            Some(beyond) => (beyond / step.max(1) + 1).min(count),
-            None => 0,
-        };
         let output = self.output.slice(to, count * oc)?;
+        // Pixels that may be read to a whole block.
+        let mut in_place = count;
+        while in_place > 0 && self.input.slice(from, (in_place - 1) * step + padded).is_none() {
+            in_place -= 1;
+        }
         if in_place > 0 {
             let x = self.input.slice(from, (in_place - 1) * step + padded)?;
             // SAFETY: `x` and `output` hold the rows, padded.
@@ -255,6 +258,9 @@ impl Image<'_> {
                     dst_step: 0,
                     bytes: c as u32,
                     count: 1,
+                    rows: 1,
+                    src_row: 0,
+                    dst_row: 0,
                 });
                 self.matrix
                     .multiply(copied.as_src().as_ptr(), padded, 1, out.as_mut_ptr());
@@ -263,22 +269,29 @@ impl Image<'_> {
         Some(())
     }
 
+    /// The matrix product of `count` copied windows to outputs from pixel `to`.
+    fn multiply_copies(&self, count: usize, to: usize) -> Option<()> {
+        let oc = usize::from(self.op.window.output[2]);
+        let out = self.output.slice(to * oc, count * oc)?;
+        let x = self.scratch?.as_src();
+        // SAFETY: scratch holds `count` padded windows `step` bytes apart (`Copies::of`); `out` has as many rows.
+        unsafe {
+            self.matrix
+                .multiply(x.as_ptr(), self.copies.step, count, out.as_mut_ptr())
+        };
+        Some(())
+    }
+
     fn strips(&self) -> Option<()> {
-        let window = &self.op.window;
-        let [oh, ow, oc] = window.output.map(usize::from);
-        let copies = Copies::of(self.op);
-        let scratch = self.scratch?;
-        for image in 0..usize::from(window.batch) {
+        let [oh, ow, _] = self.op.window.output.map(usize::from);
+        for image in 0..usize::from(self.op.window.batch) {
             for y in 0..oh {
-                for x in (0..ow).step_by(copies.windows.max(1)) {
-                    let count = (ow - x).min(copies.windows);
-                    self.strip(image, y, x, count, scratch)?;
-                    let out = self.output.slice(((image * oh + y) * ow + x) * oc, count * oc)?;
-                    // SAFETY: scratch holds `count` windows `step` bytes apart and a vector beyond; `out` has as many rows.
-                    unsafe {
-                        self.matrix
-                            .multiply(scratch.as_src().as_ptr(), copies.step, count, out.as_mut_ptr())
-                    };
+                let mut x = 0;
+                while x < ow {
+                    let count = (ow - x).min(self.copies.windows);
+                    self.strip(image, y, x, count)?;
+                    self.multiply_copies(count, (image * oh + y) * ow + x)?;
+                    x += count;
                 }
             }
         }
@@ -286,7 +299,7 @@ impl Image<'_> {
     }
 
     /// Copies the columns under `count` windows from column `x` of output row `y`.
-    fn strip(&self, image: usize, y: usize, x: usize, count: usize, scratch: Dst<'_, i8>) -> Option<()> {
+    fn strip(&self, image: usize, y: usize, x: usize, count: usize) -> Option<()> {
         let window = &self.op.window;
         let [ih, iw, c] = window.input.map(usize::from);
         let [kh, kw] = window.kernel.map(usize::from);
@@ -296,7 +309,7 @@ impl Image<'_> {
         let columns = (count - 1) * sw + kw;
         let (skip_rows, rows) = clip(row, kh, ih);
         let (skip, inside) = clip(column, columns, iw);
-        let strip = scratch.slice(0, columns * kh * c)?;
+        let strip = self.scratch?.slice(0, columns * kh * c)?;
         if rows < kh || inside < columns {
             // SAFETY: all of `strip`.
             unsafe {
@@ -307,128 +320,131 @@ impl Image<'_> {
                 )
             };
         }
-        if inside == 0 {
+        if inside == 0 || rows == 0 {
             return Some(());
         }
-        for ky in skip_rows..skip_rows + rows {
-            let from = ((image * ih + (row + ky as isize) as usize) * iw + (column + skip as isize) as usize) * c;
-            let src = self.input.slice(from, inside * c)?;
-            let to = (skip * kh + ky) * c;
-            let dst = strip.slice(to, (inside - 1) * kh * c + c)?;
-            // SAFETY: `inside` contiguous pixels to as many columns, `kh` pixels apart.
-            unsafe {
-                copy(&Copy {
-                    src: src.as_ptr(),
-                    src_step: c as u32,
-                    dst: dst.as_mut_ptr(),
-                    dst_step: (kh * c) as u32,
-                    bytes: c as u32,
-                    count: inside as u32,
-                })
-            };
-        }
+        let from = ((image * ih + (row + skip_rows as isize) as usize) * iw + (column + skip as isize) as usize) * c;
+        let src = self.input.slice(from, ((rows - 1) * iw + inside) * c)?;
+        let to = (skip * kh + skip_rows) * c;
+        let dst = strip.slice(to, ((inside - 1) * kh + rows) * c)?;
+        // SAFETY: from each of `rows` rows `inside` pixels, to as many columns `kh` pixels apart.
+        unsafe {
+            copy(&Copy {
+                src: src.as_ptr(),
+                src_step: c as u32,
+                dst: dst.as_mut_ptr(),
+                dst_step: (kh * c) as u32,
+                bytes: c as u32,
+                count: inside as u32,
+                rows: rows as u32,
+                src_row: (iw * c) as u32,
+                dst_row: c as u32,
+            })
+        };
         Some(())
     }
 
     fn windows(&self) -> Option<()> {
         let window = &self.op.window;
-        let [oh, ow, oc] = window.output.map(usize::from);
-        let copies = Copies::of(self.op);
-        let scratch = self.scratch?;
-        let (mut copied, mut done) = (0, 0);
-        let total = usize::from(window.batch) * oh * ow;
-        while done < total {
-            let at = done + copied;
-            let (image, y, x) = (at / (oh * ow), at / ow % oh, at % ow);
-            let room = (copies.windows - copied).min(ow - x);
-            copied += self.copy_windows(image, y, x, room, scratch, copied * copies.step)?;
-            if copied == copies.windows || done + copied == total {
-                let out = self.output.slice(done * oc, copied * oc)?;
-                // SAFETY: scratch holds `copied` padded windows; `out` has as many rows.
-                unsafe {
-                    self.matrix
-                        .multiply(scratch.as_src().as_ptr(), copies.step, copied, out.as_mut_ptr())
-                };
-                done += copied;
-                copied = 0;
-            }
-        }
-        Some(())
-    }
-
-    /// Copies at least one and at most `room` windows from column `x` of output row `y`; says how many.
-    fn copy_windows(
-        &self,
-        image: usize,
-        y: usize,
-        x: usize,
-        room: usize,
-        scratch: Dst<'_, i8>,
-        to: usize,
-    ) -> Option<usize> {
-        let window = &self.op.window;
         let [ih, iw, c] = window.input.map(usize::from);
+        let [oh, ow, _] = window.output.map(usize::from);
         let [kh, kw] = window.kernel.map(usize::from);
         let [sh, sw] = window.stride.map(usize::from);
         let [top, left] = window.padding.map(usize::from);
-        let (row, column) = ((y * sh) as isize - top as isize, (x * sw) as isize - left as isize);
         let (run, pitch) = (kw * c, iw * c);
-        let stride = gemm::padded((kh * run) as u64) as usize;
-        let (skip_rows, rows) = clip(row, kh, ih);
-        let (skip, inside) = clip(column, kw, iw);
-        let from =
-            ((image * ih) as isize + row + skip_rows as isize) * pitch as isize + (column + skip as isize) * c as isize;
-        if rows == kh && inside == kw {
-            // All windows from here whose columns lie inside, and whose last row may be read to a whole vector.
-            let across = (iw - kw - column as usize) / sw + 1;
-            let last_read = (kh - 1) * pitch + run.next_multiple_of(gemm::BLOCK);
-            let readable = match self.input.len().checked_sub(from as usize + last_read) {
-                Some(beyond) => beyond / (sw * c) + 1,
-                None => 0,
-            };
-            let count = room.min(across).min(readable);
-            if count > 0 {
-                let src = self.input.slice(from as usize, (count - 1) * sw * c + last_read)?;
-                let dst = scratch.slice(to, count * stride + gemm::BLOCK)?;
-                let args = Windows {
-                    src: src.as_ptr(),
-                    row: pitch as u32,
-                    step: (sw * c) as u32,
-                    dst: dst.as_mut_ptr(),
-                    run: run as u32,
-                    stride: stride as u32,
-                    rows: kh as u32,
-                    count: count as u32,
-                };
-                // SAFETY: `src` and `dst` hold the windows and what is read and written beyond them.
-                unsafe {
-                    match (run <= gemm::BLOCK, kh) {
-                        (true, 3) => windows_of_three_short_rows(&args),
-                        (true, _) => windows_of_short_rows(&args),
-                        (false, _) => windows_of_rows(&args),
+        let last_read = (kh - 1) * pitch + run.next_multiple_of(gemm::BLOCK);
+        // Output columns whose windows lie inside.
+        let first = left.div_ceil(sw);
+        let end = (iw + left).checked_sub(kw).map_or(0, |last| last / sw + 1).min(ow);
+        let scratch = self.scratch?;
+        let (mut copied, mut done) = (0, 0);
+        for image in 0..usize::from(window.batch) {
+            for y in 0..oh {
+                let row = (y * sh) as isize - top as isize;
+                let inside = row >= 0 && row as usize + kh <= ih;
+                let from = |x: usize| (image * ih + row.max(0) as usize) * pitch + (x * sw - left) * c;
+                // Whose last row may be read to a whole vector.
+                let mut end = if inside { end } else { 0 };
+                while end > first && from(end - 1) + last_read > self.input.len() {
+                    end -= 1;
+                }
+                let mut x = 0;
+                while x < ow {
+                    let to = copied * self.copies.step;
+                    if (first..end).contains(&x) {
+                        let count = (end - x).min(self.copies.windows - copied);
+                        let src = self.input.slice(from(x), (count - 1) * sw * c + last_read)?;
+                        let dst = scratch.slice(to, count * self.copies.step + gemm::BLOCK)?;
+                        let args = Windows {
+                            src: src.as_ptr(),
+                            row: pitch as u32,
+                            step: (sw * c) as u32,
+                            dst: dst.as_mut_ptr(),
+                            run: run as u32,
+                            stride: self.copies.step as u32,
+                            rows: kh as u32,
+                            count: count as u32,
+                        };
+                        // SAFETY: `src` and `dst` hold the windows and what is read and written beyond them.
+                        unsafe {
+                            match (run <= gemm::BLOCK, kh) {
+                                (true, 3) => windows_of_three_short_rows(&args),
+                                (true, _) => windows_of_short_rows(&args),
+                                (false, _) => windows_of_rows(&args),
+                            }
+                        }
+                        x += count;
+                        copied += count;
+                    } else {
+                        self.clipped_window(image, row, x, scratch.slice(to, self.copies.step)?)?;
+                        x += 1;
+                        copied += 1;
+                    }
+                    if copied == self.copies.windows {
+                        self.multiply_copies(copied, done)?;
+                        done += copied;
+                        copied = 0;
                     }
                 }
-                return Some(count);
             }
         }
-        let dst = scratch.slice(to, stride)?;
-        // SAFETY: all of `dst`.
-        unsafe { fill(dst.as_mut_ptr(), i32::from(self.op.input_zero_point), stride) };
-        if rows > 0 && inside > 0 {
-            let src = self.input.slice(from as usize, (rows - 1) * pitch + inside * c)?;
-            let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
-            // SAFETY: `rows` pieces of `inside` pixels in both.
-            unsafe {
-                copy(&Copy {
-                    src: src.as_ptr(),
-                    src_step: pitch as u32,
-                    dst: dst.as_mut_ptr(),
-                    dst_step: run as u32,
-                    bytes: (inside * c) as u32,
-                    count: rows as u32,
-                })
-            };
+        match copied {
+            0 => Some(()),
+            _ => self.multiply_copies(copied, done),
         }
-        Some(1)
+    }
+
+    /// Copies what of the window at input row `row` and output column `x` lies inside; the rest is the zero point.
+    fn clipped_window(&self, image: usize, row: isize, x: usize, dst: Dst<'_, i8>) -> Option<()> {
+        let window = &self.op.window;
+        let [ih, iw, c] = window.input.map(usize::from);
+        let [kh, kw] = window.kernel.map(usize::from);
+        let column = (x * usize::from(window.stride[1])) as isize - isize::from(window.padding[1]);
+        let (run, pitch) = (kw * c, iw * c);
+        let (skip_rows, rows) = clip(row, kh, ih);
+        let (skip, inside) = clip(column, kw, iw);
+        // SAFETY: all of `dst`.
+        unsafe { fill(dst.as_mut_ptr(), i32::from(self.op.input_zero_point), dst.cells().len()) };
+        if rows == 0 || inside == 0 {
+            return Some(());
+        }
+        let from = (image * ih + (row + skip_rows as isize) as usize) * pitch + (column + skip as isize) as usize * c;
+        let src = self.input.slice(from, (rows - 1) * pitch + inside * c)?;
+        let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
+        // SAFETY: `rows` pieces of `inside` pixels in both.
+        unsafe {
+            copy(&Copy {
+                src: src.as_ptr(),
+                src_step: pitch as u32,
+                dst: dst.as_mut_ptr(),
+                dst_step: run as u32,
+                bytes: (inside * c) as u32,
+                count: rows as u32,
+                rows: 1,
+                src_row: 0,
+                dst_row: 0,
+            })
+        };
+        Some(())
     }
 }

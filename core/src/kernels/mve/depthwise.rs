@@ -21,7 +21,7 @@ use super::args::{Depthwise, Interleave, RowSet};
 use super::loops::{
     depthwise_1x1_fast, depthwise_1x1_general, depthwise_2x2_fast, depthwise_2x2_general, fill, interleave,
 };
-use super::{HEADER, Output, clip, pack_header, saturate};
+use super::{HEADER, Output, clip, pack_header};
 use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
 use crate::ops::conv2d::{Conv2dS8, Window2d};
@@ -108,8 +108,8 @@ impl Kernel for S8 {
             };
         }
         Needs {
-            scratch: saturate(Layout::of(&op.window).bytes),
-            weights: saturate(HEADER as u64 + 28 * u64::from(op.window.output[2])),
+            scratch: Layout::of(&op.window).bytes,
+            weights: packed_bytes(op),
         }
     }
 
@@ -118,19 +118,24 @@ impl Kernel for S8 {
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
-        let needs = Self::needs(op);
-        let weights = mem.weights::<u8>(op.weights, needs.weights)?;
+        let layout = Layout::of(&op.window);
+        let weights = mem.weights::<u8>(op.weights, packed_bytes(op))?;
         let step = Step {
             op,
-            layout: Layout::of(&op.window),
             input: mem.src::<i8>(op.input, op.window.input_len()?)?,
             output: mem.dst::<i8>(op.output, op.window.output_len()?)?,
-            scratch: mem.dst::<i8>(op.scratch, needs.scratch)?,
+            scratch: mem.dst::<i8>(op.scratch, layout.bytes)?,
+            layout,
             weights,
             requantize: Output::new(op.output_zero_point, op.clamp, *weights.first()? != 0),
         };
         step.run()
     }
+}
+
+/// Bytes of the packed weights.
+fn packed_bytes(op: &Conv2dS8) -> u32 {
+    HEADER as u32 + 28 * u32::from(op.window.output[2])
 }
 
 /// Whether a gather gives 2 x 2 outputs.
@@ -158,7 +163,7 @@ struct Layout {
     /// Sets at a time.
     most: usize,
     zero: usize,
-    bytes: u64,
+    bytes: u32,
 }
 
 impl Layout {
@@ -182,7 +187,7 @@ impl Layout {
             columns,
             most,
             zero,
-            bytes: (zero + most * columns * pitch) as u64,
+            bytes: (zero + most * columns * pitch) as u32,
         }
     }
 

@@ -10,7 +10,10 @@
 //! channels; three rows by two channels, the only smaller ratio that fits seven accumulators and a loop counter, costs the same.
 
 use super::args::Product;
-use super::loops::{rows1_fast, rows1_general, rows2_fast, rows2_general};
+use super::loops::{
+    rows1_fast, rows1_general, rows2_fast, rows2_general, rows2_k16_fast, rows2_k16_general, rows2_k32_fast,
+    rows2_k32_general,
+};
 use super::{HEADER, Output, pack_header};
 
 /// Elements of a block.
@@ -21,14 +24,18 @@ pub(super) const GROUP: usize = 8;
 
 const TABLE: usize = 128;
 
-/// K rounded up to whole blocks.
-pub(super) const fn padded(k: u64) -> u64 {
-    k.next_multiple_of(BLOCK as u64)
+/// K rounded up to whole blocks; saturates.
+pub(super) const fn padded(k: u32) -> u32 {
+    k.saturating_add(BLOCK as u32 - 1) & !(BLOCK as u32 - 1)
 }
 
-/// Bytes of packed weights.
-pub(super) const fn packed_bytes(channels: u64, k: u64) -> u64 {
-    HEADER as u64 + channels.div_ceil(GROUP as u64) * (padded(k) * GROUP as u64 + TABLE as u64)
+/// Bytes of packed weights; saturates.
+pub(super) const fn packed_bytes(channels: u32, k: u32) -> u32 {
+    let group = padded(k).saturating_mul(GROUP as u32).saturating_add(TABLE as u32);
+    channels
+        .div_ceil(GROUP as u32)
+        .saturating_mul(group)
+        .saturating_add(HEADER as u32)
 }
 
 /// Packs weights `[out][k]`, read through `weight(out, k)`; `None` where a slice is too short. See the module for the layout.
@@ -40,7 +47,7 @@ pub(super) fn pack(
     dst: &mut [u8],
 ) -> Option<()> {
     pack_header(channels, dst)?;
-    let half = padded(k as u64) as usize * GROUP / 2;
+    let half = padded(k as u32) as usize * GROUP / 2;
     let groups = dst.get_mut(HEADER..)?.chunks_exact_mut(2 * half + TABLE);
     for (group, dst) in groups.enumerate().take(channels.len().div_ceil(GROUP)) {
         dst.fill(0);
@@ -77,10 +84,10 @@ pub(super) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// `None` where the bytes are not [`packed_bytes`].
+    /// `weights` are [`packed_bytes`]; `None` where there are none.
     pub(super) fn new(weights: &'a [u8], k: usize, channels: usize, zero_point: i8, limits: [i8; 2]) -> Option<Self> {
         let left = *weights.first()? != 0;
-        (weights.len() as u64 == packed_bytes(channels as u64, k as u64) && k > 0).then_some(Self {
+        Some(Self {
             weights: weights.get(HEADER..)?,
             k,
             channels,
@@ -133,7 +140,7 @@ impl<'a> Matrix<'a> {
             x,
             x_stride: x_stride as u32,
             pairs: (rows / 2) as u32,
-            // In bounds: `new` has compared the length.
+            // In bounds: `new` has got all groups.
             weights: self.weights.as_ptr().wrapping_add(first * (blocks * 128 + TABLE)),
             groups: groups as u32,
             blocks_less_one: blocks as u32 - 1,
@@ -147,9 +154,13 @@ impl<'a> Matrix<'a> {
         if rows >= 2 {
             // SAFETY: the caller's promise; at least one pair, one group and one block.
             unsafe {
-                match self.output.fast {
-                    true => rows2_fast(&args),
-                    false => rows2_general(&args),
+                match (blocks, self.output.fast) {
+                    (1, true) => rows2_k16_fast(&args),
+                    (1, false) => rows2_k16_general(&args),
+                    (2, true) => rows2_k32_fast(&args),
+                    (2, false) => rows2_k32_general(&args),
+                    (_, true) => rows2_fast(&args),
+                    (_, false) => rows2_general(&args),
                 }
             }
         }
@@ -168,9 +179,13 @@ impl<'a> Matrix<'a> {
 }
 
 /// The least instructions of a product: blocks, and requantising of the outputs.
-pub(super) const fn bound(rows: u64, k: u64, channels: u64, fast: bool) -> u64 {
-    let channels = channels.next_multiple_of(GROUP as u64);
-    let blocks = channels * (padded(k) / BLOCK as u64);
+pub(super) const fn bound(rows: u64, k: u32, channels: u64, fast: bool) -> u64 {
+    let blocks = (padded(k) / BLOCK as u32) as u64;
     let (two_rows, one_row) = if fast { (38, 24) } else { (64, 37) };
-    (rows / 2) * (blocks * 14 / 4 + channels / 8 * two_rows) + (rows % 2) * (blocks * 17 / 8 + channels / 8 * one_row)
+    // Of a group of eight channels; up to two blocks, the rows are loaded once for both halves.
+    let group = match blocks {
+        1 | 2 => blocks * 26,
+        _ => blocks * 28,
+    };
+    channels.div_ceil(GROUP as u64) * ((rows / 2) * (group + two_rows) + (rows % 2) * (blocks * 17 + one_row))
 }

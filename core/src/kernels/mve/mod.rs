@@ -58,11 +58,6 @@ fn pack_header(channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Bytes up to 16 more than needed, as u32.
-fn saturate(bytes: u64) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
-}
-
 /// The part of `len` positions from `start` that lies within `0..extent`: how many to skip, and how many then.
 fn clip(start: isize, len: usize, extent: usize) -> (usize, usize) {
     let skip = (start.min(0).unsigned_abs()).min(len);

@@ -1,10 +1,10 @@
 //! Pooling of int8: averages of the elements inside the input, rounded half away from zero, and maxima.
 //!
-//! Up to eight channels are summed at a time in 16-bit lanes, which hold 256 elements; larger windows are summed in parts.
+//! Eight channels are summed at a time in 16-bit lanes, which hold 256 elements; larger windows are summed in parts.
 
-use super::args::Pool;
+use super::args::{Mean, Pool};
 use super::clip;
-use super::loops::{maximum, sum};
+use super::loops::{maximum, mean, sum};
 use crate::kernels::cells::{Dst, Src};
 use crate::ops::conv2d::Window2d;
 
@@ -21,33 +21,13 @@ const FULL: usize = 256;
 pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
     let [low, high] = limits.map(i32::from);
     each_window(window, input, |x, patch, at| {
-        for first in (0..patch.channels).step_by(SUMS) {
-            let lanes = (patch.channels - first).min(SUMS);
-            let mut sums = [0i32; SUMS];
-            let rows_at_once = (FULL / patch.columns).clamp(1, patch.rows);
-            for row in (0..patch.rows).step_by(rows_at_once) {
-                let rows = (patch.rows - row).min(rows_at_once);
-                for column in (0..patch.columns).step_by(FULL) {
-                    let columns = (patch.columns - column).min(FULL);
-                    let from = row * patch.pitch + column * patch.channels + first;
-                    let part = patch.part(x, from, rows, columns, lanes)?;
-                    let mut partial = [0i16; SUMS];
-                    // SAFETY: the part lies in the input; `partial` takes eight sums.
-                    unsafe { sum(&part.to(partial.as_mut_ptr().cast())) };
-                    for (sum, partial) in sums.iter_mut().zip(partial) {
-                        *sum += i32::from(partial);
-                    }
-                }
-            }
-            let count = (patch.rows * patch.columns) as i32;
-            let out = output.slice(at * patch.channels + first, lanes)?;
-            for (out, sum) in out.cells().iter().zip(sums) {
-                let half = if sum > 0 { count / 2 } else { -(count / 2) };
-                let mean = (sum + half).checked_div(count)?;
-                out.set(mean.clamp(low, high) as i8);
-            }
+        let out = output.slice(at * patch.channels, patch.channels)?;
+        match patch.rows * patch.columns {
+            // The mean of one element is its maximum.
+            1 => patch.maxima(x, out, low, high),
+            2..=FULL => patch.mean(x, out, low, high),
+            _ => patch.mean_of_parts(x, out, low, high),
         }
-        Some(())
     })
 }
 
@@ -55,14 +35,8 @@ pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limit
 pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
     let [low, high] = limits.map(i32::from);
     each_window(window, input, |x, patch, at| {
-        for first in (0..patch.channels).step_by(MAXIMA) {
-            let lanes = (patch.channels - first).min(MAXIMA);
-            let part = patch.part(x, first, patch.rows, patch.columns, lanes)?;
-            let out = output.slice(at * patch.channels + first, lanes)?;
-            // SAFETY: the patch lies in the input; `out` takes `lanes` maxima.
-            unsafe { maximum(&part.to(out.as_mut_ptr()), low, high) };
-        }
-        Some(())
+        let out = output.slice(at * patch.channels, patch.channels)?;
+        patch.maxima(x, out, low, high)
     })
 }
 
@@ -77,8 +51,8 @@ pub fn bound(window: &Window2d, average: bool) -> u64 {
     let [kh, kw] = window.kernel.map(u64::from);
     let pixels = u64::from(window.batch) * h * w;
     match average {
-        // Six for the division, rounding, clamp and store of an output.
-        true => pixels * (c.div_ceil(SUMS as u64) * kh * kw * 5 + c * 6),
+        // The division, rounding, clamp and store of eight channels.
+        true => pixels * c.div_ceil(SUMS as u64) * (kh * kw * 5 + 20),
         false => pixels * c.div_ceil(MAXIMA as u64) * kh * kw * 5,
     }
 }
@@ -103,6 +77,68 @@ impl Part {
 }
 
 impl Patch {
+    fn maxima(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
+        for first in (0..self.channels).step_by(MAXIMA) {
+            let lanes = (self.channels - first).min(MAXIMA);
+            let part = self.part(x, first, self.rows, self.columns, lanes)?;
+            let out = out.slice(first, lanes)?;
+            // SAFETY: the patch lies in the input; `out` takes `lanes` maxima.
+            unsafe { maximum(&part.to(out.as_mut_ptr()), low, high) };
+        }
+        Some(())
+    }
+
+    /// The mean of 2 to [`FULL`] elements.
+    fn mean(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
+        let Part(all) = self.part(x, 0, self.rows, self.columns, self.channels)?;
+        let count = (self.rows * self.columns) as u32;
+        // SAFETY: the patch lies in the input; `out` takes all channels.
+        unsafe {
+            mean(&Mean {
+                src: all.src,
+                step: all.step,
+                columns: all.columns,
+                skip: all.skip,
+                channels: all.lanes,
+                rows: all.rows,
+                dst: out.as_mut_ptr(),
+                reciprocal: u32::MAX / count + 1,
+                half: count / 2,
+                low,
+                high,
+            })
+        };
+        Some(())
+    }
+
+    fn mean_of_parts(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
+        let rows_at_once = (FULL / self.columns).clamp(1, self.rows);
+        for first in (0..self.channels).step_by(SUMS) {
+            let lanes = (self.channels - first).min(SUMS);
+            let mut sums = [0i32; SUMS];
+            for row in (0..self.rows).step_by(rows_at_once) {
+                let rows = (self.rows - row).min(rows_at_once);
+                for column in (0..self.columns).step_by(FULL) {
+                    let columns = (self.columns - column).min(FULL);
+                    let from = row * self.pitch + column * self.channels + first;
+                    let part = self.part(x, from, rows, columns, lanes)?;
+                    let mut partial = [0i16; SUMS];
+                    // SAFETY: the part lies in the input; `partial` takes eight sums.
+                    unsafe { sum(&part.to(partial.as_mut_ptr().cast())) };
+                    for (sum, partial) in sums.iter_mut().zip(partial) {
+                        *sum += i32::from(partial);
+                    }
+                }
+            }
+            let count = (self.rows * self.columns) as i32;
+            for (out, sum) in out.slice(first, lanes)?.cells().iter().zip(sums) {
+                let half = if sum > 0 { count / 2 } else { -(count / 2) };
+                out.set((sum + half).checked_div(count)?.clamp(low, high) as i8);
+            }
+        }
+        Some(())
+    }
+
     fn part(&self, x: Src<'_, i8>, from: usize, rows: usize, columns: usize, lanes: usize) -> Option<Part> {
         let reach = (rows - 1) * self.pitch + (columns - 1) * self.channels + lanes;
         Some(Part(Pool {

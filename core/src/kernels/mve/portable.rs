@@ -1,6 +1,6 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits. Only the vector width is gone.
 
-use super::args::{Add, Copy, Depthwise, Interleave, Pool, Product, Windows};
+use super::args::{Add, Copy, Depthwise, Interleave, Mean, Pool, Product, Windows};
 use crate::quant::{high_mul, rounding_shift_right};
 
 /// A rounding shift right by `-shift` with ties up: `vrshl`.
@@ -93,6 +93,26 @@ pub(super) unsafe fn rows2_general(args: *const Product) {
     unsafe { rows(args, (*args).pairs as usize * 2, false) }
 }
 
+pub(super) unsafe fn rows2_k16_fast(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows2_fast(args) }
+}
+
+pub(super) unsafe fn rows2_k16_general(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows2_general(args) }
+}
+
+pub(super) unsafe fn rows2_k32_fast(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows2_fast(args) }
+}
+
+pub(super) unsafe fn rows2_k32_general(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows2_general(args) }
+}
+
 pub(super) unsafe fn rows1_fast(args: *const Product) {
     // SAFETY: the caller's promise.
     unsafe { rows(args, 1, true) }
@@ -112,10 +132,12 @@ pub(super) unsafe fn copy(args: *const Copy) {
     // SAFETY: the caller's promise.
     unsafe {
         let args = &*args;
-        for piece in 0..args.count as usize {
-            let src = args.src.add(piece * args.src_step as usize);
-            let dst = args.dst.add(piece * args.dst_step as usize);
-            src.copy_to_nonoverlapping(dst, args.bytes as usize);
+        for row in 0..args.rows as usize {
+            for piece in 0..args.count as usize {
+                let src = (args.src).add(row * args.src_row as usize + piece * args.src_step as usize);
+                let dst = (args.dst).add(row * args.dst_row as usize + piece * args.dst_step as usize);
+                src.copy_to_nonoverlapping(dst, args.bytes as usize);
+            }
         }
     }
 }
@@ -310,6 +332,27 @@ pub(super) unsafe fn sum(args: *const Pool) {
             }
         });
         (*args).dst.cast::<[i16; 8]>().write_unaligned(sums);
+    }
+}
+
+pub(super) unsafe fn mean(args: *const Mean) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        let pitch = args.columns as usize * args.step as usize + args.skip as usize;
+        for channel in 0..args.channels as usize {
+            let mut sum = 0i16;
+            for row in 0..args.rows as usize {
+                for column in 0..args.columns as usize {
+                    let x = *args.src.add(row * pitch + column * args.step as usize + channel);
+                    sum = sum.wrapping_add(i16::from(x));
+                }
+            }
+            let magnitude = u64::from(sum.unsigned_abs()) + u64::from(args.half);
+            let quotient = ((magnitude * u64::from(args.reciprocal)) >> 32) as i32;
+            let mean = if sum < 0 { -quotient } else { quotient };
+            *args.dst.add(channel) = mean.clamp(args.low, args.high) as i8;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use super::super::args::{Add, Pool};
+use super::super::args::{Add, Mean, Pool};
 
 /// Defines the loop of a sum: four elements in 16 (fast) instructions.
 ///
@@ -72,6 +72,64 @@ pub(in crate::kernels::mve) unsafe extern "C" fn sum(args: *const Pool) {
         "bne 2b",
         "vstrh.16 q0, [r7]",
         "pop {{r4-r7, pc}}",
+    )
+}
+
+/// Means of all channels over a window: 5 instructions a pixel and 29 for eight channels.
+///
+/// A sum has 16 bits, the pixels 8: the product with the reciprocal, cut to its high word, is the quotient exactly.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn mean(args: *const Mean) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r11, lr}}",
+        "vpush {{d8-d13}}",
+        "ldrd r1, r2, [r0, #36]",
+        "vdup.16 q5, r1",
+        "vdup.16 q6, r2",
+        "ldrd r1, r9, [r0, #28]",
+        "vdup.32 q4, r1",
+        // r1 source, r2 step, r3 columns, r4 skip, r5 channels, r6 rows, r7 destination; r0 and r8 walk.
+        "ldm r0, {{r1-r7}}",
+        "2: vctp.16 r5",
+        "mov r0, r1",
+        "mov r8, r6",
+        "vmov.i32 q0, #0",
+        "3: dls lr, r3",
+        "4: vpst",
+        "vldrbt.s16 q1, [r0]",
+        "add r0, r2",
+        "vadd.i16 q0, q0, q1",
+        "le lr, 4b",
+        "add r0, r4",
+        "subs r8, #1",
+        "bne 3b",
+        // Even and odd channels: magnitude, half more, quotient, sign.
+        "vmovlb.s16 q2, q0",
+        "vmovlt.s16 q3, q0",
+        "vshr.s32 q1, q2, #31",
+        "vabs.s32 q2, q2",
+        "vadd.i32 q2, q2, r9",
+        "vmulh.u32 q2, q2, q4",
+        "veor q2, q2, q1",
+        "vsub.i32 q2, q2, q1",
+        "vshr.s32 q1, q3, #31",
+        "vabs.s32 q3, q3",
+        "vadd.i32 q3, q3, r9",
+        "vmulh.u32 q3, q3, q4",
+        "veor q3, q3, q1",
+        "vsub.i32 q3, q3, q1",
+        "vmovnb.i32 q0, q2",
+        "vmovnt.i32 q0, q3",
+        "vmax.s16 q0, q0, q5",
+        "vmin.s16 q0, q0, q6",
+        "vpst",
+        "vstrbt.16 q0, [r7], #8",
+        "add r1, #8",
+        "subs r5, #8",
+        "bgt 2b",
+        "vpop {{d8-d13}}",
+        "pop {{r4-r11, pc}}",
     )
 }
 

@@ -72,6 +72,85 @@ macro_rules! blocks {
     };
 }
 
+/// Any number of blocks, for the first half of a group (the second is the same).
+macro_rules! any_blocks {
+    ($half:tt) => {
+        concat!("ldrd r9, r11, [sp]\n ldr r7, [sp, #8]\n", blocks!(block_of_two_rows))
+    };
+}
+
+/// Four channels times rows in two registers.
+macro_rules! four_channels {
+    ($mac:literal, $x0:literal, $x1:literal) => {
+        concat!(
+            "vldrb.u8 q2, [r5], #16\n vldrb.u8 q3, [r5], #16\n",
+            $mac,
+            " r0, ",
+            $x0,
+            ", q2\n ",
+            $mac,
+            " r8, ",
+            $x1,
+            ", q2\n vldrb.u8 q2, [r5], #16\n",
+            $mac,
+            " r2, ",
+            $x0,
+            ", q3\n ",
+            $mac,
+            " r10, ",
+            $x1,
+            ", q3\n vldrb.u8 q3, [r5], #16\n",
+            $mac,
+            " r4, ",
+            $x0,
+            ", q2\n ",
+            $mac,
+            " r12, ",
+            $x1,
+            ", q2\n",
+            $mac,
+            " r6, ",
+            $x0,
+            ", q3\n ",
+            $mac,
+            " lr, ",
+            $x1,
+            ", q3\n",
+        )
+    };
+}
+
+/// One block: the second half of a group finds both rows in q0 and q1.
+macro_rules! one_block {
+    (0) => {
+        concat!(
+            "ldrd r9, r11, [sp]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
+            four_channels!("vmladav.s8", "q0", "q1"),
+        )
+    };
+    (1) => {
+        four_channels!("vmladav.s8", "q0", "q1")
+    };
+}
+
+/// Two blocks: the second half of a group finds both rows in q0, q1 and q6, q7.
+macro_rules! two_blocks {
+    (0) => {
+        concat!(
+            "ldrd r9, r11, [sp]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
+            four_channels!("vmladav.s8", "q0", "q1"),
+            "vldrb.u8 q6, [r9, #16]\n vldrb.u8 q7, [r11, #16]\n",
+            four_channels!("vmladava.s8", "q6", "q7"),
+        )
+    };
+    (1) => {
+        concat!(
+            four_channels!("vmladav.s8", "q0", "q1"),
+            four_channels!("vmladava.s8", "q6", "q7")
+        )
+    };
+}
+
 /// Eight accumulators to two vectors of four channels.
 macro_rules! accumulators_to {
     ($a:literal, $b:literal) => {
@@ -157,7 +236,7 @@ macro_rules! product_epilogue {
 
 /// Defines a loop over pairs of rows: 41 (fast) instructions besides the blocks for 16 outputs.
 macro_rules! two_rows {
-    ($(#[$doc:meta])* $name:ident, left: $left:expr, shift: $shift:expr, clamp: $clamp:expr) => {
+    ($(#[$doc:meta])* $name:ident, $blocks:ident, left: $left:expr, shift: $shift:expr, clamp: $clamp:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels::mve) unsafe extern "C" fn $name(args: *const Product) {
@@ -165,10 +244,9 @@ macro_rules! two_rows {
                 product_prologue!(),
                 "2: ldr r5, [sp, #20]\n",
                 // r9, r11: rows; r5: weights; r7: blocks; r1, r3: outputs. Channels 0, 2, 4, 6 of the group, then 1, 3, 5, 7.
-                "3: ldrd r9, r11, [sp]\n ldr r7, [sp, #8]\n",
-                blocks!(block_of_two_rows), accumulators_to!("q4", "q5"),
-                "ldrd r9, r11, [sp]\n ldr r7, [sp, #8]\n",
-                blocks!(block_of_two_rows), accumulators_to!("q6", "q7"),
+                "3:\n",
+                $blocks!(0), accumulators_to!("q4", "q5"),
+                $blocks!(1), accumulators_to!("q6", "q7"),
                 with_table!("vadd.i32", "q4", "q5"), with_table!("vadd.i32", "q6", "q7"),
                 $left,
                 with_table!("vqrdmulh.s32", "q4", "q5"), with_table!("vqrdmulh.s32", "q6", "q7"),
@@ -189,20 +267,32 @@ macro_rules! two_rows {
     };
 }
 
-two_rows! {
-    /// Two rows at a time; see [`super::super::gemm`] for when `fast` holds.
-    rows2_fast,
-    left: "add r5, #32\n",
-    shift: concat!(shift_ties_up!("q4", "q5"), shift_ties_up!("q6", "q7")),
-    // Without limits but those of the type.
-    clamp: "vqmovnb.s16 q4, q4\n vqmovnb.s16 q5, q5\n"
+/// The forms of a loop over pairs of rows.
+macro_rules! two_rows_of {
+    ($($fast:ident, $general:ident, $blocks:ident, $doc:literal;)*) => {$(
+        two_rows! {
+            #[doc = $doc]
+            #[doc = ""]
+            #[doc = "See [`super::super::gemm`] for when `fast` holds."]
+            $fast, $blocks,
+            left: "add r5, #32\n",
+            shift: concat!(shift_ties_up!("q4", "q5"), shift_ties_up!("q6", "q7")),
+            // Without limits but those of the type.
+            clamp: "vqmovnb.s16 q4, q4\n vqmovnb.s16 q5, q5\n"
+        }
+        two_rows! {
+            #[doc = $doc]
+            $general, $blocks,
+            left: concat!(with_table!("vshl.s32", "q4", "q5"), with_table!("vshl.s32", "q6", "q7")),
+            shift: concat!(shift_ties_away!("q4", "q5"), shift_ties_away!("q6", "q7")),
+            clamp: clamp_to_limits!("q4", "q5")
+        }
+    )*};
 }
-two_rows! {
-    /// Two rows at a time.
-    rows2_general,
-    left: concat!(with_table!("vshl.s32", "q4", "q5"), with_table!("vshl.s32", "q6", "q7")),
-    shift: concat!(shift_ties_away!("q4", "q5"), shift_ties_away!("q6", "q7")),
-    clamp: clamp_to_limits!("q4", "q5")
+two_rows_of! {
+    rows2_fast, rows2_general, any_blocks, "Pairs of rows.";
+    rows2_k16_fast, rows2_k16_general, one_block, "Pairs of rows of one block: 68 (fast) instructions for 16 outputs, 14 % less.";
+    rows2_k32_fast, rows2_k32_general, two_blocks, "Pairs of rows of two blocks: 94 (fast) instructions for 16 outputs, 12 % less.";
 }
 
 /// Defines a loop over one row.
