@@ -13,6 +13,13 @@ pub struct Counter {
     overhead: u64,
 }
 
+/// The readings of the timer around a piece of work.
+#[derive(Clone, Copy)]
+pub struct Interval {
+    start: timer::Reading,
+    end: timer::Reading,
+}
+
 impl Counter {
     /// Starts the board's timer and measures the counter's own cost.
     pub fn start() -> Self {
@@ -23,17 +30,29 @@ impl Counter {
     }
 
     /// Instructions of `work`; those of an empty closure count as none.
+    pub fn count(&self, work: &mut dyn FnMut()) -> u64 {
+        self.instructions(Self::time(work))
+    }
+
+    /// Reads the timer before and after `work`. Converting the readings takes stack of its own, so [`Counter::instructions`]
+    /// is a call apart.
     ///
     /// Never inlined, and the closure is opaque, so the instructions around it are the same for all work.
     #[inline(never)]
-    pub fn count(&self, work: &mut dyn FnMut()) -> u64 {
+    pub fn time(work: &mut dyn FnMut()) -> Interval {
         let work = black_box(work);
         arenite_count_begin();
         let start = timer::now();
         work();
         let end = timer::now();
         arenite_count_end();
-        timer::instructions(start, end).saturating_sub(self.overhead)
+        black_box(Interval { start, end })
+    }
+
+    /// Instructions in an interval.
+    #[inline(never)]
+    pub fn instructions(&self, interval: Interval) -> u64 {
+        timer::instructions(interval.start, interval.end).saturating_sub(self.overhead)
     }
 }
 

@@ -6,8 +6,6 @@ use core::ptr;
 const PAINT: u32 = 0x5ac3_3ca5;
 /// Words at the stack's end that must never change.
 const GUARD_WORDS: usize = 8;
-/// Bytes below the painter's own stack pointer that it leaves alone: its frame and whatever its calls push.
-const SLACK: usize = 64;
 
 unsafe extern "C" {
     /// Top of the stack; from memory.x or the start-up crate's script.
@@ -63,10 +61,12 @@ fn words(from: usize, to: usize) -> impl Iterator<Item = *mut u32> {
         .map(ptr::with_exposed_provenance_mut)
 }
 
-#[inline(never)]
+/// Part of its caller's frame, so that it can paint right up to it: everything below the stack pointer is free, as no
+/// interrupt comes and the loop calls nothing.
+#[inline(always)]
 fn paint() {
-    for word in words(limit(), pointer() - SLACK) {
-        // SAFETY: between the stack's end and this frame nothing is in use.
+    for word in words(limit(), pointer()) {
+        // SAFETY: between the stack's end and the stack pointer nothing is in use.
         unsafe { ptr::write_volatile(word, PAINT) };
     }
 }

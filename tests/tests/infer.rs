@@ -187,6 +187,50 @@ fn every_board_runs_a_sequence_and_carries_the_state() {
     }
 }
 
+/// The timers and the plugin count the same, to the instruction; painted stack and watched stores agree to a few bytes.
+#[test]
+fn the_plugin_confirms_every_boards_counts() {
+    let blob = accumulator(COUNT);
+    for board in boards("plugin", &[]) {
+        let options = RunOptions {
+            profile: true,
+            trace: true,
+            ..RunOptions::default()
+        };
+        let report = run(board, &blob, &inputs(1), &options).unwrap_or_else(|error| panic!("{error}"));
+        let trace = report.trace.expect("asked for");
+        assert_eq!(
+            trace.load.instructions, report.load_instructions,
+            "{}: load",
+            board.name
+        );
+        let counted: Vec<u64> = trace.runs.iter().map(|interval| interval.instructions).collect();
+        assert_eq!(counted, report.steps[0], "{}: steps", board.name);
+        let deepest = trace
+            .runs
+            .iter()
+            .map(|interval| interval.stack_bytes)
+            .max()
+            .expect("two steps");
+        assert_eq!(deepest, u64::from(report.stack_bytes), "{}: stack", board.name);
+        for interval in &trace.runs {
+            let by_mnemonic: u64 = interval.histogram().values().sum();
+            assert!(
+                by_mnemonic.abs_diff(interval.instructions) < 8,
+                "{}: {by_mnemonic}",
+                board.name
+            );
+            if let Some(estimate) = interval.cycles(board.timings) {
+                assert!(
+                    estimate.cycles >= interval.instructions / 2,
+                    "{}: {estimate:?}",
+                    board.name
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_blob_file_is_loaded_in_place() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -224,14 +224,15 @@ impl Meter {
     }
 
     fn measure(&self, watch_stack: bool, work: &mut dyn FnMut()) -> Cost {
-        let mut instructions = 0;
-        let mut count = || instructions = self.counter.count(work);
+        let mut interval = None;
+        let mut time = || interval = Some(Counter::time(work));
         let stack = if watch_stack {
-            stack::high_water(&mut count).saturating_sub(self.own_stack)
+            stack::high_water(&mut time).saturating_sub(self.own_stack)
         } else {
-            count();
+            time();
             0
         };
+        let instructions = interval.map_or(0, |interval| self.counter.instructions(interval));
         Cost { instructions, stack }
     }
 }

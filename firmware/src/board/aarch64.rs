@@ -58,6 +58,8 @@ extern "C" fn trap(lr: u64, sp: u64) -> ! {
 pub(crate) mod timer {
     use core::arch::asm;
 
+    pub(crate) type Reading = u64;
+
     pub(crate) fn start() {
         // SAFETY: switches the performance monitor and its cycle counter on; PMCR.LC makes it 64 bits wide.
         unsafe {
@@ -73,14 +75,14 @@ pub(crate) mod timer {
     }
 
     #[inline(always)]
-    pub(crate) fn now() -> u64 {
+    pub(crate) fn now() -> Reading {
         let count;
         // SAFETY: reads a counter.
         unsafe { asm!("mrs {}, pmccntr_el0", out(reg) count, options(nomem, nostack)) };
         count
     }
 
-    pub(crate) fn instructions(start: u64, end: u64) -> u64 {
+    pub(crate) fn instructions(start: Reading, end: Reading) -> u64 {
         end.wrapping_sub(start)
     }
 }

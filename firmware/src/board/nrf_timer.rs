@@ -14,6 +14,9 @@ const CC0: usize = TIMER0 + 0x540;
 const BITMODE_32: u32 = 3;
 const TICK_QUARTER_NS: u64 = 250;
 
+/// A captured count.
+pub(crate) type Reading = u32;
+
 pub(crate) fn start() {
     write(BITMODE, BITMODE_32);
     write(PRESCALER, 0);
@@ -21,13 +24,13 @@ pub(crate) fn start() {
 }
 
 #[inline(always)]
-pub(crate) fn now() -> u32 {
+pub(crate) fn now() -> Reading {
     write(TASKS_CAPTURE0, 1);
     // SAFETY: a timer register of this board.
     unsafe { ptr::read_volatile(ptr::with_exposed_provenance(CC0)) }
 }
 
-pub(crate) fn instructions(start: u32, end: u32) -> u64 {
+pub(crate) fn instructions(start: Reading, end: Reading) -> u64 {
     instructions_at_shift_7(u64::from(end.wrapping_sub(start)), TICK_QUARTER_NS)
 }
 

@@ -53,11 +53,17 @@ extern "C" fn trap(ra: usize, sp: usize) -> ! {
 pub(crate) mod timer {
     use core::arch::asm;
 
+    #[cfg(target_arch = "riscv64")]
+    pub(crate) type Reading = u64;
+    /// High, low and high half again.
+    #[cfg(target_arch = "riscv32")]
+    pub(crate) type Reading = [u32; 3];
+
     pub(crate) fn start() {}
 
     #[cfg(target_arch = "riscv64")]
     #[inline(always)]
-    pub(crate) fn now() -> u64 {
+    pub(crate) fn now() -> Reading {
         let count;
         // SAFETY: reads a counter.
         unsafe { asm!("rdinstret {}", out(reg) count, options(nomem, nostack)) };
@@ -67,17 +73,24 @@ pub(crate) mod timer {
     /// The high half is read on both sides of the low one, always, so that reading costs the same every time.
     #[cfg(target_arch = "riscv32")]
     #[inline(always)]
-    pub(crate) fn now() -> u64 {
+    pub(crate) fn now() -> Reading {
         let (before, low, after): (u32, u32, u32);
         // SAFETY: reads a counter's halves.
         unsafe {
             asm!("rdinstreth {}", "rdinstret {}", "rdinstreth {}", out(reg) before, out(reg) low, out(reg) after,
                 options(nomem, nostack));
         }
-        super::super::joined(before, low, after)
+        [before, low, after]
     }
 
-    pub(crate) fn instructions(start: u64, end: u64) -> u64 {
+    #[cfg(target_arch = "riscv64")]
+    pub(crate) fn instructions(start: Reading, end: Reading) -> u64 {
         end.wrapping_sub(start)
+    }
+
+    #[cfg(target_arch = "riscv32")]
+    pub(crate) fn instructions(start: Reading, end: Reading) -> u64 {
+        let count = |[before, low, after]: Reading| super::super::joined(before, low, after);
+        count(end).wrapping_sub(count(start))
     }
 }

@@ -224,7 +224,7 @@ fn build(board: &'static Board, program: &str) -> Result<Firmware, BoardError> {
     Firmware::open(board, &kept)
 }
 
-fn cargo_missing(error: &io::Error) -> BoardError {
+pub(super) fn cargo_missing(error: &io::Error) -> BoardError {
     BoardError::ToolMissing {
         tool: "cargo".to_owned(),
         how: format!("get it from https://rustup.rs ({error})"),

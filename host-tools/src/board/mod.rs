@@ -3,17 +3,21 @@
 //! [`run()`] takes a board, a blob and inputs and returns outputs and exact instruction counts; the same numbers at every
 //! run, whatever the host is doing. Everything that can go wrong on the way is a [`BoardError`].
 
+mod cycles;
 mod doctor;
 mod error;
 mod firmware;
 mod qemu;
 mod run;
 mod table;
+mod trace;
 
 pub use arenite_protocol as protocol;
+pub use cycles::Estimate;
 pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;
 pub use firmware::Firmware;
 pub use qemu::LogLine;
 pub use run::{Blob, Dump, Progress, RunOptions, RunReport, run, run_with_progress, selfcheck};
 pub use table::{BOARDS, Board, Core, Memory};
+pub use trace::{Executed, Interval, Trace};

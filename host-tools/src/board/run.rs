@@ -12,6 +12,7 @@ use arenite_protocol::{
 use tempfile::TempDir;
 
 use super::qemu::{self, LogLine};
+use super::trace::{self, Trace};
 use super::{Board, BoardError, Firmware};
 
 /// A blob for a board.
@@ -36,6 +37,8 @@ pub struct RunOptions {
     pub dump_steps: bool,
     /// Whether the blob is compared before and after; on by default, worth switching off for gigabytes.
     pub guard_blob: bool,
+    /// Whether qemu's plugin records every executed instruction and stack write; several times slower.
+    pub trace: bool,
     /// The run is stopped after this much wall time.
     pub timeout: Duration,
     /// Arguments for qemu beside the runner's own.
@@ -67,6 +70,8 @@ pub struct RunReport {
     pub state_bytes: u64,
     /// Stack bytes of the deepest run.
     pub stack_bytes: u32,
+    /// When tracing: what was executed.
+    pub trace: Option<Trace>,
     /// What was logged.
     pub logs: Vec<LogLine>,
 }
@@ -101,6 +106,7 @@ impl Default for RunOptions {
             profile: false,
             dump_steps: false,
             guard_blob: true,
+            trace: false,
             timeout: Duration::from_secs(60),
             qemu_arguments: Vec::new(),
         }
@@ -155,6 +161,9 @@ pub fn run_with_progress(
     };
     let mut arguments = loader;
     arguments.extend(options.qemu_arguments.iter().cloned());
+    if options.trace {
+        arguments.extend(trace::arguments(&firmware)?);
+    }
     let mut report = RunReport::default();
     let mut done = Vec::new();
     let finished = exchange.carry_out(
@@ -194,6 +203,9 @@ pub fn run_with_progress(
     )?;
     report.logs = finished;
     report.outputs = exchange.read(OUTPUT_FILE)?;
+    if options.trace {
+        report.trace = Some(trace::read(board.name, &exchange.path(trace::TRACE_FILE))?);
+    }
     if options.dump_steps {
         let dump = exchange.read(DUMP_FILE)?;
         let mut rest = dump.as_slice();
