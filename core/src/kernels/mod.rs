@@ -5,6 +5,7 @@
 
 pub mod cells;
 pub mod dsp;
+pub mod int;
 pub mod mve;
 pub mod scalar;
 
@@ -15,6 +16,8 @@ pub mod scalar;
 pub enum Backend {
     /// Portable, safe, always there: oracle and fallback.
     Scalar = 0,
+    /// For cores without SIMD; portable Rust on all others.
+    Int = 1,
     /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
     Dsp = 2,
     /// Helium, on Cortex-M55 and later: builds with the feature `mve`. Hosts have the same kernels in portable Rust.
@@ -23,12 +26,12 @@ pub enum Backend {
 
 impl Backend {
     /// All backends.
-    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Dsp, Backend::Mve];
+    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Int, Backend::Dsp, Backend::Mve];
 
     /// Whether this build of the runtime has it.
     pub const fn available(self) -> bool {
         match self {
-            Backend::Scalar => true,
+            Backend::Scalar | Backend::Int => true,
             Backend::Dsp => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "dsp"))),
             Backend::Mve => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "mve"))),
         }
@@ -38,6 +41,7 @@ impl Backend {
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Scalar => "scalar",
+            Backend::Int => "int",
             Backend::Dsp => "dsp",
             Backend::Mve => "mve",
         }

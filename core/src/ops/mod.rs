@@ -57,6 +57,13 @@ pub trait Kernel {
         None
     }
 
+    /// Whether the output may be operand `index` itself, at the same place, beside what [`Kernel::distance`] allows: loops that consume a channel and not a
+    /// pixel at a time.
+    fn in_place(op: &Self::Op, index: usize) -> bool {
+        let _ = (op, index);
+        false
+    }
+
     /// Computes the step. `None` where an operand is out of bounds, which a successful load excludes.
     fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
 }
@@ -70,11 +77,12 @@ pub struct Needs {
     pub weights: u32,
 }
 
-/// Everything that load checks of one step; `distance` is [`Kernel::distance`].
+/// Everything that load checks of one step; `distance` is [`Kernel::distance`], `in_place` [`Kernel::in_place`].
 pub(crate) fn check_operands(
     operands: &[Operand],
     bounds: &Bounds,
     distance: &mut dyn FnMut(usize) -> Option<i64>,
+    in_place: &mut dyn FnMut(usize) -> bool,
 ) -> Result<(), Fault> {
     for (index, operand) in operands.iter().enumerate() {
         let Operand {
@@ -98,7 +106,8 @@ pub(crate) fn check_operands(
             }
             let allowed = index == 0
                 && other.access == Access::Read
-                && distance(other_index).is_some_and(|d| i64::from(slot.offset) + d <= i64::from(other.slot.offset));
+                && (distance(other_index).is_some_and(|d| i64::from(slot.offset) + d <= i64::from(other.slot.offset))
+                    || (slot == other.slot && in_place(other_index)));
             if !allowed {
                 return Err(Fault::Overlap);
             }

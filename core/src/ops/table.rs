@@ -7,7 +7,7 @@ use heapless::Vec;
 use super::{Kernel, Needs, Operator, check_operands, elementwise, movement};
 use crate::arena::{Bounds, Mem, Operand, Slot};
 use crate::error::Fault;
-use crate::kernels::{Backend, dsp, mve, scalar};
+use crate::kernels::{Backend, dsp, int, mve, scalar};
 
 /// The most operands a step has.
 pub const MAX_OPERANDS: usize = 32;
@@ -95,6 +95,11 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => <$kernel as Kernel>::distance(op, index)),* }
             }
 
+            /// [`Kernel::in_place`].
+            pub fn in_place(&self, index: usize) -> bool {
+                match self { $(Step::$variant(op) => <$kernel as Kernel>::in_place(op, index)),* }
+            }
+
             /// [`Operator::check`], without the operands' places.
             ///
             /// # Errors
@@ -147,6 +152,9 @@ table! {
     11 CopyBytes Scalar movement::CopyKernel;
     12 Conv2dS8 Scalar scalar::conv2d::S8;
     13 DepthwiseS8 Scalar scalar::conv2d::DepthwiseS8;
+    48 IntConv2dS8 Int int::conv2d::S8;
+    49 IntDepthwiseS8 Int int::depthwise::S8;
+    50 IntDenseS8 Int int::dense::S8;
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     80 MveConv2dS8 Mve mve::conv2d::S8;
@@ -174,5 +182,7 @@ fn check<K: Kernel>(params: &[u8], bounds: &Bounds) -> Result<(), Fault> {
     if full {
         return Err(Fault::Shape);
     }
-    check_operands(&operands, bounds, &mut |index| K::distance(&op, index))
+    check_operands(&operands, bounds, &mut |index| K::distance(&op, index), &mut |index| {
+        K::in_place(&op, index)
+    })
 }

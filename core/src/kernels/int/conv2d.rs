@@ -1,0 +1,289 @@
+//! int8 convolution of one group.
+//!
+//! Four output pixels at a time: their windows are unpacked side by side into scratch ([`super::rows`] says why), the border as the input's zero
+//! point, and every output channel's row of weights goes past them.
+//!
+//! **Weights**: a row of bytes for each output channel in the order `[kh, kw, in]`, zeros up to a multiple of 4. **Channels**: [records](Record), one a
+//! row. The rows are sorted by the size of their blocks, so that neighbours run the same loop; a record knows its channel.
+
+use super::record::{self, BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};
+use super::{Core, rows};
+use crate::arena::Mem;
+use crate::kernels::cells::Dst;
+use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::{Kernel, Needs};
+
+/// int8, one group.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = Conv2dS8;
+
+    fn needs(op: &Conv2dS8) -> Needs {
+        let inputs = padded(inputs(op));
+        let border = padded(u32::from(op.window.input[2]));
+        Needs {
+            scratch: inputs.saturating_mul(8).saturating_add(border),
+            weights: inputs.saturating_mul(u32::from(op.window.output[2])),
+        }
+    }
+
+    fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
+        // Four windows are read before their pixels are written.
+        (index == 1).then(|| match pointwise_pixels(&op.window) {
+            None => op.window.consumed_distance(1, 0),
+            Some(pixels) => {
+                let grows = i64::from(op.window.output[2]) - i64::from(op.window.input[2]);
+                let last = i64::from((pixels - 1) / 4 * 4);
+                (last * grows).max(0)
+            }
+        })
+    }
+
+    fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        let needs = Self::needs(op);
+        let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+        let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
+        let weights = mem.weights::<i8>(op.weights, needs.weights)?;
+        let records = records(op, padded(inputs(op)), mem)?;
+        let scratch = mem.dst::<i32>(op.scratch, needs.scratch / 4)?;
+        if op.groups != 1 {
+            return None;
+        }
+        // SAFETY: the lengths are those of the window and of `needs`, and the records are valid.
+        unsafe {
+            convolve(
+                op,
+                input.as_ptr(),
+                weights.as_ptr(),
+                records,
+                output.as_mut_ptr(),
+                scratch.as_mut_ptr(),
+            )
+        };
+        limit(output, op.clamp);
+        Some(())
+    }
+}
+
+/// Packs for this kernel: OHWI `weights` and the scalar kernel's `channels` (`[bias, mantissa, shift]`) into `packed`, of [`Kernel::needs`]'s bytes,
+/// and `records`, as many as there are output channels. `None` where a length is wrong or this kernel does not compute `op`: more
+/// than one group, or neighbouring weights of -128. On failure the destinations hold anything.
+pub fn pack(
+    op: &Conv2dS8,
+    weights: &[i8],
+    channels: &[Record],
+    packed: &mut [u8],
+    records: &mut [Record],
+) -> Option<()> {
+    let inputs = inputs(op) as usize;
+    let count = usize::from(op.window.output[2]);
+    let lengths = weights.len() == inputs.checked_mul(count)? && channels.len() == count && records.len() == count;
+    if op.groups != 1 || !lengths || packed.len() != S8::needs(op).weights as usize {
+        return None;
+    }
+    let kind = |row: &[i8], channel: Record| {
+        let record = record::pack(op, row.iter().copied(), channel);
+        match record[2] & CONSTANT {
+            0 => record::block(inputs, core::iter::once(row.iter().copied())).map(|block| (record, block)),
+            _ => Some((record, CONSTANT)),
+        }
+    };
+    let mut places = packed.chunks_exact_mut(padded(inputs as u32) as usize).zip(records);
+    for wanted in [BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT] {
+        for (c, (row, &channel)) in weights.chunks_exact(inputs).zip(channels).enumerate() {
+            let (record, found) = kind(row, channel)?;
+            if found != wanted {
+                continue;
+            }
+            let (bytes, place) = places.next()?;
+            let padding = core::iter::repeat(0);
+            for (byte, w) in bytes.iter_mut().zip(row.iter().map(|&w| w as u8).chain(padding)) {
+                *byte = w;
+            }
+            let [bias, multiplier, code] = record;
+            *place = [bias, multiplier, code | (found & BLOCK) | (c as i32) << 16];
+        }
+    }
+    Some(())
+}
+
+/// The fewest instructions of the step: its MACs in blocks of 4, and the least requantising of every output. Constant channels have no MACs, larger
+/// blocks cost less: a model that has many of them can stay below it.
+pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
+    let outputs = op.window.output_len().map_or(0, u64::from);
+    outputs * u64::from(inputs(op)) * core.rows() / 16 + outputs * core.requantize()
+}
+
+/// The records of a step, checked: the loops trust them.
+pub(super) fn records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> Option<&'a [Record]> {
+    let count = u32::from(op.window.output[2]);
+    let (records, _) = mem.weights::<i32>(op.channels, count.checked_mul(3)?)?.as_chunks::<3>();
+    let valid = |record: &Record| record::is_valid(record, inputs as usize, count as usize);
+    records.iter().all(valid).then_some(records)
+}
+
+/// The loops saturate at the type's limits; an activation with others is applied afterwards.
+pub(super) fn limit(output: Dst<'_, i8>, [low, high]: [i8; 2]) {
+    if [low, high] != [i8::MIN, i8::MAX] {
+        output.cells().iter().for_each(|y| y.set(y.get().max(low).min(high)));
+    }
+}
+
+/// Inputs of one window.
+fn inputs(op: &Conv2dS8) -> u32 {
+    let [rows, columns] = op.window.kernel.map(u32::from);
+    rows.saturating_mul(columns)
+        .saturating_mul(u32::from(op.window.input[2]))
+}
+
+/// The pixels of all images, where an output pixel needs its own input pixel alone.
+pub(super) fn pointwise_pixels(window: &Window2d) -> Option<u32> {
+    let unpadded = window.input[..2] == window.output[..2] && window.padding == [0, 0];
+    (window.kernel == [1, 1] && window.stride == [1, 1] && unpadded)
+        .then(|| u32::from(window.batch) * u32::from(window.input[0]) * u32::from(window.input[1]))
+}
+
+/// # Safety
+/// The operands have the lengths of the window and of [`S8::needs`]; the records are valid.
+unsafe fn convolve(
+    op: &Conv2dS8,
+    input: *const i8,
+    weights: *const i8,
+    records: &[Record],
+    output: *mut i8,
+    scratch: *mut i32,
+) {
+    let window = &op.window;
+    let inputs = inputs(op) as usize;
+    let padded = padded(inputs as u32) as usize;
+    let [height, width, channels] = window.input.map(usize::from);
+    let [out_height, out_width, out_channels] = window.output.map(usize::from);
+    let pointwise = pointwise_pixels(window);
+    let (images, pixels) = match pointwise {
+        Some(pixels) => (1, pixels as usize),
+        None => (usize::from(window.batch), out_height * out_width),
+    };
+    // SAFETY: within scratch: the words, then the border's pixel.
+    let border = unsafe {
+        (2 * inputs..2 * padded).for_each(|i| scratch.add(i).write(0));
+        let border = scratch.add(2 * padded).cast::<i8>();
+        (0..channels).for_each(|i| border.add(i).write(op.input_zero_point));
+        border
+    };
+    let (mut image, mut out) = (input, output);
+    for _ in 0..images {
+        let patches = Patches { image, border, window };
+        let (mut y, mut x) = (0, 0);
+        for first in (0..pixels).step_by(4) {
+            let count = (pixels - first).min(4);
+            // SAFETY: the windows of `count` pixels, repeated to four; `count` pixels are written.
+            unsafe {
+                if pointwise.is_some() {
+                    let at = |i: usize| image.add((first + i.min(count - 1)) * channels);
+                    unpack([at(0), at(1), at(2), at(3)], channels, scratch);
+                } else {
+                    let mut corners = [(0, 0); 4];
+                    for corner in &mut corners {
+                        *corner = patches.corner(y, x);
+                        x += 1;
+                        if x == out_width && y + 1 < out_height {
+                            (y, x) = (y + 1, 0);
+                        } else if x == out_width {
+                            x -= 1;
+                        }
+                    }
+                    patches.unpack(&corners, scratch);
+                }
+                rows::multiply(
+                    scratch,
+                    weights,
+                    padded,
+                    records,
+                    out,
+                    out_channels,
+                    count,
+                    op.output_zero_point,
+                );
+                out = out.add(count * out_channels);
+            }
+        }
+        image = image.wrapping_add(height * width * channels);
+    }
+}
+
+/// The windows of one image.
+struct Patches<'a> {
+    image: *const i8,
+    /// A pixel of the border.
+    border: *const i8,
+    window: &'a Window2d,
+}
+
+impl Patches<'_> {
+    /// Row and column of a window's first tap.
+    fn corner(&self, y: usize, x: usize) -> (isize, isize) {
+        let at = |at: usize, axis: usize| {
+            (at * usize::from(self.window.stride[axis])) as isize - isize::from(self.window.padding[axis])
+        };
+        (at(y, 0), at(x, 1))
+    }
+
+    /// Unpacks four windows.
+    ///
+    /// # Safety
+    /// `words` takes two words for each input of a window.
+    #[inline(never)]
+    unsafe fn unpack(&self, corners: &[(isize, isize); 4], words: *mut i32) {
+        let [height, width, channels] = self.window.input.map(usize::from);
+        let [rows, columns] = self.window.kernel.map(usize::from);
+        let [down, right] = self.window.dilation.map(isize::from);
+        let mut words = words;
+        let at = |(y, x): (isize, isize)| self.image.wrapping_offset((y * width as isize + x) * channels as isize);
+        for row in 0..rows as isize {
+            let inside = |y: isize| (y as usize) < height;
+            let whole = right == 1
+                && corners
+                    .iter()
+                    .all(|&(y, x)| inside(y + row * down) && x >= 0 && x as usize + columns <= width);
+            if whole {
+                let starts = corners.map(|(y, x)| at((y + row * down, x)));
+                // SAFETY: a row of taps inside the image, for each window.
+                words = unsafe { unpack(starts, columns * channels, words) };
+                continue;
+            }
+            for column in 0..columns as isize {
+                let starts = corners.map(|(y, x)| {
+                    let (y, x) = (y + row * down, x + column * right);
+                    match inside(y) && (x as usize) < width {
+                        true => at((y, x)),
+                        false => self.border,
+                    }
+                });
+                // SAFETY: pixels of the image or of the border.
+                words = unsafe { unpack(starts, channels, words) };
+            }
+        }
+    }
+}
+
+/// `len` bytes at each of four places, two by two into words: `a + (b << 16)`, `c + (d << 16)`. Returns where it stopped.
+///
+/// # Safety
+/// The places are readable for `len` bytes; `words` takes twice as many words.
+#[inline(always)]
+unsafe fn unpack(places: [*const i8; 4], len: usize, words: *mut i32) -> *mut i32 {
+    let ([mut a, mut b, mut c, mut d], mut words) = (places, words);
+    let end = a.wrapping_add(len);
+    while a != end {
+        // SAFETY: before the end of all four.
+        unsafe {
+            words.write(i32::from(*a).wrapping_add(i32::from(*b) << 16));
+            words.add(1).write(i32::from(*c).wrapping_add(i32::from(*d) << 16));
+            (a, b, c, d) = (a.add(1), b.add(1), c.add(1), d.add(1));
+            words = words.add(2);
+        }
+    }
+    words
+}

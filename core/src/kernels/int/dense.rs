@@ -1,0 +1,155 @@
+//! int8 fully connected layers, and pointwise convolutions of few pixels: pixel by pixel, two channels' weights in a word.
+//!
+//! Four output channels at a time; the input is read in place, byte by byte. Twice the flash of [`super::conv2d`], and nothing to unpack.
+//!
+//! **Weights**: for every four output channels (the last ones filled up with zeros) and every input two words, `w0 + (w1 << 16)` and `w2 + (w3 << 16)`; inputs are
+//! filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block.
+
+use super::conv2d::{limit, pointwise_pixels, records};
+use super::record::{self, BLOCK, CONSTANT, GENERAL, Record, padded};
+use super::{Core, requant, rows};
+use crate::arena::Mem;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::{Kernel, Needs};
+
+/// int8, 1 x 1 windows.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = Conv2dS8;
+
+    fn needs(op: &Conv2dS8) -> Needs {
+        let [_, _, inputs] = op.window.input.map(u32::from);
+        let groups = u32::from(op.window.output[2]).div_ceil(4);
+        Needs {
+            scratch: if inputs.is_multiple_of(4) { 0 } else { padded(inputs) },
+            weights: padded(inputs).saturating_mul(8).saturating_mul(groups),
+        }
+    }
+
+    fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
+        // A pixel's groups before its last one are written before that one reads.
+        let lead = match op.window.input[2].is_multiple_of(4) {
+            true => (u32::from(op.window.output[2]) - 1) / 4 * 4,
+            false => 0,
+        };
+        (index == 1).then(|| op.window.consumed_distance(1, lead))
+    }
+
+    fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        let needs = Self::needs(op);
+        let pixels = pointwise_pixels(&op.window)? as usize;
+        let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+        let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
+        let weights = mem.weights::<i32>(op.weights, needs.weights / 4)?;
+        let [_, _, inputs] = op.window.input.map(usize::from);
+        let records = records(op, padded(inputs as u32), mem)?;
+        let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
+        if op.groups != 1 {
+            return None;
+        }
+        for pixel in 0..pixels {
+            let mut x = input.slice(pixel * inputs, inputs)?;
+            if needs.scratch > 0 {
+                scratch.cells().iter().zip(x.iter()).for_each(|(cell, x)| cell.set(x));
+                x = scratch.as_src();
+            }
+            let y = output.slice(pixel * records.len(), records.len())?;
+            let words = padded(inputs as u32) as usize;
+            let groups = weights
+                .chunks_exact((words * 2).max(1))
+                .zip(records.chunks(4))
+                .zip(y.cells().chunks(4));
+            for ((weights, records), y) in groups {
+                // SAFETY: two words and a byte for each of `words` inputs; padding in scratch meets weights of zero. Records are valid.
+                let sums = unsafe { product(weights.as_ptr(), x.as_ptr(), words, records.first()?[2]) };
+                for ((record, y), sum) in records.iter().zip(y).zip(sums) {
+                    let [bias, multiplier, code] = *record;
+                    let sum = sum.wrapping_add(bias);
+                    y.set(match code & (GENERAL | CONSTANT) {
+                        0 => {
+                            let addend = requant::addend(2 * i32::from(op.output_zero_point) + 1, code);
+                            requant::short(sum, multiplier, code, addend)
+                        }
+                        GENERAL => requant::any(sum, record, op.output_zero_point, op.clamp),
+                        _ => requant::any(bias, record, op.output_zero_point, op.clamp),
+                    });
+                }
+            }
+        }
+        limit(output, op.clamp);
+        Some(())
+    }
+}
+
+/// Packs for this kernel; as [`super::conv2d::pack`], with this layout. `None` also where the window is not 1 x 1 at stride 1 without padding.
+pub fn pack(
+    op: &Conv2dS8,
+    weights: &[i8],
+    channels: &[Record],
+    packed: &mut [u8],
+    packed_records: &mut [Record],
+) -> Option<()> {
+    let inputs = usize::from(op.window.input[2]);
+    let count = usize::from(op.window.output[2]);
+    let lengths = weights.len() == inputs * count && channels.len() == count && packed_records.len() == count;
+    let fits = pointwise_pixels(&op.window).is_some() && op.groups == 1;
+    if !fits || !lengths || packed.len() != S8::needs(op).weights as usize {
+        return None;
+    }
+    let groups = weights
+        .chunks(inputs * 4)
+        .zip(channels.chunks(4))
+        .zip(packed_records.chunks_mut(4));
+    for (((rows, channels), records), out) in groups.zip(packed.chunks_exact_mut(padded(inputs as u32) as usize * 8)) {
+        let block = record::block(inputs, rows.chunks_exact(inputs).map(|row| row.iter().copied()))?;
+        for ((row, &channel), place) in rows.chunks_exact(inputs).zip(channels).zip(records) {
+            let [bias, multiplier, code] = record::pack(op, row.iter().copied(), channel);
+            *place = [bias, multiplier, code | block];
+        }
+        for (i, words) in out.chunks_exact_mut(8).enumerate() {
+            let w = |c: usize| match i < inputs {
+                true => rows.get(c * inputs + i).map_or(0, |&w| i32::from(w)),
+                false => 0,
+            };
+            for (pair, word) in words.chunks_exact_mut(4).enumerate() {
+                let value = w(2 * pair).wrapping_add(w(2 * pair + 1) << 16);
+                word.copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+    Some(())
+}
+
+/// As [`super::conv2d::bound`].
+pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
+    let outputs = op.window.output_len().map_or(0, u64::from);
+    outputs * u64::from(op.window.input[2]) * core.rows() / 16 + outputs * core.requantize()
+}
+
+/// The sums of four channels.
+///
+/// # Safety
+/// As for [`rows::accumulate`]; the block of `code` divides `inputs`.
+#[inline(always)]
+unsafe fn product(words: *const i32, x: *const i8, inputs: usize, code: i32) -> [i32; 4] {
+    if rows::LANES > 1 {
+        // The loop would take the one row of bytes twice.
+        // SAFETY: passed on.
+        return unsafe { rows::accumulate_any(words, x, inputs, 0, code & BLOCK) };
+    }
+    let record: Record = [0, 0, (code & BLOCK) | GENERAL];
+    let mut job = rows::Job {
+        skip: GENERAL,
+        out: core::ptr::null_mut(),
+        stride: 0,
+        end: (&raw const record).wrapping_add(1),
+        twice: 0,
+        inputs,
+        sums: [[0; 4]; rows::LANES],
+    };
+    // SAFETY: one row of `inputs` bytes; its channel is skipped, so nothing is stored.
+    unsafe { rows::rows(words, x, &record, &mut job) };
+    job.sums[0]
+}

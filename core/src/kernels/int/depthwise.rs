@@ -1,0 +1,253 @@
+//! int8 depthwise convolution: one input channel a group.
+//!
+//! A channel's plane is copied to scratch with its border, so the loops have neither borders nor strides between neighbours; the border is written once for
+//! all channels. 3 x 3 windows go three outputs at a time ([`plane`](super::plane)); others and channels with the general requantising go window by window.
+//! Since a channel's input is read before its output is written, the output may be the input itself.
+//!
+//! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
+
+use super::conv2d::{limit, records};
+use super::plane::{self, Plane};
+use super::record::{self, CONSTANT, GENERAL, Record, padded};
+use super::{Core, requant};
+use crate::arena::Mem;
+use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::{Kernel, Needs};
+
+/// int8, as many groups as input and output channels.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = Conv2dS8;
+
+    fn needs(op: &Conv2dS8) -> Needs {
+        let [height, width] = plane(&op.window);
+        Needs {
+            scratch: padded(height.saturating_mul(width)),
+            weights: padded(taps(&op.window)).saturating_mul(u32::from(op.window.output[2])),
+        }
+    }
+
+    fn in_place(op: &Conv2dS8, index: usize) -> bool {
+        index == 1 && op.window.batch == 1
+    }
+
+    fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        let needs = Self::needs(op);
+        let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+        let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
+        let weights = mem.weights::<i8>(op.weights, needs.weights)?;
+        let records = records(op, 4, mem)?;
+        let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
+        if !is_depthwise(op) {
+            return None;
+        }
+        let pixels = |extents: [u16; 3]| usize::from(extents[0]) * usize::from(extents[1]) * records.len();
+        for image in 0..usize::from(op.window.batch) {
+            let input = input.slice(image * pixels(op.window.input), pixels(op.window.input))?;
+            let output = output.slice(image * pixels(op.window.output), pixels(op.window.output))?;
+            // SAFETY: one image of the window's extents; weights and scratch of `needs`.
+            unsafe {
+                convolve(
+                    op,
+                    input.as_ptr(),
+                    weights.as_ptr(),
+                    records,
+                    output.as_mut_ptr(),
+                    scratch.as_mut_ptr(),
+                )
+            };
+        }
+        limit(output, op.clamp);
+        Some(())
+    }
+}
+
+/// Packs for this kernel: `[channel, kh, kw, 1]` `weights`; otherwise as [`super::conv2d::pack`].
+pub fn pack(
+    op: &Conv2dS8,
+    weights: &[i8],
+    channels: &[Record],
+    packed: &mut [u8],
+    records: &mut [Record],
+) -> Option<()> {
+    let taps = taps(&op.window) as usize;
+    let count = usize::from(op.window.output[2]);
+    let lengths = weights.len() == taps.checked_mul(count)? && channels.len() == count && records.len() == count;
+    if !is_depthwise(op) || !lengths || packed.len() != S8::needs(op).weights as usize {
+        return None;
+    }
+    let rows = weights.chunks_exact(taps).zip(channels).zip(records);
+    for (c, (((row, &channel), place), bytes)) in rows
+        .zip(packed.chunks_exact_mut(padded(taps as u32) as usize))
+        .enumerate()
+    {
+        for (byte, w) in bytes
+            .iter_mut()
+            .zip(row.iter().map(|&w| w as u8).chain(core::iter::repeat(0)))
+        {
+            *byte = w;
+        }
+        let [bias, multiplier, code] = record::pack(op, row.iter().copied(), channel);
+        *place = [bias, multiplier, code | (c as i32) << 16];
+    }
+    Some(())
+}
+
+/// The fewest instructions of the step: sums three at a time and the least requantising of every output; copying the plane is on top.
+pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
+    let outputs = op.window.output_len().map_or(0, u64::from);
+    let sums = core.plane(op.window.stride[1]) * u64::from(taps(&op.window)) / 9;
+    outputs * sums / 3 + outputs * core.requantize()
+}
+
+fn is_depthwise(op: &Conv2dS8) -> bool {
+    let [_, _, channels] = op.window.input;
+    channels == op.groups && channels == op.window.output[2]
+}
+
+fn taps(window: &Window2d) -> u32 {
+    u32::from(window.kernel[0]) * u32::from(window.kernel[1])
+}
+
+/// Rows and columns of a plane with its border.
+fn plane(window: &Window2d) -> [u32; 2] {
+    [0, 1].map(|axis: usize| {
+        let at = |extents: &[u16]| extents.get(axis).map_or(0, |&e| u32::from(e));
+        let step = |steps: [u8; 2]| steps.get(axis).map_or(0, |&s| u32::from(s));
+        let reach = (at(&window.kernel) - 1) * step(window.dilation) + 1;
+        let windows = (at(&window.output) - 1) * step(window.stride) + reach;
+        windows.max(step(window.padding) + at(&window.input))
+    })
+}
+
+/// # Safety
+/// One image of the window's extents; weights, records and scratch as [`S8::needs`] and `records` say.
+unsafe fn convolve(
+    op: &Conv2dS8,
+    input: *const i8,
+    weights: *const i8,
+    records: &[Record],
+    output: *mut i8,
+    scratch: *mut i8,
+) {
+    let window = &op.window;
+    let [height, pitch] = plane(window).map(|n| n as usize);
+    let [rows, columns, channels] = window.input.map(usize::from);
+    let [out_rows, out_columns, _] = window.output.map(usize::from);
+    let [top, left] = window.padding.map(usize::from);
+    let [down, right] = window.stride.map(usize::from);
+    let row_bytes = padded(taps(window)) as usize;
+    let twice = 2 * i32::from(op.output_zero_point) + 1;
+    let by_three = window.kernel == [3, 3] && window.dilation == [1, 1] && right <= 2 && out_columns >= 3;
+    let back = (3 - out_columns % 3) % 3;
+    // SAFETY: the plane is scratch.
+    unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
+    for (c, record) in records.iter().enumerate() {
+        let [bias, multiplier, code] = *record;
+        // SAFETY: channel `c` of the image, inside the plane; `c` is below the number of channels.
+        unsafe {
+            let out = output.add(c);
+            if code & CONSTANT != 0 {
+                let value = requant::any(bias, record, op.output_zero_point, op.clamp);
+                (0..out_rows * out_columns).for_each(|i| out.add(i * channels).write(value));
+                continue;
+            }
+            fill(
+                input.add(c),
+                channels,
+                [rows, columns],
+                scratch.add(top * pitch + left),
+                pitch,
+            );
+            let weights = weights.add(c * row_bytes);
+            if by_three && code & GENERAL == 0 {
+                plane::plane3(
+                    &Plane {
+                        bias,
+                        multiplier,
+                        addend: requant::addend(twice, code),
+                        code,
+                        plane: scratch,
+                        pitch,
+                        weights,
+                        out,
+                        stride: channels,
+                        rows: out_rows,
+                        groups: out_columns / 3,
+                        rest: usize::from(back > 0),
+                        back: back * right,
+                        back_out: back * channels,
+                        step: (down * pitch).wrapping_sub(out_columns * right),
+                    },
+                    right,
+                );
+            } else {
+                windows(op, record, scratch, pitch, weights, out);
+            }
+        }
+    }
+}
+
+/// Any window, one after the other.
+///
+/// # Safety
+/// As for [`convolve`]: one channel.
+#[inline(never)]
+unsafe fn windows(op: &Conv2dS8, record: &Record, plane: *const i8, pitch: usize, weights: *const i8, out: *mut i8) {
+    let window = &op.window;
+    let [rows, columns] = window.kernel.map(usize::from);
+    let [out_rows, out_columns, channels] = window.output.map(usize::from);
+    let [down, right] = window.stride.map(usize::from);
+    let [tap_down, tap_right] = window.dilation.map(usize::from);
+    let mut out = out;
+    for y in 0..out_rows {
+        for x in 0..out_columns {
+            let mut sum = record[0];
+            // SAFETY: the plane holds every window; one output for each.
+            unsafe {
+                let mut w = weights;
+                for row in 0..rows {
+                    let mut tap = plane.add((y * down + row * tap_down) * pitch + x * right);
+                    for _ in 0..columns {
+                        sum = sum.wrapping_add(i32::from(*tap) * i32::from(*w));
+                        w = w.add(1);
+                        tap = tap.wrapping_add(tap_right);
+                    }
+                }
+                *out = requant::any(sum, record, op.output_zero_point, [i8::MIN, i8::MAX]);
+                out = out.wrapping_add(channels);
+            }
+        }
+    }
+}
+
+/// Copies one channel into the plane, past its border.
+///
+/// # Safety
+/// `input` has the pixels, `stride` bytes apart; the plane from `plane` on has the rows, `pitch` bytes apart.
+unsafe fn fill(input: *const i8, stride: usize, [rows, columns]: [usize; 2], plane: *mut i8, pitch: usize) {
+    let (mut x, mut row) = (input, plane);
+    for _ in 0..rows {
+        let (mut to, fours, end) = (row, row.wrapping_add(columns & !3), row.wrapping_add(columns));
+        // SAFETY: `columns` pixels of a row.
+        unsafe {
+            while to != fours {
+                let [a, b, c, d] = [*x, *x.add(stride), *x.add(2 * stride), *x.add(3 * stride)];
+                *to = a;
+                *to.add(1) = b;
+                *to.add(2) = c;
+                *to.add(3) = d;
+                to = to.add(4);
+                x = x.wrapping_add(4 * stride);
+            }
+            while to != end {
+                *to = *x;
+                to = to.add(1);
+                x = x.wrapping_add(stride);
+            }
+        }
+        row = row.wrapping_add(pitch);
+    }
+}

@@ -1,0 +1,127 @@
+//! Sums of two int8 tensors of one shape.
+//!
+//! The reference gives both operands 20 more bits, scales each by `s / (2 * max(s_a, s_b))` with two roundings, adds, and requantises the sum. The operand
+//! of the larger scale so has the factor 1/2 exactly. For the other one, `v = x - zero_point` has 9 bits, so that with `m = mh * 2^16 + ml`
+//! `(v * 2^20 * m + 2^30) >> 31` is `v * mh * 2^5 + ((v * ml + 2^10) >> 11)`: two small products instead of a 64-bit one.
+
+use super::requant;
+use crate::kernels::cells::{Dst, Src};
+use crate::quant::Multiplier;
+
+/// An operand of a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// Its zero point.
+    pub zero_point: i8,
+    /// Its scale over twice the larger one.
+    pub multiplier: Multiplier,
+}
+
+/// `out = a + b`, element by element in order; the output may be either operand. `multiplier` takes the sum of the terms, which has 20 bits more, to the output's
+/// scale. `None` where lengths differ.
+pub fn add(
+    (a, a_term): (Src<'_, i8>, &Term),
+    (b, b_term): (Src<'_, i8>, &Term),
+    multiplier: Multiplier,
+    zero_point: i8,
+    limits: [i8; 2],
+    out: Dst<'_, i8>,
+) -> Option<()> {
+    if a.len() != out.cells().len() || b.len() != a.len() {
+        return None;
+    }
+    // 255 * 2^19 for each term.
+    let short = requant::short_shift((1 << 28) - 1, multiplier, zero_point);
+    match (Small::of(a_term), Small::of(b_term), short) {
+        (Some(a_small), Some(b_small), Some(code)) => {
+            let addend = requant::addend(2 * i32::from(zero_point) + 1, code);
+            let finish = |sum| requant::short(sum, multiplier.mantissa, code, addend);
+            // The sum does not mind the order.
+            match (a_small.half, b_small.half) {
+                (true, _) => each(b, a, out, |b, a| finish(b_small.scale(b) + a_small.halve(a))),
+                (_, true) => each(a, b, out, |a, b| finish(a_small.scale(a) + b_small.halve(b))),
+                _ => each(a, b, out, |a, b| finish(a_small.scale(a) + b_small.scale(b))),
+            }
+            super::conv2d::limit(out, limits);
+        }
+        _ => general((a, a_term), (b, b_term), multiplier, zero_point, limits, out),
+    }
+    Some(())
+}
+
+/// The fewest instructions of a sum of `count` elements, one term of which is exactly halved.
+pub fn bound(count: u64, core: super::Core) -> u64 {
+    let terms = match core {
+        super::Core::CortexM0 => 15,
+        super::Core::CortexM3 => 10,
+        super::Core::Riscv32 => 13,
+    };
+    count * (terms + core.requantize())
+}
+
+/// A term with a right shift, or none, after a positive multiplier.
+struct Small {
+    zero_point: i32,
+    high: i32,
+    low: i32,
+    shift: u32,
+    round: i32,
+    half: bool,
+}
+
+impl Small {
+    fn of(term: &Term) -> Option<Self> {
+        let Multiplier { mantissa, shift } = term.multiplier;
+        let right = u32::from(shift.unsigned_abs());
+        (shift <= 0 && right < 31 && mantissa >= 0).then_some(Self {
+            zero_point: i32::from(term.zero_point),
+            high: (mantissa >> 16) << 5,
+            low: mantissa & 0xffff,
+            shift: right,
+            round: (1 << right) >> 1,
+            half: mantissa == 1 << 30 && right == 0,
+        })
+    }
+
+    #[inline(always)]
+    fn scale(&self, x: i8) -> i32 {
+        let v = i32::from(x) - self.zero_point;
+        let q = v * self.high + ((v * self.low + (1 << 10)) >> 11);
+        // Ties away from zero; without a shift there are none.
+        let away = if self.round == 0 { 0 } else { q >> 31 };
+        q.wrapping_add(away).wrapping_add(self.round).wrapping_shr(self.shift)
+    }
+
+    #[inline(always)]
+    fn halve(&self, x: i8) -> i32 {
+        (i32::from(x) - self.zero_point) << 19
+    }
+}
+
+#[inline(always)]
+fn each(a: Src<'_, i8>, b: Src<'_, i8>, out: Dst<'_, i8>, f: impl Fn(i8, i8) -> i8) {
+    for ((y, a), b) in out.cells().iter().zip(a.iter()).zip(b.iter()) {
+        y.set(f(a, b));
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn general(
+    (a, a_term): (Src<'_, i8>, &Term),
+    (b, b_term): (Src<'_, i8>, &Term),
+    multiplier: Multiplier,
+    zero_point: i8,
+    [low, high]: [i8; 2],
+    out: Dst<'_, i8>,
+) {
+    let scale = |x: i8, term: &Term| {
+        let v = i32::from(x) - i32::from(term.zero_point);
+        term.multiplier.apply(v << 20)
+    };
+    each(a, b, out, |a, b| {
+        let sum = multiplier.apply(scale(a, a_term).wrapping_add(scale(b, b_term)));
+        let y = sum.wrapping_add(i32::from(zero_point));
+        y.max(i32::from(low)).min(i32::from(high)) as i8
+    });
+}

@@ -1,0 +1,76 @@
+//! int8 kernels for cores without SIMD: Cortex-M0 and M0+, Cortex-M3, RV32IM. They run on every other core too, in portable Rust.
+//!
+//! **Two products in one multiply.** A word `a + (b << 16)` times a byte `w` is `a*w + (b*w << 16)`: both products, as long as the
+//! sums of the low half stay within 16 bits. So convolutions interleave four pixels into two such words for every input of a window
+//! (the activations are unpacked once and serve all output channels; the weights stay bytes), and fully connected layers, which have
+//! one pixel, keep their weights in such words instead. A *block* is a run of inputs whose products are known to fit, from the
+//! weights alone: 2, 3, 4 or 8 of them, per channel. [`rows`] is the loop; the table gives its instructions a MAC.
+//!
+//! | core | plain loop, 2 x 2 | blocks of 2 | 3 | 4 | 8 | compiled from Rust, blocks of 4 |
+//! | --- | --- | --- | --- | --- | --- | --- |
+//! | Cortex-M3: MLA takes 2 cycles, MUL 1 | 2.00 | 1.44 | 1.29 | 1.25 | 1.16 | 2.3 |
+//! | Cortex-M0: 32 registers' worth of work in 8 | 7.5 (C library) | 2.50 | 2.25 | 2.12 | 1.84 | 4.0 |
+//! | RV32IM, two channels at a time | 2.50 | 2.31 | 2.08 | 1.94 | 1.75 | 2.8 |
+//!
+//! The last column is why the three inner loops are assembly (`rows_m0.rs`, `rows_m3.rs`, `rows_rv32.rs`): the compiler spills, and never uses LDM.
+//! No loop multiplies more often than its plain form, so a core with a slow multiplier gains as well; SMULL is used once an output, where
+//! the reference arithmetic needs 64 bits, and the Cortex-M0 makes do with four 16-bit products there.
+//!
+//! **Depthwise** layers have no operand to share between channels: a channel's plane is copied to scratch with its border, and three outputs of a row at a
+//! time share weights and activations ([`depthwise`]).
+//!
+//! Everything has one portable form, in Rust, that hosts run with the same packed weights to the same bits.
+
+pub mod conv2d;
+pub mod dense;
+pub mod depthwise;
+pub mod elementwise;
+mod plane;
+pub mod pool2d;
+pub mod record;
+mod requant;
+mod rows;
+
+/// The instruction sets that have loops of their own, for the estimates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Core {
+    /// ARMv6-M.
+    CortexM0,
+    /// ARMv7-M, without the DSP extension.
+    CortexM3,
+    /// RV32IM.
+    Riscv32,
+}
+
+impl Core {
+    /// Instructions for 16 MACs of [`rows`], without the loop's own, in blocks of 4.
+    const fn rows(self) -> u64 {
+        match self {
+            Core::CortexM0 => 34,
+            Core::CortexM3 => 19,
+            Core::Riscv32 => 30,
+        }
+    }
+
+    /// Instructions of one output's requantising and store.
+    const fn requantize(self) -> u64 {
+        match self {
+            Core::CortexM0 => 27,
+            Core::CortexM3 => 8,
+            Core::Riscv32 => 12,
+        }
+    }
+
+    /// Instructions of three neighbouring 3 x 3 depthwise sums at this stride.
+    const fn plane(self, stride: u8) -> u64 {
+        let loads = if stride == 1 { 15 } else { 21 };
+        match self {
+            Core::CortexM0 => loads + 54 + 9,
+            Core::CortexM3 => loads + 27 + 9,
+            Core::Riscv32 => loads + 54,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

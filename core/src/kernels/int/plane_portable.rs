@@ -1,0 +1,52 @@
+//! [`plane3`] in Rust.
+
+use super::super::requant;
+use super::Plane;
+
+/// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
+///
+/// # Safety
+/// The plane holds every window, and `out` every output.
+#[inline(always)]
+pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
+    match stride {
+        // SAFETY: passed on.
+        1 => unsafe { rows::<1>(plane) },
+        // SAFETY: passed on.
+        _ => unsafe { rows::<2>(plane) },
+    }
+}
+
+/// # Safety
+/// As for [`plane3`].
+unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
+    let (mut taps, mut out) = (plane.plane, plane.out);
+    // SAFETY: nine weights.
+    let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
+    for _ in 0..plane.rows {
+        for group in 0..plane.groups + plane.rest {
+            if group == plane.groups {
+                (taps, out) = (taps.wrapping_sub(plane.back), out.wrapping_sub(plane.back_out));
+            }
+            let mut sums = [plane.bias; 3];
+            for (row, weights) in weights.as_chunks::<3>().0.iter().enumerate() {
+                for column in 0..2 * STRIDE + 3 {
+                    // SAFETY: three windows of the plane.
+                    let tap = i32::from(unsafe { *taps.add(row * plane.pitch + column) });
+                    for (o, sum) in sums.iter_mut().enumerate() {
+                        if let Some(w) = column.checked_sub(o * STRIDE).and_then(|at| weights.get(at)) {
+                            *sum = sum.wrapping_add(tap * w);
+                        }
+                    }
+                }
+            }
+            for sum in sums {
+                // SAFETY: an output of the channel.
+                unsafe { *out = requant::short(sum, plane.multiplier, plane.code, plane.addend) };
+                out = out.wrapping_add(plane.stride);
+            }
+            taps = taps.wrapping_add(3 * STRIDE);
+        }
+        taps = taps.wrapping_add(plane.step);
+    }
+}

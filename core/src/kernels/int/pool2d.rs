@@ -1,0 +1,96 @@
+//! int8 pooling: averages of the elements inside the input, rounded half away from zero, and maxima. Padding takes no part in either.
+
+use core::num::NonZeroU32;
+
+use crate::kernels::cells::{Dst, Src};
+use crate::kernels::scalar::taps;
+use crate::ops::conv2d::Window2d;
+
+/// Average pooling within limits. `None` where the operands are not of the window's sizes.
+pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, [low, high]: [i8; 2]) -> Option<()> {
+    each_window(window, input, output, |patch| {
+        let count = NonZeroU32::new((patch.rows * patch.columns) as u32)?;
+        let sum = patch.fold(0i32, |sum, x| sum + i32::from(x));
+        let mean = ((sum.unsigned_abs() + count.get() / 2) / count) as i32;
+        let mean = if sum < 0 { -mean } else { mean };
+        Some(mean.max(i32::from(low)).min(i32::from(high)) as i8)
+    })
+}
+
+/// Max pooling within limits. `None` where the operands are not of the window's sizes.
+pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, [low, high]: [i8; 2]) -> Option<()> {
+    each_window(window, input, output, |patch| {
+        Some(patch.fold(i8::MIN, i8::max).max(low).min(high))
+    })
+}
+
+/// How far the output must start below the input; the channels written before are the lead.
+pub fn distance(window: &Window2d) -> i64 {
+    window.consumed_distance(1, u32::from(window.output[2]) - 1)
+}
+
+/// One channel of a window, as far as it lies inside the input.
+struct Patch {
+    first: *const i8,
+    rows: usize,
+    columns: usize,
+    /// Bytes between columns, and from the end of a row to the next one.
+    right: usize,
+    down: usize,
+}
+
+impl Patch {
+    #[inline(always)]
+    fn fold<T>(&self, initial: T, f: impl Fn(T, i8) -> T) -> T {
+        let (mut value, mut at) = (initial, self.first);
+        for _ in 0..self.rows {
+            for _ in 0..self.columns {
+                // SAFETY: `each_window` clips the patch to the input.
+                value = f(value, unsafe { *at });
+                at = at.wrapping_add(self.right);
+            }
+            at = at.wrapping_add(self.down);
+        }
+        value
+    }
+}
+
+#[inline(always)]
+fn each_window(
+    window: &Window2d,
+    input: Src<'_, i8>,
+    output: Dst<'_, i8>,
+    f: impl Fn(&Patch) -> Option<i8>,
+) -> Option<()> {
+    let [height, width, channels] = window.input.map(usize::from);
+    let [out_height, out_width, _] = window.output.map(usize::from);
+    let right = window.dilation[0] == 1 && window.dilation[1] == 1 && window.output[2] == window.input[2];
+    let sizes = input.len() == window.input_len()? as usize && output.cells().len() == window.output_len()? as usize;
+    if !right || !sizes {
+        return None;
+    }
+    let mut outputs = output.cells().iter();
+    for image in 0..usize::from(window.batch) {
+        for y in 0..out_height {
+            let (_, rows, top) = taps(y, window, 0)?;
+            for x in 0..out_width {
+                let (_, columns, left) = taps(x, window, 1)?;
+                if top + rows > height || left + columns > width {
+                    return None;
+                }
+                let first = ((image * height + top) * width + left) * channels;
+                for channel in 0..channels {
+                    let patch = Patch {
+                        first: input.as_ptr().wrapping_add(first + channel),
+                        rows,
+                        columns,
+                        right: channels,
+                        down: (width - columns) * channels,
+                    };
+                    outputs.next()?.set(f(&patch)?);
+                }
+            }
+        }
+    }
+    Some(())
+}

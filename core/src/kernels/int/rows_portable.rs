@@ -1,0 +1,32 @@
+//! [`rows`] in Rust, for hosts and for cores without a loop of their own.
+
+use super::super::record::Record;
+use super::super::requant;
+use super::{Job, accumulate_any};
+
+/// Rows of weights times the words at `x`, requantised and stored, until a channel that the job skips: its sums are left in the job and its record
+/// is returned. Otherwise the end.
+///
+/// # Safety
+/// `x` has `2 * inputs` words, `w` a row for each record, every record from `at` to `end` is valid, and `out` takes four pixels of `stride` bytes.
+pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Record, job: &mut Job) -> *const Record {
+    let (mut w, mut at) = (w, at);
+    while at != job.end {
+        // SAFETY: `at` is within the records, `w` its row.
+        let (record, sums) = unsafe { (*at, accumulate_any(x, w, job.inputs, (*at)[0], (*at)[2])) };
+        let [_, multiplier, code] = record;
+        if code & job.skip != 0 {
+            job.sums[0] = sums;
+            return at;
+        }
+        let addend = requant::addend(job.twice, code);
+        for (pixel, sum) in sums.into_iter().enumerate() {
+            let value = requant::short(sum, multiplier, code, addend);
+            // SAFETY: a valid record's place is below `stride`.
+            unsafe { *job.out.add(pixel * job.stride + (code as u32 >> 16) as usize) = value };
+        }
+        // SAFETY: one more row and record, or their ends.
+        (w, at) = unsafe { (w.add(job.inputs), at.add(1)) };
+    }
+    at
+}

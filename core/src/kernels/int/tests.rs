@@ -1,0 +1,461 @@
+//! Every kernel against the scalar one, on random layers; overlaps against separate buffers.
+
+extern crate std;
+
+use core::cell::Cell;
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record};
+use super::{conv2d, dense, depthwise};
+use crate::arena::{Mem, Slot};
+use crate::kernels::scalar;
+use crate::ops::Kernel;
+use crate::ops::conv2d::{Conv2dS8, Window2d};
+
+type Pack = fn(&Conv2dS8, &[i8], &[Record], &mut [u8], &mut [Record]) -> Option<()>;
+
+/// A layer with its data.
+#[derive(Debug, Clone)]
+struct Layer {
+    op: Conv2dS8,
+    weights: Vec<i8>,
+    channels: Vec<Record>,
+    input: Vec<i8>,
+}
+
+impl Layer {
+    /// The kernel's output with the output `below` bytes below the input (`None`: apart).
+    fn run<K: Kernel<Op = Conv2dS8>>(&self, weights: &[u8], records: &[Record], below: Option<i64>) -> Option<Vec<i8>> {
+        let (inputs, outputs) = (self.input.len(), self.op.window.output_len()? as usize);
+        // Offsets within one aligned buffer: scratch, then output and input.
+        let scratch = (K::needs(&self.op).scratch as usize).next_multiple_of(16);
+        let (out_at, in_at) = match below {
+            None => (scratch, scratch + outputs),
+            Some(d) if d >= 0 => (scratch, scratch + d as usize),
+            Some(d) => (scratch + d.unsigned_abs() as usize, scratch),
+        };
+        let len = (out_at + outputs).max(in_at + inputs);
+        let arena = vec![Cell::new(0x5a_5a_5a_5a_5a_5a_5a_5au64); len.div_ceil(8)];
+        let words = records.iter().flatten().flat_map(|w| w.to_le_bytes());
+        let mut constants = vec![0u32; (weights.len().next_multiple_of(4) + records.len() * 12).div_ceil(4)];
+        let bytes: Vec<u8> = weights
+            .iter()
+            .copied()
+            .chain(core::iter::repeat_n(
+                0,
+                weights.len().next_multiple_of(4) - weights.len(),
+            ))
+            .chain(words)
+            .collect();
+        for (word, bytes) in constants.iter_mut().zip(bytes.chunks(4)) {
+            *word = u32::from_le_bytes(bytes.try_into().unwrap());
+        }
+        // SAFETY: bytes of words that outlive them.
+        let (cells, constants) = unsafe {
+            (
+                core::slice::from_raw_parts(arena.as_ptr().cast::<Cell<u8>>(), len),
+                core::slice::from_raw_parts(constants.as_ptr().cast::<u8>(), bytes.len()),
+            )
+        };
+        cells[in_at..]
+            .iter()
+            .zip(&self.input)
+            .for_each(|(cell, &x)| cell.set(x as u8));
+        let slot = |offset: usize| Slot {
+            region: 0,
+            offset: offset as u32,
+        };
+        let op = Conv2dS8 {
+            output: slot(out_at),
+            input: slot(in_at),
+            scratch: slot(0),
+            weights: 0,
+            channels: weights.len().next_multiple_of(4) as u32,
+            ..self.op
+        };
+        let mem = Mem {
+            regions: [cells, &[], &[], &[]],
+            state: &[],
+            weights: constants,
+        };
+        K::run(&op, &mem)?;
+        Some(cells[out_at..][..outputs].iter().map(|cell| cell.get() as i8).collect())
+    }
+
+    fn reference(&self) -> Vec<i8> {
+        let weights: Vec<u8> = self.weights.iter().map(|&w| w as u8).collect();
+        self.run::<scalar::conv2d::S8>(&weights, &self.channels, None).unwrap()
+    }
+
+    fn packed<K: Kernel<Op = Conv2dS8>>(&self, pack: Pack) -> Option<(Vec<u8>, Vec<Record>)> {
+        let mut weights = vec![0xff; K::needs(&self.op).weights as usize];
+        let mut records = vec![[-1; 3]; self.channels.len()];
+        pack(&self.op, &self.weights, &self.channels, &mut weights, &mut records)?;
+        Some((weights, records))
+    }
+
+    fn check<K: Kernel<Op = Conv2dS8>>(&self, pack: Pack) -> Result<(), TestCaseError> {
+        let (weights, records) = self.packed::<K>(pack).unwrap();
+        let expected = self.reference();
+        prop_assert_eq!(
+            self.run::<K>(&weights, &records, None).unwrap(),
+            expected.clone(),
+            "apart"
+        );
+        if let Some(distance) = K::distance(&self.op, 1) {
+            prop_assert_eq!(
+                self.run::<K>(&weights, &records, Some(distance)).unwrap(),
+                expected.clone(),
+                "{} below",
+                distance
+            );
+        }
+        if K::in_place(&self.op, 1) {
+            prop_assert_eq!(
+                self.run::<K>(&weights, &records, Some(0)).unwrap(),
+                expected,
+                "in place"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Weights of several magnitudes meet every block; multipliers of several sizes every requantising.
+fn layer(depthwise: bool, max_kernel: u16) -> impl Strategy<Value = Layer> {
+    let shape = (1..=2u16, 1..=9u16, 1..=9u16, 1..=26u16, 1..=9u16);
+    let window = (1..=max_kernel, 1..=max_kernel, 1..=3u8, 1..=2u8, 1..=2u8, any::<bool>());
+    let values = (any::<i8>(), any::<i8>(), 0..4, 0..3, any::<u64>());
+    (shape, window, values).prop_map(
+        move |((batch, h, w, c, o), (kh, kw, stride, down, right, pad), (zin, zout, clamp, size, seed))| {
+            let mut random = Random(seed);
+            let o = if depthwise { c } else { o };
+            let reach = |k: u16, d: u8| (k - 1) * u16::from(d) + 1;
+            let padding = [(kh, down), (kw, right)].map(|(k, d)| if pad { (reach(k, d) / 2) as u8 } else { 0 });
+            let extent = |n: u16, k: u16, d: u8, p: u8| {
+                let (n, k) = (n.max(reach(k, d)), reach(k, d));
+                (n, (n + 2 * u16::from(p) - k) / u16::from(stride) + 1)
+            };
+            let (h, oh) = extent(h, kh, down, padding[0]);
+            let (w, ow) = extent(w, kw, right, padding[1]);
+            let window = Window2d {
+                batch,
+                input: [h, w, c],
+                output: [oh, ow, o],
+                kernel: [kh, kw],
+                stride: [stride, stride],
+                dilation: [down, right],
+                padding,
+            };
+            let groups = if depthwise { c } else { 1 };
+            let inputs = usize::from(kh * kw * c / groups);
+            let mut weights = Vec::new();
+            let mut channels = Vec::new();
+            for _ in 0..o {
+                let limit = [127, 127, 60, 30, 10, 0][random.below(6)];
+                weights.extend((0..inputs).map(|_| (random.below(2 * limit + 1) as i32 - limit as i32) as i8));
+                let shift = match size {
+                    0 => -(random.below(10) as i32),
+                    1 => -(random.below(32) as i32),
+                    _ => random.below(7) as i32 - 5,
+                };
+                let mantissa = (1 << 30) + random.below(1 << 30) as i32;
+                let bias = match random.below(8) {
+                    0 => random.next() as i32,
+                    _ => random.below(20_000) as i32 - 10_000,
+                };
+                channels.push([bias, mantissa, shift]);
+            }
+            let op = Conv2dS8 {
+                output: Slot::default(),
+                input: Slot::default(),
+                scratch: Slot::default(),
+                weights: 0,
+                channels: 0,
+                window,
+                groups,
+                input_zero_point: zin,
+                output_zero_point: zout,
+                clamp: match clamp {
+                    0 => [zout, 127],
+                    1 => [-100, 100],
+                    _ => [-128, 127],
+                },
+                flags: 0,
+            };
+            let input = (0..window.input_len().unwrap()).map(|_| random.next() as i8).collect();
+            Layer {
+                op,
+                weights,
+                channels,
+                input,
+            }
+        },
+    )
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 400 }))]
+
+    #[test]
+    fn convolutions_equal_the_scalar_kernel(layer in layer(false, 3)) {
+        layer.check::<conv2d::S8>(conv2d::pack)?;
+    }
+
+    #[test]
+    fn pointwise_convolutions_equal_the_scalar_kernel(layer in layer(false, 1)) {
+        layer.check::<conv2d::S8>(conv2d::pack)?;
+    }
+
+    #[test]
+    fn dense_layers_equal_the_scalar_kernel(layer in layer(false, 1)) {
+        if conv2d::pointwise_pixels(&layer.op.window).is_some() {
+            layer.check::<dense::S8>(dense::pack)?;
+        } else {
+            prop_assert!(layer.packed::<dense::S8>(dense::pack).is_none());
+        }
+    }
+
+    #[test]
+    fn depthwise_convolutions_equal_the_scalar_kernel(layer in layer(true, 5)) {
+        layer.check::<depthwise::S8>(depthwise::pack)?;
+    }
+
+    #[test]
+    fn three_by_three_depthwise_convolutions_equal_the_scalar_kernel(mut layer in layer(true, 3), wide in 3..12u16) {
+        let window = &mut layer.op.window;
+        let stride = u16::from(window.stride[1]);
+        window.dilation = [1, 1];
+        window.kernel = [3, 3];
+        window.padding = [1, 1];
+        window.input[1] = wide;
+        window.output[0] = (window.input[0] - 1) / u16::from(window.stride[0]) + 1;
+        window.output[1] = (wide - 1) / stride + 1;
+        let mut random = Random(u64::from(wide));
+        layer.input = (0..layer.op.window.input_len().unwrap()).map(|_| random.next() as i8).collect();
+        layer.weights = (0..9 * usize::from(layer.op.groups)).map(|_| random.next() as i8).collect();
+        layer.check::<depthwise::S8>(depthwise::pack)?;
+    }
+}
+
+fn fixed(inputs: u16, outputs: u16, weight: impl Fn(usize, usize) -> i8) -> Layer {
+    let window = Window2d {
+        batch: 1,
+        input: [5, 5, inputs],
+        output: [5, 5, outputs],
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [0, 0],
+    };
+    let op = Conv2dS8 {
+        output: Slot::default(),
+        input: Slot::default(),
+        scratch: Slot::default(),
+        weights: 0,
+        channels: 0,
+        window,
+        groups: 1,
+        input_zero_point: -128,
+        output_zero_point: 3,
+        clamp: [-128, 127],
+        flags: 0,
+    };
+    let mut random = Random(7);
+    Layer {
+        op,
+        weights: (0..usize::from(outputs))
+            .flat_map(|o| (0..usize::from(inputs)).map(move |i| (o, i)))
+            .map(|(o, i)| weight(o, i))
+            .collect(),
+        channels: vec![[1000, 1_500_000_000, -7]; usize::from(outputs)],
+        input: (0..25 * usize::from(inputs))
+            .map(|_| [-128, 127][random.below(2)])
+            .collect(),
+    }
+}
+
+/// Each block at the edge of what it may hold, on inputs of the type's limits: +-128 * 255 fits, one more does not.
+#[test]
+fn blocks_hold_their_largest_sums() {
+    let sums = [
+        [-64, 64, 63, -64],
+        [-127, 127, 0, 0],
+        [85, -85, 85, 0],
+        [32, -32, 31, 32],
+    ];
+    let layer = fixed(24, 5, |o, i| match o {
+        0 => sums[0][i % 4],
+        1 => {
+            if i % 8 < 3 {
+                sums[1][i % 4]
+            } else {
+                -120
+            }
+        }
+        2 => [85, -85, 85][i % 3],
+        3 => {
+            if i % 8 == 7 {
+                31
+            } else {
+                sums[3][i % 2]
+            }
+        }
+        _ => 127,
+    });
+    let (weights, records) = layer.packed::<conv2d::S8>(conv2d::pack).unwrap();
+    let mut blocks: Vec<_> = records.iter().map(|r| (r[2] >> 16, r[2] & BLOCK)).collect();
+    blocks.sort();
+    assert_eq!(
+        blocks,
+        [(0, BLOCK4), (1, BLOCK2), (2, BLOCK3), (3, BLOCK8), (4, BLOCK2)]
+    );
+    assert_eq!(
+        layer.run::<conv2d::S8>(&weights, &records, None).unwrap(),
+        layer.reference()
+    );
+    let neighbours = fixed(4, 1, |_, _| -128);
+    assert!(
+        neighbours.packed::<conv2d::S8>(conv2d::pack).is_none(),
+        "two -128 exceed 16 bits"
+    );
+}
+
+#[test]
+fn channels_that_never_change_cost_no_products() {
+    let mut layer = fixed(16, 3, |o, i| if o == 1 { 0 } else { i as i8 });
+    layer.channels[1] = [1 << 30, 1_500_000_000, -27];
+    layer.channels[2] = [-(1 << 20), 1_500_000_000, -3];
+    let (weights, records) = layer.packed::<conv2d::S8>(conv2d::pack).unwrap();
+    let constant: Vec<_> = records
+        .iter()
+        .filter(|r| r[2] & CONSTANT != 0)
+        .map(|r| r[2] >> 16)
+        .collect();
+    assert_eq!(constant, [1, 2]);
+    assert!(records.iter().all(|r| r[2] & GENERAL == 0));
+    assert_eq!(
+        layer.run::<conv2d::S8>(&weights, &records, None).unwrap(),
+        layer.reference()
+    );
+}
+
+/// A record that a packer never writes ends the step, and not the memory behind it.
+#[test]
+fn false_records_are_refused() {
+    let layer = fixed(4, 2, |_, i| i as i8);
+    let (weights, records) = layer.packed::<conv2d::S8>(conv2d::pack).unwrap();
+    for code in [2 << 16, -1, BLOCK3, BLOCK8] {
+        let mut records = records.clone();
+        records[1][2] |= code;
+        assert_eq!(layer.run::<conv2d::S8>(&weights, &records, None), None, "{code:#x}");
+    }
+}
+
+mod sums {
+    use super::*;
+    use crate::kernels::cells::{Dst, Src};
+    use crate::kernels::int::elementwise::{Term, add};
+    use crate::quant::Multiplier;
+
+    fn cells(bytes: &[i8]) -> Vec<Cell<u8>> {
+        bytes.iter().map(|&x| Cell::new(x as u8)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn equal_the_reference(
+            scales in (0.01_f64..1.0, 0.01_f64..1.0, 0.01_f64..1.0), zero_points in any::<(i8, i8, i8)>(), clamp: bool, same in 0..4, seed: u64,
+        ) {
+            let mut random = Random(seed);
+            let (a_scale, b_scale, y_scale) = (scales.0, if same == 0 { scales.0 } else { scales.1 }, scales.2);
+            let twice = 2.0 * a_scale.max(b_scale);
+            let of = |real: f64| Multiplier::from_real(real).unwrap();
+            let a_term = Term { zero_point: zero_points.0, multiplier: of(a_scale / twice) };
+            let b_term = Term { zero_point: zero_points.1, multiplier: of(b_scale / twice) };
+            let multiplier = of(twice / (f64::from(1 << 20) * y_scale));
+            let limits = if clamp { [-50, 90] } else { [-128, 127] };
+            let a: Vec<i8> = (0..300).map(|_| random.next() as i8).collect();
+            let b: Vec<i8> = (0..300).map(|_| random.next() as i8).collect();
+            let expected: Vec<i8> = a.iter().zip(&b).map(|(&a, &b)| {
+                let scale = |x: i8, term: &Term| term.multiplier.apply((i32::from(x) - i32::from(term.zero_point)) << 20);
+                let sum = multiplier.apply(scale(a, &a_term) + scale(b, &b_term)) + i32::from(zero_points.2);
+                sum.clamp(limits[0], limits[1]) as i8
+            }).collect();
+            let buffer = cells(&a);
+            let in_place = Dst::<i8>::from_cells(&buffer).unwrap();
+            let limits = limits.map(|l| l as i8);
+            add((in_place.as_src(), &a_term), (Src::from_slice(&b), &b_term), multiplier, zero_points.2, limits, in_place).unwrap();
+            prop_assert_eq!(in_place.as_src().iter().collect::<Vec<_>>(), expected);
+        }
+    }
+}
+
+mod pools {
+    use super::*;
+    use crate::kernels::cells::{Dst, Src};
+    use crate::kernels::int::pool2d;
+
+    proptest! {
+        #[test]
+        fn equal_the_formula(layer in layer(true, 4)) {
+            let mut window = layer.op.window;
+            window.dilation = [1, 1];
+            let [h, w, c] = window.input.map(usize::from);
+            for axis in 0..2 {
+                let room = window.input[axis] + 2 * u16::from(window.padding[axis]) - window.kernel[axis];
+                window.padding[axis] = window.padding[axis].min((window.kernel[axis] - 1) as u8);
+                window.output[axis] = room / u16::from(window.stride[axis]) + 1;
+            }
+            prop_assume!(window.check().is_ok());
+            let buffer = vec![Cell::new(0u8); window.output_len().unwrap() as usize];
+            let output = Dst::<i8>::from_cells(&buffer).unwrap();
+            let input = Src::from_slice(&layer.input);
+            let mut elements = Vec::new();
+            let [oh, ow, _] = window.output.map(usize::from);
+            for n in 0..usize::from(window.batch) {
+                for (y, x) in (0..oh).flat_map(|y| (0..ow).map(move |x| (y, x))) {
+                    for channel in 0..c {
+                        let mut inside = Vec::new();
+                        for (ky, kx) in (0..window.kernel[0]).flat_map(|ky| (0..window.kernel[1]).map(move |kx| (ky, kx))) {
+                            let at = |o: usize, k: u16, axis: usize| (o * usize::from(window.stride[axis]) + usize::from(k)).checked_sub(usize::from(window.padding[axis]));
+                            if let (Some(iy), Some(ix)) = (at(y, ky, 0), at(x, kx, 1)) && iy < h && ix < w {
+                                inside.push(i32::from(layer.input[((n * h + iy) * w + ix) * c + channel]));
+                            }
+                        }
+                        elements.push(inside);
+                    }
+                }
+            }
+            prop_assume!(elements.iter().all(|e| !e.is_empty()));
+            pool2d::average(&window, input, output, [-90, 100]).unwrap();
+            let means: Vec<i8> = elements.iter().map(|e| {
+                let (sum, n) = (e.iter().sum::<i32>(), e.len() as i32);
+                (if sum > 0 { (sum + n / 2) / n } else { (sum - n / 2) / n }).clamp(-90, 100) as i8
+            }).collect();
+            prop_assert_eq!(output.as_src().iter().collect::<Vec<_>>(), means);
+            pool2d::max(&window, input, output, [-90, 100]).unwrap();
+            let maxima: Vec<i8> = elements.iter().map(|e| (*e.iter().max().unwrap()).clamp(-90, 100) as i8).collect();
+            prop_assert_eq!(output.as_src().iter().collect::<Vec<_>>(), maxima);
+        }
+    }
+}
