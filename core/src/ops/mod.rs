@@ -11,6 +11,7 @@ pub mod locally_connected;
 pub mod lrn;
 pub mod movement;
 pub mod packed_conv2d;
+pub mod packed_sum;
 pub mod pool2d;
 pub mod reduce;
 pub mod softmax;

@@ -157,6 +157,7 @@ table! {
     50 IntDenseS8 Int int::dense::S8;
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
+    66 DspSumS8 Dsp dsp::sum::S8;
     80 MveConv2dS8 Mve mve::conv2d::S8;
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
 }

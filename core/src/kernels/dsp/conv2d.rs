@@ -13,7 +13,7 @@
 //! left over at the runs' ends, in order, two by two, the last one perhaps with nothing.
 
 use super::conv2d_loops::{Block, mac_1x2, mac_4x2, widen_4};
-use super::instructions::{sxtb16, sxtb16_ror8};
+use super::instructions::{halves, sxtb16, sxtb16_ror8};
 use super::record;
 use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
@@ -305,6 +305,13 @@ impl Geometry {
             zero_point: op.input_zero_point,
         }
     }
+
+    /// The first row and column of a pixel's window.
+    #[inline(always)]
+    fn corner(&self, y: usize, x: usize) -> (isize, isize) {
+        let at = |i: usize, axis: usize| (i * self.stride[axis]) as isize - self.padding[axis] as isize;
+        (at(y, 0), at(x, 1))
+    }
 }
 
 /// The whole step.
@@ -330,129 +337,142 @@ pub unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32
         form: op.form as usize,
     };
     let mut out = output;
+    let mut emit = |pixels: usize| {
+        block.out = if staged > 0 { stage } else { out };
+        block.out_end = block.out.wrapping_add(stride);
+        // SAFETY: `pairs * pixels` words of scratch are widened; the loops write `pixels` output pixels of `channels`, or of one more into
+        // the stage.
+        unsafe {
+            if pixels == 4 {
+                mac_4x2(&block)
+            } else {
+                mac_1x2(&block)
+            }
+            if staged > 0 {
+                for pixel in 0..pixels {
+                    core::ptr::copy_nonoverlapping(stage.add(pixel * stride), out.add(pixel * channels), channels);
+                }
+            }
+        }
+        out = out.wrapping_add(pixels * channels);
+    };
+    let reach = (g.kernel[0] - 1) * g.dilation[0];
+    let direct = g.dilation[1] == 1 || g.kernel[1] == 1;
+    let step = g.stride[1] * g.input[2];
+    let line = g.dilation[0] * g.row;
+    let (from, to) = g.inside;
     let mut image = input;
     for _ in 0..g.images {
         let (mut y, mut x) = (0, 0);
         let mut left = height * width;
         while left > 0 {
-            let pixels = if left >= 4 { 4 } else { 1 };
-            left -= pixels;
-            // SAFETY: windows are clipped to the input; `pairs * pixels` words of scratch are written; the loops write `pixels` output
-            // pixels of `channels`, or of one more into the stage.
-            unsafe {
-                widen_block(&g, scratch, image, &mut y, &mut x, pixels);
-                block.out = if staged > 0 { stage } else { out };
-                block.out_end = block.out.wrapping_add(stride);
-                if pixels == 4 {
-                    mac_4x2(&block)
-                } else {
-                    mac_1x2(&block)
+            let (top, column) = g.corner(y, x);
+            let rows_inside = top >= 0 && top as usize + reach < g.input[0];
+            let mut pixels = if direct && rows_inside && x >= from {
+                to.saturating_sub(x) / 4 * 4
+            } else {
+                0
+            };
+            if pixels > 0 {
+                // Four whole windows of a row at a time.
+                let mut first = image.wrapping_offset(top * g.row as isize + column * g.input[2] as isize);
+                for _ in 0..pixels / 4 {
+                    // SAFETY: the windows lie inside the image.
+                    unsafe {
+                        if g.words > 0 {
+                            widen_4(
+                                scratch,
+                                first,
+                                step,
+                                g.words,
+                                g.runs,
+                                line as isize - (g.words * 4) as isize,
+                            );
+                        }
+                        if g.tail > 0 {
+                            widen_tails(
+                                scratch.add(g.runs * g.words * 8),
+                                first.add(g.words * 4),
+                                step,
+                                line,
+                                &g,
+                            );
+                        }
+                    }
+                    emit(4);
+                    first = first.wrapping_add(4 * step);
                 }
-                if staged > 0 {
-                    for pixel in 0..pixels {
-                        core::ptr::copy_nonoverlapping(stage.add(pixel * stride), out.add(pixel * channels), channels);
+                x += pixels;
+            } else {
+                pixels = if left >= 4 { 4 } else { 1 };
+                for pixel in 0..pixels {
+                    let (top, column) = g.corner(y, x);
+                    // SAFETY: what lies outside the image is not read.
+                    unsafe { widen_pixel(&g, scratch.add(pixel), pixels, image, top, column) };
+                    x += 1;
+                    if x == width && pixel + 1 < pixels {
+                        (y, x) = (y + 1, 0);
                     }
                 }
-                out = out.add(pixels * channels);
+                emit(pixels);
+            }
+            left -= pixels;
+            if x == width {
+                (y, x) = (y + 1, 0);
             }
         }
         image = image.wrapping_add(g.input[0] * g.row);
     }
 }
 
-/// Widens the windows of the next 4 pixels, or the next one, and moves on.
+/// The bytes left over at the ends of the runs of four windows `step` bytes apart.
 ///
 /// # Safety
-/// As for [`convolve`], within one image.
+/// `src` is the first such byte of the first window, all inside the image; `dst` is the place of the first pair of them.
 #[inline(always)]
-unsafe fn widen_block(g: &Geometry, dst: *mut u32, image: *const i8, y: &mut usize, x: &mut usize, pixels: usize) {
-    let width = g.output[1];
-    let reach = (g.kernel[0] - 1) * g.dilation[0];
-    let top = |y: usize| (y * g.stride[0]) as isize - g.padding[0] as isize;
-    let column = |x: usize| (x * g.stride[1]) as isize - g.padding[1] as isize;
-    let rows_inside = top(*y) >= 0 && top(*y) + (reach as isize) < g.input[0] as isize;
-    let (from, to) = g.inside;
-    if pixels == 4 && rows_inside && *x >= from && *x + 4 <= to && (g.dilation[1] == 1 || g.kernel[1] == 1) {
-        let step = g.stride[1] * g.input[2];
-        let first = image.wrapping_offset(top(*y) * g.row as isize + column(*x) * g.input[2] as isize);
-        let at = |pixel: usize| first.wrapping_add(pixel * step);
-        let line = g.dilation[0] * g.row;
-        // SAFETY: four whole windows inside the image.
-        unsafe {
-            if g.words > 0 {
-                widen_4(
-                    dst,
-                    [at(0), at(1), at(2), at(3)],
-                    g.words,
-                    g.runs,
-                    line as isize - (g.words * 4) as isize,
-                );
-            }
-            if g.tail > 0 {
-                let tails = dst.add(g.runs * g.words * 8).cast::<i16>();
-                for pixel in 0..4 {
-                    widen_tails(tails.add(pixel * 2), at(pixel).add(g.words * 4), line, g);
-                }
-            }
+unsafe fn widen_tails(dst: *mut u32, src: *const i8, step: usize, line: usize, g: &Geometry) {
+    let (mut dst, mut run, mut byte) = (dst, src, 0);
+    let mut next = || {
+        let at = run.wrapping_add(byte);
+        byte += 1;
+        if byte == g.tail {
+            (run, byte) = (run.wrapping_add(line), 0);
         }
-        *x += 4;
-        if *x == width {
-            (*y, *x) = (*y + 1, 0);
-        }
-        return;
-    }
-    for pixel in 0..pixels {
-        // SAFETY: `widen_pixel` clips.
-        unsafe {
-            if pixels == 4 {
-                widen_pixel::<4>(g, dst.add(pixel), image, top(*y), column(*x));
-            } else {
-                widen_pixel::<1>(g, dst, image, top(*y), column(*x));
-            }
-        }
-        *x += 1;
-        if *x == width {
-            (*y, *x) = (*y + 1, 0);
-        }
-    }
-}
-
-/// The bytes left over at the ends of a window's runs, for one of four pixels.
-///
-/// # Safety
-/// `src` is the first such byte of a window inside the image, `dst` the pixel's place in the first pair of them.
-#[inline(always)]
-unsafe fn widen_tails(dst: *mut i16, src: *const i8, line: usize, g: &Geometry) {
-    let (mut dst, mut src, mut half) = (dst, src, 0);
-    for _ in 0..g.runs {
-        for byte in 0..g.tail {
+        at
+    };
+    let mut left = g.runs * g.tail;
+    while left > 0 {
+        let mut low = next();
+        // The weight of a missing second one is zero.
+        let mut high = if left > 1 { next() } else { low };
+        left = left.saturating_sub(2);
+        for pixel in 0..4 {
             // SAFETY: as the caller promises.
-            unsafe { *dst = i16::from(*src.add(byte)) };
-            // The other half of this word, then the pixel's next word, four on.
-            dst = dst.wrapping_add(if half == 0 { 1 } else { 7 });
-            half ^= 1;
+            unsafe { *dst.add(pixel) = halves(i32::from(*low), i32::from(*high)) };
+            (low, high) = (low.wrapping_add(step), high.wrapping_add(step));
         }
-        src = src.wrapping_add(line);
+        dst = dst.wrapping_add(4);
     }
 }
 
-/// Widens one window, which may reach over the borders, into pairs `PIXELS` words apart.
+/// Widens one window, which may reach over the borders, into pairs `step` words apart.
 ///
 /// # Safety
 /// As for [`convolve`]; `top` and `left` are the window's first row and column.
 #[inline(never)]
-unsafe fn widen_pixel<const PIXELS: usize>(g: &Geometry, dst: *mut u32, image: *const i8, top: isize, left: isize) {
+unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image: *const i8, top: isize, left: isize) {
     let channels = g.input[2];
-    let mut lane = Lane::<PIXELS> {
+    let mut lane = Lane {
         body: dst,
-        tails: dst.wrapping_add(g.runs * g.words * 2 * PIXELS).cast(),
+        tails: dst.wrapping_add(g.runs * g.words * 2 * step).cast(),
         half: 0,
+        step,
     };
+    let columns_inside = left >= 0 && left as usize + g.kernel[1] <= g.input[1];
     let mut y = top;
     for _ in 0..g.kernel[0] {
         let row = (y as usize) < g.input[0];
         let line = image.wrapping_offset(y * g.row as isize);
-        let columns_inside = left >= 0 && left as usize + g.kernel[1] <= g.input[1];
         let at = |x: isize| line.wrapping_offset(x * channels as isize);
         // SAFETY: what lies outside is not read.
         unsafe {
@@ -474,13 +494,15 @@ unsafe fn widen_pixel<const PIXELS: usize>(g: &Geometry, dst: *mut u32, image: *
 }
 
 /// Where one pixel's next pairs go.
-struct Lane<const PIXELS: usize> {
+struct Lane {
     body: *mut u32,
     tails: *mut i16,
     half: usize,
+    /// Words between pairs.
+    step: usize,
 }
 
-impl<const PIXELS: usize> Lane<PIXELS> {
+impl Lane {
     /// A run, or as many zero points.
     ///
     /// # Safety
@@ -543,8 +565,8 @@ impl<const PIXELS: usize> Lane<PIXELS> {
         // SAFETY: the caller's places.
         unsafe {
             *self.body = even;
-            *self.body.add(PIXELS) = odd;
-            self.body = self.body.add(2 * PIXELS);
+            *self.body.add(self.step) = odd;
+            self.body = self.body.add(2 * self.step);
         }
     }
 
@@ -552,7 +574,9 @@ impl<const PIXELS: usize> Lane<PIXELS> {
     unsafe fn tail(&mut self, byte: i8) {
         // SAFETY: the caller's place.
         unsafe { *self.tails = i16::from(byte) };
-        self.tails = self.tails.wrapping_add(if self.half == 0 { 1 } else { 2 * PIXELS - 1 });
+        self.tails = self
+            .tails
+            .wrapping_add(if self.half == 0 { 1 } else { 2 * self.step - 1 });
         self.half ^= 1;
     }
 }

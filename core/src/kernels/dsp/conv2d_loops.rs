@@ -369,24 +369,29 @@ mod arm {
         )
     }
 
-    /// Widens `runs` runs of `words` words of four pixels, `gap` bytes between runs, into pairs side by side: 16 instructions for
-    /// 16 activations. Returns the place after the last pair.
+    /// Widens `runs` runs of `words` words of four pixels `step` bytes apart, `gap` bytes between runs, into pairs side by side: 16 instructions
+    /// for 16 activations.
     ///
     /// # Safety
     /// `words > 0`, `runs > 0`; the runs are readable, `runs * words * 8` words at `dst` writable.
-    pub(in super::super) unsafe fn widen_4(dst: *mut u32, src: [*const i8; 4], words: usize, runs: usize, gap: isize) {
-        // SAFETY: as above.
-        unsafe { widen_4_asm(dst, &src, words, runs, gap) }
-    }
-
     #[unsafe(naked)]
-    unsafe extern "C" fn widen_4_asm(dst: *mut u32, src: &[*const i8; 4], words: usize, runs: usize, gap: isize) {
+    pub(in super::super) unsafe extern "C" fn widen_4(
+        dst: *mut u32,
+        src: *const i8,
+        step: usize,
+        words: usize,
+        runs: usize,
+        gap: isize,
+    ) {
         naked_asm!(
             ".cpu cortex-m33",
-            "push.w {{r2-r11, lr}}", // words 0, runs 4, gap 44
+            "push.w {{r3-r11, lr}}", // words 0, runs 40, gap 44
             "mov    r12, r0",
-            "ldm.w  r1, {{r4-r7}}",
-            "mov    lr, r2",
+            "mov    r4, r1",
+            "add.w  r5, r4, r2",
+            "add.w  r6, r5, r2",
+            "add.w  r7, r6, r2",
+            "mov    lr, r3",
             "10:",
             "ldr.w  r8, [r4], #4",
             "ldr.w  r9, [r5], #4",
@@ -404,10 +409,11 @@ mod arm {
             "subs.w lr, lr, #1",
             "stm.w  r12!, {{r8-r11}}",
             "bne    10b",
-            "ldrd   lr, r0, [sp]",
+            "ldr.w  lr, [sp]",
+            "ldr.w  r0, [sp, #40]",
             "subs   r0, #1",
             "beq    20f",
-            "str.w  r0, [sp, #4]",
+            "str.w  r0, [sp, #40]",
             "ldr.w  r1, [sp, #44]",
             "add    r4, r1",
             "add    r5, r1",
@@ -415,7 +421,7 @@ mod arm {
             "add    r7, r1",
             "b      10b",
             "20:",
-            "pop.w  {{r2-r11, pc}}",
+            "pop.w  {{r3-r11, pc}}",
         )
     }
 }
@@ -484,12 +490,20 @@ mod portable {
         }
     }
 
-    /// Widens `runs` runs of `words` words of four pixels, `gap` bytes between runs, into pairs side by side.
+    /// Widens `runs` runs of `words` words of four pixels `step` bytes apart, `gap` bytes between runs, into pairs side by side.
     ///
     /// # Safety
     /// `words > 0`, `runs > 0`; the runs are readable, `runs * words * 8` words at `dst` writable.
-    pub(in super::super) unsafe fn widen_4(dst: *mut u32, src: [*const i8; 4], words: usize, runs: usize, gap: isize) {
-        for (pixel, &src) in src.iter().enumerate() {
+    pub(in super::super) unsafe fn widen_4(
+        dst: *mut u32,
+        src: *const i8,
+        step: usize,
+        words: usize,
+        runs: usize,
+        gap: isize,
+    ) {
+        for pixel in 0..4 {
+            let src = src.wrapping_add(pixel * step);
             for run in 0..runs {
                 for word in 0..words {
                     // SAFETY: as the caller promises.

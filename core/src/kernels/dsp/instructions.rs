@@ -39,6 +39,68 @@ pub(crate) fn sxtb16_ror8(x: u32) -> u32 {
     }
 }
 
+/// `SXTAB16`: adds bytes 0 and 2 of `x` to the halves of `sums`.
+#[inline(always)]
+pub(crate) fn sxtab16(sums: u32, x: u32) -> u32 {
+    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    {
+        let sum: u32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n sxtab16 {}, {}, {}", lateout(reg) sum, in(reg) sums, in(reg) x, options(pure, nomem, nostack, preserves_flags))
+        };
+        sum
+    }
+    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    {
+        let [low, high] = split(sums);
+        let [x_low, x_high] = split(sxtb16(x));
+        halves(low + x_low, high + x_high)
+    }
+}
+
+/// `SXTAB16` with `ROR #8`: bytes 1 and 3.
+#[inline(always)]
+pub(crate) fn sxtab16_ror8(sums: u32, x: u32) -> u32 {
+    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    {
+        let sum: u32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n sxtab16 {}, {}, {}, ror #8", lateout(reg) sum, in(reg) sums, in(reg) x, options(pure, nomem, nostack, preserves_flags))
+        };
+        sum
+    }
+    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    {
+        sxtab16(sums, x.rotate_right(8))
+    }
+}
+
+/// `SSUB8` and `SEL`: the larger of each pair of signed bytes.
+#[inline(always)]
+pub(crate) fn max_s8x4(a: u32, b: u32) -> u32 {
+    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    {
+        let max: u32;
+        // SAFETY: arithmetic on registers; the compiler does not keep anything in the GE flags.
+        unsafe {
+            asm!(".cpu cortex-m33\n ssub8 {t}, {a}, {b}\n sel {max}, {a}, {b}", t = out(reg) _, max = lateout(reg) max, a = in(reg) a, b = in(reg) b,
+                options(pure, nomem, nostack))
+        };
+        max
+    }
+    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    {
+        let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+        let mut max = [0; 4];
+        for (max, (a, b)) in max.iter_mut().zip(a.into_iter().zip(b)) {
+            *max = (a as i8).max(b as i8) as u8;
+        }
+        u32::from_le_bytes(max)
+    }
+}
+
 /// `SMLAD`: both products of the halves, added to `acc`.
 #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
 pub(crate) fn smlad(x: u32, w: u32, acc: i32) -> i32 {

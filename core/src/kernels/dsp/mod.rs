@@ -10,8 +10,10 @@ mod conv2d_loops;
 pub mod depthwise;
 mod depthwise_loops;
 mod instructions;
+pub mod pool2d;
 mod record;
 pub mod requant;
+pub mod sum;
 #[cfg(test)]
 mod tests;
 

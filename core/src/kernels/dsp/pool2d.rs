@@ -1,0 +1,240 @@
+//! Pooling of int8, four channels at a time: averages with two SXTAB16 for each four elements, maxima with SSUB8 and SEL.
+
+use super::instructions::{max_s8x4, split, sxtab16, sxtab16_ror8};
+use crate::kernels::cells::{Dst, Src};
+use crate::kernels::scalar::taps;
+use crate::ops::conv2d::Window2d;
+
+/// Elements that a 16-bit sum holds.
+const FULL: usize = 255;
+
+/// Average pooling: the mean of the elements inside the input, rounded half away from zero, then clamped. `None` where the
+/// operands are not of the window's sizes or dilated.
+pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i8; 2]) -> Option<()> {
+    let [low, high] = clamp.map(i32::from);
+    let mean = |sum: i32, patch: &Patch| {
+        let count = (patch.rows * patch.columns) as i32;
+        let half = if sum > 0 { count / 2 } else { -(count / 2) };
+        let mean = (sum + half).checked_div(count).unwrap_or(0);
+        mean.max(low).min(high) as i8
+    };
+    each_window(window, input, |patch, at, channel, wide| {
+        if wide {
+            // SAFETY: four channels from `channel` of every pixel of the patch lie inside the input, as `each_window` says.
+            let sums = unsafe { patch.sums(channel) };
+            let out = output.slice(at, 4)?;
+            out.cells()
+                .iter()
+                .zip(sums)
+                .for_each(|(out, sum)| out.set(mean(sum, patch)));
+            return Some(());
+        }
+        output.set(at, mean(patch.fold(input, channel, 0, |sum, x| sum + x)?, patch))
+    })
+}
+
+/// Max pooling, then clamped. `None` where the operands are not of the window's sizes or dilated.
+pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i8; 2]) -> Option<()> {
+    let [low, high] = clamp;
+    each_window(window, input, |patch, at, channel, wide| {
+        if wide {
+            // SAFETY: as in `average`.
+            let maxima = unsafe { patch.maxima(channel) };
+            let out = output.slice(at, 4)?;
+            out.cells()
+                .iter()
+                .zip(maxima.to_le_bytes())
+                .for_each(|(out, max)| out.set((max as i8).max(low).min(high)));
+            return Some(());
+        }
+        let max = patch.fold(input, channel, -128, |max, x| max.max(x))? as i8;
+        output.set(at, max.max(low).min(high))
+    })
+}
+
+/// The fewest instructions of an average: three for each four elements, and the division.
+pub fn bound(window: &Window2d) -> u64 {
+    let outputs = window.output_len().map_or(0, u64::from);
+    let [rows, columns] = window.kernel.map(u64::from);
+    outputs * rows * columns * 3 / 4 + outputs * 4
+}
+
+/// What of a window lies inside the input.
+struct Patch {
+    /// The first pixel's first channel.
+    start: *const i8,
+    /// The same as an index.
+    at: usize,
+    rows: usize,
+    columns: usize,
+    channels: usize,
+    /// Elements between rows.
+    pitch: usize,
+}
+
+impl Patch {
+    /// # Safety
+    /// Four channels from `channel` of every pixel lie inside the input.
+    #[inline(always)]
+    unsafe fn sums(&self, channel: usize) -> [i32; 4] {
+        let mut sums = [0; 4];
+        let mut row = self.start.wrapping_add(channel);
+        for _ in 0..self.rows {
+            let mut pixel = row;
+            let mut left = self.columns;
+            while left > 0 {
+                let part = left.min(FULL);
+                left -= part;
+                let (mut even, mut odd) = (0, 0);
+                for _ in 0..part {
+                    // SAFETY: as the caller promises.
+                    let x = unsafe { pixel.cast::<u32>().read_unaligned() };
+                    even = sxtab16(even, x);
+                    odd = sxtab16_ror8(odd, x);
+                    pixel = pixel.wrapping_add(self.channels);
+                }
+                let ([s0, s2], [s1, s3]) = (split(even), split(odd));
+                sums.iter_mut().zip([s0, s1, s2, s3]).for_each(|(sum, s)| *sum += s);
+            }
+            row = row.wrapping_add(self.pitch);
+        }
+        sums
+    }
+
+    /// # Safety
+    /// As for `sums`.
+    #[inline(always)]
+    unsafe fn maxima(&self, channel: usize) -> u32 {
+        let mut maxima = u32::from_ne_bytes([0x80; 4]);
+        let mut row = self.start.wrapping_add(channel);
+        for _ in 0..self.rows {
+            let mut pixel = row;
+            for _ in 0..self.columns {
+                // SAFETY: as the caller promises.
+                maxima = max_s8x4(maxima, unsafe { pixel.cast::<u32>().read_unaligned() });
+                pixel = pixel.wrapping_add(self.channels);
+            }
+            row = row.wrapping_add(self.pitch);
+        }
+        maxima
+    }
+
+    fn fold(&self, input: Src<'_, i8>, channel: usize, first: i32, f: impl Fn(i32, i32) -> i32) -> Option<i32> {
+        let mut value = first;
+        for row in 0..self.rows {
+            for column in 0..self.columns {
+                let at = self.at + row * self.pitch + column * self.channels + channel;
+                value = f(value, i32::from(input.get(at)?));
+            }
+        }
+        Some(value)
+    }
+}
+
+/// Calls `value(patch, output index, channel, whether four channels are left)` for every output in order, four channels at a time
+/// where there are as many.
+fn each_window(
+    window: &Window2d,
+    input: Src<'_, i8>,
+    value: impl Fn(&Patch, usize, usize, bool) -> Option<()>,
+) -> Option<()> {
+    if input.len() != window.input_len()? as usize || window.dilation != [1, 1] || window.input[2] != window.output[2] {
+        return None;
+    }
+    let [height, width, channels] = window.input.map(usize::from);
+    let mut out = 0;
+    for image in 0..usize::from(window.batch) {
+        for y in 0..usize::from(window.output[0]) {
+            let (_, rows, top) = taps(y, window, 0)?;
+            for x in 0..usize::from(window.output[1]) {
+                let (_, columns, left) = taps(x, window, 1)?;
+                let at = ((image * height + top) * width + left) * channels;
+                let pitch = width * channels;
+                // Whole rows are one long one.
+                let (rows, columns) = if columns == width {
+                    (1, rows * columns)
+                } else {
+                    (rows, columns)
+                };
+                let patch = Patch {
+                    start: input.as_ptr().wrapping_add(at),
+                    at,
+                    rows,
+                    columns,
+                    channels,
+                    pitch,
+                };
+                let mut channel = 0;
+                while channel < channels {
+                    let wide = channels - channel >= 4;
+                    value(&patch, out, channel, wide)?;
+                    let step = if wide { 4 } else { 1 };
+                    channel += step;
+                    out += step;
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use core::cell::Cell;
+    use proptest::prelude::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    proptest! {
+        #[test]
+        fn pools_equal_their_definition(
+            height in 1u16..7, width in 1u16..7, channels in 1u16..10, kernel in [1u16..5, 1u16..5], stride in [1u8..3, 1u8..3],
+            padding in [0u8..2, 0u8..2], x in prop::collection::vec(any::<i8>(), 7 * 7 * 10), limited: bool,
+        ) {
+            let out = |extent: u16, i: usize| (extent + u16::from(padding[i]) - 1) / u16::from(stride[i]) + 1;
+            let window = Window2d {
+                batch: 1,
+                input: [height, width, channels],
+                output: [out(height, 0), out(width, 1), channels],
+                kernel,
+                stride,
+                dilation: [1, 1],
+                padding: padding.map(|p| p.min(kernel[0].min(kernel[1]) as u8 - 1)),
+            };
+            let input = &x[..window.input_len().unwrap() as usize];
+            let limits = if limited { [-100, 90] } else { [-128, 127] };
+            let (mut averages, mut maxima): (Vec<i32>, Vec<i32>) = (vec![], vec![]);
+            for y in 0..window.output[0] {
+                for x in 0..window.output[1] {
+                    for c in 0..channels {
+                        let (mut sum, mut count, mut max) = (0, 0, -128);
+                        for (ky, kx) in (0..kernel[0]).flat_map(|ky| (0..kernel[1]).map(move |kx| (ky, kx))) {
+                            let iy = i32::from(y * u16::from(stride[0]) + ky) - i32::from(window.padding[0]);
+                            let ix = i32::from(x * u16::from(stride[1]) + kx) - i32::from(window.padding[1]);
+                            if (0..i32::from(height)).contains(&iy) && (0..i32::from(width)).contains(&ix) {
+                                let at = ((iy * i32::from(width) + ix) * i32::from(channels)) as usize + usize::from(c);
+                                let value = i32::from(input[at]);
+                                (sum, count, max) = (sum + value, count + 1, max.max(value));
+                            }
+                        }
+                        let mean = if count == 0 { 0 } else { (f64::from(sum) / f64::from(count)).round() as i32 };
+                        averages.push(mean.clamp(limits[0].into(), limits[1].into()));
+                        maxima.push(max.clamp(limits[0].into(), limits[1].into()));
+                    }
+                }
+            }
+            let mut bytes = vec![0u8; averages.len()];
+            let output = |bytes: &mut [u8]| {
+                let cells = Cell::from_mut(bytes).as_slice_of_cells();
+                average(&window, Src::from_slice(input), Dst::from_cells(cells).unwrap(), limits).unwrap();
+            };
+            output(&mut bytes);
+            prop_assert_eq!(bytes.iter().map(|&b| i32::from(b as i8)).collect::<Vec<_>>(), averages);
+            let cells = Cell::from_mut(&mut bytes[..]).as_slice_of_cells();
+            max(&window, Src::from_slice(input), Dst::from_cells(cells).unwrap(), limits).unwrap();
+            prop_assert_eq!(bytes.iter().map(|&b| i32::from(b as i8)).collect::<Vec<_>>(), maxima);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The sum of two int8 tensors as one linear form of the stored values, where the host has found one that gives the reference's bits.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+
+/// `y = saturate((factors[0] * a / 2^8 + factors[1] * b / 2^8 + offset) / 2^20)`, elementwise, all divisions rounding down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct PackedSumS8 {
+    /// Contiguous.
+    pub output: Slot,
+    /// Of the output's shape.
+    pub a: Slot,
+    /// Of the output's shape.
+    pub b: Slot,
+    /// Elements.
+    pub count: u32,
+    /// Scales of the operands over the output's, with 28 fraction bits.
+    pub factors: [i32; 2],
+    /// Zero points and rounding, with 20 fraction bits.
+    pub offset: i32,
+}
+
+impl Operator for PackedSumS8 {
+    fn check(&self) -> Result<(), Fault> {
+        checked_size(&[self.count]).map(|_| ())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        visit(Operand::of::<i8>(Access::Write, self.output, self.count));
+        visit(Operand::of::<i8>(Access::Read, self.a, self.count));
+        visit(Operand::of::<i8>(Access::Read, self.b, self.count));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.a);
+        visit(&mut self.b);
+    }
+}
