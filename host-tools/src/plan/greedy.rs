@@ -69,23 +69,26 @@ pub(super) fn contention(instance: &Instance, bodies: &[u32]) -> Vec<i64> {
         .collect()
 }
 
-/// Orders of preference, each a permutation of `bodies`; those that serve the exact search best come first.
+/// Orders of preference of `bodies`, one for each word: the letters name what decides, first to last.
 ///
-/// T: contention, W: lifetime, A: area, Z: size, U: end, L: begin, each from large to small.
-pub(super) fn orders(instance: &Instance, bodies: &[u32]) -> Vec<Vec<u32>> {
+/// T: contention, W: lifetime, C: lifetime in sections, A: area, Z: size, U: end, L: begin, each from large to small.
+pub(super) fn orders(instance: &Instance, bodies: &[u32], words: &[&str]) -> Vec<Vec<u32>> {
     let total = contention(instance, bodies);
+    let peaks = peaks(instance, bodies);
     let key = |index: usize, letter: char| {
         let body = &instance.bodies[bodies[index] as usize];
+        let peaks_before = |time: u64| peaks.partition_point(|&peak| peak < time);
         match letter {
             'T' => total[index] as f64,
             'W' => (body.upper - body.lower) as f64,
+            'C' => (peaks_before(body.upper) - peaks_before(body.lower)) as f64,
             'A' => body.area(),
             'Z' => body.height as f64,
             'U' => body.upper as f64,
             _ => body.lower as f64,
         }
     };
-    ["TWA", "WAT", "TAW", "UZ", "ZW", "AZ", "LZ"]
+    words
         .iter()
         .map(|letters| {
             let keys: Vec<Vec<f64>> = (0..bodies.len())
@@ -96,6 +99,23 @@ pub(super) fn orders(instance: &Instance, bodies: &[u32]) -> Vec<Vec<u32>> {
             order.into_iter().map(|i| bodies[i]).collect()
         })
         .collect()
+}
+
+/// The steps at which a set of bodies alive together is complete, one for each section.
+fn peaks(instance: &Instance, bodies: &[u32]) -> Vec<u64> {
+    let mut events: Vec<(u64, bool)> = Vec::with_capacity(2 * bodies.len());
+    for body in bodies.iter().map(|&body| &instance.bodies[body as usize]) {
+        events.push((body.lower, true));
+        events.push((body.upper, false));
+    }
+    events.sort_unstable();
+    let mut peaks = Vec::new();
+    for pair in events.windows(2) {
+        if pair[0].1 && !pair[1].1 {
+            peaks.push(pair[0].0);
+        }
+    }
+    peaks
 }
 
 /// The best placement found; stops at `target` (scaled).

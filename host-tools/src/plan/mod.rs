@@ -17,6 +17,7 @@ mod instance;
 mod memory;
 mod search;
 mod solve;
+mod state;
 #[cfg(test)]
 mod tests;
 

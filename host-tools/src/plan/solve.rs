@@ -8,6 +8,9 @@ use super::{Options, Plan, PlanError, Problem, Proof, bound};
 /// Sums over sections of their members, and pairs of bodies alive together, up to which the exact search is tried.
 const SEARCH_LIMIT: usize = 8_000_000;
 
+/// Orders for greedy placement, in the letters of `greedy::orders`.
+const GREEDY_ORDERS: [&str; 7] = ["TWA", "WAT", "TAW", "UZ", "ZW", "AZ", "LZ"];
+
 /// Stack of the search's thread per level; there are at most as many levels as bodies.
 const STACK_PER_LEVEL: usize = 4096;
 
@@ -72,13 +75,13 @@ impl Solver<'_> {
         }
         // Groups that share no step are independent; the highest of them decides.
         let target = self.bound.max(capacity.unwrap_or(0));
-        let mut hard: Vec<(i64, Vec<u32>, Vec<Vec<u32>>)> = Vec::new();
+        let mut hard: Vec<(i64, Vec<u32>)> = Vec::new();
         for bodies in components(self.instance) {
-            let orders = greedy::orders(self.instance, &bodies);
+            let orders = greedy::orders(self.instance, &bodies, &GREEDY_ORDERS);
             let placement = greedy::place(self.instance, &bodies, &orders, target);
             self.keep(&bodies, &placement);
             if placement.height > target {
-                hard.push((placement.height, bodies, orders));
+                hard.push((placement.height, bodies));
             } else {
                 self.height = self.height.max(placement.height);
             }
@@ -93,26 +96,19 @@ impl Solver<'_> {
         let sections = self.instance.sections();
         // The highest first: its optimum is a bound for the others.
         hard.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        for (height, bodies, orders) in hard {
+        for (height, bodies) in hard {
             let known = self.height.max(self.bound);
             let height = if height <= known.max(capacity.unwrap_or(0)) {
                 height
             } else {
-                self.improve(bodies, orders, &sections, height, capacity)
+                self.improve(bodies, &sections, height, capacity)
             };
             self.height = self.height.max(height);
         }
     }
 
     /// Searches for lower plans of one component; returns its height then.
-    fn improve(
-        &mut self,
-        bodies: Vec<u32>,
-        orders: Vec<Vec<u32>>,
-        sections: &[Section],
-        height: i64,
-        capacity: Option<i64>,
-    ) -> i64 {
+    fn improve(&mut self, bodies: Vec<u32>, sections: &[Section], height: i64, capacity: Option<i64>) -> i64 {
         let mut own = vec![false; self.instance.bodies.len()];
         bodies.iter().for_each(|&body| own[body as usize] = true);
         let sections: Vec<Section> = sections
@@ -121,7 +117,7 @@ impl Solver<'_> {
             .cloned()
             .collect();
         let stack = (bodies.len() + 64) * STACK_PER_LEVEL + (1 << 20);
-        let mut search = Search::new(self.instance, bodies.clone(), &sections, orders);
+        let mut search = Search::new(self.instance, &bodies, &sections);
         let mut best = height;
         // Heights from `low` up are undecided; those from `sure` up are not proven impossible.
         let mut sure = self.bound.max(self.height);

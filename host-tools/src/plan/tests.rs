@@ -472,6 +472,16 @@ fn capacity(path: &std::path::Path) -> u64 {
 }
 
 #[test]
+fn challenging_instances_fit_their_capacity() {
+    for (path, problem) in instances("challenging_instances_fit_their_capacity", ".").unwrap_or_default() {
+        let plan = solve(&problem, &within(Options::DEFAULT_NODES, Some(capacity(&path)))).unwrap();
+        check(&problem, &plan).unwrap();
+        assert!(plan.height <= capacity(&path), "{}: {}", path.display(), plan.height);
+        assert_eq!(plan.proven_optimal, plan.lower_bound == plan.height);
+    }
+}
+
+#[test]
 fn small_instances_reach_their_capacity() {
     for (path, problem) in instances("small_instances_reach_their_capacity", "small").unwrap_or_default() {
         let plan = solved(&problem, &Options::default());
