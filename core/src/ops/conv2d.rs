@@ -84,6 +84,75 @@ pub struct Conv2dS8 {
     pub flags: u8,
 }
 
+/// An int16 convolution with int8 weights, per-channel multipliers and 64-bit sums; all zero points are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Conv2dS16 {
+    /// NHWC.
+    pub output: Slot,
+    /// NHWC.
+    pub input: Slot,
+    /// Offset of the OHWI weights, int8.
+    pub weights: u32,
+    /// Offset of the bias `[out]`, i64.
+    pub bias: u32,
+    /// Offset of one `{ multiplier, shift }` of i32 for each output channel.
+    pub channels: u32,
+    /// Shapes.
+    pub window: Window2d,
+    /// Input channels / groups are the weights' channels.
+    pub groups: u16,
+    /// Clamp of the result, in stored terms.
+    pub clamp: [i16; 2],
+}
+
+impl Conv2dS16 {
+    /// Channels of one weight window.
+    pub fn group_channels(&self) -> u32 {
+        u32::from(self.window.input[2]) / u32::from(self.groups.max(1))
+    }
+
+    /// Elements of the OHWI weights.
+    pub fn weights_len(&self) -> Option<u32> {
+        let [kh, kw] = self.window.kernel.map(u32::from);
+        super::size(&[u32::from(self.window.output[2]), kh, kw, self.group_channels()])
+    }
+}
+
+impl Operator for Conv2dS16 {
+    fn check(&self) -> Result<(), Fault> {
+        self.window.check()?;
+        check_groups(&self.window, self.groups)?;
+        self.weights_len().ok_or(Fault::Shape)?;
+        if self.clamp[0] > self.clamp[1] {
+            return Err(Fault::Quantisation);
+        }
+        Ok(())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let channels = u32::from(self.window.output[2]);
+        let (output, input) = (self.window.output_len(), self.window.input_len());
+        visit(Operand::of::<i16>(
+            Access::Write,
+            self.output,
+            output.unwrap_or(u32::MAX),
+        ));
+        visit(Operand::of::<i16>(Access::Read, self.input, input.unwrap_or(u32::MAX)));
+        visit(Operand::constant::<i8>(
+            self.weights,
+            self.weights_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::constant::<i64>(self.bias, channels));
+        visit(Operand::constant::<i32>(self.channels, channels.saturating_mul(2)));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
+}
+
 impl Window2d {
     /// Checks the output's extents against input, kernel, stride and padding.
     pub(crate) fn check(&self) -> Result<(), Fault> {

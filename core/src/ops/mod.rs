@@ -4,17 +4,23 @@
 //! ([`Kernel`]), with its own weight layout, scratch and overlap rule. The table in [`table`] lists every kernel once; the
 //! dispatch, the names, the link-time selection and the host's view of a step all come from it.
 
+pub mod arg_max;
 pub mod conv2d;
+pub mod convert;
 pub mod elementwise;
+pub mod elementwise_int;
 pub mod linear;
 pub mod locally_connected;
 pub mod lrn;
+pub mod lstm;
 pub mod movement;
 pub mod packed_conv2d;
 pub mod packed_sum;
 pub mod pool2d;
 pub mod reduce;
+pub mod resize;
 pub mod softmax;
+pub mod svdf;
 pub mod table;
 
 use serde::Serialize;
@@ -137,6 +143,17 @@ impl Operand {
             slot,
             bytes: count.saturating_mul(size_of::<T>() as u32),
             align: size_of::<T>() as u32,
+        }
+    }
+
+    /// `count` elements of `dtype` at `slot`.
+    pub fn of_type(dtype: crate::tensor::DType, access: Access, slot: Slot, count: u32) -> Self {
+        let bytes = dtype.bytes() as u32;
+        Self {
+            access,
+            slot,
+            bytes: count.saturating_mul(bytes),
+            align: bytes,
         }
     }
 

@@ -9,6 +9,7 @@ use super::conv2d::Window2d;
 use super::{Needs, Operator};
 use crate::arena::{Access, Operand, Slot};
 use crate::error::Fault;
+use crate::tensor::DType;
 
 /// An f32 pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,47 @@ pub struct PoolF32 {
     pub count_include_pad: bool,
     /// Clamp of the result.
     pub clamp: [f32; 2],
+}
+
+/// A pooling of int8 or int16. Averages are rounded half away from zero; padding never takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct PoolInt {
+    /// NHWC.
+    pub output: Slot,
+    /// NHWC.
+    pub input: Slot,
+    /// Type of both: int8 or int16.
+    pub dtype: DType,
+    /// Shapes; dilation is 1.
+    pub window: Window2d,
+    /// Clamp of the result, in stored terms.
+    pub clamp: [i16; 2],
+}
+
+impl Operator for PoolInt {
+    fn check(&self) -> Result<(), Fault> {
+        self.window.check()?;
+        if self.window.input[2] != self.window.output[2] || self.window.dilation != [1, 1] {
+            return Err(Fault::Shape);
+        }
+        match self.clamp[0] <= self.clamp[1] && matches!(self.dtype, DType::I8 | DType::I16) {
+            true => Ok(()),
+            false => Err(Fault::Quantisation),
+        }
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let (output, input) = (self.window.output_len(), self.window.input_len());
+        let of = |access, slot, len: Option<u32>| Operand::of_type(self.dtype, access, slot, len.unwrap_or(u32::MAX));
+        visit(of(Access::Write, self.output, output));
+        visit(of(Access::Read, self.input, input));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
 }
 
 impl Operator for PoolF32 {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Slot};
 use crate::error::Fault;
+use crate::quant::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16};
+use crate::tensor::DType;
 
 /// An f32 softmax over rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,79 @@ impl Operator for SoftmaxF32 {
         let len = self.rows.saturating_mul(self.classes);
         visit(Operand::of::<f32>(Access::Write, self.output, len));
         visit(Operand::of::<f32>(Access::Read, self.input, len));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
+}
+
+/// An int8 or int16 softmax over rows, or its logarithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SoftmaxInt {
+    /// `[rows, classes]`
+    pub output: Slot,
+    /// `[rows, classes]`
+    pub input: Slot,
+    /// Product of the outer extents.
+    pub rows: u32,
+    /// Extent of the axis that sums to one.
+    pub classes: u32,
+    /// What is computed, and its parameters.
+    pub kind: SoftmaxKind,
+}
+
+/// Types and parameters of a [`SoftmaxInt`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum SoftmaxKind {
+    /// int8 into int8 of scale 1/256.
+    I8(SoftmaxI8),
+    /// int8 into int16 of scale 1/65536.
+    I8ToI16(SoftmaxI8),
+    /// int16 into int16 of scale 1/32768, with the offsets of two tables of 513 i16: exp(x) on [-10, 0] and 1 / (1 + x) on [0, 1].
+    I16(SoftmaxI16, [u32; 2]),
+    /// The logarithm: int8 into int8 of scale 1/16.
+    LogI8(LogSoftmaxI8),
+}
+
+impl SoftmaxInt {
+    /// Types of operand and result.
+    pub fn types(&self) -> (DType, DType) {
+        match self.kind {
+            SoftmaxKind::I8(_) | SoftmaxKind::LogI8(_) => (DType::I8, DType::I8),
+            SoftmaxKind::I8ToI16(_) => (DType::I8, DType::I16),
+            SoftmaxKind::I16(..) => (DType::I16, DType::I16),
+        }
+    }
+}
+
+/// Entries of an interpolation table of int16.
+pub const TABLE_LEN: u32 = 513;
+
+impl Operator for SoftmaxInt {
+    fn check(&self) -> Result<(), Fault> {
+        checked_size(&[self.rows, self.classes, 4])?;
+        let valid = match self.kind {
+            SoftmaxKind::I8(p) | SoftmaxKind::I8ToI16(p) => p.multiplier.is_valid(),
+            SoftmaxKind::I16(p, _) => p.multiplier.is_valid(),
+            SoftmaxKind::LogI8(p) => p.multiplier.is_valid() && p.inverse.is_valid(),
+        };
+        if valid { Ok(()) } else { Err(Fault::Quantisation) }
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let len = self.rows.saturating_mul(self.classes);
+        let (from, to) = self.types();
+        visit(Operand::of_type(to, Access::Write, self.output, len));
+        visit(Operand::of_type(from, Access::Read, self.input, len));
+        if let SoftmaxKind::I16(_, tables) = self.kind {
+            for table in tables {
+                visit(Operand::constant::<i16>(table, TABLE_LEN));
+            }
+        }
     }
 
     fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {

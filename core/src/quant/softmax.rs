@@ -34,24 +34,24 @@ impl SoftmaxI8 {
         })
     }
 
-    /// One row into int8. Rows of different length are cut to the shorter one.
-    pub fn run(&self, input: &[i8], output: &mut [i8]) {
-        self.row(input, output, 8, |q| (q - 128).clamp(-128, 127) as i8);
+    /// One row into int8, in order. `row` is iterated three times; results may overwrite what has been read.
+    pub fn run<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, mut write: impl FnMut(i8)) {
+        self.row(row, 8, |q| write((q - 128).clamp(-128, 127) as i8));
     }
 
-    /// One row into int16.
-    pub fn run_to_i16(&self, input: &[i8], output: &mut [i16]) {
-        self.row(input, output, 16, |q| (q - 32768).clamp(-32768, 32767) as i16);
+    /// One row into int16, likewise.
+    pub fn run_to_i16<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, mut write: impl FnMut(i16)) {
+        self.row(row, 16, |q| write((q - 32768).clamp(-32768, 32767) as i16));
     }
 
-    fn row<T>(&self, input: &[i8], output: &mut [T], output_bits: i32, store: impl Fn(i32) -> T) {
-        let largest = largest(input);
-        let sum = sum_of_exps(input, largest, self.multiplier, self.diff_min);
+    fn row<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, output_bits: i32, mut store: impl FnMut(i32)) {
+        let largest = largest(row());
+        let sum = sum_of_exps(row(), largest, self.multiplier, self.diff_min);
         let (scale, bits_over_one) = reciprocal(sum, SUM_BITS as i32);
         let exponent = (bits_over_one + 31 - output_bits).clamp(0, 31) as u32;
-        for (&q, out) in input.iter().zip(output) {
+        for q in row() {
             let diff = i32::from(q) - largest;
-            *out = store(match diff >= self.diff_min {
+            store(match diff >= self.diff_min {
                 true => rounding_shift_right(high_mul(scale, exp_of_diff(diff, self.multiplier)), exponent),
                 false => 0,
             });
@@ -75,24 +75,29 @@ impl SoftmaxI16 {
         Some(Self { multiplier })
     }
 
-    /// One row. Rows of different length are cut to the shorter one.
-    pub fn run(&self, input: &[i16], output: &mut [i16], exp_table: &[i16], inverse_table: &[i16]) {
-        let largest = i32::from(input.iter().copied().max().unwrap_or(i16::MIN));
-        let mut sum = 0_i32;
-        for (&q, exp) in input.iter().zip(output.iter_mut()) {
+    /// One row, in order. `row` is iterated three times; results may overwrite what has been read.
+    pub fn run<I: Iterator<Item = i16>>(
+        &self,
+        row: impl Fn() -> I,
+        mut write: impl FnMut(i16),
+        exp_table: &[i16],
+        inverse_table: &[i16],
+    ) {
+        let largest = i32::from(row().max().unwrap_or(i16::MIN));
+        let exp = |q: i16| {
             let diff = self.multiplier.apply(i32::from(q) - largest).wrapping_add(32767);
-            *exp = lookup_i16(diff.clamp(-32768, 32767) as i16, exp_table);
-            sum = sum.wrapping_add(i32::from(*exp));
-        }
+            lookup_i16(diff.clamp(-32768, 32767) as i16, exp_table)
+        };
+        let sum = row().fold(0_i32, |sum, q| sum.wrapping_add(i32::from(exp(q))));
         // The sum, brought to 1 <= s < 2 with 16 fractional bits, minus 1, recentred for the table.
         let headroom = sum.leading_zeros();
         let shifted = ((i64::from(sum) << headroom.saturating_sub(1)) + (1 << 13)) >> 14;
         let centred = (shifted - ((1 << 15) + (1 << 16))).clamp(-32768, 32767) as i16;
         let inverse = i64::from(lookup_i16(centred, inverse_table));
         let shift = 31_u32.saturating_sub(headroom).max(1);
-        for exp in output.iter_mut().take(input.len()) {
-            let product = (i64::from(*exp) * inverse + (1 << (shift - 1))) >> shift;
-            *exp = (product as i32).clamp(0, 32767) as i16;
+        for q in row() {
+            let product = (i64::from(exp(q)) * inverse + (1 << (shift - 1))) >> shift;
+            write((product as i32).clamp(0, 32767) as i16);
         }
     }
 }
@@ -121,30 +126,30 @@ impl LogSoftmaxI8 {
         })
     }
 
-    /// One row. Rows of different length are cut to the shorter one.
-    pub fn run(&self, input: &[i8], output: &mut [i8]) {
+    /// One row, in order. `row` is iterated three times; results may overwrite what has been read.
+    pub fn run<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, mut write: impl FnMut(i8)) {
         const OUTPUT_BITS: u32 = 4;
-        let largest = largest(input);
-        let log_sum = log_for_at_least_one(sum_of_exps(input, largest, self.multiplier, self.diff_min));
+        let largest = largest(row());
+        let log_sum = log_for_at_least_one(sum_of_exps(row(), largest, self.multiplier, self.diff_min));
         // The smallest difference whose result fits Q5, in the input's scale.
         let floor = self.inverse.apply(log_sum.wrapping_add(i32::MIN));
         let floor = floor.max(self.diff_min.wrapping_sub(1));
-        for (&q, out) in input.iter().zip(output) {
+        for q in row() {
             let diff = i32::from(q) - largest;
-            *out = match diff > floor {
+            write(match diff > floor {
                 true => {
                     let log = self.multiplier.apply(diff).wrapping_sub(log_sum);
                     let stored = rounding_shift_right(log, 31 - DIFF_BITS - OUTPUT_BITS).wrapping_add(127);
                     stored.clamp(-128, 127) as i8
                 }
                 false => i8::MIN,
-            };
+            });
         }
     }
 }
 
-fn largest(row: &[i8]) -> i32 {
-    i32::from(row.iter().copied().max().unwrap_or(i8::MIN))
+fn largest(row: impl Iterator<Item = i8>) -> i32 {
+    i32::from(row.max().unwrap_or(i8::MIN))
 }
 
 /// exp(scale * diff) as Q0.
@@ -153,9 +158,8 @@ fn exp_of_diff(diff: i32, multiplier: Multiplier) -> i32 {
 }
 
 /// The sum of exp(scale * (q - largest)) as Q12; saturates rather than wraps.
-fn sum_of_exps(row: &[i8], largest: i32, multiplier: Multiplier, diff_min: i32) -> i32 {
-    (row.iter())
-        .map(|&q| i32::from(q) - largest)
+fn sum_of_exps(row: impl Iterator<Item = i8>, largest: i32, multiplier: Multiplier, diff_min: i32) -> i32 {
+    row.map(|q| i32::from(q) - largest)
         .filter(|&diff| diff >= diff_min)
         .fold(0_i32, |sum, diff| {
             sum.saturating_add(rounding_shift_right(exp_of_diff(diff, multiplier), SUM_BITS))
@@ -187,10 +191,9 @@ mod tests {
         fn int8_rows_are_near(row in prop::collection::vec(any::<i8>(), 1..64), scale in 1e-3_f32..0.5) {
             let params = SoftmaxI8::new(1.0, scale).unwrap();
             let exact = softmax(&row.iter().map(|&q| f64::from(q) * f64::from(scale)).collect::<Vec<_>>());
-            let mut narrow = vec![0_i8; row.len()];
-            params.run(&row, &mut narrow);
-            let mut wide = vec![0_i16; row.len()];
-            params.run_to_i16(&row, &mut wide);
+            let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+            params.run(|| row.iter().copied(), |q| narrow.push(q));
+            params.run_to_i16(|| row.iter().copied(), |q| wide.push(q));
             for ((narrow, wide), exact) in narrow.iter().zip(&wide).zip(exact) {
                 prop_assert!(((f64::from(*narrow) + 128.0) / 256.0 - exact.min(255.0 / 256.0)).abs() < 0.6 / 256.0);
                 prop_assert!(((f64::from(*wide) + 32768.0) / 65536.0 - exact.min(65535.0 / 65536.0)).abs() < 2.0 / 65536.0);
@@ -201,8 +204,8 @@ mod tests {
         fn int16_rows_are_near(row in prop::collection::vec(any::<i16>(), 1..64), scale in 1e-5_f32..1e-3) {
             let params = SoftmaxI16::new(1.0, scale).unwrap();
             let exact = softmax(&row.iter().map(|&q| f64::from(q) * f64::from(scale)).collect::<Vec<_>>());
-            let mut out = vec![0; row.len()];
-            params.run(&row, &mut out, &table(|x| (10.0 * (x - 1.0)).exp()), &table(|x| 1.0 / (1.0 + x)));
+            let mut out = Vec::new();
+            params.run(|| row.iter().copied(), |q| out.push(q), &table(|x| (10.0 * (x - 1.0)).exp()), &table(|x| 1.0 / (1.0 + x)));
             for (got, exact) in out.iter().zip(exact) {
                 prop_assert!((f64::from(*got) / 32768.0 - exact).abs() < 2e-3, "{got} {exact}");
             }
@@ -212,8 +215,8 @@ mod tests {
         fn log_rows_are_near(row in prop::collection::vec(any::<i8>(), 1..64), scale in 1e-3_f32..0.1) {
             let params = LogSoftmaxI8::new(scale).unwrap();
             let exact = softmax(&row.iter().map(|&q| f64::from(q) * f64::from(scale)).collect::<Vec<_>>());
-            let mut out = vec![0; row.len()];
-            params.run(&row, &mut out);
+            let mut out = Vec::new();
+            params.run(|| row.iter().copied(), |q| out.push(q));
             for (got, exact) in out.iter().zip(exact) {
                 let stored = (exact.ln() * 16.0 + 127.0).max(-128.0);
                 prop_assert!((f64::from(*got) - stored).abs() < 1.1, "{got} {stored}");
@@ -223,11 +226,10 @@ mod tests {
         #[test]
         fn nothing_panics(row in prop::collection::vec(any::<i8>(), 0..9), mantissa: i32, shift: i8, diff_min: i32) {
             let multiplier = Multiplier { mantissa, shift };
-            let mut out = [0; 7];
-            SoftmaxI8 { multiplier, diff_min }.run(&row, &mut out);
-            LogSoftmaxI8 { multiplier, inverse: multiplier, diff_min }.run(&row, &mut out);
-            let wide: Vec<i16> = row.iter().map(|&q| i16::from(q) << 8).collect();
-            SoftmaxI16 { multiplier }.run(&wide, &mut [0; 7], &[], &[]);
+            let read = || row.iter().copied();
+            SoftmaxI8 { multiplier, diff_min }.run(read, |_| {});
+            LogSoftmaxI8 { multiplier, inverse: multiplier, diff_min }.run(read, |_| {});
+            SoftmaxI16 { multiplier }.run(|| read().map(|q| i16::from(q) << 8), |_| {}, &[], &[]);
         }
     }
 
@@ -240,8 +242,9 @@ mod tests {
 
     #[test]
     fn a_long_row_of_equal_values_saturates() {
-        let mut out = vec![0; 5000];
-        SoftmaxI8::new(1.0, 0.1).unwrap().run(&vec![3; 5000], &mut out);
-        assert!(out.iter().all(|&q| q == -128));
+        let mut out = Vec::new();
+        let row = || core::iter::repeat_n(3, 5000);
+        SoftmaxI8::new(1.0, 0.1).unwrap().run(row, |q| out.push(q));
+        assert_eq!(out, vec![-128; 5000]);
     }
 }

@@ -3,7 +3,7 @@
 use super::{clamp, dot, taps};
 use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
-use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16, Window2d};
 use crate::ops::{Kernel, Needs};
 use crate::quant::Multiplier;
 
@@ -161,6 +161,44 @@ impl Kernel for DepthwiseS8 {
     }
 }
 
+/// int16 with int8 weights and 64-bit sums, any groups.
+#[derive(Debug)]
+pub struct S16;
+
+impl Kernel for S16 {
+    type Op = Conv2dS16;
+
+    fn distance(op: &Conv2dS16, index: usize) -> Option<i64> {
+        let lead = u32::from(op.window.output[2]) - 1;
+        (index == 1).then(|| op.window.consumed_distance(2, lead))
+    }
+
+    fn run(op: &Conv2dS16, mem: &Mem<'_>) -> Option<()> {
+        let window = &op.window;
+        let input = mem.src::<i16>(op.input, window.input_len()?)?;
+        let output = mem.dst::<i16>(op.output, window.output_len()?)?;
+        let weights = mem.weights::<i8>(op.weights, op.weights_len()?)?;
+        let bias = mem.weights::<i64>(op.bias, u32::from(window.output[2]))?;
+        let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(2)?)?;
+        let (records, _) = records.as_chunks::<2>();
+        let channels = op.group_channels() as usize;
+        each_output(window, op.groups, output, |_, image, y, x, o, first_channel| {
+            let mut sum = *bias.get(o)?;
+            let add = |x: Src<'_, i16>, w: &[i8]| {
+                for (x, &w) in x.iter().zip(w) {
+                    sum = sum.wrapping_add(i64::from(x) * i64::from(w));
+                }
+            };
+            each_row(window, input, weights, channels, image, y, x, o, first_channel, add)?;
+            let [mantissa, shift] = *records.get(o)?;
+            let shift = shift as i8;
+            let [low, high] = op.clamp.map(i32::from);
+            let scaled = Multiplier { mantissa, shift }.apply_wide(sum);
+            Some(scaled.max(low).min(high) as i16)
+        })
+    }
+}
+
 /// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.
 fn each_output<T: crate::kernels::cells::Element>(
     window: &Window2d,
@@ -188,17 +226,17 @@ fn each_output<T: crate::kernels::cells::Element>(
 
 /// Calls `row(input, weights)` for every run of channels under the window of one output element that lies inside the input.
 #[expect(clippy::too_many_arguments, reason = "the indices of one output element")]
-fn each_row<'a, T: crate::kernels::cells::Element>(
+fn each_row<'a, T: crate::kernels::cells::Element, W>(
     window: &Window2d,
     input: Src<'a, T>,
-    weights: &'a [T],
+    weights: &'a [W],
     channels: usize,
     image: usize,
     y: usize,
     x: usize,
     o: usize,
     first_channel: usize,
-    mut row: impl FnMut(Src<'a, T>, &'a [T]),
+    mut row: impl FnMut(Src<'a, T>, &'a [W]),
 ) -> Option<()> {
     let [h, w, c] = window.input.map(usize::from);
     let [kh, kw] = window.kernel.map(usize::from);

@@ -4,15 +4,22 @@
 //! excluded them.
 #![deny(unsafe_code)]
 
+pub mod arg_max;
 pub mod conv2d;
+pub mod convert;
 pub mod elementwise;
+pub mod elementwise_int;
+mod int;
 pub mod linear;
 pub mod locally_connected;
 pub mod lrn;
+pub mod lstm;
 pub mod movement;
 pub mod pool2d;
 pub mod reduce;
+pub mod resize;
 pub mod softmax;
+pub mod svdf;
 
 use crate::kernels::cells::{Element, Src};
 use crate::ops::conv2d::Window2d;

@@ -1,10 +1,13 @@
 //! Pooling straight from the formula.
 
+use super::int::Int;
 use super::{clamp, taps};
-use crate::arena::Mem;
-use crate::kernels::cells::Src;
+use crate::arena::{Mem, Slot};
+use crate::kernels::cells::{Element, Src};
 use crate::ops::Kernel;
-use crate::ops::pool2d::PoolF32;
+use crate::ops::conv2d::Window2d;
+use crate::ops::pool2d::{PoolF32, PoolInt};
+use crate::tensor::DType;
 
 /// f32 maximum.
 #[derive(Debug)]
@@ -18,16 +21,16 @@ impl Kernel for MaxF32 {
     type Op = PoolF32;
 
     fn distance(op: &PoolF32, index: usize) -> Option<i64> {
-        pool_distance(op, index)
+        pool_distance(&op.window, 4, index)
     }
 
     fn run(op: &PoolF32, mem: &Mem<'_>) -> Option<()> {
-        each_output(
-            op,
+        each_output::<f32, f32>(
+            (&op.window, op.input, op.output),
             mem,
             f32::NEG_INFINITY,
             |max, x| if x > max || x.is_nan() { x } else { max },
-            |max, _| max,
+            |max, _| clamp(max, op.clamp),
         )
     }
 }
@@ -36,37 +39,100 @@ impl Kernel for AvgF32 {
     type Op = PoolF32;
 
     fn distance(op: &PoolF32, index: usize) -> Option<i64> {
-        pool_distance(op, index)
+        pool_distance(&op.window, 4, index)
     }
 
     fn run(op: &PoolF32, mem: &Mem<'_>) -> Option<()> {
         let [kh, kw] = op.window.kernel.map(f32::from);
         let whole = kh * kw;
-        each_output(
-            op,
+        each_output::<f32, f32>(
+            (&op.window, op.input, op.output),
             mem,
             0.0,
             |sum, x| sum + x,
-            |sum, n| sum / if op.count_include_pad { whole } else { n as f32 },
+            |sum, n| clamp(sum / if op.count_include_pad { whole } else { n as f32 }, op.clamp),
         )
     }
 }
 
-/// A channel reads only its own channel, but pixels share rows: the channels written before are the lead.
-fn pool_distance(op: &PoolF32, index: usize) -> Option<i64> {
-    (index == 1).then(|| op.window.consumed_distance(4, u32::from(op.window.output[2]) - 1))
+/// Maximum of int8 or int16.
+#[derive(Debug)]
+pub struct MaxInt;
+
+/// Average of int8 or int16.
+#[derive(Debug)]
+pub struct AvgInt;
+
+impl Kernel for MaxInt {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        pool_distance(&op.window, op.dtype.bytes() as u32, index)
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        pool_int(op, mem, i32::MIN, i32::max, |max, _| max)
+    }
 }
 
-fn each_output(
-    op: &PoolF32,
+impl Kernel for AvgInt {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        pool_distance(&op.window, op.dtype.bytes() as u32, index)
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        pool_int(op, mem, 0, i32::wrapping_add, |sum, n| {
+            let n = (n as i32).max(1);
+            let half = if sum > 0 { n / 2 } else { -(n / 2) };
+            sum.wrapping_add(half).wrapping_div(n)
+        })
+    }
+}
+
+fn pool_int(
+    op: &PoolInt,
     mem: &Mem<'_>,
-    initial: f32,
-    fold: impl Fn(f32, f32) -> f32,
-    finish: impl Fn(f32, usize) -> f32,
+    initial: i32,
+    fold: impl Fn(i32, i32) -> i32,
+    finish: impl Fn(i32, usize) -> i32,
 ) -> Option<()> {
-    let window = &op.window;
-    let input: Src<'_, f32> = mem.src(op.input, window.input_len()?)?;
-    let output = mem.dst::<f32>(op.output, window.output_len()?)?;
+    let places = (&op.window, op.input, op.output);
+    let [low, high] = op.clamp.map(i32::from);
+    let limit = |x: i32| x.max(low).min(high);
+    match op.dtype {
+        DType::I16 => each_output::<i16, i32>(
+            places,
+            mem,
+            initial,
+            |a, x| fold(a, x.widen()),
+            |a, n| i16::narrow(limit(finish(a, n))),
+        ),
+        _ => each_output::<i8, i32>(
+            places,
+            mem,
+            initial,
+            |a, x| fold(a, x.widen()),
+            |a, n| i8::narrow(limit(finish(a, n))),
+        ),
+    }
+}
+
+/// A channel reads only its own channel, but pixels share rows: the channels written before are the lead.
+fn pool_distance(window: &Window2d, element: u32, index: usize) -> Option<i64> {
+    (index == 1).then(|| window.consumed_distance(element, u32::from(window.output[2]) - 1))
+}
+
+fn each_output<T: Element, A: Copy>(
+    (window, input, output): (&Window2d, Slot, Slot),
+    mem: &Mem<'_>,
+    initial: A,
+    fold: impl Fn(A, T) -> A,
+    finish: impl Fn(A, usize) -> T,
+) -> Option<()> {
+    let input: Src<'_, T> = mem.src(input, window.input_len()?)?;
+    let output = mem.dst::<T>(output, window.output_len()?)?;
     let [h, w, c] = window.input.map(usize::from);
     let [oh, ow, _] = window.output.map(usize::from);
     let mut at = 0;
@@ -82,7 +148,7 @@ fn each_output(
                             value = fold(value, input.get(((image * h + iy + r) * w + ix + k) * c + channel)?);
                         }
                     }
-                    output.set(at, clamp(finish(value, rows * columns), op.clamp))?;
+                    output.set(at, finish(value, rows * columns))?;
                     at += 1;
                 }
             }

@@ -1,8 +1,10 @@
 //! Reductions straight from the formula.
 
+use super::int::Int;
 use crate::arena::Mem;
 use crate::ops::Kernel;
-use crate::ops::reduce::{ReduceF32, Reduction};
+use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
+use crate::tensor::DType;
 
 /// f32.
 #[derive(Debug)]
@@ -45,4 +47,54 @@ impl Kernel for F32 {
         }
         Some(())
     }
+}
+
+/// int8 or int16.
+#[derive(Debug)]
+pub struct Quantised;
+
+impl Kernel for Quantised {
+    type Op = ReduceInt;
+
+    fn run(op: &ReduceInt, mem: &Mem<'_>) -> Option<()> {
+        match op.dtype {
+            DType::I16 => quantised::<i16>(op, mem, (-32768, 32767)),
+            _ => quantised::<i8>(op, mem, (-128, 127)),
+        }
+    }
+}
+
+fn quantised<T: Int>(op: &ReduceInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
+    let [a, r, b, s, c] = op.shape.map(|n| n as usize);
+    let input = mem.src::<T>(op.input, crate::ops::size(&op.shape)?)?;
+    let [na, _, nb, _, nc] = op.shape;
+    let output = mem.dst::<T>(op.output, crate::ops::size(&[na, nb, nc])?)?;
+    let mut at = 0;
+    for i in 0..a {
+        for j in 0..b {
+            for k in 0..c {
+                let mut value = match op.kind {
+                    Reduction::Mean | Reduction::Sum => 0,
+                    Reduction::Max => i32::MIN,
+                    Reduction::Min => i32::MAX,
+                };
+                for p in 0..r {
+                    for q in 0..s {
+                        let x = input.get((((i * r + p) * b + j) * s + q) * c + k)?.widen();
+                        value = match op.kind {
+                            Reduction::Mean | Reduction::Sum => value.wrapping_add(x.wrapping_sub(op.zero_in)),
+                            Reduction::Max => value.max(x),
+                            Reduction::Min => value.min(x),
+                        };
+                    }
+                }
+                if matches!(op.kind, Reduction::Mean | Reduction::Sum) {
+                    value = op.multiplier.apply(value).wrapping_add(op.zero_out);
+                }
+                output.set(at, T::narrow(value.clamp(low, high)))?;
+                at += 1;
+            }
+        }
+    }
+    Some(())
 }

@@ -2,8 +2,9 @@
 
 use super::row;
 use crate::arena::Mem;
+use crate::kernels::cells::{Dst, Element, Src};
 use crate::ops::Kernel;
-use crate::ops::softmax::SoftmaxF32;
+use crate::ops::softmax::{SoftmaxF32, SoftmaxInt, SoftmaxKind, TABLE_LEN};
 
 /// f32.
 #[derive(Debug)]
@@ -38,5 +39,53 @@ impl Kernel for F32 {
             }
         }
         Some(())
+    }
+}
+
+/// int8 and int16.
+#[derive(Debug)]
+pub struct Quantised;
+
+impl Kernel for Quantised {
+    type Op = SoftmaxInt;
+
+    fn distance(op: &SoftmaxInt, index: usize) -> Option<i64> {
+        // A result as wide as its operand overwrites what has been read.
+        let (from, to) = op.types();
+        (index == 1 && from == to).then_some(0)
+    }
+
+    fn run(op: &SoftmaxInt, mem: &Mem<'_>) -> Option<()> {
+        match op.kind {
+            SoftmaxKind::I8(p) => rows::<i8, i8>(op, mem, |x, y| p.run(|| x.iter(), writer(y))),
+            SoftmaxKind::LogI8(p) => rows::<i8, i8>(op, mem, |x, y| p.run(|| x.iter(), writer(y))),
+            SoftmaxKind::I8ToI16(p) => rows::<i8, i16>(op, mem, |x, y| p.run_to_i16(|| x.iter(), writer(y))),
+            SoftmaxKind::I16(p, [exp, inverse]) => {
+                let exp = mem.weights::<i16>(exp, TABLE_LEN)?;
+                let inverse = mem.weights::<i16>(inverse, TABLE_LEN)?;
+                rows::<i16, i16>(op, mem, |x, y| p.run(|| x.iter(), writer(y), exp, inverse))
+            }
+        }
+    }
+}
+
+fn rows<X: Element, Y: Element>(op: &SoftmaxInt, mem: &Mem<'_>, run: impl Fn(Src<'_, X>, Dst<'_, Y>)) -> Option<()> {
+    let len = op.rows.checked_mul(op.classes)?;
+    let classes = op.classes as usize;
+    let input = mem.src::<X>(op.input, len)?;
+    let output = mem.dst::<Y>(op.output, len)?;
+    for r in 0..op.rows as usize {
+        run(row(input, r, classes)?, output.slice(r * classes, classes)?);
+    }
+    Some(())
+}
+
+/// Writes one element after the other.
+fn writer<T: Element>(y: Dst<'_, T>) -> impl FnMut(T) {
+    let mut cells = y.cells().iter();
+    move |value| {
+        if let Some(cell) = cells.next() {
+            cell.set(value);
+        }
     }
 }

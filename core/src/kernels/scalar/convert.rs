@@ -1,0 +1,154 @@
+//! Tables, rescalings and changes of type, straight from the formula.
+
+use super::int::{IntDst, IntSrc};
+use crate::arena::Mem;
+use crate::ops::Kernel;
+use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
+use crate::quant::{dequantize, leaky_relu, quantize};
+use crate::tensor::DType;
+
+/// 256 bytes.
+#[derive(Debug)]
+pub struct TableKernel;
+
+/// Integer to integer.
+#[derive(Debug)]
+pub struct RescaleKernel;
+
+/// int16.
+#[derive(Debug)]
+pub struct SigmoidKernel;
+
+/// f32 to integer and back, and casts.
+#[derive(Debug)]
+pub struct ConvertKernel;
+
+impl Kernel for TableKernel {
+    type Op = Table;
+
+    fn distance(_: &Table, index: usize) -> Option<i64> {
+        (index == 1).then_some(0)
+    }
+
+    fn run(op: &Table, mem: &Mem<'_>) -> Option<()> {
+        let table: &[u8; 256] = mem.weights::<u8>(op.table, 256)?.try_into().ok()?;
+        let input = mem.src::<u8>(op.input, op.count)?;
+        let output = mem.dst::<u8>(op.output, op.count)?;
+        for (y, x) in output.cells().iter().zip(input.iter()) {
+            y.set(*table.get(usize::from(x))?);
+        }
+        Some(())
+    }
+}
+
+impl Kernel for RescaleKernel {
+    type Op = Rescale;
+
+    fn distance(op: &Rescale, index: usize) -> Option<i64> {
+        (index == 1).then(|| in_order(op.from, op.to, op.count))
+    }
+
+    fn run(op: &Rescale, mem: &Mem<'_>) -> Option<()> {
+        let input = IntSrc::new(mem, op.input, op.from, op.count)?;
+        let output = IntDst::new(mem, op.output, op.to, op.count)?;
+        for i in 0..op.count as usize {
+            let mut x = input.get(i)?.wrapping_sub(op.zero_in);
+            if op.absolute {
+                x = x.wrapping_abs();
+            }
+            let [low, high] = op.clamp;
+            output.set(
+                i,
+                leaky_relu(x, 0, op.positive, op.negative, op.zero_out, (low, high.max(low))),
+            )?;
+        }
+        Some(())
+    }
+}
+
+impl Kernel for SigmoidKernel {
+    type Op = SigmoidS16;
+
+    fn distance(_: &SigmoidS16, index: usize) -> Option<i64> {
+        (index == 1).then_some(0)
+    }
+
+    fn run(op: &SigmoidS16, mem: &Mem<'_>) -> Option<()> {
+        let input = mem.src::<i16>(op.input, op.count)?;
+        let output = mem.dst::<i16>(op.output, op.count)?;
+        for (y, x) in output.cells().iter().zip(input.iter()) {
+            y.set(if op.tanh {
+                op.sigmoid.tanh(x)
+            } else {
+                op.sigmoid.logistic(x)
+            });
+        }
+        Some(())
+    }
+}
+
+impl Kernel for ConvertKernel {
+    type Op = Convert;
+
+    fn distance(op: &Convert, index: usize) -> Option<i64> {
+        (index == 1).then(|| in_order(op.from, op.to, op.count))
+    }
+
+    fn run(op: &Convert, mem: &Mem<'_>) -> Option<()> {
+        let count = op.count as usize;
+        match (op.from, op.to) {
+            (DType::F32, DType::F32) => None,
+            (DType::F32, to) => {
+                let input = mem.src::<f32>(op.input, op.count)?;
+                let output = IntDst::new(mem, op.output, to, op.count)?;
+                let (low, high) = range(to);
+                for (i, x) in input.iter().enumerate() {
+                    output.set(
+                        i,
+                        match op.scale > 0.0 {
+                            true => quantize(x, op.scale, op.zero_point, low, high),
+                            false => x as i32,
+                        },
+                    )?;
+                }
+                Some(())
+            }
+            (from, DType::F32) => {
+                let input = IntSrc::new(mem, op.input, from, op.count)?;
+                let output = mem.dst::<f32>(op.output, op.count)?;
+                for i in 0..count {
+                    let q = input.get(i)?;
+                    output.set(
+                        i,
+                        match op.scale > 0.0 {
+                            true => dequantize(q, op.scale, op.zero_point),
+                            false => q as f32,
+                        },
+                    )?;
+                }
+                Some(())
+            }
+            (from, to) => {
+                let input = IntSrc::new(mem, op.input, from, op.count)?;
+                let output = IntDst::new(mem, op.output, to, op.count)?;
+                (0..count).try_for_each(|i| output.set(i, input.get(i)?))
+            }
+        }
+    }
+}
+
+/// [`Kernel::distance`] of elements taken in order: a wider result runs ahead of its operand.
+fn in_order(from: DType, to: DType, count: u32) -> i64 {
+    let (from, to) = (from.bytes() as i64, to.bytes() as i64);
+    let last = i64::from(count.saturating_sub(1));
+    ((to - from) * last).max(0) + (to - from).max(0)
+}
+
+fn range(dtype: DType) -> (i32, i32) {
+    match dtype {
+        DType::I8 => (-128, 127),
+        DType::U8 | DType::Bool => (0, 255),
+        DType::I16 => (-32768, 32767),
+        DType::F32 | DType::I32 | DType::I64 => (i32::MIN, i32::MAX),
+    }
+}

@@ -1,0 +1,89 @@
+//! Elementwise operators of two integer operands, straight from the formula.
+
+use super::elementwise::broadcast;
+use super::int::Int;
+use crate::arena::Mem;
+use crate::ops::Kernel;
+use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
+use crate::ops::elementwise_int::{BinaryInt, IntOp};
+use crate::tensor::DType;
+
+/// int8, int16 and int32.
+#[derive(Debug)]
+pub struct Binary;
+
+impl Kernel for Binary {
+    type Op = BinaryInt;
+
+    fn distance(op: &BinaryInt, index: usize) -> Option<i64> {
+        let in_step = match index {
+            1 => is_contiguous(&op.loops, |l| l.a),
+            2 => is_contiguous(&op.loops, |l| l.b),
+            _ => false,
+        };
+        in_step.then_some(0)
+    }
+
+    fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+        match op.dtype {
+            DType::I8 => quantised::<i8>(op, mem),
+            DType::I16 => quantised::<i16>(op, mem),
+            _ => plain(op, mem),
+        }
+    }
+}
+
+fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    let [m0, m1, m2] = op.multipliers;
+    let [z0, z1, z2] = op.zero;
+    let shift = u32::from(op.shift);
+    let left = |x: i32| m0.apply(x.wrapping_sub(z0).wrapping_shl(shift));
+    let right = |x: i32| m1.apply(x.wrapping_sub(z1).wrapping_shl(shift));
+    let product = |a: i32, b: i32| a.wrapping_sub(z0).wrapping_mul(b.wrapping_sub(z1));
+    match op.op {
+        IntOp::Add => walk::<T>(op, mem, |a, b| {
+            m2.apply(left(a).wrapping_add(right(b))).wrapping_add(z2)
+        }),
+        IntOp::Sub => walk::<T>(op, mem, |a, b| {
+            m2.apply(left(a).wrapping_sub(right(b))).wrapping_add(z2)
+        }),
+        IntOp::Mul => walk::<T>(op, mem, |a, b| m2.apply(product(a, b)).wrapping_add(z2)),
+        IntOp::Minimum => walk::<T>(op, mem, i32::min),
+        IntOp::Maximum => walk::<T>(op, mem, i32::max),
+        IntOp::Prelu => walk::<T>(op, mem, |a, b| {
+            let x = a.wrapping_sub(z0);
+            let scaled = if x >= 0 { m0.apply(x) } else { m2.apply(product(a, b)) };
+            scaled.wrapping_add(z2)
+        }),
+    }
+}
+
+fn plain(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    match op.op {
+        IntOp::Add => walk::<i32>(op, mem, i32::wrapping_add),
+        IntOp::Sub => walk::<i32>(op, mem, i32::wrapping_sub),
+        IntOp::Mul => walk::<i32>(op, mem, i32::wrapping_mul),
+        IntOp::Minimum => walk::<i32>(op, mem, i32::min),
+        IntOp::Maximum => walk::<i32>(op, mem, i32::max),
+        IntOp::Prelu => None,
+    }
+}
+
+fn walk<T: Int>(op: &BinaryInt, mem: &Mem<'_>, f: impl Fn(i32, i32) -> i32) -> Option<()> {
+    let output = mem.dst::<T>(op.output, output_len(&op.loops)?)?;
+    let a = mem.src::<T>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+    let b = mem.src::<T>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+    let [low, high] = op.clamp;
+    let clamp = |x: i32| {
+        if x < low {
+            low
+        } else if x > high {
+            high
+        } else {
+            x
+        }
+    };
+    broadcast(&op.loops, output, a, b, |a, b| {
+        T::narrow(clamp(f(a.widen(), b.widen())))
+    })
+}

@@ -1,0 +1,156 @@
+//! LSTM, straight from the formula.
+//!
+//! All gates of a time read the hidden state of the time before, so the new one is written to the output first and copied to the state
+//! when the time is complete.
+
+use super::int::Int;
+use crate::arena::Mem;
+use crate::kernels::cells::{Dst, Element, Src};
+use crate::ops::Kernel;
+use crate::ops::lstm::{LstmF32, LstmInt, LstmShape};
+use crate::quant::{Multiplier, SigmoidI16};
+use crate::tensor::DType;
+
+/// int8 or int16 activations.
+#[derive(Debug)]
+pub struct Quantised;
+
+/// f32.
+#[derive(Debug)]
+pub struct F32;
+
+impl Kernel for Quantised {
+    type Op = LstmInt;
+
+    fn run(op: &LstmInt, mem: &Mem<'_>) -> Option<()> {
+        match op.dtype {
+            DType::I16 => quantised::<i16>(op, mem, |sum, m| m.apply_wide(sum), (-32768, 32767)),
+            _ => quantised::<i8>(op, mem, |sum, m| m.apply(sum as i32), (-128, 127)),
+        }
+    }
+}
+
+impl Kernel for F32 {
+    type Op = LstmF32;
+
+    fn run(op: &LstmF32, mem: &Mem<'_>) -> Option<()> {
+        let shape = &op.shape;
+        let (features, cells) = (shape.features as usize, shape.cells as usize);
+        let mut gates = [(&[][..], &[][..], &[][..]); 4];
+        for (gate, offsets) in gates.iter_mut().zip(&shape.gates) {
+            *gate = (
+                mem.weights::<f32>(offsets.weights, shape.cells.checked_mul(shape.features)?)?,
+                mem.weights::<f32>(offsets.recurrent, shape.cells.checked_mul(shape.cells)?)?,
+                mem.weights::<f32>(offsets.bias, shape.cells)?,
+            );
+        }
+        let dot = |w: &[f32], x: Src<'_, f32>| x.iter().zip(w).fold(0.0_f32, |sum, (x, w)| sum + x * w);
+        let logistic = |x: f32| 1.0 / (1.0 + libm::expf(-x));
+        each_time::<f32, f32>(shape, mem, |x, h, c, y| {
+            for j in 0..cells {
+                let mut sums = [0.0; 4];
+                for (sum, (weights, recurrent, bias)) in sums.iter_mut().zip(gates) {
+                    let w = weights.get(j * features..)?.get(..features)?;
+                    let r = recurrent.get(j * cells..)?.get(..cells)?;
+                    *sum = (dot(w, x) + bias.get(j)?) + dot(r, h.as_src());
+                }
+                let [input, forget, cell, output] = sums;
+                let mut state = logistic(forget) * c.as_src().get(j)? + logistic(input) * libm::tanhf(cell);
+                if op.clip > 0.0 {
+                    state = super::clamp(state, [-op.clip, op.clip]);
+                }
+                c.set(j, state)?;
+                y.set(j, libm::tanhf(state) * logistic(output))?;
+            }
+            Some(())
+        })
+    }
+}
+
+fn quantised<A: Int>(
+    op: &LstmInt,
+    mem: &Mem<'_>,
+    scale: impl Fn(i64, Multiplier) -> i32,
+    (low, high): (i32, i32),
+) -> Option<()> {
+    let shape = &op.shape;
+    let (features, cells) = (shape.features as usize, shape.cells as usize);
+    let mut gates = [(&[][..], &[][..]); 4];
+    for (gate, offsets) in gates.iter_mut().zip(&shape.gates) {
+        *gate = (
+            mem.weights::<i8>(offsets.weights, shape.cells.checked_mul(shape.features)?)?,
+            mem.weights::<i8>(offsets.recurrent, shape.cells.checked_mul(shape.cells)?)?,
+        );
+    }
+    let bias = |gate: usize, j: usize| {
+        let offset = shape.gates.get(gate)?.bias;
+        match op.dtype {
+            DType::I16 => mem.weights::<i64>(offset, shape.cells)?.get(j).copied(),
+            _ => mem.weights::<i32>(offset, shape.cells)?.get(j).copied().map(i64::from),
+        }
+    };
+    let dot = |w: &[i8], x: Src<'_, A>, zero: i32| {
+        x.iter().zip(w).fold(0_i64, |sum, (x, &w)| {
+            sum.wrapping_add(i64::from(x.widen().wrapping_sub(zero)) * i64::from(w))
+        })
+    };
+    // Gates have scale 2^-12, which the table takes as it is.
+    const GATE: SigmoidI16 = SigmoidI16::power_of_two(0);
+    let [keep, add, show] = op.products;
+    each_time::<A, i16>(shape, mem, |x, h, c, y| {
+        for j in 0..cells {
+            let mut sums = [0_i16; 4];
+            for (index, (sum, (weights, recurrent))) in sums.iter_mut().zip(gates).enumerate() {
+                let w = weights.get(j * features..)?.get(..features)?;
+                let r = recurrent.get(j * cells..)?.get(..cells)?;
+                let &[from_input, from_hidden] = op.gates.get(index)?;
+                let x = saturate(scale(dot(w, x, op.zero[0]).wrapping_add(bias(index, j)?), from_input));
+                let h = saturate(scale(dot(r, h.as_src(), op.zero[1]), from_hidden));
+                *sum = x.saturating_add(h);
+            }
+            let [input, forget, cell, output] = sums;
+            let product = |m: Multiplier, a: i16, b: i16| m.apply(i32::from(a) * i32::from(b));
+            let kept = saturate(product(keep, GATE.logistic(forget), c.as_src().get(j)?));
+            let added = saturate(product(add, GATE.logistic(input), GATE.tanh(cell)));
+            let mut state = kept.saturating_add(added);
+            if op.clip > 0 {
+                state = state.min(op.clip).max(op.clip.wrapping_neg());
+            }
+            c.set(j, state)?;
+            let shown = product(show, op.tanh.tanh(state), GATE.logistic(output));
+            y.set(j, A::narrow(shown.wrapping_add(op.zero[1]).clamp(low, high)))?;
+        }
+        Some(())
+    })
+}
+
+/// Calls `step(input, hidden, cell, output)` for every sequence and time, then takes the output over as hidden state.
+fn each_time<A: Element, C: Element>(
+    shape: &LstmShape,
+    mem: &Mem<'_>,
+    step: impl Fn(Src<'_, A>, Dst<'_, A>, Dst<'_, C>, Dst<'_, A>) -> Option<()>,
+) -> Option<()> {
+    let (batch, time) = (shape.batch as usize, shape.time as usize);
+    let (features, cells) = (shape.features as usize, shape.cells as usize);
+    let steps = shape.batch.checked_mul(shape.time)?;
+    let input = mem.src::<A>(shape.input, steps.checked_mul(shape.features)?)?;
+    let output = mem.dst::<A>(shape.output, steps.checked_mul(shape.cells)?)?;
+    let hidden = mem.dst::<A>(shape.hidden, shape.batch.checked_mul(shape.cells)?)?;
+    let cell = mem.dst::<C>(shape.cell, shape.batch.checked_mul(shape.cells)?)?;
+    for b in 0..batch {
+        for t in 0..time {
+            let at = if shape.time_major { t * batch + b } else { b * time + t };
+            let (h, c) = (hidden.slice(b * cells, cells)?, cell.slice(b * cells, cells)?);
+            let y = output.slice(at * cells, cells)?;
+            step(input.slice(at * features, features)?, h, c, y)?;
+            for (h, y) in h.cells().iter().zip(y.as_src().iter()) {
+                h.set(y);
+            }
+        }
+    }
+    Some(())
+}
+
+fn saturate(x: i32) -> i16 {
+    x.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
+}

@@ -1,0 +1,45 @@
+//! Index of the largest element along an axis, the first one on a tie.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+use crate::tensor::DType;
+
+/// `[outer, extent, inner]` of f32 or int8 into `[outer, inner]` of i32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct ArgMax {
+    /// `[outer, inner]`
+    pub output: Slot,
+    /// `[outer, extent, inner]`
+    pub input: Slot,
+    /// Type of the operand.
+    pub dtype: DType,
+    /// outer, extent, inner
+    pub shape: [u32; 3],
+}
+
+impl Operator for ArgMax {
+    fn check(&self) -> Result<(), Fault> {
+        let [outer, extent, inner] = self.shape;
+        checked_size(&[outer, extent, inner, 4])?;
+        match self.dtype {
+            DType::F32 | DType::I8 => Ok(()),
+            _ => Err(Fault::Shape),
+        }
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let [outer, _, inner] = self.shape;
+        let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
+        visit(Operand::of::<i32>(Access::Write, self.output, len(&[outer, inner])));
+        visit(Operand::of_type(self.dtype, Access::Read, self.input, len(&self.shape)));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
+}

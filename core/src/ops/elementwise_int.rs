@@ -1,0 +1,79 @@
+//! Elementwise operators of two integer operands, with broadcasting, as TensorFlow Lite Micro computes them.
+//!
+//! With `a' = a - zero[0]`, `b' = b - zero[1]` and `M` the multipliers, the result is `clamp(zero[2] + r)`:
+//! addition `M2(M0(a' << s) + M1(b' << s))`, subtraction likewise, product `M2(a' * b')`, PReLU `M0(a')` where a' >= 0 and
+//! `M2(a' * b')` elsewhere. Minimum and maximum compare stored numbers. Plain i32 tensors are added without multipliers.
+
+use serde::{Deserialize, Serialize};
+
+use super::elementwise::{Loop, MAX_LOOPS, operand_len, output_len};
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+use crate::quant::Multiplier;
+use crate::tensor::DType;
+
+/// Operations of two integer operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[expect(missing_docs, reason = "named by their operation")]
+pub enum IntOp {
+    Add,
+    Sub,
+    Mul,
+    Minimum,
+    Maximum,
+    Prelu,
+}
+
+/// `y = clamp(zero[2] + a op b)` on stored integers of one type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct BinaryInt {
+    /// Contiguous, of the broadcast shape.
+    pub output: Slot,
+    /// First operand.
+    pub a: Slot,
+    /// Second operand.
+    pub b: Slot,
+    /// Axes, outermost first.
+    pub loops: heapless::Vec<Loop, MAX_LOOPS>,
+    /// Type of all three: int8, int16 or int32.
+    pub dtype: DType,
+    /// The operation.
+    pub op: IntOp,
+    /// Zero points of a, b and the result.
+    pub zero: [i32; 3],
+    /// Left shift of a sum's operands before they are scaled.
+    pub shift: u8,
+    /// Of a, b and the result.
+    pub multipliers: [Multiplier; 3],
+    /// Clamp of the result, in stored terms.
+    pub clamp: [i32; 2],
+}
+
+impl Operator for BinaryInt {
+    fn check(&self) -> Result<(), Fault> {
+        checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
+        checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;
+        checked_size(&[operand_len(&self.loops, |l| l.b).ok_or(Fault::Shape)?, 4])?;
+        let valid = self.multipliers.iter().all(|m| m.is_valid()) && self.shift < 32 && self.clamp[0] <= self.clamp[1];
+        match valid && matches!(self.dtype, DType::I8 | DType::I16 | DType::I32) {
+            true => Ok(()),
+            false => Err(Fault::Quantisation),
+        }
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let of = |access, slot, len: Option<u32>| Operand::of_type(self.dtype, access, slot, len.unwrap_or(u32::MAX));
+        visit(of(Access::Write, self.output, output_len(&self.loops)));
+        visit(of(Access::Read, self.a, operand_len(&self.loops, |l| l.a)));
+        visit(of(Access::Read, self.b, operand_len(&self.loops, |l| l.b)));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.a);
+        visit(&mut self.b);
+    }
+}

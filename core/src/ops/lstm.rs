@@ -1,0 +1,168 @@
+//! TensorFlow Lite's UNIDIRECTIONAL_SEQUENCE_LSTM (Hochreiter and Schmidhuber 1997, with a forget gate), without peepholes,
+//! projection or layer normalisation.
+//!
+//! For each time, with `gate = bias + W x + R h`: `f, i, o = sigmoid(gate)`, `g = tanh(gate)`, `c = clip(f * c + i * g)`,
+//! `h = o * tanh(c)`; the output is h. Hidden state h and cell state c live on in the state slice. Quantised, gates have scale 2^-12,
+//! their functions 2^-15, and c a power of two; each of the two products of a gate is rounded and saturated to int16 before
+//! they are added.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+use crate::quant::{Multiplier, SigmoidI16};
+use crate::tensor::DType;
+
+/// Slots and extents of an LSTM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct LstmShape {
+    /// `[batch, time, cells]`, or `[time, batch, cells]`.
+    pub output: Slot,
+    /// `[batch, time, features]`, or `[time, batch, features]`.
+    pub input: Slot,
+    /// h: `[batch, cells]`
+    pub hidden: Slot,
+    /// c: `[batch, cells]`
+    pub cell: Slot,
+    /// Sequences.
+    pub batch: u32,
+    /// Steps of a run.
+    pub time: u32,
+    /// Features of the input.
+    pub features: u32,
+    /// Features of the output.
+    pub cells: u32,
+    /// Time is the outermost axis.
+    pub time_major: bool,
+    /// Offsets of the gates' parameters: input, forget, cell, output.
+    pub gates: [Gate; 4],
+}
+
+/// Offsets of one gate's parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Gate {
+    /// W: `[cells, features]`
+    pub weights: u32,
+    /// R: `[cells, cells]`
+    pub recurrent: u32,
+    /// `[cells]`, f32; i32 for int8, i64 for int16 activations.
+    pub bias: u32,
+}
+
+/// An LSTM of int8 or int16 activations, int8 weights and int16 cell state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct LstmInt {
+    /// Slots and extents.
+    pub shape: LstmShape,
+    /// Type of input, hidden state and output.
+    pub dtype: DType,
+    /// Zero points of input and hidden state.
+    pub zero: [i32; 2],
+    /// Of W x and of R h, for each gate.
+    pub gates: [[Multiplier; 2]; 4],
+    /// Of f * c, i * g and o * tanh(c).
+    pub products: [Multiplier; 3],
+    /// tanh for the cell state's scale.
+    pub tanh: SigmoidI16,
+    /// Largest magnitude of c; none where 0.
+    pub clip: i16,
+}
+
+/// An f32 LSTM.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct LstmF32 {
+    /// Slots and extents.
+    pub shape: LstmShape,
+    /// Largest magnitude of c; none where 0.
+    pub clip: f32,
+}
+
+impl LstmShape {
+    fn check(&self) -> Result<(), Fault> {
+        checked_size(&[self.batch, self.time, self.features, 8])?;
+        checked_size(&[self.batch, self.time, self.cells, 8])?;
+        checked_size(&[self.cells, self.cells, 8])?;
+        checked_size(&[self.cells, self.features, 8])?;
+        Ok(())
+    }
+
+    fn operands(&self, types: [DType; 4], visit: &mut dyn FnMut(Operand)) {
+        let [activations, cell, weights, bias] = types;
+        let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
+        let steps = len(&[self.batch, self.time]);
+        let constant = |dtype, offset, count| {
+            let region = Slot::WEIGHTS;
+            Operand::of_type(dtype, Access::Read, Slot { region, offset }, count)
+        };
+        visit(Operand::of_type(
+            activations,
+            Access::Write,
+            self.output,
+            len(&[steps, self.cells]),
+        ));
+        visit(Operand::of_type(
+            activations,
+            Access::Read,
+            self.input,
+            len(&[steps, self.features]),
+        ));
+        let state = len(&[self.batch, self.cells]);
+        visit(Operand::of_type(activations, Access::Update, self.hidden, state));
+        visit(Operand::of_type(cell, Access::Update, self.cell, state));
+        for gate in &self.gates {
+            visit(constant(weights, gate.weights, len(&[self.cells, self.features])));
+            visit(constant(weights, gate.recurrent, len(&[self.cells, self.cells])));
+            visit(constant(bias, gate.bias, self.cells));
+        }
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+        visit(&mut self.hidden);
+        visit(&mut self.cell);
+    }
+}
+
+impl Operator for LstmInt {
+    fn check(&self) -> Result<(), Fault> {
+        self.shape.check()?;
+        let valid = self.gates.iter().flatten().chain(&self.products).all(|m| m.is_valid());
+        match valid && self.clip >= 0 && matches!(self.dtype, DType::I8 | DType::I16) {
+            true => Ok(()),
+            false => Err(Fault::Quantisation),
+        }
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let bias = if self.dtype == DType::I8 {
+            DType::I32
+        } else {
+            DType::I64
+        };
+        self.shape.operands([self.dtype, DType::I16, DType::I8, bias], visit);
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        self.shape.slots_mut(visit);
+    }
+}
+
+impl Operator for LstmF32 {
+    fn check(&self) -> Result<(), Fault> {
+        self.shape.check()
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        self.shape.operands([DType::F32; 4], visit);
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        self.shape.slots_mut(visit);
+    }
+}

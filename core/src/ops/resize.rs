@@ -1,0 +1,80 @@
+//! Resizing of NHWC images. Where each row and column comes from is a table that the host makes.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+use crate::tensor::DType;
+
+/// How a pixel is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Interpolation {
+    /// The pixel that the tables name.
+    Nearest,
+    /// Weighted mean of four: f32 in f32; int8 with fractions of 1/1024, rounded away from zero.
+    Bilinear,
+}
+
+/// A resizing of f32 or int8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Resize {
+    /// NHWC.
+    pub output: Slot,
+    /// NHWC.
+    pub input: Slot,
+    /// Type of both: f32 or int8.
+    pub dtype: DType,
+    /// How a pixel is made.
+    pub interpolation: Interpolation,
+    /// Images.
+    pub batch: u32,
+    /// Rows and columns of the input.
+    pub from: [u32; 2],
+    /// Rows and columns of the output.
+    pub to: [u32; 2],
+    /// Channels.
+    pub channels: u32,
+    /// Offset of one `{ low, high, fraction }` of i32 for each row, then for each column, of the output: two indices into the
+    /// input and the weight of the second, in 1/1024 or as the bits of an f32.
+    pub table: u32,
+}
+
+impl Resize {
+    /// Elements of the input and of the output.
+    pub fn lens(&self) -> Option<(u32, u32)> {
+        let len = |[h, w]: [u32; 2]| super::size(&[self.batch, h, w, self.channels]);
+        Some((len(self.from)?, len(self.to)?))
+    }
+
+    /// Words of the table.
+    pub fn table_len(&self) -> u32 {
+        self.to[0].saturating_add(self.to[1]).saturating_mul(3)
+    }
+}
+
+impl Operator for Resize {
+    fn check(&self) -> Result<(), Fault> {
+        let (input, output) = self.lens().ok_or(Fault::Shape)?;
+        checked_size(&[input, 4])?;
+        checked_size(&[output, 4])?;
+        match self.dtype {
+            DType::F32 | DType::I8 => Ok(()),
+            _ => Err(Fault::Shape),
+        }
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let (input, output) = self.lens().unwrap_or((u32::MAX, u32::MAX));
+        visit(Operand::of_type(self.dtype, Access::Write, self.output, output));
+        visit(Operand::of_type(self.dtype, Access::Read, self.input, input));
+        visit(Operand::constant::<i32>(self.table, self.table_len()));
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+    }
+}

@@ -1,0 +1,174 @@
+//! TensorFlow Lite's SVDF: a rank-limited filter over features and time (Nakkiran et al., "Compressing Deep Neural Networks using
+//! a Rank-Constrained Topology", 2015).
+//!
+//! The state holds for each filter its last `memory` outputs over features. A run shifts it by one, appends
+//! `s[f] = sum x[i] * w[f, i]`, and gives for each unit `y[u] = act(bias[u] + sum over its filters f and times t of
+//! s[f, t] * v[f, t])`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Needs, Operator, checked_size};
+use crate::arena::{Access, Operand, Slot};
+use crate::error::Fault;
+use crate::quant::Multiplier;
+use crate::tensor::DType;
+
+/// Extents of an SVDF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SvdfShape {
+    /// Rows of the input.
+    pub batch: u32,
+    /// Features of the input.
+    pub features: u32,
+    /// Features of the output.
+    pub units: u32,
+    /// Filters of a unit.
+    pub rank: u32,
+    /// Times that a filter remembers.
+    pub memory: u32,
+}
+
+/// An int8 SVDF with int8 or int16 state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SvdfS8 {
+    /// `[batch, units]`
+    pub output: Slot,
+    /// `[batch, features]`
+    pub input: Slot,
+    /// `[batch, filters, memory]`
+    pub state: Slot,
+    /// Extents.
+    pub shape: SvdfShape,
+    /// Type of state and time weights: int8 or int16.
+    pub state_type: DType,
+    /// Offset of the feature weights `[filters, features]`, int8.
+    pub weights: u32,
+    /// Offset of the time weights `[filters, memory]`.
+    pub time_weights: u32,
+    /// Offset of the bias `[units]`, i32.
+    pub bias: u32,
+    /// Zero points of input, state and output.
+    pub zero: [i32; 3],
+    /// Into the state, and into the output.
+    pub multipliers: [Multiplier; 2],
+}
+
+/// An f32 SVDF.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SvdfF32 {
+    /// `[batch, units]`
+    pub output: Slot,
+    /// `[batch, features]`
+    pub input: Slot,
+    /// `[batch, filters, memory]`
+    pub state: Slot,
+    /// Extents.
+    pub shape: SvdfShape,
+    /// Offset of the feature weights `[filters, features]`.
+    pub weights: u32,
+    /// Offset of the time weights `[filters, memory]`.
+    pub time_weights: u32,
+    /// Offset of the bias `[units]`.
+    pub bias: u32,
+    /// Clamp of the result.
+    pub clamp: [f32; 2],
+}
+
+impl SvdfShape {
+    /// Units times rank.
+    pub fn filters(&self) -> u32 {
+        self.units.saturating_mul(self.rank)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let Self {
+            batch,
+            features,
+            units,
+            rank,
+            memory,
+        } = *self;
+        checked_size(&[batch, features, 4])?;
+        checked_size(&[units, rank, features, 4])?;
+        checked_size(&[batch, units, rank, memory, 4])?;
+        Ok(())
+    }
+
+    fn operands(
+        &self,
+        dtype: DType,
+        state_type: DType,
+        slots: [Slot; 3],
+        offsets: [u32; 3],
+        visit: &mut dyn FnMut(Operand),
+    ) {
+        let [output, input, state] = slots;
+        let [weights, time_weights, bias] = offsets;
+        let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
+        let constant = |dtype, offset, count| {
+            let region = Slot::WEIGHTS;
+            Operand::of_type(dtype, Access::Read, Slot { region, offset }, count)
+        };
+        visit(Operand::of_type(
+            dtype,
+            Access::Write,
+            output,
+            len(&[self.batch, self.units]),
+        ));
+        visit(Operand::of_type(
+            dtype,
+            Access::Read,
+            input,
+            len(&[self.batch, self.features]),
+        ));
+        let states = len(&[self.batch, self.filters(), self.memory]);
+        visit(Operand::of_type(state_type, Access::Update, state, states));
+        visit(constant(dtype, weights, len(&[self.filters(), self.features])));
+        visit(constant(state_type, time_weights, len(&[self.filters(), self.memory])));
+        visit(constant(DType::I32, bias, self.units));
+    }
+}
+
+impl Operator for SvdfS8 {
+    fn check(&self) -> Result<(), Fault> {
+        self.shape.check()?;
+        let valid = self.multipliers.iter().all(|m| m.is_valid());
+        match valid && matches!(self.state_type, DType::I8 | DType::I16) {
+            true => Ok(()),
+            false => Err(Fault::Quantisation),
+        }
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let slots = [self.output, self.input, self.state];
+        let offsets = [self.weights, self.time_weights, self.bias];
+        self.shape.operands(DType::I8, self.state_type, slots, offsets, visit);
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+        visit(&mut self.state);
+    }
+}
+
+impl Operator for SvdfF32 {
+    fn check(&self) -> Result<(), Fault> {
+        self.shape.check()
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+        let slots = [self.output, self.input, self.state];
+        let offsets = [self.weights, self.time_weights, self.bias];
+        self.shape.operands(DType::F32, DType::F32, slots, offsets, visit);
+    }
+
+    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
+        visit(&mut self.output);
+        visit(&mut self.input);
+        visit(&mut self.state);
+    }
+}
