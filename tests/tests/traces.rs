@@ -93,3 +93,68 @@ fn megengine_softmax_becomes_one_operator() {
     assert_eq!(last.outputs, graph.outputs);
     assert_eq!(graph.tensor(graph.inputs[0]).name, "data");
 }
+
+#[test]
+fn chainer() {
+    check(&Facts {
+        file: "vgg19-chainer.trace.txt",
+        dialect: "chainer",
+        batch: 32,
+        params: 143_667_240,
+        macs: 19_632_062_464,
+        liveness: 822_083_584,
+        operators: &[
+            ("Convolution2DFunction", 16),
+            ("Dropout", 2),
+            ("LinearFunction", 3),
+            ("MaxPooling2D", 5),
+            ("ReLU", 18),
+            ("Reshape", 1),
+        ],
+        pruned: &[("backward", 46), ("loss", 1)],
+    });
+}
+
+#[test]
+fn keras_order() {
+    check(&Facts {
+        file: "resnet50-keras-order.trace.txt",
+        dialect: "keras-order",
+        batch: 1,
+        params: 25_636_712,
+        macs: 3_857_973_248,
+        liveness: 9_633_792,
+        operators: &[
+            ("BiasAdd", 54),
+            ("Conv2D", 53),
+            ("FusedBatchNormV3", 53),
+            ("MatMul", 1),
+            ("MaxPool", 1),
+            ("Mean", 1),
+            ("Pad", 2),
+            ("Relu", 49),
+            ("add", 16),
+        ],
+        pruned: &[
+            ("allreduce", 215),
+            ("backward", 404),
+            ("bookkeeping", 1293),
+            ("loss", 1),
+            ("optimizer", 324),
+        ],
+    });
+}
+
+#[test]
+fn tf_shapes() {
+    check(&Facts {
+        file: "alexnet-tf-shapes.trace.txt",
+        dialect: "tf-shapes",
+        batch: 128,
+        params: 2_469_696,
+        macs: 658_145_280,
+        liveness: 205_520_896,
+        operators: &[("BiasAdd", 5), ("Conv2D", 5), ("LRN", 2), ("MaxPool", 3), ("Relu", 5)],
+        pruned: &[("backward", 74), ("bookkeeping", 84)],
+    });
+}

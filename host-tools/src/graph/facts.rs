@@ -76,10 +76,14 @@ fn terms(graph: &Graph, node: &Node) -> u64 {
     }
 }
 
+/// [`Node::kind`] of nodes that stand for no operator of the trace: an importer put them in to say what the trace implies.
+pub const IMPLIED: &str = "implied";
+
 /// Forward operators by the dialect's own name.
 pub fn operators(graph: &Graph) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {
+    let forward = graph.nodes.iter().filter(|node| node.role == Role::Forward);
+    for node in forward.filter(|node| node.kind != IMPLIED) {
         *counts.entry(node.kind.clone()).or_insert(0) += 1;
     }
     counts

@@ -28,7 +28,12 @@ pub(crate) struct Object<'a> {
 impl<'a> Json<'a> {
     /// Checks the syntax of a whole document.
     pub(crate) fn parse(document: &'a str) -> Result<Self> {
-        let raw: &RawValue = serde_json::from_str(document).map_err(|e| syntax(&e, document, document))?;
+        Self::parse_part(document, document)
+    }
+
+    /// Checks the syntax of a part of a text; places are those of the text.
+    pub(crate) fn parse_part(document: &'a str, part: &'a str) -> Result<Self> {
+        let raw: &RawValue = serde_json::from_str(part).map_err(|e| syntax(&e, document, part))?;
         Ok(Self {
             document,
             text: raw.get(),
@@ -58,6 +63,11 @@ impl<'a> Json<'a> {
             "" => format!("line {line}, column {column}"),
             path => format!("line {line}, column {column} ({path})"),
         })
+    }
+
+    /// The value as the file writes it.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
     }
 
     pub(crate) fn is_null(&self) -> bool {

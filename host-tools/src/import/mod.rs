@@ -2,9 +2,13 @@
 
 pub mod assume;
 mod build;
+mod chainer;
 pub(crate) mod json;
+mod keras_order;
 mod megengine;
 mod native;
+mod solve;
+mod tf_shapes;
 pub mod tflite;
 
 use std::collections::BTreeMap;
@@ -78,6 +82,21 @@ pub const DIALECTS: &[Dialect] = &[
         name: "native",
         recognises: native::recognises,
         import: native::import,
+    },
+    Dialect {
+        name: "chainer",
+        recognises: chainer::recognises,
+        import: chainer::import,
+    },
+    Dialect {
+        name: "tf-shapes",
+        recognises: tf_shapes::recognises,
+        import: tf_shapes::import,
+    },
+    Dialect {
+        name: "keras-order",
+        recognises: keras_order::recognises,
+        import: keras_order::import,
     },
     Dialect {
         name: "megengine",

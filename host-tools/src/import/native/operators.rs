@@ -406,11 +406,11 @@ impl Work<'_, '_, '_> {
     /// A step of an operator that takes several nodes.
     pub(super) fn part(&mut self, o: &Operator<'_>, step: &str, op: Op, inputs: &[TensorId]) -> Result<TensorId> {
         let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
-        let (name, kind) = (format!("{}.{step}", o.name), format!("{}.{step}", o.kind));
+        let (name, kind) = (format!("{}.{step}", o.name), crate::graph::facts::IMPLIED);
         let output = format!("{}.{step}", o.output);
         self.builder.node(NewNode {
             name: &name,
-            kind: &kind,
+            kind,
             op,
             inputs: &inputs,
             output: &output,
