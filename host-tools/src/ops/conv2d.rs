@@ -4,7 +4,7 @@ use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
 use arenite::quant::Multiplier;
 use arenite::{DType, Slot, Step};
 
-use super::{clamp, fit, input, output, want_f32};
+use super::{clamp, fit, input, output, select, want_f32};
 use crate::error::{Error, Result};
 use crate::graph::infer::nhwc;
 use crate::graph::{Activation, Conv2dAttrs, Node, Padding2d, Quant, Tensor, TensorId};
@@ -67,57 +67,114 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
 }
 
 fn lower_s8(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
-    let graph = lower.graph();
     let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
-    let (input_q, output_q) = (per_tensor(graph.tensor(x))?, per_tensor(graph.tensor(y))?);
+    let (input_q, output_q) = (
+        per_tensor(lower.graph().tensor(x))?,
+        per_tensor(lower.graph().tensor(y))?,
+    );
     let channels = usize::from(window.output[2]);
-    if graph.tensor(w).dtype != DType::I8 || graph.tensor(y).dtype != DType::I8 {
+    let weights = lower.graph().tensor(w);
+    let multipliers = multipliers(weights, channels, f64::from(input_q.0), f64::from(output_q.0))?;
+    let clamp = clamp_s8(attrs.activation, output_q);
+    let groups = fit(attrs.groups, "the number of groups")?;
+    let kind = if groups == window.input[2] && groups > 1 {
+        "depthwise_conv2d"
+    } else {
+        "conv2d"
+    };
+    push_s8(
+        lower,
+        node,
+        kind,
+        S8 {
+            window,
+            groups,
+            input_q,
+            output_q,
+            clamp,
+            multipliers,
+        },
+        macs,
+    )
+}
+
+/// What an int8 convolution or fully connected layer has beside its operands.
+pub(super) struct S8 {
+    pub(super) window: Window2d,
+    pub(super) groups: u16,
+    /// Scale and zero point.
+    pub(super) input_q: (f32, i32),
+    /// Scale and zero point.
+    pub(super) output_q: (f32, i32),
+    pub(super) clamp: [i8; 2],
+    /// One for each output channel.
+    pub(super) multipliers: Vec<Multiplier>,
+}
+
+/// Chooses the kernel, adds its weights and appends the step. Operands: activations, weights (OHWI when read in order), bias.
+pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, conv: S8, macs: u64) -> Result<()> {
+    let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let (x_tensor, w_tensor, y_tensor) = (
+        lower.graph().tensor(x),
+        lower.graph().tensor(w),
+        lower.graph().tensor(y),
+    );
+    if [x_tensor, w_tensor, y_tensor].iter().any(|t| t.dtype != DType::I8) {
         return Err(Error::unsupported(format!(
-            "a convolution of int8 activations with {} weights and {} output",
-            graph.tensor(w).dtype.name(),
-            graph.tensor(y).dtype.name()
-        )));
+            "{} of {} activations with {} weights and {} output",
+            node.kind,
+            x_tensor.dtype.name(),
+            w_tensor.dtype.name(),
+            y_tensor.dtype.name()
+        ))
+        .expected("int8 throughout"));
     }
-    let multipliers = multipliers(graph.tensor(w), channels, f64::from(input_q.0), f64::from(output_q.0))?;
-    let limits = clamp_s8(attrs.activation, output_q);
     let bias = match node.inputs.get(2).copied().flatten() {
-        Some(bias) => lower
+        Some(bias) if lower.graph().tensor(bias).dtype == DType::I32 => lower
             .bytes(bias)?
             .as_chunks::<4>()
             .0
             .iter()
             .map(|b| i32::from_le_bytes(*b))
             .collect(),
-        None => vec![0; channels],
+        Some(bias) => {
+            let dtype = lower.graph().tensor(bias).dtype.name();
+            return Err(Error::unsupported(format!("a bias of {dtype} for int8 activations")).expected("int32"));
+        }
+        None => vec![0; conv.multipliers.len()],
     };
-    let records: Vec<i32> = bias
+    let channels: Vec<[i32; 3]> = bias
         .iter()
-        .zip(&multipliers)
-        .flat_map(|(&bias, m)| [bias, m.mantissa, i32::from(m.shift)])
+        .zip(&conv.multipliers)
+        .map(|(&bias, m)| [bias, m.mantissa, i32::from(m.shift)])
         .collect();
-    let weights = lower.bytes(w)?;
-    let weights = lower.program.weights.add_bytes(weights)?;
-    let channel_records = lower.program.weights.add_i32(&records)?;
-    let groups = fit(attrs.groups, "the number of groups")?;
+    let weights: Vec<i8> = lower.bytes(w)?.iter().map(|&b| b as i8).collect();
     let op = Conv2dS8 {
         output: Slot::default(),
         input: Slot::default(),
         scratch: Slot::default(),
-        weights,
-        channels: channel_records,
-        window,
-        groups,
-        input_zero_point: zero_point_s8(input_q.1)?,
-        output_zero_point: zero_point_s8(output_q.1)?,
-        clamp: limits,
+        weights: 0,
+        channels: 0,
+        window: conv.window,
+        groups: conv.groups,
+        input_zero_point: zero_point_s8(conv.input_q.1)?,
+        output_zero_point: zero_point_s8(conv.output_q.1)?,
+        clamp: conv.clamp,
         flags: 0,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?, Place::Scratch];
-    let (step, kind) = match groups == window.input[2] && groups > 1 {
-        true => (Step::DepthwiseS8(op), "depthwise_conv2d"),
-        false => (Step::Conv2dS8(op), "conv2d"),
+    let plain = select::Plain {
+        weights: &weights,
+        channels: &channels,
     };
-    lower.push(node, kind, step, places, macs);
+    let choice = select::conv2d_s8(lower.program.target, op, &plain)
+        .ok_or_else(|| Error::internal(format!("no backend of {} computes it", lower.program.target.name())))?;
+    let weights = lower.program.weights.add_bytes(choice.weights)?;
+    let records = match choice.records.is_empty() {
+        true => weights,
+        false => lower.program.weights.add_i32(&choice.records)?,
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?, Place::Scratch];
+    lower.push(node, kind, (choice.step)(weights, records), places, macs);
     Ok(())
 }
 
@@ -196,7 +253,7 @@ pub(crate) fn clamp_s8(activation: Activation, (scale, zero_point): (f32, i32)) 
 }
 
 /// The multiplier of each output channel: `input scale * weight scale / output scale`, in f64.
-fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
+pub(super) fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
     let Some(quant) = &weights.quant else {
         return Err(Error::input(format!(
             "the weights `{}` have no quantisation",

@@ -1,16 +1,21 @@
-//! Linear layers.
+//! Linear layers. An int8 one is a convolution of one row of pixels with a 1 x 1 kernel: the arithmetic is the same.
 
+use arenite::ops::conv2d::Window2d;
 use arenite::ops::linear::LinearF32;
-use arenite::{Slot, Step};
+use arenite::quant::Multiplier;
+use arenite::{DType, Slot, Step};
 
-use super::conv2d::bias_f32;
+use super::conv2d::{self, S8, bias_f32, clamp_s8, per_tensor, push_s8};
 use super::{clamp, fit, input, output, want_f32};
-use crate::error::Result;
-use crate::graph::{Activation, Node};
+use crate::error::{Error, Result};
+use crate::graph::{Activation, Node, Quant, Tensor};
 use crate::program::{Lower, Place};
 
-/// Lowers a linear layer of f32 activations.
+/// Lowers a linear layer of f32 or int8 activations.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Result<()> {
+    if lower.graph().tensor(input(node, 0)?).dtype == DType::I8 {
+        return lower_s8(lower, node, activation);
+    }
     want_f32(lower.graph(), node)?;
     let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
     let (outputs, inputs) = (lower.graph().tensor(w).shape[0], lower.graph().tensor(w).shape[1]);
@@ -38,4 +43,58 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
         (rows * inputs * outputs) as u64,
     );
     Ok(())
+}
+
+fn lower_s8(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Result<()> {
+    let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let graph = lower.graph();
+    let (outputs, inputs) = (graph.tensor(w).shape[0], graph.tensor(w).shape[1]);
+    let rows = graph.tensor(x).elements() / inputs.max(1);
+    let (input_q, output_q) = (per_tensor(graph.tensor(x))?, per_tensor(graph.tensor(y))?);
+    let multipliers = multipliers(graph.tensor(w), outputs, input_q.0, output_q.0)?;
+    let clamp = clamp_s8(activation, output_q);
+    let window = Window2d {
+        batch: 1,
+        input: [
+            1,
+            fit(rows, "the number of rows")?,
+            fit(inputs, "the number of inputs")?,
+        ],
+        output: [
+            1,
+            fit(rows, "the number of rows")?,
+            fit(outputs, "the number of outputs")?,
+        ],
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [0, 0],
+    };
+    let conv = S8 {
+        window,
+        groups: 1,
+        input_q,
+        output_q,
+        clamp,
+        multipliers,
+    };
+    push_s8(lower, node, "linear", conv, (rows * inputs * outputs) as u64)
+}
+
+/// The multiplier of each output: TensorFlow Lite multiplies the two input scales in f32 where the weights are per-tensor, in f64
+/// where they are per-channel.
+fn multipliers(weights: &Tensor, outputs: usize, input: f32, output: f32) -> Result<Vec<Multiplier>> {
+    match &weights.quant {
+        Some(Quant {
+            scale,
+            zero_point,
+            axis: None,
+        }) if zero_point[0] == 0 => {
+            let real = f64::from(input * scale[0]) / f64::from(output);
+            let multiplier = Multiplier::from_real(real)
+                .ok_or_else(|| Error::input(format!("`{}` gives the factor {real}", weights.name)))?;
+            Ok(vec![multiplier; outputs])
+        }
+        _ => conv2d::multipliers(weights, outputs, f64::from(input), f64::from(output)),
+    }
 }

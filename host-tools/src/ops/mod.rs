@@ -8,6 +8,7 @@ mod lrn;
 mod movement;
 mod pool2d;
 mod reduce;
+mod select;
 mod softmax;
 
 use crate::error::{Error, Result};

@@ -1,0 +1,173 @@
+//! Which kernel computes an int8 step: the first of the target's backends that supports it. The one place that chooses.
+//!
+//! A candidate turns the operator and its plain weights (OHWI, with the model's own bias) into a step and the bytes that its kernel
+//! reads. To add a kernel: a function here and its line in the list of its operator.
+
+use arenite::kernels::{Backend, dsp, int, mve};
+use arenite::ops::conv2d::Conv2dS8;
+use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
+use arenite::ops::{Kernel, Needs};
+use arenite::{Step, Target};
+
+/// The constants of an int8 convolution in their plain form.
+pub(super) struct Plain<'a> {
+    /// OHWI.
+    pub(super) weights: &'a [i8],
+    /// `[bias, mantissa, shift]` of each output channel; the bias is the model's own.
+    pub(super) channels: &'a [[i32; 3]],
+}
+
+/// A kernel's choice: what to put in the weights section, and the step once the offsets are known.
+pub(super) struct Choice {
+    /// Packed weights, in the kernel's layout.
+    pub(super) weights: Vec<u8>,
+    /// Channel records for kernels that keep them apart; empty for those that pack them with the weights.
+    pub(super) records: Vec<i32>,
+    /// The step, from the offsets of `weights` and `records`.
+    pub(super) step: Box<dyn Fn(u32, u32) -> Step>,
+}
+
+/// The backends whose kernels are tried for a target, best first.
+pub(super) fn backends(target: Target) -> &'static [Backend] {
+    match target {
+        Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac | Target::Riscv64gc => {
+            &[Backend::Int, Backend::Scalar]
+        }
+        Target::CortexM4 | Target::CortexM7 | Target::CortexM33 => &[Backend::Dsp, Backend::Scalar],
+        Target::CortexM55 => &[Backend::Mve, Backend::Scalar],
+        _ => &[Backend::Scalar],
+    }
+}
+
+/// Chooses the kernel of a convolution, depthwise convolution or (as a convolution of one pixel) fully connected layer.
+pub(super) fn conv2d_s8(target: Target, op: Conv2dS8, plain: &Plain<'_>) -> Option<Choice> {
+    let depthwise = op.groups > 1 && op.groups == op.window.input[2];
+    let one_pixel = op.window.output[..2] == [1, 1] && op.window.input[..2] == [1, 1];
+    backends(target).iter().find_map(|backend| match (backend, depthwise) {
+        (Backend::Scalar, _) => Some(scalar(op, plain, depthwise)),
+        (Backend::Int, false) if one_pixel => records::<int::dense::S8>(op, plain, int::dense::pack, Step::IntDenseS8),
+        (Backend::Int, false) => records::<int::conv2d::S8>(op, plain, int::conv2d::pack, Step::IntConv2dS8),
+        (Backend::Int, true) => records::<int::depthwise::S8>(op, plain, int::depthwise::pack, Step::IntDepthwiseS8),
+        (Backend::Mve, false) if mve::conv2d::supports(&op) => {
+            packed::<mve::conv2d::S8>(op, plain, mve::conv2d::pack, Step::MveConv2dS8)
+        }
+        (Backend::Mve, true) if mve::depthwise::supports(&op) => {
+            packed::<mve::depthwise::S8>(op, plain, mve::depthwise::pack, Step::MveDepthwiseS8)
+        }
+        (Backend::Dsp, false) if dsp::conv2d::supports(&op) => {
+            stream::<dsp::conv2d::S8>(op, plain, dsp::conv2d::pack, Step::DspConv2dS8)
+        }
+        (Backend::Dsp, true) if dsp::depthwise::supports(&op) => {
+            stream::<dsp::depthwise::S8>(op, plain, dsp::depthwise::pack, Step::DspDepthwiseS8)
+        }
+        (Backend::Mve | Backend::Dsp, _) => None,
+    })
+}
+
+fn scalar(op: Conv2dS8, plain: &Plain<'_>, depthwise: bool) -> Choice {
+    let step = if depthwise { Step::DepthwiseS8 } else { Step::Conv2dS8 };
+    Choice {
+        weights: plain.weights.iter().map(|&w| w as u8).collect(),
+        records: plain.channels.as_flattened().to_vec(),
+        step: Box::new(move |weights, channels| {
+            step(Conv2dS8 {
+                weights,
+                channels,
+                ..op
+            })
+        }),
+    }
+}
+
+/// Packs plain weights (OHWI) and channel records into a kernel's stream.
+type Pack = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>;
+
+/// A kernel that packs weights and channel records into one stream.
+fn packed<K: Kernel<Op = Conv2dS8>>(
+    op: Conv2dS8,
+    plain: &Plain<'_>,
+    pack: Pack,
+    step: fn(Conv2dS8) -> Step,
+) -> Option<Choice> {
+    let mut weights = room(K::needs(&op))?;
+    pack(&op, plain.weights, plain.channels, &mut weights)?;
+    // The records are in the stream: their field points at it too.
+    let step = Box::new(move |weights, _| {
+        step(Conv2dS8 {
+            weights,
+            channels: weights,
+            ..op
+        })
+    });
+    Some(Choice {
+        weights,
+        records: Vec::new(),
+        step,
+    })
+}
+
+/// Packs plain weights (OHWI) and channel records into a stream, and gives the operator that reads it.
+type PackStream = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<PackedConv2dS8>;
+
+/// A kernel with an operator of its own for packed streams.
+fn stream<K: Kernel<Op = PackedConv2dS8>>(
+    op: Conv2dS8,
+    plain: &Plain<'_>,
+    pack: PackStream,
+    step: fn(PackedConv2dS8) -> Step,
+) -> Option<Choice> {
+    // Packing chooses the form, and the stream's size may depend on it: the first form whose size packing accepts.
+    [Form::Folded, Form::Positive, Form::Signed, Form::General]
+        .into_iter()
+        .find_map(|form| {
+            let sizing = PackedConv2dS8 {
+                output: op.output,
+                input: op.input,
+                scratch: op.scratch,
+                weights: 0,
+                window: op.window,
+                input_zero_point: op.input_zero_point,
+                form,
+            };
+            let mut weights = room(K::needs(&sizing))?;
+            let packed = pack(&op, plain.weights, plain.channels, &mut weights)?;
+            let step = Box::new(move |weights, _| step(PackedConv2dS8 { weights, ..packed }));
+            Some(Choice {
+                weights,
+                records: Vec::new(),
+                step,
+            })
+        })
+}
+
+/// Packs plain weights (OHWI) and channel records into a kernel's weights and records.
+type PackRecords = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8], &mut [[i32; 3]]) -> Option<()>;
+
+/// A kernel that keeps channel records beside its weights.
+fn records<K: Kernel<Op = Conv2dS8>>(
+    op: Conv2dS8,
+    plain: &Plain<'_>,
+    pack: PackRecords,
+    step: fn(Conv2dS8) -> Step,
+) -> Option<Choice> {
+    let mut weights = room(K::needs(&op))?;
+    let mut records = vec![[0; 3]; plain.channels.len()];
+    pack(&op, plain.weights, plain.channels, &mut weights, &mut records)?;
+    let step = Box::new(move |weights, channels| {
+        step(Conv2dS8 {
+            weights,
+            channels,
+            ..op
+        })
+    });
+    Some(Choice {
+        weights,
+        records: records.into_flattened(),
+        step,
+    })
+}
+
+/// Room for packed weights; `None` where the kernel's needs say that it cannot run the step at all.
+fn room(needs: Needs) -> Option<Vec<u8>> {
+    (needs.weights < u32::MAX && needs.scratch < u32::MAX).then(|| vec![0; needs.weights as usize])
+}
