@@ -29,14 +29,48 @@ impl Firmware {
     /// [`BoardError::TargetMissing`], [`BoardError::ToolMissing`] without cargo, [`BoardError::NoSources`],
     /// [`BoardError::Build`] with the compiler's words, [`BoardError::File`].
     pub fn build(board: &'static Board, program: &str) -> Result<Self, BoardError> {
+        let (name, features) = (program.to_owned(), board.feature.to_owned());
+        Self::once(
+            board,
+            &Recipe {
+                package: "arenite-firmware",
+                program,
+                features,
+                model: None,
+                name,
+            },
+        )
+    }
+
+    /// Builds `program` with a model embedded.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`]; [`BoardError::File`] where the model cannot be read.
+    pub fn build_with_model(board: &'static Board, program: &str, model: &Path) -> Result<Self, BoardError> {
+        let features = format!("{},embedded-model", board.feature);
+        Self::once(
+            board,
+            &Recipe::with_model("arenite-firmware", program, features, model)?,
+        )
+    }
+
+    /// Builds the runtime alone, with only what `model` needs. For Cortex-M boards.
+    pub(super) fn build_footprint(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        Self::once(
+            board,
+            &Recipe::with_model("arenite-footprint", "footprint", String::new(), model)?,
+        )
+    }
+
+    fn once(board: &'static Board, recipe: &Recipe<'_>) -> Result<Self, BoardError> {
         // A panic elsewhere while holding the lock leaves a valid map.
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
         let built = built.get_or_insert_default();
-        let key = (board.name, program.to_owned());
+        let key = (board.name, recipe.name.clone());
         if let Some(firmware) = built.get(&key) {
             return Ok(firmware.clone());
         }
-        let firmware = build(board, program)?;
+        let firmware = build(board, recipe)?;
         built.insert(key, firmware.clone());
         Ok(firmware)
     }
@@ -189,7 +223,35 @@ pub(super) fn exclusively<T>(folder: &Path, work: impl FnOnce() -> Result<T, Boa
     work()
 }
 
-fn build(board: &'static Board, program: &str) -> Result<Firmware, BoardError> {
+/// A program and what it is built from.
+struct Recipe<'a> {
+    package: &'static str,
+    program: &'a str,
+    features: String,
+    model: Option<PathBuf>,
+    /// Name of the kept file: program and model.
+    name: String,
+}
+
+impl<'a> Recipe<'a> {
+    fn with_model(package: &'static str, program: &'a str, features: String, model: &Path) -> Result<Self, BoardError> {
+        let failed = |source| BoardError::File {
+            path: model.to_owned(),
+            source,
+        };
+        let model = model.canonicalize().map_err(failed)?;
+        let name = format!("{program}-{:08x}", crc32fast::hash(&fs::read(&model).map_err(failed)?));
+        Ok(Self {
+            package,
+            program,
+            features,
+            model: Some(model),
+            name,
+        })
+    }
+}
+
+fn build(board: &'static Board, recipe: &Recipe<'_>) -> Result<Firmware, BoardError> {
     if has_target(board.triple) == Some(false) {
         return Err(BoardError::TargetMissing {
             triple: board.triple.to_owned(),
@@ -197,25 +259,37 @@ fn build(board: &'static Board, program: &str) -> Result<Firmware, BoardError> {
     }
     let root = root()?;
     let target = root.join("target/boards");
-    let kept = target.join("elf").join(board.slug()).join(program);
+    let kept = target.join("elf").join(board.slug()).join(&recipe.name);
     exclusively(&target, || {
-        let output = cargo(&root.join("firmware"))
-            .args(["build", "--quiet", "--release", "--bin", program])
-            .args(["--target", board.triple, "--features", board.feature])
+        let mut cargo = cargo(&root.join("firmware"));
+        cargo
+            .args([
+                "build",
+                "--quiet",
+                "--release",
+                "--package",
+                recipe.package,
+                "--bin",
+                recipe.program,
+            ])
+            .args(["--target", board.triple, "--features", &recipe.features])
             .arg("--target-dir")
             .arg(&target)
-            .env("CARGO_ENCODED_RUSTFLAGS", board.rustflags.join("\x1f"))
-            .output()
-            .map_err(|error| cargo_missing(&error))?;
+            .env("ARENITE_BOARD", board.feature)
+            .env("CARGO_ENCODED_RUSTFLAGS", board.rustflags.join("\x1f"));
+        if let Some(model) = &recipe.model {
+            cargo.env("ARENITE_MODEL", model);
+        }
+        let output = cargo.output().map_err(|error| cargo_missing(&error))?;
         if !output.status.success() {
             let output = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(BoardError::Build {
                 board: board.name,
-                program: program.to_owned(),
+                program: recipe.program.to_owned(),
                 output,
             });
         }
-        let linked = target.join(board.triple).join("release").join(program);
+        let linked = target.join(board.triple).join("release").join(recipe.program);
         keep(&linked, &kept).map_err(|source| BoardError::File {
             path: kept.clone(),
             source,

@@ -324,6 +324,15 @@ impl<'a> AlignedCopy<'a> {
     }
 }
 
+/// Runs a program that asks nothing of the host, such as the example with an embedded model; returns its log.
+///
+/// # Errors
+/// As [`run`].
+pub fn execute(firmware: &Firmware, timeout: Duration) -> Result<Vec<LogLine>, BoardError> {
+    let nothing = Command::CountLoop { rounds: 1 };
+    Exchange::new()?.carry_out(firmware, nothing, &[], timeout, &mut |_| (), |_| ())
+}
+
 /// The folder that firmware and host share for one run.
 struct Exchange {
     folder: TempDir,

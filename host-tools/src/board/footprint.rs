@@ -1,0 +1,69 @@
+//! The size of the runtime linked for one model, and the proof that it holds no panic.
+
+use std::path::Path;
+
+use object::{Object, ObjectSection, ObjectSymbol};
+use serde::Serialize;
+
+use super::{Board, BoardError, Firmware};
+
+/// Sizes of a program that does nothing but load and run one model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Footprint {
+    /// Bytes of code, start-up included.
+    pub text_bytes: u64,
+    /// Bytes of constants, the model excluded.
+    pub rodata_bytes: u64,
+    /// Both: what the runtime adds to a program.
+    pub code_bytes: u64,
+    /// Bytes of the model, as linked.
+    pub model_bytes: u64,
+    /// Functions of `core::panicking` that were linked; empty is the proof that nothing can panic.
+    pub panics: Vec<String>,
+}
+
+/// Builds the runtime for a Cortex-M `board` with only the kernels that `model` needs, and measures it.
+///
+/// # Errors
+/// Those of [`Firmware::build`]; [`BoardError::Elf`] for a board without a Cortex-M or a model that is not wholly linked.
+pub fn footprint(board: &'static Board, model: &Path) -> Result<Footprint, BoardError> {
+    let unmeasured = |path: &Path, reason: &str| BoardError::Elf {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    if !board.triple.starts_with("thumb") {
+        return Err(unmeasured(model, "code size is measured on Cortex-M boards only"));
+    }
+    let model_bytes = std::fs::metadata(model)
+        .map_err(|source| BoardError::File {
+            path: model.to_owned(),
+            source,
+        })?
+        .len();
+    let firmware = Firmware::build_footprint(board, model)?;
+    let object = firmware.object()?;
+    let size = |name: &str| object.section_by_name(name).map_or(0, |section| section.size());
+    let (text_bytes, rodata_and_model) = (size(".text"), size(".rodata"));
+    let rodata_bytes = rodata_and_model
+        .checked_sub(model_bytes)
+        .ok_or_else(|| unmeasured(firmware.path(), "the model is not in .rodata"))?;
+    Ok(Footprint {
+        text_bytes,
+        rodata_bytes,
+        code_bytes: text_bytes + rodata_bytes,
+        model_bytes,
+        panics: panics(&firmware)?,
+    })
+}
+
+/// The functions of `core::panicking` that a program holds.
+///
+/// # Errors
+/// [`BoardError::Elf`].
+pub fn panics(firmware: &Firmware) -> Result<Vec<String>, BoardError> {
+    let object = firmware.object()?;
+    let names = object
+        .symbols()
+        .filter_map(|symbol| Some(format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?))));
+    Ok(names.filter(|name| name.contains("core::panicking")).collect())
+}
