@@ -25,6 +25,7 @@ mod gemm;
 #[cfg_attr(not(all(target_arch = "arm", feature = "mve")), path = "portable.rs")]
 mod loops;
 pub mod pool2d;
+mod rows;
 
 /// The zero point, limits and form of a requantising.
 #[derive(Debug, Clone, Copy)]

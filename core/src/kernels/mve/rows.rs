@@ -1,0 +1,408 @@
+//! Where the rows of a convolution's matrix product come from. Every output pixel is a row; what differs is where the rows are:
+//!
+//! - [`Path::Pixels`]: 1 x 1 without padding. The input itself is the matrix.
+//! - [`Path::Strips`]: pixels of 16 bytes or more. The columns under several windows of an output row are copied once, each as its `kh`
+//!   pixels in a column; a window is then `kw * kh * C` contiguous elements, and the next one starts `stride` columns on. Weights are
+//!   ordered `[kx][ky][c]`.
+//! - [`Path::Windows`]: smaller pixels. Each window is copied whole; a row of it is a run of `kw * C` elements, which at so few
+//!   channels is a single vector for the usual first layers. Weights are ordered `[ky][kx][c]`.
+//!
+//! Scratch holds the copies: as many windows as fit [`SCRATCH`] bytes, at least two. Nothing here depends on the type of the
+//! elements: sizes are bytes.
+
+use super::args::{Copy, Windows};
+use super::clip;
+use super::loops::{copy, fill, windows_of_rows, windows_of_short_rows, windows_of_three_short_rows};
+use crate::kernels::cells::{Dst, Src};
+use crate::ops::conv2d::Window2d;
+
+/// Scratch bytes that are worth their memory: the calls of the product's loop are then below a tenth of it.
+const SCRATCH: u32 = 1280;
+
+/// Bytes of a vector.
+const VECTOR: usize = 16;
+
+/// Where a step's rows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    /// From the input.
+    Pixels,
+    /// From copied columns.
+    Strips,
+    /// From copied windows.
+    Windows,
+}
+
+/// Shapes of a convolution, and its way to the rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Geometry {
+    batch: usize,
+    /// Rows, columns, bytes of a pixel.
+    input: [usize; 3],
+    /// Rows, columns, bytes of a pixel.
+    output: [usize; 3],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    /// Bytes of a row, and of what the product reads for it.
+    row: u32,
+    padded: u32,
+    pub(super) path: Path,
+    /// Windows copied at a time: even, unless there is one in all.
+    windows: usize,
+    /// Bytes from window to window of the copies.
+    step: usize,
+    /// Bytes of scratch.
+    pub(super) scratch: u32,
+}
+
+impl Geometry {
+    /// For elements of `element` bytes, and a product that reads rows in blocks of `block` bytes.
+    #[inline]
+    pub(super) fn new(window: &Window2d, element: u32, block: u32) -> Self {
+        let [ih, iw, c] = window.input.map(usize::from);
+        let [oh, ow, oc] = window.output.map(usize::from);
+        let [kh, kw] = window.kernel.map(u32::from);
+        let [sh, sw] = window.stride.map(usize::from);
+        let pixel = (c as u32).saturating_mul(element);
+        let row = (kh * kw).saturating_mul(pixel);
+        let padded = row.saturating_add(block - 1) / block * block;
+        let inside = (oh.max(1) - 1) * sh < ih && (ow.max(1) - 1) * sw < iw;
+        let path = if window.kernel == [1, 1] && window.padding == [0, 0] && inside {
+            Path::Pixels
+        } else if pixel as usize >= VECTOR {
+            Path::Strips
+        } else {
+            Path::Windows
+        };
+        let mut geometry = Self {
+            batch: usize::from(window.batch),
+            input: [ih, iw, pixel as usize],
+            output: [oh, ow, (oc as u32).saturating_mul(element) as usize],
+            kernel: window.kernel.map(usize::from),
+            stride: [sh, sw],
+            padding: window.padding.map(usize::from),
+            row,
+            padded,
+            path,
+            windows: 1,
+            step: padded as usize,
+            scratch: 0,
+        };
+        geometry.plan_copies(kh.saturating_mul(pixel));
+        geometry
+    }
+
+    /// Fills in how scratch is used; `column` is the bytes of a column under a window.
+    fn plan_copies(&mut self, column: u32) {
+        let [oh, ow, _] = self.output.map(|n| n as u32);
+        let (step, most) = match self.path {
+            // Only for the last pixels, whose reads would pass the end of the input.
+            Path::Pixels => {
+                self.scratch = if self.padded > self.row { self.padded } else { 0 };
+                return;
+            }
+            Path::Strips => (column.saturating_mul(self.stride[1] as u32), ow),
+            Path::Windows => (self.padded, (ow * oh).saturating_mul(self.batch as u32)),
+        };
+        // Strips overlap where the stride is below the kernel's width.
+        let tail = self.padded.saturating_sub(step);
+        let fit = SCRATCH.saturating_sub(tail).checked_div(step).unwrap_or(0);
+        let windows = (fit.max(2) & !1).min(most);
+        self.windows = windows as usize;
+        self.step = step as usize;
+        // A last vector may be written up to 15 bytes beyond.
+        self.scratch = windows
+            .saturating_mul(step)
+            .saturating_add(tail)
+            .saturating_add(VECTOR as u32);
+    }
+
+    /// The element of plain weights `[ky][kx][c]` that element `i` of a row is multiplied by.
+    pub(super) fn plain_index(window: &Window2d, path: Path, i: usize) -> usize {
+        let [kh, kw] = window.kernel.map(usize::from);
+        let c = usize::from(window.input[2]);
+        match path {
+            Path::Strips => (i / c % kh * kw + i / c / kh) * c + i % c,
+            Path::Pixels | Path::Windows => i,
+        }
+    }
+
+    /// How far the output must start below the input ([`crate::ops::Kernel::distance`]), for a product that writes at most `ahead`
+    /// elements beyond the row before the one it reads.
+    pub(super) fn distance(&self, window: &Window2d, element: u32, ahead: u32) -> i64 {
+        let lead = match self.path {
+            Path::Pixels => ahead,
+            // Windows are copied before their outputs are written.
+            Path::Strips | Path::Windows => 0,
+        };
+        window.consumed_distance(element, lead)
+    }
+}
+
+/// A product of rows and constants.
+pub(super) trait Product {
+    /// Multiplies `rows` rows from `x`, `stride` bytes apart, to the output pixels from `pixel`, which lie at `out`.
+    ///
+    /// # Safety
+    /// Every row is valid for reads of its bytes rounded up to whole blocks; `out` is valid for writes of `rows` pixels.
+    unsafe fn multiply(&self, x: *const i8, stride: usize, rows: usize, out: *mut i8, pixel: usize);
+}
+
+/// A convolution under way.
+pub(super) struct Rows<'a, P> {
+    pub(super) geometry: &'a Geometry,
+    /// All bytes of the input.
+    pub(super) input: Src<'a, i8>,
+    /// All bytes of the output.
+    pub(super) output: Dst<'a, i8>,
+    /// As many bytes as the geometry says.
+    pub(super) scratch: Option<Dst<'a, i8>>,
+    /// Every byte of the padding.
+    pub(super) padding: i8,
+    pub(super) product: P,
+}
+
+impl<P: Product> Rows<'_, P> {
+    /// All outputs. `None` where an operand is too small.
+    pub(super) fn run(&self) -> Option<()> {
+        match self.geometry.path {
+            Path::Pixels => self.pixels(),
+            Path::Strips => self.strips(),
+            Path::Windows => self.windows(),
+        }
+    }
+
+    fn pixels(&self) -> Option<()> {
+        let geometry = self.geometry;
+        let [ih, iw, c] = geometry.input;
+        let [oh, ow, _] = geometry.output;
+        let [sh, sw] = geometry.stride;
+        let images = geometry.batch;
+        if [sh, sw] == [1, 1] && [ih, iw] == [oh, ow] {
+            return self.run_of_pixels(0, c, images * oh * ow, 0);
+        }
+        for image in 0..images {
+            for y in 0..oh {
+                let from = (image * ih + y * sh) * iw * c;
+                self.run_of_pixels(from, sw * c, ow, (image * oh + y) * ow)?;
+            }
+        }
+        Some(())
+    }
+
+    /// `count` pixels, `step` bytes apart from byte `from`, to output pixels from `to`.
+    fn run_of_pixels(&self, from: usize, step: usize, count: usize, to: usize) -> Option<()> {
+        let ([_, _, c], [_, _, oc]) = (self.geometry.input, self.geometry.output);
+        let padded = self.geometry.padded as usize;
+        let output = self.output.slice(to * oc, count * oc)?;
+        // Pixels that may be read to a whole block.
+        let mut in_place = count;
+        while in_place > 0 && self.input.slice(from, (in_place - 1) * step + padded).is_none() {
+            in_place -= 1;
+        }
+        if in_place > 0 {
+            let x = self.input.slice(from, (in_place - 1) * step + padded)?;
+            // SAFETY: `x` and `output` hold the rows, padded.
+            unsafe {
+                self.product
+                    .multiply(x.as_ptr(), step, in_place, output.as_mut_ptr(), to)
+            };
+        }
+        for pixel in in_place..count {
+            let x = self.input.slice(from + pixel * step, c)?;
+            let copied = self.scratch?.slice(0, padded)?;
+            let out = output.slice(pixel * oc, oc)?;
+            // SAFETY: `c` bytes of `x` go to at least as many of scratch, which is a padded row; `out` is one row.
+            unsafe {
+                copy(&Copy {
+                    src: x.as_ptr(),
+                    src_step: 0,
+                    dst: copied.as_mut_ptr(),
+                    dst_step: 0,
+                    bytes: c as u32,
+                    count: 1,
+                    rows: 1,
+                    src_row: 0,
+                    dst_row: 0,
+                });
+                self.product
+                    .multiply(copied.as_src().as_ptr(), padded, 1, out.as_mut_ptr(), to + pixel);
+            }
+        }
+        Some(())
+    }
+
+    /// The product of `count` copied windows to outputs from pixel `to`.
+    fn multiply_copies(&self, count: usize, to: usize) -> Option<()> {
+        let [_, _, oc] = self.geometry.output;
+        let out = self.output.slice(to * oc, count * oc)?;
+        let x = self.scratch?.as_src();
+        // SAFETY: scratch holds `count` padded windows `step` bytes apart (`plan_copies`); `out` has as many rows.
+        unsafe {
+            self.product
+                .multiply(x.as_ptr(), self.geometry.step, count, out.as_mut_ptr(), to)
+        };
+        Some(())
+    }
+
+    fn strips(&self) -> Option<()> {
+        let [oh, ow, _] = self.geometry.output;
+        for image in 0..self.geometry.batch {
+            for y in 0..oh {
+                let mut x = 0;
+                while x < ow {
+                    let count = (ow - x).min(self.geometry.windows);
+                    self.strip(image, y, x, count)?;
+                    self.multiply_copies(count, (image * oh + y) * ow + x)?;
+                    x += count;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Copies the columns under `count` windows from column `x` of output row `y`.
+    fn strip(&self, image: usize, y: usize, x: usize, count: usize) -> Option<()> {
+        let geometry = self.geometry;
+        let [ih, iw, c] = geometry.input;
+        let [kh, kw] = geometry.kernel;
+        let [sh, sw] = geometry.stride;
+        let [top, left] = geometry.padding;
+        let (row, column) = ((y * sh) as isize - top as isize, (x * sw) as isize - left as isize);
+        let columns = (count - 1) * sw + kw;
+        let (skip_rows, rows) = clip(row, kh, ih);
+        let (skip, inside) = clip(column, columns, iw);
+        let strip = self.scratch?.slice(0, columns * kh * c)?;
+        if rows < kh || inside < columns {
+            // SAFETY: all of `strip`.
+            unsafe { fill(strip.as_mut_ptr(), i32::from(self.padding), columns * kh * c) };
+        }
+        if inside == 0 || rows == 0 {
+            return Some(());
+        }
+        let from = ((image * ih + (row + skip_rows as isize) as usize) * iw + (column + skip as isize) as usize) * c;
+        let src = self.input.slice(from, ((rows - 1) * iw + inside) * c)?;
+        let to = (skip * kh + skip_rows) * c;
+        let dst = strip.slice(to, ((inside - 1) * kh + rows) * c)?;
+        // SAFETY: from each of `rows` rows `inside` pixels, to as many columns `kh` pixels apart.
+        unsafe {
+            copy(&Copy {
+                src: src.as_ptr(),
+                src_step: c as u32,
+                dst: dst.as_mut_ptr(),
+                dst_step: (kh * c) as u32,
+                bytes: c as u32,
+                count: inside as u32,
+                rows: rows as u32,
+                src_row: (iw * c) as u32,
+                dst_row: c as u32,
+            })
+        };
+        Some(())
+    }
+
+    fn windows(&self) -> Option<()> {
+        let geometry = self.geometry;
+        let [ih, iw, c] = geometry.input;
+        let [oh, ow, _] = geometry.output;
+        let [kh, kw] = geometry.kernel;
+        let [sh, sw] = geometry.stride;
+        let [top, left] = geometry.padding;
+        let (run, pitch) = (kw * c, iw * c);
+        let last_read = (kh - 1) * pitch + run.next_multiple_of(VECTOR);
+        // Output columns whose windows lie inside.
+        let first = left.div_ceil(sw);
+        let end = (iw + left).checked_sub(kw).map_or(0, |last| last / sw + 1).min(ow);
+        let scratch = self.scratch?;
+        let (mut copied, mut done) = (0, 0);
+        for image in 0..geometry.batch {
+            for y in 0..oh {
+                let row = (y * sh) as isize - top as isize;
+                let inside = row >= 0 && row as usize + kh <= ih;
+                let from = |x: usize| (image * ih + row.max(0) as usize) * pitch + (x * sw - left) * c;
+                // Whose last row may be read to a whole vector.
+                let mut end = if inside { end } else { 0 };
+                while end > first && from(end - 1) + last_read > self.input.len() {
+                    end -= 1;
+                }
+                let mut x = 0;
+                while x < ow {
+                    let to = copied * self.geometry.step;
+                    if (first..end).contains(&x) {
+                        let count = (end - x).min(self.geometry.windows - copied);
+                        let src = self.input.slice(from(x), (count - 1) * sw * c + last_read)?;
+                        let dst = scratch.slice(to, count * self.geometry.step + VECTOR)?;
+                        let args = Windows {
+                            src: src.as_ptr(),
+                            row: pitch as u32,
+                            step: (sw * c) as u32,
+                            dst: dst.as_mut_ptr(),
+                            run: run as u32,
+                            stride: self.geometry.step as u32,
+                            rows: kh as u32,
+                            count: count as u32,
+                        };
+                        // SAFETY: `src` and `dst` hold the windows and what is read and written beyond them.
+                        unsafe {
+                            match (run <= VECTOR, kh) {
+                                (true, 3) => windows_of_three_short_rows(&args),
+                                (true, _) => windows_of_short_rows(&args),
+                                (false, _) => windows_of_rows(&args),
+                            }
+                        }
+                        x += count;
+                        copied += count;
+                    } else {
+                        self.clipped_window(image, row, x, scratch.slice(to, self.geometry.step)?)?;
+                        x += 1;
+                        copied += 1;
+                    }
+                    if copied == self.geometry.windows {
+                        self.multiply_copies(copied, done)?;
+                        done += copied;
+                        copied = 0;
+                    }
+                }
+            }
+        }
+        match copied {
+            0 => Some(()),
+            _ => self.multiply_copies(copied, done),
+        }
+    }
+
+    /// Copies what of the window at input row `row` and output column `x` lies inside; the rest is the zero point.
+    fn clipped_window(&self, image: usize, row: isize, x: usize, dst: Dst<'_, i8>) -> Option<()> {
+        let geometry = self.geometry;
+        let [ih, iw, c] = geometry.input;
+        let [kh, kw] = geometry.kernel;
+        let column = (x * geometry.stride[1]) as isize - geometry.padding[1] as isize;
+        let (run, pitch) = (kw * c, iw * c);
+        let (skip_rows, rows) = clip(row, kh, ih);
+        let (skip, inside) = clip(column, kw, iw);
+        // SAFETY: all of `dst`.
+        unsafe { fill(dst.as_mut_ptr(), i32::from(self.padding), dst.cells().len()) };
+        if rows == 0 || inside == 0 {
+            return Some(());
+        }
+        let from = (image * ih + (row + skip_rows as isize) as usize) * pitch + (column + skip as isize) as usize * c;
+        let src = self.input.slice(from, (rows - 1) * pitch + inside * c)?;
+        let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
+        // SAFETY: `rows` pieces of `inside` pixels in both.
+        unsafe {
+            copy(&Copy {
+                src: src.as_ptr(),
+                src_step: pitch as u32,
+                dst: dst.as_mut_ptr(),
+                dst_step: run as u32,
+                bytes: (inside * c) as u32,
+                count: rows as u32,
+                rows: 1,
+                src_row: 0,
+                dst_row: 0,
+            })
+        };
+        Some(())
+    }
+}
