@@ -176,6 +176,8 @@ table! {
     66 DspSumS8 Dsp dsp::sum::S8;
     80 MveConv2dS8 Mve mve::conv2d::S8;
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
+    82 MveConv2dF32 Mve mve::conv2d::F32;
+    83 MveDepthwiseF32 Mve mve::depthwise_f32::F32;
 }
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.

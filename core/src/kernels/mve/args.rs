@@ -190,3 +190,54 @@ pub(super) struct Mean {
     pub(super) low: i32,
     pub(super) high: i32,
 }
+
+/// A product of f32 rows and packed weights ([`super::gemm_f32`]). Strides are bytes.
+#[repr(C)]
+pub(super) struct ProductF32 {
+    /// The first row.
+    pub(super) x: *const f32,
+    pub(super) x_stride: u32,
+    /// The first group's weights.
+    pub(super) weights: *const f32,
+    /// The first group's bias.
+    pub(super) bias: *const f32,
+    /// The first row of outputs.
+    pub(super) out: *mut f32,
+    pub(super) out_stride: u32,
+    /// Added to the outputs, at the same strides; null for none.
+    pub(super) residual: *const f32,
+    /// Pairs of elements of a row.
+    pub(super) pairs: u32,
+    /// 1 where an element is left.
+    pub(super) odd: u32,
+    /// Groups of eight output channels.
+    pub(super) groups: u32,
+    /// Channels to write of the first and the second four of each group.
+    pub(super) lanes: [u32; 2],
+    /// Limits of the outputs.
+    pub(super) limits: [f32; 2],
+}
+
+/// One output pixel of an f32 depthwise convolution. Steps are bytes.
+#[repr(C)]
+pub(super) struct DepthwiseF32 {
+    /// The first tap's pixel.
+    pub(super) x: *const f32,
+    /// The first tap's weights, `[ky][kx][channels]`.
+    pub(super) weights: *const f32,
+    pub(super) bias: *const f32,
+    pub(super) out: *mut f32,
+    /// Added to the outputs; null for none.
+    pub(super) residual: *const f32,
+    pub(super) channels: u32,
+    /// Rows and columns of taps, at least one each.
+    pub(super) rows: u32,
+    pub(super) columns: u32,
+    /// From tap to tap of a row: bytes of a pixel.
+    pub(super) step: u32,
+    /// From the end of a row of taps to the next, in x and in the weights.
+    pub(super) x_skip: u32,
+    pub(super) weights_skip: u32,
+    /// Limits of the outputs.
+    pub(super) limits: [f32; 2],
+}

@@ -1,9 +1,10 @@
-//! Convolution as a product of rows ([`super::rows`]) and packed weights ([`super::gemm`]).
+//! Convolution as a product of rows ([`super::rows`]) and packed weights ([`super::gemm`], [`super::gemm_f32`]).
 
 use super::gemm::{self, Matrix};
+use super::gemm_f32;
 use super::rows::{Geometry, Product, Rows};
 use crate::arena::Mem;
-use crate::ops::conv2d::Conv2dS8;
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::{Kernel, Needs};
 
 /// int8, one group, no dilation. Packed weights of [`pack`]; the channel records are in them, and `channels` is the offset of the weights.
@@ -98,4 +99,96 @@ impl Product for Matrix<'_> {
         // SAFETY: the caller's promise.
         unsafe { Matrix::multiply(self, x, stride, rows, out) }
     }
+}
+
+/// f32, one group, no dilation. Packed weights of [`pack_f32`]; limits turn a NaN into a number.
+#[derive(Debug)]
+pub struct F32;
+
+/// Whether this kernel computes the step; another one must where it does not.
+pub fn supports_f32(op: &Conv2dF32) -> bool {
+    op.groups == 1 && op.window.dilation == [1, 1]
+}
+
+/// Packs OHWI weights; `dst` has the kernel's `needs(op).weights` bytes. `None` where a slice is too short.
+pub fn pack_f32(op: &Conv2dF32, weights: &[f32], dst: &mut [f32]) -> Option<()> {
+    let path = geometry_f32(op).path;
+    let k = k_f32(op) as usize;
+    let weight = |channel: usize, i: usize| {
+        let at = channel * k + Geometry::plain_index(&op.window, path, i);
+        weights.get(at).copied()
+    };
+    gemm_f32::pack(usize::from(op.window.output[2]), k, weight, dst)
+}
+
+/// The least instructions of a step.
+pub fn bound_f32(op: &Conv2dF32) -> u64 {
+    let [h, w, c] = op.window.output.map(u64::from);
+    gemm_f32::bound(u64::from(op.window.batch) * h * w, u64::from(k_f32(op)), c)
+}
+
+impl Kernel for F32 {
+    type Op = Conv2dF32;
+
+    fn needs(op: &Conv2dF32) -> Needs {
+        if !supports_f32(op) {
+            // No arena is that large: load refuses the step.
+            return Needs {
+                scratch: u32::MAX,
+                weights: u32::MAX,
+            };
+        }
+        Needs {
+            scratch: geometry_f32(op).scratch,
+            weights: gemm_f32::packed_bytes(u32::from(op.window.output[2]), k_f32(op)),
+        }
+    }
+
+    fn distance(op: &Conv2dF32, index: usize) -> Option<i64> {
+        // Three rows are written group by group.
+        let ahead = 3 * u32::from(op.window.output[2]) - 1;
+        match (index, op.residual) {
+            (1, _) => Some(geometry_f32(op).distance(&op.window, 4, ahead)),
+            (2, Some(_)) => Some(0),
+            _ => None,
+        }
+    }
+
+    fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
+        let geometry = geometry_f32(op);
+        let (k, channels) = (k_f32(op), u32::from(op.window.output[2]));
+        let outputs = op.window.output_len()?;
+        Rows {
+            input: mem.src::<i8>(op.input, op.window.input_len()?.checked_mul(4)?)?,
+            output: mem.dst::<i8>(op.output, outputs.checked_mul(4)?)?,
+            scratch: match geometry.scratch {
+                0 => None,
+                bytes => Some(mem.dst::<i8>(op.scratch, bytes)?),
+            },
+            padding: 0,
+            product: gemm_f32::Matrix {
+                weights: mem.weights::<f32>(op.weights, gemm_f32::packed_bytes(channels, k) / 4)?,
+                bias: mem.weights::<f32>(op.bias, channels)?,
+                k: k as usize,
+                channels: channels as usize,
+                residual: match op.residual {
+                    Some(slot) => mem.src::<f32>(slot, outputs)?.as_ptr(),
+                    None => core::ptr::null(),
+                },
+                limits: op.clamp,
+            },
+            geometry: &geometry,
+        }
+        .run()
+    }
+}
+
+/// Elements under a window; saturates.
+fn k_f32(op: &Conv2dF32) -> u32 {
+    let [kh, kw] = op.window.kernel.map(u32::from);
+    (kh * kw).saturating_mul(u32::from(op.window.input[2]))
+}
+
+fn geometry_f32(op: &Conv2dF32) -> Geometry {
+    Geometry::new(&op.window, 4, 4)
 }

@@ -19,8 +19,10 @@
 mod args;
 pub mod conv2d;
 pub mod depthwise;
+pub mod depthwise_f32;
 pub mod elementwise;
 mod gemm;
+mod gemm_f32;
 #[cfg_attr(all(target_arch = "arm", feature = "mve"), path = "asm/mod.rs")]
 #[cfg_attr(not(all(target_arch = "arm", feature = "mve")), path = "portable.rs")]
 mod loops;

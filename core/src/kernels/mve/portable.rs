@@ -1,6 +1,6 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits. Only the vector width is gone.
 
-use super::args::{Add, Copy, Depthwise, Interleave, Mean, Pool, Product, Windows};
+use super::args::{Add, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Windows};
 use crate::quant::{high_mul, rounding_shift_right};
 
 /// A rounding shift right by `-shift` with ties up: `vrshl`.
@@ -367,6 +367,76 @@ pub(super) unsafe fn maximum(args: *const Pool, low: i32, high: i32) {
         });
         for (lane, max) in maxima.iter().enumerate().take((*args).lanes as usize) {
             *(*args).dst.add(lane) = (*max).min(high as i8);
+        }
+    }
+}
+
+/// A result of the f32 loops within limits.
+fn limit(value: f32, [low, high]: [f32; 2]) -> f32 {
+    value.max(low).min(high)
+}
+
+unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
+    // SAFETY: the caller's promise; the layout is that of `gemm_f32::pack`.
+    unsafe {
+        let args = &*args;
+        let k = 2 * args.pairs as usize + args.odd as usize;
+        for group in 0..args.groups as usize {
+            let mut values = [[0f32; 8]; 3];
+            let lanes = |channel: usize| channel % 4 < args.lanes.get(channel / 4).map_or(0, |&n| n as usize);
+            for (row, values) in values.iter_mut().enumerate().take(rows) {
+                let x = args.x.byte_add(row * args.x_stride as usize);
+                let to = group * 8 + row * args.out_stride as usize / 4;
+                for (channel, value) in values.iter_mut().enumerate().filter(|&(channel, _)| lanes(channel)) {
+                    let mut sum = *args.bias.add(group * 8 + channel);
+                    for i in 0..k {
+                        sum += *x.add(i) * *args.weights.add((group * k + i) * 8 + channel);
+                    }
+                    if !args.residual.is_null() {
+                        sum += *args.residual.add(to + channel);
+                    }
+                    *value = limit(sum, args.limits);
+                }
+            }
+            for (row, values) in values.iter().enumerate().take(rows) {
+                let to = group * 8 + row * args.out_stride as usize / 4;
+                for (channel, value) in values.iter().enumerate().filter(|&(channel, _)| lanes(channel)) {
+                    *args.out.add(to + channel) = *value;
+                }
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn rows3_f32(args: *const ProductF32) {
+    // SAFETY: the caller's promise.
+    unsafe { rows_f32(args, 3) }
+}
+
+pub(super) unsafe fn rows1_f32(args: *const ProductF32) {
+    // SAFETY: the caller's promise.
+    unsafe { rows_f32(args, 1) }
+}
+
+pub(super) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        let across = args.columns as usize * args.step as usize;
+        for channel in 0..args.channels as usize {
+            let mut sum = *args.bias.add(channel);
+            for row in 0..args.rows as usize {
+                for column in 0..args.columns as usize {
+                    let by = column * args.step as usize;
+                    let x = args.x.byte_add(row * (across + args.x_skip as usize) + by).add(channel);
+                    let w = (args.weights).byte_add(row * (across + args.weights_skip as usize) + by);
+                    sum += *x * *w.add(channel);
+                }
+            }
+            if !args.residual.is_null() {
+                sum += *args.residual.add(channel);
+            }
+            *args.out.add(channel) = limit(sum, args.limits);
         }
     }
 }

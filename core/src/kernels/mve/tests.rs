@@ -2,12 +2,12 @@
 
 use core::cell::Cell;
 
-use super::{conv2d, depthwise, elementwise, pool2d};
+use super::{conv2d, depthwise, depthwise_f32, elementwise, pool2d};
 use crate::arena::{MAX_REGIONS, Mem, Slot};
 use crate::kernels::cells::{Dst, Src};
 use crate::kernels::scalar;
 use crate::ops::Kernel;
-use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
 use crate::quant::Multiplier;
 
 extern crate std;
@@ -263,6 +263,94 @@ fn depthwise_convolutions_equal_the_scalar_kernel() {
                 compare::<scalar::conv2d::DepthwiseS8, depthwise::S8>(op, &mut random, left, depthwise::pack);
             }
         }
+    }
+}
+
+/// Scalar and Helium kernel on one f32 operator; sums in another order may differ in the last bits.
+fn compare_f32<V: Kernel<Op = Conv2dF32>>(
+    window: Window2d,
+    groups: u16,
+    random: &mut Random,
+    pack: impl Fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>,
+) {
+    for (with_residual, clamp) in [(false, [f32::NEG_INFINITY, f32::INFINITY]), (true, [0.0, 6.0])] {
+        let mut op = Conv2dF32 {
+            output: Slot::default(),
+            input: Slot::default(),
+            residual: None,
+            scratch: Slot::default(),
+            weights: 0,
+            bias: 0,
+            window,
+            groups,
+            clamp,
+        };
+        let mut floats = |n: usize| -> Vec<f32> { (0..n).map(|_| random.below(2001) as f32 / 1000.0 - 1.0).collect() };
+        let (inputs, outputs) = (
+            window.input_len().unwrap() as usize,
+            window.output_len().unwrap() as usize,
+        );
+        let weights = floats(op.weights_len().unwrap() as usize);
+        let (input, residual, bias) = (floats(inputs), floats(outputs), floats(usize::from(window.output[2])));
+        let mut packed = vec![f32::NAN; V::needs(&op).weights as usize / 4];
+        pack(&op, &weights, &mut packed).unwrap();
+        let run =
+            |op: &mut Conv2dF32, kernel: fn(&Conv2dF32, &Mem<'_>) -> Option<()>, scratch: usize, weights: &[f32]| {
+                let scratch = scratch.next_multiple_of(4);
+                op.bias = weights.len() as u32 * 4;
+                op.input = at(scratch);
+                op.output = at(scratch + inputs * 4);
+                op.residual = with_residual.then(|| at(scratch + (inputs + outputs) * 4));
+                // Whatever is read by mistake poisons the result.
+                let mut memory: Vec<f32> = vec![f32::NAN; scratch / 4];
+                memory.extend(&input);
+                memory.extend(vec![f32::NAN; outputs]);
+                memory.extend(&residual);
+                let constants: Vec<f32> = weights.iter().chain(&bias).copied().collect();
+                // SAFETY: bytes of floats.
+                let (memory_bytes, constant_bytes) = unsafe {
+                    (
+                        core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<u8>(), memory.len() * 4),
+                        core::slice::from_raw_parts(constants.as_ptr().cast::<u8>(), constants.len() * 4),
+                    )
+                };
+                let cells = Cell::from_mut(memory_bytes).as_slice_of_cells();
+                kernel(op, &mem(cells, constant_bytes)).expect("operands within bounds");
+                memory[scratch / 4 + inputs..][..outputs].to_vec()
+            };
+        let expected = run(&mut op, scalar::conv2d::F32::run, 0, &weights);
+        let scratch = V::needs(&op).scratch as usize;
+        let found = run(&mut op, V::run, scratch, &packed);
+        let largest = expected.iter().fold(1e-6f32, |max, x| max.max(x.abs()));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!(
+                (found - expected).abs() <= 1e-5 * largest,
+                "{found} for {expected}: {op:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn f32_convolutions_equal_the_scalar_kernel() {
+    let mut random = Random(5);
+    for window in [
+        window(1, [1, 1, 65], 20, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(2, [5, 5, 8], 16, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(1, [6, 5, 7], 3, [1, 1], [2, 2], [0, 0], [0, 0]),
+        window(1, [7, 8, 5], 12, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(2, [8, 9, 16], 8, [3, 3], [2, 2], [0, 0], [1, 1]),
+        window(1, [9, 9, 3], 9, [3, 3], [2, 2], [0, 0], [1, 1]),
+        window(1, [19, 10, 1], 16, [10, 4], [2, 2], [4, 1], [4, 1]),
+    ] {
+        compare_f32::<conv2d::F32>(window, 1, &mut random, conv2d::pack_f32);
+    }
+    for window in [
+        window(1, [6, 5, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]),
+        window(2, [9, 7, 6], 6, [5, 3], [2, 1], [2, 1], [2, 1]),
+        window(1, [4, 4, 3], 3, [4, 4], [1, 1], [0, 0], [0, 0]),
+    ] {
+        compare_f32::<depthwise_f32::F32>(window, window.input[2], &mut random, depthwise_f32::pack);
     }
 }
 

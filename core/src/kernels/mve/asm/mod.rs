@@ -11,9 +11,11 @@
 mod copy;
 mod depthwise;
 mod elementwise;
+mod float;
 mod product;
 
 pub(super) use copy::*;
 pub(super) use depthwise::*;
 pub(super) use elementwise::*;
+pub(super) use float::*;
 pub(super) use product::*;
