@@ -6,7 +6,7 @@ use super::search::{Outcome, Search};
 use super::{Options, Plan, PlanError, Problem, Proof, bound};
 
 /// Sums over sections of their members, and pairs of bodies alive together, up to which the exact search is tried.
-const SEARCH_LIMIT: usize = 8_000_000;
+const SEARCH_LIMIT: usize = 2_000_000;
 
 /// Orders for greedy placement, in the letters of `greedy::orders`.
 const GREEDY_ORDERS: [&str; 7] = ["TWA", "WAT", "TAW", "UZ", "ZW", "AZ", "LZ"];
