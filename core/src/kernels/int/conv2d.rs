@@ -120,7 +120,8 @@ pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
 pub(super) fn records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> Option<&'a [Record]> {
     let count = u32::from(op.window.output[2]);
     let (records, _) = mem.weights::<i32>(op.channels, count.checked_mul(3)?)?.as_chunks::<3>();
-    let valid = |record: &Record| record::is_valid(record, inputs as usize, count as usize);
+    let divisors = record::divisors(inputs as usize);
+    let valid = |record: &Record| record::is_valid(record, divisors, count);
     records.iter().all(valid).then_some(records)
 }
 

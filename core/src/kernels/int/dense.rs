@@ -49,6 +49,8 @@ impl Kernel for S8 {
         if op.groups != 1 {
             return None;
         }
+        let words = padded(inputs as u32) as usize;
+        let mut product = Product::new(words);
         for pixel in 0..pixels {
             let mut x = input.slice(pixel * inputs, inputs)?;
             if needs.scratch > 0 {
@@ -56,25 +58,15 @@ impl Kernel for S8 {
                 x = scratch.as_src();
             }
             let y = output.slice(pixel * records.len(), records.len())?;
-            let words = padded(inputs as u32) as usize;
             let groups = weights
                 .chunks_exact((words * 2).max(1))
                 .zip(records.chunks(4))
                 .zip(y.cells().chunks(4));
             for ((weights, records), y) in groups {
                 // SAFETY: two words and a byte for each of `words` inputs; padding in scratch meets weights of zero. Records are valid.
-                let sums = unsafe { product(weights.as_ptr(), x.as_ptr(), words, records.first()?[2]) };
+                let sums = unsafe { product.of(weights.as_ptr(), x.as_ptr(), records.first()?[2]) };
                 for ((record, y), sum) in records.iter().zip(y).zip(sums) {
-                    let [bias, multiplier, code] = *record;
-                    let sum = sum.wrapping_add(bias);
-                    y.set(match code & (GENERAL | CONSTANT) {
-                        0 => {
-                            let addend = requant::addend(2 * i32::from(op.output_zero_point) + 1, code);
-                            requant::short(sum, multiplier, code, addend)
-                        }
-                        GENERAL => requant::any(sum, record, op.output_zero_point, op.clamp),
-                        _ => requant::any(bias, record, op.output_zero_point, op.clamp),
-                    });
+                    y.set(finish(op, record, *sum));
                 }
             }
         }
@@ -128,28 +120,55 @@ pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
     outputs * u64::from(op.window.input[2]) * core.rows() / 16 + outputs * core.requantize()
 }
 
-/// The sums of four channels.
-///
-/// # Safety
-/// As for [`rows::accumulate`]; the block of `code` divides `inputs`.
+/// An output from the sum of its products.
 #[inline(always)]
-unsafe fn product(words: *const i32, x: *const i8, inputs: usize, code: i32) -> [i32; 4] {
-    if rows::LANES > 1 {
-        // The loop would take the one row of bytes twice.
-        // SAFETY: passed on.
-        return unsafe { rows::accumulate_any(words, x, inputs, 0, code & BLOCK) };
+fn finish(op: &Conv2dS8, record: &Record, sum: i32) -> i8 {
+    let [bias, multiplier, code] = *record;
+    let zero_point = op.output_zero_point;
+    match code & (GENERAL | CONSTANT) {
+        0 => {
+            let addend = requant::addend(2 * i32::from(zero_point) + 1, code);
+            requant::short(sum.wrapping_add(bias), multiplier, code, addend)
+        }
+        GENERAL => requant::any(sum.wrapping_add(bias), record, zero_point, op.clamp),
+        _ => requant::any(bias, record, zero_point, op.clamp),
     }
-    let record: Record = [0, 0, (code & BLOCK) | GENERAL];
-    let mut job = rows::Job {
-        skip: GENERAL,
-        out: core::ptr::null_mut(),
-        stride: 0,
-        end: (&raw const record).wrapping_add(1),
-        twice: 0,
-        inputs,
-        sums: [[0; 4]; rows::LANES],
-    };
-    // SAFETY: one row of `inputs` bytes; its channel is skipped, so nothing is stored.
-    unsafe { rows::rows(words, x, &record, &mut job) };
-    job.sums[0]
+}
+
+/// The sums of four channels.
+struct Product {
+    job: rows::Job,
+}
+
+impl Product {
+    fn new(inputs: usize) -> Self {
+        let job = rows::Job {
+            // The one row's sums are left in the job; nothing is stored.
+            skip: GENERAL,
+            out: core::ptr::null_mut(),
+            stride: 0,
+            end: core::ptr::null(),
+            twice: 0,
+            inputs,
+            sums: [[0; 4]; rows::LANES],
+        };
+        Self { job }
+    }
+
+    /// # Safety
+    /// As for [`rows::accumulate`] with the job's inputs; the block of `code` divides them.
+    #[inline(always)]
+    unsafe fn of(&mut self, words: *const i32, x: *const i8, code: i32) -> &[i32; 4] {
+        let record: Record = [0, 0, (code & BLOCK) | GENERAL];
+        if rows::LANES > 1 {
+            // The loop would take the one row of bytes twice.
+            // SAFETY: passed on.
+            self.job.sums[0] = unsafe { rows::accumulate_any(words, x, self.job.inputs, 0, record[2]) };
+        } else {
+            self.job.end = (&raw const record).wrapping_add(1);
+            // SAFETY: one row of bytes; its channel is skipped.
+            unsafe { rows::rows(words, x, &record, &mut self.job) };
+        }
+        &self.job.sums[0]
+    }
 }

@@ -80,14 +80,14 @@ pub(super) fn block<W: Iterator<Item = i8>>(inputs: usize, rows: impl Iterator<I
     }
 }
 
-/// Whether loops over `inputs` (padded) and `outputs` stay within bounds whatever else a record says.
-pub(super) fn is_valid(&[_, _, code]: &Record, inputs: usize, outputs: usize) -> bool {
-    let divides = match code & BLOCK {
-        BLOCK3 => inputs.is_multiple_of(12),
-        BLOCK8 => inputs.is_multiple_of(8),
-        _ => inputs.is_multiple_of(4),
-    };
-    divides && (code as u32 >> 16) < outputs as u32
+/// The blocks that divide `inputs` (padded): bit n for block `n << 8`.
+pub(super) fn divisors(inputs: usize) -> u32 {
+    1 | 1 << 1 | u32::from(inputs.is_multiple_of(12)) << 2 | u32::from(inputs.is_multiple_of(8)) << 3
+}
+
+/// Whether loops in blocks that divide (`divisors`) into this many `outputs` stay within bounds whatever else the record says.
+pub(super) fn is_valid(&[_, _, code]: &Record, divisors: u32, outputs: u32) -> bool {
+    (divisors >> ((code & BLOCK) >> 8)) & 1 == 1 && (code as u32 >> 16) < outputs
 }
 
 /// Whether the sums of every `block` neighbouring products with any int8 stay within 16 bits.
