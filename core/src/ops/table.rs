@@ -171,6 +171,10 @@ table! {
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;
+    51 IntSumS8 Int int::sum::S8;
+    52 IntAddS8 Int int::elementwise::S8;
+    53 IntAvgPoolS8 Int int::pool2d::Average;
+    54 IntMaxPoolS8 Int int::pool2d::Max;
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     66 DspSumS8 Dsp dsp::sum::S8;

@@ -5,8 +5,57 @@
 //! `(v * 2^20 * m + 2^30) >> 31` is `v * mh * 2^5 + ((v * ml + 2^10) >> 11)`: two small products instead of a 64-bit one.
 
 use super::requant;
+use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
+use crate::kernels::scalar::elementwise_int::Binary;
+use crate::ops::Kernel;
+use crate::ops::elementwise::{is_contiguous, output_len};
+use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::quant::Multiplier;
+use crate::tensor::DType;
+
+/// Sums of int8 tensors of one shape; everything else of the operator goes to the scalar kernel.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = BinaryInt;
+
+    fn distance(op: &BinaryInt, index: usize) -> Option<i64> {
+        Binary::distance(op, index)
+    }
+
+    fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+        let narrow = |n: i32| i8::try_from(n).ok();
+        let [za, zb, zy] = op.zero.map(narrow);
+        let [low, high] = op.clamp.map(narrow);
+        match (za, zb, zy, low, high) {
+            (Some(za), Some(zb), Some(zy), Some(low), Some(high)) if supports(op) => {
+                let count = output_len(&op.loops)?;
+                let [a_term, b_term] = [(za, 0), (zb, 1)].map(|(zero_point, i): (i8, usize)| Term {
+                    zero_point,
+                    multiplier: op.multipliers[i],
+                });
+                let (a, b) = (mem.src(op.a, count)?, mem.src(op.b, count)?);
+                add(
+                    (a, &a_term),
+                    (b, &b_term),
+                    op.multipliers[2],
+                    zy,
+                    [low, high],
+                    mem.dst(op.output, count)?,
+                )
+            }
+            _ => Binary::run(op, mem),
+        }
+    }
+}
+
+/// Whether this kernel has a loop of its own for `op`.
+pub fn supports(op: &BinaryInt) -> bool {
+    let one_shape = is_contiguous(&op.loops, |l| l.a) && is_contiguous(&op.loops, |l| l.b);
+    op.dtype == DType::I8 && op.op == IntOp::Add && op.shift == 20 && one_shape
+}
 
 /// An operand of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,6 +30,7 @@ pub mod pool2d;
 pub mod record;
 mod requant;
 mod rows;
+pub mod sum;
 
 /// The instruction sets that have loops of their own, for the estimates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,80 @@
 
 use core::num::NonZeroU32;
 
+use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
+use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;
+use crate::ops::Kernel;
 use crate::ops::conv2d::Window2d;
+use crate::ops::pool2d::PoolInt;
+use crate::tensor::DType;
+
+/// Average; other types than int8 go to the scalar kernel.
+#[derive(Debug)]
+pub struct Average;
+
+/// Maximum; other types than int8 go to the scalar kernel.
+#[derive(Debug)]
+pub struct Max;
+
+impl Kernel for Average {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        AvgInt::distance(op, index)
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        match limits(op) {
+            Some(limits) => {
+                let (input, output) = (op.window.input_len()?, op.window.output_len()?);
+                average(
+                    &op.window,
+                    mem.src(op.input, input)?,
+                    mem.dst(op.output, output)?,
+                    limits,
+                )
+            }
+            None => AvgInt::run(op, mem),
+        }
+    }
+}
+
+impl Kernel for Max {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        MaxInt::distance(op, index)
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        match limits(op) {
+            Some(limits) => {
+                let (input, output) = (op.window.input_len()?, op.window.output_len()?);
+                max(
+                    &op.window,
+                    mem.src(op.input, input)?,
+                    mem.dst(op.output, output)?,
+                    limits,
+                )
+            }
+            None => MaxInt::run(op, mem),
+        }
+    }
+}
+
+/// The limits of an int8 pooling; `None` for other types.
+fn limits(op: &PoolInt) -> Option<[i8; 2]> {
+    let [low, high] = op.clamp.map(|n| n.clamp(-128, 127) as i8);
+    (op.dtype == DType::I8).then_some([low, high])
+}
 
 /// Average pooling within limits. `None` where the operands are not of the window's sizes.
 pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, [low, high]: [i8; 2]) -> Option<()> {
     each_window(window, input, output, |patch| {
-        let count = NonZeroU32::new((patch.rows * patch.columns) as u32)?;
+        // A window of padding alone has the sum 0.
+        let count = NonZeroU32::new((patch.rows * patch.columns) as u32).unwrap_or(NonZeroU32::MIN);
         let sum = patch.fold(0i32, |sum, x| sum + i32::from(x));
         let mean = ((sum.unsigned_abs() + count.get() / 2) / count) as i32;
         let mean = if sum < 0 { -mean } else { mean };
@@ -22,11 +88,6 @@ pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, [low, hig
     each_window(window, input, output, |patch| {
         Some(patch.fold(i8::MIN, i8::max).max(low).min(high))
     })
-}
-
-/// How far the output must start below the input; the channels written before are the lead.
-pub fn distance(window: &Window2d) -> i64 {
-    window.consumed_distance(1, u32::from(window.output[2]) - 1)
 }
 
 /// One channel of a window, as far as it lies inside the input.

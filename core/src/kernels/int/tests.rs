@@ -459,3 +459,111 @@ mod pools {
         }
     }
 }
+
+/// The kernels that hand part of their operator to the scalar one.
+mod wrappers {
+    use super::*;
+    use crate::kernels::int::{elementwise, pool2d, sum};
+    use crate::kernels::scalar::elementwise_int::Binary;
+    use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
+    use crate::ops::elementwise::Loop;
+    use crate::ops::elementwise_int::{BinaryInt, IntOp};
+    use crate::ops::packed_sum::PackedSumS8;
+    use crate::ops::pool2d::PoolInt;
+    use crate::quant::Multiplier;
+    use crate::tensor::DType;
+
+    const COUNT: u32 = 96;
+
+    fn slot(offset: u32) -> Slot {
+        Slot { region: 0, offset }
+    }
+
+    /// Runs on operands at 0 and `COUNT` with the output at `2 * COUNT`.
+    fn run<K: Kernel>(op: &K::Op) -> Option<Vec<u8>> {
+        let mut random = Random(11);
+        let arena: Vec<_> = (0..3 * COUNT).map(|_| Cell::new(random.next() as u8)).collect();
+        let mem = Mem {
+            regions: [&arena, &[], &[], &[]],
+            state: &[],
+            weights: &[],
+        };
+        K::run(op, &mem)?;
+        Some(arena.iter().map(Cell::get).collect())
+    }
+
+    #[test]
+    fn sums() {
+        let of = |real: f64| Multiplier::from_real(real).unwrap();
+        let mut op = BinaryInt {
+            output: slot(2 * COUNT),
+            a: slot(0),
+            b: slot(COUNT),
+            loops: [Loop {
+                count: COUNT,
+                a: 1,
+                b: 1,
+            }]
+            .into_iter()
+            .collect(),
+            dtype: DType::I8,
+            op: IntOp::Add,
+            zero: [4, -128, 7],
+            shift: 20,
+            multipliers: [of(0.19), of(0.5), of(2.0 / f64::from(1 << 20))],
+            clamp: [-128, 127],
+        };
+        assert!(elementwise::supports(&op));
+        assert_eq!(run::<elementwise::S8>(&op).unwrap(), run::<Binary>(&op).unwrap());
+        op.op = IntOp::Mul;
+        op.multipliers[2] = of(0.01);
+        assert!(!elementwise::supports(&op));
+        assert_eq!(run::<elementwise::S8>(&op).unwrap(), run::<Binary>(&op).unwrap());
+    }
+
+    #[test]
+    fn linear_sums() {
+        let op = PackedSumS8 {
+            output: slot(2 * COUNT),
+            a: slot(0),
+            b: slot(COUNT),
+            count: COUNT,
+            factors: [207_560_833, 549_000_001],
+            offset: -3_000_000,
+        };
+        let dsp = run::<crate::kernels::dsp::sum::S8>(&op).unwrap();
+        assert_eq!(run::<sum::S8>(&op).unwrap(), dsp);
+    }
+
+    #[test]
+    fn pools() {
+        let op = |dtype| PoolInt {
+            output: slot(2 * COUNT),
+            input: slot(0),
+            dtype,
+            window: Window2d {
+                batch: 1,
+                input: [4, 4, 3],
+                output: [2, 2, 3],
+                kernel: [3, 3],
+                stride: [2, 2],
+                dilation: [1, 1],
+                padding: [1, 1],
+            },
+            clamp: [-30, 60],
+        };
+        for dtype in [DType::I8, DType::I16] {
+            let op = op(dtype);
+            assert_eq!(
+                run::<pool2d::Average>(&op).unwrap(),
+                run::<AvgInt>(&op).unwrap(),
+                "{dtype:?}"
+            );
+            assert_eq!(
+                run::<pool2d::Max>(&op).unwrap(),
+                run::<MaxInt>(&op).unwrap(),
+                "{dtype:?}"
+            );
+        }
+    }
+}

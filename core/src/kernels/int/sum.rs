@@ -1,0 +1,80 @@
+//! Sums of two int8 tensors by the linear form that the host has found to give the reference's bits ([`Sum::find`](crate::kernels::dsp::sum::Sum::find)).
+//!
+//! A factor has 36 bits with its byte; in halves, `factor = high * 2^8 + low`, its product's floor is `high * x + ((low * x) >> 8)`: two small products
+//! where the two-rounding form of [`super::elementwise`] takes three and both roundings.
+
+use crate::arena::Mem;
+use crate::ops::Kernel;
+use crate::ops::packed_sum::PackedSumS8;
+
+/// int8, both operands of the output's shape.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = PackedSumS8;
+
+    fn distance(_: &PackedSumS8, index: usize) -> Option<i64> {
+        // Elements in order, each read before it is written.
+        (index == 1 || index == 2).then_some(0)
+    }
+
+    fn run(op: &PackedSumS8, mem: &Mem<'_>) -> Option<()> {
+        let output = mem.dst::<i8>(op.output, op.count)?;
+        let a = mem.src::<i8>(op.a, op.count)?;
+        let b = mem.src::<i8>(op.b, op.count)?;
+        let [fa, fb] = op.factors.map(Factor::new);
+        for ((y, a), b) in output.cells().iter().zip(a.iter()).zip(b.iter()) {
+            let sum = fa.times(a, op.offset);
+            y.set((fb.times(b, sum) >> 20).clamp(-128, 127) as i8);
+        }
+        Some(())
+    }
+}
+
+/// The fewest instructions of the step.
+pub fn bound(op: &PackedSumS8, core: super::Core) -> u64 {
+    let element = match core {
+        super::Core::CortexM0 => 15,
+        super::Core::CortexM3 => 10,
+        super::Core::Riscv32 => 14,
+    };
+    u64::from(op.count) * element
+}
+
+#[derive(Clone, Copy)]
+struct Factor {
+    high: i32,
+    low: i32,
+}
+
+impl Factor {
+    fn new(factor: i32) -> Self {
+        Self {
+            high: factor >> 8,
+            low: factor & 0xff,
+        }
+    }
+
+    /// `sum + floor(factor * x / 2^8)`
+    #[inline(always)]
+    fn times(self, x: i8, sum: i32) -> i32 {
+        let x = i32::from(x);
+        sum.wrapping_add(self.high.wrapping_mul(x))
+            .wrapping_add((self.low * x) >> 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_product_in_halves_is_the_floor(factor: i32, x: i8, sum: i32) {
+            let exact = (i64::from(factor) * i64::from(x)) >> 8;
+            prop_assert_eq!(Factor::new(factor).times(x, sum), sum.wrapping_add(exact as i32));
+        }
+    }
+}
