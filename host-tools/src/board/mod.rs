@@ -3,6 +3,7 @@
 //! [`run()`] takes a board, a blob and inputs and returns outputs and exact instruction counts; the same numbers at every
 //! run, whatever the host is doing. Everything that can go wrong on the way is a [`BoardError`].
 
+mod bench;
 mod cycles;
 mod doctor;
 mod error;
@@ -14,6 +15,7 @@ mod table;
 mod trace;
 
 pub use arenite_protocol as protocol;
+pub use bench::{Bench, BenchStep, bench};
 pub use cycles::Estimate;
 pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;
