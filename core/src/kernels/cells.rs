@@ -26,6 +26,10 @@ elements!(u8 i8 i16 u16 i32 u32 i64 f32);
 #[derive(Clone, Copy)]
 pub struct Src<'a, T>(&'a [Cell<T>]);
 
+/// Blocks of elements of a [`Src`].
+#[derive(Clone, Copy)]
+pub struct Chunks<'a, T, const N: usize>(&'a [[Cell<T>; N]]);
+
 /// Elements that are written (and may be read back).
 #[derive(Clone, Copy)]
 pub struct Dst<'a, T>(&'a [Cell<T>]);
@@ -58,6 +62,12 @@ impl<'a, T: Element> Src<'a, T> {
         self.0.iter().map(Cell::get)
     }
 
+    /// Whole blocks of `N` elements, and what is left over.
+    pub fn chunks<const N: usize>(self) -> (Chunks<'a, T, N>, Self) {
+        let (chunks, rest) = self.0.as_chunks::<N>();
+        (Chunks(chunks), Self(rest))
+    }
+
     /// Number of elements.
     #[expect(clippy::len_without_is_empty, reason = "a view is never asked whether it is empty")]
     pub fn len(self) -> usize {
@@ -67,6 +77,14 @@ impl<'a, T: Element> Src<'a, T> {
     /// The first element's address, for backends; valid for reads of `len` elements.
     pub fn as_ptr(self) -> *const T {
         self.0.as_ptr().cast()
+    }
+}
+
+impl<T: Element, const N: usize> Chunks<'_, T, N> {
+    /// Block `i`.
+    #[inline]
+    pub fn get(self, i: usize) -> Option<[T; N]> {
+        self.0.get(i).map(|block| block.each_ref().map(Cell::get))
     }
 }
 

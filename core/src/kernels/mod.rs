@@ -5,6 +5,7 @@
 
 pub mod cells;
 pub mod dsp;
+pub mod fpu;
 pub mod int;
 pub mod mve;
 pub mod scalar;
@@ -22,16 +23,18 @@ pub enum Backend {
     Dsp = 2,
     /// Helium, on Cortex-M55 and later: builds with the feature `mve`. Hosts have the same kernels in portable Rust.
     Mve = 3,
+    /// Floating point blocked for a core's registers; portable.
+    Fpu = 4,
 }
 
 impl Backend {
     /// All backends.
-    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Int, Backend::Dsp, Backend::Mve];
+    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Int, Backend::Dsp, Backend::Mve, Backend::Fpu];
 
     /// Whether this build of the runtime has it.
     pub const fn available(self) -> bool {
         match self {
-            Backend::Scalar | Backend::Int => true,
+            Backend::Scalar | Backend::Int | Backend::Fpu => true,
             Backend::Dsp => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "dsp"))),
             Backend::Mve => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "mve"))),
         }
@@ -41,6 +44,7 @@ impl Backend {
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Scalar => "scalar",
+            Backend::Fpu => "fpu",
             Backend::Int => "int",
             Backend::Dsp => "dsp",
             Backend::Mve => "mve",

@@ -7,7 +7,7 @@ use heapless::Vec;
 use super::{Kernel, Needs, Operator, check_operands, elementwise, movement};
 use crate::arena::{Bounds, Mem, Operand, Slot};
 use crate::error::Fault;
-use crate::kernels::{Backend, dsp, int, mve, scalar};
+use crate::kernels::{Backend, dsp, fpu, int, mve, scalar};
 
 /// The most operands a step has.
 pub const MAX_OPERANDS: usize = 32;
@@ -178,6 +178,8 @@ table! {
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     66 DspSumS8 Dsp dsp::sum::S8;
+    72 FpuConv2dF32 Fpu fpu::conv2d::F32;
+    73 FpuDepthwiseF32 Fpu fpu::depthwise::F32;
     80 MveConv2dS8 Mve mve::conv2d::S8;
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
     82 MveConv2dF32 Mve mve::conv2d::F32;

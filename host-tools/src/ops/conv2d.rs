@@ -35,19 +35,18 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
     want_f32(lower.graph(), node)?;
     let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
     let residual = node.inputs.get(3).copied().flatten();
-    let weights = lower.constant(w)?;
     let bias = bias_f32(
         lower,
         node.inputs.get(2).copied().flatten(),
         usize::from(window.output[2]),
     )?;
     let groups = fit(attrs.groups, "the number of groups")?;
-    let op = Conv2dF32 {
+    let mut op = Conv2dF32 {
         output: Slot::default(),
         input: Slot::default(),
         residual: residual.map(|_| Slot::default()),
         scratch: Slot::default(),
-        weights,
+        weights: 0,
         bias,
         window,
         groups,
@@ -58,10 +57,27 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
         places.push(lower.place(residual)?);
     }
     places.push(Place::Scratch);
-    let (step, kind) = match groups == window.input[2] && groups > 1 {
-        true => (Step::DepthwiseF32(op), "depthwise_conv2d"),
-        false => (Step::Conv2dF32(op), "conv2d"),
+    let depthwise = groups == window.input[2] && groups > 1;
+    let read = || {
+        Ok(lower
+            .bytes(w)?
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|v| f32::from_le_bytes(*v))
+            .collect())
     };
+    let step = match select::conv2d_f32(lower.program.target, &op, read)? {
+        Some((step, packed)) => {
+            op.weights = lower.program.weights.add_f32(&packed)?;
+            step
+        }
+        None => {
+            op.weights = lower.constant(w)?;
+            if depthwise { Step::DepthwiseF32 } else { Step::Conv2dF32 }
+        }
+    };
+    let (step, kind) = (step(op), if depthwise { "depthwise_conv2d" } else { "conv2d" });
     lower.push(node, kind, step, places, macs);
     Ok(())
 }

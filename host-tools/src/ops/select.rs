@@ -3,11 +3,13 @@
 //! A candidate turns the operator and its plain weights (OHWI, with the model's own bias) into a step and the bytes that its kernel
 //! reads. To add a kernel: a function here and its line in the list of its operator.
 
-use arenite::kernels::{Backend, dsp, int, mve};
-use arenite::ops::conv2d::Conv2dS8;
+use arenite::kernels::{Backend, dsp, fpu, int, mve};
+use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
 use arenite::ops::{Kernel, Needs};
 use arenite::{Step, Target};
+
+use crate::error::{Error, Result};
 
 /// The constants of an int8 convolution in their plain form.
 pub(super) struct Plain<'a> {
@@ -33,7 +35,7 @@ pub(super) fn backends(target: Target) -> &'static [Backend] {
         Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac | Target::Riscv64gc => {
             &[Backend::Int, Backend::Scalar]
         }
-        Target::CortexM4 | Target::CortexM7 | Target::CortexM33 => &[Backend::Dsp, Backend::Scalar],
+        Target::CortexM4 | Target::CortexM7 | Target::CortexM33 => &[Backend::Dsp, Backend::Fpu, Backend::Scalar],
         Target::CortexM55 => &[Backend::Mve, Backend::Scalar],
         _ => &[Backend::Scalar],
     }
@@ -60,8 +62,36 @@ pub(super) fn conv2d_s8(target: Target, op: Conv2dS8, plain: &Plain<'_>) -> Opti
         (Backend::Dsp, true) if dsp::depthwise::supports(&op) => {
             stream::<dsp::depthwise::S8>(op, plain, dsp::depthwise::pack, Step::DspDepthwiseS8)
         }
-        (Backend::Mve | Backend::Dsp, _) => None,
+        (Backend::Mve | Backend::Dsp | Backend::Fpu, _) => None,
     })
+}
+
+/// A kernel of an f32 convolution: the step that it makes, and its packed weights.
+pub(super) type ChoiceF32 = (fn(Conv2dF32) -> Step, Vec<f32>);
+
+/// Chooses the kernel of an f32 convolution or depthwise convolution whose OHWI weights `weights` reads; `None` for the scalar kernel, which reads
+/// them as they are.
+pub(super) fn conv2d_f32(
+    target: Target,
+    op: &Conv2dF32,
+    weights: impl FnOnce() -> Result<Vec<f32>>,
+) -> Result<Option<ChoiceF32>> {
+    type Pack = fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>;
+    let candidate: Option<(Needs, Pack, fn(Conv2dF32) -> Step)> = match backends(target).contains(&Backend::Fpu) {
+        true if fpu::conv2d::supports(op) => Some((fpu::conv2d::F32::needs(op), fpu::conv2d::pack, Step::FpuConv2dF32)),
+        true if fpu::depthwise::supports(op) => Some((
+            fpu::depthwise::F32::needs(op),
+            fpu::depthwise::pack,
+            Step::FpuDepthwiseF32,
+        )),
+        _ => None,
+    };
+    let Some((needs, pack, step)) = candidate else {
+        return Ok(None);
+    };
+    let mut packed = vec![0.0; needs.weights as usize / 4];
+    pack(op, &weights()?, &mut packed).ok_or_else(|| Error::internal("weights of another length than the window's"))?;
+    Ok(Some((step, packed)))
 }
 
 fn scalar(op: Conv2dS8, plain: &Plain<'_>, depthwise: bool) -> Choice {

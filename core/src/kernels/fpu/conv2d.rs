@@ -1,0 +1,206 @@
+//! f32 convolution, four pixels of a row and four output channels at a time.
+//!
+//! Weights: `[out / 4, kh, kw, in, 4]`, the last block filled with zeros. A run of the window that lies inside the input (a kernel row, or one
+//! tap where columns are dilated) is one pass of the inner loop. Pixels at the left and right border, and those left over at the end of
+//! a row, go one at a time.
+
+use super::products::multiply;
+use crate::arena::Mem;
+use crate::kernels::cells::{Dst, Src};
+use crate::kernels::scalar::{clamp, taps};
+use crate::ops::conv2d::{Conv2dF32, Window2d};
+use crate::ops::{Kernel, Needs};
+
+/// Channels of a block.
+pub(super) const CHANNELS: usize = 4;
+
+/// Pixels of a block.
+const PIXELS: usize = 4;
+
+/// f32, one group.
+#[derive(Debug)]
+pub struct F32;
+
+impl Kernel for F32 {
+    type Op = Conv2dF32;
+
+    fn needs(op: &Conv2dF32) -> Needs {
+        let blocks = u32::from(op.window.output[2]).div_ceil(CHANNELS as u32);
+        let bytes = match op.groups {
+            1 => window_len(&op.window).and_then(|len| len.checked_mul(blocks * CHANNELS as u32 * 4)),
+            // Not computed by this kernel: more than any file has.
+            _ => None,
+        };
+        Needs {
+            scratch: 0,
+            weights: bytes.unwrap_or(u32::MAX),
+        }
+    }
+
+    fn distance(op: &Conv2dF32, index: usize) -> Option<i64> {
+        // The last block of channels reads a block of pixels when all others of these pixels are written.
+        let lead = u32::from(op.window.output[2]) * PIXELS as u32 - 1;
+        match (index, op.residual) {
+            (1, _) => Some(op.window.consumed_distance(4, lead)),
+            (2, Some(_)) => Some(0),
+            _ => None,
+        }
+    }
+
+    fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
+        let window = &in_one_row(&op.window);
+        let residual = match op.residual {
+            Some(slot) => Some(mem.src::<f32>(slot, window.output_len()?)?),
+            None => None,
+        };
+        let weights = mem.weights::<f32>(op.weights, Self::needs(op).weights / 4)?;
+        let layer = Layer {
+            window,
+            input: mem.src::<f32>(op.input, window.input_len()?)?,
+            output: mem.dst::<f32>(op.output, window.output_len()?)?,
+            residual,
+            weights: weights.as_chunks::<CHANNELS>().0,
+            bias: mem.weights::<f32>(op.bias, u32::from(window.output[2]))?,
+            clamp: op.clamp,
+        };
+        let [height, width, _] = window.output.map(usize::from);
+        let (from, to) = inside(window);
+        for image in 0..usize::from(window.batch) {
+            for y in 0..height {
+                let mut x = 0;
+                while x < width {
+                    if x >= from && x + PIXELS <= to {
+                        layer.block::<PIXELS>(image, y, x)?;
+                        x += PIXELS;
+                    } else {
+                        layer.block::<1>(image, y, x)?;
+                        x += 1;
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// Whether this kernel computes `op`.
+pub fn supports(op: &Conv2dF32) -> bool {
+    op.groups == 1
+}
+
+/// Packs OHWI weights into `packed`, of `needs(..).weights / 4` elements. `None` where a slice has the wrong length.
+pub fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [f32]) -> Option<()> {
+    let window = &op.window;
+    let len = window_len(window)? as usize;
+    let channels = usize::from(window.output[2]);
+    if !supports(op)
+        || weights.len() != channels.checked_mul(len)?
+        || packed.len() != channels.next_multiple_of(CHANNELS) * len
+    {
+        return None;
+    }
+    for (block, packed) in packed.chunks_exact_mut(len * CHANNELS).enumerate() {
+        for (at, packed) in packed.chunks_exact_mut(CHANNELS).enumerate() {
+            for (channel, packed) in packed.iter_mut().enumerate() {
+                let from = (block * CHANNELS + channel) * len + at;
+                *packed = weights.get(from).copied().unwrap_or(0.0);
+            }
+        }
+    }
+    Some(())
+}
+
+/// Elements under a window.
+fn window_len(window: &Window2d) -> Option<u32> {
+    let [rows, columns] = window.kernel.map(u32::from);
+    (rows * columns).checked_mul(u32::from(window.input[2]))
+}
+
+/// Columns of the output whose windows lie inside the input's columns: from, to.
+fn inside(window: &Window2d) -> (usize, usize) {
+    let [_, columns] = window.kernel.map(usize::from);
+    let width = usize::from(window.output[1]);
+    let whole = |x: &usize| taps(*x, window, 1).is_some_and(|(first, count, _)| first == 0 && count == columns);
+    let from = (0..width).find(whole).unwrap_or(width);
+    let to = (from..width).find(|x| !whole(x)).unwrap_or(width);
+    (from, to)
+}
+
+/// The same convolution over all pixels in one row, where windows are single pixels: blocks then cross rows.
+fn in_one_row(window: &Window2d) -> Window2d {
+    let [height, width, depth] = window.input;
+    let pixels = u32::from(window.batch) * u32::from(height) * u32::from(width);
+    let pointwise = window.kernel == [1, 1] && window.stride == [1, 1] && window.padding == [0, 0];
+    match u16::try_from(pixels) {
+        Ok(pixels) if pointwise && window.output[..2] == window.input[..2] => Window2d {
+            batch: 1,
+            input: [1, pixels, depth],
+            output: [1, pixels, window.output[2]],
+            ..*window
+        },
+        _ => *window,
+    }
+}
+
+struct Layer<'a> {
+    window: &'a Window2d,
+    input: Src<'a, f32>,
+    output: Dst<'a, f32>,
+    residual: Option<Src<'a, f32>>,
+    weights: &'a [[f32; CHANNELS]],
+    bias: &'a [f32],
+    clamp: [f32; 2],
+}
+
+impl Layer<'_> {
+    /// All channels of `N` pixels of a row; more than one only where their windows' columns lie inside.
+    fn block<const N: usize>(&self, image: usize, y: usize, x: usize) -> Option<()> {
+        let window = self.window;
+        let [height, width, depth] = window.input.map(usize::from);
+        let [out_height, out_width, channels] = window.output.map(usize::from);
+        let [_, kernel_columns] = window.kernel.map(usize::from);
+        let [row_step, column_step] = window.dilation.map(usize::from);
+        let (ky, rows, top) = taps(y, window, 0)?;
+        let (kx, columns, left) = taps(x, window, 1)?;
+        let stride = usize::from(window.stride[1]) * depth;
+        // Undilated columns are contiguous.
+        let (runs, len) = if column_step == 1 {
+            (1, columns * depth)
+        } else {
+            (columns, depth)
+        };
+        let taps_len = window_len(window)? as usize;
+        let first_out = ((image * out_height + y) * out_width + x) * channels;
+        for (block, biases) in self.bias.chunks(CHANNELS).enumerate() {
+            let mut start = [0.0; CHANNELS];
+            start.iter_mut().zip(biases).for_each(|(sum, &bias)| *sum = bias);
+            let mut sums = [start; N];
+            let weights = self.weights.get(block * taps_len..)?;
+            for row in 0..rows {
+                let line = (image * height + top + row * row_step) * width + left;
+                for run in 0..runs {
+                    let at = (line + run * column_step) * depth;
+                    let tap = (ky + row) * kernel_columns + kx + run;
+                    let weights = weights.get(tap * depth..)?.get(..len)?;
+                    let mut inputs = [self.input.slice(at, len)?; N];
+                    for (pixel, input) in inputs.iter_mut().enumerate() {
+                        *input = self.input.slice(at + pixel * stride, len)?;
+                    }
+                    multiply(&mut sums, inputs, weights);
+                }
+            }
+            for (pixel, sums) in sums.iter().enumerate() {
+                let at = first_out + pixel * channels + block * CHANNELS;
+                let outputs = self.output.slice(at, biases.len())?;
+                for (i, (output, &sum)) in outputs.cells().iter().zip(sums).enumerate() {
+                    let residual = match self.residual {
+                        Some(residual) => residual.get(at + i)?,
+                        None => 0.0,
+                    };
+                    output.set(clamp(sum + residual, self.clamp));
+                }
+            }
+        }
+        Some(())
+    }
+}
