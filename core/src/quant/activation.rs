@@ -81,6 +81,11 @@ impl SigmoidI16 {
         }
     }
 
+    /// For inputs of scale `2^-(shift + 12)`, finer than the table.
+    pub const fn below_table(shift: u8) -> Self {
+        Self { multiplier: 3, shift }
+    }
+
     /// 1 / (1 + exp(-x)) with scale 1/32768.
     #[inline]
     pub fn logistic(self, x: i16) -> i16 {

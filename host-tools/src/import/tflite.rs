@@ -53,7 +53,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
     importer.operators();
     importer.report()?;
     for &output in &main.outputs {
-        let id = importer.operand(output).map_err(|e| e.at("the network's outputs"))?;
+        let id = importer.result(output).map_err(|e| e.at("the network's outputs"))?;
         importer.out.outputs.push(id);
     }
     let (graph, warnings) = importer.finish()?;

@@ -27,6 +27,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs) -> 
     let macs = graph.tensor(y).elements() as u64 * graph.tensor(w).shape[1..].iter().product::<usize>() as u64;
     match graph.tensor(x).dtype {
         DType::I8 => lower_s8(lower, node, attrs, window, macs),
+        DType::I16 => super::conv2d_int::lower_s16(lower, node, window, attrs.groups, attrs.activation, macs),
         _ => lower_f32(lower, node, attrs, window, macs),
     }
 }

@@ -1,7 +1,7 @@
 //! Elementwise operators.
 
 use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, MAX_LOOPS, UnaryF32, UnaryOp};
-use arenite::{Slot, Step};
+use arenite::{DType, Slot, Step};
 
 use super::{clamp, fit, input, output, want_f32};
 use crate::error::{Error, Result};
@@ -10,6 +10,9 @@ use crate::program::{Lower, Place};
 
 /// Lowers an operator of two operands.
 pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind, activation: Activation) -> Result<()> {
+    if lower.graph().tensor(input(node, 0)?).dtype != DType::F32 {
+        return super::elementwise_int::lower_binary(lower, node, kind, activation);
+    }
     want_f32(lower.graph(), node)?;
     let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
     let graph = lower.graph();
@@ -40,6 +43,9 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
 
 /// Lowers an operator of one operand.
 pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> {
+    if lower.graph().tensor(input(node, 0)?).dtype != DType::F32 {
+        return super::elementwise_int::lower_unary(lower, node, kind);
+    }
     want_f32(lower.graph(), node)?;
     let (x, y) = (input(node, 0)?, output(node)?);
     let (op, name) = match kind {

@@ -13,8 +13,10 @@ use crate::program::{Lower, Place};
 
 /// Lowers a linear layer of f32 or int8 activations.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Result<()> {
-    if lower.graph().tensor(input(node, 0)?).dtype == DType::I8 {
-        return lower_s8(lower, node, activation);
+    match lower.graph().tensor(input(node, 0)?).dtype {
+        DType::I8 => return lower_s8(lower, node, activation),
+        DType::I16 => return super::conv2d_int::lower_linear_s16(lower, node, activation),
+        _ => {}
     }
     want_f32(lower.graph(), node)?;
     let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);

@@ -1,15 +1,24 @@
 //! The host's half of each operator: how it is lowered to steps. One file an operator, named as in `core/src/ops`.
 
+mod arg_max;
 mod conv2d;
+mod conv2d_int;
+mod convert;
 mod elementwise;
+mod elementwise_int;
 mod linear;
 mod locally_connected;
 mod lrn;
+mod lstm;
 mod movement;
 mod pool2d;
 mod reduce;
+mod resize;
 mod select;
 mod softmax;
+mod svdf;
+
+use arenite::ops::resize::Interpolation;
 
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Graph, Node, Op, TensorId};
@@ -46,21 +55,38 @@ pub fn lower(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::Pad { pads, value } => movement::lower_pad(lower, node, pads, *value),
         Op::Concat { axis, activation } => movement::lower_concat(lower, node, *axis, *activation),
         Op::Slice { begin, stride } => movement::lower_slice(lower, node, begin, stride),
-        Op::MatMul { .. }
-        | Op::Affine
-        | Op::BatchNorm { .. }
-        | Op::ArgMax { .. }
-        | Op::ResizeNearest { .. }
-        | Op::ResizeBilinear { .. }
-        | Op::Quantize
-        | Op::Dequantize
-        | Op::Cast
-        | Op::Svdf { .. }
-        | Op::UnidirectionalLstm { .. }
-        | Op::ReadState
-        | Op::AssignState
-        | Op::Opaque => Err(Error::unsupported(format!("no kernel computes {}", node.kind))
-            .help("leave it out of the network, or compute it in the application")),
+        Op::ArgMax { axis } => arg_max::lower(lower, node, *axis),
+        Op::ResizeNearest {
+            align_corners,
+            half_pixel_centers,
+        } => resize::lower(lower, node, Interpolation::Nearest, *align_corners, *half_pixel_centers),
+        Op::ResizeBilinear {
+            align_corners,
+            half_pixel_centers,
+        } => resize::lower(
+            lower,
+            node,
+            Interpolation::Bilinear,
+            *align_corners,
+            *half_pixel_centers,
+        ),
+        Op::Quantize => convert::lower_quantize(lower, node),
+        Op::Dequantize => convert::lower_dequantize(lower, node),
+        Op::Cast => convert::lower_cast(lower, node),
+        Op::Svdf { rank, activation } => svdf::lower(lower, node, *rank, *activation),
+        Op::UnidirectionalLstm { time_major, cell_clip } => lstm::lower(lower, node, *time_major, *cell_clip),
+        Op::ReadState => {
+            let (state, output) = (input(node, 0)?, output(node)?);
+            movement::copy_all(lower, node, "read_state", state, output)
+        }
+        Op::AssignState => {
+            let (state, value) = (input(node, 0)?, input(node, 1)?);
+            movement::copy_all(lower, node, "assign_state", value, state)
+        }
+        Op::MatMul { .. } | Op::Affine | Op::BatchNorm { .. } | Op::Opaque => {
+            Err(Error::unsupported(format!("no kernel computes {}", node.kind))
+                .help("leave it out of the network, or compute it in the application"))
+        }
     }
 }
 

@@ -19,8 +19,13 @@ pub(super) fn alias(lower: &mut Lower<'_>, node: &Node, x: TensorId, y: TensorId
         lower.view(y, x, 0);
         return Ok(());
     }
-    let count = graph.tensor(x).elements();
-    copy(lower, node, "copy", (x, 0), (y, 0), &[(count, 1, 1)])
+    copy_all(lower, node, "copy", x, y)
+}
+
+/// All elements of `x` into `y`.
+pub(super) fn copy_all(lower: &mut Lower<'_>, node: &Node, kind: &'static str, x: TensorId, y: TensorId) -> Result<()> {
+    let count = lower.graph().tensor(x).elements();
+    copy(lower, node, kind, (x, 0), (y, 0), &[(count, 1, 1)])
 }
 
 /// A transpose: output axis `i` is input axis `perm[i]`.

@@ -1,9 +1,10 @@
 //! Poolings.
 
-use arenite::ops::pool2d::PoolF32;
-use arenite::{Slot, Step};
+use arenite::ops::pool2d::{PoolF32, PoolInt};
+use arenite::{DType, Slot, Step};
 
-use super::conv2d::window;
+use super::conv2d::{per_tensor, window};
+use super::elementwise_int::clamp_int;
 use super::{clamp, input, output, want_f32};
 use crate::error::Result;
 use crate::graph::{Node, PoolAttrs};
@@ -11,7 +12,6 @@ use crate::program::{Lower, Place};
 
 /// Lowers a max or average pooling.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: bool) -> Result<()> {
-    want_f32(lower.graph(), node)?;
     let (x, y) = (input(node, 0)?, output(node)?);
     let graph = lower.graph();
     let window = window(
@@ -23,6 +23,25 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: 
         [1, 1],
         attrs.padding,
     )?;
+    let dtype = graph.tensor(x).dtype;
+    if dtype != DType::F32 {
+        let clamp = clamp_int(attrs.activation, per_tensor(graph.tensor(y))?, dtype)?;
+        let op = PoolInt {
+            output: Slot::default(),
+            input: Slot::default(),
+            dtype,
+            window,
+            clamp: clamp.map(|c| c as i16),
+        };
+        let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+        let (step, kind) = match max {
+            true => (Step::MaxPoolInt(op), "max_pool2d"),
+            false => (Step::AvgPoolInt(op), "avg_pool2d"),
+        };
+        lower.push(node, kind, step, places, 0);
+        return Ok(());
+    }
+    want_f32(graph, node)?;
     let op = PoolF32 {
         output: Slot::default(),
         input: Slot::default(),

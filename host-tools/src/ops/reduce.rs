@@ -1,8 +1,11 @@
 //! Reductions.
 
-use arenite::ops::reduce::{ReduceF32, Reduction};
-use arenite::{Slot, Step};
+use arenite::ops::reduce::{ReduceF32, ReduceInt, Reduction};
+use arenite::quant::Multiplier;
+use arenite::{DType, Slot, Step};
 
+use super::conv2d::per_tensor;
+use super::elementwise_int::factor;
 use super::{fit, input, output, want_f32};
 use crate::error::{Error, Result};
 use crate::graph::{Node, ReduceKind};
@@ -10,7 +13,6 @@ use crate::program::{Lower, Place};
 
 /// Lowers a reduction whose axes form at most two groups of neighbours.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, kind: ReduceKind, axes: &[usize]) -> Result<()> {
-    want_f32(lower.graph(), node)?;
     let (x, y) = (input(node, 0)?, output(node)?);
     let shape = group(&lower.graph().tensor(x).shape, axes)?;
     let mut fields = [1u32; 5];
@@ -23,6 +25,10 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, kind: ReduceKind, axes: 
         ReduceKind::Max => (Reduction::Max, "reduce_max"),
         ReduceKind::Min => (Reduction::Min, "reduce_min"),
     };
+    if lower.graph().tensor(x).dtype != DType::F32 {
+        return lower_int(lower, node, kind, name, fields);
+    }
+    want_f32(lower.graph(), node)?;
     let op = ReduceF32 {
         output: Slot::default(),
         input: Slot::default(),
@@ -31,6 +37,41 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, kind: ReduceKind, axes: 
     };
     let places = vec![Place::Tensor(y, 0), lower.place(x)?];
     lower.push(node, name, Step::ReduceF32(op), places, 0);
+    Ok(())
+}
+
+fn lower_int(lower: &mut Lower<'_>, node: &Node, kind: Reduction, name: &'static str, shape: [u32; 5]) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
+    let dtype = tx.dtype;
+    if !matches!(dtype, DType::I8 | DType::I16) || ty.dtype != dtype {
+        return Err(Error::unsupported(format!("{name} of {}", dtype.name())).expected("f32, int8 or int16"));
+    }
+    let (qx, qy) = (per_tensor(tx)?, per_tensor(ty)?);
+    let mut multiplier = factor(f64::from(qx.0) / f64::from(qy.0))?;
+    if kind == Reduction::Mean {
+        // The division by the number of elements becomes part of the mantissa, shifted up first by the bits that it loses.
+        let count = i64::from(shape[1]) * i64::from(shape[3]);
+        let bits = (63 - count.leading_zeros() as i32)
+            .min(32)
+            .min(31 + i32::from(multiplier.shift));
+        multiplier = Multiplier {
+            mantissa: ((i64::from(multiplier.mantissa) << bits) / count) as i32,
+            shift: (i32::from(multiplier.shift) - bits) as i8,
+        };
+    }
+    let op = ReduceInt {
+        output: Slot::default(),
+        input: Slot::default(),
+        dtype,
+        shape,
+        kind,
+        zero_in: qx.1,
+        multiplier,
+        zero_out: qy.1,
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, name, Step::ReduceInt(op), places, 0);
     Ok(())
 }
 

@@ -106,11 +106,9 @@ impl Importer<'_, '_> {
         for position in 0..view.inputs.len() {
             let x = view.input(position)?;
             if self.dtype(y)? != DType::F32 && self.quant(x)? != quant {
-                let text = format!(
-                    "`{}` concatenates tensors of different scales: their stored values are copied, as TensorFlow Lite Micro does",
-                    self.info(y).name
-                );
-                self.warn(text);
+                return Err(Error::unsupported("it concatenates tensors of different scales")
+                    .expected("one scale and zero point for all operands and the result")
+                    .help("TensorFlow Lite Micro refuses it as well; insert QUANTIZE before the operands"));
             }
             operands.push(Some(self.operand(x)?));
         }

@@ -46,10 +46,10 @@ const ROWS: &[Row] = &[
     row("ADD", 5, NUMBERS, Binary(BinaryKind::Add)),
     row("SUB", 5, NUMBERS, Binary(BinaryKind::Sub)),
     row("MUL", 7, NUMBERS, Binary(BinaryKind::Mul)),
-    row("DIV", 2, F_I8, Binary(BinaryKind::Div)),
+    row("DIV", 2, REAL, Binary(BinaryKind::Div)),
     row("MINIMUM", 4, NUMBERS, Binary(BinaryKind::Minimum)),
     row("MAXIMUM", 4, NUMBERS, Binary(BinaryKind::Maximum)),
-    row("SQUARED_DIFFERENCE", 2, F_I8, Binary(BinaryKind::SquaredDifference)),
+    row("SQUARED_DIFFERENCE", 2, REAL, Binary(BinaryKind::SquaredDifference)),
     row("PRELU", 2, F_I8, Binary(BinaryKind::Prelu)),
     row("RELU", 3, F_I8_I16, Unary(UnaryKind::Relu)),
     row("RELU6", 3, F_I8_I16, Unary(UnaryKind::Relu6)),
@@ -202,6 +202,7 @@ impl Importer<'_, '_> {
             true => self.depthwise_weights(w)?,
             false => self.operand(w)?,
         };
+        self.check_bias(view)?;
         let bias = self.optional_operand(view.optional(2))?;
         let (x, y) = (self.operand(x)?, self.output(y)?);
         let op = Op::Conv2d(Conv2dAttrs {
@@ -279,6 +280,7 @@ impl Importer<'_, '_> {
             true => self.operand(x)?,
             false => self.reshaped(view, x, &[rows, k])?,
         };
+        self.check_bias(view)?;
         let (weights, bias) = (self.operand(w)?, self.optional_operand(view.optional(2))?);
         let inputs = vec![Some(from), Some(weights), bias];
         let op = Op::Linear { activation };
@@ -622,6 +624,21 @@ impl Importer<'_, '_> {
             false => Err(
                 Error::unsupported(format!("`{}` is {}", self.info(index).name, self.dtype(index)?.name()))
                     .expected(dtype.name()),
+            ),
+        }
+    }
+
+    /// A bias has the type of the sums.
+    fn check_bias(&self, view: View<'_, '_>) -> Result<()> {
+        match view.optional(2) {
+            None => Ok(()),
+            Some(bias) => self.expect_type(
+                bias,
+                match self.dtype(view.input(0)?)? {
+                    F32 => F32,
+                    I16 => I64,
+                    _ => I32,
+                },
             ),
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Importer;
 use super::schema::TensorInfo;
 use crate::error::{Error, Result};
-use crate::graph::{DType, Data, Quant, Tensor, TensorId, TensorKind};
+use crate::graph::{DType, Data, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 
 /// A value known when importing.
 #[derive(Debug, Clone)]
@@ -132,6 +132,30 @@ impl<'a> Importer<'_, 'a> {
         let id = self.add(index, kind)?;
         self.map[index] = Some(id);
         Ok(id)
+    }
+
+    /// A network output. One that no operator computes is copied, so that it has a place of its own.
+    pub(super) fn result(&mut self, index: usize) -> Result<TensorId> {
+        let id = self.operand(index)?;
+        let tensor = self.out.tensor(id);
+        if matches!(tensor.kind, TensorKind::Activation | TensorKind::Input) {
+            return Ok(id);
+        }
+        let copy = Tensor {
+            kind: TensorKind::Activation,
+            ..tensor.clone()
+        };
+        let copy = self.add_const(copy);
+        self.out.add_node(Node {
+            name: format!("output#{index}"),
+            kind: "OUTPUT".to_string(),
+            op: Op::Identity,
+            inputs: vec![Some(id)],
+            outputs: vec![copy],
+            role: Role::Forward,
+            origin: Origin::default(),
+        });
+        Ok(copy)
     }
 
     /// Operand `index` where it is given.

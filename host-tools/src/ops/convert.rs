@@ -1,0 +1,80 @@
+//! Quantise, dequantise, requantise, cast.
+
+use arenite::ops::convert::Convert;
+use arenite::quant::requantize;
+use arenite::{DType, Slot, Step};
+
+use super::conv2d::per_tensor;
+use super::elementwise_int::{factor, limits, push_table, rescale};
+use super::{fit, input, output};
+use crate::error::{Error, Result};
+use crate::graph::Node;
+use crate::program::{Lower, Place};
+
+/// Lowers a change of quantisation: from f32, or between integer types.
+pub(super) fn lower_quantize(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
+    let qy = per_tensor(ty)?;
+    if tx.dtype == DType::F32 {
+        return push(lower, node, "quantize", qy);
+    }
+    let qx = per_tensor(tx)?;
+    let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
+    let [low, high] = limits(ty.dtype)?;
+    let bytes = |dtype| matches!(dtype, DType::I8 | DType::U8);
+    if bytes(tx.dtype) && bytes(ty.dtype) {
+        let mut table = [0; 256];
+        for (byte, entry) in (0_u8..=255).zip(&mut table) {
+            let q = if tx.dtype == DType::I8 {
+                i32::from(byte as i8)
+            } else {
+                i32::from(byte)
+            };
+            *entry = requantize(q, qx.1, scaled, qy.1, low, high) as u8;
+        }
+        return push_table(lower, node, "requantize", &table);
+    }
+    let count = fit(tx.elements(), "the number of elements")?;
+    let step = rescale(count, tx, ty, qx.1, qy.1, scaled)?;
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, "requantize", Step::Rescale(step), places, 0);
+    Ok(())
+}
+
+/// Lowers a conversion to real numbers.
+pub(super) fn lower_dequantize(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
+    let quant = per_tensor(lower.graph().tensor(input(node, 0)?))?;
+    push(lower, node, "dequantize", quant)
+}
+
+/// Lowers a plain conversion of stored numbers.
+pub(super) fn lower_cast(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    if lower.graph().tensor(x).dtype == lower.graph().tensor(y).dtype {
+        return super::movement::alias(lower, node, x, y);
+    }
+    push(lower, node, "cast", (0.0, 0))
+}
+
+fn push(lower: &mut Lower<'_>, node: &Node, name: &'static str, (scale, zero_point): (f32, i32)) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (from, to) = (lower.graph().tensor(x).dtype, lower.graph().tensor(y).dtype);
+    if [from, to].contains(&DType::I64) {
+        return Err(
+            Error::unsupported(format!("{name} from {} to {}", from.name(), to.name())).expected("at most 32 bits"),
+        );
+    }
+    let step = Convert {
+        output: Slot::default(),
+        input: Slot::default(),
+        count: fit(lower.graph().tensor(x).elements(), "the number of elements")?,
+        from,
+        to,
+        scale,
+        zero_point,
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, name, Step::Convert(step), places, 0);
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! Elementwise operators of integers: two operands, or one through a table or a rescaling.
+
+use arenite::ops::convert::{Rescale, SigmoidS16};
+use arenite::ops::elementwise_int::{BinaryInt, IntOp};
+use arenite::quant::{HardSwish, LogisticI8, Multiplier, SigmoidI16, leaky_relu, quantize, rsqrt_i8};
+use arenite::{DType, Slot, Step};
+
+use super::conv2d::per_tensor;
+use super::elementwise::loops;
+use super::{clamp, fit, input, output};
+use crate::error::{Error, Result};
+use crate::graph::{Activation, BinaryKind, Node, Tensor, UnaryKind};
+use crate::program::{Lower, Place};
+
+/// Scale and zero point.
+pub(super) type Affine = (f32, i32);
+
+/// Lowers an operator of two integer operands.
+pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind, activation: Activation) -> Result<()> {
+    let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let graph = lower.graph();
+    let (ta, tb, ty) = (graph.tensor(a), graph.tensor(b), graph.tensor(y));
+    let dtype = ty.dtype;
+    if ta.dtype != dtype || tb.dtype != dtype {
+        return Err(
+            Error::unsupported(format!("operands of {} and {}", ta.dtype.name(), tb.dtype.name()))
+                .expected(format!("{} as the result", dtype.name())),
+        );
+    }
+    let (op, name) = match kind {
+        BinaryKind::Add => (IntOp::Add, "add"),
+        BinaryKind::Sub => (IntOp::Sub, "sub"),
+        BinaryKind::Mul => (IntOp::Mul, "mul"),
+        BinaryKind::Minimum => (IntOp::Minimum, "minimum"),
+        BinaryKind::Maximum => (IntOp::Maximum, "maximum"),
+        BinaryKind::Prelu => (IntOp::Prelu, "prelu"),
+        BinaryKind::Div | BinaryKind::SquaredDifference => {
+            return Err(Error::unsupported(format!("{} of {}", node.kind, dtype.name())).expected("f32"));
+        }
+    };
+    let mut step = BinaryInt {
+        output: Slot::default(),
+        a: Slot::default(),
+        b: Slot::default(),
+        loops: loops(&ty.shape, &ta.shape, &tb.shape)?,
+        dtype,
+        op,
+        zero: [0; 3],
+        shift: 0,
+        multipliers: [Multiplier::ONE; 3],
+        clamp: limits(dtype)?,
+    };
+    let quantised = matches!(dtype, DType::I8 | DType::I16);
+    if quantised && !matches!(op, IntOp::Minimum | IntOp::Maximum) {
+        let (qa, qb, qy) = (per_tensor(ta)?, per_tensor(tb)?, per_tensor(ty)?);
+        step.zero = [qa.1, qb.1, qy.1];
+        step.clamp = clamp_int(activation, qy, dtype)?;
+        let (sa, sb, sy) = (f64::from(qa.0), f64::from(qb.0), f64::from(qy.0));
+        let products = sa * sb / sy;
+        match op {
+            IntOp::Add | IntOp::Sub => {
+                // Operands are brought to twice the larger scale, with room above for the sum.
+                step.shift = if dtype == DType::I16 { 15 } else { 20 };
+                let common = 2.0 * f64::from(qa.0.max(qb.0));
+                let result = common / (f64::from(1 << step.shift) * sy);
+                step.multipliers = [below_one(sa / common)?, below_one(sb / common)?, below_one(result)?];
+            }
+            IntOp::Prelu => step.multipliers = [factor(sa / sy)?, Multiplier::ONE, factor(products)?],
+            _ => step.multipliers[2] = factor(products)?,
+        }
+    } else if activation != Activation::None {
+        let [low, high] = clamp(activation);
+        step.clamp = [low as i32, high as i32];
+    }
+    let places = vec![Place::Tensor(y, 0), lower.place(a)?, lower.place(b)?];
+    lower.push(node, name, Step::BinaryInt(step), places, 0);
+    Ok(())
+}
+
+/// Lowers an operator of one int8 or int16 operand.
+pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
+    let name = name(kind);
+    match (tx.dtype, ty.dtype) {
+        (DType::I8, DType::I8) => {
+            let table = table(kind, per_tensor(tx)?, per_tensor(ty)?)?;
+            push_table(lower, node, name, &table)
+        }
+        (DType::I16, DType::I16) => lower_s16(lower, node, kind),
+        (from, to) => Err(Error::unsupported(format!(
+            "{name} from {} to {}",
+            from.name(),
+            to.name()
+        ))),
+    }
+}
+
+/// Appends a step that maps bytes through `table`, which is ordered by the operand's unsigned value.
+pub(super) fn push_table(lower: &mut Lower<'_>, node: &Node, name: &'static str, table: &[u8; 256]) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let step = arenite::ops::convert::Table {
+        output: Slot::default(),
+        input: Slot::default(),
+        count: fit(lower.graph().tensor(x).elements(), "the number of elements")?,
+        table: lower.program.weights.add_bytes(table.to_vec())?,
+    };
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, name, Step::Table(step), places, 0);
+    Ok(())
+}
+
+/// The table of an int8 function, by the arithmetic of TensorFlow Lite Micro's kernel of that name.
+fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Affine) -> Result<[u8; 256]> {
+    let unusable = |what: &str| Error::input(format!("{what} with scales {scale_in} and {scale_out}"));
+    // The quotient is taken in f32 first, as there.
+    let ratio = f64::from(scale_in / scale_out);
+    let each = |f: &dyn Fn(i8) -> i32| {
+        let mut table = [0; 256];
+        for q in i8::MIN..=i8::MAX {
+            table[usize::from(q as u8)] = f(q).clamp(-128, 127) as u8;
+        }
+        table
+    };
+    let fixed_output = |scale: f32, zero_point: i32| match (scale_out, zero_out) == (scale, zero_point) {
+        true => Ok(()),
+        false => Err(
+            Error::input(format!("a result of scale {scale_out} and zero point {zero_out}"))
+                .expected(format!("scale {scale} and zero point {zero_point}")),
+        ),
+    };
+    Ok(match kind {
+        UnaryKind::Logistic | UnaryKind::Tanh => {
+            let function = LogisticI8::new(scale_in, zero_in).ok_or_else(|| unusable("a logistic function"))?;
+            match kind {
+                UnaryKind::Logistic => {
+                    fixed_output(1.0 / 256.0, -128)?;
+                    each(&|q| i32::from(function.logistic(q)))
+                }
+                _ => {
+                    fixed_output(1.0 / 128.0, 0)?;
+                    each(&|q| i32::from(function.tanh(q)))
+                }
+            }
+        }
+        UnaryKind::HardSwish => {
+            let function =
+                HardSwish::new(scale_in, zero_in, scale_out, zero_out).ok_or_else(|| unusable("a hard swish"))?;
+            each(&|q| i32::from(function.apply(q)))
+        }
+        UnaryKind::LeakyRelu { alpha } => {
+            let (identity, slope) = (factor(ratio)?, factor(f64::from(scale_in * alpha / scale_out))?);
+            each(&|q| leaky_relu(i32::from(q), zero_in, identity, slope, zero_out, (-128, 127)))
+        }
+        UnaryKind::Relu => {
+            let scaled = factor(ratio)?;
+            each(&|q| (scaled.apply(i32::from(q) - zero_in) + zero_out).max(zero_out))
+        }
+        UnaryKind::Relu6 => {
+            let six = quantize(6.0, scale_in, zero_in, -128, 127);
+            each(&|q| i32::from(q).clamp(zero_in, six.max(zero_in)))
+        }
+        UnaryKind::Abs => {
+            let scaled = factor(ratio)?;
+            each(&|q| scaled.apply((i32::from(q) - zero_in).abs()) + zero_out)
+        }
+        UnaryKind::Rsqrt => {
+            let scaled = factor(1.0 / f64::from(scale_in.sqrt() * scale_out))?;
+            each(&|q| i32::from(rsqrt_i8(q, zero_in, scaled, zero_out)))
+        }
+        _ => return Err(Error::unsupported(format!("{} of int8", name(kind))).expected("f32")),
+    })
+}
+
+fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
+    let count = fit(tx.elements(), "the number of elements")?;
+    let plain = tx.quant.is_none() && ty.quant.is_none() && kind == UnaryKind::Abs;
+    let (qx, qy) = match plain {
+        true => ((1.0, 0), (1.0, 0)),
+        false => (per_tensor(tx)?, per_tensor(ty)?),
+    };
+    if (qx.1, qy.1) != (0, 0) && !matches!(kind, UnaryKind::LeakyRelu { .. }) {
+        return Err(Error::input(format!("zero points {} and {} of int16 tensors", qx.1, qy.1)).expected("0"));
+    }
+    if let UnaryKind::Logistic | UnaryKind::Tanh = kind {
+        let tanh = kind == UnaryKind::Tanh;
+        let sigmoid = match tanh {
+            true => SigmoidI16::tanh_of_scale(qx.0),
+            false => SigmoidI16::logistic_of_scale(qx.0),
+        };
+        if (qy.0 * 32768.0 - 1.0).abs() > 1e-3 {
+            return Err(Error::input(format!("a result of scale {}", qy.0)).expected("1/32768"));
+        }
+        let step = SigmoidS16 {
+            output: Slot::default(),
+            input: Slot::default(),
+            count,
+            sigmoid: sigmoid.ok_or_else(|| Error::input(format!("an operand of scale {}", qx.0)))?,
+            tanh,
+        };
+        let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+        lower.push(node, name(kind), Step::SigmoidS16(step), places, 0);
+        return Ok(());
+    }
+    let scaled = factor(f64::from(qx.0 / qy.0))?;
+    let mut step = rescale(count, tx, ty, qx.1, qy.1, scaled)?;
+    match kind {
+        UnaryKind::Relu => step.clamp[0] = 0,
+        UnaryKind::Relu6 => {
+            (step.positive, step.negative) = (Multiplier::ONE, Multiplier::ONE);
+            step.clamp = [0, quantize(6.0, qx.0, 0, -32768, 32767).max(0)];
+        }
+        UnaryKind::LeakyRelu { alpha } => step.negative = factor(f64::from(qx.0 * alpha / qy.0))?,
+        UnaryKind::Abs => step.absolute = true,
+        _ => return Err(Error::unsupported(format!("{} of int16", name(kind))).expected("f32")),
+    }
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, name(kind), Step::Rescale(step), places, 0);
+    Ok(())
+}
+
+/// A rescaling with one multiplier.
+pub(super) fn rescale(
+    count: u32,
+    from: &Tensor,
+    to: &Tensor,
+    zero_in: i32,
+    zero_out: i32,
+    scaled: Multiplier,
+) -> Result<Rescale> {
+    Ok(Rescale {
+        output: Slot::default(),
+        input: Slot::default(),
+        count,
+        from: from.dtype,
+        to: to.dtype,
+        zero_in,
+        zero_out,
+        absolute: false,
+        positive: scaled,
+        negative: scaled,
+        clamp: limits(to.dtype)?,
+    })
+}
+
+/// The range of an integer type.
+pub(super) fn limits(dtype: DType) -> Result<[i32; 2]> {
+    match dtype {
+        DType::I8 => Ok([-128, 127]),
+        DType::U8 => Ok([0, 255]),
+        DType::I16 => Ok([-32768, 32767]),
+        DType::I32 => Ok([i32::MIN, i32::MAX]),
+        other => Err(Error::unsupported(format!("arithmetic on {}", other.name()))),
+    }
+}
+
+/// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
+pub(super) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
+    let [min, max] = limits(dtype)?;
+    let [low, high] = clamp(activation);
+    let stored = |real: f32, open: i32| match real.is_finite() {
+        true => quantize(real, scale, zero_point, min, max),
+        false => open,
+    };
+    Ok([stored(low, min), stored(high, max)])
+}
+
+/// The multiplier of a factor.
+pub(super) fn factor(real: f64) -> Result<Multiplier> {
+    Multiplier::from_real(real).ok_or_else(|| Error::input(format!("the scales give the factor {real}")))
+}
+
+/// The multiplier of a factor that TensorFlow Lite Micro wants below 1.
+fn below_one(real: f64) -> Result<Multiplier> {
+    match real < 1.0 {
+        true => factor(real),
+        false => Err(Error::input(format!("the scales give the factor {real}"))
+            .expected("less than 1")
+            .help("TensorFlow Lite Micro refuses these scales as well; convert the model again")),
+    }
+}
+
+fn name(kind: UnaryKind) -> &'static str {
+    match kind {
+        UnaryKind::Relu => "relu",
+        UnaryKind::Relu6 => "relu6",
+        UnaryKind::ReluN1To1 => "relu_n1_to_1",
+        UnaryKind::Clamp { .. } => "clamp",
+        UnaryKind::LeakyRelu { .. } => "leaky_relu",
+        UnaryKind::HardSwish => "hard_swish",
+        UnaryKind::Logistic => "logistic",
+        UnaryKind::Tanh => "tanh",
+        UnaryKind::Exp => "exp",
+        UnaryKind::Log => "log",
+        UnaryKind::Sqrt => "sqrt",
+        UnaryKind::Rsqrt => "rsqrt",
+        UnaryKind::Square => "square",
+        UnaryKind::Abs => "abs",
+        UnaryKind::Neg => "neg",
+    }
+}
