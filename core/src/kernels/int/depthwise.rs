@@ -7,7 +7,7 @@
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
 use super::conv2d::{limit, records};
-use super::plane::{self, Plane};
+use super::plane::{self, FLIP, Plane};
 use super::record::{self, CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant};
 use crate::arena::Mem;
@@ -143,7 +143,7 @@ unsafe fn convolve(
     let by_three = window.kernel == [3, 3] && window.dilation == [1, 1] && right <= 2 && out_columns >= 3;
     let back = (3 - out_columns % 3) % 3;
     // SAFETY: the plane is scratch.
-    unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
+    unsafe { scratch.write_bytes(op.input_zero_point as u8 ^ FLIP, height * pitch) };
     for (c, record) in records.iter().enumerate() {
         let [bias, multiplier, code] = *record;
         // SAFETY: channel `c` of the image, inside the plane; `c` is below the number of channels.
@@ -211,7 +211,7 @@ unsafe fn windows(op: &Conv2dS8, record: &Record, plane: *const i8, pitch: usize
                 for row in 0..rows {
                     let mut tap = plane.add((y * down + row * tap_down) * pitch + x * right);
                     for _ in 0..columns {
-                        sum = sum.wrapping_add(i32::from(*tap) * i32::from(*w));
+                        sum = sum.wrapping_add(i32::from(*tap ^ FLIP as i8) * i32::from(*w));
                         w = w.add(1);
                         tap = tap.wrapping_add(tap_right);
                     }
@@ -223,7 +223,7 @@ unsafe fn windows(op: &Conv2dS8, record: &Record, plane: *const i8, pitch: usize
     }
 }
 
-/// Copies one channel into the plane, past its border.
+/// Copies one channel into the plane, past its border, its bytes changed by [`FLIP`].
 ///
 /// # Safety
 /// `input` has the pixels, `stride` bytes apart; the plane from `plane` on has the rows, `pitch` bytes apart.
@@ -235,15 +235,15 @@ unsafe fn fill(input: *const i8, stride: usize, [rows, columns]: [usize; 2], pla
         unsafe {
             while to != fours {
                 let [a, b, c, d] = [*x, *x.add(stride), *x.add(2 * stride), *x.add(3 * stride)];
-                *to = a;
-                *to.add(1) = b;
-                *to.add(2) = c;
-                *to.add(3) = d;
+                *to = a ^ FLIP as i8;
+                *to.add(1) = b ^ FLIP as i8;
+                *to.add(2) = c ^ FLIP as i8;
+                *to.add(3) = d ^ FLIP as i8;
                 to = to.add(4);
                 x = x.wrapping_add(4 * stride);
             }
             while to != end {
-                *to = *x;
+                *to = *x ^ FLIP as i8;
                 to = to.add(1);
                 x = x.wrapping_add(stride);
             }
