@@ -240,25 +240,32 @@ impl Patches<'_> {
         let [height, width, channels] = self.window.input.map(usize::from);
         let [rows, columns] = self.window.kernel.map(usize::from);
         let [down, right] = self.window.dilation.map(isize::from);
+        let pitch = width * channels;
         let mut words = words;
-        let at = |(y, x): (isize, isize)| self.image.wrapping_offset((y * width as isize + x) * channels as isize);
+        let inside = |y: isize| (y as usize) < height;
+        let [(y, first), .., (last_y, last)] = *corners;
+        // Four windows side by side, none across the border's columns: whole rows of taps. Other groups go tap by tap.
+        let side_by_side = right == 1 && y == last_y && first >= 0 && last as usize + columns <= width;
+        let offsets = corners.map(|(_, x)| x.wrapping_mul(channels as isize));
         for row in 0..rows as isize {
-            let inside = |y: isize| (y as usize) < height;
-            let whole = right == 1
-                && corners
-                    .iter()
-                    .all(|&(y, x)| inside(y + row * down) && x >= 0 && x as usize + columns <= width);
-            if whole {
-                let starts = corners.map(|(y, x)| at((y + row * down, x)));
+            let line = y + row * down;
+            if side_by_side && inside(line) {
+                let start = self.image.wrapping_add(line as usize * pitch);
                 // SAFETY: a row of taps inside the image, for each window.
-                words = unsafe { unpack(starts, columns * channels, words) };
+                words = unsafe {
+                    unpack(
+                        offsets.map(|offset| start.wrapping_offset(offset)),
+                        columns * channels,
+                        words,
+                    )
+                };
                 continue;
             }
             for column in 0..columns as isize {
                 let starts = corners.map(|(y, x)| {
                     let (y, x) = (y + row * down, x + column * right);
                     match inside(y) && (x as usize) < width {
-                        true => at((y, x)),
+                        true => self.image.wrapping_add(y as usize * pitch + x as usize * channels),
                         false => self.border,
                     }
                 });
