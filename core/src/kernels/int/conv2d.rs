@@ -280,7 +280,7 @@ impl Patches<'_> {
 ///
 /// # Safety
 /// The places are readable for `len` bytes; `words` takes twice as many words.
-#[inline(always)]
+#[inline(never)]
 unsafe fn unpack(places: [*const i8; 4], len: usize, words: *mut i32) -> *mut i32 {
     let ([mut a, mut b, mut c, mut d], mut words) = (places, words);
     let end = a.wrapping_add(len);

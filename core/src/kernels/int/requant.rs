@@ -43,6 +43,7 @@ pub(super) fn short(acc: i32, multiplier: i32, code: i32, addend: i32) -> i8 {
 }
 
 /// Either form, within limits. `record` says which.
+#[inline(never)]
 pub(super) fn any(acc: i32, record: &Record, zero_point: i8, limits: [i8; 2]) -> i8 {
     let [_, multiplier, code] = *record;
     if code & GENERAL != 0 {
