@@ -158,3 +158,24 @@ fn tf_shapes() {
         pruned: &[("backward", 74), ("bookkeeping", 84)],
     });
 }
+
+#[test]
+fn rects() {
+    check(&Facts {
+        file: "localnet-rects.trace.txt",
+        dialect: "rects",
+        batch: 256,
+        params: 293_629_250,
+        macs: 293_512_896,
+        liveness: 142_737_408,
+        operators: &[
+            ("filter", 2),
+            ("filterA", 2),
+            ("filterNL", 2),
+            ("linear1", 1),
+            ("softmax", 1),
+        ],
+        // What is legible of the training half.
+        pruned: &[("backward", 20), ("bookkeeping", 1), ("loss", 1), ("optimizer", 7)],
+    });
+}

@@ -7,6 +7,7 @@ pub(crate) mod json;
 mod keras_order;
 mod megengine;
 mod native;
+mod rects;
 mod solve;
 mod tf_shapes;
 pub mod tflite;
@@ -92,6 +93,11 @@ pub const DIALECTS: &[Dialect] = &[
         name: "tf-shapes",
         recognises: tf_shapes::recognises,
         import: tf_shapes::import,
+    },
+    Dialect {
+        name: "rects",
+        recognises: rects::recognises,
+        import: rects::import,
     },
     Dialect {
         name: "keras-order",
