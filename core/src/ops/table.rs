@@ -178,6 +178,8 @@ table! {
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     66 DspSumS8 Dsp dsp::sum::S8;
+    67 DspAvgPoolS8 Dsp dsp::pool2d::Average;
+    68 DspMaxPoolS8 Dsp dsp::pool2d::Max;
     72 FpuConv2dF32 Fpu fpu::conv2d::F32;
     73 FpuDepthwiseF32 Fpu fpu::depthwise::F32;
     80 MveConv2dS8 Mve mve::conv2d::S8;

@@ -5,7 +5,7 @@ use arenite::{DType, Slot, Step};
 
 use super::conv2d::{per_tensor, window};
 use super::elementwise_int::clamp_int;
-use super::{clamp, input, output, want_f32};
+use super::{clamp, input, output, select, want_f32};
 use crate::error::Result;
 use crate::graph::{Node, PoolAttrs};
 use crate::program::{Lower, Place};
@@ -34,11 +34,8 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: 
             clamp: clamp.map(|c| c as i16),
         };
         let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-        let (step, kind) = match max {
-            true => (Step::MaxPoolInt(op), "max_pool2d"),
-            false => (Step::AvgPoolInt(op), "avg_pool2d"),
-        };
-        lower.push(node, kind, step, places, 0);
+        let kind = if max { "max_pool2d" } else { "avg_pool2d" };
+        lower.push(node, kind, select::pool_int(lower.program.target, op, max), places, 0);
         return Ok(());
     }
     want_f32(graph, node)?;

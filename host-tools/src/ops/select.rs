@@ -5,7 +5,10 @@
 
 use arenite::kernels::{Backend, dsp, fpu, int, mve};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
+use arenite::ops::elementwise_int::BinaryInt;
 use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
+use arenite::ops::packed_sum::PackedSumS8;
+use arenite::ops::pool2d::PoolInt;
 use arenite::ops::{Kernel, Needs};
 use arenite::{Step, Target};
 
@@ -77,7 +80,8 @@ pub(super) fn conv2d_f32(
     weights: impl FnOnce() -> Result<Vec<f32>>,
 ) -> Result<Option<ChoiceF32>> {
     type Pack = fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>;
-    let candidate: Option<(Needs, Pack, fn(Conv2dF32) -> Step)> = match backends(target).contains(&Backend::Fpu) {
+    type Make = fn(Conv2dF32) -> Step;
+    let candidate: Option<(Needs, Pack, Make)> = match backends(target).contains(&Backend::Fpu) {
         true if fpu::conv2d::supports(op) => Some((fpu::conv2d::F32::needs(op), fpu::conv2d::pack, Step::FpuConv2dF32)),
         true if fpu::depthwise::supports(op) => Some((
             fpu::depthwise::F32::needs(op),
@@ -92,6 +96,62 @@ pub(super) fn conv2d_f32(
     let mut packed = vec![0.0; needs.weights as usize / 4];
     pack(op, &weights()?, &mut packed).ok_or_else(|| Error::internal("weights of another length than the window's"))?;
     Ok(Some((step, packed)))
+}
+
+/// Chooses the kernel of an integer maximum (`max`) or average pooling.
+pub(super) fn pool_int(target: Target, op: PoolInt, max: bool) -> Step {
+    let backend = backends(target).iter().find(|_| op.dtype == arenite::DType::I8);
+    match (backend, max) {
+        (Some(Backend::Dsp), true) => Step::DspMaxPoolS8(op),
+        (Some(Backend::Dsp), false) => Step::DspAvgPoolS8(op),
+        (Some(Backend::Int), true) => Step::IntMaxPoolS8(op),
+        (Some(Backend::Int), false) => Step::IntAvgPoolS8(op),
+        (_, true) => Step::MaxPoolInt(op),
+        (_, false) => Step::AvgPoolInt(op),
+    }
+}
+
+/// Chooses the kernel of an integer operator of two operands.
+pub(super) fn binary_int(target: Target, op: BinaryInt) -> Step {
+    let backend = backends(target).iter().find(|_| int::elementwise::supports(&op));
+    let sum = match backend {
+        Some(Backend::Dsp | Backend::Int) => linear_sum(&op),
+        _ => None,
+    };
+    match (backend, sum) {
+        (Some(Backend::Dsp), Some(sum)) => Step::DspSumS8(sum),
+        (Some(Backend::Int), Some(sum)) => Step::IntSumS8(sum),
+        (Some(Backend::Int), None) => Step::IntAddS8(op),
+        _ => Step::BinaryInt(op),
+    }
+}
+
+/// The linear form of an int8 sum of two tensors of one shape, where one gives the same bits.
+fn linear_sum(op: &BinaryInt) -> Option<PackedSumS8> {
+    if !int::elementwise::supports(op) {
+        return None;
+    }
+    let narrow = |n: i32| i8::try_from(n).ok();
+    let [za, zb, zy] = op.zero.map(narrow);
+    let [low, high] = op.clamp.map(narrow);
+    let [ma, mb, my] = op.multipliers;
+    let sum = dsp::sum::Sum {
+        zero_points: [za?, zb?],
+        multipliers: [ma, mb],
+        output_multiplier: my,
+        output_zero_point: zy?,
+        clamp: [low?, high?],
+    };
+    let (factors, offset) = sum.find()?;
+    let count = arenite::ops::elementwise::output_len(&op.loops)?;
+    Some(PackedSumS8 {
+        output: op.output,
+        a: op.a,
+        b: op.b,
+        count,
+        factors,
+        offset,
+    })
 }
 
 fn scalar(op: Conv2dS8, plain: &Plain<'_>, depthwise: bool) -> Choice {

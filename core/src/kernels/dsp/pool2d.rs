@@ -1,9 +1,65 @@
 //! Pooling of int8, four channels at a time: averages with two SXTAB16 for each four elements, maxima with SSUB8 and SEL.
 
 use super::instructions::{max_s8x4, split, sxtab16, sxtab16_ror8};
+use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
+use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;
+use crate::ops::Kernel;
 use crate::ops::conv2d::Window2d;
+use crate::ops::pool2d::PoolInt;
+use crate::tensor::DType;
+
+/// Average; int16 goes to the scalar kernel.
+#[derive(Debug)]
+pub struct Average;
+
+/// Maximum; int16 goes to the scalar kernel.
+#[derive(Debug)]
+pub struct Max;
+
+impl Kernel for Average {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        // Channel by channel in the scalar kernel, by fours here: both read a pixel's window before its last channels are written.
+        AvgInt::distance(op, index)
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        match operands(op, mem)? {
+            Some((input, output, clamp)) => average(&op.window, input, output, clamp),
+            None => AvgInt::run(op, mem),
+        }
+    }
+}
+
+impl Kernel for Max {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        MaxInt::distance(op, index)
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        match operands(op, mem)? {
+            Some((input, output, clamp)) => max(&op.window, input, output, clamp),
+            None => MaxInt::run(op, mem),
+        }
+    }
+}
+
+type Operands<'a> = (Src<'a, i8>, Dst<'a, i8>, [i8; 2]);
+
+/// The operands of an int8 pooling; `None` inside for other types.
+fn operands<'a>(op: &PoolInt, mem: &Mem<'a>) -> Option<Option<Operands<'a>>> {
+    if op.dtype != DType::I8 {
+        return Some(None);
+    }
+    let input = mem.src(op.input, op.window.input_len()?)?;
+    let output = mem.dst(op.output, op.window.output_len()?)?;
+    Some(Some((input, output, op.clamp.map(|n| n.max(-128).min(127) as i8))))
+}
 
 /// Elements that a 16-bit sum holds.
 const FULL: usize = 255;
