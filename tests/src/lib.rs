@@ -1,5 +1,7 @@
 //! What the end-to-end tests share.
 
+pub mod golden;
+
 use std::path::{Path, PathBuf};
 
 /// The folder of shared reference data (traces, datasets): `ARENITE_SHARED`, or `../shared` beside the workspace.

@@ -64,6 +64,15 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
     })
 }
 
+/// The names of the main subgraph's tensors, by index in the file: reference data often names them `tINDEX`.
+///
+/// # Errors
+/// As [`import`], for a corrupt file.
+pub fn tensor_names(content: &[u8]) -> Result<Vec<String>> {
+    let model = Model::read(content)?;
+    Ok(model.subgraphs[0].tensors.iter().map(|t| t.name.clone()).collect())
+}
+
 /// The state of one import.
 struct Importer<'m, 'a> {
     model: &'m Model<'a>,
