@@ -186,6 +186,9 @@ table! {
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
     82 MveConv2dF32 Mve mve::conv2d::F32;
     83 MveDepthwiseF32 Mve mve::depthwise_f32::F32;
+    84 MveSumS8 Mve mve::elementwise::SumS8;
+    85 MveMaxPoolS8 Mve mve::pool2d::MaxS8;
+    86 MveAvgPoolS8 Mve mve::pool2d::AvgS8;
 }
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.

@@ -81,15 +81,27 @@ pub(super) fn conv2d_f32(
 ) -> Result<Option<ChoiceF32>> {
     type Pack = fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>;
     type Make = fn(Conv2dF32) -> Step;
-    let candidate: Option<(Needs, Pack, Make)> = match backends(target).contains(&Backend::Fpu) {
-        true if fpu::conv2d::supports(op) => Some((fpu::conv2d::F32::needs(op), fpu::conv2d::pack, Step::FpuConv2dF32)),
-        true if fpu::depthwise::supports(op) => Some((
+    let candidate: Option<(Needs, Pack, Make)> = backends(target).iter().find_map(|backend| match backend {
+        Backend::Fpu if fpu::conv2d::supports(op) => Some((
+            fpu::conv2d::F32::needs(op),
+            fpu::conv2d::pack as Pack,
+            Step::FpuConv2dF32 as Make,
+        )),
+        Backend::Fpu if fpu::depthwise::supports(op) => Some((
             fpu::depthwise::F32::needs(op),
             fpu::depthwise::pack,
             Step::FpuDepthwiseF32,
         )),
+        Backend::Mve if mve::conv2d::supports_f32(op) => {
+            Some((mve::conv2d::F32::needs(op), mve::conv2d::pack_f32, Step::MveConv2dF32))
+        }
+        Backend::Mve if mve::depthwise_f32::supports(op) => Some((
+            mve::depthwise_f32::F32::needs(op),
+            mve::depthwise_f32::pack,
+            Step::MveDepthwiseF32,
+        )),
         _ => None,
-    };
+    });
     let Some((needs, pack, step)) = candidate else {
         return Ok(None);
     };
@@ -104,6 +116,8 @@ pub(super) fn pool_int(target: Target, op: PoolInt, max: bool) -> Step {
     match (backend, max) {
         (Some(Backend::Dsp), true) => Step::DspMaxPoolS8(op),
         (Some(Backend::Dsp), false) => Step::DspAvgPoolS8(op),
+        (Some(Backend::Mve), true) if mve::pool2d::supports(&op) => Step::MveMaxPoolS8(op),
+        (Some(Backend::Mve), false) if mve::pool2d::supports(&op) => Step::MveAvgPoolS8(op),
         (Some(Backend::Int), true) => Step::IntMaxPoolS8(op),
         (Some(Backend::Int), false) => Step::IntAvgPoolS8(op),
         (_, true) => Step::MaxPoolInt(op),
@@ -122,6 +136,7 @@ pub(super) fn binary_int(target: Target, op: BinaryInt) -> Step {
         (Some(Backend::Dsp), Some(sum)) => Step::DspSumS8(sum),
         (Some(Backend::Int), Some(sum)) => Step::IntSumS8(sum),
         (Some(Backend::Int), None) => Step::IntAddS8(op),
+        (Some(Backend::Mve), _) if mve::elementwise::supports_sum(&op) => Step::MveSumS8(op),
         _ => Step::BinaryInt(op),
     }
 }

@@ -7,8 +7,72 @@
 use super::Output;
 use super::args::Add;
 use super::loops::{add_fast, add_general};
+use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
+use crate::ops::Kernel;
+use crate::ops::elementwise::{is_contiguous, output_len};
+use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::quant::Multiplier;
+use crate::tensor::DType;
+
+/// int8 sums of two tensors of the output's shape.
+#[derive(Debug)]
+pub struct SumS8;
+
+/// Bits by which the operands are shifted left before they are scaled.
+const SHIFT: u8 = 20;
+
+/// Whether [`SumS8`] computes the step; another kernel must where it does not.
+pub fn supports_sum(op: &BinaryInt) -> bool {
+    terms(op).is_some_and(|(a, b, ..)| supports(&a, &b, op.multipliers[2]))
+}
+
+impl Kernel for SumS8 {
+    type Op = BinaryInt;
+
+    fn distance(_: &BinaryInt, index: usize) -> Option<i64> {
+        // Elements in order, each (with up to three after it) read before it is written.
+        (index == 1 || index == 2).then_some(0)
+    }
+
+    fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+        let (a_term, b_term, zero_point, limits) = terms(op)?;
+        let count = output_len(&op.loops)?;
+        let a = mem.src::<i8>(op.a, count)?;
+        let b = mem.src::<i8>(op.b, count)?;
+        let output = mem.dst::<i8>(op.output, count)?;
+        add(
+            (a, &a_term),
+            (b, &b_term),
+            op.multipliers[2],
+            zero_point,
+            limits,
+            output,
+        )
+    }
+}
+
+/// Both terms, the output's zero point and the limits of an int8 sum without broadcasting; `None` for any other operator.
+fn terms(op: &BinaryInt) -> Option<(Term, Term, i8, [i8; 2])> {
+    let sum = op.op == IntOp::Add && op.dtype == DType::I8 && op.shift == SHIFT;
+    if !sum || !is_contiguous(&op.loops, |l| l.a) || !is_contiguous(&op.loops, |l| l.b) {
+        return None;
+    }
+    let narrow = |x: i32| i8::try_from(x).ok();
+    let [a, b, zero_point] = op.zero;
+    let term = |zero_point: i32, multiplier: Multiplier| {
+        Some(Term {
+            zero_point: narrow(zero_point)?,
+            multiplier,
+        })
+    };
+    Some((
+        term(a, op.multipliers[0])?,
+        term(b, op.multipliers[1])?,
+        narrow(zero_point)?,
+        [narrow(op.clamp[0])?, narrow(op.clamp[1])?],
+    ))
+}
 
 /// One half.
 pub const HALF: Multiplier = Multiplier {

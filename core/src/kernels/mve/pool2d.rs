@@ -5,8 +5,69 @@
 use super::args::{Mean, Pool};
 use super::clip;
 use super::loops::{maximum, mean, sum};
+use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
+use crate::ops::Kernel;
 use crate::ops::conv2d::Window2d;
+use crate::ops::pool2d::PoolInt;
+use crate::tensor::DType;
+
+/// int8 average.
+#[derive(Debug)]
+pub struct AvgS8;
+
+/// int8 maximum.
+#[derive(Debug)]
+pub struct MaxS8;
+
+/// Whether these kernels compute the step; another one must where they do not.
+pub fn supports(op: &PoolInt) -> bool {
+    let window = &op.window;
+    let inside = (0..2).all(|axis| {
+        let at = |pair: &[u8; 2]| u32::from(pair.get(axis).copied().unwrap_or(0));
+        let wide = |extents: &[u16]| u32::from(extents.get(axis).copied().unwrap_or(0));
+        // The first and the last window have an element inside the input.
+        let last = wide(&window.output).saturating_sub(1) * at(&window.stride);
+        at(&window.padding) < wide(&window.kernel) && last < wide(&window.input) + at(&window.padding)
+    });
+    op.dtype == DType::I8 && inside && limits(op).is_some()
+}
+
+fn limits(op: &PoolInt) -> Option<[i8; 2]> {
+    Some([i8::try_from(op.clamp[0]).ok()?, i8::try_from(op.clamp[1]).ok()?])
+}
+
+fn operands<'a>(op: &PoolInt, mem: &Mem<'a>) -> Option<(Src<'a, i8>, Dst<'a, i8>)> {
+    let int8 = op.dtype == DType::I8;
+    let input = mem.src::<i8>(op.input, op.window.input_len().filter(|_| int8)?)?;
+    Some((input, mem.dst::<i8>(op.output, op.window.output_len()?)?))
+}
+
+impl Kernel for AvgS8 {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        (index == 1).then(|| distance(&op.window))
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        let (input, output) = operands(op, mem)?;
+        average(&op.window, input, output, limits(op)?)
+    }
+}
+
+impl Kernel for MaxS8 {
+    type Op = PoolInt;
+
+    fn distance(op: &PoolInt, index: usize) -> Option<i64> {
+        (index == 1).then(|| distance(&op.window))
+    }
+
+    fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        let (input, output) = operands(op, mem)?;
+        max(&op.window, input, output, limits(op)?)
+    }
+}
 
 /// Channels summed at a time.
 const SUMS: usize = 8;
