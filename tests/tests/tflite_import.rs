@@ -113,6 +113,40 @@ fn what_is_no_tflite_file_is_refused() {
     }
 }
 
+/// Files with one mistake each, and what has to be said of it (tests/oracle/make_odd.py).
+#[test]
+fn mistakes_are_named() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_odd");
+    let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
+    let expected: std::collections::BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert!(expected.len() >= 30);
+    let mut wrong = Vec::new();
+    for (name, expected) in expected {
+        let path = folder.join(format!("{name}.tflite"));
+        let imported = read(&path, &std::fs::read(&path).unwrap());
+        // Shapes that contradict each other are the graph's own check's to find.
+        let imported = imported.and_then(|i| check(&i.graph).map(|()| i));
+        let (said, words) = match (&imported, expected.get("error"), expected.get("warning")) {
+            (Err(error), Some(words), _) => (error.to_string(), words),
+            (Ok(imported), _, Some(words)) => (imported.warnings.join("\n"), words),
+            (Err(error), ..) => {
+                wrong.push(format!("{name}: refused: {error}"));
+                continue;
+            }
+            (Ok(_), ..) => {
+                wrong.push(format!("{name}: not refused"));
+                continue;
+            }
+        };
+        let words = words.as_array().unwrap().iter().map(|w| w.as_str().unwrap());
+        let missing: Vec<&str> = words.filter(|w| !said.contains(w)).collect();
+        if !missing.is_empty() {
+            wrong.push(format!("{name}: {missing:?} is missing from: {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Copies of `file` in which one occurrence of `value` is replaced.
 fn replaced(file: &[u8], value: &[u8], by: &[u8]) -> Vec<Vec<u8>> {
     (0..=file.len().saturating_sub(value.len()))

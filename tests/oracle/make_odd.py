@@ -1,0 +1,130 @@
+"""Small .tflite files with one mistake each, and what the importer has to say about it.
+
+    python tests/oracle/make_odd.py
+
+writes tests/models/tflite_odd/NAME.tflite and expected.json: NAME -> {"error": words that the message holds}, or {"warning": words}.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+
+from tflite_builder import Builder, schema
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "models" / "tflite_odd"
+EXPECTED = {}
+
+
+def odd(name, file, error=None, warning=None):
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / f"{name}.tflite").write_bytes(file)
+    EXPECTED[name] = {"error": error} if error else {"warning": warning}
+
+
+def conv(scale=0.01, axis=0, bias_type="int32", x="int8", w="int8", y="int8", quantised=True, version=3, variable=False):
+    """A convolution of [1, 4, 4, 2] with three 1 x 1 kernels."""
+    b = Builder()
+    q = dict(scale=0.05, zero_point=3) if quantised and x == "int8" else {}
+    xi = b.tensor((1, 4, 4, 2), x, **q)
+    wi = b.const(np.arange(6).reshape(3, 1, 1, 2), w, **(dict(scale=scale, axis=axis) if w == "int8" else {}))
+    bi = b.const(np.arange(3), bias_type if x == "int8" else "float32")
+    yi = b.tensor((1, 4, 4, 3), y, **(dict(scale=0.1, zero_point=1) if quantised and y == "int8" else {}))
+    b.op("CONV_2D", [xi, wi, bi], [yi], "Conv2DOptions", version=version, padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    return b, [xi], [yi]
+
+
+def edited(make, edit):
+    """The file of `make`, with `edit` applied to the model object before it is packed."""
+    import flatbuffers
+
+    b, ins, outs = make
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(b.finish(ins, outs), 0))
+    edit(model)
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def plain(make):
+    b, ins, outs = make
+    return b.finish(ins, outs)
+
+
+def unary(op, dtype="int8", options=None, version=1, **fields):
+    b = Builder()
+    q = dict(scale=0.05, zero_point=3) if dtype == "int8" else {}
+    x, y = b.tensor((1, 4), dtype, **q), b.tensor((1, 4), dtype, **q)
+    b.op(op, [x], [y], options, version=version, **fields)
+    return b, [x], [y]
+
+
+def main():
+    t = lambda model, i: model.subgraphs[0].tensors[i]
+    odd("dimension_out_of_range", plain(conv(axis=7)), warning=["t1", "quantised dimension 7", "ignored"])
+    odd("negative_dimension", plain(conv(axis=-4)), warning=["t1", "quantised dimension -4", "ignored"])
+    odd("channel_count", plain(conv(scale=[0.1, 0.2])), error=["t1", "2 scales along dimension 0", "[3, 1, 1, 2]"])
+    odd("channels_out_of_range", plain(conv(scale=[0.1, 0.2, 0.3], axis=5)), error=["t1", "3 scales along dimension 5"])
+    odd("infinite_scale", plain(conv(scale=float("inf"))), error=["t1", "scale inf"])
+    odd("no_quantisation", plain(conv(quantised=False)), error=["t0", "no quantisation", "full integer quantisation"])
+    odd("hybrid", plain(conv(x="float32", y="float32")), error=["hybrid operator", "t0", "t1", "CONV_2D"])
+    odd("bias_type", plain(conv(bias_type="int16")), error=["t2", "int16", "int32"])
+    odd("operator_version", plain(conv(version=99)), error=["CONV_2D", "version 99", "at most 8"])
+    odd("schema_version", edited(conv(), lambda m: setattr(m, "version", 2)), error=["schema version 2", "expected 3"])
+    odd("zero_points", edited(conv(scale=[0.1, 0.2, 0.3]), lambda m: setattr(t(m, 1).quantization, "zeroPoint", [0, 0])),
+        error=["t1", "2 zero points for 3 scales"])
+    odd("zero_point_range", edited(conv(), lambda m: setattr(t(m, 0).quantization, "zeroPoint", [200])), error=["t0", "zero point 200", "-128 to 127"])
+    odd("scale_without_zero_point", edited(unary("RESHAPE"), lambda m: setattr(t(m, 0).quantization, "zeroPoint", [])),
+        warning=["t0", "no zero point"])
+    odd("tensor_index", edited(conv(), lambda m: setattr(m.subgraphs[0].operators[0], "inputs", [0, 99, 2])), error=["operator 0", "tensor 99", "0 to 3"])
+    odd("output_index", edited(conv(), lambda m: setattr(m.subgraphs[0], "outputs", [-7])), error=["tensor -7"])
+    odd("buffer_index", edited(conv(), lambda m: setattr(t(m, 1), "buffer", 77)), error=["tensor 1", "buffer 77"])
+    odd("operator_code", edited(conv(), lambda m: setattr(m.subgraphs[0].operators[0], "opcodeIndex", 5)), error=["operator code 5"])
+    odd("buffer_length", edited(conv(), lambda m: setattr(m.buffers[1], "data", [1, 2, 3])), error=["t1", "3 bytes", "expected 6"])
+    odd("dynamic_shape", edited(conv(), lambda m: setattr(t(m, 0), "shape", [-1, 4, 4, 2])), error=["t0", "[-1, 4, 4, 2]", "above zero"])
+    odd("huge_shape", edited(conv(), lambda m: setattr(t(m, 0), "shape", [1, 1 << 20, 1 << 20, 2])), error=["t0", "fewer than 2^29"])
+    odd("nine_axes", edited(conv(), lambda m: setattr(t(m, 0), "shape", [1] * 9)), error=["tensor 0", "9 axes"])
+    odd("float16", edited(conv(), lambda m: setattr(t(m, 0), "type", schema.TensorType.FLOAT16)), error=["t0", "FLOAT16"])
+    odd("int4", edited(conv(), lambda m: setattr(t(m, 1), "type", schema.TensorType.INT4)), error=["t1", "INT4"])
+    odd("output_shape", edited(conv(), lambda m: setattr(t(m, 3), "shape", [1, 3, 4, 3])), error=["t3", "[1, 3, 4, 3]", "[1, 4, 4, 3]"])
+    odd("padding_mode", edited(conv(), lambda m: setattr(m.subgraphs[0].operators[0].builtinOptions, "padding", 9)), error=["padding 9"])
+    odd("stride", edited(conv(), lambda m: setattr(m.subgraphs[0].operators[0].builtinOptions, "strideH", 0)), error=["stride [0, 1]"])
+    odd("fused_tanh", edited(conv(), lambda m: setattr(m.subgraphs[0].operators[0].builtinOptions, "fusedActivationFunction", 4)),
+        error=["fused activation TANH"])
+    odd("no_subgraph", edited(conv(), lambda m: setattr(m, "subgraphs", [])), error=["no subgraph"])
+    odd("int8_exp", plain(unary("EXP")), error=["EXP", "int8", "f32"])
+
+    b = Builder()
+    q = dict(scale=0.05, zero_point=3)
+    ts = [b.tensor((1, 4), "int8", **q) for _ in range(4)]
+    b.op("ELU", [ts[0]], [ts[1]])
+    b.op("RELU", [ts[1]], [ts[2]])
+    b.op("REVERSE_V2", [ts[2]], [ts[3]])
+    odd("two_unsupported", b.finish([ts[0]], [ts[3]]), error=["2 operators", "ELU", "`t1`", "REVERSE_V2", "`t3`", "use RELU"])
+
+    b = Builder()
+    x, y = b.tensor((2, 2), "int8", **q), b.tensor((4, 2), "int8", scale=0.06, zero_point=3)
+    b.op("CONCATENATION", [x, x], [y], "ConcatenationOptions", axis=0)
+    odd("concat_scales", b.finish([x], [y]), error=["different scales", "QUANTIZE"])
+
+    b = Builder()
+    x, y = b.tensor((1, 4), "int8", **q), b.tensor((1, 4), "int8", **q)
+    b.op("RELU", [y], [y])
+    odd("read_before_written", b.finish([x], [y]), error=["t1", "before anything writes it"])
+
+    b = Builder()
+    x, h, y = b.tensor((1, 4), "int8", **q), b.tensor((1,), "resource"), b.tensor((1, 4), "int8", **q)
+    b.op("READ_VARIABLE", [h], [y], "ReadVariableOptions")
+    odd("no_handle", b.finish([x], [y]), error=["t1", "VAR_HANDLE"])
+
+    b = Builder()
+    b.op("CALL_ONCE", [], [], "CallOnceOptions", initSubgraphIndex=9)
+    x, y = b.tensor((1, 4), "int8", **q), b.tensor((1, 4), "int8", **q)
+    b.op("RELU", [x], [y])
+    odd("no_such_subgraph", b.finish([x], [y]), error=["subgraph 9"])
+
+    (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")
+    print(len(EXPECTED), "files")
+
+
+main()
