@@ -8,10 +8,17 @@ pub fn relative(dtype: DType, a: &[u8], b: &[u8]) -> f64 {
     if a.len() != b.len() {
         return f64::INFINITY;
     }
-    let (a, b) = (to_f64(dtype, a), to_f64(dtype, b));
+    relative_f64(&to_f64(dtype, a), &to_f64(dtype, b))
+}
+
+/// [`relative`] of elements; infinite where their numbers differ.
+pub fn relative_f64(a: &[f64], b: &[f64]) -> f64 {
+    if a.len() != b.len() {
+        return f64::INFINITY;
+    }
     let mut difference = 0.0f64;
     let mut scale = 0.0f64;
-    for (a, b) in a.iter().zip(&b) {
+    for (a, b) in a.iter().zip(b) {
         let d = if a == b || (a.is_nan() && b.is_nan()) {
             0.0
         } else {

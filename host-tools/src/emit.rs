@@ -11,8 +11,8 @@ use arenite::{DType, HEADER_BYTES, Header, Port, Slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::memory::Memory;
-use crate::metadata::{Metadata, StepMeta, TensorMeta};
-use crate::program::{Content, Program};
+use crate::metadata::{Metadata, NO_TENSOR, StepMeta, TensorMeta};
+use crate::program::{Content, Place, Program};
 use crate::weights::Weights;
 
 /// Weights start at a multiple of this from the file's start: a cache line, and more than any vector unit wants.
@@ -175,11 +175,57 @@ fn write(
     writer.flush().map_err(io)
 }
 
+/// The tensors that own memory, numbered as the metadata does.
+pub struct Owners {
+    numbers: std::collections::HashMap<TensorId, u32>,
+    /// Their names.
+    pub names: Vec<String>,
+    /// The owner of each input and output.
+    pub ports: Vec<u32>,
+}
+
+impl Owners {
+    /// Numbers them in the order in which the network touches them.
+    pub fn new(program: &Program) -> Self {
+        let graph = &program.graph;
+        let mut owners = Self {
+            numbers: Default::default(),
+            names: Vec::new(),
+            ports: Vec::new(),
+        };
+        let touched = program
+            .steps
+            .iter()
+            .flat_map(|step| &step.places)
+            .filter_map(|place| match *place {
+                Place::Tensor(id, _) => Some(id),
+                _ => None,
+            });
+        let ports = || graph.inputs.iter().chain(&graph.outputs).copied();
+        for id in ports().chain(touched) {
+            let (root, _) = program.root(id);
+            owners.numbers.entry(root).or_insert_with(|| {
+                owners.names.push(graph.tensor(root).name.clone());
+                owners.names.len() as u32 - 1
+            });
+        }
+        owners.ports = ports().map(|id| owners.of(program, Place::Tensor(id, 0))).collect();
+        owners
+    }
+
+    fn of(&self, program: &Program, place: Place) -> u32 {
+        match place {
+            Place::Tensor(id, _) => self.numbers.get(&program.root(id).0).copied().unwrap_or(NO_TENSOR),
+            _ => NO_TENSOR,
+        }
+    }
+}
+
 /// The per-step metadata.
 ///
 /// # Errors
 /// As [`Memory::slot`].
-pub fn step_metadata(program: &Program, memory: &Memory) -> Result<Vec<StepMeta>> {
+pub fn step_metadata(program: &Program, memory: &Memory, owners: &Owners) -> Result<Vec<StepMeta>> {
     let graph = &program.graph;
     let mut names: std::collections::HashMap<TensorId, Vec<String>> = Default::default();
     let mut views: Vec<_> = program.views.iter().collect();
@@ -219,6 +265,7 @@ pub fn step_metadata(program: &Program, memory: &Memory) -> Result<Vec<StepMeta>
                 kind: step.kind.to_string(),
                 macs: step.macs,
                 completes,
+                operands: step.places.iter().map(|&place| owners.of(program, place)).collect(),
             })
         })
         .collect()
@@ -252,7 +299,7 @@ impl Out<'_> {
 }
 
 /// A temporary file is private to its owner; a model is a file like any other.
-fn make_readable(file: &File) -> std::io::Result<()> {
+pub(crate) fn make_readable(file: &File) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

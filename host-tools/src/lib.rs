@@ -5,6 +5,7 @@
 //! ```
 
 pub mod board;
+pub mod cli;
 pub mod compare;
 mod dump;
 pub mod emit;
@@ -15,6 +16,7 @@ pub mod memory;
 pub mod metadata;
 pub mod model;
 pub mod ops;
+pub mod overlap;
 pub mod pack;
 pub mod passes;
 pub mod plan;

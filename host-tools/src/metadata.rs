@@ -18,7 +18,14 @@ pub struct Metadata {
     pub labels: Vec<String>,
     /// One entry a step.
     pub steps: Vec<StepMeta>,
+    /// Names of the tensors that own memory, for the numbers below.
+    pub tensors: Vec<String>,
+    /// For each input, then each output, the tensor that owns its memory.
+    pub ports: Vec<u32>,
 }
+
+/// Stands for no tensor: scratch, or a constant in the weights.
+pub const NO_TENSOR: u32 = u32::MAX;
 
 /// What is known of a step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +38,8 @@ pub struct StepMeta {
     pub macs: u64,
     /// The tensor that is complete after this step.
     pub completes: Option<TensorMeta>,
+    /// For each operand with a slot, in their order, the tensor that owns its memory (views have the one they look at).
+    pub operands: Vec<u32>,
 }
 
 /// A tensor as it lies in memory after a step.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::{LoadError, Model, Session};
+use arenite::{Fault, Header, KernelId, LoadError, Model, Port, Section, Session, Step};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::Metadata;
@@ -66,28 +66,135 @@ impl ModelFile {
         Model::load(self.bytes()).map_err(|e| load_error(e).in_file(&self.path))
     }
 
+    /// What the file says, for tools that look and do not run: it is intact, but its kernels may be another target's.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a damaged file; with `runs_here` everything that [`ModelFile::load`] says.
+    pub fn view(&self, runs_here: bool) -> Result<ModelView<'_>> {
+        if runs_here {
+            self.load()?;
+        }
+        ModelView::of(self.bytes()).map_err(|e| e.in_file(&self.path))
+    }
+
+    /// Bytes of each output.
+    ///
+    /// # Errors
+    /// As [`ModelFile::view`].
+    pub fn output_sizes(&self) -> Result<Vec<usize>> {
+        let view = self.view(false)?;
+        Ok(view
+            .outputs
+            .iter()
+            .map(|port| port.bytes().unwrap_or(0) as usize)
+            .collect())
+    }
+}
+
+/// The sections of an intact model, decoded without regard to whose kernels it needs.
+pub struct ModelView<'a> {
+    header: Header,
+    bytes: &'a [u8],
+    /// The inputs.
+    pub inputs: Vec<Port<'a>>,
+    /// The outputs.
+    pub outputs: Vec<Port<'a>>,
+}
+
+impl<'a> ModelView<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Self> {
+        let header = Header::parse(bytes).map_err(load_error)?;
+        let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let expected = header.total;
+        let bytes = bytes
+            .get(..expected as usize)
+            .ok_or_else(|| load_error(LoadError::Truncated { expected, found }))?;
+        let found = arenite::checksum(bytes);
+        if found != header.crc {
+            let expected = header.crc;
+            return Err(load_error(LoadError::Checksum { expected, found }));
+        }
+        let mut rest = section(bytes, header.ports)?;
+        let mut ports = Vec::new();
+        for port in 0..u32::from(header.inputs) + u32::from(header.outputs) {
+            let (decoded, others) =
+                postcard::take_from_bytes::<Port<'_>>(rest).map_err(|_| load_error(LoadError::Port { port }))?;
+            ports.push(decoded);
+            rest = others;
+        }
+        let outputs = ports.split_off(usize::from(header.inputs));
+        Ok(Self {
+            header,
+            bytes,
+            inputs: ports,
+            outputs,
+        })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The name of the target that the file states.
+    pub fn target_name(&self) -> &'static str {
+        let target = arenite::Target::ALL.get(usize::from(self.header.target));
+        target.map_or("an unknown target", |target| target.name())
+    }
+
+    /// The state's value after a reset.
+    pub fn state_init(&self) -> &'a [u8] {
+        section(self.bytes, self.header.state_init).unwrap_or_default()
+    }
+
+    /// The steps, decoded.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] naming the step.
+    pub fn steps(&self) -> Result<Vec<Step>> {
+        let mut rest = section(self.bytes, self.header.steps)?;
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            let step = steps.len() as u32;
+            let wrong = |fault| load_error(LoadError::Step { step, fault });
+            let ((kernel, params), others) =
+                postcard::take_from_bytes::<(u8, &[u8])>(rest).map_err(|_| wrong(Fault::Encoding))?;
+            let id = KernelId::from_u8(kernel).ok_or_else(|| load_error(LoadError::UnknownKernel { step, kernel }))?;
+            steps.push(Step::decode(id, params).map_err(wrong)?);
+            rest = others;
+        }
+        match steps.len() == self.header.step_count as usize {
+            true => Ok(steps),
+            false => Err(load_error(LoadError::Header)),
+        }
+    }
+
     /// The metadata.
     ///
     /// # Errors
     /// As [`Metadata::decode`].
-    pub fn metadata(&self, model: &Model<'_>) -> Result<Metadata> {
-        Metadata::decode(model.metadata()).map_err(|e| e.in_file(&self.path))
+    pub fn metadata(&self) -> Result<Metadata> {
+        Metadata::decode(section(self.bytes, self.header.meta)?)
     }
 
     /// The summary that was printed when the model was packed, with the sizes of the file itself.
     ///
     /// # Errors
     /// As [`Metadata::decode`].
-    pub fn summary(&self, model: &Model<'_>) -> Result<Summary> {
-        let text = self.metadata(model)?.summary;
-        let mut summary: Summary = serde_json::from_str(&text)
-            .map_err(|e| Error::input(format!("the summary does not decode: {e}")).in_file(&self.path))?;
-        let header = model.header();
-        summary.model_bytes = u64::from(header.total);
-        summary.weights_bytes = u64::from(header.weights.len);
-        summary.plan_bytes = u64::from(header.ports.len) + u64::from(header.steps.len);
+    pub fn summary(&self) -> Result<Summary> {
+        let mut summary: Summary = serde_json::from_str(&self.metadata()?.summary)
+            .map_err(|e| Error::input(format!("the summary does not decode: {e}")))?;
+        summary.model_bytes = u64::from(self.header.total);
+        summary.weights_bytes = u64::from(self.header.weights.len);
+        summary.plan_bytes = u64::from(self.header.ports.len) + u64::from(self.header.steps.len);
         Ok(summary)
     }
+}
+
+fn section(bytes: &[u8], section: Section) -> Result<&[u8]> {
+    let from = bytes.get(section.offset as usize..);
+    from.and_then(|bytes| bytes.get(..section.len as usize))
+        .ok_or_else(|| load_error(LoadError::Header))
 }
 
 impl Aligned {

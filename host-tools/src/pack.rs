@@ -139,12 +139,15 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
     dump.program(DumpStage::Plan, &program, Some(&memory));
     summarise_program(&mut summary, &program, &memory);
 
+    let owners = emit::Owners::new(&program);
     let metadata = Metadata {
         tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
         input_sha256: sha256(&options.input)?,
         summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
         labels: options.labels.clone(),
-        steps: emit::step_metadata(&program, &memory)?,
+        steps: emit::step_metadata(&program, &memory, &owners)?,
+        ports: owners.ports,
+        tensors: owners.names,
     };
     let mut written = |done, all| progress("writing weights", done, all);
     let (file, sizes) = emit::emit(&program, &memory, &metadata, &source, &options.output, &mut written)?;

@@ -1,4 +1,4 @@
-"""Evaluates a trace in NumPy and writes every layer's output, for `arenite diff MODEL ref.npz` to compare with.
+"""Evaluates a trace in NumPy and writes its inputs and every layer's output, for `arenite diff MODEL ref.npz` to compare with.
 
     python tests/reference/reference.py TRACE --weights W.safetensors --input X.npy -o ref.npz
     python tests/reference/reference.py TRACE --weights W.safetensors --seed 1 --batch 1 --save-input X.npy -o ref.npz
@@ -145,13 +145,15 @@ def main() -> None:
         np.save(options.save_input, only)
     result, count = None, 0
     with NpzWriter(options.output) as npz:
+        for name, x in inputs.items():
+            npz.add(name, x.astype(np.float32))
         for name, y in reference.run(inputs, weights):
             count += 1
             if not np.isfinite(y).all():
                 sys.exit(f"{name}: not finite")
             if name == reference.output:
                 result = y
-            if name == reference.output or not options.outputs_only:
+            if name not in inputs and (name == reference.output or not options.outputs_only):
                 npz.add(name, y.astype(np.float32))
             print(f"{name}  {list(y.shape)}  max |y| {np.abs(y).max():.4g}", file=sys.stderr)
     assert result is not None, f"no layer {reference.output}"

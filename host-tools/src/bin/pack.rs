@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use arenite::Target;
+use arenite_host::cli::{UnbuiltPackOptions, exit_code};
 use arenite_host::import::ImportOptions;
 use arenite_host::pack::{DumpStage, Options, Packed, pack};
 use arenite_host::summary::Summary;
@@ -58,6 +59,8 @@ struct Args {
     /// Prints the summary as JSON on stdout, and nothing else there.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    unbuilt: UnbuiltPackOptions,
 }
 
 fn main() -> ExitCode {
@@ -66,7 +69,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("error: {e}");
-            ExitCode::from(if e.kind() == ErrorKind::Usage { 2 } else { 1 })
+            exit_code(&e)
         }
     }
 }
@@ -116,6 +119,7 @@ fn run(args: Args) -> Result<()> {
 }
 
 fn options(args: Args) -> Result<Options> {
+    args.unbuilt.refuse()?;
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
     let [input] = &args.input[..] else {
         return Err(Error::unsupported("several inputs in one bundle are not built yet").help("pack them one by one"));

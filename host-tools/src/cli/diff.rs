@@ -1,0 +1,381 @@
+//! `arenite diff`: every layer against a reference, and the first that differs.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Seek};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arenite::{DType, Slot};
+use ndarray::{ArrayD, IxDyn};
+use ndarray_npy::NpzReader;
+use serde::Serialize;
+
+use super::array::{Array, Values};
+use super::place::{Place, board_error, ready};
+use super::run::{assign, read_inputs};
+use super::{Verdict, print_json, print_out};
+use crate::board::{self, Blob, RunOptions};
+use crate::metadata::{StepMeta, TensorMeta};
+use crate::model::{self, ModelFile, ModelView};
+use crate::{Error, ErrorKind, Result, compare};
+
+/// Arguments of `arenite diff`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// Every layer's output by the traced tensor's name, in the traced layout; and the network's inputs by their names.
+    reference: PathBuf,
+    /// The inputs, where the reference does not hold them.
+    #[arg(long, value_name = "[NAME=]X.npy", num_args = 1..)]
+    input: Vec<String>,
+    /// The largest relative error, max|a - b| / max|b|, of a float tensor. Integer tensors must be equal.
+    #[arg(long, value_name = "E", default_value_t = 1e-4)]
+    tolerance: f64,
+    /// Where to run: host, or qemu:BOARD.
+    #[arg(long, value_name = "host|qemu:BOARD", default_value = "host")]
+    on: Place,
+    /// Prints the comparison as JSON on stdout.
+    #[arg(long)]
+    json: bool,
+    /// The wall time that a board gets.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    timeout: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    board: &'static str,
+    tolerance: f64,
+    compared: usize,
+    /// The first layer beyond the tolerance.
+    first_difference: Option<Layer>,
+    /// The layer with the largest error.
+    worst: Option<Layer>,
+    layers: Vec<Layer>,
+    /// Steps of the model whose tensor the reference does not hold.
+    not_in_reference: Vec<String>,
+    /// Arrays of the reference that no step completes: fused into another layer, folded or pruned.
+    not_in_model: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Layer {
+    step: usize,
+    op: String,
+    /// The array's key in the reference.
+    name: String,
+    /// Relative error of floats; the largest difference of integers.
+    error: f64,
+    equal: bool,
+    /// Where the largest difference is, in the traced layout, with both values.
+    index: Vec<usize>,
+    ours: f64,
+    reference: f64,
+    within: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let file = ModelFile::open(&args.model)?;
+    let view = file.view(args.on == Place::Host)?;
+    let metas = view.metadata()?.steps;
+    let opened = std::fs::File::open(&args.reference).map_err(|e| Error::io(&args.reference, "read it", &e))?;
+    let mut npz = NpzReader::new(std::io::BufReader::new(opened)).map_err(|e| not_npz(args, &e))?;
+    let keys: BTreeSet<String> = npz.names().map_err(|e| not_npz(args, &e))?.into_iter().collect();
+    let (inputs, input_keys) = inputs(args, &view, &mut npz, &keys)?;
+
+    let mut comparison = Comparison {
+        npz,
+        unseen: keys.difference(&input_keys).cloned().collect(),
+        tolerance: args.tolerance,
+        layers: Vec::new(),
+        not_in_reference: Vec::new(),
+    };
+    match args.on {
+        Place::Host => {
+            let mut failed = None;
+            model::run(&file.load()?, &[inputs], false, &mut |_, step, session| {
+                let read = |slot: Slot, bytes: u32| session.read(slot, bytes).map(<[u8]>::to_vec);
+                if let (Some(meta), None) = (metas.get(step as usize), &failed) {
+                    failed = comparison.step(step as usize, meta, &read).err();
+                }
+            })?;
+            failed.map_or(Ok(()), |e| Err(e.in_file(&args.reference)))?;
+        }
+        Place::Board(board) => {
+            ready(board)?;
+            let options = RunOptions {
+                dump_steps: true,
+                timeout: Duration::from_secs(args.timeout),
+                ..RunOptions::default()
+            };
+            let inputs: Vec<u8> = inputs.concat();
+            let report = board::run(board, Blob::File(file.path()), &inputs, &options).map_err(board_error)?;
+            let mut shadow = Shadow::new(&view);
+            let mut dumps = report.dumps.iter().peekable();
+            for (step, meta) in metas.iter().enumerate() {
+                while let Some(dump) = dumps.next_if(|dump| dump.step as usize == step) {
+                    shadow.write(dump.slot, &dump.bytes);
+                }
+                let compared = comparison.step(step, meta, &|slot, bytes| shadow.read(slot, bytes));
+                compared.map_err(|e| e.in_file(&args.reference))?;
+            }
+        }
+    }
+    finish(args, comparison)
+}
+
+fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Verdict> {
+    let layers = comparison.layers;
+    if layers.is_empty() {
+        return Err(Error::input("none of its arrays is a tensor of the model")
+            .in_file(&args.reference)
+            .expected("arrays by the traced tensors' names")
+            .help("`arenite inspect --steps` lists the names"));
+    }
+    let worst = layers
+        .iter()
+        .filter(|l| !l.error.is_nan())
+        .max_by(|a, b| a.error.total_cmp(&b.error));
+    let report = Report {
+        board: args.on.name(),
+        tolerance: args.tolerance,
+        compared: layers.len(),
+        first_difference: layers.iter().find(|layer| !layer.within).cloned(),
+        worst: worst.cloned(),
+        not_in_reference: comparison.not_in_reference,
+        not_in_model: comparison.unseen.into_iter().collect(),
+        layers,
+    };
+    match args.json {
+        true => print_json(&report)?,
+        false => print_out(&text(&report))?,
+    }
+    Ok(match report.first_difference {
+        None => Verdict::Good,
+        Some(_) => Verdict::Bad,
+    })
+}
+
+/// The inputs, from files or from the reference, and the keys of those that the reference holds.
+fn inputs<R: Read + Seek>(
+    args: &Args,
+    view: &ModelView<'_>,
+    npz: &mut NpzReader<R>,
+    keys: &BTreeSet<String>,
+) -> Result<(Vec<Vec<u8>>, BTreeSet<String>)> {
+    let of_ports: Vec<String> = view.inputs.iter().map(|port| port.name.to_string()).collect();
+    let known = of_ports.iter().filter(|&name| keys.contains(name)).cloned().collect();
+    let single = |runs: Vec<Vec<Vec<u8>>>| match <[_; 1]>::try_from(runs) {
+        Ok([one]) => Ok(one),
+        Err(runs) => Err(Error::input(format!("the inputs hold {} runs", runs.len())).expected("one")),
+    };
+    if !args.input.is_empty() {
+        let given = assign(&args.input, &view.inputs, "input")?;
+        return Ok((single(read_inputs(&given, &view.inputs)?.runs)?, known));
+    }
+    let mut all = Vec::new();
+    for port in &view.inputs {
+        if !keys.contains(port.name) {
+            return Err(Error::input(format!("it does not hold the input `{}`", port.name))
+                .in_file(&args.reference)
+                .help(format!("pass --input {}=FILE.npy", port.name)));
+        }
+        let array = Array::of_npz(npz, port.name).map_err(|e| e.in_file(&args.reference))?;
+        let (runs, note) = array.runs(port).map_err(|e| e.in_file(&args.reference))?;
+        note.into_iter().for_each(|note| eprintln!("{note}"));
+        all.push(single(vec![runs.runs])?.into_iter().next().unwrap_or_default());
+    }
+    Ok((all, known))
+}
+
+fn not_npz(args: &Args, error: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Input, format!("it is no NumPy archive: {error}"))
+        .in_file(&args.reference)
+        .expected("a file as numpy.savez writes it")
+}
+
+struct Comparison<R: Read + Seek> {
+    npz: NpzReader<R>,
+    unseen: BTreeSet<String>,
+    tolerance: f64,
+    layers: Vec<Layer>,
+    not_in_reference: Vec<String>,
+}
+
+impl<R: Read + Seek> Comparison<R> {
+    /// Compares the tensor that a step completes with every array of one of its names.
+    fn step(&mut self, step: usize, meta: &StepMeta, read: &dyn Fn(Slot, u32) -> Option<Vec<u8>>) -> Result<()> {
+        let Some(tensor) = &meta.completes else {
+            return Ok(());
+        };
+        let names: Vec<&String> = tensor.names.iter().filter(|name| self.unseen.contains(*name)).collect();
+        if names.is_empty() {
+            self.not_in_reference.push(meta.name.clone());
+            return Ok(());
+        }
+        let count: u32 = tensor.shape.iter().product();
+        let bytes = read(tensor.slot, count * tensor.dtype.bytes() as u32)
+            .ok_or_else(|| Error::input(format!("the tensor `{}` lies outside the arena", tensor.names[0])))?;
+        let ours = traced(tensor, &bytes)?;
+        for name in names {
+            let reference = Array::of_npz(&mut self.npz, name)?;
+            self.layers
+                .push(self.compare(step, meta, tensor, name, &ours, &reference)?);
+            self.unseen.remove(name);
+        }
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        step: usize,
+        meta: &StepMeta,
+        tensor: &TensorMeta,
+        name: &str,
+        ours: &ArrayD<f64>,
+        reference: &Array,
+    ) -> Result<Layer> {
+        let theirs = reference.to_f64();
+        if theirs.len() != ours.len() {
+            return Err(Error::input(format!("`{name}` has shape {:?}", reference.shape))
+                .expected(format!("{:?}, as the model has", ours.shape())));
+        }
+        let float_reference = matches!(reference.values, Values::F32(_) | Values::F64(_));
+        let quantised = tensor.scale != 0.0 && tensor.dtype != DType::F32;
+        let ours: Vec<f64> = match float_reference && quantised {
+            true => {
+                let real = |&v: &f64| f64::from(tensor.scale) * (v - f64::from(tensor.zero_point));
+                ours.iter().map(real).collect()
+            }
+            false => ours.iter().copied().collect(),
+        };
+        let distance = |at: usize| match (ours[at] - theirs[at]).abs() {
+            _ if ours[at] == theirs[at] || (ours[at].is_nan() && theirs[at].is_nan()) => 0.0,
+            d if d.is_nan() => f64::INFINITY,
+            d => d,
+        };
+        let at = (0..ours.len()).fold(0, |best, at| if distance(at) > distance(best) { at } else { best });
+        let exact = !float_reference;
+        let error = match exact {
+            true => distance(at),
+            false => compare::relative_f64(&ours, &theirs),
+        };
+        Ok(Layer {
+            step,
+            op: meta.kind.clone(),
+            name: name.to_string(),
+            error,
+            equal: distance(at) == 0.0,
+            index: unravel(at, &reference.shape),
+            ours: ours.get(at).copied().unwrap_or(0.0),
+            reference: theirs.get(at).copied().unwrap_or(0.0),
+            within: if exact { error == 0.0 } else { error <= self.tolerance },
+        })
+    }
+}
+
+/// The tensor in the traced order of its axes.
+fn traced(tensor: &TensorMeta, bytes: &[u8]) -> Result<ArrayD<f64>> {
+    let shape: Vec<usize> = tensor.shape.iter().map(|&n| n as usize).collect();
+    let wrong = || Error::input(format!("the metadata of `{}` contradicts itself", tensor.names[0]));
+    let array = ArrayD::from_shape_vec(IxDyn(&shape), compare::to_f64(tensor.dtype, bytes)).map_err(|_| wrong())?;
+    if tensor.traced_perm.is_empty() {
+        return Ok(array);
+    }
+    let axes: Vec<usize> = tensor.traced_perm.iter().map(|&axis| usize::from(axis)).collect();
+    let mut sorted = axes.clone();
+    sorted.sort_unstable();
+    if !sorted.into_iter().eq(0..shape.len()) {
+        return Err(wrong());
+    }
+    Ok(array.permuted_axes(IxDyn(&axes)))
+}
+
+fn unravel(mut at: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&n| {
+            let i = at % n.max(1);
+            at /= n.max(1);
+            i
+        })
+        .collect();
+    index.reverse();
+    index
+}
+
+/// A copy of a board's memory, built from what its steps wrote.
+struct Shadow {
+    regions: Vec<(u8, Vec<u8>)>,
+}
+
+impl Shadow {
+    fn new(view: &ModelView<'_>) -> Self {
+        let header = view.header();
+        let arenas = header
+            .arena
+            .iter()
+            .zip(0..)
+            .map(|(&bytes, region)| (region, vec![0; bytes as usize]));
+        let state = (Slot::STATE, view.state_init().to_vec());
+        Self {
+            regions: arenas.chain([state]).collect(),
+        }
+    }
+
+    fn write(&mut self, slot: Slot, bytes: &[u8]) {
+        let memory = self.regions.iter_mut().find(|(region, _)| *region == slot.region);
+        let place = memory.and_then(|(_, memory)| memory.get_mut(slot.offset as usize..)?.get_mut(..bytes.len()));
+        if let Some(place) = place {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    fn read(&self, slot: Slot, bytes: u32) -> Option<Vec<u8>> {
+        let (_, memory) = self.regions.iter().find(|(region, _)| *region == slot.region)?;
+        memory
+            .get(slot.offset as usize..)?
+            .get(..bytes as usize)
+            .map(<[u8]>::to_vec)
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for layer in &report.layers {
+        let mark = if layer.within { "  " } else { "≠ " };
+        text += &format!(
+            "{mark}{:4} {:<18} {:>10.3e}  {}\n",
+            layer.step, layer.op, layer.error, layer.name
+        );
+    }
+    text += &match report.compared {
+        1 => "1 layer compared".to_string(),
+        n => format!("{n} layers compared"),
+    };
+    if let Some(worst) = &report.worst {
+        text += &format!("; largest difference {:.3e} at `{}`", worst.error, worst.name);
+    }
+    text.push('\n');
+    let list = |names: &[String]| {
+        let shown: Vec<_> = names.iter().take(5).map(|name| format!("`{name}`")).collect();
+        let more = if names.len() > 5 { ", …" } else { "" };
+        format!("{}: {}{more}", names.len(), shown.join(", "))
+    };
+    if !report.not_in_reference.is_empty() {
+        text += &format!("steps not in the reference, {}\n", list(&report.not_in_reference));
+    }
+    if !report.not_in_model.is_empty() {
+        text += &format!("arrays that no step completes, {}\n", list(&report.not_in_model));
+    }
+    text += &match &report.first_difference {
+        None => format!("no layer differs by more than {:e}\n", report.tolerance),
+        Some(layer) => format!(
+            "step {} ({}) differs first: `{}` by {:.3e}, most at {:?}: {} instead of {}\n",
+            layer.step, layer.op, layer.name, layer.error, layer.index, layer.ours, layer.reference
+        ),
+    };
+    text
+}

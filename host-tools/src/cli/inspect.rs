@@ -1,0 +1,193 @@
+//! `arenite inspect`: what a model holds and needs.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{Verdict, grouped, print_json, print_out};
+use crate::Result;
+use crate::metadata::Metadata;
+use crate::model::ModelFile;
+use crate::summary::{PortSummary, Summary};
+
+/// Arguments of `arenite inspect`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// Prints the summary of `pack --json`, and with --steps the steps, as JSON on stdout.
+    #[arg(long)]
+    json: bool,
+    /// Lists every step: kernel, operands with their places, MACs.
+    #[arg(long)]
+    steps: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    summary: Summary,
+    tool: String,
+    input_sha256: String,
+    format_version: u16,
+    labels: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_list: Option<Vec<StepReport>>,
+}
+
+#[derive(Serialize)]
+struct StepReport {
+    index: usize,
+    name: String,
+    op: String,
+    kernel: &'static str,
+    macs: u64,
+    /// What the step writes, where it is a whole tensor.
+    tensor: Option<String>,
+    operands: Vec<OperandReport>,
+}
+
+#[derive(Serialize)]
+struct OperandReport {
+    access: &'static str,
+    region: String,
+    offset: u32,
+    bytes: u32,
+}
+
+/// Looks at any intact model, whether this host has its kernels or not.
+pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let file = ModelFile::open(&args.model)?;
+    let view = file.view(false)?;
+    let Metadata {
+        tool,
+        input_sha256,
+        labels,
+        steps: metas,
+        ..
+    } = view.metadata()?;
+    let step_list = match args.steps {
+        false => None,
+        true => {
+            let steps = view.steps()?.into_iter().zip(metas).enumerate();
+            Some(
+                steps
+                    .map(|(index, (step, meta))| step_report(index, &step, meta))
+                    .collect(),
+            )
+        }
+    };
+    let report = Report {
+        summary: view.summary()?,
+        tool,
+        input_sha256,
+        format_version: arenite::FORMAT_VERSION,
+        labels,
+        step_list,
+    };
+    match args.json {
+        true => print_json(&report)?,
+        false => print_out(&text(&report))?,
+    }
+    Ok(Verdict::Good)
+}
+
+fn step_report(index: usize, step: &arenite::Step, meta: crate::metadata::StepMeta) -> StepReport {
+    use arenite::{Access, Slot};
+    let mut operands = Vec::new();
+    step.operands(&mut |operand| {
+        operands.push(OperandReport {
+            access: match operand.access {
+                Access::Read => "read",
+                Access::Write => "write",
+                Access::Update => "update",
+                Access::Scratch => "scratch",
+            },
+            region: match operand.slot.region {
+                Slot::STATE => "state".to_string(),
+                Slot::WEIGHTS => "weights".to_string(),
+                region => format!("arena{region}"),
+            },
+            offset: operand.slot.offset,
+            bytes: operand.bytes,
+        });
+    });
+    StepReport {
+        index,
+        name: meta.name,
+        op: meta.kind,
+        kernel: step.kernel().name(),
+        macs: meta.macs,
+        tensor: meta.completes.and_then(|tensor| tensor.names.into_iter().next()),
+        operands,
+    }
+}
+
+fn text(report: &Report) -> String {
+    let s = &report.summary;
+    let counts = |of: &std::collections::BTreeMap<String, usize>| {
+        of.iter()
+            .map(|(kind, n)| format!("{kind} {n}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let mut text = format!("{} ({}, target {}, {})\n", s.name, s.dialect, s.target, s.dtype);
+    for (what, ports) in [("input", &s.inputs), ("output", &s.outputs)] {
+        ports
+            .iter()
+            .for_each(|port| text += &format!("  {what:<11}{}\n", port_text(port)));
+    }
+    let proof = match s.plan_proven_optimal {
+        true => "proven minimal for this order".to_string(),
+        false => format!("lower bound {}", grouped(s.plan_lower_bound_bytes)),
+    };
+    text += &format!("  parameters {}\n", grouped(s.params));
+    text += &format!(
+        "  MACs       {} for each element of the batch of {}\n",
+        grouped(s.macs),
+        s.batch
+    );
+    text += &format!("  steps      {} ({})\n", s.steps, counts(&s.ops_final));
+    text += &format!("  arena      {} bytes, {proof}\n", grouped(s.arena_bytes));
+    text += &format!("  state      {} bytes\n", grouped(s.state_bytes));
+    text += &format!(
+        "  model      {} bytes: {} weights, {} plan, format version {}\n",
+        grouped(s.model_bytes),
+        grouped(s.weights_bytes),
+        grouped(s.plan_bytes),
+        report.format_version
+    );
+    if !s.pruned.is_empty() {
+        text += &format!("  pruned     {}\n", counts(&s.pruned));
+    }
+    for a in &s.assumptions {
+        text += &format!(
+            "  assumed    {}={} for {} ({})\n",
+            a.key, a.value, a.applies_to, a.reason
+        );
+    }
+    text += &format!(
+        "  packed by  {} from an input of sha256 {}\n",
+        report.tool, report.input_sha256
+    );
+    for step in report.step_list.iter().flatten() {
+        let operands: Vec<String> = step
+            .operands
+            .iter()
+            .filter(|o| o.bytes > 0)
+            .map(|o| format!("{} {}@{}+{}", o.access, o.region, o.offset, o.bytes))
+            .collect();
+        let macs = grouped(step.macs);
+        text += &format!("{:4} {:<20} {macs:>14} MACs  {}\n", step.index, step.kernel, step.name);
+        text += &format!("     {}\n", operands.join(", "));
+    }
+    text
+}
+
+fn port_text(port: &PortSummary) -> String {
+    let quantised = match (port.scale, port.zero_point) {
+        (Some(scale), Some(zero_point)) => format!(", scale {scale}, zero point {zero_point}"),
+        _ => String::new(),
+    };
+    format!("{} {} {:?}{quantised}", port.name, port.dtype, port.shape)
+}

@@ -1,0 +1,173 @@
+//! Running a model, wherever: the same question and the same answer for the host and for boards.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use arenite::Model;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use super::place::{Place, board_error, ready};
+use crate::board::{self, Blob, RunOptions};
+use crate::metadata::StepMeta;
+use crate::model::{self, ModelFile};
+use crate::{Error, Result};
+
+/// How to run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How {
+    /// Whether each run starts with fresh state.
+    pub reset_each: bool,
+    /// Whether each step is counted.
+    pub profile: bool,
+    /// The wall time that a board gets.
+    pub timeout: Duration,
+}
+
+/// What came out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outcome {
+    /// By run and output, raw little-endian bytes.
+    pub outputs: Vec<Vec<Vec<u8>>>,
+    /// Instructions of each run; empty on the host, which does not count.
+    pub instructions: Vec<u64>,
+    /// Instructions of the checked load.
+    pub load_instructions: u64,
+    /// When profiling on a board: instructions of each step of the last run.
+    pub step_instructions: Vec<u64>,
+    /// When profiling on the host: nanoseconds of each step of the last run.
+    pub step_nanoseconds: Vec<u64>,
+    /// Bytes of stack of the deepest run; boards only.
+    pub stack_bytes: Option<u64>,
+}
+
+/// A step's figures, as JSON states them.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct StepFigures {
+    pub(crate) index: usize,
+    pub(crate) name: String,
+    pub(crate) op: String,
+    /// Instructions of one run; null on the host, which does not count them.
+    pub(crate) instructions: Option<u64>,
+    /// Wall time on the host; differs from run to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nanoseconds: Option<u64>,
+    pub(crate) macs: u64,
+    /// The fewest instructions that the kernel's loop could take; null where no model of the loop exists.
+    bound: Option<u64>,
+}
+
+impl Outcome {
+    /// The steps with their figures.
+    pub(crate) fn steps(&self, metas: &[StepMeta]) -> Vec<StepFigures> {
+        let figures = metas.iter().enumerate().map(|(index, meta)| StepFigures {
+            index,
+            name: meta.name.clone(),
+            op: meta.kind.clone(),
+            instructions: self.step_instructions.get(index).copied(),
+            nanoseconds: self.step_nanoseconds.get(index).copied(),
+            macs: meta.macs,
+            bound: None,
+        });
+        figures.collect()
+    }
+}
+
+/// Runs the model once for each element of `runs`, each the inputs in order. `done` is told of complete runs.
+///
+/// # Errors
+/// What loading says, what the board says, a wrong size of inputs.
+pub(crate) fn execute(
+    file: &ModelFile,
+    place: Place,
+    runs: &[Vec<Vec<u8>>],
+    how: How,
+    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
+) -> Result<Outcome> {
+    match place {
+        Place::Host => on_host(&file.load()?, runs, how, done),
+        Place::Board(board) => on_board(file, board, runs, how, done),
+    }
+}
+
+fn on_host(
+    model: &Model<'_>,
+    runs: &[Vec<Vec<u8>>],
+    how: How,
+    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
+) -> Result<Outcome> {
+    let steps = model.header().step_count;
+    let mut nanoseconds = vec![0; steps as usize];
+    let mut last = Instant::now();
+    let outputs = model::run(model, runs, how.reset_each, &mut |run, step, _| {
+        let now = Instant::now();
+        if let Some(place) = nanoseconds.get_mut(step as usize) {
+            *place = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
+        }
+        done(run + usize::from(step + 1 == steps), Some((step + 1, steps)));
+        last = Instant::now();
+    })?;
+    let step_nanoseconds = if how.profile { nanoseconds } else { Vec::new() };
+    Ok(Outcome {
+        outputs,
+        step_nanoseconds,
+        ..Outcome::default()
+    })
+}
+
+fn on_board(
+    file: &ModelFile,
+    board: &'static board::Board,
+    runs: &[Vec<Vec<u8>>],
+    how: How,
+    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
+) -> Result<Outcome> {
+    ready(board)?;
+    let sizes = file.output_sizes()?;
+    let options = RunOptions {
+        runs: u32::try_from(runs.len()).map_err(|_| Error::input(format!("{} runs", runs.len())))?,
+        reset_each: how.reset_each,
+        profile: how.profile,
+        timeout: how.timeout,
+        ..RunOptions::default()
+    };
+    let inputs: Vec<u8> = runs.iter().flatten().flatten().copied().collect();
+    let report = board::run_with_progress(board, Blob::File(file.path()), &inputs, &options, &mut |now| {
+        done(now.runs as usize, how.profile.then_some((now.steps, now.of_steps)));
+    })
+    .map_err(board_error)?;
+    let mut rest = &report.outputs[..];
+    let mut outputs = Vec::with_capacity(runs.len());
+    for _ in runs {
+        let mut of_run = Vec::with_capacity(sizes.len());
+        for &size in &sizes {
+            let (bytes, others) = rest
+                .split_at_checked(size)
+                .ok_or_else(|| Error::internal(format!("{} gave {} output bytes", board.name, report.outputs.len())))?;
+            of_run.push(bytes.to_vec());
+            rest = others;
+        }
+        outputs.push(of_run);
+    }
+    Ok(Outcome {
+        outputs,
+        instructions: report.instructions,
+        load_instructions: report.load_instructions,
+        step_instructions: report.steps.last().cloned().unwrap_or_default(),
+        step_nanoseconds: Vec::new(),
+        stack_bytes: Some(u64::from(report.stack_bytes)),
+    })
+}
+
+/// A bar on stderr, where that is a terminal.
+pub(crate) fn bar(length: u64, what: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_string());
+    bar
+}

@@ -1,0 +1,319 @@
+//! `arenite run`: a model on NumPy files.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use arenite::Port;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::array::{Array, Runs};
+use super::outcome::{How, Outcome, StepFigures, bar, execute};
+use super::place::Place;
+use super::{Verdict, grouped, print_json, print_out};
+use crate::model::ModelFile;
+use crate::{Error, ErrorKind, Result};
+
+/// Arguments of `arenite run`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// A NumPy file for each input, in order or by name. One more leading axis than the input's makes a sequence of runs.
+    #[arg(long, value_name = "[NAME=]X.npy", num_args = 1.., required = true)]
+    input: Vec<String>,
+    /// Where each output goes, in order or by name; stacked where the inputs were.
+    #[arg(long, value_name = "[NAME=]Y.npy", num_args = 1..)]
+    output: Vec<String>,
+    /// Where to run: host, or qemu:BOARD.
+    #[arg(long, value_name = "host|qemu:BOARD", default_value = "host")]
+    on: Place,
+    /// Starts each run of a sequence with fresh state.
+    #[arg(long)]
+    reset_each: bool,
+    /// Counts every step: instructions on a board, nanoseconds on the host; of the last run.
+    #[arg(long)]
+    profile: bool,
+    /// Prints the result as JSON on stdout.
+    #[arg(long)]
+    json: bool,
+    /// The wall time that a board gets.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    timeout: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    board: &'static str,
+    outputs: Vec<Output>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<StepFigures>>,
+}
+
+#[derive(Serialize)]
+struct Output {
+    name: String,
+    shape: Vec<usize>,
+    dtype: &'static str,
+    sha256: String,
+}
+
+pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let file = ModelFile::open(&args.model)?;
+    let view = file.view(args.on == Place::Host)?;
+    let (inputs, outputs) = (&view.inputs, &view.outputs);
+    let paths = assign(&args.output, outputs, "output")?;
+    for path in paths.iter().flatten() {
+        writable(path)?;
+    }
+    let given = assign(&args.input, inputs, "input")?;
+    let sequence = read_inputs(&given, inputs)?;
+
+    let bar = bar(sequence.runs.len() as u64, args.on.name());
+    let how = How {
+        reset_each: args.reset_each,
+        profile: args.profile,
+        timeout: Duration::from_secs(args.timeout),
+    };
+    let outcome = execute(&file, args.on, &sequence.runs, how, &mut |runs, _| {
+        bar.set_position(runs as u64)
+    });
+    bar.finish_and_clear();
+    let outcome = outcome?;
+
+    let stacked = stack(&outcome, outputs, sequence.stacked);
+    for (array, path) in stacked.iter().zip(&paths) {
+        if let Some(path) = path {
+            array.write(path)?;
+        }
+    }
+    let steps = match args.profile {
+        true => Some(outcome.steps(&view.metadata()?.steps)),
+        false => None,
+    };
+    let report = Report {
+        board: args.on.name(),
+        outputs: stacked
+            .iter()
+            .zip(outputs)
+            .map(|(array, port)| Output {
+                name: port.name.to_string(),
+                shape: array.shape.clone(),
+                dtype: port.dtype.name(),
+                sha256: hex(&Sha256::digest(array.bytes())),
+            })
+            .collect(),
+        instructions: (!outcome.instructions.is_empty()).then_some(outcome.instructions),
+        steps,
+    };
+    match args.json {
+        true => print_json(&report)?,
+        false => print_out(&text(&report, &stacked, sequence.runs.len()))?,
+    }
+    Ok(Verdict::Good)
+}
+
+/// Inputs of several runs.
+pub(super) struct Sequence {
+    /// By run and input.
+    pub runs: Vec<Vec<Vec<u8>>>,
+    /// Whether the files had an axis for the runs.
+    pub stacked: bool,
+}
+
+/// Reads the inputs' files; all must hold as many runs. Conversions are said on stderr.
+///
+/// # Errors
+/// What reading says; [`ErrorKind::Input`] for missing inputs and for sequences of different lengths.
+pub(super) fn read_inputs(given: &[Option<PathBuf>], inputs: &[Port<'_>]) -> Result<Sequence> {
+    let mut all: Vec<Runs> = Vec::new();
+    for (path, port) in given.iter().zip(inputs) {
+        let Some(path) = path else {
+            return Err(
+                Error::new(ErrorKind::Usage, format!("input `{}` is not given", port.name))
+                    .help(format!("pass --input {}=FILE.npy", port.name)),
+            );
+        };
+        let (runs, note) = Array::read(path)?.runs(port).map_err(|e| e.in_file(path))?;
+        if let Some(note) = note {
+            eprintln!("{}: {note}", path.display());
+        }
+        if let Some(first) = all.first()
+            && (first.runs.len(), first.sequence) != (runs.runs.len(), runs.sequence)
+        {
+            return Err(
+                Error::input(format!("input `{}` holds {} runs", port.name, runs.runs.len()))
+                    .in_file(path)
+                    .expected(format!("{}, as `{}` does", first.runs.len(), inputs[0].name)),
+            );
+        }
+        all.push(runs);
+    }
+    let count = all.first().map_or(1, |first| first.runs.len());
+    let stacked = all.first().is_some_and(|first| first.sequence);
+    let mut runs = vec![Vec::with_capacity(all.len()); count];
+    for input in all {
+        for (run, bytes) in runs.iter_mut().zip(input.runs) {
+            run.push(bytes);
+        }
+    }
+    Ok(Sequence { runs, stacked })
+}
+
+/// Assigns `[NAME=]FILE` arguments to ports: by name where the argument starts with a port's name, otherwise in order.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for too many, for two of one port, for an unknown name.
+pub(super) fn assign(given: &[String], ports: &[Port<'_>], what: &str) -> Result<Vec<Option<PathBuf>>> {
+    let usage = |message: String| Error::new(ErrorKind::Usage, message);
+    let names = || {
+        ports
+            .iter()
+            .map(|p| format!("`{}`", p.name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let mut paths: Vec<Option<PathBuf>> = vec![None; ports.len()];
+    let mut next = 0;
+    for text in given {
+        // Names of ports may hold `=`, so the names decide where one ends.
+        let named = ports.iter().enumerate().filter_map(|(index, port)| {
+            let path = text.strip_prefix(port.name)?.strip_prefix('=')?;
+            Some((index, path, port.name.len()))
+        });
+        let (index, path) = match named.max_by_key(|&(_, _, len)| len) {
+            Some((index, path, _)) => (index, path),
+            None => {
+                if let Some((name, _)) = text.split_once('=')
+                    && !Path::new(text).exists()
+                    && !name.contains('/')
+                {
+                    return Err(usage(format!("the model has no {what} `{name}`")).expected(names()));
+                }
+                next += 1;
+                (next - 1, text.as_str())
+            }
+        };
+        match paths.get_mut(index) {
+            Some(place @ None) => *place = Some(PathBuf::from(path)),
+            Some(Some(_)) => return Err(usage(format!("{what} `{}` is given twice", ports[index].name))),
+            None => {
+                return Err(usage(format!("{} {what}s are given", given.len())).expected(format!(
+                    "at most {}: {}",
+                    ports.len(),
+                    names()
+                )));
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// The outputs as arrays, with an axis for the runs where the inputs had one.
+pub(super) fn stack(outcome: &Outcome, outputs: &[Port<'_>], stacked: bool) -> Vec<Array> {
+    let arrays = outputs.iter().enumerate().map(|(index, port)| {
+        let mut shape: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
+        if stacked {
+            shape.insert(0, outcome.outputs.len());
+        }
+        let bytes: Vec<u8> = outcome
+            .outputs
+            .iter()
+            .flat_map(|run| run[index].iter().copied())
+            .collect();
+        Array::of_bytes(&shape, port.dtype, &bytes)
+    });
+    arrays.collect()
+}
+
+/// An output that cannot be written is said before the run, not after it.
+fn writable(path: &Path) -> Result<()> {
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let reason = if !folder.is_dir() {
+        format!("the directory {} does not exist", folder.display())
+    } else if path.is_dir() {
+        "it is a directory".to_string()
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Io, reason)
+        .in_file(path)
+        .help("choose another --output"))
+}
+
+fn text(report: &Report, outputs: &[Array], runs: usize) -> String {
+    const SHOWN: usize = 8;
+    let mut text = format!("{} run{} on {}\n", runs, if runs == 1 { "" } else { "s" }, report.board);
+    for (output, array) in report.outputs.iter().zip(outputs) {
+        let values = array.to_f64();
+        let first: Vec<String> = values.iter().take(SHOWN).map(|v| format!("{v}")).collect();
+        let more = if values.len() > SHOWN { ", …" } else { "" };
+        text += &format!(
+            "{} {} {:?}: [{}{more}]\n",
+            output.name,
+            output.dtype,
+            output.shape,
+            first.join(", ")
+        );
+        text += &format!("  sha256 {}\n", output.sha256);
+    }
+    if let Some(instructions) = &report.instructions {
+        let total: u64 = instructions.iter().sum();
+        text += &format!(
+            "{} instructions a run\n",
+            grouped(total / instructions.len().max(1) as u64)
+        );
+    }
+    if let Some(steps) = &report.steps {
+        text += &super::bench::step_table(steps);
+    }
+    text
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arenite::{DType, Slot};
+
+    fn ports() -> Vec<Port<'static>> {
+        let port = |name| Port {
+            name,
+            slot: Slot::default(),
+            dtype: DType::F32,
+            shape: [1].into_iter().collect(),
+            scale: 0.0,
+            zero_point: 0,
+        };
+        vec![port("a"), port("a=b"), port("c")]
+    }
+
+    fn assigned(given: &[&str]) -> Result<Vec<Option<PathBuf>>> {
+        let given: Vec<String> = given.iter().map(|s| s.to_string()).collect();
+        assign(&given, &ports(), "input")
+    }
+
+    #[test]
+    fn files_go_to_ports_by_name_or_in_order() {
+        let path = |s: &str| Some(PathBuf::from(s));
+        assert_eq!(assigned(&["x", "y"]).unwrap(), [path("x"), path("y"), None]);
+        assert_eq!(assigned(&["c=x", "y"]).unwrap(), [path("y"), None, path("x")]);
+        assert_eq!(assigned(&["a=b=x"]).unwrap(), [None, path("x"), None]);
+        assert_eq!(assigned(&["a=x"]).unwrap(), [path("x"), None, None]);
+    }
+
+    #[test]
+    fn wrong_assignments_are_usage_errors() {
+        for given in [&["d=x"][..], &["a=x", "a=y"], &["1", "2", "3", "4"]] {
+            assert_eq!(assigned(given).unwrap_err().kind(), ErrorKind::Usage, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `arenite weights`: seeded weights as a file, for frameworks to evaluate the same network.
+
+use std::path::PathBuf;
+
+use super::{Verdict, grouped};
+use crate::import::{self, ImportOptions};
+use crate::{Result, graph, weights};
+
+/// Arguments of `arenite weights`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The network, as `pack` takes it.
+    input: PathBuf,
+    /// The seed: the weights are those of `pack --weights seeded:N`.
+    #[arg(long, value_name = "N")]
+    seed: u64,
+    /// The .safetensors file to write.
+    #[arg(short, long, value_name = "FILE.safetensors")]
+    output: PathBuf,
+    /// Overrides recognition.
+    #[arg(long)]
+    dialect: Option<String>,
+    /// A value that the trace does not state; repeatable.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    assume: Vec<(String, String)>,
+    /// For traces without shapes.
+    #[arg(long, value_name = "D,D,D,D", value_delimiter = ',')]
+    input_shape: Vec<usize>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let options = ImportOptions {
+        batch: 1,
+        input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
+        assume: args.assume.clone(),
+    };
+    let (_, imported) = import::import(&args.input, args.dialect.as_deref(), &options)?;
+    graph::check::check(&imported.graph).map_err(|e| e.in_file(&args.input))?;
+    for assumption in &imported.assumptions {
+        let (key, value) = (&assumption.key, &assumption.value);
+        eprintln!(
+            "assumed: {key}={value} for {} ({})",
+            assumption.applies_to, assumption.reason
+        );
+    }
+    weights::export(&imported.graph, args.seed, &args.output)?;
+    let params = weights::params(&imported.graph);
+    let scalars: u64 = params
+        .values()
+        .map(|s| s.iter().map(|&n| n as u64).product::<u64>())
+        .sum();
+    eprintln!(
+        "{}: {} tensors, {} parameters of seed {}",
+        args.output.display(),
+        params.len(),
+        grouped(scalars),
+        args.seed
+    );
+    Ok(Verdict::Good)
+}
+
+fn key_value(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.to_string(), value.to_string())),
+        None => Err("expected KEY=VALUE".to_string()),
+    }
+}

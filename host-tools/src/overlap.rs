@@ -1,0 +1,294 @@
+//! The proof that a model's memory plan is right, from the model file alone: it follows every byte from writer to reader.
+//!
+//! It shares nothing with the planner. The metadata names, for each operand of each step, the tensor that it belongs to; the
+//! proof keeps a map of the arena in which every byte carries the tensor that wrote it last, and demands that each read finds
+//! nothing but bytes of its own tensor. Overlaps within a step are held against the kernel's own rule.
+
+use arenite::{Access, Operand, Slot, Step};
+
+use crate::metadata::{Metadata, NO_TENSOR};
+use crate::model::ModelView;
+use crate::{Error, Result};
+
+/// What was proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proof {
+    /// Read operands that were followed.
+    pub reads: usize,
+    /// One past the highest byte in use, summed over the regions.
+    pub arena_touched: u64,
+}
+
+/// Proves that every step reads what was written for it.
+///
+/// # Errors
+/// [`crate::ErrorKind::Input`] naming the step, the tensor, and the bytes that another one overwrote.
+pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
+    let metadata = view.metadata()?;
+    let steps = view.steps()?;
+    if metadata.steps.len() != steps.len() || metadata.ports.len() != view.inputs.len() + view.outputs.len() {
+        return Err(Error::input(format!(
+            "the metadata describes {} steps of {} and {} inputs and outputs of {}",
+            metadata.steps.len(),
+            steps.len(),
+            metadata.ports.len(),
+            view.inputs.len() + view.outputs.len()
+        )));
+    }
+    let mut memory = Memory::default();
+    let mut reads = 0;
+    let (inputs, outputs) = metadata.ports.split_at(view.inputs.len());
+    for (port, &tensor) in view.inputs.iter().zip(inputs) {
+        memory.write(port.slot, port.bytes().unwrap_or(0), tensor);
+    }
+    // State is written before the first run, and by every one.
+    memory.state = true;
+    for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate() {
+        let mut operands = Vec::new();
+        step.operands(&mut |operand| operands.push(operand));
+        check_step(view, step, &operands).map_err(|e| e.at(format_args!("step {index} (`{}`)", meta.name)))?;
+        let of = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
+        for (i, operand) in operands.iter().enumerate() {
+            if matches!(operand.access, Access::Read | Access::Update) && operand.slot.region != Slot::WEIGHTS {
+                let read = memory.read(operand.slot, operand.bytes, of(i));
+                read.map_err(|fault| tell(&metadata, index, of(i), operand, fault))?;
+                reads += 1;
+            }
+        }
+        for (i, operand) in operands.iter().enumerate() {
+            match operand.access {
+                Access::Read => {}
+                Access::Write | Access::Update => memory.write(operand.slot, operand.bytes, of(i)),
+                Access::Scratch => memory.write(operand.slot, operand.bytes, NO_TENSOR),
+            }
+        }
+    }
+    for (port, &tensor) in view.outputs.iter().zip(outputs) {
+        let bytes = port.bytes().unwrap_or(0);
+        memory.read(port.slot, bytes, tensor).map_err(|fault| {
+            let by = name(&metadata, fault.tensor);
+            Error::input(format!(
+                "output `{}`: at the end of a run, byte {} of region {} belongs to {by}",
+                port.name, fault.at, port.slot.region
+            ))
+        })?;
+        reads += 1;
+    }
+    let arena_touched = memory
+        .spans
+        .iter()
+        .map(|(_, spans)| spans.last().map_or(0, |s| u64::from(s.end)));
+    Ok(Proof {
+        reads,
+        arena_touched: arena_touched.sum(),
+    })
+}
+
+/// Bounds, alignment and overlaps of one step, by the rules that a device's load applies.
+fn check_step(view: &ModelView<'_>, step: &Step, operands: &[Operand]) -> Result<()> {
+    let header = view.header();
+    step.check().map_err(|fault| Error::input(fault.to_string()))?;
+    let size = |slot: Slot| match slot.region {
+        Slot::STATE => header.state_init.len,
+        Slot::WEIGHTS => header.weights.len,
+        region => header.arena.get(usize::from(region)).copied().unwrap_or(0),
+    };
+    for (index, operand) in operands.iter().enumerate() {
+        let Operand {
+            slot,
+            bytes,
+            align,
+            access,
+        } = *operand;
+        let end = u64::from(slot.offset) + u64::from(bytes);
+        if end > u64::from(size(slot)) {
+            let size = size(slot);
+            return Err(Error::input(format!(
+                "operand {index} ends at byte {end} of a memory of {size}"
+            )));
+        }
+        if slot.region == Slot::WEIGHTS && access != Access::Read {
+            return Err(Error::input(format!("operand {index} writes into the weights")));
+        }
+        if !slot.offset.is_multiple_of(align.max(1)) {
+            let offset = slot.offset;
+            return Err(Error::input(format!(
+                "operand {index} at byte {offset} is not aligned to {align}"
+            )));
+        }
+        if access == Access::Read {
+            continue;
+        }
+        for (other_index, other) in operands.iter().enumerate() {
+            let meet = other_index != index
+                && other.slot.region == slot.region
+                && bytes > 0
+                && other.bytes > 0
+                && u64::from(other.slot.offset) < end
+                && u64::from(slot.offset) < u64::from(other.slot.offset) + u64::from(other.bytes);
+            let distance = || step.distance(other_index).map(|d| i64::from(slot.offset) + d);
+            let allowed = index == 0
+                && other.access == Access::Read
+                && distance().is_some_and(|least| least <= i64::from(other.slot.offset));
+            if meet && !allowed {
+                return Err(Error::input(format!("operand {index} overlaps operand {other_index}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name(metadata: &Metadata, tensor: u32) -> String {
+    match metadata.tensors.get(tensor as usize) {
+        Some(name) => format!("`{name}`"),
+        None => "nothing".to_string(),
+    }
+}
+
+fn tell(metadata: &Metadata, step: usize, tensor: u32, operand: &Operand, fault: Fault) -> Error {
+    Error::input(format!(
+        "step {step} (`{}`) reads {} at {}+{} of region {}, but byte {} belongs to {}",
+        metadata.steps[step].name,
+        name(metadata, tensor),
+        operand.slot.offset,
+        operand.bytes,
+        operand.slot.region,
+        fault.at,
+        name(metadata, fault.tensor)
+    ))
+    .help("the plan is wrong: pack the model again, and please report it")
+}
+
+/// Which tensor wrote each byte of each region last.
+#[derive(Default)]
+struct Memory {
+    spans: Vec<(u8, Vec<Span>)>,
+    state: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    start: u32,
+    end: u32,
+    tensor: u32,
+}
+
+/// A byte that is not the reader's, and whose it is.
+#[derive(Debug, PartialEq, Eq)]
+struct Fault {
+    at: u32,
+    tensor: u32,
+}
+
+impl Memory {
+    fn write(&mut self, slot: Slot, bytes: u32, tensor: u32) {
+        if slot.region == Slot::STATE || bytes == 0 {
+            return;
+        }
+        let (start, end) = (slot.offset, slot.offset.saturating_add(bytes));
+        let at = match self.spans.iter().position(|(region, _)| *region == slot.region) {
+            Some(at) => at,
+            None => {
+                self.spans.push((slot.region, Vec::new()));
+                self.spans.len() - 1
+            }
+        };
+        let spans = &mut self.spans[at].1;
+        let mut kept = Vec::with_capacity(spans.len() + 2);
+        for span in spans.iter() {
+            let before = Span {
+                end: span.end.min(start),
+                ..*span
+            };
+            let after = Span {
+                start: span.start.max(end),
+                ..*span
+            };
+            kept.extend([before, after].into_iter().filter(|s| s.start < s.end));
+        }
+        kept.push(Span { start, end, tensor });
+        kept.sort_unstable_by_key(|span| span.start);
+        *spans = kept;
+    }
+
+    /// All bytes must be the tensor's own.
+    fn read(&self, slot: Slot, bytes: u32, tensor: u32) -> std::result::Result<(), Fault> {
+        if slot.region == Slot::STATE && self.state {
+            return Ok(());
+        }
+        if slot.region == Slot::WEIGHTS {
+            return Ok(());
+        }
+        let end = slot.offset.saturating_add(bytes);
+        let mut at = slot.offset;
+        let spans = self.spans.iter().find(|(region, _)| *region == slot.region);
+        for span in spans.map_or(&[][..], |(_, spans)| spans) {
+            if span.end <= at || span.start >= end {
+                continue;
+            }
+            if span.start > at {
+                break;
+            }
+            if span.tensor != tensor || tensor == NO_TENSOR {
+                return Err(Fault {
+                    at,
+                    tensor: span.tensor,
+                });
+            }
+            at = span.end;
+        }
+        match at >= end {
+            true => Ok(()),
+            false => Err(Fault { at, tensor: NO_TENSOR }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(offset: u32) -> Slot {
+        Slot { region: 0, offset }
+    }
+
+    #[test]
+    fn a_read_finds_the_bytes_of_its_tensor_or_names_the_culprit() {
+        let mut memory = Memory::default();
+        memory.write(slot(0), 100, 1);
+        assert_eq!(memory.read(slot(20), 80, 1), Ok(()));
+        memory.write(slot(50), 100, 2);
+        assert_eq!(memory.read(slot(0), 50, 1), Ok(()));
+        assert_eq!(memory.read(slot(0), 51, 1), Err(Fault { at: 50, tensor: 2 }));
+        assert_eq!(
+            memory.read(slot(50), 101, 2),
+            Err(Fault {
+                at: 150,
+                tensor: NO_TENSOR
+            })
+        );
+        memory.write(slot(10), 10, NO_TENSOR);
+        assert_eq!(
+            memory.read(slot(0), 50, 1),
+            Err(Fault {
+                at: 10,
+                tensor: NO_TENSOR
+            })
+        );
+    }
+
+    #[test]
+    fn pieces_of_one_tensor_are_one_tensor() {
+        let mut memory = Memory::default();
+        memory.write(slot(0), 10, 1);
+        memory.write(slot(10), 10, 1);
+        assert_eq!(memory.read(slot(0), 20, 1), Ok(()));
+        assert_eq!(
+            memory.read(slot(0), 21, 1),
+            Err(Fault {
+                at: 20,
+                tensor: NO_TENSOR
+            })
+        );
+    }
+}
