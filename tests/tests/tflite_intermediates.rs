@@ -15,7 +15,7 @@ fn trace(model: &Path, inputs: &[Vec<Vec<u8>>]) -> (Vec<BTreeMap<String, Vec<u8>
     let folder = tempfile::tempdir().expect("a folder");
     let file = packed(model, folder.path()).unwrap_or_else(|e| panic!("{e}"));
     let model = file.load().expect("it loads");
-    let metadata = file.metadata(&model).expect("metadata");
+    let metadata = file.view(false).and_then(|view| view.metadata()).expect("metadata");
     let softmax = metadata.steps.iter().rposition(|s| s.kind == "softmax");
     let mut traces = vec![BTreeMap::new(); inputs.len()];
     let mut logits = vec![None; inputs.len()];
