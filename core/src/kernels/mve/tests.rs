@@ -8,7 +8,11 @@ use crate::kernels::cells::{Dst, Src};
 use crate::kernels::scalar;
 use crate::ops::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use crate::ops::elementwise::Loop;
+use crate::ops::elementwise_int::{BinaryInt, IntOp};
+use crate::ops::pool2d::PoolInt;
 use crate::quant::Multiplier;
+use crate::tensor::DType;
 
 extern crate std;
 use std::vec;
@@ -351,6 +355,77 @@ fn f32_convolutions_equal_the_scalar_kernel() {
         window(1, [4, 4, 3], 3, [4, 4], [1, 1], [0, 0], [0, 0]),
     ] {
         compare_f32::<depthwise_f32::F32>(window, window.input[2], &mut random, depthwise_f32::pack);
+    }
+}
+
+#[test]
+fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
+    let mut random = Random(6);
+    let mut both = |run: &dyn Fn(&Mem<'_>) -> Option<()>, oracle: &dyn Fn(&Mem<'_>) -> Option<()>, bytes: usize| {
+        let start = to_bytes(&random.bytes(bytes));
+        let [found, expected] = [run, oracle].map(|run| {
+            let mut memory = start.clone();
+            run(&mem(Cell::from_mut(memory.as_mut_slice()).as_slice_of_cells(), &[])).expect("operands within bounds");
+            memory
+        });
+        assert_eq!(found, expected);
+    };
+    let half = elementwise::HALF;
+    let other = Multiplier::from_real(0.37).unwrap();
+    for multipliers in [[half, other], [other, half], [half, half]] {
+        let mut op = BinaryInt {
+            output: at(0),
+            a: at(0),
+            b: at(45),
+            loops: [Loop { count: 45, a: 1, b: 1 }].into_iter().collect(),
+            dtype: DType::I8,
+            op: IntOp::Add,
+            zero: [-128, 4, -128],
+            shift: 20,
+            multipliers: [
+                multipliers[0],
+                multipliers[1],
+                Multiplier::from_real(1.9 / 1048576.0).unwrap(),
+            ],
+            clamp: [-128, 127],
+        };
+        assert!(elementwise::supports_sum(&op));
+        both(
+            &|mem| elementwise::SumS8::run(&op, mem),
+            &|mem| scalar::elementwise_int::Binary::run(&op, mem),
+            90,
+        );
+        op.loops[0].b = 0;
+        assert!(!elementwise::supports_sum(&op));
+    }
+    for window in [
+        window(1, [7, 6, 20], 20, [3, 2], [2, 1], [1, 1], [1, 0]),
+        window(2, [4, 4, 9], 9, [2, 2], [2, 2], [0, 0], [0, 0]),
+    ] {
+        let op = PoolInt {
+            output: at(window.input_len().unwrap() as usize),
+            input: at(0),
+            dtype: DType::I8,
+            window,
+            clamp: [-100, 100],
+        };
+        assert!(pool2d::supports(&op));
+        let bytes = (window.input_len().unwrap() + window.output_len().unwrap()) as usize;
+        both(
+            &|mem| pool2d::AvgS8::run(&op, mem),
+            &|mem| scalar::pool2d::AvgInt::run(&op, mem),
+            bytes,
+        );
+        both(
+            &|mem| pool2d::MaxS8::run(&op, mem),
+            &|mem| scalar::pool2d::MaxInt::run(&op, mem),
+            bytes,
+        );
+        let wide = PoolInt {
+            dtype: DType::I16,
+            ..op
+        };
+        assert!(!pool2d::supports(&wide));
     }
 }
 
