@@ -38,7 +38,7 @@ impl Kernel for S8 {
             _ => layout.stream_words().checked_mul(channels.div_ceil(2)),
         };
         Needs {
-            scratch: (layout.pairs() * 16).saturating_add(staged_stride(channels) * 4),
+            scratch: (layout.pairs() * 4 * lanes(&op.window)).saturating_add(staged_stride(channels) * 4),
             weights: stream.and_then(|words| words.checked_mul(4)).unwrap_or(u32::MAX),
         }
     }
@@ -247,6 +247,13 @@ impl Layout {
     }
 }
 
+/// Pixels of a block: four, or one where an image has fewer.
+fn lanes(window: &Window2d) -> u32 {
+    let [height, width, _] = window.output.map(u32::from);
+    let pixels = pointwise_pixels(window).unwrap_or(height * width);
+    if pixels < 4 { 1 } else { 4 }
+}
+
 /// The pixels of all images, where a pixel of the output needs its pixel of the input alone.
 fn pointwise_pixels(window: &Window2d) -> Option<u32> {
     let unpadded = window.input[..2] == window.output[..2] && window.padding == [0, 0];
@@ -323,7 +330,7 @@ pub unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32
     let pairs = Layout::of(&op.window).pairs() as usize;
     let [height, width, channels] = g.output;
     let staged = staged_stride(channels as u32) as usize;
-    let stage = scratch.wrapping_add(pairs * 4).cast::<i8>();
+    let stage = scratch.wrapping_add(pairs * lanes(&op.window) as usize).cast::<i8>();
     let stride = if staged > 0 { staged } else { channels };
     let mut block = Block {
         out: output,

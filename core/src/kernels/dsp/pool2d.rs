@@ -58,7 +58,7 @@ fn operands<'a>(op: &PoolInt, mem: &Mem<'a>) -> Option<Option<Operands<'a>>> {
     }
     let input = mem.src(op.input, op.window.input_len()?)?;
     let output = mem.dst(op.output, op.window.output_len()?)?;
-    Some(Some((input, output, op.clamp.map(|n| n.max(-128).min(127) as i8))))
+    Some(Some((input, output, op.clamp.map(|n| n.clamp(-128, 127) as i8))))
 }
 
 /// Elements that a 16-bit sum holds.
