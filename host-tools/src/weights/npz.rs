@@ -15,8 +15,11 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) struct File {
     path: PathBuf,
     keys: Vec<String>,
-    last: Mutex<Option<(String, Vec<usize>, Vec<f32>)>>,
+    last: Mutex<Option<Array>>,
 }
+
+/// Key, shape and elements.
+type Array = (String, Vec<usize>, Vec<f32>);
 
 /// Whether the file starts as a zip archive does.
 pub(crate) fn recognises(path: &Path) -> Result<bool> {

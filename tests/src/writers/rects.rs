@@ -143,8 +143,8 @@ pub fn noise(text: &str, seed: u64, rarity: usize) -> String {
             (false, _, _) => noisy.push(alike),
             (_, '-', _) => noisy.push('='),
             (_, ' ', _) => noisy.push_str("  "),
-            (_, 'a'..='z', 0) => noisy.extend([c, c]),
-            (_, 'a'..='z', 1) => {}
+            (_, 'a'..='z' | '2'..='9', 0) => noisy.extend([c, c]),
+            (_, 'a'..='z' | '2'..='9', 1) => {}
             _ => noisy.push(c),
         }
     }
