@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flatbuffer: checked access   schema: structs   tensors: shapes, quantisation, constants   fold: shape arithmetic
-//! ops: one row an operator, its types and its translation      state: variables and the initialising subgraph
+//! ops: one row an operator, its types and its translation (movement, recurrent: parts of it)      state: variables and the initialising subgraph
 //! ```
 //!
 //! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Every operator that
@@ -13,6 +13,7 @@ mod flatbuffer;
 mod fold;
 mod movement;
 mod ops;
+mod recurrent;
 mod schema;
 mod state;
 mod tensors;
@@ -24,7 +25,7 @@ use self::flatbuffer::{Scalar, Table};
 use self::schema::{Model, Subgraph};
 use super::{Dialect, ImportOptions, Imported};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, Node, Op, Origin, Role, TensorId};
+use crate::graph::{Graph, Node, Op, Origin, Role, TensorId, check};
 
 /// The dialect `tflite`.
 pub const DIALECT: Dialect = Dialect {
@@ -57,6 +58,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
         importer.out.outputs.push(id);
     }
     let (graph, warnings) = importer.finish()?;
+    check::check(&graph)?;
     Ok(Imported {
         graph,
         warnings,
