@@ -60,23 +60,27 @@ pub(crate) fn program(program: &Program, memory: Option<&Memory>) -> String {
         );
     }
     if let Some(memory) = memory {
-        let plan = &memory.plan;
         let _ = writeln!(
             text,
             "arena {} bytes, lower bound {}, {}",
-            plan.height,
-            plan.lower_bound,
-            if plan.proven_optimal {
+            memory.arena_bytes(),
+            memory.lower_bound(),
+            if memory.proven_optimal() {
                 "proven optimal"
             } else {
                 "not proven optimal"
             }
         );
-        for (buffer, offset) in memory.problem.buffers.iter().zip(&plan.offsets) {
+        for (body, buffer) in memory.bodies.problem.buffers.iter().enumerate() {
             let size = buffer.parts.iter().map(|p| p.offset + p.size).max().unwrap_or(0);
             let lower = buffer.parts.iter().map(|p| p.lower).min().unwrap_or(0);
             let upper = buffer.parts.iter().map(|p| p.upper).max().unwrap_or(0);
-            let _ = writeln!(text, "{offset:>10} +{size:<10} steps {lower}..{upper} {}", buffer.name);
+            let (region, offset) = (memory.region[body], memory.offsets[body]);
+            let _ = writeln!(
+                text,
+                "{region}:{offset:<10} +{size:<10} steps {lower}..{upper} {}",
+                buffer.name
+            );
         }
     }
     text

@@ -63,12 +63,12 @@ pub fn emit(
     let weights_offset = u64::from(after(state_at)).next_multiple_of(SECTION_ALIGN);
     let total = u32::try_from(weights_offset + u64::from(program.weights.len()))
         .map_err(|_| Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB"))?;
-    let arena = u32::try_from(memory.arena_bytes().next_multiple_of(4)).map_err(|_| {
-        Error::new(
-            ErrorKind::DoesNotFit,
-            format!("the arena needs {} bytes", memory.arena_bytes()),
-        )
-    })?;
+    let mut arena = [0; arenite::MAX_REGIONS];
+    for (field, bytes) in arena.iter_mut().zip(memory.region_bytes()) {
+        let too_large =
+            |_| Error::new(ErrorKind::DoesNotFit, format!("an arena of {bytes} bytes")).expected("under 4 GiB");
+        *field = u32::try_from(bytes).map_err(too_large)?;
+    }
 
     let graph = &program.graph;
     let bytes = |ids: &[TensorId]| ids.iter().map(|&id| graph.tensor(id).bytes() as u32).sum();
@@ -91,7 +91,7 @@ pub fn emit(
             len: program.weights.len(),
         },
         state_init: state_at,
-        arena: [arena, 0, 0, 0],
+        arena,
         input_bytes: bytes(&graph.inputs),
         output_bytes: bytes(&graph.outputs),
         kernels,

@@ -12,6 +12,7 @@ pub mod emit;
 pub mod error;
 pub mod graph;
 pub mod import;
+pub mod in_place;
 pub mod memory;
 pub mod metadata;
 pub mod model;
@@ -21,6 +22,7 @@ pub mod pack;
 pub mod passes;
 pub mod plan;
 pub mod program;
+pub mod schedule;
 pub mod summary;
 pub mod weights;
 

@@ -9,13 +9,15 @@ use sha2::{Digest, Sha256};
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{self, Graph, facts, liveness};
+use crate::in_place;
 use crate::import::{self, ImportOptions, Imported, Samples};
-use crate::memory::{self, Memory};
+use crate::memory::{self, Memory, Region, Request};
 use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
 use crate::passes::{self, Stage};
 use crate::plan;
 use crate::program::{self, Program};
+use crate::schedule;
 use crate::summary::{PortSummary, RegionSummary, Summary};
 use crate::weights::Weights;
 
@@ -38,6 +40,8 @@ pub struct Options {
     pub plan_nodes: u64,
     /// Whether outputs may overlap inputs.
     pub in_place: bool,
+    /// The memories that the arena may use, in order of preference.
+    pub regions: Vec<Region>,
     /// The network's name, if not the input's.
     pub name: Option<String>,
     /// Class labels for the metadata.
@@ -126,16 +130,19 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
     dump.graph(DumpStage::Fuse, &graph);
 
     progress("planning", 0, 0);
-    let program = program::lower(graph, options.target, &source).map_err(at_input)?;
+    let mut program = program::lower(graph, options.target, options.in_place, &source).map_err(at_input)?;
+    let found = schedule::schedule(&program);
+    schedule::apply(&mut program, &found.order);
+    if options.in_place {
+        in_place::merge(&mut program);
+    }
     dump.program(DumpStage::Schedule, &program, None);
-    let memory = memory::problem(&program, options.in_place)?;
-    let memory = memory::solve(
-        memory,
-        &plan::Options {
-            nodes: options.plan_nodes,
-            ..Default::default()
-        },
-    )?;
+    let request = Request {
+        regions: options.regions.clone(),
+        in_place: options.in_place,
+        nodes: options.plan_nodes,
+    };
+    let memory = memory::place(memory::bodies(&program, options.in_place), &request)?;
     dump.program(DumpStage::Plan, &program, Some(&memory));
     summarise_program(&mut summary, &program, &memory);
 
@@ -248,15 +255,16 @@ fn summarise_program(summary: &mut Summary, program: &Program, memory: &Memory) 
     }
     summary.ops_final = kinds;
     summary.steps = program.steps.len();
-    summary.liveness_bound_bytes = memory.max_live;
+    summary.liveness_bound_bytes = memory.bodies.max_live();
     summary.arena_bytes = memory.arena_bytes();
     summary.state_bytes = program.state.initial.len() as u64;
-    summary.plan_proven_optimal = memory.plan.proven_optimal;
-    summary.plan_lower_bound_bytes = memory.plan.lower_bound;
-    summary.regions = vec![RegionSummary {
-        name: "arena".into(),
-        bytes: memory.arena_bytes(),
-    }];
+    summary.plan_proven_optimal = memory.proven_optimal();
+    summary.plan_lower_bound_bytes = memory.lower_bound();
+    let regions = memory.plans.iter().map(|(region, plan)| RegionSummary {
+        name: region.name.clone(),
+        bytes: plan.height,
+    });
+    summary.regions = regions.collect();
 }
 
 /// The output's directory must exist and the output must not be a directory: said before the work, not after it.

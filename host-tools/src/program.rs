@@ -15,6 +15,8 @@ pub struct Program {
     pub graph: Graph,
     /// What the blob is packed for.
     pub target: Target,
+    /// Whether tensors may share memory: operands placed inside a concatenation's or padding's result.
+    pub share: bool,
     /// The steps.
     pub steps: Vec<LoweredStep>,
     /// Tensors that are a view of another one: the other, and the bytes from its start.
@@ -97,11 +99,11 @@ pub struct Lower<'a> {
     pub weights: &'a Weights,
 }
 
-/// Lowers every node of `graph` for `target`.
+/// Lowers every node of `graph` for `target`; `share` lets operands lie inside results.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] naming the operator.
-pub fn lower(graph: Graph, target: Target, weights: &Weights) -> Result<Program> {
+pub fn lower(graph: Graph, target: Target, share: bool, weights: &Weights) -> Result<Program> {
     let mut state = State::default();
     for (index, tensor) in graph.tensors.iter().enumerate() {
         if let TensorKind::State(data) = &tensor.kind {
@@ -121,6 +123,7 @@ pub fn lower(graph: Graph, target: Target, weights: &Weights) -> Result<Program>
     let program = Program {
         graph,
         target,
+        share,
         steps: Vec::new(),
         views: HashMap::new(),
         weights: Section::default(),
@@ -221,6 +224,23 @@ impl Lower<'_> {
                 Err(Error::unsupported(format!("`{}` is computed by the network", tensor.name)).expected("a constant"))
             }
         }
+    }
+
+    /// Lets `part` lie inside `whole`, from byte `offset` on, if nothing speaks against it: whoever writes it then writes there.
+    pub fn place_inside(&mut self, part: TensorId, whole: TensorId, offset: u32) -> bool {
+        let graph = self.graph();
+        let (part_tensor, whole_tensor) = (graph.tensor(part), graph.tensor(whole));
+        let free = matches!(part_tensor.kind, TensorKind::Activation)
+            && matches!(whole_tensor.kind, TensorKind::Activation)
+            && !graph.outputs.contains(&part);
+        // A view of another tensor, or a tensor that lies inside another one already, has its place.
+        let root = self.program.root(part) == (part, 0) && self.program.root(whole) == (whole, 0);
+        let same = part_tensor.quant == whole_tensor.quant && part_tensor.dtype == whole_tensor.dtype;
+        if self.program.share && free && root && same {
+            self.view(part, whole, offset);
+            return true;
+        }
+        false
     }
 
     /// `output` is `input` seen otherwise, from byte `offset` on.

@@ -151,6 +151,10 @@ impl Operator for Conv2dS16 {
         visit(&mut self.output);
         visit(&mut self.input);
     }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        Some(&mut self.window)
+    }
 }
 
 impl Window2d {
@@ -287,6 +291,10 @@ impl Operator for Conv2dF32 {
         }
         visit(&mut self.scratch);
     }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        Some(&mut self.window)
+    }
 }
 
 impl Operator for Conv2dS8 {
@@ -326,6 +334,10 @@ impl Operator for Conv2dS8 {
         visit(&mut self.output);
         visit(&mut self.input);
         visit(&mut self.scratch);
+    }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        Some(&mut self.window)
     }
 }
 

@@ -43,6 +43,11 @@ pub trait Operator: Serialize + DeserializeOwned + Clone {
 
     /// Visits the slots, for the host to assign.
     fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot));
+
+    /// The window of an operator that slides over rows and columns, for the host to cut it into bands of rows.
+    fn window_mut(&mut self) -> Option<&mut conv2d::Window2d> {
+        None
+    }
 }
 
 /// One way of computing an operator.

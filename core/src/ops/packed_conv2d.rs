@@ -64,4 +64,8 @@ impl Operator for PackedConv2dS8 {
         visit(&mut self.input);
         visit(&mut self.scratch);
     }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        Some(&mut self.window)
+    }
 }

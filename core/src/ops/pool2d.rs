@@ -66,6 +66,10 @@ impl Operator for PoolInt {
         visit(&mut self.output);
         visit(&mut self.input);
     }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        Some(&mut self.window)
+    }
 }
 
 impl Operator for PoolF32 {
@@ -93,5 +97,9 @@ impl Operator for PoolF32 {
     fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
         visit(&mut self.output);
         visit(&mut self.input);
+    }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        Some(&mut self.window)
     }
 }

@@ -113,6 +113,11 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => op.operands(<$kernel as Kernel>::needs(op), visit)),* }
             }
 
+            /// [`Operator::window_mut`].
+            pub fn window_mut(&mut self) -> Option<&mut super::conv2d::Window2d> {
+                match self { $(Step::$variant(op) => op.window_mut()),* }
+            }
+
             /// [`Operator::slots_mut`].
             pub fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
                 match self { $(Step::$variant(op) => op.slots_mut(visit)),* }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use arenite::Target;
 use arenite_host::cli::{UnbuiltPackOptions, exit_code};
 use arenite_host::import::ImportOptions;
+use arenite_host::memory::Region;
 use arenite_host::pack::{DumpStage, Options, Packed, pack};
 use arenite_host::summary::Summary;
 use arenite_host::{Error, ErrorKind, Result, plan};
@@ -158,6 +159,10 @@ fn options(args: Args) -> Result<Options> {
         target,
         plan_nodes: args.plan_nodes,
         in_place: !args.no_in_place,
+        regions: vec![Region {
+            name: "arena".into(),
+            size: None,
+        }],
         name: args.name,
         labels,
         dump_after: args.dump_after,

@@ -93,7 +93,8 @@ pub(super) fn lower_slice(lower: &mut Lower<'_>, node: &Node, begin: &[usize], s
     copy(lower, node, "slice", (x, from), (y, 0), &axes)
 }
 
-/// A concatenation: a copy of each operand into its place.
+/// A concatenation: each operand is placed inside the result where that is one run of bytes and the operand is free, and copied there
+/// otherwise.
 pub(super) fn lower_concat(lower: &mut Lower<'_>, node: &Node, axis: usize, activation: Activation) -> Result<()> {
     let y = output(node)?;
     if activation != Activation::None {
@@ -114,7 +115,11 @@ pub(super) fn lower_concat(lower: &mut Lower<'_>, node: &Node, axis: usize, acti
             )));
         }
         let axes: Vec<_> = (0..shape.len()).map(|i| (shape[i], to[i], from[i] as isize)).collect();
-        copy(lower, node, "concat", (x, 0), (y, at * to[axis]), &axes)?;
+        let offset = at * to[axis];
+        let bytes = fit(offset * lower.graph().tensor(x).dtype.bytes(), "the offset")?;
+        if !is_one_run(&axes) || !lower.place_inside(x, y, bytes) {
+            copy(lower, node, "concat", (x, 0), (y, offset), &axes)?;
+        }
         at += shape[axis];
     }
     Ok(())
@@ -136,13 +141,31 @@ pub(super) fn lower_pad(lower: &mut Lower<'_>, node: &Node, pads: &[(usize, usiz
         kind: TensorKind::Const(Data::Bytes(bytes.into())),
         ..Tensor::activation(format!("{}:value", node.name), &[1], source.dtype)
     });
-    copy(lower, node, "pad", (constant, 0), (y, 0), &[(result.elements(), 1, 0)])?;
     let (from, to) = (strides(&source), strides(&result));
     let start: usize = pads.iter().zip(&to).map(|((before, _), stride)| before * stride).sum();
-    let axes: Vec<_> = (0..source.shape.len())
-        .map(|i| (source.shape[i], to[i], from[i] as isize))
-        .collect();
+    let axes: Vec<_> = (0..source.shape.len()).map(|i| (source.shape[i], to[i], from[i] as isize)).collect();
+    let bytes = fit(start * source.dtype.bytes(), "the offset")?;
+    if is_one_run(&axes) && lower.place_inside(x, y, bytes) {
+        let end = start + source.elements();
+        for (from, to) in [(0, start), (end, result.elements())] {
+            if from < to {
+                copy(lower, node, "pad", (constant, 0), (y, from), &[(to - from, 1, 0)])?;
+            }
+        }
+        return Ok(());
+    }
+    copy(lower, node, "pad", (constant, 0), (y, 0), &[(result.elements(), 1, 0)])?;
     copy(lower, node, "pad", (x, 0), (y, start), &axes)
+}
+
+/// Whether axes of (extent, stride in the destination, stride in the source) walk neighbouring elements of both.
+fn is_one_run(axes: &[(usize, usize, isize)]) -> bool {
+    let mut inner = 1;
+    axes.iter().rev().filter(|(count, ..)| *count != 1).all(|&(count, to, from)| {
+        let next = to == inner && from == inner as isize;
+        inner *= count;
+        next
+    })
 }
 
 /// A copy step between elements `from` of `x` and `to` of `y`, along `axes` of (extent, stride in y, stride in x).
