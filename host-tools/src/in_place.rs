@@ -12,7 +12,8 @@ use crate::program::{Place, Program};
 pub fn merge(program: &mut Program) {
     for index in 0..program.steps.len() {
         let step = &program.steps[index];
-        let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) = (step.places.first(), step.places.get(1))
+        let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) =
+            (step.places.first(), step.places.get(1))
         else {
             continue;
         };

@@ -143,7 +143,9 @@ pub(super) fn lower_pad(lower: &mut Lower<'_>, node: &Node, pads: &[(usize, usiz
     });
     let (from, to) = (strides(&source), strides(&result));
     let start: usize = pads.iter().zip(&to).map(|((before, _), stride)| before * stride).sum();
-    let axes: Vec<_> = (0..source.shape.len()).map(|i| (source.shape[i], to[i], from[i] as isize)).collect();
+    let axes: Vec<_> = (0..source.shape.len())
+        .map(|i| (source.shape[i], to[i], from[i] as isize))
+        .collect();
     let bytes = fit(start * source.dtype.bytes(), "the offset")?;
     if is_one_run(&axes) && lower.place_inside(x, y, bytes) {
         let end = start + source.elements();
@@ -161,11 +163,14 @@ pub(super) fn lower_pad(lower: &mut Lower<'_>, node: &Node, pads: &[(usize, usiz
 /// Whether axes of (extent, stride in the destination, stride in the source) walk neighbouring elements of both.
 fn is_one_run(axes: &[(usize, usize, isize)]) -> bool {
     let mut inner = 1;
-    axes.iter().rev().filter(|(count, ..)| *count != 1).all(|&(count, to, from)| {
-        let next = to == inner && from == inner as isize;
-        inner *= count;
-        next
-    })
+    axes.iter()
+        .rev()
+        .filter(|(count, ..)| *count != 1)
+        .all(|&(count, to, from)| {
+            let next = to == inner && from == inner as isize;
+            inner *= count;
+            next
+        })
 }
 
 /// A copy step between elements `from` of `x` and `to` of `y`, along `axes` of (extent, stride in y, stride in x).
