@@ -10,6 +10,7 @@ pub mod compare;
 mod dump;
 pub mod emit;
 pub mod error;
+pub mod fit;
 pub mod graph;
 pub mod import;
 pub mod in_place;

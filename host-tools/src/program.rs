@@ -10,6 +10,7 @@ use crate::graph::{DType, Data, Expr, Graph, Node, TensorId, TensorKind};
 use crate::weights::Weights;
 
 /// Steps in order, with the weights they read.
+#[derive(Debug, Clone)]
 pub struct Program {
     /// The graph after all passes.
     pub graph: Graph,
@@ -56,7 +57,7 @@ pub enum Place {
 }
 
 /// The weights section: pieces at offsets.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Section {
     pieces: Vec<Piece>,
     len: u32,
@@ -65,6 +66,7 @@ pub struct Section {
 }
 
 /// A piece of the weights section.
+#[derive(Debug, Clone)]
 pub struct Piece {
     /// Bytes from the section's start.
     pub offset: u32,
@@ -75,15 +77,16 @@ pub struct Piece {
 }
 
 /// Where the bytes of a piece come from.
+#[derive(Debug, Clone)]
 pub enum Content {
     /// They are here.
-    Bytes(Vec<u8>),
+    Bytes(Arc<[u8]>),
     /// f32 values that stream from the weights source.
     Expr(Arc<Expr>),
 }
 
 /// The state slice.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     /// Offset of each state tensor.
     pub offsets: HashMap<TensorId, u32>,
@@ -286,7 +289,7 @@ impl Section {
         if let Some(&offset) = self.literals.get(&bytes) {
             return Ok(offset);
         }
-        let offset = self.add(bytes.len(), Content::Bytes(bytes.clone()))?;
+        let offset = self.add(bytes.len(), Content::Bytes(bytes.as_slice().into()))?;
         self.literals.insert(bytes, offset);
         Ok(offset)
     }

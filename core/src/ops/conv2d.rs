@@ -80,7 +80,7 @@ pub struct Conv2dS8 {
     pub output_zero_point: i8,
     /// Clamp of the result, in stored terms.
     pub clamp: [i8; 2],
-    /// Bit 0: the host proved that every accumulator is small enough for the kernel's short requantisation.
+    /// See [`Conv2dS8::STAGED`].
     pub flags: u8,
 }
 
@@ -244,6 +244,15 @@ impl Conv2dF32 {
 }
 
 impl Conv2dS8 {
+    /// A bit of `flags`, for the scalar kernel: compute all channels of a pixel in scratch before writing any. The output may then follow
+    /// its input more closely, which saves more arena than the scratch takes.
+    pub const STAGED: u8 = 1;
+
+    /// Whether [`Conv2dS8::STAGED`] is set.
+    pub fn is_staged(&self) -> bool {
+        self.flags & Self::STAGED != 0
+    }
+
     /// Channels of one weight window.
     pub fn group_channels(&self) -> u32 {
         u32::from(self.window.input[2]) / u32::from(self.groups.max(1))

@@ -166,6 +166,7 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         .map(|(&bias, m)| [bias, m.mantissa, i32::from(m.shift)])
         .collect();
     let weights: Vec<i8> = lower.bytes(w)?.iter().map(|&b| b as i8).collect();
+    let stages = lower.program.share && conv.window.output[..2] != [1, 1];
     let op = Conv2dS8 {
         output: Slot::default(),
         input: Slot::default(),
@@ -177,7 +178,7 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         input_zero_point: zero_point_s8(conv.input_q.1)?,
         output_zero_point: zero_point_s8(conv.output_q.1)?,
         clamp: conv.clamp,
-        flags: 0,
+        flags: if stages { Conv2dS8::STAGED } else { 0 },
     };
     let plain = select::Plain {
         weights: &weights,

@@ -90,6 +90,11 @@ pub fn lower(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     }
 }
 
+/// A copy within a tensor: `count` elements of `element` bytes from element `from` to its start; the tensor has `len` elements.
+pub(crate) fn row_copy(element: usize, from: usize, count: usize, len: usize) -> Option<arenite::Step> {
+    movement::row_copy(element, from, count, len)
+}
+
 /// Operand `index`.
 pub(crate) fn input(node: &Node, index: usize) -> Result<TensorId> {
     let missing = || Error::input(format!("operand {index} is missing"));

@@ -160,6 +160,26 @@ pub(super) fn lower_pad(lower: &mut Lower<'_>, node: &Node, pads: &[(usize, usiz
     copy(lower, node, "pad", (x, 0), (y, start), &axes)
 }
 
+/// [`super::row_copy`].
+pub(super) fn row_copy(element: usize, from: usize, count: usize, len: usize) -> Option<Step> {
+    let mut loops = heapless::Vec::new();
+    loops
+        .push(CopyLoop {
+            count: count.try_into().ok()?,
+            to: 1,
+            from: 1,
+        })
+        .ok()?;
+    Some(Step::CopyBytes(CopyStrided {
+        output: Slot::default(),
+        input: Slot::default(),
+        element: element.try_into().ok()?,
+        input_len: len.try_into().ok()?,
+        from: from.try_into().ok()?,
+        loops,
+    }))
+}
+
 /// Whether axes of (extent, stride in the destination, stride in the source) walk neighbouring elements of both.
 fn is_one_run(axes: &[(usize, usize, isize)]) -> bool {
     let mut inner = 1;

@@ -92,13 +92,21 @@ impl Kernel for S8 {
 
     fn needs(op: &Conv2dS8) -> Needs {
         Needs {
-            scratch: 0,
+            scratch: if op.is_staged() {
+                u32::from(op.window.output[2])
+            } else {
+                0
+            },
             weights: op.weights_len().unwrap_or(u32::MAX),
         }
     }
 
     fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
-        let lead = u32::from(op.window.output[2]) - 1;
+        let lead = if op.is_staged() {
+            0
+        } else {
+            u32::from(op.window.output[2]) - 1
+        };
         (index == 1).then(|| op.window.consumed_distance(1, lead))
     }
 
@@ -106,38 +114,32 @@ impl Kernel for S8 {
         let window = &op.window;
         let input = mem.src::<i8>(op.input, window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, window.output_len()?)?;
+        let stage = mem.dst::<i8>(op.scratch, Self::needs(op).scratch)?;
         let weights = mem.weights::<i8>(op.weights, op.weights_len()?)?;
         let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(3)?)?;
         let (records, _) = records.as_chunks::<3>();
         let channels = op.group_channels() as usize;
         let zero_point = i32::from(op.input_zero_point);
-        each_output(window, op.groups, output, |_, image, y, x, o, first_channel| {
+        let value = |_: usize, image: usize, y: usize, x: usize, o: usize, first_channel: usize| {
             let [bias, mantissa, shift] = *records.get(o)?;
-            let mut sum = bias;
-            each_row(
-                window,
-                input,
-                weights,
-                channels,
-                image,
-                y,
-                x,
-                o,
-                first_channel,
-                |x, w| {
-                    for (x, &w) in x.iter().zip(w) {
-                        sum = sum.wrapping_add((i32::from(x) - zero_point) * i32::from(w));
-                    }
-                },
-            )?;
-            let scaled = Multiplier {
-                mantissa,
-                shift: shift as i8,
-            }
-            .apply(sum);
+            let mut sum: i32 = bias;
+            let add = |x: Src<'_, i8>, w: &[i8]| {
+                for (x, &w) in x.iter().zip(w) {
+                    sum = sum.wrapping_add((i32::from(x) - zero_point) * i32::from(w));
+                }
+            };
+            each_row(window, input, weights, channels, image, y, x, o, first_channel, add)?;
+            let shift = shift as i8;
+            let scaled = Multiplier { mantissa, shift }.apply(sum);
             let [low, high] = op.clamp.map(i32::from);
-            Some(scaled.wrapping_add(i32::from(op.output_zero_point)).clamp(low, high) as i8)
-        })
+            // `clamp` panics on an empty range, which load excludes but the compiler does not see.
+            let stored = scaled.wrapping_add(i32::from(op.output_zero_point)).max(low).min(high);
+            Some(stored as i8)
+        };
+        match op.is_staged() {
+            true => each_pixel(window, op.groups, output, stage, value),
+            false => each_output(window, op.groups, output, value),
+        }
     }
 }
 
@@ -219,6 +221,33 @@ fn each_output<T: crate::kernels::cells::Element>(
                     at += 1;
                 }
             }
+        }
+    }
+    Some(())
+}
+
+/// [`each_output`], but writes the channels of a pixel only when all of them are computed, from `stage`.
+fn each_pixel<T: crate::kernels::cells::Element>(
+    window: &Window2d,
+    groups: u16,
+    output: Dst<'_, T>,
+    stage: Dst<'_, T>,
+    value: impl Fn(usize, usize, usize, usize, usize, usize) -> Option<T>,
+) -> Option<()> {
+    let [oh, ow, oc] = window.output.map(usize::from);
+    let one = Window2d {
+        batch: 1,
+        output: [1, 1, window.output[2]],
+        ..*window
+    };
+    for pixel in 0..usize::from(window.batch) * oh * ow {
+        let (image, y, x) = (pixel / (oh * ow), pixel / ow % oh, pixel % ow);
+        each_output(&one, groups, stage, |at, _, _, _, o, first| {
+            value(pixel * oc + at, image, y, x, o, first)
+        })?;
+        let place = output.slice(pixel * oc, oc)?;
+        for (to, from) in place.cells().iter().zip(stage.as_src().iter()) {
+            to.set(from);
         }
     }
     Some(())
