@@ -10,6 +10,7 @@ pub mod compare;
 mod dump;
 pub mod emit;
 pub mod error;
+mod explain;
 pub mod fit;
 pub mod graph;
 pub mod import;

@@ -20,6 +20,7 @@ use crate::program::{self, Program};
 use crate::schedule;
 use crate::summary::{PortSummary, RegionSummary, Summary};
 use crate::weights::Weights;
+use crate::{explain, fit};
 
 /// What `pack` is asked for.
 #[derive(Debug, Clone)]
@@ -40,8 +41,14 @@ pub struct Options {
     pub plan_nodes: u64,
     /// Whether outputs may overlap inputs.
     pub in_place: bool,
-    /// The memories that the arena may use, in order of preference.
+    /// The memories that the arena may use, in order of preference; none stands for one without limit.
     pub regions: Vec<Region>,
+    /// The arena must fit this many bytes: order, overlaps and bands are searched for it.
+    pub fit: Option<u64>,
+    /// The file must not be larger than this.
+    pub max_flash: Option<u64>,
+    /// Whether to explain the arena.
+    pub explain: bool,
     /// The network's name, if not the input's.
     pub name: Option<String>,
     /// Class labels for the metadata.
@@ -70,6 +77,8 @@ pub struct Packed {
     pub warnings: Vec<String>,
     /// The text of `--dump-after`.
     pub dump: Option<String>,
+    /// The text of `--explain`.
+    pub explanation: Option<String>,
 }
 
 /// Told how far packing has come: a phase, and how much of how much of it is done.
@@ -137,12 +146,39 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
         in_place::merge(&mut program);
     }
     dump.program(DumpStage::Schedule, &program, None);
+    let whole = || {
+        vec![Region {
+            name: "arena".into(),
+            size: None,
+        }]
+    };
     let request = Request {
-        regions: options.regions.clone(),
+        regions: if options.regions.is_empty() {
+            whole()
+        } else {
+            options.regions.clone()
+        },
         in_place: options.in_place,
         nodes: options.plan_nodes,
     };
-    let memory = memory::place(memory::bodies(&program, options.in_place), &request)?;
+    let mut explanation = None;
+    let memory = match options.fit.is_some() || options.explain {
+        false => memory::place(memory::bodies(&program, options.in_place), &request).map_err(at_input)?,
+        true => {
+            let fitted = fit::fit(&program, &request, options.fit).map_err(at_input)?;
+            (program, summary.extra_macs) = (fitted.program, fitted.extra_macs);
+            if options.explain {
+                explanation = Some(explain::explain(
+                    &program,
+                    &fitted.memory,
+                    &fitted.front,
+                    options.in_place,
+                ));
+            }
+            summary.pareto = fitted.front;
+            fitted.memory
+        }
+    };
     dump.program(DumpStage::Plan, &program, Some(&memory));
     summarise_program(&mut summary, &program, &memory);
 
@@ -158,6 +194,16 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
     };
     let mut written = |done, all| progress("writing weights", done, all);
     let (file, sizes) = emit::emit(&program, &memory, &metadata, &source, &options.output, &mut written)?;
+    if let Some(limit) = options.max_flash.filter(|&limit| sizes.model > limit) {
+        let message = format!(
+            "the model needs {} bytes, {} of them weights",
+            sizes.model, sizes.weights
+        );
+        return Err(Error::new(ErrorKind::DoesNotFit, message)
+            .in_file(&options.input)
+            .expected(format!("at most {limit} (--max-flash)"))
+            .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"));
+    }
     verify(file.path(), samples.as_ref())?;
     file.persist(&options.output)
         .map_err(|e| Error::io(&options.output, "write the model", &e.error))?;
@@ -169,6 +215,7 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
         summary,
         warnings,
         dump: dump.text,
+        explanation,
     })
 }
 

@@ -57,6 +57,12 @@ pub struct Summary {
     pub stack_bytes: BTreeMap<String, u64>,
     /// Memories and what each holds.
     pub regions: Vec<RegionSummary>,
+    /// Multiply-accumulates beyond those of the network as packed whole: the price of a fit.
+    #[serde(default)]
+    pub extra_macs: u64,
+    /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
+    #[serde(default)]
+    pub pareto: Vec<crate::fit::Point>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use arenite::Target;
+use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::cli::{UnbuiltPackOptions, exit_code};
 use arenite_host::import::ImportOptions;
-use arenite_host::memory::Region;
 use arenite_host::pack::{DumpStage, Options, Packed, pack};
 use arenite_host::summary::Summary;
 use arenite_host::{Error, ErrorKind, Result, plan};
@@ -45,6 +45,18 @@ struct Args {
     /// The planner's search budget in nodes.
     #[arg(long, value_name = "N", default_value_t = plan::Options::DEFAULT_NODES)]
     plan_nodes: u64,
+    /// A memory for the arena; repeatable, in order of preference. SIZE takes K, M and G.
+    #[arg(long, value_name = "NAME=SIZE")]
+    region: Vec<String>,
+    /// Searches for a way to run the network in this region: order, overlaps, bands of rows.
+    #[arg(long, value_name = "NAME=SIZE")]
+    fit: Option<String>,
+    /// The largest model file. SIZE takes K, M and G.
+    #[arg(long, value_name = "SIZE")]
+    max_flash: Option<String>,
+    /// Says what makes the arena's peak, and the cheapest ways to shrink it.
+    #[arg(long)]
+    explain: bool,
     /// Separate buffers only, for comparison.
     #[arg(long)]
     no_in_place: bool,
@@ -101,12 +113,16 @@ fn run(args: Args) -> Result<()> {
         summary,
         warnings,
         dump,
+        explanation,
     } = packed?;
     for warning in &warnings {
         eprintln!("warning: {warning}");
     }
     for a in &summary.assumptions {
         eprintln!("assumed: {}={} for {} ({})", a.key, a.value, a.applies_to, a.reason);
+    }
+    if let Some(text) = explanation {
+        eprint!("{text}");
     }
     if json {
         let text = serde_json::to_string_pretty(&summary).map_err(|e| Error::internal(e.to_string()))?;
@@ -146,6 +162,7 @@ fn options(args: Args) -> Result<Options> {
     if args.batch == 0 {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));
     }
+    let (regions, fit) = parse_regions(&args.region, args.fit.as_deref())?;
     Ok(Options {
         input: input.clone(),
         output: args.output,
@@ -159,10 +176,14 @@ fn options(args: Args) -> Result<Options> {
         target,
         plan_nodes: args.plan_nodes,
         in_place: !args.no_in_place,
-        regions: vec![Region {
-            name: "arena".into(),
-            size: None,
-        }],
+        regions,
+        fit,
+        max_flash: args
+            .max_flash
+            .as_deref()
+            .map(|size| parse_size("--max-flash", size))
+            .transpose()?,
+        explain: args.explain,
         name: args.name,
         labels,
         dump_after: args.dump_after,

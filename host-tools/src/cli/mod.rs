@@ -9,6 +9,7 @@ mod inspect;
 mod outcome;
 mod place;
 mod plan;
+pub mod regions;
 mod run;
 mod unbuilt;
 mod verify;

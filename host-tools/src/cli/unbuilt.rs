@@ -20,18 +20,6 @@ pub struct UnbuiltPackOptions {
     /// Small code and weights over speed.
     #[arg(long, hide = true)]
     size: bool,
-    /// Memories in order of preference.
-    #[arg(long, value_name = "NAME=SIZE[:stream]", hide = true)]
-    region: Vec<String>,
-    /// The region to fit.
-    #[arg(long, value_name = "NAME=SIZE", hide = true)]
-    fit: Vec<String>,
-    /// The largest model file.
-    #[arg(long, value_name = "SIZE", hide = true)]
-    max_flash: Option<String>,
-    /// What makes the peak.
-    #[arg(long, hide = true)]
-    explain: bool,
     /// Samples whose outputs go into the model.
     #[arg(long, value_name = "FILE", hide = true)]
     self_test: Option<PathBuf>,
@@ -66,26 +54,6 @@ impl UnbuiltPackOptions {
                 "leave it out: nothing is quantised",
             ),
             ("--size", self.size, "leave it out"),
-            (
-                "--region",
-                !self.region.is_empty(),
-                "leave it out: the arena is one memory",
-            ),
-            (
-                "--fit",
-                !self.fit.is_empty(),
-                "leave it out and compare arena_bytes of --json with your memory",
-            ),
-            (
-                "--max-flash",
-                self.max_flash.is_some(),
-                "leave it out and compare model_bytes of --json with your flash",
-            ),
-            (
-                "--explain",
-                self.explain,
-                "--dump-after plan lists every buffer with its offset and lifetime",
-            ),
             (
                 "--self-test",
                 self.self_test.is_some(),

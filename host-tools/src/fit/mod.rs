@@ -71,10 +71,15 @@ const MOST_CUTS: usize = 4;
 pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Result<Fitted> {
     let base_macs = macs(program);
     let whole = candidate(program.clone(), Vec::new(), request, base_macs)?;
-    let mut points = vec![whole.point(program)];
+    let mut points = vec![whole.point()];
     let mut current = whole;
     let fits = |c: &Candidate| capacity.is_some_and(|capacity| c.height <= capacity);
-    while !fits(&current) && current.cuts.len() < MOST_CUTS {
+    // Without a capacity one round surveys what a cut would bring, and nothing is cut.
+    let rounds = if capacity.is_some() { MOST_CUTS } else { 1 };
+    for _ in 0..rounds {
+        if fits(&current) {
+            break;
+        }
         let mut found: Vec<Candidate> = Vec::new();
         for cut in cuts(&current.program, request) {
             let Some(program) = bands::cut(&current.program, &cut) else {
@@ -84,7 +89,7 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
             cuts.push(cut);
             let next = candidate(program, cuts, request, base_macs)?;
             if next.height < current.height {
-                points.push(next.point(program_of(&next)));
+                points.push(next.point());
                 found.push(next);
             }
         }
@@ -98,16 +103,13 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
                 .min_by_key(|c| (c.height, c.extra_macs, c.program.steps.len())),
         };
         match best {
-            Some(best) => current = best,
-            None => break,
-        }
-        if capacity.is_none() {
-            break;
+            Some(best) if capacity.is_some() => current = best,
+            _ => break,
         }
     }
     let front = pareto(points);
     if let Some(capacity) = capacity.filter(|_| !fits(&current)) {
-        let how = current.point(&current.program).cuts;
+        let how = current.point().cuts;
         return Err(Error::new(
             ErrorKind::DoesNotFit,
             format!("the smallest arena found is {} bytes ({how})", current.height),
@@ -138,7 +140,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn point(&self, program: &Program) -> Point {
+    fn point(&self) -> Point {
         let name = |cut: &Cut| {
             let way = match cut.carry {
                 Carry::Lines => "line buffers",
@@ -158,13 +160,9 @@ impl Candidate {
             },
             arena_bytes: self.height,
             extra_macs: self.extra_macs,
-            steps: program.steps.len(),
+            steps: self.program.steps.len(),
         }
     }
-}
-
-fn program_of(candidate: &Candidate) -> &Program {
-    &candidate.program
 }
 
 fn candidate(program: Program, cuts: Vec<Cut>, request: &Request, base_macs: u64) -> Result<Candidate> {
