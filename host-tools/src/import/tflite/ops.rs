@@ -265,7 +265,7 @@ impl Importer<'_, '_> {
         };
         let (x_shape, y_shape) = (self.shape(x)?, self.shape(y)?);
         let elements: usize = x_shape.iter().product();
-        if elements % k != 0 || y_shape.iter().product::<usize>() != elements / k * out {
+        if !elements.is_multiple_of(k) || y_shape.iter().product::<usize>() != elements / k * out {
             return Err(
                 Error::input(format!("{x_shape:?} times weights [{out}, {k}] into {y_shape:?}"))
                     .expected("rows of the weights' second extent"),
