@@ -72,11 +72,11 @@ fn bytes_of<T: LittleEndian>(value: T) -> Vec<u8> {
     value.little_endian()
 }
 
-/// Packs a model for the host into `folder`.
+/// Packs a model for `target` into `folder`.
 ///
 /// # Errors
 /// What packing says.
-pub fn packed(input: &Path, folder: &Path) -> Result<ModelFile, arenite_host::Error> {
+pub fn packed(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, arenite_host::Error> {
     let output = folder
         .join(input.file_stem().expect("a name"))
         .with_extension("arenite");
@@ -86,7 +86,7 @@ pub fn packed(input: &Path, folder: &Path) -> Result<ModelFile, arenite_host::Er
         dialect: None,
         weights: None,
         import: ImportOptions::default(),
-        target: Target::Portable,
+        target,
         plan_nodes: 2000,
         in_place: true,
         regions: Vec::new(),

@@ -13,7 +13,7 @@ use arenite_tests::{shared, skip};
 /// Bytes of every tensor that a step completes, by name, for each run; and of the operand of the last softmax.
 fn trace(model: &Path, inputs: &[Vec<Vec<u8>>]) -> (Vec<BTreeMap<String, Vec<u8>>>, Vec<Option<Vec<u8>>>) {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = packed(model, folder.path()).unwrap_or_else(|e| panic!("{e}"));
+    let file = packed(model, folder.path(), arenite::Target::Portable).unwrap_or_else(|e| panic!("{e}"));
     let model = file.load().expect("it loads");
     let metadata = file.view(false).and_then(|view| view.metadata()).expect("metadata");
     let softmax = metadata.steps.iter().rposition(|s| s.kind == "softmax");

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use arenite::Target;
 use arenite_host::model::run;
 use arenite_tests::golden::{Archive, Runs, difference, packed};
 use arenite_tests::{shared, skip};
 
-/// Runs a model on arrays and compares all outputs; `None` where they are as expected.
+/// One target of each backend: hosts have all kernels in portable Rust.
+const TARGETS: &[Target] = &[Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55];
+
+/// Runs a model, packed for each target, on arrays and compares all outputs; `None` where they are as expected.
 fn mismatch(
     model: &Path,
     folder: &Path,
@@ -16,7 +20,22 @@ fn mismatch(
     outputs: &[String],
     reset: bool,
 ) -> Option<String> {
-    let file = match packed(model, folder) {
+    TARGETS.iter().find_map(|&target| {
+        mismatch_for(target, model, folder, archive, inputs, outputs, reset)
+            .map(|text| format!("{}: {text}", target.name()))
+    })
+}
+
+fn mismatch_for(
+    target: Target,
+    model: &Path,
+    folder: &Path,
+    archive: &mut Archive,
+    inputs: &[String],
+    outputs: &[String],
+    reset: bool,
+) -> Option<String> {
+    let file = match packed(model, folder, target) {
         Ok(file) => file,
         Err(error) => return Some(error.to_string()),
     };
