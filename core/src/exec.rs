@@ -129,6 +129,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         let input = self.input_mut(index)?;
         let (needed, given) = (input.len() as u32, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         if needed != given {
+            self.missing |= 1u32.checked_shl(index as u32).unwrap_or(0);
             return Err(RunError::InputSize {
                 input: index as u32,
                 needed,

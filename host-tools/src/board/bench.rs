@@ -1,6 +1,7 @@
 //! What one inference costs on a board: instructions in total and by step, memory, code.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -49,12 +50,15 @@ pub struct BenchStep {
     pub instructions: u64,
     /// Multiply-accumulates.
     pub macs: u64,
+    /// The fewest instructions that the kernel's loop could take; `None` where no model of the loop exists.
+    pub bound: Option<u64>,
     /// An estimate of its cycles.
     pub cycles: Option<u64>,
 }
 
 /// Measures the model file at `model` on `board`, on one set of `inputs` (raw, little-endian, in order). `steps` and `target` are
 /// what the file says of itself. With `code`, the runtime is linked for this model alone and measured as well.
+/// Each of the two runs gets `timeout` of wall time.
 ///
 /// The total is that of an undivided run; the steps come from a second one, where the plugin watches.
 ///
@@ -67,8 +71,12 @@ pub fn bench(
     steps: &[StepMeta],
     inputs: &[u8],
     code: bool,
+    timeout: Duration,
 ) -> Result<Bench, BoardError> {
-    let options = RunOptions::default();
+    let options = RunOptions {
+        timeout,
+        ..RunOptions::default()
+    };
     let whole = run(board, Blob::File(model), inputs, &options)?;
     let stepwise = RunOptions {
         profile: true,
@@ -91,6 +99,7 @@ pub fn bench(
             op: meta.map(|meta| meta.kind.clone()).unwrap_or_default(),
             instructions,
             macs: meta.map_or(0, |meta| meta.macs),
+            bound: None,
             cycles: estimates.get(index).copied().flatten().map(|estimate| estimate.cycles),
         }
     });

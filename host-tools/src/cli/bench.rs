@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
-
-use super::outcome::{How, StepFigures, bar, execute};
-use super::place::{Place, ready};
+use super::outcome::{StepFigures, bar};
+use super::place::{Place, board_error, ready};
 use super::{Verdict, grouped, print_json, print_out};
-use crate::board::{BOARDS, Board};
+use crate::board::{self, BOARDS, Bench, Board};
 use crate::model::{ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result};
 
@@ -31,23 +29,6 @@ pub(super) struct Args {
     timeout: u64,
 }
 
-/// One board's figures.
-#[derive(Debug, Serialize)]
-struct Bench {
-    board: &'static str,
-    target: String,
-    /// One inference.
-    instructions: u64,
-    /// The checked load.
-    load_instructions: u64,
-    steps: Vec<StepFigures>,
-    arena_bytes: u64,
-    state_bytes: u64,
-    stack_bytes: u64,
-    /// Runtime and kernels in flash; null until it is measured on a program that links the model's kernels alone.
-    code_bytes: Option<u64>,
-}
-
 /// Instructions do not depend on the input's values but for a few branches; zeros are what everybody can repeat.
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
@@ -64,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     match (args.json, &figures[..]) {
         (true, [one]) if !args.all => print_json(one)?,
         (true, all) => print_json(&all)?,
-        (false, [one]) => print_out(&format!("{}{}", board_table(&figures), step_table(&one.steps)))?,
+        (false, [one]) => print_out(&format!("{}{}", board_table(&figures), step_table(&bench_steps(one))))?,
         (false, all) => print_out(&board_table(all))?,
     }
     Ok(Verdict::Good)
@@ -98,59 +79,49 @@ fn boards(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
 }
 
 fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, timeout: Duration) -> Result<Bench> {
-    let zeros = view
-        .inputs
-        .iter()
-        .map(|port| vec![0; port.bytes().unwrap_or(0) as usize]);
-    let runs = [zeros.collect::<Vec<_>>()];
     let metas = view.metadata()?.steps;
-    let how = |profile| How {
-        reset_each: false,
-        profile,
-        timeout,
-    };
-    let bar = bar(metas.len() as u64, board.name);
-    // Counting every step by itself costs the caller some stack, so totals and stack are of a plain run.
-    let plain = execute(file, Place::Board(board), &runs, how(false), &mut |_, _| bar.tick());
-    let profiled = plain.and_then(|plain| {
-        let mut done = |_, steps: Option<(u32, u32)>| bar.set_position(steps.map_or(0, |(done, _)| u64::from(done)));
-        execute(file, Place::Board(board), &runs, how(true), &mut done).map(|profiled| (plain, profiled))
-    });
+    let zeros = vec![0; view.header().input_bytes as usize];
+    let bar = bar(0, board.name);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let bench = board::bench(board, file.path(), view.target_name(), &metas, &zeros, true, timeout);
     bar.finish_and_clear();
-    let (plain, profiled) = profiled?;
-    let header = view.header();
-    Ok(Bench {
-        board: board.name,
-        target: view.target_name().to_string(),
-        instructions: plain.instructions.first().copied().unwrap_or(0),
-        load_instructions: plain.load_instructions,
-        steps: profiled.steps(&metas),
-        arena_bytes: header.arena.iter().map(|&bytes| u64::from(bytes)).sum(),
-        state_bytes: u64::from(header.state_init.len),
-        stack_bytes: plain.stack_bytes.unwrap_or(0),
-        code_bytes: None,
-    })
+    bench.map_err(board_error)
 }
 
 fn board_table(all: &[Bench]) -> String {
     let mut text = format!(
-        "{:<20} {:>16} {:>8} {:>14} {:>12} {:>8} {:>8}\n",
-        "board", "instructions", "per MAC", "load", "arena", "state", "stack"
+        "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8}\n",
+        "board", "instructions", "per MAC", "est. cycles", "load", "arena", "stack", "code"
     );
+    let or_dash = |n: Option<u64>| n.map_or("-".to_string(), grouped);
     for bench in all {
         let macs: u64 = bench.steps.iter().map(|step| step.macs).sum();
         text += &format!(
-            "{:<20} {:>16} {:>8} {:>14} {:>12} {:>8} {:>8}\n",
+            "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8}\n",
             bench.board,
             grouped(bench.instructions),
             per_mac(bench.instructions, macs),
+            or_dash(bench.cycles),
             grouped(bench.load_instructions),
             grouped(bench.arena_bytes),
-            grouped(bench.state_bytes),
-            grouped(bench.stack_bytes)
+            grouped(u64::from(bench.stack_bytes)),
+            or_dash(bench.code_bytes)
         );
     }
     text
+}
+
+fn bench_steps(bench: &Bench) -> Vec<StepFigures> {
+    let figures = bench.steps.iter().map(|step| StepFigures {
+        index: step.index,
+        name: step.name.clone(),
+        op: step.op.clone(),
+        instructions: Some(step.instructions),
+        nanoseconds: None,
+        macs: step.macs,
+        bound: step.bound,
+    });
+    figures.collect()
 }
 
 /// The steps, one a line.

@@ -31,14 +31,10 @@ pub(crate) struct Outcome {
     pub outputs: Vec<Vec<Vec<u8>>>,
     /// Instructions of each run; empty on the host, which does not count.
     pub instructions: Vec<u64>,
-    /// Instructions of the checked load.
-    pub load_instructions: u64,
     /// When profiling on a board: instructions of each step of the last run.
     pub step_instructions: Vec<u64>,
     /// When profiling on the host: nanoseconds of each step of the last run.
     pub step_nanoseconds: Vec<u64>,
-    /// Bytes of stack of the deepest run; boards only.
-    pub stack_bytes: Option<u64>,
 }
 
 /// A step's figures, as JSON states them.
@@ -54,7 +50,7 @@ pub(crate) struct StepFigures {
     pub(crate) nanoseconds: Option<u64>,
     pub(crate) macs: u64,
     /// The fewest instructions that the kernel's loop could take; null where no model of the loop exists.
-    bound: Option<u64>,
+    pub(crate) bound: Option<u64>,
 }
 
 impl Outcome {
@@ -152,10 +148,8 @@ fn on_board(
     Ok(Outcome {
         outputs,
         instructions: report.instructions,
-        load_instructions: report.load_instructions,
         step_instructions: report.steps.last().cloned().unwrap_or_default(),
         step_nanoseconds: Vec::new(),
-        stack_bytes: Some(u64::from(report.stack_bytes)),
     })
 }
 

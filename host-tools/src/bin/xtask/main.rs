@@ -1,0 +1,82 @@
+//! `cargo xtask`: the project's own commands. Each installs what it needs first, and says what.
+
+mod demo;
+mod setup;
+mod suite;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// What went wrong, for people.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Sets up, shows and tests Arenite.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Installs what is missing: qemu, Rust targets and components.
+    Setup {
+        /// Also a Python environment in .venv with what the references need.
+        #[arg(long)]
+        python: bool,
+    },
+    /// Packs the digit classifier and runs the whole held-out set on an emulated Cortex-M4F.
+    Demo,
+    /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
+    Test,
+    /// The long tier: full-size networks, on the host and on boards.
+    Long {
+        /// Only tests whose name contains this.
+        filter: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Task::Setup { python } => setup::prepare(python),
+        Task::Demo => setup::prepare(false).and_then(|()| demo::run()),
+        Task::Test => setup::prepare(false).and_then(|()| suite::test()),
+        Task::Long { filter } => setup::prepare(true).and_then(|()| suite::long(filter.as_deref())),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    here.canonicalize().unwrap_or(here)
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(arguments).current_dir(root());
+    cargo
+}
+
+/// Says the command and runs it.
+fn run(command: &mut Command) -> Result<()> {
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let shown = words.join(" ");
+    eprintln!("$ {shown}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{shown}` ended with {status}").into()),
+        Err(error) => Err(format!("`{shown}` does not start: {error}").into()),
+    }
+}
