@@ -57,6 +57,29 @@ pub struct Options {
     pub dump_after: Option<DumpStage>,
 }
 
+impl Options {
+    /// Every option at its default.
+    pub fn new(input: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        Self {
+            input: input.into(),
+            output: output.into(),
+            dialect: None,
+            weights: None,
+            import: ImportOptions::default(),
+            target: Target::Portable,
+            plan_nodes: plan::Options::DEFAULT_NODES,
+            in_place: true,
+            regions: Vec::new(),
+            fit: None,
+            max_flash: None,
+            explain: false,
+            name: None,
+            labels: Vec::new(),
+            dump_after: None,
+        }
+    }
+}
+
 /// Stages of `--dump-after`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[expect(missing_docs, reason = "named by the stage")]

@@ -23,22 +23,5 @@ pub fn skip(test: &str, reason: &str) {
 /// Options of `pack` for a file of `tests/models/digits`, written to `output`.
 pub fn digits_options(network: &str, output: &Path) -> arenite_host::pack::Options {
     let traced = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/digits");
-    pack_options(&traced.join(format!("{network}.trace.json")), output)
-}
-
-/// Options of `pack` with every default.
-pub fn pack_options(input: &Path, output: &Path) -> arenite_host::pack::Options {
-    arenite_host::pack::Options {
-        input: input.to_path_buf(),
-        output: output.to_path_buf(),
-        dialect: None,
-        weights: None,
-        import: Default::default(),
-        target: arenite::Target::Portable,
-        plan_nodes: arenite_host::plan::Options::DEFAULT_NODES,
-        in_place: true,
-        name: None,
-        labels: Vec::new(),
-        dump_after: None,
-    }
+    arenite_host::pack::Options::new(traced.join(format!("{network}.trace.json")), output)
 }

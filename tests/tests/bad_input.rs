@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use arenite::{LoadError, Model, RunError, Session, SessionError};
 use arenite_host::model::{Aligned, ModelFile};
-use arenite_host::pack::pack;
+use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
-use arenite_tests::{digits_options, pack_options};
+use arenite_tests::digits_options;
 use proptest::prelude::*;
 
 fn blob(network: &str) -> Vec<u8> {
@@ -178,7 +178,7 @@ fn packed(trace: &str) -> Result<(), Error> {
     let output = folder.path().join("model.bin");
     std::fs::write(&input, trace).expect("writes");
     std::fs::write(&output, "before").expect("writes");
-    let mut options = pack_options(&input, &output);
+    let mut options = Options::new(&input, &output);
     options.weights = Some("seeded:1".to_string());
     let result = pack(&options, &mut |_, _, _| {}).map(|_| ());
     let mut left: Vec<PathBuf> = std::fs::read_dir(folder.path())

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use arenite_host::board::{Blob, Board, Progress, RunOptions, RunReport, run_with_progress};
 use arenite_host::cli::grouped;
-use arenite_host::import::ImportOptions;
+use arenite_host::compare;
 use arenite_host::pack::{self, pack};
 use arenite_host::summary::Summary;
-use arenite_host::{compare, plan};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ndarray::ArrayD;
 
@@ -36,19 +35,9 @@ pub(super) fn run() -> Result<()> {
     let output = root().join("target/demo/digits.bin");
     std::fs::create_dir_all(root().join("target/demo"))?;
     eprintln!("1  pack tests/models/digits/digits.trace.json: a digit classifier traced from PyTorch");
-    let options = pack::Options {
-        input: folder.join("digits.trace.json"),
-        output: output.clone(),
-        dialect: None,
-        weights: None,
-        import: ImportOptions::default(),
-        target: arenite::Target::CortexM4,
-        plan_nodes: plan::Options::DEFAULT_NODES,
-        in_place: true,
-        name: None,
-        labels: (0..CLASSES).map(|class| class.to_string()).collect(),
-        dump_after: None,
-    };
+    let mut options = pack::Options::new(folder.join("digits.trace.json"), output.clone());
+    options.target = arenite::Target::CortexM4;
+    options.labels = (0..CLASSES).map(|class| class.to_string()).collect();
     let summary = pack(&options, &mut |_, _, _| {})?.summary;
 
     let board = Board::find(BOARD).ok_or("no such board")?;
