@@ -7,6 +7,7 @@
 //! - [`ops`]: what each operator means, what must hold for its parameters, and the table of all kernels.
 //! - [`arena`]: places in the caller's memory.
 //! - [`blob`]: the file. [`Model::load`] checks all of it: the one trust boundary.
+//! - [`bundle`]: several files in one, sharing an arena.
 //! - [`exec`]: [`Session`] walks the steps.
 //!
 //! **Invariants.** After a successful load every operand of every step lies inside its memory, is aligned, and overlaps
@@ -21,6 +22,7 @@
 
 pub mod arena;
 pub mod blob;
+pub mod bundle;
 mod crc;
 mod error;
 pub mod exec;
@@ -37,6 +39,7 @@ pub use blob::{
     ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Model, Port, Section, Target, arena_bytes,
     checksum, kernel_set, state_bytes,
 };
+pub use bundle::Bundle;
 pub use error::{Fault, LoadError, RunError, SessionError};
 pub use exec::{Arenas, Progress, Session};
 pub use ops::table::{All, KernelId, Kernels, Step};

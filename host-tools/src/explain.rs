@@ -7,7 +7,7 @@ use crate::memory::Memory;
 use crate::program::Program;
 
 /// The peak step with the tensors alive in it, and the Pareto front of arena against extra MACs.
-pub fn explain(program: &Program, memory: &Memory, front: &[Point], in_place: bool) -> String {
+pub(crate) fn explain(program: &Program, memory: &Memory, front: &[Point], in_place: bool) -> String {
     let mut text = String::new();
     let bodies = &memory.bodies;
     let live = bodies.live();

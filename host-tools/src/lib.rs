@@ -5,6 +5,7 @@
 //! ```
 
 pub mod board;
+pub mod bundle;
 pub mod cli;
 pub mod compare;
 mod dump;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::{Fault, Header, KernelId, LoadError, Model, Port, Section, Session, Step};
+use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Section, Session, Step};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::Metadata;
@@ -12,6 +12,8 @@ use crate::summary::Summary;
 pub struct ModelFile {
     path: PathBuf,
     bytes: Bytes,
+    /// Where the model lies in a bundle.
+    part: Option<std::ops::Range<usize>>,
 }
 
 enum Bytes {
@@ -26,11 +28,54 @@ pub struct Aligned {
 }
 
 impl ModelFile {
-    /// Maps a file.
+    /// Maps a file; `FILE#NAME` is the model of that name (or number) in a bundle.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`].
+    /// [`ErrorKind::Io`]; [`ErrorKind::Input`] for a damaged bundle, or one that has no such model.
     pub fn open(path: &Path) -> Result<Self> {
+        let text = path.to_string_lossy();
+        if let (false, Some((bundle, name))) = (path.exists(), text.rsplit_once('#')) {
+            return Self::map(Path::new(bundle))?.in_bundle(name);
+        }
+        let file = Self::map(path)?;
+        match Bundle::is_bundle(file.bytes()) {
+            true => file.in_bundle(""),
+            false => Ok(file),
+        }
+    }
+
+    fn in_bundle(mut self, name: &str) -> Result<Self> {
+        let bundle = Bundle::open(self.bytes()).map_err(|e| load_error(e).in_file(&self.path))?;
+        let entries: Vec<_> = (0..bundle.len()).map_while(|index| bundle.entry(index)).collect();
+        let found = entries
+            .iter()
+            .enumerate()
+            .find(|(index, entry)| entry.name == name || name == index.to_string())
+            .map(|(_, entry)| entry.bytes);
+        let Some(bytes) = found else {
+            let names: Vec<_> = entries.iter().map(|entry| entry.name).collect();
+            let message = match name {
+                "" => "this is a bundle of several models".to_string(),
+                _ => format!("the bundle has no model `{name}`"),
+            };
+            return Err(Error::input(message)
+                .in_file(&self.path)
+                .expected(format!("FILE#NAME with NAME one of {}", names.join(", "))));
+        };
+        let from = bytes.as_ptr().addr() - self.bytes().as_ptr().addr();
+        self.part = Some(from..from + bytes.len());
+        Ok(self)
+    }
+
+    /// The model as a board's runner takes it: the file itself, or the bytes of one model of a bundle.
+    pub fn blob(&self) -> crate::board::Blob<'_> {
+        match self.part {
+            Some(_) => crate::board::Blob::Bytes(self.bytes()),
+            None => crate::board::Blob::File(&self.path),
+        }
+    }
+
+    fn map(path: &Path) -> Result<Self> {
         let io = |e: std::io::Error| Error::io(path, "read the model", &e);
         let file = std::fs::File::open(path).map_err(io)?;
         let bytes = match file.metadata().map_err(io)?.len() {
@@ -42,6 +87,7 @@ impl ModelFile {
         Ok(Self {
             path: path.to_path_buf(),
             bytes,
+            part: None,
         })
     }
 
@@ -52,10 +98,11 @@ impl ModelFile {
 
     /// The file's bytes.
     pub fn bytes(&self) -> &[u8] {
-        match &self.bytes {
+        let all: &[u8] = match &self.bytes {
             Bytes::Mapped(map) => map,
             Bytes::Empty => &[],
-        }
+        };
+        self.part.clone().and_then(|part| all.get(part)).unwrap_or(all)
     }
 
     /// Checks the model as a device does.

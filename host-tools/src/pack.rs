@@ -15,7 +15,6 @@ use crate::memory::{self, Memory, Region, Request};
 use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
 use crate::passes::{self, Stage};
-use crate::plan;
 use crate::program::{self, Program};
 use crate::schedule;
 use crate::summary::{PortSummary, RegionSummary, Summary};

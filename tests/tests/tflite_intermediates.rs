@@ -11,7 +11,10 @@ use arenite_tests::golden::{Archive, packed};
 use arenite_tests::{shared, skip};
 
 /// Bytes of every tensor that a step completes, by name, for each run; and of the operand of the last softmax.
-fn trace(model: &Path, inputs: &[Vec<Vec<u8>>]) -> (Vec<BTreeMap<String, Vec<u8>>>, Vec<Option<Vec<u8>>>) {
+/// Of each run: the activations by name, and the logits where the model ends in a softmax.
+type Traced = (Vec<BTreeMap<String, Vec<u8>>>, Vec<Option<Vec<u8>>>);
+
+fn trace(model: &Path, inputs: &[Vec<Vec<u8>>]) -> Traced {
     let folder = tempfile::tempdir().expect("a folder");
     let file = packed(model, folder.path(), arenite::Target::Portable).unwrap_or_else(|e| panic!("{e}"));
     let model = file.load().expect("it loads");

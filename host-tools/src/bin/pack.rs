@@ -1,10 +1,11 @@
 //! `pack`: a traced network in, a model file out.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use arenite::Target;
+use arenite_host::bundle::bundle;
 use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::cli::{UnbuiltPackOptions, exit_code};
 use arenite_host::import::ImportOptions;
@@ -92,7 +93,8 @@ fn run(args: Args) -> Result<()> {
     if json && args.dump_after.is_some() {
         return Err(Error::new(ErrorKind::Usage, "--dump-after and --json both want stdout").help("pass one of them"));
     }
-    let options = options(args)?;
+    let output = args.output.clone();
+    let networks = options(args)?;
     let bar = ProgressBar::no_length();
     if std::io::stderr().is_terminal() {
         bar.set_style(
@@ -101,46 +103,68 @@ fn run(args: Args) -> Result<()> {
     } else {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
     }
-    let packed = pack(&options, &mut |phase, done, all| {
+    let mut progress = |phase: &str, done, all| {
         bar.set_message(phase.to_string());
         if all > 0 {
             bar.set_length(all);
             bar.set_position(done);
         }
-    });
+    };
+    let result = match &networks[..] {
+        [network] => pack(network, &mut progress).map(|packed| (None, vec![packed])),
+        _ => bundle(&networks, &output, &mut progress).map(|(summary, packed)| (Some(summary), packed)),
+    };
     bar.finish_and_clear();
-    let Packed {
-        summary,
-        warnings,
-        dump,
-        explanation,
-    } = packed?;
-    for warning in &warnings {
-        eprintln!("warning: {warning}");
-    }
-    for a in &summary.assumptions {
-        eprintln!("assumed: {}={} for {} ({})", a.key, a.value, a.applies_to, a.reason);
-    }
-    if let Some(text) = explanation {
-        eprint!("{text}");
-    }
+    let (bundled, packed) = result?;
+    packed.iter().for_each(tell);
     if json {
-        let text = serde_json::to_string_pretty(&summary).map_err(|e| Error::internal(e.to_string()))?;
-        println!("{text}");
-    } else if let Some(text) = dump {
-        print!("{text}");
-    } else {
-        print(&summary, &options);
+        let text = match (&bundled, &packed[..]) {
+            (Some(bundle), _) => serde_json::to_string_pretty(bundle),
+            (None, packed) => serde_json::to_string_pretty(&packed[0].summary),
+        };
+        println!("{}", text.map_err(|e| Error::internal(e.to_string()))?);
+        return Ok(());
+    }
+    for packed in &packed {
+        match &packed.dump {
+            Some(text) => print!("{text}"),
+            None => print(&packed.summary, &output),
+        }
+    }
+    if let Some(bundle) = bundled {
+        println!(
+            "bundle of {} models: arena {} bytes, state {} bytes, file {} bytes",
+            bundle.models.len(),
+            bundle.arena_bytes,
+            bundle.state_bytes,
+            bundle.model_bytes
+        );
     }
     Ok(())
 }
 
-fn options(args: Args) -> Result<Options> {
+/// Warnings, assumptions and explanations, on stderr.
+fn tell(packed: &Packed) {
+    for warning in &packed.warnings {
+        eprintln!("warning: {warning}");
+    }
+    for a in &packed.summary.assumptions {
+        eprintln!("assumed: {}={} for {} ({})", a.key, a.value, a.applies_to, a.reason);
+    }
+    if let Some(text) = &packed.explanation {
+        eprint!("{text}");
+    }
+}
+
+/// The options of each network.
+fn options(args: Args) -> Result<Vec<Options>> {
     args.unbuilt.refuse()?;
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
-    let [input] = &args.input[..] else {
-        return Err(Error::unsupported("several inputs in one bundle are not built yet").help("pack them one by one"));
-    };
+    if args.input.len() > 1 && (args.name.is_some() || args.weights.is_some()) {
+        return Err(usage("--name and --weights with several inputs".into())
+            .expected("one input")
+            .help("pack a network with its own options by itself; a bundle takes traces that name their weights"));
+    }
     let target = Target::ALL
         .into_iter()
         .find(|t| t.name() == args.target)
@@ -163,8 +187,9 @@ fn options(args: Args) -> Result<Options> {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));
     }
     let (regions, fit) = parse_regions(&args.region, args.fit.as_deref())?;
-    Ok(Options {
-        input: input.clone(),
+    let inputs = args.input.clone();
+    let options = Options {
+        input: PathBuf::new(),
         output: args.output,
         dialect: args.dialect,
         weights: args.weights,
@@ -187,10 +212,15 @@ fn options(args: Args) -> Result<Options> {
         name: args.name,
         labels,
         dump_after: args.dump_after,
-    })
+    };
+    let each = |input| Options {
+        input,
+        ..options.clone()
+    };
+    Ok(inputs.into_iter().map(each).collect())
 }
 
-fn print(summary: &Summary, options: &Options) {
+fn print(summary: &Summary, output: &Path) {
     let proof = match summary.plan_proven_optimal {
         true => "proven minimal for this order".to_string(),
         false => format!("lower bound {}", summary.plan_lower_bound_bytes),
@@ -200,7 +230,7 @@ fn print(summary: &Summary, options: &Options) {
         summary.name,
         summary.dialect,
         summary.target,
-        options.output.display()
+        output.display()
     );
     println!(
         "  parameters {}, MACs {} per element, batch {}",

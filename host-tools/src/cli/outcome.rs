@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::place::{Place, board_error, ready};
-use crate::board::{self, Blob, RunOptions};
+use crate::board::{self, RunOptions};
 use crate::metadata::StepMeta;
 use crate::model::{self, ModelFile};
 use crate::{Error, Result};
@@ -128,7 +128,7 @@ fn on_board(
         ..RunOptions::default()
     };
     let inputs: Vec<u8> = runs.iter().flatten().flatten().copied().collect();
-    let report = board::run_with_progress(board, Blob::File(file.path()), &inputs, &options, &mut |now| {
+    let report = board::run_with_progress(board, file.blob(), &inputs, &options, &mut |now| {
         done(now.runs as usize, how.profile.then_some((now.steps, now.of_steps)));
     })
     .map_err(board_error)?;

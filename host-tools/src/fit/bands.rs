@@ -186,8 +186,7 @@ impl<'a> Builder<'a> {
 
     /// Appends the steps of one band.
     fn band(&mut self, band: &[Rows]) -> Option<()> {
-        for index in 0..self.stages.len() {
-            let want = band[index];
+        for (index, &want) in band.iter().enumerate() {
             let last = index + 1 == self.stages.len();
             let produce = match (last, self.carry) {
                 (true, _) => want,

@@ -20,7 +20,7 @@ pub fn write(chain: &Chain, seed: Option<u64>) -> String {
     let mut rows = vec![
         row("_SOURCE", &["(1)".into()], "(no output)"),
         row("Variable", &["(1)".into()], &image),
-        row("Variable/read", &[image.clone()], &image),
+        row("Variable/read", std::slice::from_ref(&image), &image),
         row("PermConstNHWCToNCHW-LayoutOptimizer", &["(1)".into()], "(int32 4x1)"),
     ];
     let shapes = chain.shapes();
@@ -42,7 +42,7 @@ pub fn write(chain: &Chain, seed: Option<u64>) -> String {
                 let bias = format!("({out}x1)");
                 for (name, shape) in [("weights", &filter), ("biases", &bias)] {
                     rows.push(row(&format!("{s}/{name}"), &["(1)".into()], shape));
-                    rows.push(row(&format!("{s}/{name}/read"), &[shape.clone()], shape));
+                    rows.push(row(&format!("{s}/{name}/read"), std::slice::from_ref(shape), shape));
                 }
                 rows.push(row(&format!("{s}/Conv2D"), &[nchw(a), filter], &nchw(b)));
                 rows.push(row(&format!("{s}/BiasAdd"), &[nchw(b), bias], &nchw(b)));

@@ -1,0 +1,202 @@
+//! Several models in one file. They run in turn in one arena, as large as the largest needs; each has a state of its own.
+//!
+//! A header of 32 bytes, an entry of 32 bytes for each model, then the models, each a file of its own at a multiple of 64 bytes.
+//! Specified in `docs/format.md`.
+
+use crate::arena::MAX_REGIONS;
+use crate::blob::{Header, MODEL_ALIGN, Model};
+use crate::crc::Crc32;
+use crate::error::LoadError;
+
+/// The version of the bundle's format.
+pub const BUNDLE_VERSION: u16 = 1;
+
+/// Bytes of a bundle's header, and of each entry.
+pub const BUNDLE_ENTRY: usize = 32;
+
+/// Bytes of a model's name in a bundle, UTF-8, filled up with zeros.
+pub const BUNDLE_NAME: usize = 24;
+
+const MAGIC: [u8; 8] = *b"ARENBND\n";
+
+/// A bundle whose directory was checked; its models are checked when they are loaded.
+#[derive(Debug, Clone, Copy)]
+pub struct Bundle<'a> {
+    bytes: &'a [u8],
+    count: usize,
+}
+
+/// A model in a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Entry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its file.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Bundle<'a> {
+    /// Whether a file starts as a bundle does.
+    pub fn is_bundle(file: &[u8]) -> bool {
+        file.starts_with(&MAGIC)
+    }
+
+    /// Checks the directory of a bundle: alignment, version, checksum, and that every model lies inside the file.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn open(file: &'a [u8]) -> Result<Self, LoadError> {
+        let found = u32::try_from(file.len()).unwrap_or(u32::MAX);
+        if !file.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
+            return Err(LoadError::Misaligned);
+        }
+        let Some((head, _)) = file.split_first_chunk::<BUNDLE_ENTRY>() else {
+            return Err(LoadError::Truncated {
+                expected: BUNDLE_ENTRY as u32,
+                found,
+            });
+        };
+        if !Self::is_bundle(file) {
+            return Err(LoadError::NotABlob);
+        }
+        let [
+            ..,
+            v0,
+            v1,
+            c0,
+            c1,
+            t0,
+            t1,
+            t2,
+            t3,
+            s0,
+            s1,
+            s2,
+            s3,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+        ] = *head;
+        let version = u16::from_le_bytes([v0, v1]);
+        if version != BUNDLE_VERSION {
+            return Err(LoadError::Version {
+                found: version,
+                supported: BUNDLE_VERSION,
+            });
+        }
+        let count = usize::from(u16::from_le_bytes([c0, c1]));
+        let total = u32::from_le_bytes([t0, t1, t2, t3]);
+        let Some(bytes) = file.get(..total as usize) else {
+            return Err(LoadError::Truncated { expected: total, found });
+        };
+        let expected = u32::from_le_bytes([s0, s1, s2, s3]);
+        let Some(directory) = bytes.get(..BUNDLE_ENTRY * (count + 1)) else {
+            return Err(LoadError::Header);
+        };
+        let found = directory_checksum(directory);
+        if found != expected {
+            return Err(LoadError::Checksum { expected, found });
+        }
+        let bundle = Self { bytes, count };
+        let whole = (0..count).all(|index| {
+            bundle
+                .entry(index)
+                .is_some_and(|entry| Header::parse(entry.bytes).is_ok())
+        });
+        if whole { Ok(bundle) } else { Err(LoadError::Header) }
+    }
+
+    /// Number of models.
+    #[expect(clippy::len_without_is_empty, reason = "a bundle has at least one model")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Model `index`, unchecked.
+    pub fn entry(&self, index: usize) -> Option<Entry<'a>> {
+        if index >= self.count {
+            return None;
+        }
+        let entry = self
+            .bytes
+            .get(BUNDLE_ENTRY * (index + 1)..)?
+            .first_chunk::<BUNDLE_ENTRY>()?;
+        let [o0, o1, o2, o3, l0, l1, l2, l3, name @ ..] = entry;
+        let offset = u32::from_le_bytes([*o0, *o1, *o2, *o3]) as usize;
+        let len = u32::from_le_bytes([*l0, *l1, *l2, *l3]) as usize;
+        if !offset.is_multiple_of(MODEL_ALIGN) {
+            return None;
+        }
+        let used = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+        Some(Entry {
+            name: core::str::from_utf8(name.get(..used)?).ok()?,
+            bytes: self.bytes.get(offset..)?.get(..len)?,
+        })
+    }
+
+    /// Checks and loads model `index`.
+    ///
+    /// # Errors
+    /// See [`Model::load`]; [`LoadError::Header`] where there is no such model.
+    pub fn load(&self, index: usize) -> Result<Model<'a>, LoadError> {
+        Model::load(self.entry(index).ok_or(LoadError::Header)?.bytes)
+    }
+
+    /// Bytes of arena in `region` that serve every model in turn.
+    pub fn arena_bytes(&self, region: usize) -> usize {
+        let of = |index| {
+            self.entry(index)
+                .map_or(0, |entry| crate::blob::arena_bytes(entry.bytes, region))
+        };
+        if region < MAX_REGIONS {
+            (0..self.count).map(of).max().unwrap_or(0)
+        } else {
+            0
+        }
+    }
+}
+
+/// A bundle's header with the entries of its models (name, offset, length), for the packer.
+pub fn write_directory<'n>(
+    total: u32,
+    entries: impl ExactSizeIterator<Item = (&'n str, u32, u32)>,
+    directory: &mut [u8],
+) -> Option<()> {
+    let count = u16::try_from(entries.len()).ok()?;
+    directory.fill(0);
+    directory.get_mut(..8)?.copy_from_slice(&MAGIC);
+    directory.get_mut(8..10)?.copy_from_slice(&BUNDLE_VERSION.to_le_bytes());
+    directory.get_mut(10..12)?.copy_from_slice(&count.to_le_bytes());
+    directory.get_mut(12..16)?.copy_from_slice(&total.to_le_bytes());
+    for (entry, (name, offset, len)) in directory
+        .get_mut(BUNDLE_ENTRY..)?
+        .chunks_exact_mut(BUNDLE_ENTRY)
+        .zip(entries)
+    {
+        entry.get_mut(..4)?.copy_from_slice(&offset.to_le_bytes());
+        entry.get_mut(4..8)?.copy_from_slice(&len.to_le_bytes());
+        entry.get_mut(8..8 + name.len())?.copy_from_slice(name.as_bytes());
+    }
+    let checksum = directory_checksum(directory).to_le_bytes();
+    directory.get_mut(16..20)?.copy_from_slice(&checksum);
+    Some(())
+}
+
+/// The CRC-32 of a directory without the checksum's own four bytes.
+fn directory_checksum(directory: &[u8]) -> u32 {
+    let (before, rest) = directory.split_at_checked(16).unwrap_or((directory, &[]));
+    Crc32::new()
+        .update(before)
+        .update(rest.get(4..).unwrap_or_default())
+        .finish()
+}

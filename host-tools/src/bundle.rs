@@ -1,0 +1,133 @@
+//! Several networks in one file: packed one by one, run in turn in one arena, each with a state of its own.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use arenite::bundle::{BUNDLE_ENTRY, BUNDLE_NAME, write_directory};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::pack::{self, Options, Packed, Progress};
+use crate::summary::Summary;
+
+/// Models start at multiples of this, as weights do within them.
+const MODEL_ALIGN: usize = 64;
+
+/// What a bundle needs; all sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BundleSummary {
+    /// Arena that serves every model in turn.
+    pub arena_bytes: u64,
+    /// States of all models together; each keeps its own.
+    pub state_bytes: u64,
+    /// Whether no arena is smaller: the largest model's plan is proven minimal.
+    pub plan_proven_optimal: bool,
+    /// The file.
+    pub model_bytes: u64,
+    /// The models, in order.
+    pub models: Vec<Summary>,
+}
+
+/// Packs several networks into one bundle at `output`.
+///
+/// # Errors
+/// As [`pack::pack`], naming the network; [`ErrorKind::Usage`] for two networks of one name. The output file is then as it was
+/// before.
+pub fn bundle(
+    networks: &[Options],
+    output: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(BundleSummary, Vec<Packed>)> {
+    let io = |e: std::io::Error| Error::io(output, "write the bundle", &e);
+    let directory = output
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let folder = tempfile::Builder::new()
+        .prefix(".pack-")
+        .tempdir_in(directory)
+        .map_err(io)?;
+    let (mut packed, mut files) = (Vec::new(), Vec::new());
+    for (index, network) in networks.iter().enumerate() {
+        let part = folder.path().join(index.to_string());
+        packed.push(pack::pack(
+            &Options {
+                output: part.clone(),
+                ..network.clone()
+            },
+            progress,
+        )?);
+        files.push(std::fs::read(&part).map_err(io)?);
+    }
+    let names: Vec<String> = packed.iter().map(|p| short_name(&p.summary.name)).collect();
+    if let Some(twice) = names
+        .iter()
+        .enumerate()
+        .find(|(index, name)| names[..*index].contains(name))
+    {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("two networks of a bundle are named `{}`", twice.1),
+        )
+        .help("rename one of the files: a network takes its file's name unless the trace names it"));
+    }
+
+    let mut at = (BUNDLE_ENTRY * (files.len() + 1)).next_multiple_of(MODEL_ALIGN);
+    let mut places = Vec::new();
+    for file in &files {
+        places.push(at);
+        at = (at + file.len()).next_multiple_of(MODEL_ALIGN);
+    }
+    let too_large = || Error::new(ErrorKind::DoesNotFit, "the bundle needs more than 4 GiB");
+    let word = |n: usize| u32::try_from(n).map_err(|_| too_large());
+    let total = word(at)?;
+    let mut entries = Vec::new();
+    for ((name, &offset), file) in names.iter().zip(&places).zip(&files) {
+        entries.push((name.as_str(), word(offset)?, word(file.len())?));
+    }
+    let mut bytes = vec![0; BUNDLE_ENTRY * (files.len() + 1)];
+    write_directory(total, entries.into_iter(), &mut bytes).ok_or_else(|| Error::internal("a bundle's directory"))?;
+    for (&offset, file) in places.iter().zip(&files) {
+        bytes.resize(offset, 0);
+        bytes.extend_from_slice(file);
+    }
+    bytes.resize(at, 0);
+    let mut file = tempfile::Builder::new()
+        .prefix(".pack-")
+        .tempfile_in(directory)
+        .map_err(io)?;
+    file.write_all(&bytes).map_err(io)?;
+    crate::emit::make_readable(file.as_file()).map_err(io)?;
+    file.persist(output).map_err(|e| io(e.error))?;
+
+    let models: Vec<Summary> = packed.iter().map(|p| p.summary.clone()).collect();
+    let largest = models.iter().max_by_key(|m| m.arena_bytes);
+    let summary = BundleSummary {
+        arena_bytes: largest.map_or(0, |m| m.arena_bytes),
+        state_bytes: models.iter().map(|m| m.state_bytes).sum(),
+        plan_proven_optimal: largest.is_none_or(|m| m.plan_proven_optimal),
+        model_bytes: bytes.len() as u64,
+        models,
+    };
+    Ok((summary, packed))
+}
+
+/// The name in the directory: cut to what an entry holds, at a character's border.
+fn short_name(name: &str) -> String {
+    let mut end = name.len().min(BUNDLE_NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_at_characters() {
+        assert_eq!(short_name("kws"), "kws");
+        assert_eq!(short_name(&"ä".repeat(20)), "ä".repeat(12));
+    }
+}
