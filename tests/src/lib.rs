@@ -3,6 +3,7 @@
 pub mod golden;
 pub mod writers;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The folder of shared reference data (traces, datasets): `ARENITE_SHARED`, or `../shared` beside the workspace.
@@ -17,7 +18,8 @@ pub fn shared() -> Option<PathBuf> {
 
 /// Says that a test did not run, and why.
 pub fn skip(test: &str, reason: &str) {
-    eprintln!("skipped: {test}: {reason}");
+    // Past the test runner's capture, which hides what a passing test prints.
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
 }
 
 /// Options of `pack` for a file of `tests/models/digits`, written to `output`.

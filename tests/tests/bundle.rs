@@ -61,10 +61,22 @@ fn models_of_a_bundle_run_in_turn_in_one_arena_as_they_do_alone() {
         let together = session.output(0).expect("an output").to_vec();
 
         let alone = folder.path().join(format!("{name}.bin"));
-        pack(&Options { output: alone.clone(), ..options(name) }, &mut |_, _, _| {}).expect("a model");
+        pack(
+            &Options {
+                output: alone.clone(),
+                ..options(name)
+            },
+            &mut |_, _, _| {},
+        )
+        .expect("a model");
         for path in [alone, PathBuf::from(format!("{}#{name}", path.display()))] {
             let file = ModelFile::open(&path).expect("the model");
-            let outputs = run(&file.load().expect("it loads"), &[vec![input.clone()]], true, &mut |_, _, _| {});
+            let outputs = run(
+                &file.load().expect("it loads"),
+                &[vec![input.clone()]],
+                true,
+                &mut |_, _, _| {},
+            );
             assert_eq!(outputs.expect("a run"), [[together.clone()]], "{}", path.display());
         }
     }
@@ -88,7 +100,10 @@ fn a_damaged_directory_is_refused() {
         assert!(open(&damaged).is_err(), "byte {at} flipped");
     }
     for len in [0, 7, 31, 95, file.len() - 1] {
-        assert!(matches!(open(&file[..len]), Err(LoadError::Truncated { .. })), "{len} bytes");
+        assert!(
+            matches!(open(&file[..len]), Err(LoadError::Truncated { .. })),
+            "{len} bytes"
+        );
     }
 }
 
