@@ -66,7 +66,7 @@ impl Options {
             weights: None,
             import: ImportOptions::default(),
             target: Target::Portable,
-            plan_nodes: plan::Options::DEFAULT_NODES,
+            plan_nodes: crate::plan::Options::DEFAULT_NODES,
             in_place: true,
             regions: Vec::new(),
             fit: None,

@@ -4,28 +4,14 @@ use std::path::{Path, PathBuf};
 
 use arenite::{Bundle, LoadError, Session};
 use arenite_host::bundle::bundle;
-use arenite_host::import::ImportOptions;
 use arenite_host::model::{Aligned, ModelFile, run};
 use arenite_host::pack::{Options, pack};
 
 fn options(name: &str) -> Options {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/digits");
     Options {
-        input: folder.join(format!("{name}.trace.json")),
-        output: PathBuf::new(),
-        dialect: None,
-        weights: None,
-        import: ImportOptions::default(),
-        target: arenite::Target::Portable,
         plan_nodes: 10_000,
-        in_place: true,
-        regions: Vec::new(),
-        fit: None,
-        max_flash: None,
-        explain: false,
-        name: None,
-        labels: Vec::new(),
-        dump_after: None,
+        ..Options::new(folder.join(format!("{name}.trace.json")), "")
     }
 }
 
