@@ -364,6 +364,7 @@ impl Port<'_> {
 
 /// Iterates over step records: `None` inside for one that does not decode, after which the iteration ends.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Records<'a>(&'a [u8]);
 
 impl<'a> Iterator for Records<'a> {
@@ -499,6 +500,26 @@ pub fn checksum(file: &[u8]) -> u32 {
     let (before, rest) = file.split_at_checked(CRC_OFFSET).unwrap_or((file, &[]));
     let after = rest.get(4..).unwrap_or_default();
     Crc32::new().update(before).update(after).finish()
+}
+
+#[cfg(feature = "defmt")]
+impl<K: Kernels> defmt::Format for Model<'_, K> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let Header {
+            step_count,
+            arena,
+            total,
+            ..
+        } = self.header;
+        defmt::write!(
+            f,
+            "model for {=str}, {} steps, arena {=[?]}, {} bytes",
+            self.target_name(),
+            step_count,
+            arena,
+            total
+        );
+    }
 }
 
 /// A little-endian word; 0 out of bounds, which callers exclude.

@@ -21,6 +21,7 @@ const MAGIC: [u8; 8] = *b"ARENBND\n";
 
 /// A bundle whose directory was checked; its models are checked when they are loaded.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Bundle<'a> {
     bytes: &'a [u8],
     count: usize,

@@ -9,6 +9,7 @@ use crate::ops::table::{All, Kernels, run_step};
 
 /// The caller's arenas, one slice for each region of the model.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Arenas<'s>([&'s mut [u8]; MAX_REGIONS]);
 
 impl<'s> From<&'s mut [u8]> for Arenas<'s> {
@@ -255,6 +256,13 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// The model.
     pub fn model(&self) -> &Model<'m, K> {
         &self.model
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl<K: Kernels> defmt::Format for Session<'_, '_, K> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "session at step {} of {}", self.next, self.model);
     }
 }
 

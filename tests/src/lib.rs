@@ -3,7 +3,6 @@
 pub mod golden;
 pub mod writers;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The folder of shared reference data (traces, datasets): `ARENITE_SHARED`, or `../shared` beside the workspace.
@@ -18,8 +17,7 @@ pub fn shared() -> Option<PathBuf> {
 
 /// Says that a test did not run, and why.
 pub fn skip(test: &str, reason: &str) {
-    // Past the test runner's capture, which hides what a passing test prints.
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+    eprintln!("skipped: {test}: {reason}");
 }
 
 /// Options of `pack` for a file of `tests/models/digits`, written to `output`.

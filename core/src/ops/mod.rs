@@ -82,6 +82,7 @@ pub trait Kernel {
 
 /// Bytes that a kernel wants beside its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Needs {
     /// Scratch in the arena.
     pub scratch: u32,

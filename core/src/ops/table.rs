@@ -22,6 +22,7 @@ pub trait Kernels {
 
 /// Links every kernel of this build.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct All;
 
 impl Kernels for All {

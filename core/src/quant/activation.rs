@@ -8,6 +8,7 @@ use super::{Multiplier, fixed, high_mul, high_mul_i16, inverse_sqrt, rounding_sh
 
 /// Logistic function and hyperbolic tangent of an 8-bit tensor, through Q4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogisticI8 {
     zero_point: i32,
     multiplier: Multiplier,
@@ -148,6 +149,7 @@ impl SigmoidI16 {
 
 /// Hard swish of an 8-bit tensor, x * relu6(x + 3) / 6, in 16-bit arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct HardSwish {
     zero_point_in: i32,
     zero_point_out: i32,
