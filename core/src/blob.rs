@@ -307,7 +307,7 @@ impl<'a, K: Kernels> Model<'a, K> {
             None => LoadError::UnknownKernel { step, kernel: id },
             Some(kernel) => LoadError::Kernel {
                 step,
-                kernel: kernel.name(),
+                kernel,
                 target: self.target_name(),
             },
         }

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::ops::table::KernelId;
+
 /// Why [`crate::Model::load`] refuses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -37,8 +39,8 @@ pub enum LoadError {
     Kernel {
         /// The step.
         step: u32,
-        /// The kernel's name.
-        kernel: &'static str,
+        /// The kernel.
+        kernel: KernelId,
         /// The target that the file names.
         target: &'static str,
     },
@@ -80,6 +82,8 @@ pub enum Fault {
     Overlap,
     /// A quantisation parameter is out of its range.
     Quantisation,
+    /// The kernel does not compute the operator with these parameters.
+    Unsupported,
 }
 
 /// Why a session cannot be opened on the memory it was given.
@@ -163,7 +167,8 @@ impl fmt::Display for LoadError {
             LoadError::Header => write!(f, "the model's header contradicts itself"),
             LoadError::Kernel { step, kernel, target } => write!(
                 f,
-                "step {step} needs the kernel {kernel}, which this build of the runtime does not have; the model was packed for {target}"
+                "step {step} needs the kernel {}, which this build of the runtime does not have; the model was packed for {target}",
+                kernel.name()
             ),
             LoadError::UnknownKernel { step, kernel } => write!(f, "step {step} names the unknown kernel {kernel}"),
             LoadError::Step { step, fault } => write!(f, "step {step}: {fault}"),
@@ -181,6 +186,7 @@ impl fmt::Display for Fault {
             Fault::Alignment => "an operand is misaligned",
             Fault::Overlap => "its output overlaps an operand",
             Fault::Quantisation => "a quantisation parameter is out of range",
+            Fault::Unsupported => "its kernel does not compute these parameters",
         })
     }
 }

@@ -36,6 +36,8 @@ pub struct Options {
     pub import: ImportOptions,
     /// What to choose kernels for.
     pub target: Target,
+    /// Whether small code and weights are preferred over speed.
+    pub size: bool,
     /// The planner's search budget in nodes.
     pub plan_nodes: u64,
     /// Whether outputs may overlap inputs.
@@ -66,6 +68,7 @@ impl Options {
             weights: None,
             import: ImportOptions::default(),
             target: Target::Portable,
+            size: false,
             plan_nodes: crate::plan::Options::DEFAULT_NODES,
             in_place: true,
             regions: Vec::new(),
@@ -161,7 +164,12 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
     dump.graph(DumpStage::Fuse, &graph);
 
     progress("planning", 0, 0);
-    let mut program = program::lower(graph, options.target, options.in_place, &source).map_err(at_input)?;
+    let preferences = program::Preferences {
+        target: options.target,
+        size: options.size,
+        share: options.in_place,
+    };
+    let mut program = program::lower(graph, preferences, &source).map_err(at_input)?;
     let found = schedule::schedule(&program);
     schedule::apply(&mut program, &found.order);
     if options.in_place {

@@ -16,6 +16,8 @@ pub struct Program {
     pub graph: Graph,
     /// What the blob is packed for.
     pub target: Target,
+    /// Whether small code and weights are preferred over speed.
+    pub size: bool,
     /// Whether tensors may share memory: operands placed inside a concatenation's or padding's result.
     pub share: bool,
     /// The steps.
@@ -102,11 +104,23 @@ pub struct Lower<'a> {
     pub weights: &'a Weights,
 }
 
-/// Lowers every node of `graph` for `target`; `share` lets operands lie inside results.
+/// What lowering goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Preferences {
+    /// What the blob is packed for.
+    pub target: Target,
+    /// Whether its smallest kernels are wanted and not its fastest.
+    pub size: bool,
+    /// Whether operands may lie inside results.
+    pub share: bool,
+}
+
+/// Lowers every node of `graph`.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] naming the operator.
-pub fn lower(graph: Graph, target: Target, share: bool, weights: &Weights) -> Result<Program> {
+pub fn lower(graph: Graph, preferences: Preferences, weights: &Weights) -> Result<Program> {
+    let Preferences { target, size, share } = preferences;
     let mut state = State::default();
     for (index, tensor) in graph.tensors.iter().enumerate() {
         if let TensorKind::State(data) = &tensor.kind {
@@ -126,6 +140,7 @@ pub fn lower(graph: Graph, target: Target, share: bool, weights: &Weights) -> Re
     let program = Program {
         graph,
         target,
+        size,
         share,
         steps: Vec::new(),
         views: HashMap::new(),

@@ -214,7 +214,8 @@ impl Window2d {
             false if images > 1 => ih_bytes,
             false => i64::MAX,
         };
-        let kink = left / sw.max(1);
+        // In eight bits: cores without a 64-bit division have none to call.
+        let kink = i64::from(self.padding[1].checked_div(self.stride[1]).unwrap_or(0));
         let mut distance = i64::MIN;
         for y in 0..oh {
             // Along a row both W and R are linear in x, but for the clamp of R at the left border.

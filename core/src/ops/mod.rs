@@ -55,6 +55,12 @@ pub trait Kernel {
     /// Its parameters.
     type Op: Operator;
 
+    /// Whether it computes the operator with these parameters, which have passed [`Operator::check`]; load refuses a step where it does not.
+    fn supports(op: &Self::Op) -> bool {
+        let _ = op;
+        true
+    }
+
     /// The scratch and packed weights that it wants; plain arithmetic, the host calls the same function.
     fn needs(op: &Self::Op) -> Needs {
         let _ = op;

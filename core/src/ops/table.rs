@@ -101,12 +101,20 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => <$kernel as Kernel>::in_place(op, index)),* }
             }
 
-            /// [`Operator::check`], without the operands' places.
+            /// [`Operator::check`] and [`Kernel::supports`], without the operands' places.
             ///
             /// # Errors
             /// What is wrong.
             pub fn check(&self) -> Result<(), Fault> {
-                match self { $(Step::$variant(op) => op.check()),* }
+                match self {
+                    $(Step::$variant(op) => {
+                        op.check()?;
+                        match <$kernel as Kernel>::supports(op) {
+                            true => Ok(()),
+                            false => Err(Fault::Unsupported),
+                        }
+                    })*
+                }
             }
 
             /// [`Operator::operands`].
@@ -174,6 +182,7 @@ table! {
     27 SvdfF32 Scalar scalar::svdf::F32;
     28 LstmInt Scalar scalar::lstm::Quantised;
     29 LstmF32 Scalar scalar::lstm::F32;
+    30 SoftmaxS8 Scalar scalar::softmax::S8;
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;
@@ -212,6 +221,9 @@ fn decode<O: Operator>(params: &[u8]) -> Result<O, Fault> {
 fn check<K: Kernel>(params: &[u8], bounds: &Bounds) -> Result<(), Fault> {
     let op: K::Op = decode(params)?;
     op.check()?;
+    if !K::supports(&op) {
+        return Err(Fault::Unsupported);
+    }
     let mut operands: Vec<Operand, MAX_OPERANDS> = Vec::new();
     let mut full = false;
     op.operands(K::needs(&op), &mut |operand| full |= operands.push(operand).is_err());

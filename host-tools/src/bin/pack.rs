@@ -43,6 +43,9 @@ struct Args {
     /// Chooses kernels and weight layouts.
     #[arg(long, default_value = "portable")]
     target: String,
+    /// Prefers small code and weights over speed.
+    #[arg(long)]
+    size: bool,
     /// The planner's search budget in nodes.
     #[arg(long, value_name = "N", default_value_t = plan::Options::DEFAULT_NODES)]
     plan_nodes: u64,
@@ -199,6 +202,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             assume: assume.collect::<Result<_>>()?,
         },
         target,
+        size: args.size,
         plan_nodes: args.plan_nodes,
         in_place: !args.no_in_place,
         regions,

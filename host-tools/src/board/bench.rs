@@ -1,44 +1,53 @@
-//! What one inference costs on a board: instructions in total and by step, memory, code.
+//! What one inference costs on a board: instructions in total and by step, an estimate of cycles, memory, code.
 
-use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Blob, Board, BoardError, RunOptions, footprint, run};
-use crate::metadata::StepMeta;
+use super::bound::bound;
+use super::trace::Interval;
+use super::{Board, Firmware, Progress, RunOptions, footprint, run_with_progress};
+use crate::error::Result;
+use crate::model::ModelFile;
 
 /// The cost of one inference.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bench {
     /// The board.
-    pub board: &'static str,
+    pub board: String,
     /// What the model was packed for.
     pub target: String,
     /// Instructions of one inference.
     pub instructions: u64,
     /// Instructions of the checked load.
     pub load_instructions: u64,
-    /// An estimate of the cycles of one inference, where the core has a table of timings.
+    /// Those of them that compute the CRC-32 of the file, where the load was traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_crc_instructions: Option<u64>,
+    /// An estimate of the cycles of one inference; `None` untraced, or where the core has no table of timings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<u64>,
     /// Where those timings come from.
-    pub cycles_source: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycles_source: Option<String>,
     /// By step.
     pub steps: Vec<BenchStep>,
     /// Bytes of all arena regions.
     pub arena_bytes: u64,
     /// Bytes of the arena that were written.
     pub arena_touched_bytes: u64,
+    /// Bytes of state.
+    pub state_bytes: u64,
     /// Stack bytes of one inference.
     pub stack_bytes: u32,
     /// Stack bytes of the checked load.
     pub load_stack_bytes: u32,
-    /// Bytes of code and constants of the runtime linked for this model; measured on Cortex-M.
+    /// Bytes of code and constants of the runtime linked for this model; `None` where it was not asked for, or not on a Cortex-M.
     pub code_bytes: Option<u64>,
 }
 
 /// The cost of one step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchStep {
     /// Its index.
     pub index: usize,
@@ -46,84 +55,142 @@ pub struct BenchStep {
     pub name: String,
     /// Its kind.
     pub op: String,
+    /// The kernel that computes it.
+    pub kernel: String,
     /// Instructions.
     pub instructions: u64,
     /// Multiply-accumulates.
     pub macs: u64,
-    /// The fewest instructions that the kernel's loop could take; `None` where no model of the loop exists.
+    /// The fewest instructions that the kernel's loops could take; `None` for kernels that state none.
     pub bound: Option<u64>,
     /// An estimate of its cycles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<u64>,
 }
 
-/// Measures the model file at `model` on `board`, on one set of `inputs` (raw, little-endian, in order). `steps` and `target` are
-/// what the file says of itself. With `code`, the runtime is linked for this model alone and measured as well.
-/// Each of the two runs gets `timeout` of wall time.
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct BenchOptions {
+    /// Whether executed instructions are recorded, for the estimate of cycles and the share of the CRC; several times slower.
+    pub trace: bool,
+    /// Whether the runtime is linked for this model alone, for its size.
+    pub code: bool,
+    /// Wall time that each of the two runs gets.
+    pub timeout: Duration,
+}
+
+impl Default for BenchOptions {
+    fn default() -> Self {
+        Self {
+            trace: true,
+            code: true,
+            timeout: Duration::from_secs(600),
+        }
+    }
+}
+
+impl Bench {
+    /// Multiply-accumulates of one inference.
+    pub fn macs(&self) -> u64 {
+        self.steps.iter().map(|step| step.macs).sum()
+    }
+
+    /// The bound of all steps that have one, and the instructions of those steps.
+    pub fn bounded(&self) -> (u64, u64) {
+        let bounded = |(bound, instructions), step: &BenchStep| match step.bound {
+            Some(b) => (bound + b, instructions + step.instructions),
+            None => (bound, instructions),
+        };
+        self.steps.iter().fold((0, 0), bounded)
+    }
+}
+
+/// Measures `model` on `board`, on one set of `inputs` (raw, little-endian, in order).
 ///
 /// The total is that of an undivided run; the steps come from a second one, where the plugin watches.
 ///
 /// # Errors
-/// As [`run()`] and [`footprint()`].
+/// Those of a run ([`super::BoardError`]) and of a damaged file.
 pub fn bench(
     board: &'static Board,
-    model: &Path,
-    target: &str,
-    steps: &[StepMeta],
+    model: &ModelFile,
     inputs: &[u8],
-    code: bool,
-    timeout: Duration,
-) -> Result<Bench, BoardError> {
-    let options = RunOptions {
-        timeout,
+    options: &BenchOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Bench> {
+    let view = model.view(false)?;
+    let (steps, metas) = (view.steps()?, view.metadata()?.steps);
+    let target = arenite::Target::ALL
+        .get(usize::from(view.header().target))
+        .copied()
+        .unwrap_or(arenite::Target::Portable);
+    let blob = model.blob();
+    let plain = RunOptions {
+        timeout: options.timeout,
         ..RunOptions::default()
     };
-    let whole = run(board, Blob::File(model), inputs, &options)?;
+    let whole = run_with_progress(board, blob, inputs, &plain, &mut *progress)?;
     let stepwise = RunOptions {
         profile: true,
-        trace: true,
-        ..options
+        trace: options.trace,
+        ..plain
     };
-    let divided = run(board, Blob::File(model), inputs, &stepwise)?;
+    let divided = run_with_progress(board, blob, inputs, &stepwise, progress)?;
 
     let counts = divided.steps.into_iter().next().unwrap_or_default();
-    let intervals = divided.trace.unwrap_or_default().runs;
+    let (load, intervals) = divided.trace.map(|trace| (trace.load, trace.runs)).unzip();
     let estimates: Vec<_> = intervals
+        .unwrap_or_default()
         .iter()
         .map(|interval| interval.cycles(board.timings))
         .collect();
-    let steps = counts.iter().enumerate().map(|(index, &instructions)| {
-        let meta = steps.get(index);
+    let measured = counts.iter().enumerate().map(|(index, &instructions)| {
+        let (meta, step) = (metas.get(index), steps.get(index));
         BenchStep {
             index,
             name: meta.map(|meta| meta.name.clone()).unwrap_or_default(),
             op: meta.map(|meta| meta.kind.clone()).unwrap_or_default(),
+            kernel: step.map(|step| step.kernel().name().to_owned()).unwrap_or_default(),
             instructions,
             macs: meta.map_or(0, |meta| meta.macs),
-            bound: None,
+            bound: step.and_then(|step| bound(step, target)),
             cycles: estimates.get(index).copied().flatten().map(|estimate| estimate.cycles),
         }
     });
-    let code = code && board.triple.starts_with("thumb");
+    let code = options.code && board.triple.starts_with("thumb");
     Ok(Bench {
-        board: board.name,
-        target: target.to_owned(),
+        board: board.name.to_owned(),
+        target: target.name().to_owned(),
         instructions: whole.instructions.first().copied().unwrap_or_default(),
         load_instructions: whole.load_instructions,
+        load_crc_instructions: load.map(|load| crc_part(board, &load)).transpose()?,
         // One table of timings serves all steps, so the estimates are all there or all missing.
-        cycles: estimates
-            .iter()
-            .map(|estimate| estimate.map(|estimate| estimate.cycles))
-            .sum(),
-        cycles_source: estimates.first().copied().flatten().map(|estimate| estimate.source),
-        steps: steps.collect(),
+        cycles: match estimates[..] {
+            [] => None,
+            _ => estimates.iter().map(|estimate| estimate.map(|e| e.cycles)).sum(),
+        },
+        cycles_source: estimates
+            .first()
+            .copied()
+            .flatten()
+            .map(|estimate| estimate.source.to_owned()),
+        steps: measured.collect(),
         arena_bytes: whole.arena_bytes,
         arena_touched_bytes: whole.arena_touched_bytes,
+        state_bytes: whole.state_bytes,
         stack_bytes: whole.stack_bytes,
         load_stack_bytes: whole.load_stack_bytes,
-        code_bytes: if code {
-            Some(footprint(board, model)?.code_bytes)
-        } else {
-            None
+        code_bytes: match code {
+            true => Some(footprint(board, model.path())?.code_bytes),
+            false => None,
         },
     })
+}
+
+/// Instructions of `load` in the function that computes the checksum.
+fn crc_part(board: &'static Board, load: &Interval) -> Result<u64> {
+    let functions = Firmware::build(board, "infer")?.functions("::crc::Crc32")?;
+    let inside = |address: &u64| functions.iter().any(|range| range.contains(address));
+    let executed = load.executed.iter().filter(|(address, _)| inside(address));
+    Ok(executed.map(|(_, executed)| executed.count).sum())
 }

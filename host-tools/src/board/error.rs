@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use arenite_protocol::{During, Guarded, Purpose};
 
+use crate::error::{Error, ErrorKind};
+
 /// Why building for a board or running on it failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -202,5 +204,34 @@ fn guarded_name(what: Guarded) -> &'static str {
         Guarded::Stack => "the stack's guard",
         Guarded::Flash => "code or constants in flash",
         Guarded::Blob => "the blob",
+    }
+}
+
+impl From<BoardError> for Error {
+    fn from(error: BoardError) -> Self {
+        let kind = match &error {
+            BoardError::UnknownBoard { .. } => ErrorKind::Usage,
+            BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } => ErrorKind::DoesNotFit,
+            BoardError::Refused { .. } => ErrorKind::Unsupported,
+            BoardError::InputSize { .. } => ErrorKind::Input,
+            BoardError::File { .. } => ErrorKind::Io,
+            _ => ErrorKind::Internal,
+        };
+        let help = match &error {
+            BoardError::ToolMissing { .. } | BoardError::TargetMissing { .. } => {
+                Some("`cargo xtask setup` installs everything; `arenite doctor` lists what is there")
+            }
+            BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } => {
+                Some("choose a board with more memory; `arenite doctor` lists them")
+            }
+            BoardError::Refused { .. } => Some("pack it with a --target that the board runs"),
+            BoardError::Timeout { .. } => Some("give it longer with --timeout SECONDS"),
+            _ => None,
+        };
+        let text = Error::new(kind, error.to_string());
+        match help {
+            Some(help) => text.help(help),
+            None => text,
+        }
     }
 }

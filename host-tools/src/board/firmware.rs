@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,9 +57,15 @@ impl Firmware {
 
     /// Builds the runtime alone, with only what `model` needs. For Cortex-M boards.
     pub(super) fn build_footprint(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let runs = |target| board.targets.contains(&target);
+        let features = match (runs("cortex-m55"), runs("cortex-m4") || runs("cortex-m33")) {
+            (true, _) => "dsp,mve",
+            (false, true) => "dsp",
+            (false, false) => "",
+        };
         Self::once(
             board,
-            &Recipe::with_model("arenite-footprint", "footprint", String::new(), model)?,
+            &Recipe::with_model("arenite-footprint", "footprint", features.to_owned(), model)?,
         )
     }
 
@@ -151,6 +158,23 @@ impl Firmware {
             symbol.kind() == SymbolKind::Text && (start(symbol)..start(symbol) + symbol.size()).contains(&address)
         })?;
         Some(format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?)))
+    }
+
+    /// The addresses of every function whose demangled name contains `part`.
+    ///
+    /// # Errors
+    /// [`BoardError::Elf`].
+    pub fn functions(&self, part: &str) -> Result<Vec<Range<u64>>, BoardError> {
+        let object = self.object()?;
+        let named = object.symbols().filter(|symbol| {
+            let name = symbol
+                .name()
+                .map(|name| format!("{:#}", rustc_demangle::demangle(name)));
+            symbol.kind() == SymbolKind::Text && name.is_ok_and(|name| name.contains(part))
+        });
+        // Bit 0 of a Thumb function's symbol says that it is Thumb.
+        let range = |symbol: object::Symbol<'_, '_>| (symbol.address() & !1)..(symbol.address() & !1) + symbol.size();
+        Ok(named.map(range).collect())
     }
 
     /// The address of a symbol, with the Thumb bit cleared.

@@ -4,18 +4,22 @@
 //! run, whatever the host is doing. Everything that can go wrong on the way is a [`BoardError`].
 
 mod bench;
+mod bound;
 mod cycles;
 mod doctor;
 mod error;
 mod firmware;
 mod footprint;
 mod qemu;
+pub mod results;
 mod run;
 mod table;
+pub mod tables;
 mod trace;
 
 pub use arenite_protocol as protocol;
-pub use bench::{Bench, BenchStep, bench};
+pub use bench::{Bench, BenchOptions, BenchStep, bench};
+pub use bound::bound;
 pub use cycles::Estimate;
 pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::outcome::{StepFigures, bar};
-use super::place::{Place, board_error, ready};
+use super::place::{Place, ready};
 use super::{Verdict, grouped, print_json, print_out};
-use crate::board::{self, BOARDS, Bench, Board};
+use crate::board::{self, BOARDS, Bench, BenchOptions, Board};
 use crate::model::{ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result};
 
@@ -24,6 +24,9 @@ pub(super) struct Args {
     /// Prints the figures as JSON on stdout: an object for one board, a list for several.
     #[arg(long)]
     json: bool,
+    /// Leaves out what takes longest: cycles, and the size of the code.
+    #[arg(long)]
+    quick: bool,
     /// The wall time that each board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
@@ -36,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let boards = boards(args, &view)?;
     let mut figures: Vec<Bench> = Vec::new();
     for board in boards {
-        match bench(&file, &view, board, Duration::from_secs(args.timeout)) {
+        match bench(&file, &view, board, args) {
             Ok(bench) => figures.push(bench),
             Err(e) if args.all && e.kind() == ErrorKind::DoesNotFit => eprintln!("left out: {}", e.message()),
             Err(e) => return Err(e),
@@ -78,14 +81,20 @@ fn boards(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
     boards.collect()
 }
 
-fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, timeout: Duration) -> Result<Bench> {
-    let metas = view.metadata()?.steps;
+fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &Args) -> Result<Bench> {
     let zeros = vec![0; view.header().input_bytes as usize];
+    let options = BenchOptions {
+        trace: !args.quick,
+        code: !args.quick,
+        timeout: Duration::from_secs(args.timeout),
+    };
     let bar = bar(0, board.name);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    let bench = board::bench(board, file.path(), view.target_name(), &metas, &zeros, true, timeout);
+    let bench = board::bench(board, file, &zeros, &options, &mut |now| {
+        bar.set_length(u64::from(now.of_steps));
+        bar.set_position(u64::from(now.steps));
+    });
     bar.finish_and_clear();
-    bench.map_err(board_error)
+    bench
 }
 
 fn board_table(all: &[Bench]) -> String {

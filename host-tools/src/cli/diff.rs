@@ -11,7 +11,7 @@ use ndarray_npy::NpzReader;
 use serde::Serialize;
 
 use super::array::{Array, Values};
-use super::place::{Place, board_error, ready};
+use super::place::{Place, ready};
 use super::run::{assign, read_inputs};
 use super::{Verdict, print_json, print_out};
 use crate::board::{self, RunOptions};
@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
                 ..RunOptions::default()
             };
             let inputs: Vec<u8> = inputs.concat();
-            let report = board::run(board, file.blob(), &inputs, &options).map_err(board_error)?;
+            let report = board::run(board, file.blob(), &inputs, &options)?;
             let mut shadow = Shadow::new(&view);
             let mut dumps = report.dumps.iter().peekable();
             for (step, meta) in metas.iter().enumerate() {

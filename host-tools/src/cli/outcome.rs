@@ -7,7 +7,7 @@ use arenite::Model;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::place::{Place, board_error, ready};
+use super::place::{Place, ready};
 use crate::board::{self, RunOptions};
 use crate::metadata::StepMeta;
 use crate::model::{self, ModelFile};
@@ -131,7 +131,7 @@ fn on_board(
     let report = board::run_with_progress(board, file.blob(), &inputs, &options, &mut |now| {
         done(now.runs as usize, how.profile.then_some((now.steps, now.of_steps)));
     })
-    .map_err(board_error)?;
+    .map_err(Error::from)?;
     let mut rest = &report.outputs[..];
     let mut outputs = Vec::with_capacity(runs.len());
     for _ in runs {

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use crate::board::{self, BOARDS, Board, BoardError};
-use crate::{Error, ErrorKind, Result};
+use crate::board::{self, BOARDS, Board};
+use crate::{Error, Result};
 
 /// Where a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,38 +39,10 @@ impl FromStr for Place {
     }
 }
 
-/// A board's error as the tools' own.
-pub(crate) fn board_error(error: BoardError) -> Error {
-    let kind = match &error {
-        BoardError::UnknownBoard { .. } => ErrorKind::Usage,
-        BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } => ErrorKind::DoesNotFit,
-        BoardError::Refused { .. } => ErrorKind::Unsupported,
-        BoardError::InputSize { .. } => ErrorKind::Input,
-        BoardError::File { .. } => ErrorKind::Io,
-        _ => ErrorKind::Internal,
-    };
-    let help = match &error {
-        BoardError::ToolMissing { .. } | BoardError::TargetMissing { .. } => {
-            Some("`cargo xtask setup` installs everything; `arenite doctor` lists what is there")
-        }
-        BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } => {
-            Some("choose a board with more memory; `arenite doctor` lists them")
-        }
-        BoardError::Refused { .. } => Some("pack it with a --target that the board runs"),
-        BoardError::Timeout { .. } => Some("give it longer with --timeout SECONDS"),
-        _ => None,
-    };
-    let text = Error::new(kind, error.to_string());
-    match help {
-        Some(help) => text.help(help),
-        None => text,
-    }
-}
-
 /// Whether `board` can run here.
 ///
 /// # Errors
 /// What is missing, with its remedy.
 pub(crate) fn ready(board: &Board) -> Result<()> {
-    board::ready(board).map_err(board_error)
+    board::ready(board).map_err(Error::from)
 }

@@ -17,9 +17,6 @@ pub struct UnbuiltPackOptions {
     /// A layer that stays in f32 when quantising.
     #[arg(long, value_name = "NAME", hide = true)]
     keep_f32: Vec<String>,
-    /// Small code and weights over speed.
-    #[arg(long, hide = true)]
-    size: bool,
     /// Samples whose outputs go into the model.
     #[arg(long, value_name = "FILE", hide = true)]
     self_test: Option<PathBuf>,
@@ -53,7 +50,6 @@ impl UnbuiltPackOptions {
                 !self.keep_f32.is_empty(),
                 "leave it out: nothing is quantised",
             ),
-            ("--size", self.size, "leave it out"),
             (
                 "--self-test",
                 self.self_test.is_some(),

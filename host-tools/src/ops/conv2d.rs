@@ -68,7 +68,7 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
             .map(|v| f32::from_le_bytes(*v))
             .collect())
     };
-    let step = match select::conv2d_f32(lower.program.target, &op, read)? {
+    let step = match select::conv2d_f32(&lower.program, &op, read)? {
         Some((step, packed)) => {
             op.weights = lower.program.weights.add_f32(&packed)?;
             step
@@ -184,7 +184,7 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         weights: &weights,
         channels: &channels,
     };
-    let choice = select::conv2d_s8(lower.program.target, op, &plain)
+    let choice = select::conv2d_s8(&lower.program, op, &plain)
         .ok_or_else(|| Error::internal(format!("no backend of {} computes it", lower.program.target.name())))?;
     let weights = lower.program.weights.add_bytes(choice.weights)?;
     let records = match choice.records.is_empty() {

@@ -73,7 +73,7 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
         step.clamp = [low as i32, high as i32];
     }
     let places = vec![Place::Tensor(y, 0), lower.place(a)?, lower.place(b)?];
-    lower.push(node, name, select::binary_int(lower.program.target, step), places, 0);
+    lower.push(node, name, select::binary_int(&lower.program, step), places, 0);
     Ok(())
 }
 

@@ -35,7 +35,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: 
         };
         let places = vec![Place::Tensor(y, 0), lower.place(x)?];
         let kind = if max { "max_pool2d" } else { "avg_pool2d" };
-        lower.push(node, kind, select::pool_int(lower.program.target, op, max), places, 0);
+        lower.push(node, kind, select::pool_int(&lower.program, op, max), places, 0);
         return Ok(());
     }
     want_f32(graph, node)?;

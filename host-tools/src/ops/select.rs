@@ -13,6 +13,7 @@ use arenite::ops::{Kernel, Needs};
 use arenite::{Step, Target};
 
 use crate::error::{Error, Result};
+use crate::program::Program;
 
 /// The constants of an int8 convolution in their plain form.
 pub(super) struct Plain<'a> {
@@ -32,9 +33,11 @@ pub(super) struct Choice {
     pub(super) step: Box<dyn Fn(u32, u32) -> Step>,
 }
 
-/// The backends whose kernels are tried for a target, best first.
-pub(super) fn backends(target: Target) -> &'static [Backend] {
-    match target {
+/// The backends whose kernels are tried for a program, best first. The scalar kernels are the smallest: one loop for every window and any groups, on
+/// weights as they are.
+pub(super) fn backends(program: &Program) -> &'static [Backend] {
+    match program.target {
+        _ if program.size => &[Backend::Scalar],
         Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac | Target::Riscv64gc => {
             &[Backend::Int, Backend::Scalar]
         }
@@ -45,11 +48,12 @@ pub(super) fn backends(target: Target) -> &'static [Backend] {
 }
 
 /// Chooses the kernel of a convolution, depthwise convolution or (as a convolution of one pixel) fully connected layer.
-pub(super) fn conv2d_s8(target: Target, op: Conv2dS8, plain: &Plain<'_>) -> Option<Choice> {
+pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8, plain: &Plain<'_>) -> Option<Choice> {
     let depthwise = op.groups > 1 && op.groups == op.window.input[2];
     let one_pixel = op.window.output[..2] == [1, 1] && op.window.input[..2] == [1, 1];
-    backends(target).iter().find_map(|backend| match (backend, depthwise) {
-        (Backend::Scalar, _) => Some(scalar(op, plain, depthwise)),
+    backends(program).iter().find_map(|backend| match (backend, depthwise) {
+        // The scalar kernel of convolutions computes depthwise ones as well: one kernel less to link.
+        (Backend::Scalar, _) => Some(scalar(op, plain, depthwise && !program.size)),
         (Backend::Int, false) if one_pixel => records::<int::dense::S8>(op, plain, int::dense::pack, Step::IntDenseS8),
         (Backend::Int, false) => records::<int::conv2d::S8>(op, plain, int::conv2d::pack, Step::IntConv2dS8),
         (Backend::Int, true) => records::<int::depthwise::S8>(op, plain, int::depthwise::pack, Step::IntDepthwiseS8),
@@ -75,13 +79,13 @@ pub(super) type ChoiceF32 = (fn(Conv2dF32) -> Step, Vec<f32>);
 /// Chooses the kernel of an f32 convolution or depthwise convolution whose OHWI weights `weights` reads; `None` for the scalar kernel, which reads
 /// them as they are.
 pub(super) fn conv2d_f32(
-    target: Target,
+    program: &Program,
     op: &Conv2dF32,
     weights: impl FnOnce() -> Result<Vec<f32>>,
 ) -> Result<Option<ChoiceF32>> {
     type Pack = fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>;
     type Make = fn(Conv2dF32) -> Step;
-    let candidate: Option<(Needs, Pack, Make)> = backends(target).iter().find_map(|backend| match backend {
+    let candidate: Option<(Needs, Pack, Make)> = backends(program).iter().find_map(|backend| match backend {
         Backend::Fpu if fpu::conv2d::supports(op) => Some((
             fpu::conv2d::F32::needs(op),
             fpu::conv2d::pack as Pack,
@@ -111,8 +115,8 @@ pub(super) fn conv2d_f32(
 }
 
 /// Chooses the kernel of an integer maximum (`max`) or average pooling.
-pub(super) fn pool_int(target: Target, op: PoolInt, max: bool) -> Step {
-    let backend = backends(target).iter().find(|_| op.dtype == arenite::DType::I8);
+pub(super) fn pool_int(program: &Program, op: PoolInt, max: bool) -> Step {
+    let backend = backends(program).iter().find(|_| op.dtype == arenite::DType::I8);
     match (backend, max) {
         (Some(Backend::Dsp), true) => Step::DspMaxPoolS8(op),
         (Some(Backend::Dsp), false) => Step::DspAvgPoolS8(op),
@@ -126,8 +130,8 @@ pub(super) fn pool_int(target: Target, op: PoolInt, max: bool) -> Step {
 }
 
 /// Chooses the kernel of an integer operator of two operands.
-pub(super) fn binary_int(target: Target, op: BinaryInt) -> Step {
-    let backend = backends(target).iter().find(|_| int::elementwise::supports(&op));
+pub(super) fn binary_int(program: &Program, op: BinaryInt) -> Step {
+    let backend = backends(program).iter().find(|_| int::elementwise::supports(&op));
     let sum = match backend {
         Some(Backend::Dsp | Backend::Int) => linear_sum(&op),
         _ => None,

@@ -107,7 +107,10 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, classes: usize, beta: f32, log:
     lower.push(
         node,
         if log { "log_softmax" } else { "softmax" },
-        Step::SoftmaxInt(op),
+        match op.kind {
+            SoftmaxKind::I8(_) => Step::SoftmaxS8(op),
+            _ => Step::SoftmaxInt(op),
+        },
         places,
         0,
     );

@@ -10,16 +10,20 @@ use crate::ops::conv2d::Window2d;
 use crate::ops::pool2d::PoolInt;
 use crate::tensor::DType;
 
-/// Average; int16 goes to the scalar kernel.
+/// Average of int8.
 #[derive(Debug)]
 pub struct Average;
 
-/// Maximum; int16 goes to the scalar kernel.
+/// Maximum of int8.
 #[derive(Debug)]
 pub struct Max;
 
 impl Kernel for Average {
     type Op = PoolInt;
+
+    fn supports(op: &PoolInt) -> bool {
+        supports(op)
+    }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         // Channel by channel in the scalar kernel, by fours here: both read a pixel's window before its last channels are written.
@@ -27,38 +31,38 @@ impl Kernel for Average {
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-        match operands(op, mem)? {
-            Some((input, output, clamp)) => average(&op.window, input, output, clamp),
-            None => AvgInt::run(op, mem),
-        }
+        let (input, output, clamp) = operands(op, mem)?;
+        average(&op.window, input, output, clamp)
     }
 }
 
 impl Kernel for Max {
     type Op = PoolInt;
 
+    fn supports(op: &PoolInt) -> bool {
+        supports(op)
+    }
+
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         MaxInt::distance(op, index)
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-        match operands(op, mem)? {
-            Some((input, output, clamp)) => max(&op.window, input, output, clamp),
-            None => MaxInt::run(op, mem),
-        }
+        let (input, output, clamp) = operands(op, mem)?;
+        max(&op.window, input, output, clamp)
     }
 }
 
 type Operands<'a> = (Src<'a, i8>, Dst<'a, i8>, [i8; 2]);
 
-/// The operands of an int8 pooling; `None` inside for other types.
-fn operands<'a>(op: &PoolInt, mem: &Mem<'a>) -> Option<Option<Operands<'a>>> {
-    if op.dtype != DType::I8 {
-        return Some(None);
-    }
+fn supports(op: &PoolInt) -> bool {
+    op.dtype == DType::I8 && op.window.dilation == [1, 1]
+}
+
+fn operands<'a>(op: &PoolInt, mem: &Mem<'a>) -> Option<Operands<'a>> {
     let input = mem.src(op.input, op.window.input_len()?)?;
     let output = mem.dst(op.output, op.window.output_len()?)?;
-    Some(Some((input, output, op.clamp.map(|n| n.clamp(-128, 127) as i8))))
+    Some((input, output, op.clamp.map(|n| n.clamp(-128, 127) as i8)))
 }
 
 /// Elements that a 16-bit sum holds.

@@ -11,64 +11,64 @@ use crate::ops::conv2d::Window2d;
 use crate::ops::pool2d::PoolInt;
 use crate::tensor::DType;
 
-/// Average; other types than int8 go to the scalar kernel.
+/// Average of int8.
 #[derive(Debug)]
 pub struct Average;
 
-/// Maximum; other types than int8 go to the scalar kernel.
+/// Maximum of int8.
 #[derive(Debug)]
 pub struct Max;
 
 impl Kernel for Average {
     type Op = PoolInt;
 
+    fn supports(op: &PoolInt) -> bool {
+        supports(op)
+    }
+
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         AvgInt::distance(op, index)
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-        match limits(op) {
-            Some(limits) => {
-                let (input, output) = (op.window.input_len()?, op.window.output_len()?);
-                average(
-                    &op.window,
-                    mem.src(op.input, input)?,
-                    mem.dst(op.output, output)?,
-                    limits,
-                )
-            }
-            None => AvgInt::run(op, mem),
-        }
+        let (input, output) = (op.window.input_len()?, op.window.output_len()?);
+        average(
+            &op.window,
+            mem.src(op.input, input)?,
+            mem.dst(op.output, output)?,
+            limits(op),
+        )
     }
 }
 
 impl Kernel for Max {
     type Op = PoolInt;
 
+    fn supports(op: &PoolInt) -> bool {
+        supports(op)
+    }
+
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         MaxInt::distance(op, index)
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-        match limits(op) {
-            Some(limits) => {
-                let (input, output) = (op.window.input_len()?, op.window.output_len()?);
-                max(
-                    &op.window,
-                    mem.src(op.input, input)?,
-                    mem.dst(op.output, output)?,
-                    limits,
-                )
-            }
-            None => MaxInt::run(op, mem),
-        }
+        let (input, output) = (op.window.input_len()?, op.window.output_len()?);
+        max(
+            &op.window,
+            mem.src(op.input, input)?,
+            mem.dst(op.output, output)?,
+            limits(op),
+        )
     }
 }
 
-/// The limits of an int8 pooling; `None` for other types.
-fn limits(op: &PoolInt) -> Option<[i8; 2]> {
-    let [low, high] = op.clamp.map(|n| n.clamp(-128, 127) as i8);
-    (op.dtype == DType::I8).then_some([low, high])
+fn supports(op: &PoolInt) -> bool {
+    op.dtype == DType::I8 && op.window.dilation == [1, 1]
+}
+
+fn limits(op: &PoolInt) -> [i8; 2] {
+    op.clamp.map(|n| n.clamp(-128, 127) as i8)
 }
 
 /// Average pooling within limits. `None` where the operands are not of the window's sizes.

@@ -30,6 +30,10 @@ pub fn supports_sum(op: &BinaryInt) -> bool {
 impl Kernel for SumS8 {
     type Op = BinaryInt;
 
+    fn supports(op: &BinaryInt) -> bool {
+        supports_sum(op)
+    }
+
     fn distance(_: &BinaryInt, index: usize) -> Option<i64> {
         // Elements in order, each (with up to three after it) read before it is written.
         (index == 1 || index == 2).then_some(0)

@@ -46,6 +46,10 @@ fn operands<'a>(op: &PoolInt, mem: &Mem<'a>) -> Option<(Src<'a, i8>, Dst<'a, i8>
 impl Kernel for AvgS8 {
     type Op = PoolInt;
 
+    fn supports(op: &PoolInt) -> bool {
+        supports(op)
+    }
+
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         (index == 1).then(|| distance(&op.window))
     }
@@ -58,6 +62,10 @@ impl Kernel for AvgS8 {
 
 impl Kernel for MaxS8 {
     type Op = PoolInt;
+
+    fn supports(op: &PoolInt) -> bool {
+        supports(op)
+    }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         (index == 1).then(|| distance(&op.window))

@@ -42,7 +42,30 @@ impl Kernel for F32 {
     }
 }
 
-/// int8 and int16.
+/// int8 into int8: the softmax of a classifier, by itself, because the others are four times its code.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = SoftmaxInt;
+
+    fn supports(op: &SoftmaxInt) -> bool {
+        matches!(op.kind, SoftmaxKind::I8(_))
+    }
+
+    fn distance(op: &SoftmaxInt, index: usize) -> Option<i64> {
+        Quantised::distance(op, index)
+    }
+
+    fn run(op: &SoftmaxInt, mem: &Mem<'_>) -> Option<()> {
+        match op.kind {
+            SoftmaxKind::I8(p) => rows::<i8, i8>(op, mem, |x, y| p.run(|| x.iter(), writer(y))),
+            _ => None,
+        }
+    }
+}
+
+/// int8 and int16, and logarithms.
 #[derive(Debug)]
 pub struct Quantised;
 

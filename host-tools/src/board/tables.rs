@@ -1,0 +1,414 @@
+//! The tables of `docs/benchmarks.md`, from the tracked results and the reference figures in `tests/results/tflm.json`.
+//!
+//! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use arenite::KernelId;
+use arenite::kernels::Backend;
+use serde::Deserialize;
+
+use super::results::{Measured, SUBJECTS, read};
+use super::{BOARDS, Bench, BenchStep, Board};
+use crate::error::{Error, Result};
+
+/// The int8 models that have reference figures, with the head of their columns.
+const INT8: [(&str, &str); 4] = [
+    ("ad01_int8", "ad01"),
+    ("kws_ref_model", "kws"),
+    ("vww_96_int8", "vww_96"),
+    ("pretrainedResnet_quant", "resnet8"),
+];
+
+/// At most this many instructions, by board, in the order of [`INT8`].
+const TARGETS: [(&str, [u64; 4]); 7] = [
+    ("mps2-an385", [660_000, 6_800_000, 20_500_000, 27_000_000]),
+    ("mps2-an386", [400_000, 4_800_000, 13_500_000, 18_000_000]),
+    ("mps2-an500", [400_000, 4_800_000, 13_500_000, 18_000_000]),
+    ("mps2-an505", [400_000, 4_800_000, 13_500_000, 18_000_000]),
+    ("mps3-an547", [55_000, 1_200_000, 3_600_000, 3_300_000]),
+    ("riscv32-virt", [900_000, 8_800_000, 25_000_000, 35_000_000]),
+    ("mps2-an385:thumbv6m", [1_350_000, 16_500_000, 50_000_000, 66_000_000]),
+];
+
+/// The boards of the tables by layer.
+const LAYERED: [(&str, &str); 3] = [("mps2-an386", "M4F"), ("mps3-an547", "M55"), ("mps2-an385", "M3")];
+
+const BEGIN: &str = "<!-- table: ";
+const END: &str = "<!-- end -->";
+
+/// Everything that the tables are made of.
+struct Data {
+    measured: BTreeMap<&'static str, Vec<Measured>>,
+    reference: BTreeMap<String, Reference>,
+}
+
+#[derive(Deserialize)]
+struct References {
+    models: BTreeMap<String, Reference>,
+}
+
+/// What TensorFlow Lite Micro needs for a model.
+#[derive(Deserialize)]
+struct Reference {
+    /// Instructions by board.
+    totals: BTreeMap<String, u64>,
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+struct Layer {
+    op: String,
+    shape: String,
+    macs: u64,
+    #[serde(flatten)]
+    instructions: BTreeMap<String, u64>,
+}
+
+/// Replaces every table in `text` by the one that the files in `results` give. A model without a results file has empty cells.
+///
+/// # Errors
+/// [`crate::ErrorKind::Input`] for a table that is not known or not ended, or a file that is none; [`crate::ErrorKind::Io`].
+pub fn fill(text: &str, results: &Path) -> Result<String> {
+    let data = Data::read(results)?;
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        let unended = || Error::input("a table of the document is not ended").expected(END);
+        let (name, after) = after.split_once(" -->").ok_or_else(unended)?;
+        let (_, after) = after.split_once(END).ok_or_else(unended)?;
+        let table = data
+            .table(name)
+            .ok_or_else(|| Error::input(format!("the document wants the table `{name}`, which is not known")))?;
+        write!(out, "{before}{BEGIN}{name} -->\n\n{table}\n{END}").map_err(|e| Error::internal(e.to_string()))?;
+        rest = after;
+    }
+    Ok(out + rest)
+}
+
+impl Data {
+    fn read(results: &Path) -> Result<Self> {
+        let path = results.join("tflm.json");
+        let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, "read the reference figures", &e))?;
+        let references: References =
+            serde_json::from_str(&text).map_err(|e| Error::input(format!("no figures: {e}")).in_file(&path))?;
+        let mut measured = BTreeMap::new();
+        for subject in &SUBJECTS {
+            let path = results.join(format!("{}.json", subject.name));
+            if path.is_file() {
+                measured.insert(subject.name, read(&path)?);
+            }
+        }
+        Ok(Self {
+            measured,
+            reference: references.models,
+        })
+    }
+
+    /// The measurement of `model` on `board`; that of the scalar kernels with `scalar`.
+    fn find(&self, model: &str, board: &str, scalar: bool, size: bool) -> Option<&Bench> {
+        let native =
+            |b: &Bench| Board::find(board).is_some_and(|board| board.targets.last() == Some(&b.target.as_str()));
+        let fits = |m: &&Measured| m.bench.board == board && m.size == size && native(&m.bench) != scalar;
+        self.measured.get(model)?.iter().find(fits).map(|m| &m.bench)
+    }
+
+    fn table(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "instructions" => self.instructions(),
+            "ratios" => self.ratios(),
+            "cycles" => self.cycles(),
+            "bounds" => self.bounds(),
+            "memory" => self.memory(),
+            "f32" => self.f32(),
+            "size" => self.size(),
+            "operators" => operators(),
+            _ => self.layers(name.strip_prefix("layers ")?)?,
+        })
+    }
+
+    /// Cells of each int8 model on each board with targets.
+    fn by_board(&self, cell: impl Fn(usize, &str, &str, u64, &Bench) -> String) -> String {
+        let mut table = Table::new(&["board", "ad01", "kws", "vww_96", "resnet8"], 1);
+        for (board, targets) in TARGETS {
+            let core = Board::find(board).map_or("", |board| board.core);
+            let cells = INT8.iter().zip(targets).enumerate().map(|(at, ((model, _), target))| {
+                self.find(model, board, false, false)
+                    .map_or_else(String::new, |bench| cell(at, model, board, target, bench))
+            });
+            table.row([format!("`{board}`: {core}")].into_iter().chain(cells));
+        }
+        table.text
+    }
+
+    fn instructions(&self) -> String {
+        self.by_board(|_, _, _, target, bench| {
+            let verdict = if bench.instructions <= target { "" } else { " **over**" };
+            format!("{} of {}{verdict}", grouped(bench.instructions), grouped(target))
+        })
+    }
+
+    fn ratios(&self) -> String {
+        self.by_board(|_, model, board, _, bench| {
+            let theirs = self.reference.get(model).and_then(|r| r.totals.get(board)).copied();
+            let per_mac = ratio(bench.instructions, bench.macs());
+            match theirs {
+                Some(theirs) => format!("{} ({per_mac})", ratio(bench.instructions, theirs)),
+                None => format!("- ({per_mac})"),
+            }
+        })
+    }
+
+    fn cycles(&self) -> String {
+        self.by_board(|_, _, _, _, bench| match bench.cycles {
+            Some(cycles) => format!("{} ({})", grouped(cycles), ratio(cycles, bench.macs())),
+            None => "-".to_owned(),
+        })
+    }
+
+    fn bounds(&self) -> String {
+        self.by_board(|_, _, _, _, bench| {
+            let (bound, instructions) = bench.bounded();
+            let share = 100.0 * instructions as f64 / bench.instructions.max(1) as f64;
+            format!("{} ({share:.0} %)", ratio(instructions, bound))
+        })
+    }
+
+    fn memory(&self) -> String {
+        let heads = [
+            "model",
+            "board",
+            "arena",
+            "stack, running",
+            "stack, loading",
+            "code",
+            "load",
+            "of which CRC",
+        ];
+        let mut table = Table::new(&heads, 2);
+        for (model, head) in INT8 {
+            for board in &BOARDS {
+                let Some(bench) = self.find(model, board.name, false, false) else {
+                    continue;
+                };
+                let or_dash = |n: Option<u64>| n.map_or("-".to_owned(), grouped);
+                table.row([
+                    head.to_owned(),
+                    format!("`{}`", board.name),
+                    grouped(bench.arena_bytes),
+                    grouped(bench.stack_bytes.into()),
+                    grouped(bench.load_stack_bytes.into()),
+                    or_dash(bench.code_bytes),
+                    grouped(bench.load_instructions),
+                    or_dash(bench.load_crc_instructions),
+                ]);
+            }
+        }
+        table.text
+    }
+
+    fn f32(&self) -> String {
+        let mut table = Table::new(
+            &[
+                "model",
+                "board",
+                "scalar kernels",
+                "its own",
+                "ratio",
+                "per MAC",
+                "convolutions",
+            ],
+            2,
+        );
+        for subject in SUBJECTS.iter().filter(|subject| subject.scalar) {
+            for board in &BOARDS {
+                let both = (
+                    self.find(subject.name, board.name, true, false),
+                    self.find(subject.name, board.name, false, false),
+                );
+                let (Some(scalar), Some(own)) = both else { continue };
+                let convolutions = |b: &Bench| -> u64 {
+                    let steps = b.steps.iter().filter(|step| step.op.contains("conv"));
+                    steps.map(|step| step.instructions).sum()
+                };
+                let share = match convolutions(scalar) {
+                    0 => "-".to_owned(),
+                    all => ratio(convolutions(own), all),
+                };
+                table.row([
+                    subject.name.to_owned(),
+                    format!("`{}`", board.name),
+                    grouped(scalar.instructions),
+                    grouped(own.instructions),
+                    ratio(own.instructions, scalar.instructions),
+                    ratio(own.instructions, own.macs()),
+                    share,
+                ]);
+            }
+        }
+        table.text
+    }
+
+    fn size(&self) -> String {
+        let mut table = Table::new(
+            &[
+                "model, on `mps2-an386`",
+                "code",
+                "with `--size`",
+                "instructions",
+                "with `--size`",
+            ],
+            1,
+        );
+        for (model, head) in INT8 {
+            let both = (
+                self.find(model, "mps2-an386", false, false),
+                self.find(model, "mps2-an386", false, true),
+            );
+            let (Some(fast), Some(small)) = both else { continue };
+            table.row([
+                head.to_owned(),
+                grouped(fast.code_bytes.unwrap_or(0)),
+                grouped(small.code_bytes.unwrap_or(0)),
+                grouped(fast.instructions),
+                grouped(small.instructions),
+            ]);
+        }
+        table.text
+    }
+
+    /// The layers of a model beside those of TensorFlow Lite Micro, which has steps that Arenite does not need.
+    fn layers(&self, model: &str) -> Option<String> {
+        let layers = &self.reference.get(model)?.layers;
+        let mut heads = vec!["layer".to_owned(), "shape".to_owned(), "MACs".to_owned()];
+        for (_, core) in LAYERED {
+            heads.extend([core.to_owned(), "TFLM".to_owned(), "over bound".to_owned()]);
+        }
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let mut table = Table::new(&heads, 2);
+        let mut steps = LAYERED.map(|(board, _)| self.find(model, board, false, false).map(|bench| bench.steps.iter()));
+        for layer in layers {
+            let mut cells = vec![layer.op.clone(), layer.shape.clone(), grouped(layer.macs)];
+            for (steps, (board, _)) in steps.iter_mut().zip(LAYERED) {
+                let step = match layer.op.as_str() {
+                    "RESHAPE" => None,
+                    _ => steps.as_mut().and_then(Iterator::next),
+                };
+                cells.push(step.map_or("-".to_owned(), |step| grouped(step.instructions)));
+                cells.push(layer.instructions.get(board).map_or(String::new(), |&n| grouped(n)));
+                cells.push(step.map_or(String::new(), over_bound));
+            }
+            table.row(cells);
+        }
+        Some(table.text)
+    }
+}
+
+fn over_bound(step: &BenchStep) -> String {
+    match step.bound {
+        Some(bound) if bound > 0 => {
+            format!("{:+.0} %", 100.0 * (step.instructions as f64 / bound as f64 - 1.0))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Operators by backend, from the runtime's own table: the kernels' numbers in the file format.
+fn operators() -> String {
+    let backends: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
+    let heads: Vec<&str> = ["kernel"].into_iter().chain(backends.iter().copied()).collect();
+    let mut rows: BTreeMap<&str, BTreeMap<&str, u8>> = BTreeMap::new();
+    for kernel in KernelId::ALL {
+        let backend = kernel.backend().name();
+        let name = kernel.name();
+        // Kernels of a backend bear its name before the operator's.
+        let operator = match name.get(..backend.len()) {
+            Some(prefix) if prefix.eq_ignore_ascii_case(backend) => &name[backend.len()..],
+            _ => name,
+        };
+        rows.entry(operator).or_default().insert(backend, *kernel as u8);
+    }
+    let mut table = Table::new(&heads, 1);
+    for (operator, numbers) in rows {
+        let cells = backends
+            .iter()
+            .map(|backend| numbers.get(backend).map_or(String::new(), u8::to_string));
+        table.row([operator.to_owned()].into_iter().chain(cells));
+    }
+    table.text
+}
+
+/// A Markdown table.
+struct Table {
+    text: String,
+}
+
+impl Table {
+    /// `left` columns are aligned to the left, the others to the right.
+    fn new(heads: &[&str], left: usize) -> Self {
+        let mut table = Self { text: String::new() };
+        table.row(heads.iter().map(|head| (*head).to_owned()));
+        let marks = (0..heads.len()).map(|column| if column < left { "---" } else { "--:" }.to_owned());
+        table.row(marks);
+        table
+    }
+
+    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<String> = cells.into_iter().collect();
+        self.text += &format!("| {} |\n", cells.join(" | "));
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn ratio(a: u64, b: u64) -> String {
+    match b {
+        0 => "-".to_owned(),
+        _ => format!("{:.2}", a as f64 / b as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_replaced_and_text_is_kept() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/results");
+        let text = "before\n<!-- table: operators -->\nold\n<!-- end -->\nafter\n";
+        let filled = fill(text, &results).expect("fills");
+        assert!(
+            filled.starts_with("before\n<!-- table: operators -->\n\n| kernel |"),
+            "{filled}"
+        );
+        assert!(
+            filled.contains("| Conv2dS8 | 12 |") && !filled.contains("old"),
+            "{filled}"
+        );
+        assert!(filled.ends_with("<!-- end -->\nafter\n"));
+        assert_eq!(fill(&filled, &results).expect("fills"), filled);
+        for wrong in ["<!-- table: nothing --> <!-- end -->", "<!-- table: operators -->"] {
+            fill(wrong, &results).expect_err("is wrong");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+    }
+}
