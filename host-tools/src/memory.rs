@@ -174,8 +174,9 @@ pub fn place(bodies: Bodies, request: &Request) -> Result<Memory> {
         plan::check(&problem, &plan).map_err(|e| {
             Error::new(ErrorKind::Internal, format!("the planner made an invalid plan: {e}")).help("please report it")
         })?;
-        if of.size.is_some_and(|size| plan.height > size) {
-            return Err(does_not_fit(&bodies, of, plan.height, plan.proven_optimal));
+        let bytes = whole_words(plan.height);
+        if of.size.is_some_and(|size| bytes > size) {
+            return Err(does_not_fit(&bodies, of, bytes, plan.proven_optimal));
         }
         for (&member, &offset) in members.iter().zip(&plan.offsets) {
             offsets[member] = offset;
@@ -258,23 +259,19 @@ impl Memory {
         }
     }
 
-    /// Bytes of arena, over all regions.
+    /// Bytes of arena, over all regions, as the caller must give them.
     pub fn arena_bytes(&self) -> u64 {
-        self.plans.iter().map(|(_, plan)| plan.height).sum()
+        self.region_bytes().into_iter().sum()
     }
 
     /// Bytes of arena in each region, as the header has them: a multiple of 4.
     pub fn region_bytes(&self) -> [u64; MAX_REGIONS] {
-        std::array::from_fn(|region| {
-            self.plans
-                .get(region)
-                .map_or(0, |(_, plan)| plan.height.next_multiple_of(4))
-        })
+        std::array::from_fn(|region| self.plans.get(region).map_or(0, |(_, plan)| whole_words(plan.height)))
     }
 
     /// No plan of these bodies in these regions is lower, summed over the regions.
     pub fn lower_bound(&self) -> u64 {
-        self.plans.iter().map(|(_, plan)| plan.lower_bound).sum()
+        self.plans.iter().map(|(_, plan)| whole_words(plan.lower_bound)).sum()
     }
 
     /// Whether every region's plan is proven to be the lowest.
@@ -290,6 +287,11 @@ impl Memory {
             offset: self.offsets[body] as u32 + bytes,
         }
     }
+}
+
+/// The size of an arena that holds this many bytes: arenas are whole words.
+pub fn whole_words(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4)
 }
 
 /// A use of bytes of a tensor.
@@ -411,7 +413,7 @@ fn assign(bodies: &Bodies, request: &Request) -> Result<Vec<usize>> {
     let estimate = |problem: &Problem| plan::estimate(problem).map_err(|e| Error::internal(e.to_string()));
     let fits = |region: &Region, problem: &Problem| -> Result<bool> {
         let Some(size) = region.size else { return Ok(true) };
-        Ok(estimate(problem)?.height <= size)
+        Ok(whole_words(estimate(problem)?.height) <= size)
     };
     if request.regions.len() == 1 || fits(&request.regions[0], &bodies.problem)? {
         return Ok(vec![0; count]);

@@ -339,7 +339,7 @@ fn summarise_program(summary: &mut Summary, program: &Program, memory: &Memory) 
     summary.plan_lower_bound_bytes = memory.lower_bound();
     let regions = memory.plans.iter().map(|(region, plan)| RegionSummary {
         name: region.name.clone(),
-        bytes: plan.height,
+        bytes: memory::whole_words(plan.height),
     });
     summary.regions = regions.collect();
 }

@@ -64,7 +64,7 @@ pub struct Section {
     pieces: Vec<Piece>,
     len: u32,
     tensors: HashMap<TensorId, u32>,
-    literals: HashMap<Vec<u8>, u32>,
+    literals: HashMap<Arc<[u8]>, u32>,
 }
 
 /// A piece of the weights section.
@@ -301,10 +301,11 @@ impl Section {
     /// # Errors
     /// As [`Section::add`].
     pub fn add_bytes(&mut self, bytes: Vec<u8>) -> Result<u32> {
-        if let Some(&offset) = self.literals.get(&bytes) {
+        if let Some(&offset) = self.literals.get(bytes.as_slice()) {
             return Ok(offset);
         }
-        let offset = self.add(bytes.len(), Content::Bytes(bytes.as_slice().into()))?;
+        let bytes: Arc<[u8]> = bytes.into();
+        let offset = self.add(bytes.len(), Content::Bytes(bytes.clone()))?;
         self.literals.insert(bytes, offset);
         Ok(offset)
     }

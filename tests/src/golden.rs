@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use arenite::{DType, Target};
-use arenite_host::import::ImportOptions;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use ndarray::{ArrayD, Axis};
@@ -72,34 +71,26 @@ fn bytes_of<T: LittleEndian>(value: T) -> Vec<u8> {
     value.little_endian()
 }
 
+/// What `pack INPUT -o FOLDER/… --target TARGET` asks for.
+pub fn options(input: &Path, folder: &Path, target: Target) -> Options {
+    let output = folder
+        .join(input.file_stem().expect("a name"))
+        .with_extension("arenite");
+    Options {
+        target,
+        plan_nodes: 2000,
+        ..Options::new(input, output)
+    }
+}
+
 /// Packs a model for `target` into `folder`.
 ///
 /// # Errors
 /// What packing says.
 pub fn packed(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, arenite_host::Error> {
-    let output = folder
-        .join(input.file_stem().expect("a name"))
-        .with_extension("arenite");
-    let options = Options {
-        input: input.to_path_buf(),
-        output: output.clone(),
-        dialect: None,
-        weights: None,
-        import: ImportOptions::default(),
-        target,
-        size: false,
-        plan_nodes: 2000,
-        in_place: true,
-        regions: Vec::new(),
-        fit: None,
-        max_flash: None,
-        explain: false,
-        name: None,
-        labels: Vec::new(),
-        dump_after: None,
-    };
+    let options = options(input, folder, target);
     pack(&options, &mut |_, _, _| {})?;
-    ModelFile::open(&output)
+    ModelFile::open(&options.output)
 }
 
 /// What differs between `got` and `expected`, if anything.

@@ -9,13 +9,12 @@
 
 mod bands;
 
-use std::collections::HashSet;
-
 pub use bands::Carry;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{self, Memory, Request};
-use crate::program::Program;
+use crate::plan::{self, Problem};
+use crate::program::{Program, Section, State};
 
 /// A cut of a chain of steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,68 +61,62 @@ const LONGEST_CHAIN: usize = 8;
 /// Band heights that are tried.
 const HEIGHTS: [usize; 4] = [1, 2, 4, 8];
 /// Cuts of one network.
-const MOST_CUTS: usize = 4;
+const MOST_CUTS: usize = 8;
+/// Candidates that are placed in one round, at most.
+const MOST_PLACED: usize = 64;
 
-/// Searches for the cheapest way to run `program` in `capacity` bytes: extra MACs first, then steps. With no capacity, it only surveys.
+/// Searches for the cheapest way to run `program` in `capacity` bytes: extra MACs first, then steps. With no capacity, it only surveys
+/// what a single cut would bring, and cuts nothing.
+///
+/// Cut after cut is made, each the one that leaves the least above the capacity, summed over the sets of buffers alive together; as soon as
+/// one cut can bring all of it below, the cheapest one that does is taken. That is a greedy search over cuts: where it fails, a combination
+/// that it did not try may still fit.
 ///
 /// # Errors
 /// [`ErrorKind::DoesNotFit`] with the smallest arena that was found and how.
 pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Result<Fitted> {
-    let base_macs = macs(program);
-    let whole = candidate(program.clone(), Vec::new(), request, base_macs)?;
-    let mut points = vec![whole.point()];
-    let mut current = whole;
-    let fits = |c: &Candidate| capacity.is_some_and(|capacity| c.height <= capacity);
-    // Without a capacity one round surveys what a cut would bring, and nothing is cut.
-    let rounds = if capacity.is_some() { MOST_CUTS } else { 1 };
-    for _ in 0..rounds {
-        if fits(&current) {
-            break;
-        }
-        let mut found: Vec<Candidate> = Vec::new();
-        for cut in cuts(&current.program, request) {
-            let Some(program) = bands::cut(&current.program, &cut) else {
-                continue;
-            };
-            let mut cuts = current.cuts.clone();
-            cuts.push(cut);
-            let next = candidate(program, cuts, request, base_macs)?;
-            if next.height < current.height {
-                points.push(next.point());
-                found.push(next);
+    let search = Search {
+        in_place: request.in_place,
+        base_macs: macs(program),
+        capacity,
+    };
+    let mut current = search.candidate(skeleton(program), Vec::new())?;
+    let mut height = current.height()?;
+    let mut points = vec![current.point(height)];
+    match capacity {
+        None => points.extend(search.survey(&current, height)?),
+        Some(capacity) => {
+            let mut lowest = points[0].clone();
+            while height > capacity && current.cuts.len() < MOST_CUTS {
+                let Some((next, next_height)) = search.next(&current)? else {
+                    break;
+                };
+                (current, height) = (next, next_height);
+                points.push(current.point(height));
+                if height < lowest.arena_bytes {
+                    lowest = current.point(height);
+                }
+            }
+            if height > capacity {
+                let (bytes, how) = (lowest.arena_bytes, lowest.cuts);
+                let message = format!("the smallest arena found is {bytes} bytes ({how})");
+                return Err(Error::new(ErrorKind::DoesNotFit, message)
+                    .expected(format!("at most {capacity}"))
+                    .help("give more memory, or pass --explain without --fit to see what makes the peak"));
             }
         }
-        let best = match found.iter().any(&fits) {
-            true => found
-                .into_iter()
-                .filter(&fits)
-                .min_by_key(|c| (c.extra_macs, c.program.steps.len(), c.height)),
-            false => found
-                .into_iter()
-                .min_by_key(|c| (c.height, c.extra_macs, c.program.steps.len())),
-        };
-        match best {
-            Some(best) if capacity.is_some() => current = best,
-            _ => break,
-        }
     }
-    let front = pareto(points);
-    if let Some(capacity) = capacity.filter(|_| !fits(&current)) {
-        let how = current.point().cuts;
-        return Err(Error::new(
-            ErrorKind::DoesNotFit,
-            format!("the smallest arena found is {} bytes ({how})", current.height),
-        )
-        .expected(format!("at most {capacity}"))
-        .help("give more memory, or pass --explain to see what makes the peak"));
+    let mut cut = program.clone();
+    for each in &current.cuts {
+        cut = bands::cut(&cut, each).ok_or_else(|| Error::internal("a cut that was found cannot be made"))?;
     }
-    let memory = memory::place(memory::bodies(&current.program, request.in_place), request)?;
+    let memory = memory::place(memory::bodies(&cut, request.in_place), request)?;
     Ok(Fitted {
-        program: current.program,
+        program: cut,
         memory,
         cuts: current.cuts,
         extra_macs: current.extra_macs,
-        front,
+        front: pareto(points),
     })
 }
 
@@ -132,23 +125,156 @@ pub fn macs(program: &Program) -> u64 {
     program.steps.iter().map(|step| step.macs).sum()
 }
 
+/// A program with all that planning looks at, cheap to clone: no weights, no state, no operators.
+fn skeleton(program: &Program) -> Program {
+    let mut graph = program.graph.clone();
+    graph.nodes.clear();
+    Program {
+        graph,
+        target: program.target,
+        size: program.size,
+        share: program.share,
+        steps: program.steps.clone(),
+        views: program.views.clone(),
+        weights: Section::default(),
+        state: State {
+            offsets: program.state.offsets.clone(),
+            initial: Vec::new(),
+        },
+    }
+}
+
+struct Search {
+    in_place: bool,
+    base_macs: u64,
+    capacity: Option<u64>,
+}
+
+/// A program cut in some way, with what is known before anything is placed.
 struct Candidate {
     program: Program,
     cuts: Vec<Cut>,
-    height: u64,
     extra_macs: u64,
+    problem: Problem,
+    /// Steps, and bytes below which no plan can hold what is alive there.
+    profile: Vec<(u64, u64)>,
+}
+
+impl Search {
+    fn candidate(&self, program: Program, cuts: Vec<Cut>) -> Result<Candidate> {
+        let problem = memory::bodies(&program, self.in_place).problem;
+        let profile = plan::profile(&problem).map_err(|e| Error::internal(e.to_string()))?;
+        Ok(Candidate {
+            extra_macs: macs(&program).saturating_sub(self.base_macs),
+            program,
+            cuts,
+            problem,
+            profile,
+        })
+    }
+
+    /// The best of all that one more cut makes of `current`, and its height.
+    fn next(&self, current: &Candidate) -> Result<Option<(Candidate, u64)>> {
+        let capacity = self.capacity.unwrap_or(0);
+        let above = |c: &Candidate| -> u64 { c.profile.iter().map(|&(_, b)| b.saturating_sub(capacity)).sum() };
+        // Where the bounds are low enough already and only the plan is not, whatever is highest may be cut.
+        let hot = capacity.min(current.bound().saturating_sub(1));
+        let mut best: Option<((u64, u64, usize, u64), Candidate)> = None;
+        let mut low: Vec<Candidate> = Vec::new();
+        let before = above(current);
+        for next in self.cut_once(current, hot) {
+            let next = next?;
+            let left = above(&next);
+            if left == 0 {
+                low.push(next);
+                continue;
+            }
+            let key = (left, next.extra_macs, next.program.steps.len(), next.bound());
+            if left < before && best.as_ref().is_none_or(|(known, _)| key < *known) {
+                best = Some((key, next));
+            }
+        }
+        // What may fit is placed, the cheapest first, until something does.
+        low.sort_by_key(|c| (c.extra_macs, c.program.steps.len(), c.bound()));
+        let mut lowest: Option<(Candidate, u64)> = None;
+        for next in low.into_iter().take(MOST_PLACED) {
+            let height = next.height()?;
+            if height <= capacity {
+                return Ok(Some((next, height)));
+            }
+            if lowest.as_ref().is_none_or(|&(_, known)| height < known) {
+                lowest = Some((next, height));
+            }
+        }
+        match (lowest, best) {
+            (Some(found), _) if found.1 < current.height()? => Ok(Some(found)),
+            (_, Some((_, next))) => {
+                let height = next.height()?;
+                Ok(Some((next, height)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The single cuts that no other beats in both arena and extra MACs.
+    fn survey(&self, whole: &Candidate, height: u64) -> Result<Vec<Point>> {
+        // A cut helps only if nothing outside its chain is as high as the whole.
+        let mut found = self
+            .cut_once(whole, whole.bound().saturating_sub(1))
+            .collect::<Result<Vec<Candidate>>>()?;
+        found.sort_by_key(|c| (c.extra_macs, c.bound(), c.program.steps.len()));
+        let (mut best, mut points) = (height, Vec::new());
+        for next in found {
+            if next.bound() >= best {
+                continue;
+            }
+            let height = next.height()?;
+            if height < best {
+                best = height;
+                points.push(next.point(height));
+            }
+        }
+        Ok(points)
+    }
+
+    /// All ways to cut one more chain that has a set of buffers of more than `hot` bytes.
+    fn cut_once<'a>(&'a self, current: &'a Candidate, hot: u64) -> impl Iterator<Item = Result<Candidate>> + 'a {
+        let over: Vec<usize> = current
+            .profile
+            .iter()
+            .filter(|&&(_, bound)| bound > hot)
+            .map(|&(step, _)| step as usize)
+            .collect();
+        cuts(&current.program, &over).into_iter().filter_map(|cut| {
+            let program = bands::cut(&current.program, &cut)?;
+            let mut cuts = current.cuts.clone();
+            cuts.push(cut);
+            Some(self.candidate(program, cuts))
+        })
+    }
 }
 
 impl Candidate {
-    fn point(&self) -> Point {
+    fn bound(&self) -> u64 {
+        self.profile.iter().map(|&(_, bound)| bound).max().unwrap_or(0)
+    }
+
+    fn height(&self) -> Result<u64> {
+        let plan = plan::estimate(&self.problem).map_err(|e| Error::internal(e.to_string()))?;
+        Ok(memory::whole_words(plan.height))
+    }
+
+    fn point(&self, height: u64) -> Point {
         let name = |cut: &Cut| {
             let way = match cut.carry {
                 Carry::Lines => "line buffers",
                 Carry::Halo => "recomputed halos",
             };
+            let (first, rows) = (cut.first, cut.rows);
+            let s = if rows == 1 { "" } else { "s" };
             format!(
-                "{} steps from step {} in bands of {} rows, {way}",
-                cut.length, cut.first, cut.rows
+                "{} steps from step {first} in bands of {rows} row{s}, {way}",
+                cut.length
             )
         };
         let cuts: Vec<String> = self.cuts.iter().map(name).collect();
@@ -158,37 +284,26 @@ impl Candidate {
             } else {
                 cuts.join("; ")
             },
-            arena_bytes: self.height,
+            arena_bytes: height,
             extra_macs: self.extra_macs,
             steps: self.program.steps.len(),
         }
     }
 }
 
-fn candidate(program: Program, cuts: Vec<Cut>, request: &Request, base_macs: u64) -> Result<Candidate> {
-    let bodies = memory::bodies(&program, request.in_place);
-    let plan = crate::plan::estimate(&bodies.problem).map_err(|e| Error::internal(e.to_string()))?;
-    let extra_macs = macs(&program).saturating_sub(base_macs);
-    Ok(Candidate {
-        program,
-        cuts,
-        height: plan.height,
-        extra_macs,
-    })
-}
-
-/// Cuts that could lower the peak: chains that have the step of the highest use, or lie next to it.
-fn cuts(program: &Program, request: &Request) -> Vec<Cut> {
-    let live = memory::bodies(program, request.in_place).live();
-    let highest = live.iter().copied().max().unwrap_or(0);
-    let hot: HashSet<usize> = (0..live.len()).filter(|&step| live[step] * 4 >= highest * 3).collect();
+/// Chains that have one of the steps `over`, in all heights and both ways.
+fn cuts(program: &Program, over: &[usize]) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for first in 0..program.steps.len() {
         for length in 2..=LONGEST_CHAIN {
+            let chain = first..first + length;
+            if !over.iter().any(|&step| first <= step && step < first + LONGEST_CHAIN) {
+                break;
+            }
             if !bands::is_chain(program, first, length) {
                 break;
             }
-            if !(first..first + length).any(|step| hot.contains(&step)) {
+            if !over.iter().any(|step| chain.contains(step)) {
                 continue;
             }
             for rows in HEIGHTS {

@@ -56,6 +56,8 @@ pub(super) struct Member {
 /// A maximal set of bodies that are alive at one time.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
+    /// The step at which it is complete.
+    pub(super) at: u64,
     pub(super) members: Vec<Member>,
     /// Lower bound on the height of this section alone.
     pub(super) bound: i64,
@@ -294,15 +296,15 @@ impl Instance {
         }
         events.sort_unstable();
         let mut alive: std::collections::BTreeSet<(u32, u32)> = Default::default();
-        let mut grew = false;
-        for (_, starts, body, part) in events {
+        let (mut grew, mut at) = (false, 0);
+        for (time, starts, body, part) in events {
             if starts {
                 alive.insert((body, part));
-                grew = true;
+                (grew, at) = (true, time);
             } else {
                 // A set is maximal exactly when something begins before it and ends after it.
                 if grew {
-                    visit(self.section(&alive));
+                    visit(self.section(&alive, at));
                     grew = false;
                 }
                 alive.remove(&(body, part));
@@ -310,7 +312,7 @@ impl Instance {
         }
     }
 
-    fn section(&self, alive: &std::collections::BTreeSet<(u32, u32)>) -> Section {
+    fn section(&self, alive: &std::collections::BTreeSet<(u32, u32)>, at: u64) -> Section {
         let mut members: Vec<Member> = Vec::new();
         let mut windows: Vec<(i64, i64)> = Vec::new();
         let mut iter = alive.iter().peekable();
@@ -357,6 +359,7 @@ impl Instance {
             .max()
             .unwrap_or(0);
         Section {
+            at,
             members,
             bound: (total - spare).max(highest),
         }

@@ -23,7 +23,7 @@ mod tests;
 
 pub use check::{CheckError, check};
 pub use command::{CommandError, PlanArgs, Report, command};
-pub use solve::{estimate, lower_bound, solve};
+pub use solve::{estimate, lower_bound, profile, solve};
 
 /// A rectangle of a buffer: bytes `offset..offset + size` (from the buffer's own offset) in use at steps `lower..upper`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,8 @@ pub struct Problem {
 pub struct Options {
     /// Stop at the first plan of at most this height, in bytes; `None`: minimise.
     pub capacity: Option<u64>,
-    /// Budget of the exact search, in nodes (placements of one buffer); 0: greedy only.
+    /// Budget of the exact search, in nodes: attempts to place one buffer, each of which counts several times where it has hundreds
+    /// of neighbours. 0: greedy only.
     pub nodes: u64,
 }
 

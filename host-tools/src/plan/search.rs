@@ -32,6 +32,10 @@ const STRATEGIES: [(&str, bool); 5] = [
     ("CTA", true),
 ];
 
+/// A node of the budget is this much work: entries of lists looked at or changed. It is about what placing a buffer among 150 others takes;
+/// where there are more, a placement counts for several nodes, so that the budget bounds the time whatever the size.
+const WORK_PER_NODE: u64 = 512;
+
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -73,8 +77,11 @@ pub(super) struct Search {
     base_rank: Vec<u32>,
     rerank: bool,
     failures: Failures,
-    nodes: u64,
-    node_limit: u64,
+    /// States looked at in this round, and how many may be.
+    states: u64,
+    state_limit: u64,
+    /// [`State::work`] at which the search gives up.
+    work_limit: u64,
 }
 
 impl Search {
@@ -95,15 +102,17 @@ impl Search {
             base_rank: vec![0; bodies.len()],
             rerank: false,
             failures: Failures::default(),
-            nodes: 0,
-            node_limit: 0,
+            states: 0,
+            state_limit: 0,
+            work_limit: 0,
         }
     }
 
     /// Looks for a plan within `capacity` (scaled). Returns the nodes used as well.
     pub(super) fn run(&mut self, capacity: i64, budget: u64) -> (Outcome, u64) {
         self.failures.clear();
-        let mut used = 0;
+        self.state.work = 0;
+        self.work_limit = budget.saturating_mul(WORK_PER_NODE);
         let mut slice = 2 * self.rank.len() as u64 + 64;
         for cycle in 0.. {
             for (strategy, (_, rerank)) in STRATEGIES.into_iter().enumerate() {
@@ -117,24 +126,24 @@ impl Search {
                 }
                 self.base_rank.copy_from_slice(&self.rank);
                 self.rerank = rerank;
-                self.nodes = 0;
-                self.node_limit = slice.min(budget - used);
+                self.states = 0;
+                self.state_limit = slice;
                 let step = if self.state.reset(capacity) {
                     self.split(0..self.state.spare.len(), None)
                 } else {
                     Step::Failed
                 };
-                used += self.nodes;
+                let used = self.state.work.div_ceil(WORK_PER_NODE).min(budget);
                 match step {
                     Step::Solved => return (Outcome::Found(self.state.offset.clone()), used),
                     Step::Failed => return (Outcome::Exhausted, used),
-                    Step::Stopped if used >= budget => return (Outcome::Budget, used),
+                    Step::Stopped if self.state.work >= self.work_limit => return (Outcome::Budget, used),
                     Step::Stopped => {}
                 }
             }
             slice *= 2;
         }
-        (Outcome::Budget, used)
+        (Outcome::Budget, budget)
     }
 
     /// Solves every independent group among the unplaced bodies of a range of sections.
@@ -151,6 +160,7 @@ impl Search {
                 for &body in &self.state.member_body[begin as usize..end as usize] {
                     mask[body as usize / 64] |= (1 << (body % 64)) & self.state.unplaced[body as usize / 64];
                 }
+                self.state.work += u64::from(end - begin);
             }
             let size: u32 = mask.iter().map(|w| w.count_ones()).sum();
             if size > 0 {
@@ -216,22 +226,24 @@ impl Search {
 
     /// Places one more body of the scope, none below the last one placed.
     fn descend(&mut self, scope: &Scope, last: Option<Bar>) -> Step {
-        if self.nodes >= self.node_limit {
+        if self.states >= self.state_limit || self.state.work >= self.work_limit {
             return Step::Stopped;
         }
-        self.nodes += 1;
+        self.states += 1;
         let bar = last.map_or((i64::MIN, 0), |bar| (bar.offset, bar.rank));
         let mut candidates: Vec<(i64, u32, u32)> = Vec::new();
         let mut roof = NONE;
         let mut hash = 0u128;
         let mut blocked_any = false;
         let mut any = false;
+        let mut scanned = scope.mask.len() as u64;
         for (word, (&mask, &free)) in scope.mask.iter().zip(&self.state.unplaced).enumerate() {
             let mut bits = mask & free;
             while bits != 0 {
                 let body = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 any = true;
+                scanned += 1;
                 let key = (self.state.least[body], self.rank[body]);
                 roof = roof.min(key.0 + self.state.height[body]);
                 let blocked = key < bar && !last.is_some_and(|last| self.state.is_forced_after(last.body, body));
@@ -243,6 +255,7 @@ impl Search {
                 }
             }
         }
+        self.state.work += scanned;
         if !any {
             return Step::Solved;
         }
@@ -265,6 +278,10 @@ impl Search {
         }
         candidates.sort_unstable();
         for &(offset, rank, body) in &candidates {
+            // Placements that fail at once cost time as well.
+            if self.state.work >= self.work_limit {
+                return Step::Stopped;
+            }
             let body = body as usize;
             let depth = self.state.trail.len();
             self.state.broke = false;

@@ -59,6 +59,18 @@ pub fn lower_bound(problem: &Problem) -> Result<u64, PlanError> {
     Ok(bound::max_live(&instance) as u64 * instance.unit)
 }
 
+/// The sets of buffers alive together that are part of no larger one, in order of time: the step from which each is complete, and the
+/// bytes below which no plan can place it. The largest is [`lower_bound`].
+///
+/// # Errors
+/// As [`solve`].
+pub fn profile(problem: &Problem) -> Result<Vec<(u64, u64)>, PlanError> {
+    let instance = Instance::new(problem)?;
+    let mut profile = Vec::new();
+    instance.visit_sections(&mut |section| profile.push((section.at, section.bound as u64 * instance.unit)));
+    Ok(profile)
+}
+
 struct Solver<'a> {
     instance: &'a Instance,
     bound: i64,

@@ -69,6 +69,8 @@ pub(super) struct State {
     pub(super) floors: Vec<(u32, i64)>,
     pub(super) settled: Vec<u32>,
     pub(super) dirty: Vec<u64>,
+    /// Entries looked at or changed since the search began.
+    pub(super) work: u64,
     /// Whether the last placement left a boundary that no unplaced body spans.
     pub(super) broke: bool,
 }
@@ -168,6 +170,7 @@ impl State {
             raised: Vec::new(),
             floors: Vec::new(),
             settled: Vec::new(),
+            work: 0,
             broke: false,
         }
     }
@@ -235,6 +238,8 @@ impl State {
         self.mark(body);
         self.release(body);
         let (from, to) = self.edge_range[body];
+        // Taking it back costs as much again.
+        self.work += 2 * u64::from(to - from) + (self.dirty.len() + sections.len()) as u64;
         for edge in from as usize..to as usize {
             let Edge { other, distance } = self.edges[edge];
             let other = other as usize;
@@ -318,6 +323,7 @@ impl State {
     fn release(&mut self, body: usize) {
         let (from, to) = self.use_range[body];
         let uses = &self.uses[from as usize..to as usize];
+        self.work += 2 * uses.len() as u64;
         for &(section, weight) in uses {
             self.total[section as usize] -= weight;
         }
@@ -346,6 +352,7 @@ impl State {
     /// Marks the sections of a body as changed.
     fn mark(&mut self, body: usize) {
         let words = self.dirty.len();
+        self.work += words as u64;
         for (dirty, &mask) in self
             .dirty
             .iter_mut()
@@ -367,6 +374,7 @@ impl State {
                 }
                 let (from, to) = self.member_range[section];
                 let bodies = &self.member_body[from as usize..to as usize];
+                self.work += bodies.len() as u64;
                 let floor = if self.flat {
                     bodies
                         .iter()

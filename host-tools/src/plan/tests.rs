@@ -314,6 +314,18 @@ fn contradictions_are_refused() {
     );
 }
 
+/// Here nearly every attempt to place a buffer fails at once, and looks at a thousand neighbours first.
+#[test]
+fn failed_placements_spend_the_budget_too() {
+    let problem = generate::perfect(1000, 1 << 20, 1 << 20, 1);
+    let start = std::time::Instant::now();
+    let plan = solve(&problem, &within(100_000, None)).unwrap();
+    check(&problem, &plan).unwrap();
+    assert!(plan.proven_optimal || plan.nodes == 100_000);
+    // A fraction of a second; without the rule, many minutes.
+    assert!(start.elapsed().as_secs() < 60);
+}
+
 #[test]
 fn the_checker_finds_every_kind_of_fault() {
     let problem = Problem {

@@ -1,0 +1,378 @@
+//! The arena that `pack` plans: its size on known networks, what `--fit` and `--region` make of it, and that runs stay inside.
+
+use std::path::{Path, PathBuf};
+
+use arenite::{DType, Session, SessionError, Target};
+use arenite_host::board::{self, Blob, RunOptions};
+use arenite_host::memory::Region;
+use arenite_host::model::{Aligned, ModelFile, run};
+use arenite_host::pack::{Options, pack};
+use arenite_host::summary::Summary;
+use arenite_tests::golden::options;
+use arenite_tests::{shared, skip};
+use proptest::prelude::*;
+
+/// The models of the shared data, or a word on why the test does not run.
+fn models(test: &str) -> Option<PathBuf> {
+    let models = shared().map(|shared| shared.join("data/models"));
+    if models.is_none() {
+        skip(test, "no shared data");
+    }
+    models
+}
+
+fn digits(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("models/digits/{name}.trace.json"))
+}
+
+fn summary(options: &Options) -> Summary {
+    match pack(options, &mut |_, _, _| {}) {
+        Ok(packed) => packed.summary,
+        Err(error) => panic!("{}: {error}", options.input.display()),
+    }
+}
+
+/// The options with this much memory to fit into.
+fn fitted(options: &Options, bytes: u64) -> Options {
+    let sram = Region {
+        name: "sram".into(),
+        size: Some(bytes),
+    };
+    Options {
+        regions: vec![sram],
+        fit: Some(bytes),
+        ..options.clone()
+    }
+}
+
+/// The outputs for a few pseudo-random inputs that depend on `seed` alone.
+fn outputs(file: &ModelFile, seed: u64) -> Vec<Vec<Vec<u8>>> {
+    let model = file.load().expect("it loads");
+    let mut state = seed;
+    let mut byte = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    let runs: Vec<Vec<Vec<u8>>> = (0..2)
+        .map(|_| {
+            (0..)
+                .map_while(|port| model.input(port))
+                .map(|port| {
+                    let bytes = port.bytes().expect("a size");
+                    match port.dtype {
+                        DType::F32 => (0..bytes / 4)
+                            .flat_map(|_| (f32::from(byte()) / 64.0 - 2.0).to_le_bytes())
+                            .collect(),
+                        _ => (0..bytes).map(|_| byte()).collect(),
+                    }
+                })
+                .collect()
+        })
+        .collect();
+    run(&model, &runs, false, &mut |_, _, _| {}).expect("it runs")
+}
+
+fn packed_outputs(options: &Options, seed: u64) -> (Summary, Vec<Vec<Vec<u8>>>) {
+    let summary = summary(options);
+    let file = ModelFile::open(&options.output).expect("the model");
+    let outputs = outputs(&file, seed);
+    (summary, outputs)
+}
+
+/// Kernel scratch included; what TensorFlow Lite Micro needs for the same is 73,728, 16,000, 49,152 and 768 bytes.
+#[test]
+fn known_networks_need_no_more_than_this() {
+    let Some(models) = models("known_networks_need_no_more_than_this") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, separate, shared) in [
+        ("vww_96_int8", 55_296, 46_080),
+        ("kws_ref_model", 16_000, 9_999),
+        ("pretrainedResnet_quant", 49_152, 33_999),
+        ("ad01_int8", 768, 768),
+    ] {
+        let options = options(&models.join(format!("{name}.tflite")), folder.path(), Target::Portable);
+        let with = summary(&options);
+        let without = summary(&Options {
+            in_place: false,
+            ..options
+        });
+        assert!(without.arena_bytes <= separate, "{name}: {}", without.arena_bytes);
+        assert!(without.plan_proven_optimal, "{name}");
+        assert_eq!(without.arena_bytes, without.plan_lower_bound_bytes, "{name}");
+        assert!(with.arena_bytes <= shared, "{name}: {}", with.arena_bytes);
+    }
+}
+
+/// The input alone is 27,648 bytes.
+#[test]
+fn visual_wake_words_fits_32_kib_bit_for_bit() {
+    let Some(models) = models("visual_wake_words_fits_32_kib_bit_for_bit") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    for target in [Target::Portable] {
+        let whole = options(&models.join("vww_96_int8.tflite"), folder.path(), target);
+        let (plain, expected) = packed_outputs(&whole, 1);
+        let (small, found) = packed_outputs(&fitted(&whole, 32 << 10), 1);
+        let name = target.name();
+        assert!(plain.arena_bytes > 32 << 10, "{name}: nothing to do");
+        assert!(small.arena_bytes <= 32 << 10, "{name}: {}", small.arena_bytes);
+        assert_eq!(plain.extra_macs, 0);
+        assert!(small.extra_macs < small.macs, "{name}: {}", small.extra_macs);
+        assert!(found == expected, "{name}: the outputs differ");
+        eprintln!("{name}: {} bytes, {} extra MACs", small.arena_bytes, small.extra_macs);
+    }
+}
+
+/// Every cut that `--explain` offers for the int8 networks is one that `--fit` makes, and changes no bit.
+#[test]
+fn every_fit_on_offer_is_bit_exact() {
+    let Some(models) = models("every_fit_on_offer_is_bit_exact") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut points = 0;
+    for (name, target) in [
+        ("kws_ref_model", Target::Portable),
+        ("kws_ref_model", Target::CortexM55),
+        ("pretrainedResnet_quant", Target::CortexM4),
+        ("emlearn_mnist_cnn_int8", Target::Portable),
+        ("tinymaix_mnist_resnet_q", Target::CortexM4),
+    ] {
+        let whole = options(&models.join(format!("{name}.tflite")), folder.path(), target);
+        let (plain, expected) = packed_outputs(
+            &Options {
+                explain: true,
+                ..whole.clone()
+            },
+            2,
+        );
+        for point in plain.pareto.iter().filter(|p| p.arena_bytes < plain.arena_bytes) {
+            let (small, found) = packed_outputs(&fitted(&whole, point.arena_bytes), 2);
+            assert!(small.arena_bytes <= point.arena_bytes, "{name}");
+            assert!(small.extra_macs <= point.extra_macs, "{name}");
+            assert!(found == expected, "{name}: {}", point.cuts);
+            points += 1;
+        }
+    }
+    assert!(points >= 3, "{points} cuts were compared");
+}
+
+/// A layer of a random chain: its operator, kernel, stride, padding, and channels after it.
+#[derive(Debug, Clone)]
+struct Layer {
+    kind: Kind,
+    kernel: usize,
+    stride: usize,
+    padding: usize,
+    channels: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Conv,
+    Depthwise,
+    MaxPool,
+    AvgPool,
+}
+
+fn layer() -> impl Strategy<Value = Layer> {
+    let kind = prop_oneof![
+        3 => Just(Kind::Conv),
+        2 => Just(Kind::Depthwise),
+        1 => Just(Kind::MaxPool),
+        1 => Just(Kind::AvgPool),
+    ];
+    (kind, 1usize..=3, 1usize..=2, 0usize..=1, 1usize..=6).prop_map(|(kind, kernel, stride, padding, channels)| Layer {
+        kind,
+        kernel,
+        stride,
+        padding: padding.min(kernel / 2),
+        channels,
+    })
+}
+
+/// A trace of the layers on an image of `side` rows and columns.
+fn trace(layers: &[Layer], side: usize, channels: usize) -> serde_json::Value {
+    use serde_json::json;
+    let activation = |side: usize, channels: usize, role: &str| json!({"shape": [1, side, side, channels], "dtype": "f32", "role": role});
+    let mut tensors = serde_json::Map::new();
+    tensors.insert("t0".into(), activation(side, channels, "input"));
+    let (mut side, mut channels, mut ops) = (side, channels, Vec::new());
+    for (index, layer) in layers.iter().enumerate() {
+        let Layer {
+            kind,
+            kernel,
+            stride,
+            padding,
+            ..
+        } = *layer;
+        if side + 2 * padding < kernel {
+            break;
+        }
+        side = (side + 2 * padding - kernel) / stride + 1;
+        let mut inputs = vec![json!(format!("t{index}"))];
+        let (k, p) = (json!([kernel, kernel]), json!([padding, padding, padding, padding]));
+        let mut attrs = json!({"strides": [stride, stride], "padding": p, "layout": "NHWC"});
+        let op = match kind {
+            Kind::Conv | Kind::Depthwise => {
+                let (out, within, groups) = match kind {
+                    Kind::Conv => (layer.channels, channels, 1),
+                    _ => (channels, 1, channels),
+                };
+                let weight = format!("w{index}");
+                let shape = [out, within, kernel, kernel];
+                tensors.insert(
+                    weight.clone(),
+                    json!({"shape": shape, "dtype": "f32", "role": "parameter"}),
+                );
+                inputs.push(json!(weight));
+                attrs["groups"] = json!(groups);
+                channels = out;
+                "conv2d"
+            }
+            Kind::MaxPool | Kind::AvgPool => {
+                attrs["kernel"] = k;
+                if kind == Kind::MaxPool {
+                    "max_pool2d"
+                } else {
+                    "avg_pool2d"
+                }
+            }
+        };
+        tensors.insert(format!("t{}", index + 1), activation(side, channels, "activation"));
+        ops.push(json!({"name": format!("op{index}"), "op": op, "inputs": inputs,
+            "outputs": [format!("t{}", index + 1)], "attrs": attrs}));
+    }
+    let last = format!("t{}", ops.len());
+    json!({"arenite_trace": 1, "name": "chain", "inputs": ["t0"], "outputs": [last], "tensors": tensors, "ops": ops})
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Bands of rows with line buffers and with recomputed halos, of convolutions and poolings in f32.
+    #[test]
+    fn random_chains_fit_bit_for_bit(
+        layers in prop::collection::vec(layer(), 2..6),
+        side in 6usize..20,
+        channels in 1usize..5,
+        target in prop_oneof![Just(Target::Portable), Just(Target::CortexM4)],
+        seed in any::<u64>(),
+    ) {
+        let trace = trace(&layers, side, channels);
+        prop_assume!(trace["ops"].as_array().is_some_and(|ops| ops.len() >= 2));
+        let folder = tempfile::tempdir().expect("a folder");
+        let input = folder.path().join("chain.trace.json");
+        std::fs::write(&input, trace.to_string()).expect("written");
+        let mut whole = options(&input, folder.path(), target);
+        whole.weights = Some("seeded:1".into());
+        whole.explain = true;
+        let (plain, expected) = packed_outputs(&whole, seed);
+        whole.explain = false;
+        for point in plain.pareto.iter().filter(|p| p.arena_bytes < plain.arena_bytes) {
+            let (small, found) = packed_outputs(&fitted(&whole, point.arena_bytes), seed);
+            prop_assert!(small.arena_bytes <= point.arena_bytes);
+            prop_assert!(small.extra_macs <= point.extra_macs);
+            prop_assert!(found == expected, "{}", point.cuts);
+        }
+    }
+}
+
+/// `--region fast=SIZE --region slow=SIZE`, with a fast one too small for everything.
+fn two_regions(options: &Options, fast: u64) -> Options {
+    let region = |name: &str, size| Region {
+        name: name.into(),
+        size: Some(size),
+    };
+    Options {
+        regions: vec![region("fast", fast), region("slow", 1 << 20)],
+        output: options.output.with_extension("regions.arenite"),
+        ..options.clone()
+    }
+}
+
+#[test]
+fn two_regions_give_the_same_results() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["digits", "mlp", "residual"] {
+        let one = options(&digits(name), folder.path(), Target::Portable);
+        let (whole, expected) = packed_outputs(&one, 3);
+        let two = two_regions(&one, whole.arena_bytes / 2);
+        let (split, found) = packed_outputs(&two, 3);
+        let [fast, slow] = &split.regions[..] else {
+            panic!("{name}: {:?}", split.regions);
+        };
+        assert!(
+            fast.bytes > 0 && fast.bytes <= whole.arena_bytes / 2,
+            "{name}: {fast:?}"
+        );
+        assert!(slow.bytes > 0, "{name}: {slow:?}");
+        assert_eq!(fast.bytes + slow.bytes, split.arena_bytes);
+        assert!(found == expected, "{name}: the outputs differ");
+    }
+}
+
+#[test]
+fn a_board_runs_two_regions_and_leaves_the_canaries() {
+    let board = board::BOARDS.iter().find(|b| b.name == "mps2-an386").expect("a board");
+    if let Err(reason) = board::ready(board) {
+        return skip("a_board_runs_two_regions_and_leaves_the_canaries", &reason.to_string());
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = options(&digits("residual"), folder.path(), Target::Portable);
+    let whole = summary(&one);
+    let two = two_regions(&one, whole.arena_bytes / 2);
+    let split = summary(&two);
+    let given: Vec<u8> = (0..64u16)
+        .flat_map(|i| (f32::from(i % 17) / 16.0).to_le_bytes())
+        .collect();
+    // The firmware puts canaries around every region and reports a changed one as an error.
+    let report = |options: &Options| {
+        board::run(board, Blob::File(&options.output), &given, &RunOptions::default())
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (whole_report, split_report) = (report(&one), report(&two));
+    assert_eq!(whole_report.arena_bytes, whole.arena_bytes);
+    assert_eq!(split_report.arena_bytes, split.arena_bytes);
+    assert!(split.regions.iter().all(|region| region.bytes > 0));
+    assert_eq!(whole_report.outputs, split_report.outputs);
+}
+
+#[test]
+fn an_arena_one_byte_smaller_than_printed_is_refused_and_the_canary_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["digits", "mlp", "residual"] {
+        let options = options(&digits(name), folder.path(), Target::Portable);
+        let bytes = summary(&options).arena_bytes as usize;
+        let file = ModelFile::open(&options.output).expect("the model");
+        let model = file.load().expect("it loads");
+        let (mut arena, mut state) = (Aligned::new(bytes + 64), Aligned::new(model.state_bytes()));
+        let mut session = |given: usize| {
+            let arena = &mut arena.bytes()[..given];
+            Session::new(model, arena, state.bytes()).map(|mut session| {
+                for port in 0..usize::from(model.header().inputs) {
+                    session.input_mut(port).expect("a port").fill(0);
+                }
+                session.run().expect("it runs");
+            })
+        };
+        let refused = session(bytes - 1);
+        assert!(
+            matches!(refused, Err(SessionError::ArenaTooSmall { region: 0, .. })),
+            "{name}: {refused:?}"
+        );
+        assert!(session(bytes).is_ok(), "{name}");
+        arena.bytes()[bytes..].fill(0xc5);
+        let mut session = Session::new(model, &mut arena.bytes()[..bytes], state.bytes()).expect("as before");
+        for port in 0..usize::from(model.header().inputs) {
+            session.input_mut(port).expect("a port").fill(0);
+        }
+        session.run().expect("it runs");
+        assert!(arena.bytes()[bytes..].iter().all(|&byte| byte == 0xc5), "{name}");
+    }
+}
