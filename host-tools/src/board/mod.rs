@@ -26,6 +26,6 @@ pub use error::BoardError;
 pub use firmware::Firmware;
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
-pub use run::{Blob, Dump, Progress, RunOptions, RunReport, execute, run, run_with_progress, selfcheck};
+pub use run::{Blob, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, execute, run, run_with_progress, selfcheck};
 pub use table::{BOARDS, Board, Core, Memory};
 pub use trace::{Executed, Interval, Trace};

@@ -24,6 +24,9 @@ pub enum Blob<'a> {
     File(&'a Path),
 }
 
+/// Up to this size the tools have blobs compared before and after a run: summing gigabytes twice takes longer than running them.
+pub const GUARDED_BYTES: usize = 64 << 20;
+
 /// How to run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {

@@ -106,6 +106,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             ready(board)?;
             let options = RunOptions {
                 dump_steps: true,
+                guard_blob: file.bytes().len() <= board::GUARDED_BYTES,
                 timeout: Duration::from_secs(args.timeout),
                 ..RunOptions::default()
             };

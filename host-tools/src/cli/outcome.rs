@@ -124,6 +124,7 @@ fn on_board(
         runs: u32::try_from(runs.len()).map_err(|_| Error::input(format!("{} runs", runs.len())))?,
         reset_each: how.reset_each,
         profile: how.profile,
+        guard_blob: file.bytes().len() <= board::GUARDED_BYTES,
         timeout: how.timeout,
         ..RunOptions::default()
     };

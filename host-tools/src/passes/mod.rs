@@ -52,13 +52,19 @@ pub const PASSES: &[Pass] = &[
         stage: Stage::Fold,
         run: affine::run,
     },
+    // Before the batch norms: one may follow a convolution whose bias is still an addition of its own.
+    Pass {
+        name: "fold bias",
+        stage: Stage::Fold,
+        run: bias::run,
+    },
     Pass {
         name: "fold batch norm",
         stage: Stage::Fold,
         run: batch_norm::run,
     },
     Pass {
-        name: "fold bias",
+        name: "fold bias of expanded batch norms",
         stage: Stage::Fold,
         run: bias::run,
     },
