@@ -64,6 +64,7 @@ pub struct Section {
     pieces: Vec<Piece>,
     len: u32,
     tensors: HashMap<TensorId, u32>,
+    blocked: HashMap<(TensorId, usize), u32>,
     literals: HashMap<Arc<[u8]>, u32>,
 }
 
@@ -205,6 +206,33 @@ impl Lower<'_> {
             }
         };
         self.program.weights.tensors.insert(id, offset);
+        Ok(offset)
+    }
+
+    /// The offset of weights `[out, ...]` in the layout `[out / channels, ..., channels]`; added once. `channels` divides `out`. They
+    /// stream like all weights, so that a large network's are never in memory together.
+    ///
+    /// # Errors
+    /// As [`Lower::constant`].
+    pub fn blocked(&mut self, id: TensorId, channels: usize) -> Result<u32> {
+        if let Some(&offset) = self.program.weights.blocked.get(&(id, channels)) {
+            return Ok(offset);
+        }
+        let tensor = self.graph().tensor(id);
+        let (TensorKind::Const(data), Some(&out)) = (&tensor.kind, tensor.shape.first()) else {
+            return Err(Error::internal(format!("`{}` is no constant", tensor.name)));
+        };
+        let (bytes, taps) = (tensor.bytes(), tensor.elements() / out.max(1));
+        let rows = Expr::Reshape {
+            of: data.to_expr(&tensor.shape),
+            shape: vec![out / channels, channels, taps],
+        };
+        let expr = Expr::Permute {
+            of: Arc::new(rows),
+            perm: vec![0, 2, 1],
+        };
+        let offset = self.program.weights.add(bytes, Content::Expr(Arc::new(expr)))?;
+        self.program.weights.blocked.insert((id, channels), offset);
         Ok(offset)
     }
 

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use arenite_host::graph::{Graph, Role};
+use arenite_host::graph::check::check;
+use arenite_host::graph::{Graph, Role, facts, liveness};
 use arenite_host::import::{DIALECTS, ImportOptions, import};
+use arenite_host::passes::prune;
 use arenite_tests::writers::{Chain, Layer, Random, chainer, keras_order, megengine, rects, tf_shapes};
 
 /// Longest time that one small file may take; generous, since tests share a machine.
@@ -162,6 +164,74 @@ fn numbers_replaced_and_bytes_flipped() {
             let _ = read(sample.dialect, &damaged);
         }
     }
+}
+
+/// Several kinds of damage at once, as the fuzz targets find them without coverage to guide them: what is still a network must be
+/// consistent, before and after pruning. `ARENITE_ROUNDS` says how many for each dialect; a failure prints the round, which is the seed.
+#[test]
+fn stacked_mutations() {
+    let rounds = std::env::var("ARENITE_ROUNDS").map_or(100, |n| n.parse().expect("ARENITE_ROUNDS is a number"));
+    let mut networks = 0;
+    for sample in samples() {
+        for round in 0..rounds {
+            let damaged = mutated(sample.text.as_bytes(), round);
+            let started = Instant::now();
+            let found = DIALECTS.iter().find(|d| d.name == sample.dialect).unwrap();
+            let result = (found.import)(Path::new("x.trace"), &damaged, &ImportOptions::default());
+            let (dialect, seconds) = (sample.dialect, started.elapsed());
+            assert!(seconds < PATIENCE, "{dialect}, round {round}, took {seconds:?}");
+            let Ok(imported) = result else { continue };
+            let mut graph = imported.graph;
+            check(&graph).unwrap_or_else(|e| panic!("{dialect}, round {round}: {e}"));
+            let _ = (
+                facts::params(&graph),
+                facts::macs_per_element(&graph),
+                liveness::max_live(&graph),
+            );
+            let pruned = prune::run(&mut graph).and_then(|_| check(&graph));
+            pruned.unwrap_or_else(|e| panic!("{dialect}, round {round}, pruned: {e}"));
+            networks += 1;
+        }
+    }
+    println!("{networks} damaged traces still stated a network");
+}
+
+/// One to six changes: bytes replaced, cut out, repeated elsewhere, or exchanged for numbers that overflow.
+fn mutated(bytes: &[u8], seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut bytes = bytes.to_vec();
+    for _ in 0..=random.below(6) {
+        let from = random.below(bytes.len().max(1)).min(bytes.len());
+        let to = (from + random.below(40)).min(bytes.len());
+        let part = bytes[from..to].to_vec();
+        match random.below(5) {
+            0 => bytes
+                .iter_mut()
+                .skip(from)
+                .take(1)
+                .for_each(|b| *b = random.below(256) as u8),
+            1 => drop(bytes.drain(from..to)),
+            2 => {
+                let at = random.below(bytes.len() + 1);
+                bytes.splice(at..at, part);
+            }
+            3 => {
+                let numbers = ["0", "-1", "65536", "4294967295", "9223372036854775808", "1e999", "nan"];
+                let end = (from..bytes.len())
+                    .find(|&i| !bytes[i].is_ascii_digit())
+                    .unwrap_or(from);
+                bytes.splice(from..end, numbers[random.below(numbers.len())].bytes());
+            }
+            _ => {
+                let lines: Vec<&[u8]> = bytes.split(|&b| b == b'\n').collect();
+                let (a, b) = (random.below(lines.len()), random.below(lines.len()));
+                let mut lines = lines.clone();
+                lines.swap(a, b);
+                bytes = lines.join(&b'\n');
+            }
+        }
+    }
+    bytes
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use arenite_host::graph::{Graph, Op, Role, check, facts};
 use arenite_host::import::{ImportOptions, Imported, import};
+use arenite_host::passes::{self, Stage, prune};
 use arenite_host::{Error, ErrorKind};
 use arenite_tests::writers::{Chain, Layer, chainer, keras_order, megengine, rects, tf_shapes};
 
@@ -267,4 +268,22 @@ fn rects_under_noise_of_other_kinds() {
         println!("one in {rarity}: {good} of 200 pictures were legible");
         assert!(good >= least, "one in {rarity}: {good} of 200 pictures were legible");
     }
+}
+
+/// Keras's convolutions have a bias of their own before the batch norm.
+#[test]
+fn batch_norms_fold_into_convolutions_with_a_bias() {
+    let text = keras_order::write("resnet50", &[1, 2]);
+    let mut graph = read("keras-order", &text, &ImportOptions::default()).unwrap().graph;
+    prune::run(&mut graph).unwrap();
+    let count = |graph: &Graph, of: fn(&Op) -> bool| graph.nodes.iter().filter(|node| of(&node.op)).count();
+    let convolutions = count(&graph, |op| matches!(op, Op::Conv2d(_)));
+    assert_eq!(count(&graph, |op| matches!(op, Op::BatchNorm { .. })), convolutions);
+    passes::run(&mut graph, Stage::Fold).unwrap();
+    passes::run(&mut graph, Stage::Fuse).unwrap();
+    assert_eq!(count(&graph, |op| matches!(op, Op::Conv2d(_))), convolutions);
+    let others = count(&graph, |op| {
+        matches!(op, Op::BatchNorm { .. } | Op::Binary { .. } | Op::Unary(_))
+    });
+    assert_eq!(others, 0, "sums and activations are the convolutions' own");
 }

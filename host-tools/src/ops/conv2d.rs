@@ -4,7 +4,8 @@ use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
 use arenite::quant::Multiplier;
 use arenite::{DType, Slot, Step};
 
-use super::{clamp, fit, input, output, select, want_f32};
+use super::select::{self, PackedF32};
+use super::{clamp, fit, input, output, want_f32};
 use crate::error::{Error, Result};
 use crate::graph::infer::nhwc;
 use crate::graph::{Activation, Conv2dAttrs, Node, Padding2d, Quant, Tensor, TensorId};
@@ -69,8 +70,12 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
             .collect())
     };
     let step = match select::conv2d_f32(&lower.program, &op, read)? {
-        Some((step, packed)) => {
+        Some((step, PackedF32::Values(packed))) => {
             op.weights = lower.program.weights.add_f32(&packed)?;
+            step
+        }
+        Some((step, PackedF32::Blocks(channels))) => {
+            op.weights = lower.blocked(w, channels)?;
             step
         }
         None => {

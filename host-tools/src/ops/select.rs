@@ -10,7 +10,7 @@ use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
 use arenite::ops::packed_sum::PackedSumS8;
 use arenite::ops::pool2d::PoolInt;
 use arenite::ops::{Kernel, Needs};
-use arenite::{Step, Target};
+use arenite::{KernelId, Step, Target};
 
 use crate::error::{Error, Result};
 use crate::program::Program;
@@ -43,6 +43,8 @@ pub(super) fn backends(program: &Program) -> &'static [Backend] {
         }
         Target::CortexM4 | Target::CortexM7 | Target::CortexM33 => &[Backend::Dsp, Backend::Fpu, Backend::Scalar],
         Target::CortexM55 => &[Backend::Mve, Backend::Scalar],
+        // Strict alignment keeps the scalar kernel's loads, and so its products, out of the vector registers.
+        Target::Aarch64 => &[Backend::Fpu, Backend::Scalar],
         _ => &[Backend::Scalar],
     }
 }
@@ -73,8 +75,16 @@ pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8, plain: &Plain<'_>) -> O
     })
 }
 
-/// A kernel of an f32 convolution: the step that it makes, and its packed weights.
-pub(super) type ChoiceF32 = (fn(Conv2dF32) -> Step, Vec<f32>);
+/// The weights of an f32 kernel that has a layout of its own.
+pub(super) enum PackedF32 {
+    /// The whole of them.
+    Values(Vec<f32>),
+    /// OHWI in blocks of this many channels, channel innermost: [`Lower::blocked`](crate::program::Lower::blocked) streams them.
+    Blocks(usize),
+}
+
+/// A kernel of an f32 convolution: the step that it makes, and its weights.
+pub(super) type ChoiceF32 = (fn(Conv2dF32) -> Step, PackedF32);
 
 /// Chooses the kernel of an f32 convolution or depthwise convolution whose OHWI weights `weights` reads; `None` for the scalar kernel, which reads
 /// them as they are.
@@ -109,9 +119,13 @@ pub(super) fn conv2d_f32(
     let Some((needs, pack, step)) = candidate else {
         return Ok(None);
     };
+    let blocked = step(*op).kernel() == KernelId::FpuConv2dF32;
+    if blocked && usize::from(op.window.output[2]).is_multiple_of(fpu::conv2d::CHANNELS) {
+        return Ok(Some((step, PackedF32::Blocks(fpu::conv2d::CHANNELS))));
+    }
     let mut packed = vec![0.0; needs.weights as usize / 4];
     pack(op, &weights()?, &mut packed).ok_or_else(|| Error::internal("weights of another length than the window's"))?;
-    Ok(Some((step, packed)))
+    Ok(Some((step, PackedF32::Values(packed))))
 }
 
 /// Chooses the kernel of an integer maximum (`max`) or average pooling.

@@ -12,7 +12,7 @@ use crate::ops::conv2d::{Conv2dF32, Window2d};
 use crate::ops::{Kernel, Needs};
 
 /// Channels of a block.
-pub(super) const CHANNELS: usize = 4;
+pub const CHANNELS: usize = 4;
 
 /// Pixels of a block.
 const PIXELS: usize = 4;
