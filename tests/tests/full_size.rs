@@ -55,7 +55,7 @@ fn resnet50_keras() {
     check(&Case {
         trace: "resnet50-keras-order.trace.txt",
         params: 25_636_712,
-        layers: 72,
+        layers: 56,
         boards: &[("aarch64", "aarch64-virt")],
     });
 }
