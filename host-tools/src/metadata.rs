@@ -16,6 +16,8 @@ pub struct Metadata {
     pub summary: String,
     /// Class labels, where given.
     pub labels: Vec<String>,
+    /// For each input, another key under which reference data holds it; empty where it has none.
+    pub input_keys: Vec<String>,
     /// One entry a step.
     pub steps: Vec<StepMeta>,
     /// Names of the tensors that own memory, for the numbers below.
@@ -45,7 +47,7 @@ pub struct StepMeta {
 /// A tensor as it lies in memory after a step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TensorMeta {
-    /// The trace's name; of views of the same bytes, all of them.
+    /// The trace's name; of views of the same bytes, all of them; then other keys under which reference data holds them.
     pub names: Vec<String>,
     /// Where it lies.
     pub slot: Slot,

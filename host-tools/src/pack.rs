@@ -124,6 +124,7 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
         constants,
         weights,
         samples,
+        keys,
     } = imported;
     let at_input = |e: Error| e.in_file(&options.input);
     if let Some(name) = &options.name {
@@ -213,12 +214,20 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
     summarise_program(&mut summary, &program, &memory);
 
     let owners = emit::Owners::new(&program);
+    let mut steps = emit::step_metadata(&program, &memory, &owners)?;
+    for tensor in steps.iter_mut().filter_map(|step| step.completes.as_mut()) {
+        let others: Vec<String> = tensor.names.iter().filter_map(|name| keys.get(name).cloned()).collect();
+        tensor.names.extend(others);
+    }
+    let key = |&id| keys.get(&program.graph.tensor(id).name).cloned().unwrap_or_default();
+    let input_keys = program.graph.inputs.iter().map(key).collect();
     let metadata = Metadata {
         tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
         input_sha256: sha256(&options.input)?,
         summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
         labels: options.labels.clone(),
-        steps: emit::step_metadata(&program, &memory, &owners)?,
+        steps,
+        input_keys,
         ports: owners.ports,
         tensors: owners.names,
     };

@@ -1,170 +1,505 @@
-//! The int8 models on every board: packed for its core's own kernels, run on the reference inputs, bit for bit what TensorFlow Lite Micro gives, and so
-//! the same on all boards.
+//! TensorFlow Lite models on the boards: packed for the board's own core and as portable, int8 outputs the bits of TensorFlow Lite
+//! Micro, f32 ones within 1e-5, every step's result the host's.
+//!
+//! `quick` takes a few models and inputs on every board; `long` (ignored) takes everything.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use arenite_host::board::results::{Configuration, best_target, packed};
+use arenite::{DType, Target};
 use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, ready, run};
-use arenite_tests::golden::Archive;
+use arenite_host::model::{self, ModelFile};
+use arenite_tests::golden::{Archive, difference, packed};
 use arenite_tests::{shared, skip};
 use sha2::{Digest, Sha256};
 
-/// A model, and the sets of its archive.
-struct Case {
-    name: &'static str,
-    sets: &'static [&'static str],
-}
-
-const fn case(name: &'static str, sets: &'static [&'static str]) -> Case {
-    Case { name, sets }
-}
-
-const CASES: [Case; 13] = [
-    case("ad01_int8", &["rand", "real"]),
-    case("emlearn_mnist_cnn_int8", &["rand", "real"]),
-    case("esphome_v2_vad", &["seq", "seqreal"]),
-    case("kws_ref_model", &["rand", "real"]),
-    case("pretrainedResnet_large_int8", &["rand", "real"]),
-    case("pretrainedResnet_quant", &["rand", "real"]),
-    case("str_ww_ref_model", &["rand", "real"]),
-    case("tflm_hello_world_int8", &["rand"]),
-    case("tflm_keyword_scrambled", &["seq"]),
-    case("tflm_micro_speech_quantized", &["rand", "real"]),
-    case("tflm_mnist_lstm_int8", &["seq", "real"]),
-    case("tinymaix_mnist_resnet_q", &["rand", "real"]),
-    case("vww_96_int8", &["rand", "real"]),
+/// Models whose weights and activations are f32.
+const FLOAT: [&str; 5] = [
+    "ad01_fp32",
+    "pretrainedResnet",
+    "pretrainedResnet_large_float",
+    "tflm_hello_world_float",
+    "vww_96_float",
 ];
 
-/// Models of more than 5 million MACs: one input on each board is enough outside the long tier.
-const SLOW: [&str; 3] = ["pretrainedResnet_large_int8", "pretrainedResnet_quant", "vww_96_int8"];
+/// Refused by the importer.
+const HYBRID: &str = "kws_ref_model_float32";
 
-/// What became of a set on a board.
-enum Outcome {
-    /// The digest of all outputs.
-    Same(String),
-    Different(String),
-    /// The board's own words, with both figures.
-    DoesNotFit(String),
+/// What the quick tier runs of the real models; the streaming voice detector has state.
+const QUICK: [&str; 4] = ["ad01_int8", "esphome_v2_vad", "kws_ref_model", "tflm_hello_world_int8"];
+
+/// What the quick tier runs of the committed single operators: a kernel of every backend, each in an awkward form.
+const OPERATORS: [&str; 12] = [
+    "add_int8",
+    "average_pool_same",
+    "conv_asymmetric_stride",
+    "conv_dilated_same",
+    "conv_grouped",
+    "depthwise_3x3_stride2",
+    "depthwise_multiplier2",
+    "linear_batch_relu",
+    "lstm",
+    "max_pool_same",
+    "softmax_0",
+    "svdf_i8_state",
+];
+
+/// Runs of one model that belong together: independent ones, or one sequence whose state carries over.
+struct Group {
+    /// By run and input.
+    inputs: Vec<Vec<Vec<u8>>>,
+    /// By run and output.
+    expected: Vec<Vec<Vec<u8>>>,
+    sequence: bool,
 }
 
-/// Runs at most `most` inputs of a set; a sequence is cut, not divided.
-fn outcome(
-    board: &'static Board,
-    model: &Path,
-    archive: &mut Archive,
-    set: &str,
-    most: usize,
-    folder: &Path,
-) -> Outcome {
-    let configuration = Configuration {
-        board,
-        target: best_target(board),
-        size: false,
-    };
-    let file = packed(model, configuration, folder).unwrap_or_else(|e| panic!("{e}"));
-    let mut rows = |prefix: &str| {
-        let mut keys: Vec<String> = archive.names();
-        keys.retain(|key| key.starts_with(prefix));
-        keys.sort();
-        let columns: Vec<_> = keys.iter().map(|key| archive.runs(key).0).collect();
-        let runs = columns[0].len().min(most);
-        let of_run = |run: usize| {
-            columns
-                .iter()
-                .flat_map(|column| column[run].clone())
-                .collect::<Vec<u8>>()
+impl Group {
+    fn read(archive: &mut Archive, inputs: &str, outputs: &str, sequence: bool) -> Option<Self> {
+        let mut runs = |prefix: &str| -> Option<Vec<Vec<Vec<u8>>>> {
+            let mut keys = archive.names();
+            keys.retain(|key| key.starts_with(prefix));
+            keys.sort();
+            let columns: Vec<_> = keys.iter().map(|key| archive.runs(key).0).collect();
+            let count = columns.first()?.len();
+            Some(
+                (0..count)
+                    .map(|run| columns.iter().map(|column| column[run].clone()).collect())
+                    .collect(),
+            )
         };
-        (0..runs).map(of_run).collect::<Vec<_>>()
-    };
-    let inputs = rows(&format!("in_{set}_"));
-    let expected = rows(&format!("out_{set}_tflm_"));
-    let options = RunOptions {
-        runs: inputs.len() as u32,
-        reset_each: !set.starts_with("seq"),
-        timeout: Duration::from_secs(1200),
-        ..RunOptions::default()
-    };
-    let report = match run(board, Blob::File(file.path()), &inputs.concat(), &options) {
-        Ok(report) => report,
-        Err(error @ (BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. })) => {
-            return Outcome::DoesNotFit(error.to_string());
-        }
-        Err(error) => return Outcome::Different(error.to_string()),
-    };
-    let each = report.output_bytes as usize;
-    let wrong = report
-        .outputs
-        .chunks(each)
-        .zip(&expected)
-        .position(|(got, expected)| got != &expected[..]);
-    match wrong {
-        _ if report.outputs.len() != each * expected.len() => {
-            Outcome::Different(format!("{} bytes", report.outputs.len()))
-        }
-        Some(run) => Outcome::Different(format!("run {run} differs from TensorFlow Lite Micro")),
-        None => {
-            let digest = Sha256::digest(&report.outputs);
-            Outcome::Same(digest.iter().map(|byte| format!("{byte:02x}")).collect())
-        }
+        Some(Self {
+            inputs: runs(inputs)?,
+            expected: runs(outputs)?,
+            sequence,
+        })
+    }
+
+    /// All groups of a real model's archive: independent runs as one group, each sequence as another.
+    fn of_model(models: &Path, name: &str) -> Vec<Self> {
+        let mut archive = Archive::open(&models.join(format!("golden/{name}.npz")));
+        let mut of_set = |set: &str, sequence| {
+            Self::read(
+                &mut archive,
+                &format!("in_{set}_"),
+                &format!("out_{set}_tflm_"),
+                sequence,
+            )
+        };
+        let independent = [of_set("rand", false), of_set("real", false)].into_iter().flatten();
+        let independent = independent.reduce(|mut all, more| {
+            all.inputs.extend(more.inputs);
+            all.expected.extend(more.expected);
+            all
+        });
+        [independent, of_set("seq", true), of_set("seqreal", true)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn truncate(&mut self, most: usize) {
+        self.inputs.truncate(most);
+        self.expected.truncate(most);
     }
 }
 
-/// Compares every case on every board.
-fn compare(test: &str, most: impl Fn(&Case) -> usize) {
-    let Some(shared) = shared() else {
-        return skip(test, "no shared data");
-    };
-    let models = shared.join("data/models");
-    let folder = tempfile::tempdir().expect("a folder");
-    let (mut wrong, mut unfit) = (Vec::new(), BTreeMap::<&str, usize>::new());
-    let mut digests: BTreeMap<(&str, &str), String> = BTreeMap::new();
-    for board in &BOARDS {
-        if let Err(reason) = ready(board) {
-            skip(test, &format!("{}: {reason}", board.name));
-            continue;
+/// A model, and what it has to give.
+struct Case {
+    name: String,
+    file: PathBuf,
+    groups: Vec<Group>,
+}
+
+impl Case {
+    /// Every model of the shared data for which `wanted` holds, with at most `most` runs of each group.
+    fn real(shared: &Path, wanted: impl Fn(&str) -> bool, most: usize) -> Vec<Self> {
+        let models = shared.join("data/models");
+        let mut cases = Vec::new();
+        for entry in std::fs::read_dir(&models).expect("models") {
+            let file = entry.expect("an entry").path();
+            let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+            if file.extension().is_none_or(|e| e != "tflite") || !wanted(&name) {
+                continue;
+            }
+            let mut groups = Group::of_model(&models, &name);
+            groups.iter_mut().for_each(|group| group.truncate(most));
+            assert!(!groups.is_empty(), "{name} has no reference");
+            cases.push(Self { name, file, groups });
         }
-        for case in &CASES {
-            let model = models.join(format!("{}.tflite", case.name));
-            let mut archive = Archive::open(&models.join(format!("golden/{}.npz", case.name)));
-            for set in case.sets {
-                match outcome(board, &model, &mut archive, set, most(case), folder.path()) {
-                    Outcome::Same(digest) => {
-                        let first = digests.entry((case.name, set)).or_insert_with(|| digest.clone());
-                        if *first != digest {
-                            wrong.push(format!("{} {set} on {}: another digest", case.name, board.name));
-                        }
+        cases.sort_by(|a, b| a.name.cmp(&b.name));
+        cases
+    }
+
+    /// Committed single operators.
+    fn operators(names: &[&str]) -> Vec<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops");
+        let mut archive = Archive::open(&folder.join("cases.npz"));
+        let case = |name: &&str| {
+            let group = Group::read(&mut archive, &format!("{name}/in_"), &format!("{name}/out_"), true);
+            Self {
+                name: name.to_string(),
+                file: folder.join(format!("{name}.tflite")),
+                groups: vec![group.unwrap_or_else(|| panic!("{name} has no arrays"))],
+            }
+        };
+        names.iter().map(case).collect()
+    }
+}
+
+fn is_int8(name: &str) -> bool {
+    name != HYBRID && !FLOAT.contains(&name)
+}
+
+/// The target that is the board's own, and `portable`.
+fn targets(board: &Board) -> [Target; 2] {
+    let own = board.targets.last().expect("every board runs something");
+    let own = Target::ALL.iter().find(|target| target.name() == *own);
+    [*own.expect("a known target"), Target::Portable]
+}
+
+fn sha256(outputs: &[u8]) -> String {
+    Sha256::digest(outputs)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// What became of a model on a board.
+enum Outcome {
+    /// So many runs are as expected; all outputs, in order.
+    Same(usize, Vec<u8>),
+    /// The board's refusal, with both figures.
+    DoesNotFit(BoardError),
+    Different(String),
+}
+
+fn on_board(board: &'static Board, file: &ModelFile, groups: &[Group]) -> Outcome {
+    let ports = match file.view(false) {
+        Ok(view) => view.outputs.iter().map(|port| port.dtype).collect::<Vec<DType>>(),
+        Err(error) => return Outcome::Different(error.to_string()),
+    };
+    let (mut runs, mut all) = (0, Vec::new());
+    for group in groups {
+        let options = RunOptions {
+            runs: group.inputs.len() as u32,
+            reset_each: !group.sequence,
+            timeout: Duration::from_secs(4 * 3600),
+            ..RunOptions::default()
+        };
+        let inputs: Vec<u8> = group.inputs.iter().flatten().flatten().copied().collect();
+        let report = match run(board, Blob::File(file.path()), &inputs, &options) {
+            Ok(report) => report,
+            Err(error @ (BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. })) => {
+                return Outcome::DoesNotFit(error);
+            }
+            Err(error) => return Outcome::Different(error.to_string()),
+        };
+        let mut rest = &report.outputs[..];
+        for (run, expected) in group.expected.iter().enumerate() {
+            for ((port, expected), dtype) in expected.iter().enumerate().zip(&ports) {
+                let (found, others) = rest.split_at(expected.len().min(rest.len()));
+                if let Some(text) = difference(*dtype, found, expected) {
+                    return Outcome::Different(format!("run {run}, output {port}: {text}"));
+                }
+                rest = others;
+            }
+        }
+        if !rest.is_empty() {
+            return Outcome::Different(format!("{} output bytes too many", rest.len()));
+        }
+        runs += group.inputs.len();
+        all.extend(report.outputs);
+    }
+    Outcome::Same(runs, all)
+}
+
+/// The digest of a model's outputs on the host.
+fn on_host(file: &ModelFile, groups: &[Group]) -> String {
+    let model = file.load().unwrap_or_else(|e| panic!("{e}"));
+    let outputs = groups.iter().flat_map(|group| {
+        model::run(&model, &group.inputs, !group.sequence, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"))
+    });
+    sha256(&outputs.flatten().flatten().collect::<Vec<u8>>())
+}
+
+/// Compares every case on a board, for both targets; with `host`, the digests with the host's too.
+fn compare(test: &str, board: &'static Board, cases: &[Case], host: bool) {
+    if let Err(reason) = ready(board) {
+        return skip(test, &format!("{}: {reason}", board.name));
+    }
+    let mut wrong = Vec::new();
+    let mut same = 0;
+    for case in cases {
+        for target in targets(board) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = packed(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
+            let what = format!("{} for {} on {}", case.name, target.name(), board.name);
+            let start = Instant::now();
+            match on_board(board, &file, &case.groups) {
+                Outcome::Same(runs, outputs) => {
+                    let digest = sha256(&outputs);
+                    println!(
+                        "{what}: {runs} runs, sha256 {digest}, {:.1} s",
+                        start.elapsed().as_secs_f64()
+                    );
+                    if host && on_host(&file, &case.groups) != digest {
+                        wrong.push(format!("{what}: the host's digest is another"));
                     }
-                    Outcome::Different(text) => wrong.push(format!("{} {set} on {}: {text}", case.name, board.name)),
-                    Outcome::DoesNotFit(text) => {
-                        println!("{} on {}: {text}", case.name, board.name);
-                        // Both figures, and neither is missing.
-                        assert!(text.matches(|c: char| c.is_ascii_digit()).count() >= 2, "{text}");
-                        *unfit.entry(board.name).or_default() += 1;
+                    same += 1;
+                }
+                Outcome::Different(text) => wrong.push(format!("{what}: {text}")),
+                Outcome::DoesNotFit(error) => {
+                    println!("{what}: {error}");
+                    // The only board without memory beside flash and RAM.
+                    if board.extra.is_some() || !states_both_figures(&error, &file) {
+                        wrong.push(format!("{what}: {error}"));
                     }
                 }
             }
         }
     }
     assert!(wrong.is_empty(), "{} comparisons:\n{}", wrong.len(), wrong.join("\n"));
-    // Every board but the smallest has room for every model, and the smallest for some.
-    let sets: usize = CASES.iter().map(|case| case.sets.len()).sum();
-    let small = unfit.remove("microbit").unwrap_or(0);
-    assert!(unfit.is_empty() && small < sets, "{unfit:?}, {small} of {sets}");
+    assert!(same > 0, "no model fits {}", board.name);
+}
+
+/// Whether a refusal names one of the model's own figures as needed, and less as available.
+fn states_both_figures(error: &BoardError, file: &ModelFile) -> bool {
+    let header = *file.view(false).expect("an intact file").header();
+    let (needed, available, figures) = match *error {
+        BoardError::BlobTooLarge { needed, available, .. } => (needed, available, vec![header.total]),
+        BoardError::OutOfMemory { needed, available, .. } => {
+            let memories = header.arena.iter().copied().chain([header.state_init.len]);
+            (needed, available, memories.collect())
+        }
+        _ => return false,
+    };
+    let text = error.to_string();
+    needed > available
+        && figures.iter().any(|&figure| u64::from(figure) == needed)
+        && [needed, available]
+            .iter()
+            .all(|figure| text.contains(&figure.to_string()))
+}
+
+/// One test for each board of the table: few inputs in `quick`, everything in `long`.
+macro_rules! on_boards {
+    ($($name:ident $board:literal)*) => {
+        const TESTED: &[&str] = &[$($board),*];
+
+        mod quick {
+            use super::*;
+            $(#[test]
+            fn $name() {
+                quick(concat!("quick::", stringify!($name)), $board);
+            })*
+        }
+
+        mod long {
+            use super::*;
+            $(#[test]
+            #[ignore = "long: every input of every int8 model"]
+            fn $name() {
+                long(concat!("long::", stringify!($name)), $board);
+            })*
+        }
+    };
+}
+
+on_boards! {
+    mps2_an385 "mps2-an385"
+    mps2_an385_thumbv6m "mps2-an385:thumbv6m"
+    mps2_an386 "mps2-an386"
+    mps2_an500 "mps2-an500"
+    mps2_an505 "mps2-an505"
+    mps3_an547 "mps3-an547"
+    microbit "microbit"
+    riscv32_virt "riscv32-virt"
+    riscv64_virt "riscv64-virt"
+    aarch64_virt "aarch64-virt"
 }
 
 #[test]
-fn int8_models_give_the_same_bits_on_every_board() {
-    compare("int8_models_give_the_same_bits_on_every_board", |case| {
-        if SLOW.contains(&case.name) { 1 } else { 2 }
-    });
+fn every_board_of_the_table_is_tested() {
+    let boards: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
+    assert_eq!(TESTED, boards);
+}
+
+fn board(name: &str) -> &'static Board {
+    Board::find(name).unwrap_or_else(|| panic!("{name} is not in the table"))
+}
+
+/// Two independent inputs, three of a sequence.
+fn quick(test: &str, name: &str) {
+    let Some(shared) = shared() else {
+        return skip(test, "no shared data");
+    };
+    let mut cases = Case::real(&shared, |model| QUICK.contains(&model), 3);
+    for group in cases.iter_mut().flat_map(|case| &mut case.groups) {
+        group.truncate(if group.sequence { 3 } else { 2 });
+    }
+    assert_eq!(cases.len(), QUICK.len());
+    compare(test, board(name), &cases, true);
+}
+
+fn long(test: &str, name: &str) {
+    let Some(shared) = shared() else {
+        return skip(test, "no shared data");
+    };
+    let cases = Case::real(&shared, is_int8, usize::MAX);
+    assert_eq!(cases.len(), 14);
+    // The host gives the reference's bits too (`tflite_run`), so equal outputs are equal digests.
+    compare(test, board(name), &cases, false);
+}
+
+/// Needs no shared data: a board of each vector backend and one without.
+#[test]
+fn single_operators() {
+    let cases = Case::operators(&OPERATORS);
+    for name in ["mps2-an386", "mps3-an547", "riscv32-virt"] {
+        compare("single_operators", board(name), &cases, true);
+    }
 }
 
 #[test]
-#[ignore = "long: every reference input of every int8 model on every board"]
-fn int8_models_give_the_same_bits_on_every_board_for_every_input() {
-    compare("int8_models_give_the_same_bits_on_every_board_for_every_input", |_| {
-        usize::MAX
+fn float_models_are_within_1e_minus_5() {
+    const TEST: &str = "float_models_are_within_1e_minus_5";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let cases = Case::real(
+        &shared,
+        |model| ["ad01_fp32", "tflm_hello_world_float"].contains(&model),
+        2,
+    );
+    for name in ["mps2-an386", "aarch64-virt"] {
+        compare(TEST, board(name), &cases, false);
+    }
+}
+
+#[test]
+#[ignore = "long: every f32 model"]
+fn every_float_model_is_within_1e_minus_5() {
+    const TEST: &str = "every_float_model_is_within_1e_minus_5";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let cases = Case::real(&shared, |model| FLOAT.contains(&model), 2);
+    assert_eq!(cases.len(), FLOAT.len());
+    for name in ["mps2-an386", "aarch64-virt"] {
+        compare(TEST, board(name), &cases, false);
+    }
+}
+
+#[test]
+fn models_too_large_for_a_board_are_refused_with_both_figures() {
+    const TEST: &str = "models_too_large_for_a_board_are_refused_with_both_figures";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let microbit = board("microbit");
+    if let Err(reason) = ready(microbit) {
+        return skip(TEST, &reason.to_string());
+    }
+    let refused = ["vww_96_int8", "pretrainedResnet_quant"].map(|name| {
+        let case = Case::real(&shared, |model| model == name, 1).remove(0);
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = packed(&case.file, folder.path(), Target::CortexM0).unwrap_or_else(|e| panic!("{e}"));
+        match on_board(microbit, &file, &case.groups) {
+            Outcome::DoesNotFit(error) => {
+                assert!(states_both_figures(&error, &file), "{name}: {error}");
+                error
+            }
+            Outcome::Same(..) => panic!("{name} runs"),
+            Outcome::Different(text) => panic!("{name}: {text}"),
+        }
     });
+    assert!(
+        matches!(
+            refused,
+            [
+                BoardError::BlobTooLarge { place: "flash", .. },
+                BoardError::OutOfMemory { .. }
+            ]
+        ),
+        "{refused:?}"
+    );
+}
+
+/// What every step leaves on a board is what it leaves on the host, and what the portable kernels leave there; `tflite_intermediates`
+/// compares those with the references.
+#[test]
+fn every_steps_result_is_the_hosts() {
+    const TEST: &str = "every_steps_result_is_the_hosts";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let models = ["ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8"];
+    for case in Case::real(&shared, |name| models.contains(&name), 1) {
+        let input = &case.groups[0].inputs[..1];
+        let portable = results(&case, input, Target::Portable);
+        for board in ["mps2-an385", "mps2-an386", "mps3-an547", "riscv32-virt"].map(board) {
+            if let Err(reason) = ready(board) {
+                skip(TEST, &format!("{}: {reason}", board.name));
+                continue;
+            }
+            let target = targets(board)[0];
+            let what = format!("{} for {} on {}", case.name, target.name(), board.name);
+            let own = results(&case, input, target);
+            let common: Vec<&String> = own.keys().filter(|name| portable.contains_key(*name)).collect();
+            assert!(
+                2 * common.len() >= portable.len(),
+                "{what}: {} tensors in common",
+                common.len()
+            );
+            for name in common {
+                assert!(
+                    own[name] == portable[name],
+                    "{what}: `{name}` is not the portable kernels'"
+                );
+            }
+            dumps(&case, input, target, board, &what);
+        }
+    }
+}
+
+/// The tensors that the steps complete on the host, by name.
+fn results(case: &Case, input: &[Vec<Vec<u8>>], target: Target) -> BTreeMap<String, Vec<u8>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = packed(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
+    let metadata = file.view(true).and_then(|view| view.metadata()).expect("metadata");
+    let mut found = BTreeMap::new();
+    model::run(&file.load().expect("loads"), input, true, &mut |_, step, session| {
+        if let Some(tensor) = &metadata.steps[step as usize].completes {
+            let len = tensor.shape.iter().product::<u32>() * tensor.dtype.bytes() as u32;
+            let bytes = session.read(tensor.slot, len).expect("in bounds");
+            found.extend(tensor.names.iter().map(|name| (name.clone(), bytes.to_vec())));
+        }
+    })
+    .expect("runs");
+    found
+}
+
+/// Compares everything that the steps of the first run write, place by place.
+fn dumps(case: &Case, input: &[Vec<Vec<u8>>], target: Target, board: &'static Board, what: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = packed(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
+    let options = RunOptions {
+        dump_steps: true,
+        timeout: Duration::from_secs(1200),
+        ..RunOptions::default()
+    };
+    let report = run(board, Blob::File(file.path()), &input[0].concat(), &options).unwrap_or_else(|e| panic!("{e}"));
+    let mut compared = 0;
+    let model = file.load().expect("loads");
+    model::run(&model, input, true, &mut |_, step, session| {
+        for dump in report.dumps.iter().filter(|dump| dump.step == step) {
+            let here = session.read(dump.slot, dump.bytes.len() as u32).expect("in bounds");
+            assert!(here == dump.bytes, "{what}: step {step} leaves other bytes");
+            compared += 1;
+        }
+    })
+    .expect("runs");
+    assert!(compared == report.dumps.len() && compared >= model.header().step_count as usize);
+    println!("{what}: {compared} results");
 }

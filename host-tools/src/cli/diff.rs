@@ -24,7 +24,8 @@ use crate::{Error, ErrorKind, Result, compare};
 pub(super) struct Args {
     /// The model file.
     model: PathBuf,
-    /// Every layer's output by the traced tensor's name, in the traced layout; and the network's inputs by their names.
+    /// Every layer's output by the traced tensor's name (of .tflite files also `tINDEX`), in the traced layout; and the network's
+    /// inputs in the same way.
     reference: PathBuf,
     /// The inputs, where the reference does not hold them.
     #[arg(long, value_name = "[NAME=]X.npy", num_args = 1..)]
@@ -76,13 +77,26 @@ struct Layer {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let report = compared(args)?;
+    match args.json {
+        true => print_json(&report)?,
+        false => print_out(&text(&report))?,
+    }
+    Ok(match report.first_difference {
+        None => Verdict::Good,
+        Some(_) => Verdict::Bad,
+    })
+}
+
+fn compared(args: &Args) -> Result<Report> {
     let file = ModelFile::open(&args.model)?;
     let view = file.view(args.on == Place::Host)?;
-    let metas = view.metadata()?.steps;
+    let metadata = view.metadata()?;
+    let metas = metadata.steps;
     let opened = std::fs::File::open(&args.reference).map_err(|e| Error::io(&args.reference, "read it", &e))?;
     let mut npz = NpzReader::new(std::io::BufReader::new(opened)).map_err(|e| not_npz(args, &e))?;
     let keys: BTreeSet<String> = npz.names().map_err(|e| not_npz(args, &e))?.into_iter().collect();
-    let (inputs, input_keys) = inputs(args, &view, &mut npz, &keys)?;
+    let (inputs, input_keys) = inputs(args, &view, &metadata.input_keys, &mut npz, &keys)?;
 
     let mut comparison = Comparison {
         npz,
@@ -126,7 +140,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     finish(args, comparison)
 }
 
-fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Verdict> {
+fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Report> {
     let layers = comparison.layers;
     if layers.is_empty() {
         return Err(Error::input("none of its arrays is a tensor of the model")
@@ -138,7 +152,7 @@ fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Verdi
         .iter()
         .filter(|l| !l.error.is_nan())
         .max_by(|a, b| a.error.total_cmp(&b.error));
-    let report = Report {
+    Ok(Report {
         board: args.on.name(),
         tolerance: args.tolerance,
         compared: layers.len(),
@@ -147,14 +161,6 @@ fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Verdi
         not_in_reference: comparison.not_in_reference,
         not_in_model: comparison.unseen.into_iter().collect(),
         layers,
-    };
-    match args.json {
-        true => print_json(&report)?,
-        false => print_out(&text(&report))?,
-    }
-    Ok(match report.first_difference {
-        None => Verdict::Good,
-        Some(_) => Verdict::Bad,
     })
 }
 
@@ -162,11 +168,19 @@ fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Verdi
 fn inputs<R: Read + Seek>(
     args: &Args,
     view: &ModelView<'_>,
+    other_keys: &[String],
     npz: &mut NpzReader<R>,
     keys: &BTreeSet<String>,
 ) -> Result<(Vec<Vec<u8>>, BTreeSet<String>)> {
-    let of_ports: Vec<String> = view.inputs.iter().map(|port| port.name.to_string()).collect();
-    let known = of_ports.iter().filter(|&name| keys.contains(name)).cloned().collect();
+    let held = |name: &str| keys.get(name).cloned();
+    let others = other_keys.iter().map(Some).chain(std::iter::repeat(None));
+    let ports: Vec<_> = view
+        .inputs
+        .iter()
+        .zip(others)
+        .map(|(port, other)| (port, held(port.name).or_else(|| held(other?))))
+        .collect();
+    let known = ports.iter().filter_map(|(_, key)| key.clone()).collect();
     let single = |runs: Vec<Vec<Vec<u8>>>| match <[_; 1]>::try_from(runs) {
         Ok([one]) => Ok(one),
         Err(runs) => Err(Error::input(format!("the inputs hold {} runs", runs.len())).expected("one")),
@@ -176,13 +190,13 @@ fn inputs<R: Read + Seek>(
         return Ok((single(read_inputs(&given, &view.inputs)?.runs)?, known));
     }
     let mut all = Vec::new();
-    for port in &view.inputs {
-        if !keys.contains(port.name) {
+    for (port, key) in ports {
+        let Some(key) = key else {
             return Err(Error::input(format!("it does not hold the input `{}`", port.name))
                 .in_file(&args.reference)
                 .help(format!("pass --input {}=FILE.npy", port.name)));
-        }
-        let array = Array::of_npz(npz, port.name).map_err(|e| e.in_file(&args.reference))?;
+        };
+        let array = Array::of_npz(npz, &key).map_err(|e| e.in_file(&args.reference))?;
         let (runs, note) = array.runs(port).map_err(|e| e.in_file(&args.reference))?;
         note.into_iter().for_each(|note| eprintln!("{note}"));
         all.push(single(vec![runs.runs])?.into_iter().next().unwrap_or_default());
@@ -379,4 +393,72 @@ fn text(report: &Report) -> String {
         ),
     };
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::tflite::tensor_names;
+    use crate::pack::{Options, pack};
+    use ndarray::OwnedRepr;
+    use ndarray_npy::NpzWriter;
+    use std::path::Path;
+
+    /// A model of one int8 convolution, its reference in `folder` (input `t0`, output `t3`) with `add` added to one element, and
+    /// how both compare.
+    fn compare_conv(folder: &Path, add: i8) -> Report {
+        let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models/tflite_ops");
+        let model = folder.join("conv.arenite");
+        // The file's tensors are named as their keys are: other names, of the same length.
+        let mut content = std::fs::read(cases.join("conv_1x1.tflite")).expect("reads");
+        let names = tensor_names(&content).expect("names");
+        let name_at = |at: usize, content: &[u8]| content[at..].starts_with(&[2, 0, 0, 0, b't']);
+        for at in 0..content.len() {
+            if name_at(at, &content) {
+                content[at + 4] = b'y';
+            }
+        }
+        assert_eq!(names, ["t0", "t1", "t2", "t3"]);
+        assert_eq!(tensor_names(&content).expect("names"), ["y0", "y1", "y2", "y3"]);
+        let options = Options::new(folder.join("conv.tflite"), &model);
+        std::fs::write(&options.input, content).expect("writes");
+        pack(&options, &mut |_, _, _| {}).expect("packs");
+
+        let mut archive = NpzReader::new(std::fs::File::open(cases.join("cases.npz")).expect("opens")).expect("npz");
+        let mut first = |key: &str| -> ArrayD<i8> {
+            let all: ArrayD<i8> = archive.by_name::<OwnedRepr<i8>, IxDyn>(key).expect("an array");
+            all.index_axis(ndarray::Axis(0), 0).to_owned()
+        };
+        let (input, mut result) = (first("conv_1x1/in_0"), first("conv_1x1/out_0"));
+        let changed = result.last_mut().expect("not empty");
+        *changed = changed.wrapping_add(add);
+        let reference = folder.join("reference.npz");
+        let mut npz = NpzWriter::new(std::fs::File::create(&reference).expect("creates"));
+        npz.add_array("t0", &input).expect("writes");
+        npz.add_array("t3", &result).expect("writes");
+        npz.finish().expect("writes");
+        let args = Args {
+            model,
+            reference,
+            input: Vec::new(),
+            tolerance: 1e-4,
+            on: Place::Host,
+            json: false,
+            timeout: 60,
+        };
+        compared(&args).expect("compares")
+    }
+
+    #[test]
+    fn an_int8_layer_is_compared_by_its_index_in_the_file_and_exactly() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let same = compare_conv(folder.path(), 0);
+        assert_eq!((same.compared, same.not_in_model.len()), (1, 0), "{same:?}");
+        assert!(same.first_difference.is_none(), "{same:?}");
+
+        let other = compare_conv(folder.path(), 3);
+        let first = other.first_difference.as_ref().expect("it differs");
+        assert!(first.error == 3.0 && first.name == "t3", "{first:?}");
+        assert!(text(&other).contains(&format!("step {} (conv2d) differs first", first.step)));
+    }
 }

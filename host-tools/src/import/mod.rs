@@ -36,6 +36,8 @@ pub struct Imported {
     pub weights: Option<PathBuf>,
     /// Sample inputs with the outputs that the trace expects.
     pub samples: Option<Samples>,
+    /// Other keys under which reference data holds a tensor, by the tensor's name.
+    pub keys: BTreeMap<String, String>,
 }
 
 /// Runs that `pack` replays before it writes a blob; states carry over from run to run.

@@ -5,7 +5,8 @@
 //! ops: one row an operator, its types and its translation (movement, recurrent: parts of it)      state: variables and the initialising subgraph
 //! ```
 //!
-//! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Every operator that
+//! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Reference data may also
+//! call a tensor `tINDEX`. Every operator that
 //! cannot be translated is reported at once, with a remedy. Metadata that TensorFlow Lite Micro does not look at (a quantised
 //! dimension out of range where there is one scale, operator options that repeat shapes) is read as it reads it, with a warning.
 
@@ -57,11 +58,19 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
         let id = importer.result(output).map_err(|e| e.at("the network's outputs"))?;
         importer.out.outputs.push(id);
     }
+    let in_graph = importer.map.iter().enumerate();
+    let keys = in_graph.filter_map(|(index, id)| {
+        let key = format!("t{index}");
+        let free = !importer.names.contains(&key);
+        free.then_some((importer.out.tensor((*id)?).name.clone(), key))
+    });
+    let keys = keys.collect();
     let (graph, warnings) = importer.finish()?;
     check::check(&graph)?;
     Ok(Imported {
         graph,
         warnings,
+        keys,
         ..Imported::default()
     })
 }
