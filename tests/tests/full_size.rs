@@ -327,6 +327,7 @@ impl Tools {
     }
 
     /// Runs a program to a good end.
+    #[expect(clippy::zombie_processes, reason = "`wait` waits, and reads the peak of the memory")]
     fn program(&self, name: &str, arguments: &[&Path]) -> Ran {
         let start = Instant::now();
         let mut child = Command::new(self.programs.join(name))

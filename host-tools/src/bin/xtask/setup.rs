@@ -82,7 +82,7 @@ fn qemu() -> Result<()> {
     let lacks = |program: &&str| run_quietly(program, &["--version"]).is_none();
     let missing: Vec<_> = packages
         .iter()
-        .filter(|(_, programs)| programs.iter().any(|program| lacks(&program)))
+        .filter(|(_, programs)| programs.iter().any(lacks))
         .map(|(package, _)| *package)
         .collect();
     apt(&missing)
