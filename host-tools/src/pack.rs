@@ -173,6 +173,8 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
     let mut program = program::lower(graph, preferences, &source).map_err(at_input)?;
     let found = schedule::schedule(&program);
     schedule::apply(&mut program, &found.order);
+    // Merged tensors cannot be cut: a fit starts from separate ones and merges what is left of them.
+    let separate = (options.fit.is_some() || options.explain).then(|| program.clone());
     if options.in_place {
         in_place::merge(&mut program);
     }
@@ -193,10 +195,10 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
         nodes: options.plan_nodes,
     };
     let mut explanation = None;
-    let memory = match options.fit.is_some() || options.explain {
-        false => memory::place(memory::bodies(&program, options.in_place), &request).map_err(at_input)?,
-        true => {
-            let fitted = fit::fit(&program, &request, options.fit).map_err(at_input)?;
+    let memory = match &separate {
+        None => memory::place(memory::bodies(&program, options.in_place), &request).map_err(at_input)?,
+        Some(separate) => {
+            let fitted = fit::fit(separate, &request, options.fit).map_err(at_input)?;
             (program, summary.extra_macs) = (fitted.program, fitted.extra_macs);
             if options.explain {
                 explanation = Some(explain::explain(

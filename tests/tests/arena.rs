@@ -114,7 +114,7 @@ fn visual_wake_words_fits_32_kib_bit_for_bit() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    for target in [Target::Portable] {
+    for target in [Target::Portable, Target::CortexM3, Target::CortexM4] {
         let whole = options(&models.join("vww_96_int8.tflite"), folder.path(), target);
         let (plain, expected) = packed_outputs(&whole, 1);
         let (small, found) = packed_outputs(&fitted(&whole, 32 << 10), 1);

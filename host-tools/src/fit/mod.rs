@@ -12,6 +12,7 @@ mod bands;
 pub use bands::Carry;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::in_place;
 use crate::memory::{self, Memory, Request};
 use crate::plan::{self, Problem};
 use crate::program::{Program, Section, State};
@@ -44,7 +45,7 @@ pub struct Point {
 
 /// What the search found.
 pub struct Fitted {
-    /// The program, cut where that was needed.
+    /// The program, cut where that was needed and merged in place where that was asked for.
     pub program: Program,
     /// Its memory plan.
     pub memory: Memory,
@@ -65,7 +66,7 @@ const MOST_CUTS: usize = 8;
 /// Candidates that are placed in one round, at most.
 const MOST_PLACED: usize = 64;
 
-/// Searches for the cheapest way to run `program` in `capacity` bytes: extra MACs first, then steps. With no capacity, it only surveys
+/// Searches for the cheapest way to run `program`, whose tensors are not merged in place yet, in `capacity` bytes: extra MACs first, then steps. With no capacity, it only surveys
 /// what a single cut would bring, and cuts nothing.
 ///
 /// Cut after cut is made, each the one that leaves the least above the capacity, summed over the sets of buffers alive together; as soon as
@@ -109,6 +110,9 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
     let mut cut = program.clone();
     for each in &current.cuts {
         cut = bands::cut(&cut, each).ok_or_else(|| Error::internal("a cut that was found cannot be made"))?;
+    }
+    if request.in_place {
+        in_place::merge(&mut cut);
     }
     let memory = memory::place(memory::bodies(&cut, request.in_place), request)?;
     Ok(Fitted {
@@ -162,7 +166,13 @@ struct Candidate {
 
 impl Search {
     fn candidate(&self, program: Program, cuts: Vec<Cut>) -> Result<Candidate> {
-        let problem = memory::bodies(&program, self.in_place).problem;
+        let problem = if self.in_place {
+            let mut merged = program.clone();
+            in_place::merge(&mut merged);
+            memory::bodies(&merged, true).problem
+        } else {
+            memory::bodies(&program, false).problem
+        };
         let profile = plan::profile(&problem).map_err(|e| Error::internal(e.to_string()))?;
         Ok(Candidate {
             extra_macs: macs(&program).saturating_sub(self.base_macs),

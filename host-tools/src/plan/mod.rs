@@ -113,7 +113,7 @@ pub struct Options {
 
 impl Options {
     /// The budget if none is stated.
-    pub const DEFAULT_NODES: u64 = 4_000_000;
+    pub const DEFAULT_NODES: u64 = 2_000_000;
 }
 
 impl Default for Options {
