@@ -34,7 +34,7 @@ fn alexnet() {
         trace: "alexnet-tf-shapes.trace.txt",
         params: 2_469_696,
         layers: 10,
-        boards: &[("cortex-m4", "mps2-an386"), ("cortex-m55", "mps3-an547")],
+        boards: &[("cortex-m4", "mps2-an386")],
     });
 }
 

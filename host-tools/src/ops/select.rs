@@ -43,7 +43,7 @@ pub(super) fn backends(program: &Program) -> &'static [Backend] {
         }
         Target::CortexM4 | Target::CortexM7 | Target::CortexM33 => &[Backend::Dsp, Backend::Fpu, Backend::Scalar],
         Target::CortexM55 => &[Backend::Mve, Backend::Scalar],
-        // Strict alignment keeps the scalar kernel's loads, and so its products, out of the vector registers.
+        // Blocks of sums in registers: less than half of the scalar kernel's instructions (docs/full-size.md).
         Target::Aarch64 => &[Backend::Fpu, Backend::Scalar],
         _ => &[Backend::Scalar],
     }
