@@ -2,7 +2,7 @@
 //!
 //! A state of the search is the set of steps done; what is live after them does not depend on their order, so the best way to reach
 //! each set is kept alone (dynamic programming over down-sets: exact). The sets are few in real networks, whose width is small; beyond
-//! [`EXACT_STATES`] in a layer only the best are kept, and the result is no longer known to be the best.
+//! `EXACT_STATES` in a layer only the best are kept, and the result is no longer known to be the best.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -51,7 +51,7 @@ impl Weights {
         Ok(Self::seeded(seed, graph))
     }
 
-    /// Reproducible weights, see [the generator](seeded::Seeded).
+    /// Reproducible weights, see the generator in `weights/seeded.rs`.
     pub fn seeded(seed: u64, graph: &Graph) -> Self {
         Self {
             source: Source::Seeded(seeded::Seeded::new(seed, graph)),

@@ -240,7 +240,7 @@ pub fn grown(old: &[Measured], new: &Measured) -> Vec<String> {
 /// shared data is left as it is where there is none. `note` hears of each measurement.
 ///
 /// # Errors
-/// As [`measure`] and [`write`]; [`ErrorKind::Usage`] for a name that is none.
+/// As [`measure`] and [`write()`]; [`ErrorKind::Usage`] for a name that is none.
 pub fn update(
     tests: &Path,
     shared: Option<&Path>,

@@ -46,7 +46,7 @@ pub struct Memory {
     pub size: u64,
 }
 
-/// Cores with timings in [`cycles`](super::cycles).
+/// Cores with timings in `cycles.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Core {
     /// Cortex-M0 with the one-cycle multiplier.

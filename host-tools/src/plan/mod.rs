@@ -2,7 +2,7 @@
 //!
 //! [`solve`] first computes a lower bound ([`lower_bound`]: max-live, with alignment and relations), then places greedily in several
 //! orders ([`estimate`]), and where these two differ searches exactly within a budget of nodes. The [`Plan`] says
-//! how much of it is proven; [`check`] verifies it again without any code of the solver.
+//! how much of it is proven; [`check()`] verifies it again without any code of the solver.
 //!
 //! Everything here is deterministic: the same problem and options give the same plan on every machine.
 

@@ -6,7 +6,7 @@
 //! 18 instructions for 16 MACs, 1.13 a MAC.
 //!
 //! **The stream**, for every pair of output channels (an odd last one is paired with itself): both biases, zero-point correction folded in;
-//! one word for each pair of activations (a, b) of the window: `w0[a] w1[a] w0[b] w1[b]`; two [records](super::record).
+//! one word for each pair of activations (a, b) of the window: `w0[a] w1[a] w0[b] w1[b]`; two records (`record.rs`).
 //!
 //! **Pairs.** A window is a list of runs of contiguous bytes: whole kernel rows, or single taps where columns are dilated. SXTB16 widens bytes 0
 //! and 2, then 1 and 3, of a word, so the whole words of the runs come first, each giving the pairs (0, 2) and (1, 3); then the bytes that are

@@ -6,7 +6,7 @@
 //! points, so borders need no loop of their own. The pixels of a row whose windows lie inside form one run.
 //!
 //! **The stream**, for every four channels: four biases, zero-point correction folded in; for every two taps four words, one a channel,
-//! of both taps' weights in 16 bits; for an odd last tap two words, channels 0 and 2, then 1 and 3; four [records](super::record), or,
+//! of both taps' weights in 16 bits; for an odd last tap two words, channels 0 and 2, then 1 and 3; four records (`record.rs`), or,
 //! where the pre-shift is folded into the weights and biases ([`Form::Folded`]), four pairs `m, c`.
 
 use super::conv2d::Channel;

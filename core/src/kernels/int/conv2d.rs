@@ -1,6 +1,6 @@
 //! int8 convolution of one group.
 //!
-//! Four output pixels at a time: their windows are unpacked side by side into scratch ([`super::rows`] says why), the border as the input's zero
+//! Four output pixels at a time: their windows are unpacked side by side into scratch (`rows` says why), the border as the input's zero
 //! point, and every output channel's row of weights goes past them.
 //!
 //! **Weights**: a row of bytes for each output channel in the order `[kh, kw, in]`, zeros up to a multiple of 4. **Channels**: [records](Record), one a

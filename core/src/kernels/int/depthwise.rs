@@ -1,7 +1,7 @@
 //! int8 depthwise convolution: one input channel a group.
 //!
 //! A channel's plane is copied to scratch with its border, so the loops have neither borders nor strides between neighbours; the border is written once for
-//! all channels. 3 x 3 windows go three outputs at a time ([`plane`](super::plane)); others and channels with the general requantising go window by window.
+//! all channels. 3 x 3 windows go three outputs at a time (`plane`); others and channels with the general requantising go window by window.
 //! Since a channel's input is read before its output is written, the output may be the input itself.
 //!
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.

@@ -4,7 +4,7 @@
 //! sums of the low half stay within 16 bits. So convolutions interleave four pixels into two such words for every input of a window
 //! (the activations are unpacked once and serve all output channels; the weights stay bytes), and fully connected layers, which have
 //! one pixel, keep their weights in such words instead. A *block* is a run of inputs whose products are known to fit, from the
-//! weights alone: 2, 3, 4 or 8 of them, per channel. [`rows`] is the loop; the table gives its instructions a MAC.
+//! weights alone: 2, 3, 4 or 8 of them, per channel. `rows` is the loop; the table gives its instructions a MAC.
 //!
 //! | core | plain loop, 2 x 2 | blocks of 2 | 3 | 4 | 8 | compiled from Rust, blocks of 4 |
 //! | --- | --- | --- | --- | --- | --- | --- |
@@ -44,7 +44,7 @@ pub enum Core {
 }
 
 impl Core {
-    /// Instructions for 16 MACs of [`rows`], without the loop's own, in blocks of 4.
+    /// Instructions for 16 MACs of `rows`, without the loop's own, in blocks of 4.
     const fn rows(self) -> u64 {
         match self {
             Core::CortexM0 => 34,

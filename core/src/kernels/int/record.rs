@@ -2,7 +2,7 @@
 //!
 //! - `bias`: the accumulator's start, zero-point correction included (`bias - zero_point * sum(weights)`).
 //! - `multiplier`: the Q31 mantissa.
-//! - `code`: bits 0 to 7 the shift; 8 and 9 the block; 10 [`GENERAL`]; 11 [`CONSTANT`]; 16 to 31 the channel's place in the output.
+//! - `code`: bits 0 to 7 the shift; 8 and 9 the block; 10 `GENERAL`; 11 `CONSTANT`; 16 to 31 the channel's place in the output.
 //!
 //! The shift of the short form is to the right, 1 to 30; of the general form it is the signed power of two of [`Multiplier`].
 

@@ -1,4 +1,4 @@
-//! Convolution as a product of rows ([`super::rows`]) and packed weights ([`super::gemm`], [`super::gemm_f32`]).
+//! Convolution as a product of rows (`rows`) and packed weights (`gemm`, `gemm_f32`).
 
 use super::gemm::{self, Matrix};
 use super::gemm_f32;
