@@ -212,7 +212,9 @@ fn the_plugin_confirms_every_boards_counts() {
             .map(|interval| interval.stack_bytes)
             .max()
             .expect("two steps");
-        assert_eq!(deepest, u64::from(report.stack_bytes), "{}: stack", board.name);
+        // The paint is looked at by words; the plugin sees that the deepest store may be of less than one.
+        let words = deepest.next_multiple_of(4);
+        assert_eq!(words, u64::from(report.stack_bytes), "{}: stack", board.name);
         for interval in &trace.runs {
             let by_mnemonic: u64 = interval.histogram().values().sum();
             assert!(
