@@ -16,6 +16,7 @@ import zlib
 
 import numpy as np
 
+import rearranged  # registers cases
 from cases import CASES
 from tflite_builder import random_input, run, schema
 

@@ -2,7 +2,8 @@
 
     python tests/oracle/make_odd.py
 
-writes tests/models/tflite_odd/NAME.tflite and expected.json: NAME -> {"error": words that the message holds}, or {"warning": words}.
+writes tests/models/tflite_odd/NAME.tflite and expected.json: NAME -> {"error": words that the message holds}, or {"warning": words,
+"input": int8 values, "output": what TensorFlow Lite Micro makes of them}.
 """
 
 import json
@@ -10,7 +11,7 @@ import pathlib
 
 import numpy as np
 
-from tflite_builder import Builder, schema
+from tflite_builder import Builder, random_input, run, schema
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "models" / "tflite_odd"
 EXPECTED = {}
@@ -19,7 +20,14 @@ EXPECTED = {}
 def odd(name, file, error=None, warning=None):
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / f"{name}.tflite").write_bytes(file)
-    EXPECTED[name] = {"error": error} if error else {"warning": warning}
+    EXPECTED[name] = {"error": error} if error else {"warning": warning, **computed(file)}
+
+
+def computed(file):
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(file, 0))
+    (x,) = [random_input(np.random.default_rng(7), model, i, 1) for i in range(len(model.subgraphs[0].inputs))]
+    (y,) = run(file, [x])
+    return {"input": x.ravel().tolist(), "output": y.ravel().tolist()}
 
 
 def conv(scale=0.01, axis=0, bias_type="int32", x="int8", w="int8", y="int8", quantised=True, version=3, variable=False):
@@ -59,6 +67,13 @@ def unary(op, dtype="int8", options=None, version=1, **fields):
     return b, [x], [y]
 
 
+def max_pool(scale, zero_point):
+    b = Builder()
+    x, y = b.tensor((1, 4, 4, 2), "int8", scale=0.05, zero_point=3), b.tensor((1, 2, 2, 2), "int8", scale=scale, zero_point=zero_point)
+    b.op("MAX_POOL_2D", [x], [y], "Pool2DOptions", padding=1, strideH=2, strideW=2, filterHeight=2, filterWidth=2)
+    return b, [x], [y]
+
+
 def main():
     t = lambda model, i: model.subgraphs[0].tensors[i]
     odd("dimension_out_of_range", plain(conv(axis=7)), warning=["t1", "quantised dimension 7", "ignored"])
@@ -76,6 +91,17 @@ def main():
     odd("zero_point_range", edited(conv(), lambda m: setattr(t(m, 0).quantization, "zeroPoint", [200])), error=["t0", "zero point 200", "-128 to 127"])
     odd("scale_without_zero_point", edited(unary("RESHAPE"), lambda m: setattr(t(m, 0).quantization, "zeroPoint", [])),
         warning=["t0", "no zero point"])
+    b = Builder()
+    x = b.tensor((1, 4, 4, 2), "int8", scale=0.05, zero_point=3)
+    w, y = b.const(np.arange(36).reshape(1, 3, 3, 4) - 9, "int8", scale=0.01, axis=3), b.tensor((1, 2, 2, 4), "int8", scale=0.1, zero_point=1)
+    b.op("DEPTHWISE_CONV_2D", [x, w, b.const(np.arange(4), "int32")], [y], "DepthwiseConv2DOptions", version=3, padding=1, strideH=1, strideW=1,
+         dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
+    odd("depth_multiplier", b.finish([x], [y]), error=["t3", "depth multiplier 1", "2 channels", "expected depth multiplier 2"])
+
+    pool = lambda scale, zero_point: plain(max_pool(scale, zero_point))
+    odd("pool_scales", pool(0.06, 3), error=["t1", "MAX_POOL_2D", "different scales", "QUANTIZE"])
+    odd("pool_zero_points", pool(0.05, 4), error=["t1", "different scales"])
+    odd("pool_scales_close", pool(0.0500005, 3), warning=["t1", "scales differ by", "stored values are pooled"])
     odd("tensor_index", edited(conv(), lambda m: setattr(m.subgraphs[0].operators[0], "inputs", [0, 99, 2])), error=["operator 0", "tensor 99", "0 to 3"])
     odd("output_index", edited(conv(), lambda m: setattr(m.subgraphs[0], "outputs", [-7])), error=["tensor -7"])
     odd("buffer_index", edited(conv(), lambda m: setattr(t(m, 1), "buffer", 77)), error=["tensor 1", "buffer 77"])
@@ -97,10 +123,10 @@ def main():
     b = Builder()
     q = dict(scale=0.05, zero_point=3)
     ts = [b.tensor((1, 4), "int8", **q) for _ in range(4)]
-    b.op("ELU", [ts[0]], [ts[1]])
+    b.op("GELU", [ts[0]], [ts[1]])
     b.op("RELU", [ts[1]], [ts[2]])
-    b.op("REVERSE_V2", [ts[2]], [ts[3]])
-    odd("two_unsupported", b.finish([ts[0]], [ts[3]]), error=["2 operators", "ELU", "`t1`", "REVERSE_V2", "`t3`", "use RELU"])
+    b.op("CUMSUM", [ts[2]], [ts[3]])
+    odd("two_unsupported", b.finish([ts[0]], [ts[3]]), error=["2 operators", "GELU", "`t1`", "CUMSUM", "`t3`", "use RELU"])
 
     b = Builder()
     x, y = b.tensor((2, 2), "int8", **q), b.tensor((4, 2), "int8", scale=0.06, zero_point=3)

@@ -12,6 +12,36 @@ use arenite_tests::writers::{Chain, Layer, Random, chainer, keras_order, megengi
 /// Longest time that one small file may take; generous, since tests share a machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The native dialect, a record a line: what is removed or doubled is a whole tensor or operator.
+const NATIVE: &str = r#"{"arenite_trace": 1,
+ "name": "small",
+ "inputs": ["image"],
+ "outputs": ["p"],
+ "tensors": {
+  "image": {"shape": [2, 3, 9, 9], "dtype": "f32", "role": "input", "layout": "NCHW"},
+  "conv.weight": {"shape": [4, 3, 3, 3], "dtype": "f32", "role": "parameter", "layout": "OIHW"},
+  "conv.bias": {"shape": [4], "dtype": "f32", "role": "parameter"},
+  "point.weight": {"shape": [4, 4, 1, 1], "dtype": "f32", "role": "parameter", "layout": "OIHW"},
+  "fc.weight": {"shape": [5, 16], "dtype": "f32", "role": "parameter", "layout": "OI"},
+  "conv": {"shape": [2, 4, 5, 5], "dtype": "f32", "role": "activation"},
+  "relu": {"shape": [2, 4, 5, 5], "dtype": "f32", "role": "activation"},
+  "point": {"shape": [2, 4, 5, 5], "dtype": "f32", "role": "activation"},
+  "sum": {"shape": [2, 4, 5, 5], "dtype": "f32", "role": "activation"},
+  "pool": {"shape": [2, 4, 2, 2], "dtype": "f32", "role": "activation"},
+  "flat": {"shape": [2, 16], "dtype": "f32", "role": "activation"},
+  "fc": {"shape": [2, 5], "dtype": "f32", "role": "activation"},
+  "p": {"shape": [2, 5], "dtype": "f32", "role": "activation"}},
+ "ops": [
+  {"name": "1", "op": "conv2d", "inputs": ["image", "conv.weight", "conv.bias"], "outputs": ["conv"], "attrs": {"strides": [2, 2], "padding": [1, 1, 1, 1]}},
+  {"name": "2", "op": "relu", "inputs": ["conv"], "outputs": ["relu"]},
+  {"name": "3", "op": "conv2d", "inputs": ["relu", "point.weight"], "outputs": ["point"]},
+  {"name": "4", "op": "add", "inputs": ["relu", "point"], "outputs": ["sum"]},
+  {"name": "5", "op": "max_pool2d", "inputs": ["sum"], "outputs": ["pool"], "attrs": {"kernel": [3, 3], "strides": [2, 2]}},
+  {"name": "6", "op": "flatten", "inputs": ["pool"], "outputs": ["flat"]},
+  {"name": "7", "op": "linear", "inputs": ["flat", "fc.weight"], "outputs": ["fc"]},
+  {"name": "8", "op": "softmax", "inputs": ["fc"], "outputs": ["p"]}]}
+"#;
+
 struct Sample {
     dialect: &'static str,
     text: String,
@@ -90,6 +120,7 @@ fn samples() -> Vec<Sample> {
         ("tf-shapes", tf_shapes::write(&features, None)),
         ("keras-order", keras_order::write("resnet50", &[1, 1])),
         ("rects", local.write()),
+        ("native", NATIVE.to_string()),
     ];
     let sample = |(dialect, text): (&'static str, String)| Sample {
         network: read(dialect, text.as_bytes()).unwrap(),

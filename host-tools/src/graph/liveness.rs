@@ -35,7 +35,8 @@ pub fn max_live(graph: &Graph) -> usize {
     for &output in &graph.outputs {
         touch(output, forward.len().saturating_sub(1));
     }
-    let mut change = vec![0i64; forward.len() + 1];
+    // A network without operators has inputs and outputs alive at once.
+    let mut change = vec![0i64; forward.len().max(1) + 1];
     for (index, span) in span.iter().enumerate() {
         if let Some((first, last)) = *span {
             let bytes = graph.tensors[index].bytes() as i64;

@@ -95,8 +95,13 @@ pub enum UnaryKind {
     Relu,
     Relu6,
     ReluN1To1,
-    Clamp { min: f32, max: f32 },
-    LeakyRelu { alpha: f32 },
+    Clamp {
+        min: f32,
+        max: f32,
+    },
+    LeakyRelu {
+        alpha: f32,
+    },
     HardSwish,
     Logistic,
     Tanh,
@@ -107,6 +112,8 @@ pub enum UnaryKind {
     Square,
     Abs,
     Neg,
+    /// `x if x > 0 else exp(x) - 1`; of int8 only.
+    Elu,
 }
 
 /// Reductions over axes.

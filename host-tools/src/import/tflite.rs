@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flatbuffer: checked access   schema: structs   tensors: shapes, quantisation, constants   fold: shape arithmetic
-//! ops: one row an operator, its types and its translation (movement, recurrent: parts of it)      state: variables and the initialising subgraph
+//! ops: one row an operator, its types and its translation (movement, rearrange, compound, recurrent: parts of it)      state: variables and the initialising subgraph
 //! ```
 //!
 //! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Reference data may also
@@ -10,10 +10,12 @@
 //! cannot be translated is reported at once, with a remedy. Metadata that TensorFlow Lite Micro does not look at (a quantised
 //! dimension out of range where there is one scale, operator options that repeat shapes) is read as it reads it, with a warning.
 
+mod compound;
 mod flatbuffer;
 mod fold;
 mod movement;
 mod ops;
+mod rearrange;
 mod recurrent;
 mod schema;
 mod state;

@@ -70,6 +70,7 @@ pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -
         UnaryKind::Square => (UnaryOp::Square, "square"),
         UnaryKind::Abs => (UnaryOp::Abs, "abs"),
         UnaryKind::Neg => (UnaryOp::Neg, "neg"),
+        UnaryKind::Elu => return Err(Error::unsupported("elu of f32 in one step").expected("int8")),
     };
     let count = fit(lower.graph().tensor(x).elements(), "the number of elements")?;
     let step = UnaryF32 {

@@ -168,6 +168,19 @@ fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Af
             let scaled = factor(1.0 / f64::from(scale_in.sqrt() * scale_out))?;
             each(&|q| i32::from(rsqrt_i8(q, zero_in, scaled, zero_out)))
         }
+        UnaryKind::Neg => {
+            let scaled = factor(ratio)?;
+            each(&|q| scaled.apply(zero_in - i32::from(q)) + zero_out)
+        }
+        // Computed in f32, as there.
+        UnaryKind::Elu => {
+            let inverse = 1.0 / scale_out;
+            each(&|q| {
+                let x = scale_in * (i32::from(q) - zero_in) as f32;
+                let y = if x < 0.0 { f64::from(x).exp_m1() as f32 } else { x };
+                (y * inverse).round() as i32 + zero_out
+            })
+        }
         _ => return Err(Error::unsupported(format!("{} of int8", name(kind))).expected("f32")),
     })
 }
@@ -299,5 +312,6 @@ fn name(kind: UnaryKind) -> &'static str {
         UnaryKind::Square => "square",
         UnaryKind::Abs => "abs",
         UnaryKind::Neg => "neg",
+        UnaryKind::Elu => "elu",
     }
 }

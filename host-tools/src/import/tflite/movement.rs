@@ -121,20 +121,9 @@ impl Importer<'_, '_> {
     pub(super) fn pad(&mut self, view: View<'_, '_>) -> Result<()> {
         let (x, y) = (view.input(0)?, view.output(0)?);
         let rank = self.shape(x)?.len();
-        let paddings = self.integers(view.input(1)?, "paddings")?;
-        if paddings.len() != 2 * rank || paddings.iter().any(|p| !(0..1 << 24).contains(p)) {
-            return Err(Error::input(format!("paddings {paddings:?}")).expected(format!("{rank} pairs, none negative")));
-        }
-        let pads = paddings
-            .chunks_exact(2)
-            .map(|p| (p[0] as usize, p[1] as usize))
-            .collect();
-        let dtype = self.dtype(x)?;
+        let pads = self.pairs(view.input(1)?, "paddings", rank)?;
         let value = match view.optional(2) {
-            None => match self.quant(y)? {
-                Some(quant) if dtype != DType::F32 => quant.zero_point[0] as f32,
-                _ => 0.0,
-            },
+            None => self.stored_zero(y)?,
             Some(value) => {
                 let constant = self.constant(value)?.ok_or_else(|| {
                     Error::unsupported("the padding value is computed at run time").help("make it a constant")

@@ -5,7 +5,7 @@ use super::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{
     Activation, BinaryKind, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, PoolAttrs, Quant, ReduceKind, Tensor,
-    TensorKind, UnaryKind,
+    TensorId, TensorKind, UnaryKind,
 };
 
 use DType::{Bool, F32, I8, I16, I32, I64, U8};
@@ -41,6 +41,7 @@ const ROWS: &[Row] = &[
     row("CONV_2D", 8, F_I8_I16, By(|i, v| i.conv2d(v, false))),
     row("DEPTHWISE_CONV_2D", 7, F_I8_I16, By(|i, v| i.conv2d(v, true))),
     row("FULLY_CONNECTED", 14, F_I8_I16, By(|i, v| i.fully_connected(v))),
+    row("TRANSPOSE_CONV", 5, F_I8_I16, By(|i, v| i.transpose_conv(v))),
     row("AVERAGE_POOL_2D", 3, F_I8_I16, By(|i, v| i.pool(v, false))),
     row("MAX_POOL_2D", 3, F_I8_I16, By(|i, v| i.pool(v, true))),
     row("ADD", 5, NUMBERS, Binary(BinaryKind::Add)),
@@ -64,6 +65,8 @@ const ROWS: &[Row] = &[
     row("LOG", 2, REAL, Unary(UnaryKind::Log)),
     row("EXP", 2, REAL, Unary(UnaryKind::Exp)),
     row("SQUARE", 1, REAL, Unary(UnaryKind::Square)),
+    row("ELU", 1, F_I8, By(|i, v| i.elu(v))),
+    row("L2_NORMALIZATION", 2, REAL, By(|i, v| i.l2_normalization(v))),
     row("SOFTMAX", 3, F_I8_I16, By(|i, v| i.softmax(v))),
     row("LOG_SOFTMAX", 2, F_I8, By(|i, v| i.log_softmax(v))),
     row("MEAN", 3, F_I8_I16, Reduce(ReduceKind::Mean)),
@@ -71,12 +74,20 @@ const ROWS: &[Row] = &[
     row("REDUCE_MAX", 3, F_I8, Reduce(ReduceKind::Max)),
     row("REDUCE_MIN", 3, F_I8, Reduce(ReduceKind::Min)),
     row("ARG_MAX", 3, F_I8, By(|i, v| i.arg_max(v))),
+    row("ARG_MIN", 3, F_I8, By(|i, v| i.arg_min(v))),
     row("RESHAPE", 1, ANY, By(|i, v| i.reshape(v))),
     row("SQUEEZE", 2, ANY, By(|i, v| i.reshape(v))),
     row("EXPAND_DIMS", 1, ANY, By(|i, v| i.reshape(v))),
     row("TRANSPOSE", 6, ANY, By(|i, v| i.transpose(v))),
     row("PAD", 4, F_I8_I16, By(|i, v| i.pad(v))),
     row("PADV2", 4, F_I8_I16, By(|i, v| i.pad(v))),
+    row("MIRROR_PAD", 3, ANY, By(|i, v| i.mirror_pad(v))),
+    row("SPACE_TO_DEPTH", 2, ANY, By(|i, v| i.space_to_depth(v))),
+    row("DEPTH_TO_SPACE", 2, ANY, By(|i, v| i.depth_to_space(v))),
+    row("SPACE_TO_BATCH_ND", 4, F_I8_I16, By(|i, v| i.space_to_batch(v))),
+    row("BATCH_TO_SPACE_ND", 4, ANY, By(|i, v| i.batch_to_space(v))),
+    row("REVERSE_V2", 3, ANY, By(|i, v| i.reverse(v))),
+    row("GATHER", 7, ANY, By(|i, v| i.gather(v))),
     row("CONCATENATION", 4, ANY, By(|i, v| i.concatenation(v))),
     row("PACK", 4, ANY, By(|i, v| i.pack(v))),
     row("UNPACK", 4, ANY, By(|i, v| i.unpack(v))),
@@ -144,7 +155,7 @@ impl Importer<'_, '_> {
         }
     }
 
-    fn elementwise(&mut self, view: View<'_, '_>, op: Op, operands: usize) -> Result<()> {
+    pub(super) fn elementwise(&mut self, view: View<'_, '_>, op: Op, operands: usize) -> Result<()> {
         self.need_quant(view, operands)?;
         let inputs = (0..operands).map(|i| view.input(i).and_then(|x| self.operand(x)).map(Some));
         let inputs = inputs.collect::<Result<_>>()?;
@@ -174,13 +185,11 @@ impl Importer<'_, '_> {
                 );
             }
             true => {
+                // Some converters leave it out.
                 let multiplier = view.option::<i32>(3, 0)?;
-                if multiplier as usize != w3 / channels {
-                    let text = format!(
-                        "`{}`: depth multiplier {multiplier} contradicts {w3} weights for {channels} channels; the shapes are used",
-                        self.info(y).name
-                    );
-                    self.warn(text);
+                if multiplier != 0 && multiplier as usize != w3 / channels {
+                    let text = format!("depth multiplier {multiplier}, {channels} channels and weights {w_shape:?}");
+                    return Err(Error::input(text).expected(format!("depth multiplier {}", w3 / channels)));
                 }
                 channels
             }
@@ -202,7 +211,7 @@ impl Importer<'_, '_> {
             true => self.depthwise_weights(w)?,
             false => self.operand(w)?,
         };
-        self.check_bias(view)?;
+        self.check_bias(view.optional(2), x)?;
         let bias = self.optional_operand(view.optional(2))?;
         let (x, y) = (self.operand(x)?, self.output(y)?);
         let op = Op::Conv2d(Conv2dAttrs {
@@ -280,11 +289,11 @@ impl Importer<'_, '_> {
             true => self.operand(x)?,
             false => self.reshaped(view, x, &[rows, k])?,
         };
-        self.check_bias(view)?;
-        let (weights, bias) = (self.operand(w)?, self.optional_operand(view.optional(2))?);
-        let inputs = vec![Some(from), Some(weights), bias];
-        let op = Op::Linear { activation };
+        self.check_bias(view.optional(2), x)?;
         let mut natural = self.out.tensor(from).shape.clone();
+        let (from, weights) = self.centred(view, x, w, from)?;
+        let inputs = vec![Some(from), Some(weights), self.optional_operand(view.optional(2))?];
+        let op = Op::Linear { activation };
         if let Some(last) = natural.last_mut() {
             *last = out;
         }
@@ -316,13 +325,7 @@ impl Importer<'_, '_> {
             count_include_pad: false,
             activation: activation(view.option(5, 0)?)?,
         };
-        if self.dtype(x)? != F32 && self.quant(x)? != self.quant(view.output(0)?)? {
-            let text = format!(
-                "`{}`: input and output of the pooling have different scales; stored values are pooled, as TensorFlow Lite Micro does",
-                self.info(view.output(0)?).name
-            );
-            self.warn(text);
-        }
+        self.same_scales(view)?;
         self.elementwise(
             view,
             if max {
@@ -332,6 +335,28 @@ impl Importer<'_, '_> {
             },
             1,
         )
+    }
+
+    /// Integer poolings work on stored numbers, so input and output must mean the same by them.
+    fn same_scales(&mut self, view: View<'_, '_>) -> Result<()> {
+        let (x, y) = (view.input(0)?, view.output(0)?);
+        if self.dtype(x)? == F32 {
+            return Ok(());
+        }
+        let (qx, qy) = (self.scale_of(x)?, self.scale_of(y)?);
+        let difference = (qx.scale[0] - qy.scale[0]).abs();
+        // TensorFlow Lite Micro's bound.
+        if f64::from(difference) > 1e-6 || qx.zero_point != qy.zero_point {
+            return Err(Error::unsupported("a pooling between different scales")
+                .expected("one scale and zero point for input and output")
+                .help("TensorFlow Lite Micro refuses it as well; insert QUANTIZE behind the pooling"));
+        }
+        if difference != 0.0 {
+            let name = &self.info(y).name;
+            let text = format!("`{name}`: the pooling's scales differ by {difference:e}: stored values are pooled");
+            self.warn(text);
+        }
+        Ok(())
     }
 
     fn softmax(&mut self, view: View<'_, '_>) -> Result<()> {
@@ -357,9 +382,15 @@ impl Importer<'_, '_> {
     }
 
     fn arg_max(&mut self, view: View<'_, '_>) -> Result<()> {
-        let x = view.input(0)?;
+        let x = self.operand(view.input(0)?)?;
+        self.arg_max_of(view, x)
+    }
+
+    /// The index of the largest element of `x`, which has the shape of the operand.
+    pub(super) fn arg_max_of(&mut self, view: View<'_, '_>, x: TensorId) -> Result<()> {
+        let rank = self.shape(view.input(0)?)?.len();
         let axis = match self.integers(view.input(1)?, "axis")?.as_slice() {
-            &[axis] => axis_of(axis, self.shape(x)?.len())?,
+            &[axis] => axis_of(axis, rank)?,
             other => return Err(Error::input(format!("axes {other:?}")).expected("one axis")),
         };
         if self.dtype(view.output(0)?)? != I32 {
@@ -367,7 +398,7 @@ impl Importer<'_, '_> {
                 Error::unsupported("a result that is not INT32").help("convert the model with output_type=int32")
             );
         }
-        let (x, y) = (self.operand(x)?, self.output(view.output(0)?)?);
+        let y = self.output(view.output(0)?)?;
         self.node(view, "", Op::ArgMax { axis }, vec![Some(x)], vec![y]);
         Ok(())
     }
@@ -450,6 +481,8 @@ impl Importer<'_, '_> {
         let x = match view.kind {
             // Their first operand is the axis.
             "SPLIT" => view.input(1)?,
+            // Its are the result's shape and the weights.
+            "TRANSPOSE_CONV" => view.input(2)?,
             _ => view.input(0)?,
         };
         let dtype = self.dtype(x)?;
@@ -498,18 +531,13 @@ impl Importer<'_, '_> {
     }
 
     /// A bias has the type of the sums.
-    fn check_bias(&self, view: View<'_, '_>) -> Result<()> {
-        match view.optional(2) {
-            None => Ok(()),
-            Some(bias) => self.expect_type(
-                bias,
-                match self.dtype(view.input(0)?)? {
-                    F32 => F32,
-                    I16 => I64,
-                    _ => I32,
-                },
-            ),
-        }
+    pub(super) fn check_bias(&self, bias: Option<usize>, x: usize) -> Result<()> {
+        let sums = match self.dtype(x)? {
+            F32 => F32,
+            I16 => I64,
+            _ => I32,
+        };
+        bias.map_or(Ok(()), |bias| self.expect_type(bias, sums))
     }
 
     /// A state operand must be a variable tensor.
@@ -564,7 +592,7 @@ pub(super) fn activation(code: i8) -> Result<Activation> {
     }
 }
 
-fn positive(values: [i32; 2], what: &str) -> Result<[usize; 2]> {
+pub(super) fn positive(values: [i32; 2], what: &str) -> Result<[usize; 2]> {
     match values {
         [a @ 1..=0xFFFF, b @ 1..=0xFFFF] => Ok([a as usize, b as usize]),
         _ => Err(Error::input(format!("{what} {values:?}")).expected("1 to 65535")),
@@ -572,7 +600,7 @@ fn positive(values: [i32; 2], what: &str) -> Result<[usize; 2]> {
 }
 
 /// SAME (0) or VALID (1) padding: SAME splits what is missing, the odd row or column below or to the right.
-fn padding(
+pub(super) fn padding(
     mode: i8,
     input: [usize; 2],
     kernel: [usize; 2],
@@ -598,15 +626,12 @@ fn padding(
 fn remedy(kind: &str) -> &'static str {
     match kind {
         "RELU_N1_TO_1" | "RELU_0_TO_1" => "use RELU6, or MINIMUM and MAXIMUM",
-        "TRANSPOSE_CONV" => "use RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR and CONV_2D",
         "BATCH_MATMUL" => "use FULLY_CONNECTED with constant weights",
         "LSTM" | "BIDIRECTIONAL_SEQUENCE_LSTM" | "RNN" | "UNIDIRECTIONAL_SEQUENCE_RNN" => {
             "use UNIDIRECTIONAL_SEQUENCE_LSTM, or unroll the network"
         }
         "IF" | "WHILE" => "unroll the network: control flow has no place in a static plan",
-        "GELU" | "ELU" | "POW" | "SIN" | "COS" | "FLOOR" | "ROUND" | "CEIL" => "use RELU, HARD_SWISH, LOGISTIC or TANH",
-        "MIRROR_PAD" => "use PAD",
-        "ARG_MIN" => "negate the operand and use ARG_MAX",
+        "GELU" | "POW" | "SIN" | "COS" | "FLOOR" | "ROUND" | "CEIL" => "use RELU, HARD_SWISH, LOGISTIC or TANH",
         _ if kind.starts_with("CUSTOM") => "build the network from builtin operators (see docs/operators.md)",
         _ => "build the network from supported operators (see docs/operators.md)",
     }
