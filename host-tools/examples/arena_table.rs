@@ -29,7 +29,10 @@ fn main() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match row(path, weights.as_deref()) {
             Ok(row) => println!("| {name} | {row} |"),
-            Err(error) => println!("| {name} | refused: {} | | | | |", error.message()),
+            Err(error) => {
+                let reason = error.message().lines().next().unwrap_or_default();
+                println!("| {name} | refused: {reason} | | | | |");
+            }
         }
     }
 }

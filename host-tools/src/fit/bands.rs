@@ -1,4 +1,9 @@
-//! Cutting a chain of windowed steps into bands of rows.
+//! Cutting a chain of windowed steps into bands of rows, or into tiles of rows and columns.
+//!
+//! The rows of a band lie together in every tensor, so that its steps read and write them in place. The columns of a tile do not: it is
+//! copied out of the chain's input and into the chain's output, and is a small tensor of its own between.
+
+use std::ops::Range;
 
 use arenite::DType;
 use arenite::ops::conv2d::Window2d;
@@ -6,7 +11,7 @@ use arenite::ops::conv2d::Window2d;
 use crate::graph::{Tensor, TensorId, TensorKind};
 use crate::program::{LoweredStep, Place, Program};
 
-/// How a band gets the rows that the band before it had.
+/// How a band gets the rows that the band before it had. Tiles recompute what they share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Carry {
     /// They are kept in a line buffer and moved to its start.
@@ -29,23 +34,35 @@ pub(super) fn is_chain(program: &Program, first: usize, length: usize) -> bool {
         })
 }
 
-/// The program with the chain of `cut` in bands; `None` where a kernel cannot be cut so.
+/// The program with the chain of `cut` in bands or tiles; `None` where a kernel cannot be cut so.
 pub(super) fn cut(program: &Program, cut: &super::Cut) -> Option<Program> {
     let steps = program.steps.get(cut.first..cut.first + cut.length)?;
     let stages: Vec<Stage> = steps.iter().map(|step| stage(program, step)).collect::<Option<_>>()?;
-    let rows_out = usize::from(stages.last()?.window.output[0]);
-    if rows_out <= cut.rows {
+    let [rows_out, columns_out, _] = stages.last()?.window.output.map(usize::from);
+    let columns = cut.columns.unwrap_or(columns_out);
+    let whole = columns >= columns_out;
+    // Rows move on within a line buffer, columns do not.
+    if (whole && (rows_out <= cut.rows || cut.columns.is_some())) || (!whole && cut.carry == Carry::Lines) {
         return None;
     }
-    let bands: Vec<Vec<Rows>> = (0..rows_out)
-        .step_by(cut.rows)
-        .map(|from| needed(&stages, from, (from + cut.rows).min(rows_out)))
-        .collect();
+    if rows_out.div_ceil(cut.rows) * columns_out.div_ceil(columns) > super::MOST_TILES {
+        return None;
+    }
+    let mut tiles: Vec<Vec<Rect>> = Vec::new();
+    for row in (0..rows_out).step_by(cut.rows) {
+        for column in (0..columns_out).step_by(columns) {
+            let last = Rect {
+                rows: row..(row + cut.rows).min(rows_out),
+                columns: column..(column + columns).min(columns_out),
+            };
+            tiles.push(needed(&stages, last, !whole));
+        }
+    }
 
     let mut result = program.clone();
-    let mut out = Builder::new(&mut result, &stages, steps, &bands, cut.carry);
-    for band in &bands {
-        out.band(band)?;
+    let mut out = Builder::new(&mut result, &stages, steps, &tiles, cut.carry);
+    for tile in &tiles {
+        out.tile(tile)?;
     }
     let new_steps = out.steps;
     result.steps.splice(cut.first..cut.first + cut.length, new_steps);
@@ -60,11 +77,17 @@ struct Stage {
     element: usize,
 }
 
-/// Rows of a stage's output, from and to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rows {
-    from: usize,
-    to: usize,
+/// A rectangle of a tensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rect {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl Rect {
+    fn pixels(&self) -> usize {
+        self.rows.len() * self.columns.len()
+    }
 }
 
 fn stage(program: &Program, step: &LoweredStep) -> Option<Stage> {
@@ -102,29 +125,36 @@ fn only_reader(program: &Program, tensor: TensorId, reader: &LoweredStep) -> boo
         && reader.places.get(1) == Some(&Place::Tensor(tensor, 0))
 }
 
-/// The output rows of every stage that rows `from..to` of the last one need.
-fn needed(stages: &[Stage], from: usize, to: usize) -> Vec<Rows> {
-    let mut rows = vec![Rows { from, to }];
+/// The rectangle of every stage's output that `last`, of the last one's, needs.
+fn needed(stages: &[Stage], last: Rect, tiled: bool) -> Vec<Rect> {
+    let mut rects = vec![last];
     for stage in stages.iter().skip(1).rev() {
-        let below = rows[rows.len() - 1];
-        rows.push(input_rows(&stage.window, below));
+        rects.push(input_rect(&stage.window, &rects[rects.len() - 1], tiled));
     }
-    rows.reverse();
-    rows
+    rects.reverse();
+    rects
 }
 
-/// The input rows under the windows of output rows.
-fn input_rows(window: &Window2d, rows: Rows) -> Rows {
-    let (stride, pad) = (usize::from(window.stride[0]), usize::from(window.padding[0]));
-    let reach = (usize::from(window.kernel[0]) - 1) * usize::from(window.dilation[0]) + 1;
-    let height = usize::from(window.input[0]);
-    let to = ((rows.to - 1) * stride + reach).saturating_sub(pad).min(height);
-    // A window may lie in the padding altogether; its step still wants a row to read.
-    let from = (rows.from * stride).saturating_sub(pad).min(height - 1);
-    Rows {
-        from,
-        to: to.max(from + 1),
+/// The input under the windows of a rectangle of the output; bands have whole rows, though a stride may leave columns out.
+fn input_rect(window: &Window2d, output: &Rect, tiled: bool) -> Rect {
+    Rect {
+        rows: input_range(window, 0, &output.rows),
+        columns: match tiled {
+            true => input_range(window, 1, &output.columns),
+            false => 0..usize::from(window.input[1]),
+        },
     }
+}
+
+/// The input rows (axis 0) or columns (axis 1) under the windows of a range of the output's.
+fn input_range(window: &Window2d, axis: usize, output: &Range<usize>) -> Range<usize> {
+    let (stride, pad) = (usize::from(window.stride[axis]), usize::from(window.padding[axis]));
+    let reach = (usize::from(window.kernel[axis]) - 1) * usize::from(window.dilation[axis]) + 1;
+    let extent = usize::from(window.input[axis]);
+    let end = ((output.end - 1) * stride + reach).saturating_sub(pad).min(extent);
+    // A window may lie in the padding altogether; its step still wants something to read.
+    let start = (output.start * stride).saturating_sub(pad).min(extent - 1);
+    start..end.max(start + 1)
 }
 
 struct Builder<'a> {
@@ -133,8 +163,10 @@ struct Builder<'a> {
     carry: Carry,
     /// The buffer of each stage's output but the last.
     buffers: Vec<TensorId>,
-    /// The rows that each buffer holds now.
-    held: Vec<Rows>,
+    /// What each buffer holds now.
+    held: Vec<Rect>,
+    /// The tile of the chain's input and of its output, where columns are cut.
+    ends: Option<[TensorId; 2]>,
     steps: Vec<LoweredStep>,
 }
 
@@ -143,147 +175,224 @@ impl<'a> Builder<'a> {
         program: &mut Program,
         stages: &'a [Stage],
         originals: &'a [LoweredStep],
-        bands: &[Vec<Rows>],
+        tiles: &[Vec<Rect>],
         carry: Carry,
     ) -> Self {
-        let mut buffers = Vec::new();
-        for (index, stage) in stages.iter().enumerate().take(stages.len() - 1) {
-            let rows = bands
-                .iter()
-                .map(|band| band[index].to - band[index].from)
-                .max()
-                .unwrap_or(0);
-            let old = program.graph.tensor(stage.output).clone();
-            let shape = vec![
-                1,
-                rows,
-                usize::from(stage.window.output[1]),
-                usize::from(stage.window.output[2]),
-            ];
-            let name = format!("{} (rows)", old.name);
-            let name = (0..).map(|n| if n == 0 { name.clone() } else { format!("{name} {n}") });
-            let name = name
-                .into_iter()
-                .find(|n| program.graph.tensors.iter().all(|t| t.name != *n))
-                .unwrap_or_default();
-            buffers.push(program.graph.add_tensor(Tensor {
+        let mut buffer = |like: TensorId, channels: u16, rects: &mut dyn Iterator<Item = Rect>| {
+            let (rows, columns) = rects.fold((1, 1), |(rows, columns), r| {
+                (rows.max(r.rows.len()), columns.max(r.columns.len()))
+            });
+            let old = program.graph.tensor(like).clone();
+            let name = unused_name(program, &format!("{} (rows)", old.name));
+            program.graph.add_tensor(Tensor {
                 name,
-                shape,
+                shape: vec![1, rows, columns, usize::from(channels)],
                 traced_perm: None,
+                kind: TensorKind::Activation,
                 ..old
-            }));
+            })
+        };
+        let (mut buffers, mut ends) = (Vec::new(), None);
+        for (index, stage) in stages.iter().enumerate().take(stages.len() - 1) {
+            let mut rects = tiles.iter().map(|tile| tile[index].clone());
+            buffers.push(buffer(stage.output, stage.window.output[2], &mut rects));
         }
-        let held = vec![Rows { from: 0, to: 0 }; buffers.len()];
+        if let (Some(first), Some(last)) = (stages.first(), stages.last()) {
+            let whole = usize::from(last.window.output[1]);
+            if tiles.iter().any(|tile| tile[stages.len() - 1].columns.len() < whole) {
+                let mut reads = tiles.iter().map(|tile| input_rect(&first.window, &tile[0], true));
+                let input = buffer(first.input, first.window.input[2], &mut reads);
+                let mut writes = tiles.iter().map(|tile| tile[stages.len() - 1].clone());
+                ends = Some([input, buffer(last.output, last.window.output[2], &mut writes)]);
+            }
+        }
+        let nothing = Rect {
+            rows: 0..0,
+            columns: 0..0,
+        };
         Self {
             stages,
             originals,
             carry,
+            held: vec![nothing; buffers.len()],
             buffers,
-            held,
+            ends,
             steps: Vec::new(),
         }
     }
 
-    /// Appends the steps of one band.
-    fn band(&mut self, band: &[Rows]) -> Option<()> {
-        for (index, &want) in band.iter().enumerate() {
+    /// Appends the steps of one band or tile.
+    fn tile(&mut self, tile: &[Rect]) -> Option<()> {
+        for (index, want) in tile.iter().enumerate() {
             let last = index + 1 == self.stages.len();
             let produce = match (last, self.carry) {
-                (true, _) => want,
+                (true, _) => want.clone(),
                 (false, Carry::Halo) => {
-                    self.held[index] = want;
-                    want
+                    self.held[index] = want.clone();
+                    want.clone()
                 }
                 (false, Carry::Lines) => self.keep(index, want)?,
             };
-            if produce.from < produce.to {
-                self.produce(index, produce)?;
+            if !produce.rows.is_empty() {
+                self.produce(index, &produce)?;
             }
         }
         Some(())
     }
 
-    /// Moves the rows that are wanted again to the buffer's start; returns the rows still to be computed.
-    fn keep(&mut self, index: usize, want: Rows) -> Option<Rows> {
-        let held = self.held[index];
-        let kept = Rows {
-            from: want.from.max(held.from),
-            to: held.to,
-        };
-        if kept.from < kept.to && kept.from > held.from {
-            let row = self.row_elements(index);
-            let step = crate::ops::row_copy(
-                self.stages[index].element,
-                (kept.from - held.from) * row,
-                (kept.to - kept.from) * row,
-                (held.to - held.from) * row,
-            )?;
-            let buffer = self.buffers[index];
-            self.steps.push(LoweredStep {
-                name: format!("{}:keep", self.originals[index].name),
-                kind: "keep_rows",
-                step,
-                places: vec![Place::Tensor(buffer, 0), Place::Tensor(buffer, 0)],
-                macs: 0,
-                completes: None,
-            });
+    /// Moves the rows that are wanted again to the buffer's start; returns what is still to be computed.
+    fn keep(&mut self, index: usize, want: &Rect) -> Option<Rect> {
+        let held = self.held[index].rows.clone();
+        let kept = want.rows.start.max(held.start)..held.end;
+        if kept.start < kept.end && kept.start > held.start {
+            let [_, width, channels] = self.stages[index].window.output.map(usize::from);
+            let row = width * channels;
+            let run = [(kept.len() * row, 1, 1)];
+            let step = self.copy_step(index, (kept.start - held.start) * row, held.len() * row, &run)?;
+            let buffer = Place::Tensor(self.buffers[index], 0);
+            self.push_copy(index, "keep_rows", step, [buffer, buffer]);
         }
-        let from = if kept.from < kept.to { kept.to } else { want.from };
-        self.held[index] = Rows {
-            from: want.from,
-            to: want.to.max(from),
+        let start = if kept.start < kept.end {
+            kept.end
+        } else {
+            want.rows.start
         };
-        Some(Rows { from, to: want.to })
+        self.held[index] = Rect {
+            rows: want.rows.start..want.rows.end.max(start),
+            columns: want.columns.clone(),
+        };
+        Some(Rect {
+            rows: start..want.rows.end.max(start),
+            columns: want.columns.clone(),
+        })
     }
 
-    /// Appends the step that computes output rows of a stage.
-    fn produce(&mut self, index: usize, rows: Rows) -> Option<()> {
+    /// Appends the step that computes a rectangle of a stage's output, and the copies that a tile's ends need.
+    fn produce(&mut self, index: usize, rect: &Rect) -> Option<()> {
         let (stage, original) = (&self.stages[index], &self.originals[index]);
-        let reads = input_rows(&stage.window, rows);
+        let reads = input_rect(&stage.window, rect, self.ends.is_some());
         let mut step = original.step.clone();
         let packed = step.needs().weights;
         let window = step.window_mut()?;
-        let top = (rows.from * usize::from(window.stride[0])) as isize - isize::from(window.padding[0]);
-        window.input[0] = (reads.to - reads.from) as u16;
-        window.output[0] = (rows.to - rows.from) as u16;
-        window.padding[0] = u8::try_from((reads.from as isize - top).max(0)).ok()?;
-        // A kernel whose packed weights depend on the rows cannot be cut.
+        for (axis, input, output) in [(0, &reads.rows, &rect.rows), (1, &reads.columns, &rect.columns)] {
+            let top = (output.start * usize::from(window.stride[axis])) as isize - isize::from(window.padding[axis]);
+            window.input[axis] = input.len() as u16;
+            window.output[axis] = output.len() as u16;
+            window.padding[axis] = u8::try_from((input.start as isize - top).max(0)).ok()?;
+        }
+        // A kernel whose packed weights depend on the extents cannot be cut.
         if step.needs().weights != packed || step.check().is_err() {
             return None;
         }
-        let input_row = usize::from(stage.window.input[1]) * usize::from(stage.window.input[2]) * stage.element;
-        let output_row = self.row_elements(index) * stage.element;
-        let (input, held) = match index.checked_sub(1) {
-            Some(before) => (self.buffers[before], self.held[before].from),
-            None => (stage.input, 0),
+        let [height, width, channels] = stage.window.output.map(usize::from);
+        let last = index + 1 == self.stages.len();
+        let input = match index.checked_sub(1) {
+            Some(before) => {
+                let columns = self.held[before].columns.len();
+                let depth = usize::from(stage.window.input[2]);
+                let skipped = reads.rows.start.checked_sub(self.held[before].rows.start)?;
+                Place::Tensor(self.buffers[before], bytes(skipped * columns * depth * stage.element)?)
+            }
+            None => self.load(&reads)?,
         };
-        let (output, base) = match self.buffers.get(index) {
-            Some(&buffer) => (buffer, self.held[index].from),
-            None => (stage.output, 0),
+        let pixel = channels * stage.element;
+        let in_place = bytes((rect.rows.start * width + rect.columns.start) * pixel)?;
+        let output = match (self.buffers.get(index), self.ends) {
+            (Some(&buffer), _) => {
+                let held = &self.held[index];
+                Place::Tensor(
+                    buffer,
+                    bytes((rect.rows.start - held.rows.start) * held.columns.len() * pixel)?,
+                )
+            }
+            // A single row lies together in the output as well.
+            (None, Some([_, tile])) if rect.rows.len() > 1 && rect.columns.len() < width => Place::Tensor(tile, 0),
+            (None, _) => Place::Tensor(stage.output, in_place),
         };
         let mut places = original.places.clone();
-        places[0] = Place::Tensor(output, u32::try_from((rows.from - base) * output_row).ok()?);
-        places[1] = Place::Tensor(input, u32::try_from((reads.from.checked_sub(held)?) * input_row).ok()?);
-        let all = u64::from(stage.window.output[0]);
-        let completes = if index + 1 == self.stages.len() {
-            original.completes
-        } else {
-            None
-        };
+        (places[0], places[1]) = (output, input);
+        let store = last && !matches!(output, Place::Tensor(id, _) if id == stage.output);
+        let all = (height * width) as u128;
         self.steps.push(LoweredStep {
             step,
             places,
-            macs: original.macs / all * (rows.to - rows.from) as u64,
-            completes,
+            macs: (u128::from(original.macs) * rect.pixels() as u128 / all) as u64,
+            completes: if last && !store { original.completes } else { None },
             ..original.clone()
         });
+        if store {
+            let row = rect.columns.len() * channels;
+            let axes = [(rect.rows.len(), width * channels, row), (row, 1, 1)];
+            let copy = self.copy_step(index, 0, rect.pixels() * channels, &axes)?;
+            self.push_copy(
+                index,
+                "store_tile",
+                copy,
+                [Place::Tensor(stage.output, in_place), output],
+            );
+            if let Some(step) = self.steps.last_mut() {
+                step.completes = original.completes;
+            }
+        }
         Some(())
     }
 
-    fn row_elements(&self, index: usize) -> usize {
-        let [_, w, c] = self.stages[index].window.output.map(usize::from);
-        w * c
+    /// Where the chain's first step finds a rectangle of its input: there, or in the copy that this appends.
+    fn load(&mut self, rect: &Rect) -> Option<Place> {
+        let stage = &self.stages[0];
+        let [_, width, channels] = stage.window.input.map(usize::from);
+        let at = |column: usize| bytes((rect.rows.start * width + column) * channels * stage.element);
+        match self.ends {
+            Some([tile, _]) if rect.rows.len() > 1 && rect.columns.len() < width => {
+                let (row, tile) = (rect.columns.len() * channels, Place::Tensor(tile, 0));
+                let reach = (rect.rows.len() - 1) * width * channels + rect.columns.end * channels;
+                let axes = [(rect.rows.len(), row, width * channels), (row, 1, 1)];
+                let copy = self.copy_step(0, rect.columns.start * channels, reach, &axes)?;
+                self.push_copy(0, "load_tile", copy, [tile, Place::Tensor(stage.input, at(0)?)]);
+                Some(tile)
+            }
+            _ => Some(Place::Tensor(stage.input, at(rect.columns.start)?)),
+        }
     }
+
+    fn copy_step(
+        &self,
+        index: usize,
+        from: usize,
+        len: usize,
+        axes: &[(usize, usize, usize)],
+    ) -> Option<arenite::Step> {
+        crate::ops::copy_elements(self.stages[index].element, from, len, axes)
+    }
+
+    fn push_copy(&mut self, index: usize, kind: &'static str, step: arenite::Step, places: [Place; 2]) {
+        self.steps.push(LoweredStep {
+            name: format!("{}:{kind}", self.originals[index].name),
+            kind,
+            step,
+            places: places.to_vec(),
+            macs: 0,
+            completes: None,
+        });
+    }
+}
+
+fn bytes(count: usize) -> Option<u32> {
+    u32::try_from(count).ok()
+}
+
+/// This name, or it with a number that makes it the only one.
+fn unused_name(program: &Program, name: &str) -> String {
+    (0..)
+        .map(|n| {
+            if n == 0 {
+                name.to_string()
+            } else {
+                format!("{name} {n}")
+            }
+        })
+        .find(|name| program.graph.tensors.iter().all(|t| t.name != *name))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -306,10 +415,11 @@ mod tests {
     #[test]
     fn rows_under_a_window_stop_at_the_border() {
         let w = window(8, 3, 1, 1);
-        assert_eq!(input_rows(&w, Rows { from: 0, to: 1 }), Rows { from: 0, to: 2 });
-        assert_eq!(input_rows(&w, Rows { from: 3, to: 5 }), Rows { from: 2, to: 6 });
-        assert_eq!(input_rows(&w, Rows { from: 7, to: 8 }), Rows { from: 6, to: 8 });
+        assert_eq!(input_range(&w, 0, &(0..1)), 0..2);
+        assert_eq!(input_range(&w, 0, &(3..5)), 2..6);
+        assert_eq!(input_range(&w, 0, &(7..8)), 6..8);
         let w = window(8, 3, 2, 1);
-        assert_eq!(input_rows(&w, Rows { from: 1, to: 2 }), Rows { from: 1, to: 4 });
+        assert_eq!(input_range(&w, 0, &(1..2)), 1..4);
+        assert_eq!(input_range(&w, 1, &(1..3)), 1..3);
     }
 }

@@ -1,17 +1,20 @@
-//! Making a network fit a memory: chains of windowed steps are cut into bands of rows, so that what lies between them is a few rows and
-//! not a whole tensor.
+//! Making a network fit a memory: chains of windowed steps are cut into bands of rows or into tiles, so that what lies between them is a
+//! few rows, or a few pixels, and not a whole tensor.
 //!
-//! A band is a step like any other (the same kernel with fewer rows), so every backend runs it, bit-exact. Two ways of cutting:
+//! A band or a tile is a step like any other (the same kernel with smaller extents), so every backend runs it, bit-exact. Three ways of
+//! cutting:
 //!
 //! - [`Carry::Lines`]: line buffers. Rows that the next band needs again are kept; nothing is computed twice.
 //! - [`Carry::Halo`]: each band computes all the rows it needs. No row is kept or moved; the rows at the seams are computed again, which
 //!   is stated as extra MACs.
+//! - The same with columns cut as well: tiles. Smaller still between the chain's ends, but copied in and out, and there are more seams.
 
 mod bands;
 
 pub use bands::Carry;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::TensorId;
 use crate::in_place;
 use crate::memory::{self, Memory, Request};
 use crate::plan::{self, Problem};
@@ -26,6 +29,8 @@ pub struct Cut {
     pub length: usize,
     /// Rows of the last step's output in a band.
     pub rows: usize,
+    /// Columns of the last step's output in a tile; `None` for bands as wide as it is.
+    pub columns: Option<usize>,
     /// How bands share rows.
     pub carry: Carry,
 }
@@ -61,13 +66,17 @@ pub struct Fitted {
 const LONGEST_CHAIN: usize = 8;
 /// Band heights that are tried.
 const HEIGHTS: [usize; 4] = [1, 2, 4, 8];
+/// Tile widths that are tried.
+const WIDTHS: [usize; 4] = [2, 4, 8, 16];
+/// Tiles or bands of one cut, at most: each is as many steps as its chain is long, and every step costs a device some time.
+pub(crate) const MOST_TILES: usize = 256;
 /// Cuts of one network.
 const MOST_CUTS: usize = 8;
 /// Candidates that are placed in one round, at most.
 const MOST_PLACED: usize = 64;
 
-/// Searches for the cheapest way to run `program`, whose tensors are not merged in place yet, in `capacity` bytes: extra MACs first, then steps. With no capacity, it only surveys
-/// what a single cut would bring, and cuts nothing.
+/// Searches for the cheapest way to run `program`, whose tensors are not merged in place yet, in `capacity` bytes: extra MACs first, then
+/// steps. With no capacity, it only surveys what a single cut would bring, and cuts nothing.
 ///
 /// Cut after cut is made, each the one that leaves the least above the capacity, summed over the sets of buffers alive together; as soon as
 /// one cut can bring all of it below, the cheapest one that does is taken. That is a greedy search over cuts: where it fails, a combination
@@ -100,7 +109,11 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
             }
             if height > capacity {
                 let (bytes, how) = (lowest.arena_bytes, lowest.cuts);
-                let message = format!("the smallest arena found is {bytes} bytes ({how})");
+                let mut message = format!("the smallest arena found is {bytes} bytes ({how})");
+                let ends = ports(program);
+                if ends > capacity {
+                    message = format!("{message}, and the network's inputs or its outputs alone take {ends}");
+                }
                 return Err(Error::new(ErrorKind::DoesNotFit, message)
                     .expected(format!("at most {capacity}"))
                     .help("give more memory, or pass --explain without --fit to see what makes the peak"));
@@ -122,6 +135,16 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
         extra_macs: current.extra_macs,
         front: pareto(points),
     })
+}
+
+/// Bytes of all inputs together, or of all outputs: whatever is cut, they are alive at one time.
+fn ports(program: &Program) -> u64 {
+    let bytes = |ids: &[TensorId]| {
+        ids.iter()
+            .map(|&id| program.graph.tensor(id).bytes() as u64)
+            .sum::<u64>()
+    };
+    bytes(&program.graph.inputs).max(bytes(&program.graph.outputs))
 }
 
 /// All MACs of a program's steps.
@@ -280,12 +303,13 @@ impl Candidate {
                 Carry::Lines => "line buffers",
                 Carry::Halo => "recomputed halos",
             };
-            let (first, rows) = (cut.first, cut.rows);
+            let (first, length, rows) = (cut.first, cut.length, cut.rows);
             let s = if rows == 1 { "" } else { "s" };
-            format!(
-                "{} steps from step {first} in bands of {rows} row{s}, {way}",
-                cut.length
-            )
+            let shape = match cut.columns {
+                None => format!("bands of {rows} row{s}"),
+                Some(columns) => format!("tiles of {rows} row{s} and {columns} columns"),
+            };
+            format!("{length} steps from step {first} in {shape}, {way}")
         };
         let cuts: Vec<String> = self.cuts.iter().map(name).collect();
         Point {
@@ -317,14 +341,15 @@ fn cuts(program: &Program, over: &[usize]) -> Vec<Cut> {
                 continue;
             }
             for rows in HEIGHTS {
-                for carry in [Carry::Lines, Carry::Halo] {
-                    cuts.push(Cut {
-                        first,
-                        length,
-                        rows,
-                        carry,
-                    });
-                }
+                let bands = [(None, Carry::Lines), (None, Carry::Halo)];
+                let tiles = WIDTHS.map(|columns| (Some(columns), Carry::Halo));
+                cuts.extend(bands.into_iter().chain(tiles).map(|(columns, carry)| Cut {
+                    first,
+                    length,
+                    rows,
+                    columns,
+                    carry,
+                }));
             }
         }
     }

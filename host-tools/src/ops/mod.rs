@@ -90,9 +90,15 @@ pub fn lower(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     }
 }
 
-/// A copy within a tensor: `count` elements of `element` bytes from element `from` to its start; the tensor has `len` elements.
-pub(crate) fn row_copy(element: usize, from: usize, count: usize, len: usize) -> Option<arenite::Step> {
-    movement::row_copy(element, from, count, len)
+/// A copy along axes of (extent, stride in the destination, stride in the source), in elements of `element` bytes, outermost first; it
+/// begins at element `from` of a source of `len` elements.
+pub(crate) fn copy_elements(
+    element: usize,
+    from: usize,
+    len: usize,
+    axes: &[(usize, usize, usize)],
+) -> Option<arenite::Step> {
+    movement::copy_elements(element, from, len, axes)
 }
 
 /// Operand `index`.

@@ -160,16 +160,13 @@ pub(super) fn lower_pad(lower: &mut Lower<'_>, node: &Node, pads: &[(usize, usiz
     copy(lower, node, "pad", (x, 0), (y, start), &axes)
 }
 
-/// [`super::row_copy`].
-pub(super) fn row_copy(element: usize, from: usize, count: usize, len: usize) -> Option<Step> {
+/// [`super::copy_elements`].
+pub(super) fn copy_elements(element: usize, from: usize, len: usize, axes: &[(usize, usize, usize)]) -> Option<Step> {
     let mut loops = heapless::Vec::new();
-    loops
-        .push(CopyLoop {
-            count: count.try_into().ok()?,
-            to: 1,
-            from: 1,
-        })
-        .ok()?;
+    for &(count, to, from) in axes {
+        let (count, to, from) = (count.try_into().ok()?, to.try_into().ok()?, from.try_into().ok()?);
+        loops.push(CopyLoop { count, to, from }).ok()?;
+    }
     Some(Step::CopyBytes(CopyStrided {
         output: Slot::default(),
         input: Slot::default(),

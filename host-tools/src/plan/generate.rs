@@ -153,6 +153,24 @@ pub fn variant(problem: &Problem, mirror: bool, shrink: u64, seed: u64) -> Probl
     shuffled(rows, &mut random)
 }
 
+/// A problem of plain buffers with a share of `percent` of the lifetimes shortened at one end by one step up to `most`.
+pub fn shortened(problem: &Problem, percent: u64, most: u64, seed: u64) -> Problem {
+    let mut random = Random::new(seed);
+    let mut problem = problem.clone();
+    for part in problem.buffers.iter_mut().flat_map(|buffer| &mut buffer.parts) {
+        let life = part.upper - part.lower;
+        if life < 2 || random.below(100) >= percent {
+            continue;
+        }
+        let less = 1 + random.below(most.min(life - 1));
+        match random.below(2) {
+            0 => part.lower += less,
+            _ => part.upper -= less,
+        }
+    }
+    problem
+}
+
 fn two_cuts(random: &mut Random, from: u64, to: u64) -> (u64, u64) {
     let first = from + 1 + random.below(to - from - 2);
     (first, first + 1 + random.below(to - first - 1))

@@ -141,6 +141,22 @@ impl Instance {
         Ok(instance)
     }
 
+    /// The same with every size rounded up to a multiple of `grid` (scaled), which is then the unit. Any plan of it, times `grid`, is
+    /// one of this. `None` where bodies are more than rectangles, or fixed, or aligned otherwise.
+    pub(super) fn rounded(&self, grid: i64) -> Option<Instance> {
+        let simple = |b: &Body| b.fixed.is_none() && (b.parts.is_empty() || b.plain) && grid % b.align == 0;
+        if !self.bodies.iter().all(simple) {
+            return None;
+        }
+        let mut coarse = self.clone();
+        for body in &mut coarse.bodies {
+            body.align = 1;
+            body.height = (body.height + grid - 1) / grid;
+            body.parts.iter_mut().for_each(|part| part.size = body.height);
+        }
+        Some(coarse)
+    }
+
     /// The separations of two bodies that share a step: the least `offset[b] - offset[a]` with a below b, and the least
     /// `offset[a] - offset[b]` with b below a. `None` where they are never alive together.
     pub(super) fn separation(&self, a: usize, b: usize) -> Option<(i64, i64)> {

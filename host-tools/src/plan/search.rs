@@ -80,6 +80,10 @@ pub(super) struct Search {
     /// States looked at in this round, and how many may be.
     states: u64,
     state_limit: u64,
+    /// The capacity of the run that may be resumed, and where it stopped: its cycle and the states of a round in it.
+    capacity: Option<i64>,
+    cycle: u64,
+    slice: u64,
     /// [`State::work`] at which the search gives up.
     work_limit: u64,
 }
@@ -104,22 +108,29 @@ impl Search {
             failures: Failures::default(),
             states: 0,
             state_limit: 0,
+            capacity: None,
+            cycle: 0,
+            slice: 0,
             work_limit: 0,
         }
     }
 
-    /// Looks for a plan within `capacity` (scaled). Returns the nodes used as well.
+    /// Looks for a plan within `capacity` (scaled). Returns the nodes used as well. Called again with the same capacity, it goes on
+    /// where its budget ran out.
     pub(super) fn run(&mut self, capacity: i64, budget: u64) -> (Outcome, u64) {
-        self.failures.clear();
+        if self.capacity != Some(capacity) {
+            self.failures.clear();
+            self.capacity = Some(capacity);
+            (self.cycle, self.slice) = (0, 2 * self.rank.len() as u64 + 64);
+        }
         self.state.work = 0;
         self.work_limit = budget.saturating_mul(WORK_PER_NODE);
-        let mut slice = 2 * self.rank.len() as u64 + 64;
-        for cycle in 0.. {
+        loop {
             for (strategy, (_, rerank)) in STRATEGIES.into_iter().enumerate() {
                 let mut order = self.orders[strategy].clone();
                 // The orders as they are, and changed a little, in turn.
-                if cycle % 2 == 1 {
-                    shuffle_locally(&mut order, cycle * STRATEGIES.len() as u64 + strategy as u64);
+                if self.cycle % 2 == 1 {
+                    shuffle_locally(&mut order, self.cycle * STRATEGIES.len() as u64 + strategy as u64);
                 }
                 for (rank, &body) in order.iter().enumerate() {
                     self.rank[body as usize] = rank as u32;
@@ -127,7 +138,7 @@ impl Search {
                 self.base_rank.copy_from_slice(&self.rank);
                 self.rerank = rerank;
                 self.states = 0;
-                self.state_limit = slice;
+                self.state_limit = self.slice;
                 let step = if self.state.reset(capacity) {
                     self.split(0..self.state.spare.len(), None)
                 } else {
@@ -141,9 +152,9 @@ impl Search {
                     Step::Stopped => {}
                 }
             }
-            slice *= 2;
+            self.cycle += 1;
+            self.slice *= 2;
         }
-        (Outcome::Budget, budget)
     }
 
     /// Solves every independent group among the unplaced bodies of a range of sections.

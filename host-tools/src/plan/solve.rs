@@ -11,6 +11,9 @@ const SEARCH_LIMIT: usize = 2_000_000;
 /// Orders for greedy placement, in the letters of `greedy::orders`.
 const GREEDY_ORDERS: [&str; 7] = ["TWA", "WAT", "TAW", "UZ", "ZW", "AZ", "LZ"];
 
+/// Rounded problems that are searched beside the exact one.
+const COARSE: usize = 2;
+
 /// Stack of the search's thread per level; there are at most as many levels as bodies.
 const STACK_PER_LEVEL: usize = 4096;
 
@@ -119,16 +122,50 @@ impl Solver<'_> {
         }
     }
 
+    /// One search for a plan within `aim`, by turns of the exact problem and of rounded ones.
+    fn attempt(&self, search: &mut Search, bodies: &[u32], aim: i64, budget: u64) -> (Outcome, u64) {
+        let stack = (bodies.len() + 64) * STACK_PER_LEVEL + (1 << 20);
+        let coarse = self.coarse(aim);
+        let turn = budget.div_ceil(coarse.len() as u64 + 2);
+        let (outcome, mut used) = run_with_stack(search, aim, turn, stack);
+        if outcome != Outcome::Budget {
+            return (outcome, used);
+        }
+        for (grid, instance) in coarse {
+            let sections = own_sections(&instance, bodies, &instance.sections());
+            let mut rough = Search::new(&instance, bodies, &sections);
+            let (outcome, more) = run_with_stack(&mut rough, aim / grid, turn.min(budget - used), stack);
+            used += more;
+            if let Outcome::Found(offsets) = outcome {
+                return (
+                    Outcome::Found(offsets.iter().map(|offset| offset * grid).collect()),
+                    used,
+                );
+            }
+        }
+        let (outcome, more) = run_with_stack(search, aim, budget - used.min(budget), stack);
+        (outcome, used + more)
+    }
+
+    /// The problem with sizes rounded up, as coarsely as `aim` may still allow: equal sizes and sums that fit exactly are what the
+    /// search lives on, and nearly equal ones hide them.
+    fn coarse(&self, aim: i64) -> Vec<(i64, Instance)> {
+        let mut found = Vec::new();
+        let mut grid = 1i64 << aim.max(1).ilog2();
+        while grid > 1 && found.len() < COARSE {
+            if let Some(instance) = self.instance.rounded(grid)
+                && bound::max_live(&instance) <= aim / grid
+            {
+                found.push((grid, instance));
+            }
+            grid /= 2;
+        }
+        found
+    }
+
     /// Searches for lower plans of one component; returns its height then.
     fn improve(&mut self, bodies: Vec<u32>, sections: &[Section], height: i64, capacity: Option<i64>) -> i64 {
-        let mut own = vec![false; self.instance.bodies.len()];
-        bodies.iter().for_each(|&body| own[body as usize] = true);
-        let sections: Vec<Section> = sections
-            .iter()
-            .filter(|s| s.members.iter().any(|m| own[m.body as usize]))
-            .cloned()
-            .collect();
-        let stack = (bodies.len() + 64) * STACK_PER_LEVEL + (1 << 20);
+        let sections = own_sections(self.instance, &bodies, sections);
         let mut search = Search::new(self.instance, &bodies, &sections);
         let mut best = height;
         // Heights from `low` up are undecided; those from `sure` up are not proven impossible.
@@ -147,7 +184,7 @@ impl Solver<'_> {
             } else {
                 self.left.div_ceil(3)
             };
-            let (outcome, used) = run_with_stack(&mut search, aim, budget, stack);
+            let (outcome, used) = self.attempt(&mut search, &bodies, aim, budget);
             self.left -= used.min(self.left);
             match outcome {
                 Outcome::Found(offsets) => {
@@ -213,6 +250,14 @@ impl Solver<'_> {
             nodes: nodes - self.left,
         }
     }
+}
+
+/// The sections that have any of `bodies`.
+fn own_sections(instance: &Instance, bodies: &[u32], sections: &[Section]) -> Vec<Section> {
+    let mut own = vec![false; instance.bodies.len()];
+    bodies.iter().for_each(|&body| own[body as usize] = true);
+    let is_own = |section: &&Section| section.members.iter().any(|m| own[m.body as usize]);
+    sections.iter().filter(is_own).cloned().collect()
 }
 
 /// Runs the search on a thread whose stack fits its depth.

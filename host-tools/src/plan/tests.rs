@@ -493,6 +493,37 @@ fn challenging_instances_fit_their_capacity() {
     }
 }
 
+/// Equal sizes made different, and lifetimes that no longer meet: every old plan still fits.
+#[test]
+fn variants_of_challenging_instances_fit_their_capacity() {
+    for (path, problem) in instances("variants_of_challenging_instances_fit_their_capacity", ".").unwrap_or_default() {
+        let name = path.display();
+        for (kind, variant) in [
+            ("reversed", generate::variant(&problem, true, 0, 1)),
+            ("sizes reduced", generate::variant(&problem, false, 3, 1)),
+            ("lifetimes shortened", generate::shortened(&problem, 30, 2, 1)),
+        ] {
+            let plan = solve(&variant, &within(Options::DEFAULT_NODES, Some(capacity(&path)))).unwrap();
+            check(&variant, &plan).unwrap();
+            assert!(plan.height <= capacity(&path), "{name}, {kind}: {}", plan.height);
+        }
+    }
+}
+
+/// Sizes just below multiples of 1024, in a packing that has no gap at those multiples.
+#[test]
+fn nearly_equal_sizes_are_searched_as_equal_ones() {
+    let exact = generate::perfect(120, 1 << 6, 1 << 6, 2);
+    let mut near = exact.clone();
+    for (index, part) in near.buffers.iter_mut().flat_map(|b| &mut b.parts).enumerate() {
+        part.size = part.size * 1024 - index as u64 % 7;
+    }
+    let capacity = 64 * 1024;
+    let plan = solve(&near, &within(200_000, Some(capacity))).unwrap();
+    check(&near, &plan).unwrap();
+    assert!(plan.height <= capacity, "{}", plan.height);
+}
+
 #[test]
 fn small_instances_reach_their_capacity() {
     for (path, problem) in instances("small_instances_reach_their_capacity", "small").unwrap_or_default() {

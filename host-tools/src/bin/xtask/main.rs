@@ -31,6 +31,15 @@ enum Task {
     Demo,
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test,
+    /// Runs the arena planner on all instances and prints the tables of docs/planner.md.
+    PlanBench {
+        /// MiniMalloc's command, to run beside it.
+        #[arg(long, value_name = "PROGRAM")]
+        minimalloc: Option<PathBuf>,
+        /// Writes the tables into docs/planner.md as well.
+        #[arg(long)]
+        update: bool,
+    },
     /// The long tier: full-size networks, on the host and on boards.
     Long {
         /// Only tests whose name contains this.
@@ -43,6 +52,7 @@ fn main() -> ExitCode {
         Task::Setup { python } => setup::prepare(python),
         Task::Demo => setup::prepare(false).and_then(|()| demo::run()),
         Task::Test => setup::prepare(false).and_then(|()| suite::test()),
+        Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
         Task::Long { filter } => setup::prepare(true).and_then(|()| suite::long(filter.as_deref())),
     };
     match done {
@@ -52,6 +62,26 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Optimised, whatever xtask itself is built as.
+fn plan_bench(minimalloc: Option<PathBuf>, update: bool) -> Result<()> {
+    let mut command = cargo(&[
+        "run",
+        "--release",
+        "--package",
+        "arenite-host",
+        "--example",
+        "plan_bench",
+        "--",
+    ]);
+    if let Some(program) = minimalloc {
+        command.arg("--minimalloc").arg(program.canonicalize()?);
+    }
+    if update {
+        command.arg("--update").arg(root().join("docs/planner.md"));
+    }
+    run(&mut command)
 }
 
 /// The workspace's root.
