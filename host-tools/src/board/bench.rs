@@ -153,7 +153,7 @@ pub fn bench(
             kernel: step.map(|step| step.kernel().name().to_owned()).unwrap_or_default(),
             instructions,
             macs: meta.map_or(0, |meta| meta.macs),
-            bound: step.and_then(|step| bound(step, target)),
+            bound: step.and_then(|step| bound(step, target, board, meta.map_or(0, |meta| meta.macs))),
             cycles: estimates.get(index).copied().flatten().map(|estimate| estimate.cycles),
         }
     });

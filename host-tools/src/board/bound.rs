@@ -2,13 +2,17 @@
 //!
 //! The figures are the kernels' own, beside their loops (`bound` in `core/src/kernels`); here is only which one belongs to a step.
 
-use arenite::kernels::{dsp, int, mve};
+use arenite::kernels::{Backend, dsp, fpu, int, mve, scalar};
 use arenite::ops::elementwise;
 use arenite::{Step, Target};
 
-/// The bound of `step` on a core of `target`; `None` for kernels without one: those of the scalar and the `fpu` backend, softmax, copies, and
-/// `int` pooling.
-pub fn bound(step: &Step, target: Target) -> Option<u64> {
+use super::Board;
+
+/// The bound of `step`, which has `macs` multiply-accumulates, packed for `target`, on `board`; `None` for steps without any whose kernel states
+/// no other: softmax, copies, and pooling and sums of the scalar and the `int` backend.
+pub fn bound(step: &Step, target: Target, board: &Board, macs: u64) -> Option<u64> {
+    // What compilers vectorise by themselves.
+    let vectors = matches!(board.timings, super::Core::A64 | super::Core::M55);
     let core = match target {
         Target::CortexM0 => int::Core::CortexM0,
         Target::Riscv32imac | Target::Riscv64gc => int::Core::Riscv32,
@@ -35,6 +39,9 @@ pub fn bound(step: &Step, target: Target) -> Option<u64> {
         }
         Step::MveAvgPoolS8(op) => mve::pool2d::bound(&op.window, true),
         Step::MveMaxPoolS8(op) => mve::pool2d::bound(&op.window, false),
+        Step::FpuConv2dF32(op) => fpu::conv2d::bound(op, target == Target::Aarch64),
+        Step::FpuDepthwiseF32(op) => fpu::depthwise::bound(op, vectors),
+        _ if macs > 0 && step.kernel().backend() == Backend::Scalar => scalar::bound(macs, vectors),
         _ => return None,
     })
 }

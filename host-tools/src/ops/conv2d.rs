@@ -35,15 +35,12 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs) -> 
 
 fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
     want_f32(lower.graph(), node)?;
-    let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
-    let residual = node.inputs.get(3).copied().flatten();
-    let bias = bias_f32(
-        lower,
-        node.inputs.get(2).copied().flatten(),
-        usize::from(window.output[2]),
-    )?;
     let groups = fit(attrs.groups, "the number of groups")?;
-    let mut op = Conv2dF32 {
+    let depthwise = groups == window.input[2] && groups > 1;
+    let residual = node.inputs.get(3).copied().flatten();
+    let bias = node.inputs.get(2).copied().flatten();
+    let bias = bias_f32(lower, bias, usize::from(window.output[2]))?;
+    let op = Conv2dF32 {
         output: Slot::default(),
         input: Slot::default(),
         residual: residual.map(|_| Slot::default()),
@@ -54,38 +51,53 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
         groups,
         clamp: clamp(attrs.activation),
     };
-    let mut places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    let kind = if depthwise { "depthwise_conv2d" } else { "conv2d" };
+    if push_f32(lower, node, kind, op, macs)? {
+        return Ok(());
+    }
+    let weights = lower.constant(input(node, 1)?)?;
+    let step = if depthwise { Step::DepthwiseF32 } else { Step::Conv2dF32 };
+    let places = places_f32(lower, node, residual)?;
+    lower.push(node, kind, step(Conv2dF32 { weights, ..op }), places, macs);
+    Ok(())
+}
+
+/// Appends the step of an f32 convolution, or of a linear layer in the form of one, where a kernel beside the scalar one computes it. Operands: activations,
+/// weights (OHWI when read in order), bias, residual.
+pub(super) fn push_f32(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    kind: &'static str,
+    mut op: Conv2dF32,
+    macs: u64,
+) -> Result<bool> {
+    let w = input(node, 1)?;
+    let read = || {
+        let bytes = lower.bytes(w)?;
+        let values = bytes.as_chunks::<4>().0.iter();
+        Ok(values.map(|v| f32::from_le_bytes(*v)).collect())
+    };
+    let Some((step, weights)) = select::conv2d_f32(&lower.program, &op, read)? else {
+        return Ok(false);
+    };
+    op.weights = match weights {
+        PackedF32::Values(packed) => lower.program.weights.add_f32(&packed)?,
+        PackedF32::Blocks(channels) => lower.blocked(w, channels)?,
+    };
+    let residual = op.residual.and_then(|_| node.inputs.get(3).copied().flatten());
+    let places = places_f32(lower, node, residual)?;
+    lower.push(node, kind, step(op), places, macs);
+    Ok(true)
+}
+
+/// The places of a [`Conv2dF32`]'s slots.
+fn places_f32(lower: &mut Lower<'_>, node: &Node, residual: Option<TensorId>) -> Result<Vec<Place>> {
+    let mut places = vec![Place::Tensor(output(node)?, 0), lower.place(input(node, 0)?)?];
     if let Some(residual) = residual {
         places.push(lower.place(residual)?);
     }
     places.push(Place::Scratch);
-    let depthwise = groups == window.input[2] && groups > 1;
-    let read = || {
-        Ok(lower
-            .bytes(w)?
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|v| f32::from_le_bytes(*v))
-            .collect())
-    };
-    let step = match select::conv2d_f32(&lower.program, &op, read)? {
-        Some((step, PackedF32::Values(packed))) => {
-            op.weights = lower.program.weights.add_f32(&packed)?;
-            step
-        }
-        Some((step, PackedF32::Blocks(channels))) => {
-            op.weights = lower.blocked(w, channels)?;
-            step
-        }
-        None => {
-            op.weights = lower.constant(w)?;
-            if depthwise { Step::DepthwiseF32 } else { Step::Conv2dF32 }
-        }
-    };
-    let (step, kind) = (step(op), if depthwise { "depthwise_conv2d" } else { "conv2d" });
-    lower.push(node, kind, step, places, macs);
-    Ok(())
+    Ok(places)
 }
 
 fn lower_s8(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {

@@ -103,6 +103,21 @@ pub fn supports(op: &Conv2dF32) -> bool {
     channels == op.groups && channels == op.window.output[2]
 }
 
+/// The fewest instructions that the step can take: two loads, a multiplication and an addition for every MAC inside the input, a load and a store for
+/// every output. `vectors`: on AArch64 four channels at a time.
+pub fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
+    let outputs = op.window.output_len().map_or(0, u64::from);
+    let [rows, columns] = [0, 1].map(|axis| {
+        let places = 0..op.window.output.get(axis).map_or(0, |&n| usize::from(n));
+        places
+            .map(|at| taps(at, &op.window, axis).map_or(0, |(_, count, _)| count as u64))
+            .sum::<u64>()
+    });
+    let macs = u64::from(op.window.batch) * rows * columns * u64::from(op.window.output[2]);
+    let instructions = 4 * macs + 2 * outputs;
+    if vectors { instructions / 4 } else { instructions }
+}
+
 /// Packs weights `[channels, kh, kw]` into `packed`, of the same length. `None` where a slice has the wrong length.
 pub fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [f32]) -> Option<()> {
     let window = &op.window;
