@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -68,6 +68,13 @@ pub enum Command {
     Fail(Failure),
     /// Load a blob and run it.
     Infer(Infer),
+    /// Compare every kernel of the build with the scalar one.
+    Kernels {
+        /// The first seed of the generated cases.
+        first: u32,
+        /// Cases for each kernel.
+        cases: u32,
+    },
 }
 
 /// Ways to fail on purpose.
@@ -166,6 +173,26 @@ pub enum Record<'a> {
         rounds: u32,
         /// Instructions of the loop and the few around it.
         instructions: u64,
+    },
+    /// All cases of a kernel were compared, and were equal.
+    Compared {
+        /// The kernel's number.
+        kernel: u8,
+        /// Cases that it computes.
+        cases: u32,
+    },
+    /// A kernel computed something else than the scalar one; the next kernel follows.
+    Differs {
+        /// The kernel's number.
+        kernel: u8,
+        /// The case.
+        seed: u32,
+        /// Index of the first output that differs; `u32::MAX` where the kernel did not run or wrote beside its operands.
+        at: u32,
+        /// The kernel's: the number, or the bits of an f32.
+        found: u32,
+        /// The scalar kernel's.
+        expected: u32,
     },
     /// The blob was accepted.
     Loaded {

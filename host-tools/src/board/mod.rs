@@ -10,6 +10,7 @@ mod doctor;
 mod error;
 mod firmware;
 mod footprint;
+pub mod peer;
 mod qemu;
 pub mod results;
 mod run;
@@ -26,6 +27,9 @@ pub use error::BoardError;
 pub use firmware::Firmware;
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
-pub use run::{Blob, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, execute, run, run_with_progress, selfcheck};
+pub use run::{
+    Blob, Comparison, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, execute, kernels, run, run_with_progress,
+    selfcheck,
+};
 pub use table::{BOARDS, Board, Core, Memory};
 pub use trace::{Executed, Interval, Trace};

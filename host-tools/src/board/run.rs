@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use arenite::testkit::Difference;
 use arenite::{Access, KernelId, Model, Slot, Step};
 use arenite_protocol::{
     Command, DUMP_FILE, INPUT_FILE, Infer, OUTPUT_FILE, PLACES_FILE, PROTOCOL_VERSION, Place, RECORD_FILE,
@@ -252,6 +253,45 @@ pub fn selfcheck(
     Ok((counted, logs))
 }
 
+/// What a board found of one of its kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comparison {
+    /// The kernel.
+    pub kernel: KernelId,
+    /// Cases that it computed with the scalar kernel's outputs; or the seed of the first one where it did not, and what it computed.
+    pub result: Result<u32, (u32, Difference)>,
+}
+
+/// Runs the program `kernels`: every kernel of the board's build against the scalar one, on `cases` generated cases from seed `first` on.
+///
+/// # Errors
+/// As [`run`].
+pub fn kernels(
+    board: &'static Board,
+    first: u32,
+    cases: u32,
+    timeout: Duration,
+) -> Result<Vec<Comparison>, BoardError> {
+    let firmware = Firmware::build(board, "kernels")?;
+    let mut found = Vec::new();
+    let command = Command::Kernels { first, cases };
+    Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
+        let (kernel, result) = match *record {
+            Record::Compared { kernel, cases } => (kernel, Ok(cases)),
+            Record::Differs {
+                kernel,
+                seed,
+                at,
+                found,
+                expected,
+            } => (kernel, Err((seed, Difference { at, found, expected }))),
+            _ => return,
+        };
+        found.extend(KernelId::from_u8(kernel).map(|kernel| Comparison { kernel, result }));
+    })?;
+    Ok(found)
+}
+
 /// Everything that a blob's steps write, in step order.
 fn written_places(board: &'static Board, blob: Blob<'_>) -> Result<Vec<Place>, BoardError> {
     let mapped;
@@ -337,12 +377,12 @@ pub fn execute(firmware: &Firmware, timeout: Duration) -> Result<Vec<LogLine>, B
 }
 
 /// The folder that firmware and host share for one run.
-struct Exchange {
+pub(super) struct Exchange {
     folder: TempDir,
 }
 
 impl Exchange {
-    fn new() -> Result<Self, BoardError> {
+    pub(super) fn new() -> Result<Self, BoardError> {
         let folder = tempfile::Builder::new().prefix("arenite-").tempdir();
         folder.map(|folder| Self { folder }).map_err(|source| BoardError::File {
             path: std::env::temp_dir(),
@@ -360,7 +400,7 @@ impl Exchange {
     }
 
     /// A file that the firmware wrote; empty where it had nothing to write.
-    fn read(&self, name: &str) -> Result<Vec<u8>, BoardError> {
+    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, BoardError> {
         let path = self.path(name);
         match fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -422,7 +462,7 @@ impl Exchange {
     }
 
     /// Sends the request, runs the program to its end, hands every record to `note` and turns failures into errors.
-    fn carry_out(
+    pub(super) fn carry_out(
         &self,
         firmware: &Firmware,
         command: Command,
@@ -493,6 +533,8 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
     Some(match *last {
         Record::Boot { .. }
         | Record::Counted { .. }
+        | Record::Compared { .. }
+        | Record::Differs { .. }
         | Record::Loaded { .. }
         | Record::Step { .. }
         | Record::Ran { .. }

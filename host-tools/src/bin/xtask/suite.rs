@@ -25,7 +25,7 @@ pub(super) fn test() -> Result<()> {
     ]))?;
     run(cargo(&["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     for board in &BOARDS {
-        for program in ["infer", "selfcheck"] {
+        for program in ["infer", "kernels", "selfcheck"] {
             eprintln!("firmware: {program} for {}", board.name);
             Firmware::build(board, program)?;
         }

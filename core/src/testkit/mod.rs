@@ -1,4 +1,10 @@
-//! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob.
+//! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob, and every kernel
+//! against the scalar one on generated cases ([`compare`]).
+
+mod cases;
+mod compare;
+
+pub use compare::{Difference, Verdict, Workspace, compare};
 
 use core::cell::Cell;
 

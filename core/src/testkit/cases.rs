@@ -1,0 +1,247 @@
+//! Generated operators. A seed gives the same case everywhere, and cases are small enough for a board with 16 KiB of RAM.
+
+use crate::arena::Slot;
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use crate::ops::elementwise::Loop;
+use crate::ops::elementwise_int::{BinaryInt, IntOp};
+use crate::ops::packed_sum::PackedSumS8;
+use crate::ops::pool2d::PoolInt;
+use crate::quant::Multiplier;
+use crate::tensor::DType;
+
+/// The most elements of a sum.
+const SUM: u32 = 200;
+
+/// A fixed sequence (xorshift), so that a failure repeats.
+#[derive(Debug, Clone)]
+pub(super) struct Random(u32);
+
+impl Random {
+    pub(super) fn new(seed: u32) -> Self {
+        // Neighbouring seeds start far apart; zero is the one state that stays.
+        Self(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9) | 1)
+    }
+
+    pub(super) fn next(&mut self) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0
+    }
+
+    /// `0..n`; multiplied and not divided, for cores without a division.
+    pub(super) fn below(&mut self, n: u32) -> u32 {
+        ((u64::from(self.next()) * u64::from(n)) >> 32) as u32
+    }
+
+    /// `from..=to`.
+    fn between(&mut self, from: u16, to: u16) -> u16 {
+        from + self.below(u32::from(to - from) + 1) as u16
+    }
+
+    fn coin(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    /// One of four.
+    fn one_of<T: Copy>(&mut self, choices: [T; 4]) -> T {
+        let [a, b, c, d] = choices;
+        match self.below(4) {
+            0 => a,
+            1 => b,
+            2 => c,
+            _ => d,
+        }
+    }
+
+    pub(super) fn byte(&mut self) -> i8 {
+        (self.next() >> 24) as i8
+    }
+
+    /// -1 to 1.
+    pub(super) fn float(&mut self) -> f32 {
+        (self.next() >> 8) as f32 / (1 << 23) as f32 - 1.0
+    }
+}
+
+/// What a window is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Convolution,
+    /// A convolution of one pixel.
+    Dense,
+    Depthwise,
+    Pool,
+}
+
+fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
+    // f32 takes four times the memory.
+    let (most, deep, wide) = if float { (4, 5, 6) } else { (6, 8, 8) };
+    let pointwise = form == Form::Dense || (form == Form::Convolution && random.below(4) == 0);
+    let kernel = match (pointwise, random.coin()) {
+        (true, _) => [1, 1],
+        (false, true) => [3, 3],
+        (false, false) => [0; 2].map(|_| random.between(1, 3)),
+    };
+    let stride = [1 + random.below(2) as u8; 2];
+    let dilated = !pointwise && form != Form::Pool && random.below(8) == 0;
+    let dilation = [if dilated { 2 } else { 1 }; 2];
+    let padding = kernel.map(|k| if random.coin() { (k / 2) as u8 } else { 0 });
+    let [height, width] = match form {
+        Form::Dense => [1, 1],
+        _ => [0; 2].map(|_| random.between(1, most)),
+    };
+    let extent = |input: u16, axis: [u16; 3], stride: u8| {
+        let [kernel, dilation, padding] = axis;
+        let reach = (kernel - 1) * dilation + 1;
+        let stride = u16::from(stride).max(1);
+        // All windows that lie inside the padded input; where there is none, all that start inside.
+        match (input + 2 * padding).checked_sub(reach) {
+            Some(room) => room / stride + 1,
+            None => (input + padding - 1) / stride + 1,
+        }
+    };
+    let axis = |i: usize| -> [u16; 3] {
+        [
+            kernel.get(i).copied().unwrap_or(1),
+            dilation.get(i).copied().map_or(1, u16::from),
+            padding.get(i).copied().map_or(0, u16::from),
+        ]
+    };
+    let [stride, _] = if form == Form::Dense || (pointwise && random.coin()) {
+        [1, 1]
+    } else {
+        stride
+    };
+    let (input, output) = match form {
+        Form::Depthwise | Form::Pool => {
+            // Of four, eight and others, as vector kernels like or refuse them.
+            let channels = random.one_of([4, 8, 8, random.0 as u16 % 8 + 1]);
+            (channels, channels)
+        }
+        _ if pointwise => (random.between(1, 6 * deep), random.between(1, 2 * wide)),
+        _ => (random.between(1, deep), random.between(1, wide)),
+    };
+    Window2d {
+        batch: 1 + u16::from(height * width <= 6 && random.coin()),
+        input: [height, width, input],
+        output: [extent(height, axis(0), stride), extent(width, axis(1), stride), output],
+        kernel,
+        stride: [stride, stride],
+        dilation,
+        padding,
+    }
+}
+
+/// An int8 convolution, without constants.
+pub(super) fn conv2d_s8(random: &mut Random, form: Form) -> Conv2dS8 {
+    let window = window(random, form, false);
+    let output_zero_point = random.one_of([-128, -128, 3, random.0 as i8]);
+    Conv2dS8 {
+        output: Slot::default(),
+        input: Slot::default(),
+        scratch: Slot::default(),
+        weights: 0,
+        channels: 0,
+        window,
+        groups: if form == Form::Depthwise { window.input[2] } else { 1 },
+        input_zero_point: random.byte(),
+        output_zero_point,
+        clamp: random.one_of([[-128, 127], [-128, 127], [output_zero_point, 127], [-100, 90]]),
+        flags: 0,
+    }
+}
+
+/// `[bias, mantissa, shift]` of a channel: outputs of some tens mostly, and now and then extremes.
+pub(super) fn channel(random: &mut Random) -> [i32; 3] {
+    let bias = random.below(20_000) as i32 - 10_000;
+    let mantissa = (1 << 30) + random.below(1 << 30) as i32;
+    let usual = -6 - random.below(4) as i32;
+    [
+        bias,
+        mantissa,
+        random.one_of([usual, usual, usual, -(random.0 as i32 & 31)]),
+    ]
+}
+
+/// Weights of a channel are at most this: kernels that put two products in one word choose their loops by it.
+pub(super) fn limit(random: &mut Random) -> u32 {
+    random.one_of([127, 60, 20, 5])
+}
+
+/// An f32 convolution, without constants.
+pub(super) fn conv2d_f32(random: &mut Random, form: Form) -> Conv2dF32 {
+    let window = window(random, form, true);
+    Conv2dF32 {
+        output: Slot::default(),
+        input: Slot::default(),
+        residual: None,
+        scratch: Slot::default(),
+        weights: 0,
+        bias: 0,
+        window,
+        groups: if form == Form::Depthwise { window.input[2] } else { 1 },
+        clamp: match random.coin() {
+            true => [0.0, 6.0],
+            false => [f32::NEG_INFINITY, f32::INFINITY],
+        },
+    }
+}
+
+/// An int8 pooling.
+pub(super) fn pool(random: &mut Random) -> PoolInt {
+    PoolInt {
+        output: Slot::default(),
+        input: Slot::default(),
+        dtype: DType::I8,
+        window: window(random, Form::Pool, false),
+        clamp: random.one_of([[-128, 127], [-128, 127], [0, 127], [-90, 100]]),
+    }
+}
+
+/// An int8 sum as the model states it: one operand has the larger scale, so its multiplier is one half.
+pub(super) fn binary(random: &mut Random) -> BinaryInt {
+    let half = Multiplier {
+        mantissa: 1 << 30,
+        shift: 0,
+    };
+    let mut mantissa = || (1 << 30) + random.below(1 << 30) as i32;
+    let other = Multiplier {
+        mantissa: mantissa(),
+        shift: -1,
+    };
+    let result = Multiplier {
+        mantissa: mantissa(),
+        shift: -18,
+    };
+    let count = 1 + random.below(SUM);
+    let [a, b] = if random.coin() { [half, other] } else { [other, half] };
+    let mut loops = heapless::Vec::new();
+    // There is room for one axis.
+    let _ = loops.push(Loop { count, a: 1, b: 1 });
+    BinaryInt {
+        output: Slot::default(),
+        a: Slot::default(),
+        b: Slot::default(),
+        loops,
+        dtype: DType::I8,
+        op: IntOp::Add,
+        zero: [0; 3].map(|_| i32::from(random.byte())),
+        shift: 20,
+        multipliers: [a, b, result],
+        clamp: [-128, 127],
+    }
+}
+
+/// An int8 sum in its linear form.
+pub(super) fn packed_sum(random: &mut Random) -> PackedSumS8 {
+    let mut signed = |bits: u32| (random.next() >> (32 - bits)) as i32 - (1 << (bits - 1));
+    PackedSumS8 {
+        output: Slot::default(),
+        a: Slot::default(),
+        b: Slot::default(),
+        factors: [signed(30), signed(29)],
+        offset: signed(28),
+        count: 1 + random.below(SUM),
+    }
+}

@@ -1,0 +1,68 @@
+//! Compares every kernel of this build with the scalar one on generated cases, on the core itself: the assembly of a backend runs nowhere else.
+#![no_std]
+#![no_main]
+
+use core::cell::UnsafeCell;
+
+use arenite::KernelId;
+use arenite::testkit::{Verdict, Workspace, compare};
+use arenite_firmware::Exchange;
+use arenite_firmware::protocol::{Command, PROTOCOL_VERSION, Record, Request, exit};
+
+arenite_firmware::entry!(main);
+
+/// The cases' memory, which no stack here has room for.
+struct Static(UnsafeCell<Workspace>);
+// SAFETY: one thread of execution.
+unsafe impl Sync for Static {}
+static WORKSPACE: Static = Static(UnsafeCell::new(Workspace::new()));
+
+fn main(exchange: &mut Exchange) -> i32 {
+    let (first, cases) = match exchange.request() {
+        Ok(Request {
+            version: PROTOCOL_VERSION,
+            command: Command::Kernels { first, cases },
+        }) => (first, cases),
+        Ok(_) => {
+            exchange.record(&Record::BadRequest {
+                version: PROTOCOL_VERSION,
+            });
+            return exit::REFUSED;
+        }
+        Err(error) => {
+            defmt::error!("request: {}", error);
+            return exit::IO;
+        }
+    };
+    // SAFETY: the one reference to it.
+    let workspace = unsafe { &mut *WORKSPACE.0.get() };
+    for &kernel in KernelId::ALL.iter().filter(|kernel| kernel.backend().available()) {
+        let record = compared(kernel, first, cases, workspace);
+        exchange.record(&record);
+    }
+    exit::DONE
+}
+
+/// Compares until a case differs.
+fn compared(kernel: KernelId, first: u32, cases: u32, workspace: &mut Workspace) -> Record<'static> {
+    let mut equal = 0;
+    for seed in first..first.saturating_add(cases) {
+        match compare(kernel, seed, workspace) {
+            Ok(Verdict::Equal) => equal += 1,
+            Ok(Verdict::NotComputed) => {}
+            Err(difference) => {
+                return Record::Differs {
+                    kernel: kernel as u8,
+                    seed,
+                    at: difference.at,
+                    found: difference.found,
+                    expected: difference.expected,
+                };
+            }
+        }
+    }
+    Record::Compared {
+        kernel: kernel as u8,
+        cases: equal,
+    }
+}
