@@ -1,6 +1,6 @@
 //! The tracked results: what the models of the benchmarks cost on every board, and whether that has grown.
 //!
-//! A file `tests/results/MODEL.json` holds a list of [`Measured`], a step on each line so that a change reads well. `tests/tests/bench.rs` compares
+//! A file `tests/results/MODEL.json` holds a list of [`Measured`], a step on each line so that a change reads well. `tests/tests/results.rs` compares
 //! them with fresh measurements; [`update`] writes them.
 
 use std::fs;
@@ -195,6 +195,24 @@ pub fn write(path: &Path, results: &[Measured]) -> Result<()> {
     });
     let text = format!("[\n{}\n]\n", entries.collect::<Vec<_>>().join(",\n"));
     fs::write(path, text).map_err(|e| Error::io(path, "write the results", &e))
+}
+
+/// Whether a measurement is cheap enough for every run of the tests: the in-project model everywhere, the two small int8 models on one board of each kind of
+/// kernels.
+pub fn quick(subject: &Subject, configuration: &Configuration) -> bool {
+    let board = configuration.board.name;
+    let kinds = [
+        "mps2-an385",
+        "mps2-an385:thumbv6m",
+        "mps2-an386",
+        "mps3-an547",
+        "riscv32-virt",
+    ];
+    match subject.name {
+        "digits" => true,
+        "ad01_int8" | "kws_ref_model" => !configuration.size && kinds.contains(&board),
+        _ => false,
+    }
 }
 
 /// What of `new` costs over 2 % more than the tracked result of the same key.

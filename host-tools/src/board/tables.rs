@@ -1,4 +1,4 @@
-//! The tables of `docs/benchmarks.md`, from the tracked results and the reference figures in `tests/results/tflm.json`.
+//! The tables of `docs/benchmarks.md` and `docs/layers.md`, from the tracked results and the reference figures in `tests/results/tflm.json`.
 //!
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
@@ -10,6 +10,7 @@ use arenite::KernelId;
 use arenite::kernels::Backend;
 use serde::Deserialize;
 
+use super::peer::{self, Peer};
 use super::results::{Measured, SUBJECTS, read};
 use super::{BOARDS, Bench, BenchStep, Board};
 use crate::error::{Error, Result};
@@ -33,9 +34,6 @@ const TARGETS: [(&str, [u64; 4]); 7] = [
     ("mps2-an385:thumbv6m", [1_350_000, 16_500_000, 50_000_000, 66_000_000]),
 ];
 
-/// The boards of the tables by layer.
-const LAYERED: [(&str, &str); 3] = [("mps2-an386", "M4F"), ("mps3-an547", "M55"), ("mps2-an385", "M3")];
-
 const BEGIN: &str = "<!-- table: ";
 const END: &str = "<!-- end -->";
 
@@ -43,6 +41,7 @@ const END: &str = "<!-- end -->";
 struct Data {
     measured: BTreeMap<&'static str, Vec<Measured>>,
     reference: BTreeMap<String, Reference>,
+    peers: Vec<Peer>,
 }
 
 #[derive(Deserialize)]
@@ -103,6 +102,7 @@ impl Data {
         Ok(Self {
             measured,
             reference: references.models,
+            peers: peer::read(&results.join("microflow.json"))?,
         })
     }
 
@@ -116,6 +116,7 @@ impl Data {
 
     fn table(&self, name: &str) -> Option<String> {
         Some(match name {
+            "macs" => self.macs(),
             "instructions" => self.instructions(),
             "ratios" => self.ratios(),
             "cycles" => self.cycles(),
@@ -124,7 +125,11 @@ impl Data {
             "f32" => self.f32(),
             "size" => self.size(),
             "operators" => operators(),
-            _ => self.layers(name.strip_prefix("layers ")?)?,
+            "peer" => self.peer(),
+            _ => {
+                let (model, board) = name.strip_prefix("layers ")?.split_once(' ')?;
+                self.layers(model, board)?
+            }
         })
     }
 
@@ -142,6 +147,13 @@ impl Data {
         table.text
     }
 
+    fn macs(&self) -> String {
+        let mut table = Table::new(&["", "ad01", "kws", "vww_96", "resnet8"], 1);
+        let macs = INT8.map(|(model, _)| self.find(model, "mps2-an386", false, false).map_or(0, Bench::macs));
+        table.row(["multiply-accumulates".to_owned()].into_iter().chain(macs.map(grouped)));
+        table.text
+    }
+
     fn instructions(&self) -> String {
         self.by_board(|_, _, _, target, bench| {
             let verdict = if bench.instructions <= target { "" } else { " **over**" };
@@ -154,7 +166,11 @@ impl Data {
             let theirs = self.reference.get(model).and_then(|r| r.totals.get(board)).copied();
             let per_mac = ratio(bench.instructions, bench.macs());
             match theirs {
-                Some(theirs) => format!("{} ({per_mac})", ratio(bench.instructions, theirs)),
+                Some(theirs) => format!(
+                    "{} of {} ({per_mac})",
+                    ratio(bench.instructions, theirs),
+                    grouped(theirs)
+                ),
                 None => format!("- ({per_mac})"),
             }
         })
@@ -218,6 +234,7 @@ impl Data {
                 "ratio",
                 "per MAC",
                 "convolutions",
+                "linear",
             ],
             2,
         );
@@ -228,13 +245,12 @@ impl Data {
                     self.find(subject.name, board.name, false, false),
                 );
                 let (Some(scalar), Some(own)) = both else { continue };
-                let convolutions = |b: &Bench| -> u64 {
-                    let steps = b.steps.iter().filter(|step| step.op.contains("conv"));
-                    steps.map(|step| step.instructions).sum()
-                };
-                let share = match convolutions(scalar) {
-                    0 => "-".to_owned(),
-                    all => ratio(convolutions(own), all),
+                let kind = |kind: &str| {
+                    let sum = |b: &Bench| -> u64 {
+                        let steps = b.steps.iter().filter(|step| step.op.contains(kind));
+                        steps.map(|step| step.instructions).sum()
+                    };
+                    ratio(sum(own), sum(scalar))
                 };
                 table.row([
                     subject.name.to_owned(),
@@ -243,7 +259,8 @@ impl Data {
                     grouped(own.instructions),
                     ratio(own.instructions, scalar.instructions),
                     ratio(own.instructions, own.macs()),
-                    share,
+                    kind("conv"),
+                    kind("linear"),
                 ]);
             }
         }
@@ -278,28 +295,82 @@ impl Data {
         table.text
     }
 
-    /// The layers of a model beside those of TensorFlow Lite Micro, which has steps that Arenite does not need.
-    fn layers(&self, model: &str) -> Option<String> {
-        let layers = &self.reference.get(model)?.layers;
-        let mut heads = vec!["layer".to_owned(), "shape".to_owned(), "MACs".to_owned()];
-        for (_, core) in LAYERED {
-            heads.extend([core.to_owned(), "TFLM".to_owned(), "over bound".to_owned()]);
-        }
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let mut table = Table::new(&heads, 2);
-        let mut steps = LAYERED.map(|(board, _)| self.find(model, board, false, false).map(|bench| bench.steps.iter()));
-        for layer in layers {
-            let mut cells = vec![layer.op.clone(), layer.shape.clone(), grouped(layer.macs)];
-            for (steps, (board, _)) in steps.iter_mut().zip(LAYERED) {
-                let step = match layer.op.as_str() {
-                    "RESHAPE" => None,
-                    _ => steps.as_mut().and_then(Iterator::next),
-                };
-                cells.push(step.map_or("-".to_owned(), |step| grouped(step.instructions)));
-                cells.push(layer.instructions.get(board).map_or(String::new(), |&n| grouped(n)));
-                cells.push(step.map_or(String::new(), over_bound));
+    fn peer(&self) -> String {
+        let heads = [
+            "model",
+            "Arenite",
+            peer::VERSION,
+            "ratio",
+            "arena and stack",
+            "its stack",
+            "its code",
+            "its outputs beside Arenite's",
+        ];
+        let mut table = Table::new(&heads, 1);
+        for peer in &self.peers {
+            let mut cells = vec![peer.model.clone(), grouped(peer.instructions)];
+            match &peer.microflow {
+                Ok(theirs) => cells.extend([
+                    grouped(theirs.instructions),
+                    ratio(peer.instructions, theirs.instructions),
+                    grouped(peer.ram_bytes),
+                    grouped(theirs.stack_bytes),
+                    grouped(theirs.text_bytes),
+                    match theirs.differ {
+                        0 => "equal".to_owned(),
+                        differ => format!("{differ} differ, by up to {} steps", theirs.steps),
+                    },
+                ]),
+                Err(reason) => cells.extend([
+                    "-".to_owned(),
+                    "-".to_owned(),
+                    grouped(peer.ram_bytes),
+                    "-".to_owned(),
+                    "-".to_owned(),
+                    reason.clone(),
+                ]),
             }
             table.row(cells);
+        }
+        table.text
+    }
+
+    /// The layers of a model on a board, beside those of TensorFlow Lite Micro, which has steps that Arenite does not need.
+    fn layers(&self, model: &str, board: &str) -> Option<String> {
+        let layers = &self.reference.get(model)?.layers;
+        let heads = [
+            "layer",
+            "shape",
+            "MACs",
+            "instructions",
+            "per MAC",
+            "TFLM",
+            "ratio",
+            "bound",
+            "over",
+        ];
+        let mut table = Table::new(&heads, 2);
+        let mut steps = self.find(model, board, false, false).map(|bench| bench.steps.iter());
+        for layer in layers {
+            let step = match layer.op.as_str() {
+                "RESHAPE" => None,
+                _ => steps.as_mut().and_then(Iterator::next),
+            };
+            let theirs = layer.instructions.get(board).copied();
+            let ours = step.map(|step| step.instructions);
+            let cell = |n: Option<u64>| n.map_or("-".to_owned(), grouped);
+            table.row([
+                layer.op.clone(),
+                layer.shape.clone(),
+                grouped(layer.macs),
+                cell(ours),
+                ours.map_or("-".to_owned(), |ours| ratio(ours, layer.macs)),
+                cell(theirs),
+                ours.zip(theirs)
+                    .map_or("-".to_owned(), |(ours, theirs)| ratio(ours, theirs)),
+                cell(step.and_then(|step| step.bound)),
+                step.map_or(String::new(), over_bound),
+            ]);
         }
         Some(table.text)
     }
@@ -318,7 +389,7 @@ fn over_bound(step: &BenchStep) -> String {
 fn operators() -> String {
     let backends: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
     let heads: Vec<&str> = ["kernel"].into_iter().chain(backends.iter().copied()).collect();
-    let mut rows: BTreeMap<&str, BTreeMap<&str, u8>> = BTreeMap::new();
+    let mut rows: BTreeMap<&str, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for kernel in KernelId::ALL {
         let backend = kernel.backend().name();
         let name = kernel.name();
@@ -327,13 +398,22 @@ fn operators() -> String {
             Some(prefix) if prefix.eq_ignore_ascii_case(backend) => &name[backend.len()..],
             _ => name,
         };
-        rows.entry(operator).or_default().insert(backend, *kernel as u8);
+        // What the scalar backend computes with a kernel of a wider kind.
+        let operator = match operator {
+            "AddS8" | "SumS8" => "BinaryInt",
+            "AvgPoolS8" => "AvgPoolInt",
+            "MaxPoolS8" => "MaxPoolInt",
+            "DenseS8" => "Conv2dS8",
+            other => other,
+        };
+        let numbers = rows.entry(operator).or_default().entry(backend).or_default();
+        numbers.push((*kernel as u8).to_string());
     }
     let mut table = Table::new(&heads, 1);
     for (operator, numbers) in rows {
         let cells = backends
             .iter()
-            .map(|backend| numbers.get(backend).map_or(String::new(), u8::to_string));
+            .map(|backend| numbers.get(backend).map_or(String::new(), |n| n.join(", ")));
         table.row([operator.to_owned()].into_iter().chain(cells));
     }
     table.text

@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's own commands. Each installs what it needs first, and says what.
 
+mod bench;
 mod demo;
 mod setup;
 mod suite;
@@ -29,6 +30,17 @@ enum Task {
     },
     /// Packs the digit classifier and runs the whole held-out set on an emulated Cortex-M4F.
     Demo,
+    /// Counts instructions on every board, rewrites tests/results and the tables of docs/benchmarks.md and docs/layers.md.
+    Bench {
+        /// Only these models, by the names of their files in tests/results.
+        models: Vec<String>,
+        /// Measures nothing: rewrites the tables from tests/results.
+        #[arg(long, conflicts_with_all = ["models", "peer"])]
+        tables: bool,
+        /// Counts the crate microflow on the models that it runs instead.
+        #[arg(long, conflicts_with = "models")]
+        peer: bool,
+    },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test,
     /// Runs the arena planner on all instances and prints the tables of docs/planner.md.
@@ -51,6 +63,9 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Task::Setup { python } => setup::prepare(python),
         Task::Demo => setup::prepare(false).and_then(|()| demo::run()),
+        Task::Bench { tables: true, .. } => bench::fill(),
+        Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
+        Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
         Task::Test => setup::prepare(false).and_then(|()| suite::test()),
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
         Task::Long { filter } => setup::prepare(true).and_then(|()| suite::long(filter.as_deref())),

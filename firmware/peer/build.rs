@@ -1,0 +1,22 @@
+//! Hands the linker the board's layout with more stack, and the compiler the model that `ARENITE_MODEL` names: microflow's macro wants its path as a literal.
+
+use std::{env, fs, path::PathBuf};
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=ARENITE_MODEL");
+    println!("cargo:rerun-if-changed=../memory");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let layout = fs::read_to_string(root.join("../memory/mps2-an386.x")).expect("part of the sources");
+    // Its tensors live on the stack.
+    let layout = layout.replace("_stack_size = 64K;", "_stack_size = 2M;");
+    fs::write(out.join("memory.x"), layout).expect("OUT_DIR is writable");
+    println!("cargo:rustc-link-search={}", out.display());
+    for argument in ["-Tlink.x", "-Tdefmt.x", "--nmagic"] {
+        println!("cargo:rustc-link-arg-bins={argument}");
+    }
+    let model = env::var("ARENITE_MODEL").expect("ARENITE_MODEL names a .tflite file");
+    println!("cargo:rerun-if-changed={model}");
+    let code = format!("/// The model.\n#[microflow::model({model:?})]\nstruct Model;\n");
+    fs::write(out.join("model.rs"), code).expect("OUT_DIR is writable");
+}

@@ -1,0 +1,58 @@
+//! `cargo xtask bench`: measures the models of the benchmarks on the boards again, and writes `tests/results` and the tables of the
+//! documents.
+
+use std::path::PathBuf;
+
+use arenite_host::board::{peer, results, tables};
+
+use super::{Result, root};
+
+/// Measures the models of these names, all where there are none.
+pub(super) fn run(models: &[String]) -> Result<()> {
+    let (tests, results) = (root().join("tests/models"), root().join("tests/results"));
+    let mut note = |line: &str| eprintln!("{line}");
+    results::update(&tests, shared().as_deref(), &results, models, &mut note)?;
+    fill()
+}
+
+/// Counts the models that the crate microflow is tried on, in both.
+pub(super) fn peers() -> Result<()> {
+    let shared = shared().ok_or("there is no shared data to take the models from")?;
+    let mut peers = Vec::new();
+    for model in peer::MODELS {
+        let peer = peer::compare(&shared.join(format!("data/models/{model}.tflite")))?;
+        match &peer.microflow {
+            Ok(figures) => eprintln!(
+                "{model}: {} instructions, {} by {}",
+                peer.instructions,
+                figures.instructions,
+                peer::VERSION
+            ),
+            Err(reason) => eprintln!(
+                "{model}: {} instructions, {}: {reason}",
+                peer.instructions,
+                peer::VERSION
+            ),
+        }
+        peers.push(peer);
+    }
+    peer::write(&root().join("tests/results/microflow.json"), &peers)?;
+    fill()
+}
+
+/// Writes the tables of the documents from the tracked results.
+pub(super) fn fill() -> Result<()> {
+    for document in ["docs/benchmarks.md", "docs/layers.md"] {
+        let path = root().join(document);
+        let text = std::fs::read_to_string(&path)?;
+        std::fs::write(&path, tables::fill(&text, &root().join("tests/results"))?)?;
+        eprintln!("wrote the tables of {document}");
+    }
+    Ok(())
+}
+
+/// The folder of shared reference data: `ARENITE_SHARED`, or `../shared` beside the workspace.
+fn shared() -> Option<PathBuf> {
+    let folder = std::env::var_os("ARENITE_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    folder.is_dir().then_some(folder)
+}

@@ -1,0 +1,208 @@
+//! The same models run by the crate microflow on the Cortex-M4F, to stand beside Arenite's counts: `firmware/peer`.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use arenite::Target;
+use arenite_protocol::{Command, OUTPUT_FILE, Record};
+use object::{Object, ObjectSection};
+use serde::{Deserialize, Serialize};
+
+use super::results::{Configuration, packed};
+use super::run::Exchange;
+use super::{Blob, Board, BoardError, Firmware, RunOptions, firmware, run};
+use crate::error::{Error, Result};
+
+/// The version that `firmware/peer/Cargo.toml` asks for.
+pub const VERSION: &str = "microflow 0.1.3";
+
+/// The board.
+const BOARD: &str = "mps2-an386";
+
+/// The int8 models that it is tried on, in the shared data.
+pub const MODELS: [&str; 6] = [
+    "tflm_hello_world_int8",
+    "tflm_micro_speech_quantized",
+    "ad01_int8",
+    "kws_ref_model",
+    "vww_96_int8",
+    "pretrainedResnet_quant",
+];
+
+/// A model, in both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Peer {
+    /// File stem of the model.
+    pub model: String,
+    /// Instructions of one inference by Arenite.
+    pub instructions: u64,
+    /// Its arena and stack bytes.
+    pub ram_bytes: u64,
+    /// What microflow needs, or why it does not run the model.
+    pub microflow: std::result::Result<Figures, String>,
+}
+
+/// What microflow needs for a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Instructions of one inference.
+    pub instructions: u64,
+    /// Stack bytes, where its tensors are.
+    pub stack_bytes: u64,
+    /// Bytes of the program's code; weights are in its constants, which are not counted.
+    pub text_bytes: u64,
+    /// Outputs that differ from Arenite's, and by how many quantisation steps at most. The input is zeros.
+    pub differ: usize,
+    /// See `differ`.
+    pub steps: f64,
+}
+
+/// Counts `model`, a .tflite file, in both.
+///
+/// # Errors
+/// Those of Arenite's own run; what stops microflow is in the result.
+pub fn compare(model: &Path) -> Result<Peer> {
+    let board = Board::find(BOARD).ok_or_else(|| Error::internal(format!("no board {BOARD}")))?;
+    let folder = tempfile::tempdir().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder", &e))?;
+    let configuration = Configuration {
+        board,
+        target: Target::CortexM4,
+        size: false,
+    };
+    let file = packed(model, configuration, folder.path())?;
+    let view = file.view(false)?;
+    let inputs = vec![0; view.header().input_bytes as usize];
+    let ours = run(board, Blob::File(file.path()), &inputs, &RunOptions::default())?;
+    let summary = view.summary()?;
+    let (scale, zero_point) = summary.outputs.first().map_or((1.0, 0), |output| {
+        (output.scale.unwrap_or(1.0), output.zero_point.unwrap_or(0))
+    });
+    let real = |byte: &u8| f64::from(scale) * f64::from(i32::from(*byte as i8) - zero_point);
+    let expected: Vec<f64> = ours.outputs.iter().map(real).collect();
+    let microflow = inference(board, model)
+        .map_err(|e| reason(&e))
+        .and_then(|(figures, outputs)| {
+            if outputs.len() != expected.len() {
+                return Err(format!("{} outputs instead of {}", outputs.len(), expected.len()));
+            }
+            let steps = outputs
+                .iter()
+                .zip(&expected)
+                .map(|(a, b)| ((f64::from(*a) - b) / f64::from(scale)).abs().round());
+            let steps: Vec<f64> = steps.collect();
+            Ok(Figures {
+                differ: steps.iter().filter(|&&steps| steps > 0.0).count(),
+                steps: steps.into_iter().fold(0.0, f64::max),
+                ..figures
+            })
+        });
+    Ok(Peer {
+        model: model.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        instructions: ours.instructions.first().copied().unwrap_or_default(),
+        ram_bytes: ours.arena_bytes + u64::from(ours.stack_bytes),
+        microflow,
+    })
+}
+
+/// The first error of a compiler, or the whole message.
+fn reason(error: &BoardError) -> String {
+    let text = error.to_string();
+    let line = text.lines().find(|line| line.starts_with("error"));
+    line.unwrap_or(&text).to_owned()
+}
+
+/// Builds microflow's program for `model` and runs it on zeros; its outputs are dequantised.
+fn inference(board: &'static Board, model: &Path) -> std::result::Result<(Figures, Vec<f32>), BoardError> {
+    let firmware = build(board, model)?;
+    let text_bytes = firmware
+        .object()?
+        .section_by_name(".text")
+        .map_or(0, |section| section.size());
+    let exchange = Exchange::new()?;
+    let (mut instructions, mut stack_bytes) = (0, 0);
+    let nothing = Command::CountLoop { rounds: 1 };
+    exchange.carry_out(
+        &firmware,
+        nothing,
+        &[],
+        Duration::from_secs(600),
+        &mut |_| (),
+        |record| match *record {
+            Record::Ran { instructions: ran } => instructions = ran,
+            Record::Finished { stack, .. } => stack_bytes = stack.into(),
+            _ => {}
+        },
+    )?;
+    let outputs = exchange.read(OUTPUT_FILE)?;
+    let outputs = outputs
+        .as_chunks()
+        .0
+        .iter()
+        .map(|bytes| f32::from_le_bytes(*bytes))
+        .collect();
+    let figures = Figures {
+        instructions,
+        stack_bytes,
+        text_bytes,
+        differ: 0,
+        steps: 0.0,
+    };
+    Ok((figures, outputs))
+}
+
+fn build(board: &'static Board, model: &Path) -> std::result::Result<Firmware, BoardError> {
+    let root = firmware::root()?;
+    let target = root.join("target/boards/peer");
+    let failed = |source| BoardError::File {
+        path: model.to_owned(),
+        source,
+    };
+    let model = model.canonicalize().map_err(failed)?;
+    firmware::exclusively(&target, || {
+        let output = firmware::cargo(&root.join("firmware/peer"))
+            .args([
+                "build",
+                "--quiet",
+                "--release",
+                "--target",
+                board.triple,
+                "--target-dir",
+            ])
+            .arg(&target)
+            .env("ARENITE_MODEL", &model)
+            .output()
+            .map_err(|error| firmware::cargo_missing(&error))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let output = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(BoardError::Build {
+            board: board.name,
+            program: VERSION.to_owned(),
+            output,
+        })
+    })?;
+    Firmware::open(board, &target.join(board.triple).join("release/peer"))
+}
+
+/// Reads the tracked figures; none where there is no file.
+///
+/// # Errors
+/// [`crate::ErrorKind::Io`], [`crate::ErrorKind::Input`].
+pub fn read(path: &Path) -> Result<Vec<Peer>> {
+    if !path.is_file() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(path).map_err(|e| Error::io(path, "read the results", &e))?;
+    serde_json::from_str(&text).map_err(|e| Error::input(format!("no results: {e}")).in_file(path))
+}
+
+/// Writes the tracked figures.
+///
+/// # Errors
+/// [`crate::ErrorKind::Io`].
+pub fn write(path: &Path, peers: &[Peer]) -> Result<()> {
+    let text = serde_json::to_string_pretty(peers).unwrap_or_default() + "\n";
+    fs::write(path, text).map_err(|e| Error::io(path, "write the results", &e))
+}
