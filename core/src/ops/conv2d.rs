@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Mem, Operand, Slot};
 use crate::error::Fault;
 
 /// Shapes and window of a convolution or pooling, in elements.
@@ -44,8 +44,8 @@ pub struct Conv2dF32 {
     pub scratch: Slot,
     /// Offset of the weights, f32.
     pub weights: u32,
-    /// Offset of the bias `[out]`, f32.
-    pub bias: u32,
+    /// Offset of the bias `[out]`, f32; none adds nothing. Kernels that always read one say so.
+    pub bias: Option<u32>,
     /// Shapes.
     pub window: Window2d,
     /// Input channels / groups are the weights' channels.
@@ -170,12 +170,13 @@ impl Window2d {
         if !extents || !steps || self.batch == 0 {
             return Err(Fault::Shape);
         }
-        // The last window must start inside the padded input: below and to the right there is at most one window of padding.
+        // The first window must reach into the input and the last must start before its end: none lies in the padding alone.
         for axis in 0..2 {
             let at = |pair: &[u8; 2]| u32::from(pair.get(axis).copied().unwrap_or(0));
             let wide = |pair: &[u16]| u32::from(pair.get(axis).copied().unwrap_or(0));
             let last = (wide(&self.output) - 1) * at(&self.stride);
-            if last >= wide(&self.input) + at(&self.padding) {
+            let reach = at(&self.dilation) * (wide(&self.kernel) - 1);
+            if at(&self.padding) > reach || last >= wide(&self.input) + at(&self.padding) {
                 return Err(Fault::Shape);
             }
         }
@@ -232,6 +233,14 @@ impl Window2d {
 }
 
 impl Conv2dF32 {
+    /// The bias, `[out]`; empty where there is none.
+    pub(crate) fn biases<'a>(&self, mem: &Mem<'a>) -> Option<&'a [f32]> {
+        match self.bias {
+            Some(bias) => mem.weights(bias, u32::from(self.window.output[2])),
+            None => Some(&[]),
+        }
+    }
+
     /// Channels of one weight window.
     pub fn group_channels(&self) -> u32 {
         u32::from(self.window.input[2]) / u32::from(self.groups.max(1))
@@ -290,7 +299,9 @@ impl Operator for Conv2dF32 {
         }
         visit(Operand::scratch(self.scratch, needs.scratch));
         visit(Operand::constant::<f32>(self.weights, needs.weights / 4));
-        visit(Operand::constant::<f32>(self.bias, u32::from(self.window.output[2])));
+        if let Some(bias) = self.bias {
+            visit(Operand::constant::<f32>(bias, u32::from(self.window.output[2])));
+        }
     }
 
     fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {

@@ -178,7 +178,8 @@ pub(super) fn conv2d_f32(random: &mut Random, form: Form) -> Conv2dF32 {
         residual: None,
         scratch: Slot::default(),
         weights: 0,
-        bias: 0,
+        // Absent now and then.
+        bias: (random.below(4) > 0).then_some(0),
         window,
         groups: if form == Form::Depthwise { window.input[2] } else { 1 },
         clamp: match random.coin() {

@@ -333,7 +333,7 @@ impl Bench<'_> {
             return Ok(None);
         }
         let mut plain_op = op;
-        (plain_op.bias, step.bias) = (4 * len as u32, 4 * packed_len as u32);
+        (plain_op.bias, step.bias) = (op.bias.map(|_| 4 * len as u32), op.bias.map(|_| 4 * packed_len as u32));
         let sizes = Sizes::of(op.window.output_len(), op.window.input_len(), true);
         self.against::<K, scalar::conv2d::F32>(step, plain_op, sizes)
     }

@@ -1,5 +1,6 @@
 //! Convolutions: windows, weights and, where quantised, multipliers.
 
+use arenite::kernels::Backend;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
 use arenite::quant::Multiplier;
 use arenite::{DType, Slot, Step};
@@ -39,7 +40,7 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
     let depthwise = groups == window.input[2] && groups > 1;
     let residual = node.inputs.get(3).copied().flatten();
     let bias = node.inputs.get(2).copied().flatten();
-    let bias = bias_f32(lower, bias, usize::from(window.output[2]))?;
+    let bias = convolution_bias_f32(lower, bias, usize::from(window.output[2]))?;
     let op = Conv2dF32 {
         output: Slot::default(),
         input: Slot::default(),
@@ -245,6 +246,14 @@ pub(super) fn window(
         dilation: [fit(dilation[0], "the dilation")?, fit(dilation[1], "the dilation")?],
         padding: [fit(padding.top, "the padding")?, fit(padding.left, "the padding")?],
     })
+}
+
+/// The offset of a [`Conv2dF32`]'s bias; zeros for an absent one where kernels start their sums from a bias in memory, as Helium's do.
+pub(super) fn convolution_bias_f32(lower: &mut Lower<'_>, bias: Option<TensorId>, len: usize) -> Result<Option<u32>> {
+    match bias {
+        None if !select::backends(&lower.program).contains(&Backend::Mve) => Ok(None),
+        bias => bias_f32(lower, bias, len).map(Some),
+    }
 }
 
 /// The offset of an f32 bias; zeros where there is none.

@@ -6,7 +6,7 @@ use arenite::ops::linear::LinearF32;
 use arenite::quant::Multiplier;
 use arenite::{DType, Slot, Step, Target};
 
-use super::conv2d::{self, S8, bias_f32, clamp_s8, per_tensor, push_f32, push_s8};
+use super::conv2d::{self, S8, bias_f32, clamp_s8, convolution_bias_f32, per_tensor, push_f32, push_s8};
 use super::{clamp, fit, input, output, want_f32};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Node, Quant, Tensor, TensorId, TensorKind};
@@ -73,7 +73,7 @@ fn as_convolution(
         residual: None,
         scratch: Slot::default(),
         weights: 0,
-        bias: bias_f32(lower, bias, outputs)?,
+        bias: convolution_bias_f32(lower, bias, outputs)?,
         window: one_row(rows, inputs, outs),
         groups: 1,
         clamp: clamp(activation),

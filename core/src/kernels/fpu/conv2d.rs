@@ -60,7 +60,7 @@ impl Kernel for F32 {
             output: mem.dst::<f32>(op.output, window.output_len()?)?,
             residual,
             weights: weights.as_chunks::<CHANNELS>().0,
-            bias: mem.weights::<f32>(op.bias, u32::from(window.output[2]))?,
+            bias: op.biases(mem)?,
             clamp: op.clamp,
         };
         let [height, width, _] = window.output.map(usize::from);
@@ -166,6 +166,7 @@ struct Layer<'a> {
     output: Dst<'a, f32>,
     residual: Option<Src<'a, f32>>,
     weights: &'a [[f32; CHANNELS]],
+    /// Empty for none.
     bias: &'a [f32],
     clamp: [f32; 2],
 }
@@ -189,8 +190,9 @@ impl Layer<'_> {
         };
         let taps_len = window_len(window)? as usize;
         let first_out = ((image * out_height + y) * out_width + x) * channels;
-        for (block, biases) in self.bias.chunks(CHANNELS).enumerate() {
+        for (block, first) in (0..channels).step_by(CHANNELS).enumerate() {
             let mut start = [0.0; CHANNELS];
+            let biases = self.bias.get(first..).unwrap_or_default();
             start.iter_mut().zip(biases).for_each(|(sum, &bias)| *sum = bias);
             let mut sums = [start; N];
             let weights = self.weights.get(block * taps_len..)?;
@@ -208,8 +210,8 @@ impl Layer<'_> {
                 }
             }
             for (pixel, sums) in sums.iter().enumerate() {
-                let at = first_out + pixel * channels + block * CHANNELS;
-                let outputs = self.output.slice(at, biases.len())?;
+                let at = first_out + pixel * channels + first;
+                let outputs = self.output.slice(at, CHANNELS.min(channels - first))?;
                 for (i, (output, &sum)) in outputs.cells().iter().zip(sums).enumerate() {
                     let residual = match self.residual {
                         Some(residual) => residual.get(at + i)?,

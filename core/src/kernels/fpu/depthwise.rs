@@ -45,7 +45,7 @@ impl Kernel for F32 {
             None => None,
         };
         let weights = mem.weights::<f32>(op.weights, op.weights_len()?)?;
-        let bias = mem.weights::<f32>(op.bias, u32::from(window.output[2]))?;
+        let bias = op.biases(mem)?;
         let [height, width, channels] = window.input.map(usize::from);
         let [out_height, out_width, _] = window.output.map(usize::from);
         let kernel_columns = usize::from(window.kernel[1]);
@@ -56,16 +56,18 @@ impl Kernel for F32 {
                 let (ky, rows, top) = taps(y, window, 0)?;
                 for x in 0..out_width {
                     let (kx, columns, left) = taps(x, window, 1)?;
-                    for (block, biases) in bias.chunks(CHANNELS).enumerate() {
+                    for first in (0..channels).step_by(CHANNELS) {
+                        let len = CHANNELS.min(channels - first);
                         let mut sums = [0.0; CHANNELS];
+                        let biases = bias.get(first..).unwrap_or_default();
                         sums.iter_mut().zip(biases).for_each(|(sum, &bias)| *sum = bias);
                         for row in 0..rows {
                             let line = (image * height + top + row * row_step) * width + left;
-                            let mut from = line * channels + block * CHANNELS;
-                            let mut tap = ((ky + row) * kernel_columns + kx) * channels + block * CHANNELS;
+                            let mut from = line * channels + first;
+                            let mut tap = ((ky + row) * kernel_columns + kx) * channels + first;
                             for _ in 0..columns {
-                                let x = input.slice(from, biases.len())?;
-                                let w = weights.get(tap..)?.get(..biases.len())?;
+                                let x = input.slice(from, len)?;
+                                let w = weights.get(tap..)?.get(..len)?;
                                 match (x.chunks::<CHANNELS>().0.get(0), w.as_array::<CHANNELS>()) {
                                     (Some(x), Some(w)) => {
                                         sums.iter_mut().zip(x).zip(w).for_each(|((sum, x), w)| *sum += x * w);
@@ -80,7 +82,7 @@ impl Kernel for F32 {
                                 tap += channels;
                             }
                         }
-                        let outputs = output.slice(at, biases.len())?;
+                        let outputs = output.slice(at, len)?;
                         for (i, (output, &sum)) in outputs.cells().iter().zip(&sums).enumerate() {
                             let residual = match residual {
                                 Some(residual) => residual.get(at + i)?,
@@ -88,7 +90,7 @@ impl Kernel for F32 {
                             };
                             output.set(clamp(sum + residual, op.clamp));
                         }
-                        at += biases.len();
+                        at += len;
                     }
                 }
             }

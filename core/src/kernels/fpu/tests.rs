@@ -34,7 +34,10 @@ fn run<K: Kernel<Op = Conv2dF32>>(
     let mut op = *op;
     (op.output, op.input) = (at(output), at(input));
     op.residual = op.residual.map(|_| at(end));
-    (op.weights, op.bias) = (0, 4 * (constants.len() - usize::from(op.window.output[2])) as u32);
+    op.weights = 0;
+    op.bias = op
+        .bias
+        .map(|_| 4 * (constants.len() - usize::from(op.window.output[2])) as u32);
     // SAFETY: bytes of floats, and only these views while the kernel runs.
     let (bytes, weights) = unsafe {
         (
@@ -58,7 +61,7 @@ proptest! {
     fn blocks_equal_the_scalar_kernel(
         batch in 1u16..3, height in 1u16..7, width in 1u16..14, kernel in [1u16..4, 1u16..4], stride in [1u8..3, 1u8..3],
         dilation in [1u8..3, 1u8..3], padding in [0u8..3, 0u8..3], channels in 1u16..20, out in 1u16..10, deep: bool,
-        residual: bool, relu: bool, seed: u32,
+        biased: bool, residual: bool, relu: bool, seed: u32,
     ) {
         let extent = |extent: u16, i: usize| (extent + u16::from(padding[i]) - 1) / u16::from(stride[i]) + 1;
         let out = if deep { channels } else { out };
@@ -77,7 +80,7 @@ proptest! {
             residual: residual.then(Slot::default),
             scratch: Slot::default(),
             weights: 0,
-            bias: 0,
+            bias: biased.then_some(0),
             window,
             groups: if deep { channels } else { 1 },
             clamp: if relu { [0.0, 6.0] } else { [f32::NEG_INFINITY, f32::INFINITY] },

@@ -105,9 +105,9 @@ impl Product for Matrix<'_> {
 #[derive(Debug)]
 pub struct F32;
 
-/// Whether this kernel computes the step; another one must where it does not.
+/// Whether this kernel computes the step; another one must where it does not. Its sums start from a bias in memory.
 pub fn supports_f32(op: &Conv2dF32) -> bool {
-    op.groups == 1 && op.window.dilation == [1, 1]
+    op.groups == 1 && op.window.dilation == [1, 1] && op.bias.is_some()
 }
 
 /// Packs OHWI weights; `dst` has the kernel's `needs(op).weights` bytes. `None` where a slice is too short.
@@ -168,7 +168,7 @@ impl Kernel for F32 {
             padding: 0,
             product: gemm_f32::Matrix {
                 weights: mem.weights::<f32>(op.weights, gemm_f32::packed_bytes(channels, k) / 4)?,
-                bias: mem.weights::<f32>(op.bias, channels)?,
+                bias: mem.weights::<f32>(op.bias?, channels)?,
                 k: k as usize,
                 channels: channels as usize,
                 residual: match op.residual {

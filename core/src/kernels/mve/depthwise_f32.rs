@@ -11,10 +11,13 @@ use crate::ops::{Kernel, Needs};
 #[derive(Debug)]
 pub struct F32;
 
-/// Whether this kernel computes the step; another one must where it does not.
+/// Whether this kernel computes the step; another one must where it does not. Its sums start from a bias in memory.
 pub fn supports(op: &Conv2dF32) -> bool {
     let window = &op.window;
-    op.groups == window.input[2] && window.input[2] == window.output[2] && window.dilation == [1, 1]
+    op.groups == window.input[2]
+        && window.input[2] == window.output[2]
+        && window.dilation == [1, 1]
+        && op.bias.is_some()
 }
 
 /// Packs OHWI weights, i.e. `[channels, kh, kw, 1]`, as `[kh, kw, channels]`; `None` where a slice is too short.
@@ -68,7 +71,7 @@ impl Kernel for F32 {
         let input = mem.src::<f32>(op.input, window.input_len()?)?;
         let output = mem.dst::<f32>(op.output, outputs)?;
         let weights = mem.weights::<f32>(op.weights, op.weights_len()?)?;
-        let bias = mem.weights::<f32>(op.bias, u32::from(window.output[2]))?;
+        let bias = mem.weights::<f32>(op.bias?, u32::from(window.output[2]))?;
         let residual = match op.residual {
             Some(slot) => Some(mem.src::<f32>(slot, outputs)?),
             None => None,

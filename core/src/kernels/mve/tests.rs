@@ -284,7 +284,7 @@ fn compare_f32<V: Kernel<Op = Conv2dF32>>(
             residual: None,
             scratch: Slot::default(),
             weights: 0,
-            bias: 0,
+            bias: Some(0),
             window,
             groups,
             clamp,
@@ -301,7 +301,7 @@ fn compare_f32<V: Kernel<Op = Conv2dF32>>(
         let run =
             |op: &mut Conv2dF32, kernel: fn(&Conv2dF32, &Mem<'_>) -> Option<()>, scratch: usize, weights: &[f32]| {
                 let scratch = scratch.next_multiple_of(4);
-                op.bias = weights.len() as u32 * 4;
+                op.bias = Some(weights.len() as u32 * 4);
                 op.input = at(scratch);
                 op.output = at(scratch + inputs * 4);
                 op.residual = with_residual.then(|| at(scratch + (inputs + outputs) * 4));

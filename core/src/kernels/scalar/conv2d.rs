@@ -39,10 +39,10 @@ impl Kernel for F32 {
             None => None,
         };
         let weights = mem.weights::<f32>(op.weights, op.weights_len()?)?;
-        let bias = mem.weights::<f32>(op.bias, u32::from(window.output[2]))?;
+        let bias = op.biases(mem)?;
         let channels = op.group_channels() as usize;
         each_output(window, op.groups, output, |at, image, y, x, o, first_channel| {
-            let mut sum = *bias.get(o)?;
+            let mut sum = bias.get(o).copied().unwrap_or(0.0);
             each_row(
                 window,
                 input,
