@@ -1,11 +1,16 @@
 //! What a blob says of itself to the host tools: names, shapes and counts that the device does not need.
 
+use std::io::{Read, Write};
+
 use arenite::{DType, Slot};
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The metadata section, postcard-encoded.
+/// The metadata section: postcard, deflated, for it lies in the device's flash and repeats the trace's long names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Metadata {
     /// Version of the packer.
@@ -25,6 +30,9 @@ pub struct Metadata {
     /// For each input, then each output, the tensor that owns its memory.
     pub ports: Vec<u32>,
 }
+
+/// More than any network's names take; a forged stream that inflates to more does not decode.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Stands for no tensor: scratch, or a constant in the weights.
 pub const NO_TENSOR: u32 = u32::MAX;
@@ -69,7 +77,12 @@ impl Metadata {
     /// # Errors
     /// Never in practice; [`crate::ErrorKind::Internal`].
     pub fn encode(&self) -> Result<Vec<u8>> {
-        postcard::to_stdvec(self).map_err(|e| Error::internal(format!("metadata: {e}")))
+        let plain = postcard::to_stdvec(self).map_err(|e| Error::internal(format!("metadata: {e}")))?;
+        let mut deflated = DeflateEncoder::new(Vec::new(), Compression::best());
+        deflated
+            .write_all(&plain)
+            .and_then(|()| deflated.finish())
+            .map_err(|e| Error::internal(format!("metadata: {e}")))
     }
 
     /// Decodes the metadata of a blob.
@@ -77,10 +90,16 @@ impl Metadata {
     /// # Errors
     /// [`crate::ErrorKind::Input`] where it was written by another version of the packer.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        postcard::from_bytes(bytes).map_err(|e| {
+        let bad = |e: &dyn std::fmt::Display| {
             Error::input(format!("the metadata does not decode: {e}"))
                 .expected("metadata of this version of the tools")
                 .help("pack the model again")
-        })
+        };
+        let mut plain = Vec::new();
+        DeflateDecoder::new(bytes)
+            .take(MOST_BYTES)
+            .read_to_end(&mut plain)
+            .map_err(|e| bad(&e))?;
+        postcard::from_bytes(&plain).map_err(|e| bad(&e))
     }
 }
