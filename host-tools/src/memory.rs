@@ -354,6 +354,10 @@ fn relate(program: &Program, bodies: &mut Bodies) {
             parts.iter().map(|p| p.upper).max().unwrap_or(0),
         )
     };
+    // The caller reads these after the last step, which may be their last reader.
+    let outputs: Vec<usize> = (program.graph.outputs.iter())
+        .filter_map(|&id| bodies.tensors.get(&program.root(id).0).copied())
+        .collect();
     let mut relations = Vec::new();
     for (index, step) in program.steps.iter().enumerate() {
         let operands = operands(step);
@@ -388,6 +392,7 @@ fn relate(program: &Program, bodies: &mut Bodies) {
         for (input, distance) in inputs {
             if let Some(distance) = distance
                 && input != output
+                && !outputs.contains(&input)
                 && life(input).1 == index as u64 + 1
             {
                 relations.push(Relation {

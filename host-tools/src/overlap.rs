@@ -129,7 +129,8 @@ fn check_step(view: &ModelView<'_>, step: &Step, operands: &[Operand]) -> Result
             let distance = || step.distance(other_index).map(|d| i64::from(slot.offset) + d);
             let allowed = index == 0
                 && other.access == Access::Read
-                && distance().is_some_and(|least| least <= i64::from(other.slot.offset));
+                && (distance().is_some_and(|least| least <= i64::from(other.slot.offset))
+                    || (slot == other.slot && step.in_place(other_index)));
             if meet && !allowed {
                 return Err(Error::input(format!("operand {index} overlaps operand {other_index}")));
             }

@@ -14,6 +14,7 @@ use crate::in_place;
 use crate::memory::{self, Memory, Region, Request};
 use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
+use crate::overlap;
 use crate::passes::{self, Stage};
 use crate::program::{self, Program};
 use crate::schedule;
@@ -260,9 +261,12 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
     })
 }
 
-/// Loads the new file as a device does, where this host has its kernels, and replays the trace's samples.
+/// Proves the new file's memory plan as `arenite verify` does, loads it as a device does, where this host has its kernels, and replays the
+/// trace's samples.
 fn verify(path: &Path, samples: Option<&Samples>) -> Result<()> {
     let file = ModelFile::open(path)?;
+    overlap::prove(&file.view(false)?)
+        .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
     let model = match file.load() {
         Ok(model) => model,
         Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(()),

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share.
 
 pub mod golden;
+pub mod naive;
 pub mod writers;
 
 use std::path::{Path, PathBuf};

@@ -251,8 +251,33 @@ impl Rewrite<'_> {
                     node.inputs[operand] = Some(self.as_traced(id));
                 }
             }
+            return self.push_traced(node);
         }
         self.nodes.push(node);
+    }
+
+    /// Adds a node that knows the traced order alone; a result that is stored as NHWC is transposed behind it.
+    fn push_traced(&mut self, mut node: Node) {
+        let mut behind = Vec::new();
+        for output in &mut node.outputs {
+            if self.stored.get(output.0) != Some(&true) {
+                continue;
+            }
+            let stored = self.graph.tensor(*output).clone();
+            let traced = self.graph.add_tensor(Tensor {
+                name: format!("{} (NCHW)", stored.name),
+                shape: permute(&stored.shape, &TO_NCHW),
+                traced_perm: None,
+                ..stored
+            });
+            behind.push((traced, std::mem::replace(output, traced)));
+        }
+        self.nodes.push(node);
+        for (from, to) in behind {
+            self.transposed.insert(to, from);
+            let name = format!("{} (NHWC)", self.graph.tensor(to).name);
+            self.push_transpose(name, from, to, TO_NHWC);
+        }
     }
 
     fn is_stored(&self, id: TensorId) -> bool {

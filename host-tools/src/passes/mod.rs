@@ -12,6 +12,9 @@ mod pad;
 pub mod prune;
 pub mod recognise_softmax;
 mod rewrite;
+mod softmax_axis;
+
+use std::collections::HashSet;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, check::check};
@@ -98,6 +101,11 @@ pub const PASSES: &[Pass] = &[
         stage: Stage::Fuse,
         run: layout::run,
     },
+    Pass {
+        name: "softmax along the innermost axis",
+        stage: Stage::Fuse,
+        run: softmax_axis::run,
+    },
 ];
 
 /// Runs the passes of `stage`.
@@ -107,6 +115,7 @@ pub const PASSES: &[Pass] = &[
 pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
     for pass in PASSES.iter().filter(|pass| pass.stage == stage) {
         (pass.run)(graph)?;
+        name_apart(graph);
         check(graph).map_err(|e| {
             Error::new(
                 ErrorKind::Internal,
@@ -116,4 +125,26 @@ pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Numbers names that a pass made twice, or that the trace happens to have as well. Tensors that passes add come last and give way.
+fn name_apart(graph: &mut Graph) {
+    let tensors = graph.tensors.iter_mut().map(|tensor| &mut tensor.name);
+    let nodes = graph.nodes.iter_mut().map(|node| &mut node.name);
+    number(tensors);
+    number(nodes);
+}
+
+fn number<'g>(names: impl Iterator<Item = &'g mut String>) {
+    let mut taken = HashSet::new();
+    for name in names {
+        if taken.insert(name.clone()) {
+            continue;
+        }
+        let free = (2..)
+            .map(|n| format!("{name} ({n})"))
+            .find(|name| !taken.contains(name));
+        *name = free.expect("there are more numbers than names");
+        taken.insert(name.clone());
+    }
 }

@@ -1,13 +1,15 @@
-//! Zero padding before a convolution or max pooling becomes the operator's own.
+//! Zero padding before a convolution or max pooling becomes the operator's own, as far as every window still meets the input: kernels
+//! need that, and what a trace pads beyond it becomes a pad of its own.
 //!
 //! A max pooling ignores its own padding, an explicit zero takes part: the two agree where no input is below zero, as after a ReLU.
 
 use super::rewrite::{feeder, merge, producer, until_stable};
 use crate::error::Result;
-use crate::graph::{Activation, Graph, Layout, NodeId, Op, Padding2d, TensorId, UnaryKind};
+use crate::graph::{Activation, Graph, Layout, Node, NodeId, Op, Padding2d, TensorId, TensorKind, UnaryKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
     until_stable(graph, fold);
+    until_stable(graph, unfold);
     Ok(())
 }
 
@@ -52,8 +54,87 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
         right: padding.right + pads[columns].1,
     };
     node.inputs[0] = Some(*input);
+    if excess(graph, &node).is_some() {
+        return false;
+    }
     merge(graph, before, id, node);
     true
+}
+
+/// Takes the rows and columns out of a convolution's padding in which a window would see nothing else.
+fn unfold(graph: &mut Graph, id: NodeId) -> bool {
+    let mut node = graph.nodes[id.0].clone();
+    let Some(excess) = excess(graph, &node) else {
+        return false;
+    };
+    let (Op::Conv2d(attrs), Some(&Some(x))) = (&mut node.op, node.inputs.first()) else {
+        return false;
+    };
+    for (have, excess) in sides(&mut attrs.padding).into_iter().zip(excess) {
+        *have -= excess;
+    }
+    let [top, bottom, left, right] = excess;
+    let pads = match attrs.layout {
+        Layout::Nchw => vec![(0, 0), (0, 0), (top, bottom), (left, right)],
+        Layout::Nhwc => vec![(0, 0), (top, bottom), (left, right), (0, 0)],
+    };
+    let tensor = graph.tensor(x);
+    let mut padded = tensor.clone();
+    padded.kind = TensorKind::Activation;
+    padded.name = format!("{} (padded for {})", tensor.name, node.name);
+    for (extent, (before, after)) in padded.shape.iter_mut().zip(&pads) {
+        *extent += before + after;
+    }
+    let value = padded.quant.as_ref().and_then(|q| q.zero_point.first().copied());
+    let padded = graph.add_tensor(padded);
+    let pad = Node {
+        name: format!("{} (padding)", node.name),
+        op: Op::Pad {
+            pads,
+            value: value.unwrap_or(0) as f32,
+        },
+        inputs: vec![Some(x)],
+        outputs: vec![padded],
+        ..node.clone()
+    };
+    node.inputs[0] = Some(padded);
+    graph.nodes[id.0] = node;
+    graph.nodes.insert(id.0, pad);
+    true
+}
+
+/// By how much a convolution's or pooling's padding exceeds what its windows can bridge, on each side; `None` where it does nowhere.
+fn excess(graph: &Graph, node: &Node) -> Option<[usize; 4]> {
+    let mut reach = [0; 2];
+    let mut padding = match (&node.op, node.inputs.get(1)) {
+        (Op::Conv2d(attrs), Some(&Some(w))) => {
+            let shape = &graph.tensor(w).shape;
+            for (axis, reach) in reach.iter_mut().enumerate() {
+                *reach = attrs.dilation[axis] * (shape[1 + axis] - 1);
+            }
+            attrs.padding
+        }
+        (Op::MaxPool2d(attrs), _) => {
+            reach = attrs.kernel.map(|extent| extent - 1);
+            attrs.padding
+        }
+        _ => return None,
+    };
+    let [rows, columns] = reach;
+    let mut excess = [0; 4];
+    for ((excess, have), reach) in (excess.iter_mut().zip(sides(&mut padding))).zip([rows, rows, columns, columns]) {
+        *excess = have.saturating_sub(reach);
+    }
+    (excess != [0; 4]).then_some(excess)
+}
+
+fn sides(padding: &mut Padding2d) -> [&mut usize; 4] {
+    [
+        &mut padding.top,
+        &mut padding.bottom,
+        &mut padding.left,
+        &mut padding.right,
+    ]
 }
 
 fn never_negative(graph: &Graph, tensor: TensorId) -> bool {
