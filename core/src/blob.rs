@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Bounds, MAX_REGIONS, Slot};
 use crate::crc::Crc32;
-use crate::error::LoadError;
+use crate::error::{Fault, LoadError};
+use crate::fields::Fields;
 use crate::ops::table::{All, KernelId, Kernels, check_step};
 use crate::tensor::DType;
 
@@ -160,33 +161,13 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// # Errors
     /// See [`LoadError`].
     pub fn load_with(bytes: &'a [u8]) -> Result<Self, LoadError> {
-        if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
-            return Err(LoadError::Misaligned);
-        }
-        let header = Header::parse(bytes)?;
-        let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let Some(bytes) = bytes.get(..header.total as usize) else {
-            return Err(LoadError::Truncated {
-                expected: header.total,
-                found,
-            });
-        };
-        let crc = checksum(bytes);
-        if crc != header.crc {
-            return Err(LoadError::Checksum {
-                expected: header.crc,
-                found: crc,
-            });
-        }
-        let model = Self {
+        // All of it is compiled once; the kernels are behind one call.
+        let (bytes, header) = check_file(bytes, check_step::<K>)?;
+        Ok(Self {
             bytes,
             header,
             kernels: PhantomData,
-        };
-        model.check_sections()?;
-        model.check_steps()?;
-        model.check_ports()?;
-        Ok(model)
+        })
     }
 
     /// The header.
@@ -207,7 +188,7 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// Input `index`.
     pub fn input(&self, index: usize) -> Option<Port<'a>> {
         if index < usize::from(self.header.inputs) {
-            self.port(index)
+            self.ports_from(index)?.value()
         } else {
             None
         }
@@ -216,7 +197,7 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// Output `index`.
     pub fn output(&self, index: usize) -> Option<Port<'a>> {
         if index < usize::from(self.header.outputs) {
-            self.port(usize::from(self.header.inputs) + index)
+            self.ports_from(usize::from(self.header.inputs) + index)?.value()
         } else {
             None
         }
@@ -224,132 +205,202 @@ impl<'a, K: Kernels> Model<'a, K> {
 
     /// The metadata: postcard, written and read by the host tools alone.
     pub fn metadata(&self) -> &'a [u8] {
-        self.section(self.header.meta)
+        section(self.bytes, self.header.meta)
     }
 
     /// The steps in order: a kernel's number and its parameters.
     pub fn steps(&self) -> Records<'a> {
-        Records(self.section(self.header.steps))
+        Records(section(self.bytes, self.header.steps))
     }
 
     /// The weights.
     pub fn weights(&self) -> &'a [u8] {
-        self.section(self.header.weights)
+        section(self.bytes, self.header.weights)
     }
 
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
-        self.section(self.header.state_init)
+        section(self.bytes, self.header.state_init)
     }
 
-    fn port(&self, index: usize) -> Option<Port<'a>> {
-        let mut rest = self.section(self.header.ports);
+    /// Where input `index` lies.
+    pub(crate) fn input_place(&self, index: usize) -> Option<Place> {
+        match index < usize::from(self.header.inputs) {
+            true => Place::read(&mut self.ports_from(index)?),
+            false => None,
+        }
+    }
+
+    /// Where output `index` lies.
+    pub(crate) fn output_place(&self, index: usize) -> Option<Place> {
+        match index < usize::from(self.header.outputs) {
+            true => Place::read(&mut self.ports_from(usize::from(self.header.inputs) + index)?),
+            false => None,
+        }
+    }
+
+    /// The fields of port `index` and of those after it.
+    fn ports_from(&self, index: usize) -> Option<Fields<'a>> {
+        let mut fields = Fields::new(section(self.bytes, self.header.ports));
         for _ in 0..index {
-            (_, rest) = postcard::take_from_bytes::<Port<'a>>(rest).ok()?;
+            Place::read(&mut fields)?;
         }
-        postcard::take_from_bytes(rest).ok().map(|(port, _)| port)
-    }
-
-    fn section(&self, section: Section) -> &'a [u8] {
-        let from = self.bytes.get(section.offset as usize..);
-        from.and_then(|bytes| bytes.get(..section.len as usize))
-            .unwrap_or_default()
-    }
-
-    fn check_sections(&self) -> Result<(), LoadError> {
-        let Header {
-            ports,
-            steps,
-            meta,
-            weights,
-            state_init,
-            total,
-            ..
-        } = self.header;
-        for section in [ports, steps, meta, weights, state_init] {
-            let fits = section.offset.checked_add(section.len).is_some_and(|end| end <= total);
-            if !fits || (section.len > 0 && (section.offset as usize) < HEADER_BYTES) {
-                return Err(LoadError::Header);
-            }
-        }
-        if !(weights.offset as usize).is_multiple_of(MODEL_ALIGN) || self.header.inputs > 32 {
-            return Err(LoadError::Header);
-        }
-        Ok(())
-    }
-
-    fn check_steps(&self) -> Result<(), LoadError> {
-        let bounds = self.bounds();
-        let mut step = 0;
-        for record in self.steps() {
-            let Some((id, params)) = record else {
-                return Err(LoadError::Step {
-                    step,
-                    fault: crate::error::Fault::Encoding,
-                });
-            };
-            match check_step::<K>(id, params, &bounds) {
-                Some(Ok(())) => {}
-                Some(Err(fault)) => return Err(LoadError::Step { step, fault }),
-                None => return Err(self.unknown_kernel(step, id)),
-            }
-            step += 1;
-        }
-        if step != self.header.step_count {
-            Err(LoadError::Header)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn unknown_kernel(&self, step: u32, id: u8) -> LoadError {
-        match KernelId::from_u8(id) {
-            None => LoadError::UnknownKernel { step, kernel: id },
-            Some(kernel) => LoadError::Kernel {
-                step,
-                kernel,
-                target: self.target_name(),
-            },
-        }
-    }
-
-    fn check_ports(&self) -> Result<(), LoadError> {
-        let bounds = self.bounds();
-        let mut rest = self.section(self.header.ports);
-        let count = u32::from(self.header.inputs) + u32::from(self.header.outputs);
-        let (mut inputs, mut outputs) = (0u32, 0u32);
-        for index in 0..count {
-            let wrong = LoadError::Port { port: index };
-            let (port, after) = postcard::take_from_bytes::<Port<'a>>(rest).map_err(|_| wrong)?;
-            rest = after;
-            let bytes = port.bytes().ok_or(wrong)?;
-            let input = index < u32::from(self.header.inputs);
-            let constant = port.slot.region == Slot::WEIGHTS;
-            let aligned = port.slot.offset.is_multiple_of(port.dtype.bytes() as u32);
-            if !bounds.contain(port.slot, bytes) || !aligned || (input && constant) {
-                return Err(wrong);
-            }
-            let total = if input { &mut inputs } else { &mut outputs };
-            *total = total.checked_add(bytes).ok_or(wrong)?;
-        }
-        let matches = rest.is_empty() && inputs == self.header.input_bytes && outputs == self.header.output_bytes;
-        if matches { Ok(()) } else { Err(LoadError::Header) }
+        Some(fields)
     }
 
     /// The name of the target that the file states.
     pub fn target_name(&self) -> &'static str {
-        Target::ALL
-            .get(usize::from(self.header.target))
-            .map_or("an unknown target", |target| target.name())
+        target_name(&self.header)
     }
+}
 
-    fn bounds(&self) -> Bounds {
-        Bounds {
-            regions: self.header.arena,
-            state: self.header.state_init.len,
-            weights: self.header.weights.len,
+/// [`check_step`] for a set of kernels.
+type CheckStep = fn(u8, &[u8], &Bounds) -> Option<Result<(), Fault>>;
+
+fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<(&[u8], Header), LoadError> {
+    if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
+        return Err(LoadError::Misaligned);
+    }
+    let header = Header::parse(bytes)?;
+    let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let Some(bytes) = bytes.get(..header.total as usize) else {
+        return Err(LoadError::Truncated {
+            expected: header.total,
+            found,
+        });
+    };
+    let crc = checksum(bytes);
+    if crc != header.crc {
+        return Err(LoadError::Checksum {
+            expected: header.crc,
+            found: crc,
+        });
+    }
+    check_sections(&header)?;
+    let bounds = Bounds {
+        regions: header.arena,
+        state: header.state_init.len,
+        weights: header.weights.len,
+    };
+    check_steps(bytes, &header, &bounds, check_step)?;
+    check_ports(bytes, &header, &bounds)?;
+    Ok((bytes, header))
+}
+
+fn check_sections(header: &Header) -> Result<(), LoadError> {
+    let Header {
+        ports,
+        steps,
+        meta,
+        weights,
+        state_init,
+        total,
+        ..
+    } = *header;
+    for section in [ports, steps, meta, weights, state_init] {
+        let fits = section.offset.checked_add(section.len).is_some_and(|end| end <= total);
+        if !fits || (section.len > 0 && (section.offset as usize) < HEADER_BYTES) {
+            return Err(LoadError::Header);
         }
     }
+    match (weights.offset as usize).is_multiple_of(MODEL_ALIGN) && header.inputs <= 32 {
+        true => Ok(()),
+        false => Err(LoadError::Header),
+    }
+}
+
+fn check_steps(bytes: &[u8], header: &Header, bounds: &Bounds, check_step: CheckStep) -> Result<(), LoadError> {
+    let mut step = 0;
+    for record in Records(section(bytes, header.steps)) {
+        let Some((id, params)) = record else {
+            let fault = Fault::Encoding;
+            return Err(LoadError::Step { step, fault });
+        };
+        match check_step(id, params, bounds) {
+            Some(Ok(())) => {}
+            Some(Err(fault)) => return Err(LoadError::Step { step, fault }),
+            None => return Err(unknown_kernel(header, step, id)),
+        }
+        step += 1;
+    }
+    match step == header.step_count {
+        true => Ok(()),
+        false => Err(LoadError::Header),
+    }
+}
+
+fn unknown_kernel(header: &Header, step: u32, id: u8) -> LoadError {
+    match KernelId::from_u8(id) {
+        None => LoadError::UnknownKernel { step, kernel: id },
+        Some(kernel) => LoadError::Kernel {
+            step,
+            kernel,
+            target: target_name(header),
+        },
+    }
+}
+
+fn check_ports(bytes: &[u8], header: &Header, bounds: &Bounds) -> Result<(), LoadError> {
+    let mut fields = Fields::new(section(bytes, header.ports));
+    let count = u32::from(header.inputs) + u32::from(header.outputs);
+    let (mut inputs, mut outputs) = (0u32, 0u32);
+    for index in 0..count {
+        let wrong = LoadError::Port { port: index };
+        let place = Place::read(&mut fields).ok_or(wrong)?;
+        let input = index < u32::from(header.inputs);
+        let constant = place.slot.region == Slot::WEIGHTS;
+        let aligned = place.slot.offset.is_multiple_of(place.dtype.bytes() as u32);
+        if !bounds.contain(place.slot, place.bytes) || !aligned || (input && constant) {
+            return Err(wrong);
+        }
+        let total = if input { &mut inputs } else { &mut outputs };
+        *total = total.checked_add(place.bytes).ok_or(wrong)?;
+    }
+    match fields.finish() && inputs == header.input_bytes && outputs == header.output_bytes {
+        true => Ok(()),
+        false => Err(LoadError::Header),
+    }
+}
+
+fn section(bytes: &[u8], section: Section) -> &[u8] {
+    let from = bytes.get(section.offset as usize..);
+    from.and_then(|bytes| bytes.get(..section.len as usize))
+        .unwrap_or_default()
+}
+
+/// What load and sessions need of a [`Port`], in much less code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) slot: Slot,
+    /// Of all elements.
+    pub(crate) bytes: u32,
+    dtype: DType,
+}
+
+impl Place {
+    /// Reads the fields of [`Port`].
+    #[inline(never)]
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        fields.skip_str();
+        let slot = fields.value()?;
+        let dtype: DType = fields.value()?;
+        let bytes = fields.product(MAX_RANK as u32, dtype.bytes() as u32);
+        let _: (f32, i32) = fields.value()?;
+        match fields.intact() {
+            true => Some(Self {
+                slot,
+                bytes: bytes?,
+                dtype,
+            }),
+            false => None,
+        }
+    }
+}
+
+fn target_name(header: &Header) -> &'static str {
+    Target::ALL
+        .get(usize::from(header.target))
+        .map_or("an unknown target", |target| target.name())
 }
 
 impl Port<'_> {
@@ -374,9 +425,10 @@ impl<'a> Iterator for Records<'a> {
         if self.0.is_empty() {
             return None;
         }
-        let record = postcard::take_from_bytes::<(u8, &'a [u8])>(self.0).ok();
-        self.0 = record.map_or(&[], |(_, rest)| rest);
-        Some(record.map(|(record, _)| record))
+        let mut fields = Fields::new(self.0);
+        let record = fields.record();
+        self.0 = if record.is_some() { fields.rest() } else { &[] };
+        Some(record)
     }
 }
 

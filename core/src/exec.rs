@@ -147,20 +147,19 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// [`RunError::NoSuchPort`].
     pub fn input_mut(&mut self, index: usize) -> Result<&mut [u8], RunError> {
         let missing = RunError::NoSuchPort { index: index as u32 };
-        let port = self.model.input(index).ok_or(missing)?;
-        let bytes = port.bytes().ok_or(missing)? as usize;
+        let place = self.model.input_place(index).ok_or(missing)?;
         if self.rest.take().is_some() || self.next > 0 {
             // A run was under way, or is over: its inputs are gone.
             self.missing = all_inputs(&self.model);
             self.next = 0;
         }
-        let memory: &mut [u8] = match port.slot.region {
+        let memory: &mut [u8] = match place.slot.region {
             Slot::STATE => self.state,
             region => self.regions.get_mut(usize::from(region)).ok_or(missing)?,
         };
         let input = memory
-            .get_mut(port.slot.offset as usize..)
-            .and_then(|m| m.get_mut(..bytes))
+            .get_mut(place.slot.offset as usize..)
+            .and_then(|m| m.get_mut(..place.bytes as usize))
             .ok_or(missing)?;
         self.missing &= !(1u32.checked_shl(index as u32).unwrap_or(0));
         Ok(input)
@@ -172,8 +171,8 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// [`RunError::NoSuchPort`].
     pub fn output(&self, index: usize) -> Result<&[u8], RunError> {
         let missing = RunError::NoSuchPort { index: index as u32 };
-        let port = self.model.output(index).ok_or(missing)?;
-        self.read(port.slot, port.bytes().ok_or(missing)?).ok_or(missing)
+        let place = self.model.output_place(index).ok_or(missing)?;
+        self.read(place.slot, place.bytes).ok_or(missing)
     }
 
     /// `len` bytes at `slot`: for tools that look at tensors between steps.

@@ -26,6 +26,7 @@ pub mod bundle;
 mod crc;
 mod error;
 pub mod exec;
+mod fields;
 mod include;
 pub mod kernels;
 pub mod ops;

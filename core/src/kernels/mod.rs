@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 pub mod cells;
+pub mod compact;
 pub mod dsp;
 pub mod fpu;
 pub mod int;
@@ -25,16 +26,25 @@ pub enum Backend {
     Mve = 3,
     /// Floating point blocked for a core's registers; portable.
     Fpu = 4,
+    /// Little code for `pack --size`; portable.
+    Compact = 5,
 }
 
 impl Backend {
     /// All backends.
-    pub const ALL: &'static [Backend] = &[Backend::Scalar, Backend::Int, Backend::Dsp, Backend::Mve, Backend::Fpu];
+    pub const ALL: &'static [Backend] = &[
+        Backend::Scalar,
+        Backend::Int,
+        Backend::Dsp,
+        Backend::Mve,
+        Backend::Fpu,
+        Backend::Compact,
+    ];
 
     /// Whether this build of the runtime has it.
     pub const fn available(self) -> bool {
         match self {
-            Backend::Scalar | Backend::Int | Backend::Fpu => true,
+            Backend::Scalar | Backend::Int | Backend::Fpu | Backend::Compact => true,
             Backend::Dsp => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "dsp"))),
             Backend::Mve => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "mve"))),
         }
@@ -48,6 +58,7 @@ impl Backend {
             Backend::Int => "int",
             Backend::Dsp => "dsp",
             Backend::Mve => "mve",
+            Backend::Compact => "compact",
         }
     }
 }

@@ -4,14 +4,15 @@
 //! over the window's rows `ky`, columns `kx` and the channels `c` of the group `g` that `o` belongs to; outside the input x is
 //! zero (the zero point, where quantised). Activations are NHWC.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Mem, Operand, Slot};
 use crate::error::Fault;
 
 /// Shapes and window of a convolution or pooling, in elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Window2d {
     /// Images.
@@ -28,6 +29,45 @@ pub struct Window2d {
     pub dilation: [u8; 2],
     /// Rows above and columns to the left of the input; what lies below and to the right follows from the output's extents.
     pub padding: [u8; 2],
+}
+
+/// As derived, but inlined: returned from a function of its own, a window would be copied twice, by a `memcpy` that nothing else of a small model
+/// needs (0.9 KB).
+impl<'de> Deserialize<'de> for Window2d {
+    #[inline(always)]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_tuple(15, WindowVisitor)
+    }
+}
+
+struct WindowVisitor;
+
+impl<'de> Visitor<'de> for WindowVisitor {
+    type Value = Window2d;
+
+    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a window of 15 numbers")
+    }
+
+    #[inline(always)]
+    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<Window2d, A::Error> {
+        let fields = &mut fields;
+        Ok(Window2d {
+            batch: next(fields)?,
+            input: [next(fields)?, next(fields)?, next(fields)?],
+            output: [next(fields)?, next(fields)?, next(fields)?],
+            kernel: [next(fields)?, next(fields)?],
+            stride: [next(fields)?, next(fields)?],
+            dilation: [next(fields)?, next(fields)?],
+            padding: [next(fields)?, next(fields)?],
+        })
+    }
+}
+
+#[inline(always)]
+fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(fields: &mut A) -> Result<T, A::Error> {
+    let missing = || serde::de::Error::custom("a number is missing");
+    fields.next_element()?.ok_or_else(missing)
 }
 
 /// An f32 convolution. Weights: OHWI `[out, kh, kw, in / groups]` for the scalar kernel; other kernels state their layout.
@@ -114,7 +154,7 @@ impl Conv2dS16 {
 
     /// Elements of the OHWI weights.
     pub fn weights_len(&self) -> Option<u32> {
-        let [kh, kw] = self.window.kernel.map(u32::from);
+        let [kh, kw] = two::<_, u32>(self.window.kernel);
         super::size(&[u32::from(self.window.output[2]), kh, kw, self.group_channels()])
     }
 }
@@ -187,13 +227,13 @@ impl Window2d {
 
     /// Elements of the input.
     pub fn input_len(&self) -> Option<u32> {
-        let [h, w, c] = self.input.map(u32::from);
+        let [h, w, c] = three::<_, u32>(self.input);
         super::size(&[u32::from(self.batch), h, w, c])
     }
 
     /// Elements of the output.
     pub fn output_len(&self) -> Option<u32> {
-        let [h, w, c] = self.output.map(u32::from);
+        let [h, w, c] = three::<_, u32>(self.output);
         super::size(&[u32::from(self.batch), h, w, c])
     }
 
@@ -203,32 +243,39 @@ impl Window2d {
     /// With W(p) the bytes written before the last read for pixel p, and R(p) the first input byte that pixel p or a later one
     /// reads, it is the maximum of W(p) - R(p): exact for this loop order. `element` is the bytes of an element of both.
     pub fn consumed_distance(&self, element: u32, lead: u32) -> i64 {
-        let [ih, iw, ic] = self.input.map(i64::from);
-        let [oh, ow, oc] = self.output.map(i64::from);
-        let [sh, sw] = self.stride.map(i64::from);
-        let [top, left] = self.padding.map(i64::from);
-        let [ih_bytes, iw_bytes] = [ih * iw * ic, iw * ic].map(|n| n * i64::from(element));
-        let pixel = ic * i64::from(element);
-        let images = i64::from(self.batch);
-        let row_start = |y: i64| match y < oh {
-            true => (y * sh - top).clamp(0, ih) * iw_bytes,
-            false if images > 1 => ih_bytes,
-            false => i64::MAX,
+        // Positions are counted in elements: they fit the address space of a device whose load has checked the window, and any host's.
+        let signed = |[a, b, c]: [usize; 3]| [a as isize, b as isize, c as isize];
+        let [ih, iw, ic] = signed(three(self.input));
+        let [oh, ow, oc] = signed(three(self.output));
+        let [sh, sw] = two::<_, isize>(self.stride);
+        let [top, left] = two::<_, isize>(self.padding);
+        let (row, image) = (iw * ic, ih * iw * ic);
+        let after = if self.batch > 1 { image } else { isize::MAX };
+        // In eight bits: cores without a division have a short one to call.
+        let kink = isize::from(self.padding[1].checked_div(self.stride[1]).unwrap_or(0));
+        let row_start = |y: isize| {
+            if y < oh {
+                (y * sh - top).max(0).min(ih) * row
+            } else {
+                after
+            }
         };
-        // In eight bits: cores without a 64-bit division have none to call.
-        let kink = i64::from(self.padding[1].checked_div(self.stride[1]).unwrap_or(0));
-        let mut distance = i64::MIN;
+        let mut distance = isize::MIN;
+        let mut start = row_start(0);
         for y in 0..oh {
+            let next = row_start(y + 1);
             // Along a row both W and R are linear in x, but for the clamp of R at the left border.
-            for x in [0, kink, kink + 1, ow - 1].map(|x| x.min(ow - 1)) {
-                let written = ((y * ow + x) * oc + i64::from(lead)) * i64::from(element);
-                let column = (x * sw - left).clamp(0, iw) * pixel;
-                let read = (row_start(y).saturating_add(column)).min(row_start(y + 1));
+            for x in [0, kink, kink + 1, ow - 1] {
+                let x = x.min(ow - 1);
+                let written = (y * ow + x) * oc + lead as isize;
+                let read = (start + (x * sw - left).max(0).min(iw) * ic).min(next);
                 distance = distance.max(written - read);
             }
+            start = next;
         }
-        let grows = oh * ow * oc * i64::from(element) - ih_bytes;
-        distance + ((images - 1) * grows).max(0)
+        let grows = (oh * ow * oc - image).max(0);
+        let images = usize::from(self.batch) as isize - 1;
+        (distance + images * grows) as i64 * i64::from(element)
     }
 }
 
@@ -248,7 +295,7 @@ impl Conv2dF32 {
 
     /// Elements of the OHWI weights.
     pub fn weights_len(&self) -> Option<u32> {
-        let [kh, kw] = self.window.kernel.map(u32::from);
+        let [kh, kw] = two::<_, u32>(self.window.kernel);
         super::size(&[u32::from(self.window.output[2]), kh, kw, self.group_channels()])
     }
 }
@@ -270,7 +317,7 @@ impl Conv2dS8 {
 
     /// Elements of the OHWI weights.
     pub fn weights_len(&self) -> Option<u32> {
-        let [kh, kw] = self.window.kernel.map(u32::from);
+        let [kh, kw] = two::<_, u32>(self.window.kernel);
         super::size(&[u32::from(self.window.output[2]), kh, kw, self.group_channels()])
     }
 }
@@ -360,6 +407,18 @@ impl Operator for Conv2dS8 {
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         Some(&mut self.window)
     }
+}
+
+/// Extents as wider integers. Not `map`, of which builds optimised for size make a loop over the stack.
+#[inline(always)]
+pub(crate) fn three<A, B: From<A>>([a, b, c]: [A; 3]) -> [B; 3] {
+    [a.into(), b.into(), c.into()]
+}
+
+/// [`three`] for rows and columns.
+#[inline(always)]
+pub(crate) fn two<A, B: From<A>>([a, b]: [A; 2]) -> [B; 2] {
+    [a.into(), b.into()]
 }
 
 fn check_groups(window: &Window2d, groups: u16) -> Result<(), Fault> {

@@ -96,43 +96,73 @@ pub struct Needs {
     pub weights: u32,
 }
 
-/// Everything that load checks of one step; `distance` is [`Kernel::distance`], `in_place` [`Kernel::in_place`].
-pub(crate) fn check_operands(
-    operands: &[Operand],
-    bounds: &Bounds,
-    distance: &mut dyn FnMut(usize) -> Option<i64>,
-    in_place: &mut dyn FnMut(usize) -> bool,
-) -> Result<(), Fault> {
-    for (index, operand) in operands.iter().enumerate() {
-        let Operand {
-            access,
-            slot,
-            bytes,
-            align,
-        } = *operand;
-        if !bounds.contain(slot, bytes) || (slot.region == Slot::WEIGHTS && access != Access::Read) {
-            return Err(Fault::Bounds);
+/// What load asks of a step's operands; implemented for every kernel, checked by one function.
+pub(crate) trait Operands {
+    /// [`Operator::operands`].
+    fn each(&self, visit: &mut dyn FnMut(Operand));
+    /// [`Kernel::distance`].
+    fn distance(&self, index: usize) -> Option<i64>;
+    /// [`Kernel::in_place`].
+    fn in_place(&self, index: usize) -> bool;
+}
+
+/// Everything that load checks of a step's operands. They are visited anew for each one that is written, which takes less code and stack than a list.
+#[inline(never)]
+pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds) -> Result<(), Fault> {
+    let mut result = Ok(());
+    let mut index = 0;
+    step.each(&mut |operand| {
+        if result.is_ok() {
+            result = check_operand(&operand, bounds);
         }
-        if align == 0 || !slot.offset.is_multiple_of(align) {
-            return Err(Fault::Alignment);
+        if result.is_ok() && operand.access != Access::Read {
+            result = check_overlaps(step, index, &operand);
         }
-        if access == Access::Read {
-            continue;
-        }
-        for (other_index, other) in operands.iter().enumerate() {
-            if other_index == index || !overlap(operand, other) {
-                continue;
-            }
-            let allowed = index == 0
-                && other.access == Access::Read
-                && (distance(other_index).is_some_and(|d| i64::from(slot.offset) + d <= i64::from(other.slot.offset))
-                    || (slot == other.slot && in_place(other_index)));
-            if !allowed {
-                return Err(Fault::Overlap);
-            }
-        }
+        index += 1;
+    });
+    result
+}
+
+/// Checks the overlaps of a written operand with all others.
+#[inline(never)]
+fn check_overlaps(step: &dyn Operands, index: usize, operand: &Operand) -> Result<(), Fault> {
+    let mut allowed = true;
+    let mut other_index = 0;
+    step.each(&mut |other| {
+        allowed &= other_index == index
+            || !overlap(operand, &other)
+            || (index == 0 && other.access == Access::Read && may_overlap(step, operand, other_index, &other));
+        other_index += 1;
+    });
+    match allowed {
+        true => Ok(()),
+        false => Err(Fault::Overlap),
     }
-    Ok(())
+}
+
+/// Whether the output may overlap a read operand as it does.
+#[inline(never)]
+fn may_overlap(step: &dyn Operands, output: &Operand, index: usize, other: &Operand) -> bool {
+    let behind = i64::from(other.slot.offset) - i64::from(output.slot.offset);
+    step.distance(index).is_some_and(|distance| distance <= behind)
+        || (output.slot == other.slot && step.in_place(index))
+}
+
+#[inline(never)]
+fn check_operand(operand: &Operand, bounds: &Bounds) -> Result<(), Fault> {
+    let Operand {
+        access,
+        slot,
+        bytes,
+        align,
+    } = *operand;
+    if !bounds.contain(slot, bytes) || (slot.region == Slot::WEIGHTS && access != Access::Read) {
+        return Err(Fault::Bounds);
+    }
+    match align > 0 && slot.offset.is_multiple_of(align) {
+        true => Ok(()),
+        false => Err(Fault::Alignment),
+    }
 }
 
 /// The product of extents, `None` beyond 32 bits.

@@ -2,15 +2,11 @@
 //!
 //! The numbers are part of the format: a kernel keeps its number for ever, and a retired number is not used again.
 
-use heapless::Vec;
-
-use super::{Kernel, Needs, Operator, check_operands, elementwise, movement};
+use super::{Kernel, Needs, Operands, Operator, check_operands, elementwise, movement};
 use crate::arena::{Bounds, Mem, Operand, Slot};
 use crate::error::Fault;
-use crate::kernels::{Backend, dsp, fpu, int, mve, scalar};
-
-/// The most operands a step has.
-pub const MAX_OPERANDS: usize = 32;
+use crate::fields::{Fields, Malformed};
+use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
 
 /// The kernels that a program links: a bit for each kernel's number.
 ///
@@ -78,7 +74,9 @@ macro_rules! table {
             /// # Errors
             /// [`Fault::Encoding`].
             pub fn decode(kernel: KernelId, params: &[u8]) -> Result<Self, Fault> {
-                match kernel { $(KernelId::$variant => decode(params).map(Step::$variant)),* }
+                match kernel {
+                    $(KernelId::$variant => decode(params).map(Step::$variant).map_err(|_| Fault::Encoding)),*
+                }
             }
 
             /// Encodes the parameters into `buffer`; `None` where it is too small.
@@ -144,7 +142,14 @@ macro_rules! table {
         /// Runs one record that [`check_step`] accepted.
         pub(crate) fn run_step<K: Kernels>(id: u8, params: &[u8], mem: &Mem<'_>) -> Option<()> {
             match id {
-                $($id if links::<K>($id, Backend::$backend) => <$kernel as Kernel>::run(&decode(params).ok()?, mem),)*
+                $($id if links::<K>($id, Backend::$backend) => {
+                    // No generic code, so that it is compiled with this crate's optimisation and not with that of the crate that chose `K`.
+                    #[inline(never)]
+                    fn compute(op: &<$kernel as Kernel>::Op, mem: &Mem<'_>) -> Option<()> {
+                        <$kernel as Kernel>::run(op, mem)
+                    }
+                    run(params, mem, compute)
+                })*
                 _ => None,
             }
         }
@@ -204,6 +209,9 @@ table! {
     84 MveSumS8 Mve mve::elementwise::SumS8;
     85 MveMaxPoolS8 Mve mve::pool2d::MaxS8;
     86 MveAvgPoolS8 Mve mve::pool2d::AvgS8;
+    96 CompactConv2dS8 Compact compact::conv2d::S8;
+    97 CompactMaxPoolS8 Compact compact::pool2d::Max;
+    98 CompactAvgPoolS8 Compact compact::pool2d::Average;
 }
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
@@ -211,26 +219,44 @@ const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {
     (K::SET >> id) & 1 == 1 && backend.available()
 }
 
-fn decode<O: Operator>(params: &[u8]) -> Result<O, Fault> {
-    match postcard::take_from_bytes(params) {
-        Ok((op, [])) => Ok(op),
-        _ => Err(Fault::Encoding),
+/// Decodes an operator. To be looked at where it is: moved out of the `Result`, it would be copied.
+#[inline(never)]
+fn decode<O: Operator>(params: &[u8]) -> Result<O, Malformed> {
+    Fields::only(params)
+}
+
+#[inline(never)]
+fn check<K: Kernel>(params: &[u8], bounds: &Bounds) -> Result<(), Fault> {
+    let decoded = decode::<K::Op>(params);
+    let Ok(op) = &decoded else {
+        return Err(Fault::Encoding);
+    };
+    op.check()?;
+    match K::supports(op) {
+        true => check_operands(&Bound::<K>(op), bounds),
+        false => Err(Fault::Unsupported),
     }
 }
 
-fn check<K: Kernel>(params: &[u8], bounds: &Bounds) -> Result<(), Fault> {
-    let op: K::Op = decode(params)?;
-    op.check()?;
-    if !K::supports(&op) {
-        return Err(Fault::Unsupported);
+/// An operator with its kernel's rules.
+struct Bound<'o, K: Kernel>(&'o K::Op);
+
+impl<K: Kernel> Operands for Bound<'_, K> {
+    fn each(&self, visit: &mut dyn FnMut(Operand)) {
+        self.0.operands(K::needs(self.0), visit);
     }
-    let mut operands: Vec<Operand, MAX_OPERANDS> = Vec::new();
-    let mut full = false;
-    op.operands(K::needs(&op), &mut |operand| full |= operands.push(operand).is_err());
-    if full {
-        return Err(Fault::Shape);
+
+    fn distance(&self, index: usize) -> Option<i64> {
+        K::distance(self.0, index)
     }
-    check_operands(&operands, bounds, &mut |index| K::distance(&op, index), &mut |index| {
-        K::in_place(&op, index)
-    })
+
+    fn in_place(&self, index: usize) -> bool {
+        K::in_place(self.0, index)
+    }
+}
+
+/// A function of its own for each operator, so that a step takes the stack of its own parameters and not of the largest ones.
+#[inline(never)]
+fn run<O: Operator>(params: &[u8], mem: &Mem<'_>, compute: fn(&O, &Mem<'_>) -> Option<()>) -> Option<()> {
+    compute(decode(params).as_ref().ok()?, mem)
 }

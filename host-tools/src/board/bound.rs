@@ -2,7 +2,7 @@
 //!
 //! The figures are the kernels' own, beside their loops (`bound` in `core/src/kernels`); here is only which one belongs to a step.
 
-use arenite::kernels::{Backend, dsp, fpu, int, mve, scalar};
+use arenite::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
 use arenite::ops::elementwise;
 use arenite::{Step, Target};
 
@@ -39,6 +39,7 @@ pub fn bound(step: &Step, target: Target, board: &Board, macs: u64) -> Option<u6
         }
         Step::MveAvgPoolS8(op) => mve::pool2d::bound(&op.window, true),
         Step::MveMaxPoolS8(op) => mve::pool2d::bound(&op.window, false),
+        Step::CompactConv2dS8(op) => compact::conv2d::bound(op),
         Step::FpuConv2dF32(op) => fpu::conv2d::bound(op, target == Target::Aarch64),
         Step::FpuDepthwiseF32(op) => fpu::depthwise::bound(op, vectors),
         _ if macs > 0 && step.kernel().backend() == Backend::Scalar => scalar::bound(macs, vectors),

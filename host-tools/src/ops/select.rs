@@ -3,7 +3,7 @@
 //! A candidate turns the operator and its plain weights (OHWI, with the model's own bias) into a step and the bytes that its kernel
 //! reads. To add a kernel: a function here and its line in the list of its operator.
 
-use arenite::kernels::{Backend, dsp, fpu, int, mve};
+use arenite::kernels::{Backend, compact, dsp, fpu, int, mve};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
 use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
@@ -33,11 +33,10 @@ pub(super) struct Choice {
     pub(super) step: Box<dyn Fn(u32, u32) -> Step>,
 }
 
-/// The backends whose kernels are tried for a program, best first. The scalar kernels are the smallest: one loop for every window and any groups, on
-/// weights as they are.
+/// The backends whose kernels are tried for a program, best first.
 pub(super) fn backends(program: &Program) -> &'static [Backend] {
     match program.target {
-        _ if program.size => &[Backend::Scalar],
+        _ if program.size => &[Backend::Compact, Backend::Scalar],
         Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac | Target::Riscv64gc => {
             &[Backend::Int, Backend::Scalar]
         }
@@ -54,8 +53,10 @@ pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8, plain: &Plain<'_>) -> O
     let depthwise = op.groups > 1 && op.groups == op.window.input[2];
     let one_pixel = op.window.output[..2] == [1, 1] && op.window.input[..2] == [1, 1];
     backends(program).iter().find_map(|backend| match (backend, depthwise) {
-        // The scalar kernel of convolutions computes depthwise ones as well: one kernel less to link.
-        (Backend::Scalar, _) => Some(scalar(op, plain, depthwise && !program.size)),
+        (Backend::Scalar, _) => Some(scalar(op, plain, depthwise)),
+        (Backend::Compact, _) if compact::conv2d::supports(&op) => {
+            records::<compact::conv2d::S8>(op, plain, compact::conv2d::pack, Step::CompactConv2dS8)
+        }
         (Backend::Int, false) if one_pixel => records::<int::dense::S8>(op, plain, int::dense::pack, Step::IntDenseS8),
         (Backend::Int, false) => records::<int::conv2d::S8>(op, plain, int::conv2d::pack, Step::IntConv2dS8),
         (Backend::Int, true) => records::<int::depthwise::S8>(op, plain, int::depthwise::pack, Step::IntDepthwiseS8),
@@ -71,7 +72,7 @@ pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8, plain: &Plain<'_>) -> O
         (Backend::Dsp, true) if dsp::depthwise::supports(&op) => {
             stream::<dsp::depthwise::S8>(op, plain, dsp::depthwise::pack, Step::DspDepthwiseS8)
         }
-        (Backend::Mve | Backend::Dsp | Backend::Fpu, _) => None,
+        (Backend::Mve | Backend::Dsp | Backend::Fpu | Backend::Compact, _) => None,
     })
 }
 
@@ -138,6 +139,8 @@ pub(super) fn pool_int(program: &Program, op: PoolInt, max: bool) -> Step {
         (Some(Backend::Mve), false) if mve::pool2d::supports(&op) => Step::MveAvgPoolS8(op),
         (Some(Backend::Int), true) => Step::IntMaxPoolS8(op),
         (Some(Backend::Int), false) => Step::IntAvgPoolS8(op),
+        (Some(Backend::Compact), true) => Step::CompactMaxPoolS8(op),
+        (Some(Backend::Compact), false) => Step::CompactAvgPoolS8(op),
         (_, true) => Step::MaxPoolInt(op),
         (_, false) => Step::AvgPoolInt(op),
     }
@@ -147,13 +150,14 @@ pub(super) fn pool_int(program: &Program, op: PoolInt, max: bool) -> Step {
 pub(super) fn binary_int(program: &Program, op: BinaryInt) -> Step {
     let backend = backends(program).iter().find(|_| int::elementwise::supports(&op));
     let sum = match backend {
-        Some(Backend::Dsp | Backend::Int) => linear_sum(&op),
+        Some(Backend::Dsp | Backend::Int | Backend::Compact) => linear_sum(&op),
         _ => None,
     };
     match (backend, sum) {
         (Some(Backend::Dsp), Some(sum)) => Step::DspSumS8(sum),
-        (Some(Backend::Int), Some(sum)) => Step::IntSumS8(sum),
-        (Some(Backend::Int), None) => Step::IntAddS8(op),
+        // Less code than the scalar kernel of all integer operators.
+        (Some(Backend::Int | Backend::Compact), Some(sum)) => Step::IntSumS8(sum),
+        (Some(Backend::Int | Backend::Compact), None) => Step::IntAddS8(op),
         (Some(Backend::Mve), _) if mve::elementwise::supports_sum(&op) => Step::MveSumS8(op),
         _ => Step::BinaryInt(op),
     }

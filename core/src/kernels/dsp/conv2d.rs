@@ -17,7 +17,7 @@ use super::instructions::{halves, sxtb16, sxtb16_ror8};
 use super::record;
 use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
-use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::conv2d::{Conv2dS8, Window2d, three, two};
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
 use crate::ops::{Kernel, Needs};
 use crate::quant::Multiplier;
@@ -199,7 +199,7 @@ struct Layout {
 
 impl Layout {
     fn of(window: &Window2d) -> Self {
-        let [rows, columns] = window.kernel.map(u32::from);
+        let [rows, columns] = two::<_, u32>(window.kernel);
         let channels = u32::from(window.input[2]);
         // Beyond 32 bits the weights do not fit either, and `check` has refused them: saturate.
         match window.dilation[1] {
@@ -249,7 +249,7 @@ impl Layout {
 
 /// Pixels of a block: four, or one where an image has fewer.
 fn lanes(window: &Window2d) -> u32 {
-    let [height, width, _] = window.output.map(u32::from);
+    let [height, width, _] = three::<_, u32>(window.output);
     let pixels = pointwise_pixels(window).unwrap_or(height * width);
     if pixels < 4 { 1 } else { 4 }
 }
@@ -284,7 +284,7 @@ impl Geometry {
     fn of(op: &PackedConv2dS8) -> Self {
         let window = &op.window;
         let layout = Layout::of(window);
-        let (mut input, mut output) = (window.input.map(usize::from), window.output.map(usize::from));
+        let (mut input, mut output) = (three::<_, usize>(window.input), three::<_, usize>(window.output));
         let mut images = usize::from(window.batch);
         if let Some(pixels) = pointwise_pixels(window) {
             // One long row: blocks then cross rows and images.
@@ -292,10 +292,10 @@ impl Geometry {
             input = [1, pixels as usize, input[2]];
             output = [1, pixels as usize, output[2]];
         }
-        let kernel = window.kernel.map(usize::from);
-        let stride = window.stride.map(usize::from);
-        let dilation = window.dilation.map(usize::from);
-        let padding = window.padding.map(usize::from);
+        let kernel = two::<_, usize>(window.kernel);
+        let stride = two::<_, usize>(window.stride);
+        let dilation = two::<_, usize>(window.dilation);
+        let padding = two::<_, usize>(window.padding);
         Self {
             images,
             input,

@@ -15,7 +15,7 @@ use super::instructions::halves;
 use super::record;
 use super::requant::{FOLDED_SHIFT, SHIFT, Short};
 use crate::arena::Mem;
-use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::conv2d::{Conv2dS8, Window2d, three, two};
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
 use crate::ops::{Kernel, Needs};
 
@@ -159,7 +159,7 @@ pub fn bound(op: &PackedConv2dS8) -> u64 {
 }
 
 fn taps(window: &Window2d) -> u32 {
-    let [rows, columns] = window.kernel.map(u32::from);
+    let [rows, columns] = two::<_, u32>(window.kernel);
     rows * columns
 }
 
@@ -176,12 +176,12 @@ fn quad_words(window: &Window2d, form: Form) -> u32 {
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
 pub unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
     let window = &op.window;
-    let [in_height, in_width, channels] = window.input.map(usize::from);
-    let [height, width, _] = window.output.map(usize::from);
-    let [rows, columns] = window.kernel.map(usize::from);
-    let [row_stride, stride] = window.stride.map(usize::from);
-    let [row_dilation, dilation] = window.dilation.map(usize::from);
-    let [above, before] = window.padding.map(usize::from);
+    let [in_height, in_width, channels] = three::<_, usize>(window.input);
+    let [height, width, _] = three::<_, usize>(window.output);
+    let [rows, columns] = two::<_, usize>(window.kernel);
+    let [row_stride, stride] = two::<_, usize>(window.stride);
+    let [row_dilation, dilation] = two::<_, usize>(window.dilation);
+    let [above, before] = two::<_, usize>(window.padding);
     let row = in_width * channels;
     let outside = scratch.wrapping_add(rows * columns).cast::<i8>();
     // SAFETY: `channels` bytes after the table.

@@ -102,11 +102,24 @@ pub(crate) fn max_s8x4(a: u32, b: u32) -> u32 {
 }
 
 /// `SMLAD`: both products of the halves, added to `acc`.
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+#[inline(always)]
 pub(crate) fn smlad(x: u32, w: u32, acc: i32) -> i32 {
-    let [x_low, x_high] = split(x);
-    let [w_low, w_high] = split(w);
-    acc.wrapping_add(x_low * w_low).wrapping_add(x_high * w_high)
+    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    {
+        let sum: i32;
+        // SAFETY: arithmetic on registers; the compiler does not keep anything in the Q flag.
+        unsafe {
+            asm!(".cpu cortex-m33\n smlad {}, {}, {}, {}", lateout(reg) sum, in(reg) x, in(reg) w, in(reg) acc,
+                options(pure, nomem, nostack, preserves_flags))
+        };
+        sum
+    }
+    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    {
+        let [x_low, x_high] = split(x);
+        let [w_low, w_high] = split(w);
+        acc.wrapping_add(x_low * w_low).wrapping_add(x_high * w_high)
+    }
 }
 
 /// The signed halves of a register.

@@ -9,7 +9,7 @@ pub mod conv2d;
 mod conv2d_loops;
 pub mod depthwise;
 mod depthwise_loops;
-mod instructions;
+pub(crate) mod instructions;
 pub mod pool2d;
 mod record;
 pub mod requant;
@@ -26,6 +26,8 @@ fn inside(
     dilation: usize,
     padding: usize,
 ) -> (usize, usize) {
+    // Never 0, as load has checked and the compiler does not see.
+    let stride = stride.max(1);
     let from = padding.div_ceil(stride).min(output);
     let reach = (kernel - 1) * dilation;
     let to = match (input + padding).checked_sub(reach + 1) {

@@ -6,7 +6,7 @@ use crate::kernels::cells::{Dst, Src};
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;
 use crate::ops::Kernel;
-use crate::ops::conv2d::Window2d;
+use crate::ops::conv2d::{Window2d, three};
 use crate::ops::pool2d::PoolInt;
 use crate::tensor::DType;
 
@@ -201,7 +201,7 @@ fn each_window(
     if input.len() != window.input_len()? as usize || window.dilation != [1, 1] || window.input[2] != window.output[2] {
         return None;
     }
-    let [height, width, channels] = window.input.map(usize::from);
+    let [height, width, channels] = three::<_, usize>(window.input);
     let mut out = 0;
     for image in 0..usize::from(window.batch) {
         for y in 0..usize::from(window.output[0]) {

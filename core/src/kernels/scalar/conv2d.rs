@@ -3,7 +3,7 @@
 use super::{clamp, dot, taps};
 use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
-use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16, Window2d};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16, Window2d, three, two};
 use crate::ops::{Kernel, Needs};
 use crate::quant::Multiplier;
 
@@ -208,7 +208,7 @@ fn each_output<T: crate::kernels::cells::Element>(
     output: Dst<'_, T>,
     value: impl Fn(usize, usize, usize, usize, usize, usize) -> Option<T>,
 ) -> Option<()> {
-    let [oh, ow, oc] = window.output.map(usize::from);
+    let [oh, ow, oc] = three::<_, usize>(window.output);
     let per_group = oc.checked_div(usize::from(groups))?;
     let group_channels = usize::from(window.input[2]).checked_div(usize::from(groups))?;
     let mut at = 0;
@@ -234,7 +234,7 @@ fn each_pixel<T: crate::kernels::cells::Element>(
     stage: Dst<'_, T>,
     value: impl Fn(usize, usize, usize, usize, usize, usize) -> Option<T>,
 ) -> Option<()> {
-    let [oh, ow, oc] = window.output.map(usize::from);
+    let [oh, ow, oc] = three::<_, usize>(window.output);
     let one = Window2d {
         batch: 1,
         output: [1, 1, window.output[2]],
@@ -267,9 +267,9 @@ fn each_row<'a, T: crate::kernels::cells::Element, W>(
     first_channel: usize,
     mut row: impl FnMut(Src<'a, T>, &'a [W]),
 ) -> Option<()> {
-    let [h, w, c] = window.input.map(usize::from);
-    let [kh, kw] = window.kernel.map(usize::from);
-    let [dh, dw] = window.dilation.map(usize::from);
+    let [h, w, c] = three::<_, usize>(window.input);
+    let [kh, kw] = two::<_, usize>(window.kernel);
+    let [dh, dw] = two::<_, usize>(window.dilation);
     let (ky, rows, iy) = taps(y, window, 0)?;
     let (kx, columns, ix) = taps(x, window, 1)?;
     for r in 0..rows {

@@ -5,7 +5,7 @@ use super::{clamp, taps};
 use crate::arena::{Mem, Slot};
 use crate::kernels::cells::{Element, Src};
 use crate::ops::Kernel;
-use crate::ops::conv2d::Window2d;
+use crate::ops::conv2d::{Window2d, three};
 use crate::ops::pool2d::{PoolF32, PoolInt};
 use crate::tensor::DType;
 
@@ -71,7 +71,10 @@ impl Kernel for MaxInt {
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-        pool_int(op, mem, i32::MIN, i32::max, |max, _| max)
+        match op.dtype {
+            DType::I16 => maximum::<i16>(op, mem),
+            _ => maximum::<i8>(op, mem),
+        }
     }
 }
 
@@ -83,40 +86,42 @@ impl Kernel for AvgInt {
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-        pool_int(op, mem, 0, i32::wrapping_add, |sum, n| {
-            let n = (n as i32).max(1);
-            let half = if sum > 0 { n / 2 } else { -(n / 2) };
-            sum.wrapping_add(half).wrapping_div(n)
-        })
+        match op.dtype {
+            DType::I16 => average::<i16>(op, mem),
+            _ => average::<i8>(op, mem),
+        }
     }
 }
 
-fn pool_int(
+/// The largest element inside the input, clamped.
+pub(crate) fn maximum<T: Int>(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+    pool_int::<T>(op, mem, i32::MIN, i32::max, |max, _| max)
+}
+
+/// The mean of the elements inside the input, rounded half away from zero, clamped.
+pub(crate) fn average<T: Int>(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+    pool_int::<T>(op, mem, 0, i32::wrapping_add, |sum, n| {
+        let n = (n as i32).max(1);
+        let half = if sum > 0 { n / 2 } else { -(n / 2) };
+        sum.wrapping_add(half).wrapping_div(n)
+    })
+}
+
+fn pool_int<T: Int>(
     op: &PoolInt,
     mem: &Mem<'_>,
     initial: i32,
     fold: impl Fn(i32, i32) -> i32,
     finish: impl Fn(i32, usize) -> i32,
 ) -> Option<()> {
-    let places = (&op.window, op.input, op.output);
     let [low, high] = op.clamp.map(i32::from);
-    let limit = |x: i32| x.max(low).min(high);
-    match op.dtype {
-        DType::I16 => each_output::<i16, i32>(
-            places,
-            mem,
-            initial,
-            |a, x| fold(a, x.widen()),
-            |a, n| i16::narrow(limit(finish(a, n))),
-        ),
-        _ => each_output::<i8, i32>(
-            places,
-            mem,
-            initial,
-            |a, x| fold(a, x.widen()),
-            |a, n| i8::narrow(limit(finish(a, n))),
-        ),
-    }
+    each_output::<T, i32>(
+        (&op.window, op.input, op.output),
+        mem,
+        initial,
+        |a, x| fold(a, x.widen()),
+        |a, n| T::narrow(finish(a, n).max(low).min(high)),
+    )
 }
 
 /// A channel reads only its own channel, but pixels share rows: the channels written before are the lead.
@@ -133,8 +138,8 @@ fn each_output<T: Element, A: Copy>(
 ) -> Option<()> {
     let input: Src<'_, T> = mem.src(input, window.input_len()?)?;
     let output = mem.dst::<T>(output, window.output_len()?)?;
-    let [h, w, c] = window.input.map(usize::from);
-    let [oh, ow, _] = window.output.map(usize::from);
+    let [h, w, c] = three::<_, usize>(window.input);
+    let [oh, ow, _] = three::<_, usize>(window.output);
     let mut at = 0;
     for image in 0..usize::from(window.batch) {
         for y in 0..oh {

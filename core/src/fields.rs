@@ -1,0 +1,461 @@
+//! Reads the fields of steps and ports: the decoding half of postcard's wire format, in little code.
+//!
+//! A derived `Deserialize` asks for one field after the other and looks at each answer for an error, which on a device is most of
+//! its code. A [`Fields`] never answers with one where it can go on: after a failure every further field reads as 0, and
+//! [`Fields::finish`] tells at the end. What is left for each field is a call and a store. Only what cannot be made up (the variant of
+//! an enum) is an error at once.
+//!
+//! The format: `u8` and `i8` are a byte, `bool` and the tag of an `Option` 0 or 1, other unsigned integers varints of seven bits, low
+//! ones first, signed ones zigzag; `f32` four bytes; strings and sequences their length, then their elements; an enum its variant's index.
+
+use serde::Deserialize;
+use serde::de::value::U32Deserializer;
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, SeqAccess, VariantAccess, Visitor};
+
+/// Fields that are still to be read.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    rest: &'a [u8],
+    failed: bool,
+}
+
+/// Why a value cannot be read. What failed is of no use to a device: load names the step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Malformed;
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("malformed")
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+impl serde::de::Error for Malformed {
+    fn custom<T: core::fmt::Display>(_: T) -> Self {
+        Malformed
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            failed: false,
+        }
+    }
+
+    /// All bytes as one value.
+    #[inline(always)]
+    pub(crate) fn only<T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Malformed> {
+        let mut fields = Self::new(bytes);
+        let mut value = T::deserialize(&mut fields);
+        if !fields.finish() {
+            value = Err(Malformed);
+        }
+        value
+    }
+
+    /// The next value. What was missing of it reads as 0, until [`Fields::finish`] tells.
+    pub(crate) fn value<T: Deserialize<'a>>(&mut self) -> Option<T> {
+        let value = T::deserialize(&mut *self).ok();
+        self.failed |= value.is_none();
+        value
+    }
+
+    /// Whether nothing was missing or wrong so far.
+    pub(crate) fn intact(&self) -> bool {
+        !self.failed
+    }
+
+    /// Whether all bytes were read, and none was missing or wrong.
+    pub(crate) fn finish(&self) -> bool {
+        self.rest.is_empty() && !self.failed
+    }
+
+    /// Reads a string and throws it away.
+    pub(crate) fn skip_str(&mut self) {
+        self.failed |= !is_utf8(self.bytes());
+    }
+
+    /// Reads a sequence of `u32`, of at most `most`, and gives the product of its elements with `first`; `None` beyond 32 bits.
+    pub(crate) fn product(&mut self, most: u32, first: u32) -> Option<u32> {
+        let len = self.varint(u32::BITS);
+        self.failed |= len > most;
+        let mut product = Some(first);
+        for _ in 0..len.min(most) {
+            let extent = self.varint(u32::BITS);
+            product = product.and_then(|product| product.checked_mul(extent));
+        }
+        product
+    }
+
+    /// A kernel's number, and the bytes of its parameters behind their length.
+    pub(crate) fn record(&mut self) -> Option<(u8, &'a [u8])> {
+        let record = (self.byte(), self.bytes());
+        if self.failed { None } else { Some(record) }
+    }
+
+    /// What was not read yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    #[inline(never)]
+    fn byte(&mut self) -> u8 {
+        let Some((&byte, rest)) = self.rest.split_first() else {
+            self.failed = true;
+            return 0;
+        };
+        self.rest = rest;
+        byte
+    }
+
+    /// A varint of at most `bits` bits.
+    #[inline(never)]
+    fn varint(&mut self, bits: u32) -> u32 {
+        let mut value = 0u32;
+        let mut shift = 0;
+        while shift < bits {
+            let byte = self.byte();
+            let low = u32::from(byte & 0x7F);
+            // The last byte holds what is left of the bits.
+            self.failed |= bits - shift < 7 && low >> (bits - shift) != 0;
+            value |= low << shift;
+            if byte < 0x80 {
+                return value;
+            }
+            shift += 7;
+        }
+        self.failed = true;
+        0
+    }
+
+    #[inline(never)]
+    fn zigzag(&mut self, bits: u32) -> i32 {
+        let n = self.varint(bits);
+        (n >> 1) as i32 ^ -((n & 1) as i32)
+    }
+
+    fn flag(&mut self) -> bool {
+        let byte = self.byte();
+        self.failed |= byte > 1;
+        byte == 1
+    }
+
+    /// A length and as many bytes.
+    #[inline(never)]
+    fn bytes(&mut self) -> &'a [u8] {
+        let len = self.varint(u32::BITS) as usize;
+        let Some((bytes, rest)) = self.rest.split_at_checked(len) else {
+            self.failed = true;
+            return &[];
+        };
+        self.rest = rest;
+        bytes
+    }
+}
+
+/// Whether `bytes` are UTF-8, in a fifth of the code of the fast check of the core library.
+#[inline(never)]
+fn is_utf8(bytes: &[u8]) -> bool {
+    let mut bytes = bytes.iter();
+    while let Some(&lead) = bytes.next() {
+        let (more, least) = match lead.leading_ones() {
+            0 => continue,
+            2 => (1, 0x80),
+            3 => (2, 0x800),
+            4 => (3, 0x1_0000),
+            _ => return false,
+        };
+        let mut code = u32::from(lead) & (0x3F >> more);
+        for _ in 0..more {
+            match bytes.next() {
+                Some(&byte) if byte & 0xC0 == 0x80 => code = code << 6 | u32::from(byte & 0x3F),
+                _ => return false,
+            }
+        }
+        if code < least || char::from_u32(code).is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+/// The elements of a tuple, an array or a struct: as many as are asked for.
+struct Tuple<'f, 'a>(&'f mut Fields<'a>);
+
+impl<'a> SeqAccess<'a> for Tuple<'_, 'a> {
+    type Error = Malformed;
+
+    #[inline(always)]
+    fn next_element_seed<T: DeserializeSeed<'a>>(&mut self, seed: T) -> Result<Option<T::Value>, Malformed> {
+        seed.deserialize(&mut *self.0).map(Some)
+    }
+
+    /// The provided one is not always inlined.
+    #[inline(always)]
+    fn next_element<T: Deserialize<'a>>(&mut self) -> Result<Option<T>, Malformed> {
+        T::deserialize(&mut *self.0).map(Some)
+    }
+}
+
+/// The elements of a sequence that states its length.
+struct Sequence<'f, 'a> {
+    fields: &'f mut Fields<'a>,
+    left: u32,
+}
+
+impl<'a> SeqAccess<'a> for Sequence<'_, 'a> {
+    type Error = Malformed;
+
+    fn next_element_seed<T: DeserializeSeed<'a>>(&mut self, seed: T) -> Result<Option<T::Value>, Malformed> {
+        // Elements that are missing would go on for as long as the length says.
+        if self.left == 0 || self.fields.failed {
+            return Ok(None);
+        }
+        self.left -= 1;
+        seed.deserialize(&mut *self.fields).map(Some)
+    }
+}
+
+impl<'f, 'a> EnumAccess<'a> for &'f mut Fields<'a> {
+    type Error = Malformed;
+    type Variant = &'f mut Fields<'a>;
+
+    #[inline(always)]
+    fn variant_seed<V: DeserializeSeed<'a>>(self, seed: V) -> Result<(V::Value, Self), Malformed> {
+        let index: U32Deserializer<Malformed> = self.varint(u32::BITS).into_deserializer();
+        Ok((seed.deserialize(index)?, self))
+    }
+}
+
+impl<'a> VariantAccess<'a> for &mut Fields<'a> {
+    type Error = Malformed;
+
+    #[inline(always)]
+    fn unit_variant(self) -> Result<(), Malformed> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn newtype_variant_seed<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Malformed> {
+        seed.deserialize(self)
+    }
+
+    #[inline(always)]
+    fn tuple_variant<V: Visitor<'a>>(self, _: usize, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_seq(Tuple(self))
+    }
+
+    #[inline(always)]
+    fn struct_variant<V: Visitor<'a>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_seq(Tuple(self))
+    }
+}
+
+/// Methods of `Deserializer` that read one number.
+macro_rules! numbers {
+    ($($method:ident $visit:ident $fields:ident => $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $method<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Malformed> {
+            let $fields = self;
+            visitor.$visit($value)
+        }
+    )*};
+}
+
+impl<'a> Deserializer<'a> for &mut Fields<'a> {
+    type Error = Malformed;
+
+    numbers! {
+        deserialize_bool visit_bool fields => fields.flag();
+        deserialize_u8 visit_u8 fields => fields.byte();
+        deserialize_i8 visit_i8 fields => fields.byte() as i8;
+        deserialize_u16 visit_u16 fields => fields.varint(u16::BITS) as u16;
+        deserialize_i16 visit_i16 fields => fields.zigzag(i16::BITS) as i16;
+        deserialize_u32 visit_u32 fields => fields.varint(u32::BITS);
+        deserialize_i32 visit_i32 fields => fields.zigzag(i32::BITS);
+        deserialize_f32 visit_f32 fields => f32::from_le_bytes([fields.byte(), fields.byte(), fields.byte(), fields.byte()]);
+    }
+
+    fn deserialize_str<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        let text = core::str::from_utf8(self.bytes());
+        self.failed |= text.is_err();
+        visitor.visit_borrowed_str(text.unwrap_or_default())
+    }
+
+    fn deserialize_bytes<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_borrowed_bytes(self.bytes())
+    }
+
+    #[inline(always)]
+    fn deserialize_option<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        match self.flag() {
+            true => visitor.visit_some(self),
+            false => visitor.visit_none(),
+        }
+    }
+
+    #[inline(always)]
+    fn deserialize_newtype_struct<V: Visitor<'a>>(self, _: &'static str, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        let left = self.varint(u32::BITS);
+        visitor.visit_seq(Sequence { fields: self, left })
+    }
+
+    #[inline(always)]
+    fn deserialize_tuple<V: Visitor<'a>>(self, _: usize, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_seq(Tuple(self))
+    }
+
+    #[inline(always)]
+    fn deserialize_struct<V: Visitor<'a>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Malformed> {
+        visitor.visit_seq(Tuple(self))
+    }
+
+    #[inline(always)]
+    fn deserialize_enum<V: Visitor<'a>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Malformed> {
+        visitor.visit_enum(self)
+    }
+
+    /// The format does not describe itself, and no operator has a field of the types below.
+    fn deserialize_any<V: Visitor<'a>>(self, _: V) -> Result<V::Value, Malformed> {
+        Err(Malformed)
+    }
+
+    serde::forward_to_deserialize_any! {
+        <V: Visitor<'a>>
+        u64 i64 f64 char string byte_buf unit unit_struct tuple_struct map identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use serde::Serialize;
+    use std::vec::Vec;
+
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    enum Kind {
+        Unit,
+        Newtype(i16),
+        Tuple(u16, [i8; 2]),
+        Struct { flag: bool, real: f32 },
+    }
+
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    struct Everything<'a> {
+        byte: u8,
+        half: u16,
+        word: u32,
+        signed: i32,
+        kind: Kind,
+        maybe: Option<u32>,
+        name: &'a str,
+        list: heapless::Vec<u32, 4>,
+    }
+
+    fn read(bytes: &[u8]) -> Option<Everything<'_>> {
+        Fields::only(bytes).ok()
+    }
+
+    /// What postcard reads, where all bytes are used.
+    fn reference(bytes: &[u8]) -> Option<Everything<'_>> {
+        match postcard::take_from_bytes(bytes) {
+            Ok((value, [])) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn kinds() -> impl Strategy<Value = Kind> {
+        prop_oneof![
+            Just(Kind::Unit),
+            any::<i16>().prop_map(Kind::Newtype),
+            any::<(u16, [i8; 2])>().prop_map(|(n, pair)| Kind::Tuple(n, pair)),
+            (any::<bool>(), -1e9f32..1e9).prop_map(|(flag, real)| Kind::Struct { flag, real }),
+        ]
+    }
+
+    prop_compose! {
+        fn encoded()(
+            (byte, half, word, signed, maybe) in any::<(u8, u16, u32, i32, Option<u32>)>(), kind in kinds(), name in "\\PC{0,6}",
+            list in prop::collection::vec(any::<u32>(), 0..=4),
+        ) -> Vec<u8> {
+            let list = heapless::Vec::from_slice(&list).unwrap();
+            let value = Everything { byte, half, word, signed, kind, maybe, name: &name, list };
+            postcard::to_slice(&value, &mut [0; 128]).unwrap().to_vec()
+        }
+    }
+
+    #[test]
+    fn varints_that_hold_too_much_are_refused() {
+        let half = |bytes: &[u8]| Fields::only::<u16>(bytes).ok();
+        assert_eq!(half(&[0xFF, 0xFF, 0x03]), Some(u16::MAX));
+        assert_eq!(half(&[0xFF, 0xFF, 0x04]), None);
+        assert_eq!(half(&[0xFF, 0xFF, 0x80, 0x00]), None);
+        assert_eq!(half(&[0x80]), None);
+        let word = |bytes: &[u8]| Fields::only::<u32>(bytes).ok();
+        assert_eq!(word(&[0xFF, 0xFF, 0xFF, 0xFF, 0x0F]), Some(u32::MAX));
+        assert_eq!(word(&[0xFF, 0xFF, 0xFF, 0xFF, 0x10]), None);
+    }
+
+    #[test]
+    fn a_sequence_that_claims_to_be_long_ends_with_its_bytes() {
+        let bytes = [0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 1];
+        assert!(Fields::only::<heapless::Vec<u32, 8>>(&bytes).is_err());
+        let mut fields = Fields::new(&bytes);
+        fields.product(8, 1);
+        assert!(!fields.intact());
+    }
+
+    #[test]
+    fn utf8_is_what_the_core_library_says() {
+        for lead in 0..=255u8 {
+            for second in 0..=255u8 {
+                let rests: [&[u8]; 5] = [&[], &[0x41], &[0x80], &[0xBF, 0x80], &[0x80, 0xC0]];
+                for rest in rests {
+                    let mut bytes = std::vec![lead, second];
+                    bytes.extend(rest);
+                    assert_eq!(is_utf8(&bytes), core::str::from_utf8(&bytes).is_ok(), "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_postcard_writes_is_read(bytes in encoded()) {
+            let value = reference(&bytes);
+            prop_assert!(value.is_some());
+            prop_assert_eq!(read(&bytes), value);
+        }
+
+        /// Changed and cut bytes are refused where postcard refuses them, and are the same value otherwise.
+        #[test]
+        fn damaged_bytes_read_as_in_postcard(bytes in encoded(), at: prop::sample::Index, byte: u8, cut: prop::sample::Index, whole: bool) {
+            let mut bytes = bytes;
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let end = if whole { bytes.len() } else { cut.index(bytes.len() + 1) };
+            let (ours, theirs) = (read(&bytes[..end]), reference(&bytes[..end]));
+            // NaN is not itself.
+            prop_assert_eq!(std::format!("{ours:?}"), std::format!("{theirs:?}"));
+        }
+    }
+}
