@@ -93,6 +93,19 @@ pub fn packed(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, 
     ModelFile::open(&options.output)
 }
 
+/// [`packed`] with `--size`.
+///
+/// # Errors
+/// What packing says.
+pub fn packed_small(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, arenite_host::Error> {
+    let options = Options {
+        size: true,
+        ..options(input, folder, target)
+    };
+    pack(&options, &mut |_, _, _| {})?;
+    ModelFile::open(&options.output)
+}
+
 /// What differs between `got` and `expected`, if anything.
 pub fn difference(dtype: DType, got: &[u8], expected: &[u8]) -> Option<String> {
     if dtype != DType::F32 {

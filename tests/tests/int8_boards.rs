@@ -1,4 +1,4 @@
-//! TensorFlow Lite models on the boards: packed for the board's own core and as portable, int8 outputs the bits of TensorFlow Lite
+//! TensorFlow Lite models on the boards: packed for the board's own core, with `--size` too, and as portable, int8 outputs the bits of TensorFlow Lite
 //! Micro, f32 ones within 1e-5, every step's result the host's.
 //!
 //! `quick` takes a few models and inputs on every board; `long` (ignored) takes everything.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arenite::{DType, Target};
 use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, ready, run};
 use arenite_host::model::{self, ModelFile};
-use arenite_tests::golden::{Archive, difference, packed};
+use arenite_tests::golden::{Archive, difference, packed, packed_small};
 use arenite_tests::{shared, skip};
 use sha2::{Digest, Sha256};
 
@@ -151,11 +151,12 @@ fn is_int8(name: &str) -> bool {
     name != HYBRID && !FLOAT.contains(&name)
 }
 
-/// The target that is the board's own, and `portable`.
-fn targets(board: &Board) -> [Target; 2] {
+/// The target that is the board's own, the same with `--size`, and `portable`.
+fn packings(board: &Board) -> [(Target, bool); 3] {
     let own = board.targets.last().expect("every board runs something");
     let own = Target::ALL.iter().find(|target| target.name() == *own);
-    [*own.expect("a known target"), Target::Portable]
+    let own = *own.expect("a known target");
+    [(own, false), (own, true), (Target::Portable, false)]
 }
 
 fn sha256(outputs: &[u8]) -> String {
@@ -223,7 +224,7 @@ fn on_host(file: &ModelFile, groups: &[Group]) -> String {
     sha256(&outputs.flatten().flatten().collect::<Vec<u8>>())
 }
 
-/// Compares every case on a board, for both targets; with `host`, the digests with the host's too.
+/// Compares every case on a board, in all its packings; with `host`, the digests with the host's too.
 fn compare(test: &str, board: &'static Board, cases: &[Case], host: bool) {
     if let Err(reason) = ready(board) {
         return skip(test, &format!("{}: {reason}", board.name));
@@ -231,10 +232,12 @@ fn compare(test: &str, board: &'static Board, cases: &[Case], host: bool) {
     let mut wrong = Vec::new();
     let mut same = 0;
     for case in cases {
-        for target in targets(board) {
+        for (target, small) in packings(board) {
             let folder = tempfile::tempdir().expect("a folder");
-            let file = packed(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
-            let what = format!("{} for {} on {}", case.name, target.name(), board.name);
+            let pack = if small { packed_small } else { packed };
+            let file = pack(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
+            let size = if small { " --size" } else { "" };
+            let what = format!("{} for {}{size} on {}", case.name, target.name(), board.name);
             let start = Instant::now();
             match on_board(board, &file, &case.groups) {
                 Outcome::Same(runs, outputs) => {
@@ -443,7 +446,7 @@ fn every_steps_result_is_the_hosts() {
                 skip(TEST, &format!("{}: {reason}", board.name));
                 continue;
             }
-            let target = targets(board)[0];
+            let (target, _) = packings(board)[0];
             let what = format!("{} for {} on {}", case.name, target.name(), board.name);
             let own = results(&case, input, target);
             let common: Vec<&String> = own.keys().filter(|name| portable.contains_key(*name)).collect();

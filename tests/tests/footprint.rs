@@ -1,0 +1,65 @@
+//! What the runtime takes beside model and arena (docs/footprint.md): code, stack and load of vww_96 on the Cortex-M4F within their limits.
+
+use arenite::Target;
+use arenite_host::board::{Bench, BenchOptions, Board, bench, footprint, ready};
+use arenite_host::model::ModelFile;
+use arenite_tests::golden::{packed, packed_small};
+use arenite_tests::{shared, skip};
+
+const KIB: u64 = 1024;
+
+/// vww_96 packed for the M4F and measured there, at full speed or with `--size`.
+fn measured(test: &str, small: bool) -> Option<Bench> {
+    let Some(shared) = shared() else {
+        skip(test, "no shared data");
+        return None;
+    };
+    let board = Board::find("mps2-an386").expect("a known board");
+    if let Err(reason) = ready(board) {
+        skip(test, &reason.to_string());
+        return None;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let pack = if small { packed_small } else { packed };
+    let model = shared.join("data/models/vww_96_int8.tflite");
+    let file: ModelFile = pack(&model, folder.path(), Target::CortexM4).unwrap_or_else(|error| panic!("{error}"));
+    let inputs = vec![0; file.view(false).expect("an intact file").header().input_bytes as usize];
+    let options = BenchOptions::default();
+    let bench = bench(board, &file, &inputs, &options, &mut |_| ()).unwrap_or_else(|error| panic!("{error}"));
+    let linked = footprint(board, file.path()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(linked.panics, Vec::<String>::new());
+    Some(bench)
+}
+
+/// Limits of code, instructions and what holds for both.
+fn holds(bench: &Bench, code: u64, instructions: u64) {
+    println!(
+        "code {:?}, stack {} and {} (load), load {} of which the CRC {:?}, run {}",
+        bench.code_bytes,
+        bench.stack_bytes,
+        bench.load_stack_bytes,
+        bench.load_instructions,
+        bench.load_crc_instructions,
+        bench.instructions
+    );
+    assert!(bench.code_bytes.is_some_and(|bytes| bytes > KIB && bytes <= code));
+    assert!(bench.stack_bytes > 100 && bench.stack_bytes < 800);
+    let checksum = bench.load_crc_instructions.expect("a traced load");
+    assert!(checksum > 1_000_000 && bench.load_instructions - checksum < 300_000);
+    assert!(bench.instructions <= instructions);
+}
+
+#[test]
+fn full_speed_is_within_its_limits() {
+    if let Some(bench) = measured("full_speed_is_within_its_limits", false) {
+        holds(&bench, 24 * KIB, 13_500_000);
+    }
+}
+
+/// No slower than a third of the C library's reference kernels, which take 116 million.
+#[test]
+fn size_is_within_its_limits() {
+    if let Some(bench) = measured("size_is_within_its_limits", true) {
+        holds(&bench, 12 * KIB, 40_000_000);
+    }
+}
