@@ -3,7 +3,7 @@
 use super::cases::{self, Form, Random};
 use super::run;
 use crate::kernels::cells::{Element, cast_slice};
-use crate::kernels::{dsp, fpu, int, mve, scalar};
+use crate::kernels::{compact, dsp, fpu, int, mve, scalar};
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise_int::BinaryInt;
 use crate::ops::packed_conv2d::{Form as Packing, PackedConv2dS8};
@@ -138,6 +138,16 @@ pub fn compare(kernel: KernelId, seed: u32, workspace: &mut Workspace) -> Result
         KernelId::MveSumS8 => bench.sum::<mve::elementwise::SumS8>(),
         KernelId::MveMaxPoolS8 => bench.pool::<mve::pool2d::MaxS8, scalar::pool2d::MaxInt>(),
         KernelId::MveAvgPoolS8 => bench.pool::<mve::pool2d::AvgS8, scalar::pool2d::AvgInt>(),
+        KernelId::CompactConv2dS8 => {
+            let form = match seed % 3 {
+                0 => Form::Convolution,
+                1 => Form::Depthwise,
+                _ => Form::Dense,
+            };
+            bench.records::<compact::conv2d::S8>(form, compact::conv2d::pack)
+        }
+        KernelId::CompactMaxPoolS8 => bench.pool::<compact::pool2d::Max, scalar::pool2d::MaxInt>(),
+        KernelId::CompactAvgPoolS8 => bench.pool::<compact::pool2d::Average, scalar::pool2d::AvgInt>(),
         // The scalar kernels are what the others are compared with.
         _ => Ok(None),
     };
