@@ -96,7 +96,7 @@ def main():
     w, y = b.const(np.arange(36).reshape(1, 3, 3, 4) - 9, "int8", scale=0.01, axis=3), b.tensor((1, 2, 2, 4), "int8", scale=0.1, zero_point=1)
     b.op("DEPTHWISE_CONV_2D", [x, w, b.const(np.arange(4), "int32")], [y], "DepthwiseConv2DOptions", version=3, padding=1, strideH=1, strideW=1,
          dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
-    odd("depth_multiplier", b.finish([x], [y]), error=["t3", "depth multiplier 1", "2 channels", "expected depth multiplier 2"])
+    odd("depth_multiplier", b.finish([x], [y]), error=["t2", "depth multiplier 1", "2 channels", "expected depth multiplier 2"])
 
     pool = lambda scale, zero_point: plain(max_pool(scale, zero_point))
     odd("pool_scales", pool(0.06, 3), error=["t1", "MAX_POOL_2D", "different scales", "QUANTIZE"])

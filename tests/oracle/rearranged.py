@@ -1,4 +1,5 @@
-"""More cases: rearrangements, transposed convolutions, and what else becomes several operators; importing this registers them."""
+"""More cases: rearrangements, transposed convolutions, what else becomes several operators, and channels that are constant; importing this
+registers them."""
 
 import numpy as np
 
@@ -70,3 +71,16 @@ simple("l2_normalization_zeros", "L2_NORMALIZATION", [((1, 4), "float32", {})], 
        given=lambda rng: [np.full((2, 1, 4), 1e-4, np.float32)])
 simple("l2_normalization_i8", "L2_NORMALIZATION", [((2, 16), "int8", quant("int8"))], ((2, 16), "int8", dict(scale=1 / 128, zero_point=0)),
        "L2NormOptions")
+
+
+@case("conv_constant_channels")
+def conv_constant_channels(rng):
+    """Three ordinary channels, and two whose scale is so small that every input gives the same output; their weights are not zero."""
+    b = Builder()
+    scales = np.array([0.01, 1e-9, 0.008, 0.012, 2e-9])
+    x = b.tensor((1, 5, 4, 8), "int8", scale=0.05, zero_point=-7)
+    w = b.const(rng.integers(-127, 128, (5, 1, 1, 8)), "int8", scale=scales)
+    bias = b.const(rng.integers(-4000, 4000, 5), "int32", scale=0.05 * scales)
+    y = b.tensor((1, 5, 4, 5), "int8", scale=0.05, zero_point=11)
+    b.op("CONV_2D", [x, w, bias], [y], "Conv2DOptions", version=3, padding=VALID, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    return b.finish([x], [y]), 2, None

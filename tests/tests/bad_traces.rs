@@ -399,3 +399,17 @@ fn errors_name_file_and_line() {
         assert!(error.contains("cut.trace") && error.contains("line"), "{error}");
     }
 }
+
+/// Seeds for the fuzz targets: `ARENITE_CORPUS=FOLDER` writes the small traces to `FOLDER/<target>/`.
+#[test]
+#[ignore = "writes files: ARENITE_CORPUS says where"]
+fn write_the_small_traces() {
+    let Some(folder) = std::env::var_os("ARENITE_CORPUS") else {
+        return arenite_tests::skip("write_the_small_traces", "no ARENITE_CORPUS");
+    };
+    for sample in samples() {
+        let folder = Path::new(&folder).join(sample.dialect.replace('-', "_"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("small"), sample.text).unwrap();
+    }
+}

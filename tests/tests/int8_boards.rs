@@ -30,10 +30,11 @@ const HYBRID: &str = "kws_ref_model_float32";
 const QUICK: [&str; 4] = ["ad01_int8", "esphome_v2_vad", "kws_ref_model", "tflm_hello_world_int8"];
 
 /// What the quick tier runs of the committed single operators: a kernel of every backend, each in an awkward form.
-const OPERATORS: [&str; 12] = [
+const OPERATORS: [&str; 13] = [
     "add_int8",
     "average_pool_same",
     "conv_asymmetric_stride",
+    "conv_constant_channels",
     "conv_dilated_same",
     "conv_grouped",
     "depthwise_3x3_stride2",
@@ -437,7 +438,13 @@ fn every_steps_result_is_the_hosts() {
     let Some(shared) = shared() else {
         return skip(TEST, "no shared data");
     };
-    let models = ["ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8"];
+    let models = [
+        "ad01_int8",
+        "kws_ref_model",
+        "pretrainedResnet_quant",
+        "tinyengine_vww",
+        "vww_96_int8",
+    ];
     for case in Case::real(&shared, |name| models.contains(&name), 1) {
         let input = &case.groups[0].inputs[..1];
         let portable = results(&case, input, Target::Portable);

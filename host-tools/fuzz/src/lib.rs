@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use arenite::{MAX_REGIONS, Model, Progress, Session};
+use arenite::{MAX_REGIONS, Model, Progress, RunError, Session};
 use arenite_host::graph::{check::check, facts, liveness};
 use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::model::Aligned;
@@ -42,7 +42,8 @@ const STEPS: u32 = 64;
 /// Loads `data` as a model file, its length and checksum put right so that the checks behind them are reached, and runs what loads twice.
 ///
 /// # Panics
-/// Where the runtime panics, writes beyond its arena, or a run of a loaded model fails: a finding.
+/// Where the runtime panics, writes beyond its arena (the address sanitiser says so), or a loaded model fails for another reason than
+/// its weights: a finding.
 pub fn blob(data: &[u8]) {
     let mut memory = Aligned::new(data.len());
     let bytes = memory.bytes();
@@ -67,8 +68,12 @@ pub fn blob(data: &[u8]) {
             session.input_mut(port).expect("an input").fill(0x35);
         }
         for _ in 0..STEPS {
-            if session.step().expect("a loaded model runs") == Progress::Done {
-                break;
+            match session.step() {
+                Ok(Progress::Step { .. }) => {}
+                Ok(Progress::Done) => break,
+                // Records in the weights that `pack` does not write.
+                Err(RunError::Corrupt { .. }) => return,
+                Err(error) => panic!("a loaded model does not run: {error}"),
             }
         }
     }

@@ -26,7 +26,7 @@ impl Requantize {
             (shift_ties_up(high_mul(sum, mantissa), right), -128, 127)
         } else {
             let product = high_mul(sum.wrapping_shl(left as u32), mantissa);
-            let shifted = rounding_shift_right(product, right.unsigned_abs());
+            let shifted = rounding_shift_right(product, right.unsigned_abs().min(31));
             (shifted, self.low, self.high)
         };
         // The vectors narrow to 16 bits before they add.

@@ -23,7 +23,7 @@ impl Kernel for ResizeKernel {
             (_, Interpolation::Nearest) => each::<i8>(op, mem, |[x, ..], _, _| x),
             (_, Interpolation::Bilinear) => each::<i8>(op, mem, |corners, y, x| {
                 let [ll, lh, hl, hh] = corners.map(i64::from);
-                let (y, x) = (i64::from(y), i64::from(x));
+                let (y, x) = (i64::from(y.max(0).min(1024)), i64::from(x.max(0).min(1024)));
                 let sum = ll * (1024 - y) * (1024 - x) + hl * y * (1024 - x) + lh * (1024 - y) * x + hh * y * x;
                 let half = if sum > 0 { 1 << 19 } else { -(1 << 19) };
                 ((sum + half) / (1 << 20)) as i8
@@ -41,11 +41,13 @@ fn each<T: Element>(op: &Resize, mem: &Mem<'_>, pixel: impl Fn([T; 4], i32, i32)
     let (rows, columns) = table.split_at_checked(op.to[0] as usize)?;
     let [h, w] = op.from.map(|n| n as usize);
     let channels = op.channels as usize;
+    // The table is data: an index beyond the image means its edge.
+    let within = |index: i32, extent: usize| (index.max(0) as usize).min(extent.saturating_sub(1));
     let mut at = 0;
     for image in 0..op.batch as usize {
         for &[y0, y1, y] in rows {
             for &[x0, x1, x] in columns {
-                let start = |y: i32, x: i32| ((image * h + y as usize) * w + x as usize) * channels;
+                let start = |y: i32, x: i32| ((image * h + within(y, h)) * w + within(x, w)) * channels;
                 let corners = [start(y0, x0), start(y0, x1), start(y1, x0), start(y1, x1)];
                 for channel in 0..channels {
                     let [a, b, c, d] = corners.map(|corner| input.get(corner + channel));
