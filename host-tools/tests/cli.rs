@@ -190,6 +190,9 @@ fn what_is_not_built_is_refused_by_name() {
         ("--self-test", "x.npz"),
         ("--sign", "key"),
         ("--report", "r.html"),
+        ("--dialect", "onnx"),
+        ("--target", "riscv64gcv"),
+        ("--region", "spi=16M:stream"),
     ] {
         let mut command = Command::new(PACK);
         command

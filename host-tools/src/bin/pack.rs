@@ -175,6 +175,10 @@ fn options(args: Args) -> Result<Vec<Options>> {
             let names: Vec<_> = Target::ALL.iter().map(|t| t.name()).collect();
             usage(format!("--target {}: there is no such target", args.target)).expected(names.join(", "))
         })?;
+    if target == Target::Riscv64gcv {
+        let message = "--target riscv64gcv: kernels for the vector extension are not built yet";
+        return Err(Error::unsupported(message).help("riscv64gc runs on the same cores"));
+    }
     let assume = args.assume.iter().map(|text| match text.split_once('=') {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
         None => Err(usage(format!("--assume {text}")).expected("KEY=VALUE")),

@@ -133,11 +133,21 @@ fn contains(content: &[u8], needle: &[u8]) -> bool {
 pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Result<(&'static str, Imported)> {
     let content = std::fs::read(path).map_err(|e| Error::io(path, "read the input", &e))?;
     let names = || DIALECTS.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
+    let no_onnx = || {
+        Error::unsupported("ONNX (--dialect onnx) is not built yet")
+            .in_file(path)
+            .expected(format!("one of {}", names()))
+            .help("convert the network to .tflite, or trace its PyTorch module with arenite_trace")
+    };
     let found = match dialect {
+        Some("onnx") => return Err(no_onnx()),
         Some(name) => DIALECTS.iter().find(|d| d.name == name).ok_or_else(|| {
             Error::new(ErrorKind::Usage, format!("unknown dialect `{name}`")).expected(format!("one of {}", names()))
         })?,
         None => DIALECTS.iter().find(|d| (d.recognises)(&content)).ok_or_else(|| {
+            if path.extension().is_some_and(|extension| extension == "onnx") {
+                return no_onnx();
+            }
             Error::unsupported("the content is of no dialect that pack knows")
                 .in_file(path)
                 .expected(format!("one of {}", names()))
