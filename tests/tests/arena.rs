@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use arenite::{DType, Session, SessionError, Target};
+use arenite_host::ErrorKind;
 use arenite_host::board::{self, Blob, RunOptions};
 use arenite_host::fit::Point;
 use arenite_host::memory::Region;
@@ -128,6 +129,34 @@ fn visual_wake_words_fits_32_kib_bit_for_bit() {
         assert!(small.extra_macs < small.macs, "{name}: {}", small.extra_macs);
         assert!(found == expected, "{name}: the outputs differ");
         eprintln!("{name}: {} bytes, {} extra MACs", small.arena_bytes, small.extra_macs);
+    }
+}
+
+/// A fit pays in steps, and steps in flash.
+#[test]
+fn a_model_larger_than_the_flash_is_refused_with_both_figures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = options(&digits("digits"), folder.path(), Target::Portable);
+    let free = summary(&whole);
+    std::fs::remove_file(&whole.output).expect("it was written");
+    for fit in [None, Some(free.arena_bytes)] {
+        let limited = |bytes| Options {
+            fit,
+            max_flash: Some(bytes),
+            ..whole.clone()
+        };
+        let error = pack(&limited(free.model_bytes - 1), &mut |_, _, _| {}).expect_err("a byte too small");
+        let text = error.to_string();
+        assert_eq!(error.kind(), ErrorKind::DoesNotFit, "{text}");
+        for figure in [free.model_bytes, free.model_bytes - 1, free.weights_bytes] {
+            assert!(text.contains(&figure.to_string()), "{text}");
+        }
+        assert!(!whole.output.exists());
+        assert_eq!(
+            summary(&limited(free.model_bytes + 64)).weights_bytes,
+            free.weights_bytes
+        );
+        std::fs::remove_file(&whole.output).expect("it was written");
     }
 }
 

@@ -246,6 +246,15 @@ fn print(summary: &Summary, output: &Path) {
     );
     println!("  steps      {}", summary.steps);
     println!("  arena      {} bytes, {proof}", summary.arena_bytes);
+    if summary.pareto.len() > 1 {
+        println!("  extra MACs {}", summary.extra_macs);
+        for point in &summary.pareto {
+            println!(
+                "    {:>9} bytes with {} extra MACs: {}",
+                point.arena_bytes, point.extra_macs, point.cuts
+            );
+        }
+    }
     println!("  state      {} bytes", summary.state_bytes);
     println!(
         "  model      {} bytes ({} weights, {} plan)",

@@ -151,7 +151,26 @@ proptest! {
             3 => generate::wide(count, seed),
             _ => generate::adversarial(count, seed),
         };
-        solved(&problem, &within(2_000, None));
+        let greedy = estimate(&problem).unwrap();
+        check(&problem, &greedy).unwrap();
+        let plan = solved(&problem, &within(2_000, None));
+        prop_assert!(plan.height <= greedy.height);
+        prop_assert!(greedy.lower_bound <= plan.lower_bound && lower_bound(&problem).unwrap() <= plan.lower_bound);
+    }
+
+    /// SIMD and DMA ask for more than others: each buffer has an alignment of its own.
+    #[test]
+    fn larger_plans_keep_every_alignment(seed in 0u64..1000, count in 10usize..80) {
+        let mut problem = generate::chain(count, seed);
+        for (index, buffer) in problem.buffers.iter_mut().enumerate() {
+            buffer.align = [1, 4, 16, 32, 24][(index * 7 + seed as usize) % 5];
+            buffer.parts[0].size += index as u64 % 5;
+        }
+        let plan = solved(&problem, &within(2_000, None));
+        for (buffer, offset) in problem.buffers.iter().zip(&plan.offsets) {
+            prop_assert!(offset.is_multiple_of(buffer.align), "{} at {offset}", buffer.name);
+        }
+        prop_assert!(plan.height <= estimate(&problem).unwrap().height);
     }
 
     #[test]
