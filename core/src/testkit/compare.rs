@@ -160,6 +160,12 @@ type Outcome = Result<Option<()>, Difference>;
 /// Packs a channel's weights and record for kernels that keep them apart.
 type PackRecords = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8], &mut [[i32; 3]]) -> Option<()>;
 
+/// Packs both into one stream.
+type Pack = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>;
+
+/// As [`Pack`], and gives the operator that reads it.
+type PackStream = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<PackedConv2dS8>;
+
 struct Bench<'w> {
     random: Random,
     workspace: &'w mut Workspace,
@@ -215,12 +221,7 @@ impl Bench<'_> {
         })
     }
 
-    fn packed<K: Kernel<Op = Conv2dS8>>(
-        &mut self,
-        form: Form,
-        supports: fn(&Conv2dS8) -> bool,
-        pack: fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>,
-    ) -> Outcome {
+    fn packed<K: Kernel<Op = Conv2dS8>>(&mut self, form: Form, supports: fn(&Conv2dS8) -> bool, pack: Pack) -> Outcome {
         self.conv2d_s8::<K>(form, |op, plain, channels, constants, _| {
             if !supports(op) {
                 return None;
@@ -234,7 +235,7 @@ impl Bench<'_> {
         &mut self,
         form: Form,
         supports: fn(&Conv2dS8) -> bool,
-        pack: fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<PackedConv2dS8>,
+        pack: PackStream,
     ) -> Outcome {
         self.conv2d_s8::<K>(form, |op, plain, channels, constants, _| {
             if !supports(op) {
@@ -374,7 +375,7 @@ impl Bench<'_> {
             let [a, b] = [left.byte(), right.byte()].map(i64::from);
             let [fa, fb] = op.factors.map(i64::from);
             let sum = ((fa * a) >> 8) + ((fb * b) >> 8) + i64::from(op.offset);
-            *y = (sum >> 20).max(-128).min(127) as u8;
+            *y = (sum >> 20).clamp(-128, 127) as u8;
         }
         self.placements::<K>(op, Sizes::sum(count), [a, b])
     }
