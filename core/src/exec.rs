@@ -201,11 +201,11 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         }
         let step = self.next;
         let mem = Mem {
-            regions: self
-                .regions
-                .each_mut()
-                .map(|region| Cell::from_mut(&mut **region).as_slice_of_cells()),
-            state: Cell::from_mut(&mut *self.state).as_slice_of_cells(),
+            regions: {
+                let [a, b, c, d] = &mut self.regions;
+                [cells(a), cells(b), cells(c), cells(d)]
+            },
+            state: cells(self.state),
             weights: self.model.weights(),
         };
         let steps = self.model.header.step_count;
@@ -263,6 +263,10 @@ impl<K: Kernels> defmt::Format for Session<'_, '_, K> {
     fn format(&self, f: defmt::Formatter<'_>) {
         defmt::write!(f, "session at step {} of {}", self.next, self.model);
     }
+}
+
+fn cells(bytes: &mut [u8]) -> &[Cell<u8>] {
+    Cell::from_mut(bytes).as_slice_of_cells()
 }
 
 fn all_inputs<K: Kernels>(model: &Model<'_, K>) -> u32 {
