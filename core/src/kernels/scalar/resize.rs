@@ -23,7 +23,7 @@ impl Kernel for ResizeKernel {
             (_, Interpolation::Nearest) => each::<i8>(op, mem, |[x, ..], _, _| x),
             (_, Interpolation::Bilinear) => each::<i8>(op, mem, |corners, y, x| {
                 let [ll, lh, hl, hh] = corners.map(i64::from);
-                let (y, x) = (i64::from(y.max(0).min(1024)), i64::from(x.max(0).min(1024)));
+                let (y, x) = (i64::from(y.clamp(0, 1024)), i64::from(x.clamp(0, 1024)));
                 let sum = ll * (1024 - y) * (1024 - x) + hl * y * (1024 - x) + lh * (1024 - y) * x + hh * y * x;
                 let half = if sum > 0 { 1 << 19 } else { -(1 << 19) };
                 ((sum + half) / (1 << 20)) as i8
