@@ -62,6 +62,15 @@ pub struct Mem<'a> {
 }
 
 impl<'a> Mem<'a> {
+    /// No memory but the weights: all that there is when a model is loaded.
+    pub(crate) fn of_weights(weights: &'a [u8]) -> Self {
+        Self {
+            regions: [&[]; MAX_REGIONS],
+            state: &[],
+            weights,
+        }
+    }
+
     /// `count` elements to read at `slot`; `None` where they are out of bounds or misaligned.
     pub fn src<T: Element>(&self, slot: Slot, count: u32) -> Option<Src<'a, T>> {
         match slot.region {
@@ -91,20 +100,20 @@ impl<'a> Mem<'a> {
     }
 }
 
-/// The sizes that operands are checked against when loading.
+/// What operands are checked against when loading.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct Bounds<'a> {
     pub(crate) regions: [u32; MAX_REGIONS],
     pub(crate) state: u32,
-    pub(crate) weights: u32,
+    pub(crate) weights: &'a [u8],
 }
 
-impl Bounds {
+impl Bounds<'_> {
     /// Whether `bytes` from `slot` lie inside their memory.
     pub(crate) fn contain(&self, slot: Slot, bytes: u32) -> bool {
         let size = match slot.region {
             Slot::STATE => self.state,
-            Slot::WEIGHTS => self.weights,
+            Slot::WEIGHTS => self.weights.len() as u32,
             region => self.regions.get(usize::from(region)).copied().unwrap_or(0),
         };
         slot.offset.checked_add(bytes).is_some_and(|end| end <= size)

@@ -255,7 +255,7 @@ impl<'a, K: Kernels> Model<'a, K> {
 }
 
 /// [`check_step`] for a set of kernels.
-type CheckStep = fn(u8, &[u8], &Bounds) -> Option<Result<(), Fault>>;
+type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<(&[u8], Header), LoadError> {
     if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
@@ -280,7 +280,7 @@ fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<(&[u8], Header), Lo
     let bounds = Bounds {
         regions: header.arena,
         state: header.state_init.len,
-        weights: header.weights.len,
+        weights: section(bytes, header.weights),
     };
     check_steps(bytes, &header, &bounds, check_step)?;
     check_ports(bytes, &header, &bounds)?;
@@ -309,7 +309,7 @@ fn check_sections(header: &Header) -> Result<(), LoadError> {
     }
 }
 
-fn check_steps(bytes: &[u8], header: &Header, bounds: &Bounds, check_step: CheckStep) -> Result<(), LoadError> {
+fn check_steps(bytes: &[u8], header: &Header, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
     let mut step = 0;
     for record in Records(section(bytes, header.steps)) {
         let Some((id, params)) = record else {
@@ -340,7 +340,7 @@ fn unknown_kernel(header: &Header, step: u32, id: u8) -> LoadError {
     }
 }
 
-fn check_ports(bytes: &[u8], header: &Header, bounds: &Bounds) -> Result<(), LoadError> {
+fn check_ports(bytes: &[u8], header: &Header, bounds: &Bounds<'_>) -> Result<(), LoadError> {
     let mut fields = Fields::new(section(bytes, header.ports));
     let count = u32::from(header.inputs) + u32::from(header.outputs);
     let (mut inputs, mut outputs) = (0u32, 0u32);

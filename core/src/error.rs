@@ -84,6 +84,8 @@ pub enum Fault {
     Quantisation,
     /// The kernel does not compute the operator with these parameters.
     Unsupported,
+    /// A record among the weights names a place outside the operands.
+    Weights,
 }
 
 /// Why a session cannot be opened on the memory it was given.
@@ -188,6 +190,7 @@ impl fmt::Display for Fault {
             Fault::Overlap => "its output overlaps an operand",
             Fault::Quantisation => "a quantisation parameter is out of range",
             Fault::Unsupported => "its kernel does not compute these parameters",
+            Fault::Weights => "a record among its weights is wrong",
         })
     }
 }

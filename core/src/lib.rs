@@ -11,8 +11,9 @@
 //! - [`exec`]: [`Session`] walks the steps.
 //!
 //! **Invariants.** After a successful load every operand of every step lies inside its memory, is aligned, and overlaps
-//! another one only where the kernel's own rule allows it. A kernel that runs out of its operands all the same returns `None`,
-//! which a session reports as [`RunError::Corrupt`].
+//! another one only where the kernel's own rule allows it, and what kernels trust among the weights is fit to be trusted. A kernel that
+//! runs out of its operands all the same, because the file changed under it, returns `None`, which a session reports as
+//! [`RunError::Corrupt`].
 //!
 //! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `ops::table`, and its half in the host
 //! tools; exhaustive matches name what is missing. **To add a backend**: a folder in `kernels`, a variant of `Backend`, rows in

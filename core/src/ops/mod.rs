@@ -82,6 +82,13 @@ pub trait Kernel {
         false
     }
 
+    /// Whether what the kernel trusts in the weights, such as records that say where to read and write, is fit to be trusted. Load asks, after it has checked
+    /// the operands.
+    fn trusts(op: &Self::Op, weights: &[u8]) -> bool {
+        let _ = (op, weights);
+        true
+    }
+
     /// Computes the step. `None` where an operand is out of bounds, which a successful load excludes.
     fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
 }
@@ -108,7 +115,7 @@ pub(crate) trait Operands {
 
 /// Everything that load checks of a step's operands. They are visited anew for each one that is written, which takes less code and stack than a list.
 #[inline(never)]
-pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds) -> Result<(), Fault> {
+pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result<(), Fault> {
     let mut result = Ok(());
     let mut index = 0;
     step.each(&mut |operand| {
@@ -149,7 +156,7 @@ fn may_overlap(step: &dyn Operands, output: &Operand, index: usize, other: &Oper
 }
 
 #[inline(never)]
-fn check_operand(operand: &Operand, bounds: &Bounds) -> Result<(), Fault> {
+fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     let Operand {
         access,
         slot,

@@ -132,7 +132,7 @@ macro_rules! table {
         }
 
         /// Checks one record as load does.
-        pub(crate) fn check_step<K: Kernels>(id: u8, params: &[u8], bounds: &Bounds) -> Option<Result<(), Fault>> {
+        pub(crate) fn check_step<K: Kernels>(id: u8, params: &[u8], bounds: &Bounds<'_>) -> Option<Result<(), Fault>> {
             match id {
                 $($id if links::<K>($id, Backend::$backend) => Some(check::<$kernel>(params, bounds)),)*
                 _ => None,
@@ -226,15 +226,19 @@ fn decode<O: Operator>(params: &[u8]) -> Result<O, Malformed> {
 }
 
 #[inline(never)]
-fn check<K: Kernel>(params: &[u8], bounds: &Bounds) -> Result<(), Fault> {
+fn check<K: Kernel>(params: &[u8], bounds: &Bounds<'_>) -> Result<(), Fault> {
     let decoded = decode::<K::Op>(params);
     let Ok(op) = &decoded else {
         return Err(Fault::Encoding);
     };
     op.check()?;
-    match K::supports(op) {
-        true => check_operands(&Bound::<K>(op), bounds),
-        false => Err(Fault::Unsupported),
+    if !K::supports(op) {
+        return Err(Fault::Unsupported);
+    }
+    check_operands(&Bound::<K>(op), bounds)?;
+    match K::trusts(op, bounds.weights) {
+        true => Ok(()),
+        false => Err(Fault::Weights),
     }
 }
 
