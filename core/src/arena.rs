@@ -114,8 +114,13 @@ impl Bounds<'_> {
         let size = match slot.region {
             Slot::STATE => self.state,
             Slot::WEIGHTS => self.weights.len() as u32,
-            region => self.regions.get(usize::from(region)).copied().unwrap_or(0),
+            region => match self.regions.get(usize::from(region)) {
+                Some(&size) => size,
+                None => return false,
+            },
         };
+        // Sizes beyond 32 bits saturate near their end, whatever the arena claims to be.
+        let size = size.min(u32::MAX - 64);
         slot.offset.checked_add(bytes).is_some_and(|end| end <= size)
     }
 }

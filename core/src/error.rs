@@ -140,8 +140,7 @@ pub enum RunError {
         /// The input.
         input: u32,
     },
-    /// The step's bytes are not those that were checked when loading: the memory that holds the model was overwritten. Or records in the
-    /// weights, which kernels check as they use them, are none that `pack` writes.
+    /// The step's bytes are not those that were checked when loading: the memory that holds the model was overwritten.
     Corrupt {
         /// The step.
         step: u32,

@@ -116,9 +116,10 @@ pub fn high_mul_i16(a: i16, b: i16) -> i16 {
 /// `x / 2^exponent`, rounded to nearest with ties away from zero: gemmlowp's `RoundingDivideByPOT`. `exponent` is 0 to 31.
 #[inline]
 pub fn rounding_shift_right(x: i32, exponent: u32) -> i32 {
-    let mask = ((1_u32 << exponent.min(31)) - 1) as i32;
+    let exponent = exponent.min(31);
+    let mask = ((1_u32 << exponent) - 1) as i32;
     let threshold = (mask >> 1) + i32::from(x < 0);
-    x.wrapping_shr(exponent) + i32::from((x & mask) > threshold)
+    (x >> exponent) + i32::from((x & mask) > threshold)
 }
 
 /// `x * 2^exponent`, saturated.

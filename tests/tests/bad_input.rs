@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::{LoadError, Model, RunError, Session, SessionError};
+use arenite::ops::conv2d::{Conv2dS8, Window2d};
+use arenite::ops::convert::Convert;
+use arenite::ops::movement::{CopyLoop, CopyStrided};
+use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
+use arenite::{DType, Fault, LoadError, Model, RunError, Session, SessionError, Slot, Step};
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
@@ -268,4 +272,87 @@ proptest! {
         }
         prop_assert!(load(&bytes, |model| model.is_err()));
     }
+}
+
+/// Steps that decode and whose kernels would read or write elsewhere, fail or never end.
+#[test]
+fn parameters_that_no_kernel_computes_are_refused() {
+    let slot = Slot::default();
+    let window = Window2d {
+        batch: 1,
+        input: [1, 1, 2],
+        output: [1, 1, 2],
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [0, 0],
+    };
+    let wide = PackedConv2dS8 {
+        output: slot,
+        input: slot,
+        scratch: slot,
+        weights: 0,
+        // Its 2 * 46,341^2 words are few in 32 bits.
+        window: Window2d {
+            kernel: [46_341; 2],
+            dilation: [1, 2],
+            ..window
+        },
+        input_zero_point: 0,
+        form: Form::General,
+    };
+    assert_eq!(Step::DspConv2dS8(wide).check(), Err(Fault::Shape));
+    assert_eq!(Step::DspDepthwiseS8(wide).check(), Err(Fault::Shape));
+
+    let grouped = Conv2dS8 {
+        output: slot,
+        input: slot,
+        scratch: slot,
+        weights: 0,
+        channels: 0,
+        window,
+        groups: 2,
+        input_zero_point: 0,
+        output_zero_point: 0,
+        clamp: [-128, 127],
+        flags: 0,
+    };
+    assert_eq!(Step::IntConv2dS8(grouped).check(), Err(Fault::Unsupported));
+    assert_eq!(Step::IntDenseS8(grouped).check(), Err(Fault::Unsupported));
+    assert_eq!(Step::IntDepthwiseS8(grouped).check(), Ok(()));
+    let dense = Conv2dS8 { groups: 1, ..grouped };
+    assert_eq!(Step::IntDenseS8(dense).check(), Ok(()));
+    assert_eq!(Step::IntDepthwiseS8(dense).check(), Err(Fault::Unsupported));
+
+    let convert = |to| Convert {
+        output: slot,
+        input: slot,
+        count: 1,
+        from: DType::F32,
+        to,
+        scale: 1.0,
+        zero_point: 0,
+    };
+    assert_eq!(Step::Convert(convert(DType::I8)).check(), Ok(()));
+    assert_eq!(Step::Convert(convert(DType::F32)).check(), Err(Fault::Quantisation));
+
+    // One byte, copied 2^96 times.
+    let mut copy = CopyStrided {
+        output: slot,
+        input: slot,
+        element: 1,
+        input_len: 1,
+        from: 0,
+        loops: Default::default(),
+    };
+    assert_eq!(Step::CopyBytes(copy.clone()).check(), Ok(()));
+    for _ in 0..3 {
+        let forever = CopyLoop {
+            count: u32::MAX,
+            to: 0,
+            from: 0,
+        };
+        copy.loops.push(forever).expect("room for three");
+    }
+    assert_eq!(Step::CopyBytes(copy).check(), Err(Fault::Shape));
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use arenite::{MAX_REGIONS, Model, Progress, Session, Target};
 use arenite_host::model::Aligned;
-use arenite_tests::golden::packed;
+use arenite_tests::golden::{packed, packed_small};
 use arenite_tests::writers::Random;
 
-/// One of each backend; hosts have all kernels in portable Rust.
+/// One of each backend, beside the compact one of `--size`; hosts have all kernels in portable Rust.
 const TARGETS: [Target; 4] = [Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55];
 
 /// Longest time that one small file may take; generous, since tests share a machine.
@@ -81,6 +81,9 @@ fn blobs() -> Vec<(String, Vec<u8>)> {
             };
             let name = format!("{} for {}", file.display(), target.name());
             blobs.push((name, model.bytes().to_vec()));
+        }
+        if let Ok(model) = packed_small(&file, folder.path(), Target::Portable) {
+            blobs.push((format!("{} with --size", file.display()), model.bytes().to_vec()));
         }
     }
     assert!(blobs.len() > 1000, "{} model files", blobs.len());

@@ -149,7 +149,8 @@ impl Operator for Convert {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.count, 4])?;
         let known = |dtype| !matches!(dtype, DType::I64);
-        match known(self.from) && known(self.to) && self.scale.is_finite() && self.scale >= 0.0 {
+        let moves = (self.from, self.to) != (DType::F32, DType::F32);
+        match moves && known(self.from) && known(self.to) && self.scale.is_finite() && self.scale >= 0.0 {
             true => Ok(()),
             false => Err(Fault::Quantisation),
         }

@@ -68,9 +68,18 @@ impl Operator for CopyStrided {
             return Err(Fault::Shape);
         }
         let element = u32::from(self.element);
-        checked_size(&[self.output_len().ok_or(Fault::Shape)?, element])?;
+        let output_len = self.output_len().ok_or(Fault::Shape)?;
+        checked_size(&[output_len, element])?;
         checked_size(&[self.input_len, element])?;
-        Ok(())
+        // No place is written twice, so that a copy ends.
+        let mut writes = Some(1u32);
+        self.loops
+            .iter()
+            .for_each(|l| writes = writes.and_then(|writes| writes.checked_mul(l.count)));
+        match writes.is_some_and(|writes| writes <= output_len) {
+            true => Ok(()),
+            false => Err(Fault::Shape),
+        }
     }
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::conv2d::Window2d;
-use super::{Needs, Operator};
+use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Slot};
 use crate::error::Fault;
 
@@ -45,7 +45,11 @@ pub enum Form {
 
 impl Operator for PackedConv2dS8 {
     fn check(&self) -> Result<(), Fault> {
-        self.window.check()
+        self.window.check()?;
+        // Kernels widen windows to words, several at a time: their sizes stay within 32 bits.
+        let [rows, columns] = self.window.kernel.map(u32::from);
+        checked_size(&[rows, columns, u32::from(self.window.input[2]), 64])?;
+        Ok(())
     }
 
     fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand)) {

@@ -201,7 +201,7 @@ impl Layout {
     fn of(window: &Window2d) -> Self {
         let [rows, columns] = two::<_, u32>(window.kernel);
         let channels = u32::from(window.input[2]);
-        // Beyond 32 bits the weights do not fit either, and `check` has refused them: saturate.
+        // Within 32 bits by `check`; before it, saturate.
         match window.dilation[1] {
             1 => Self {
                 runs: rows,

@@ -20,6 +20,10 @@ pub struct S8;
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
+    fn supports(op: &Conv2dS8) -> bool {
+        op.groups == 1
+    }
+
     fn needs(op: &Conv2dS8) -> Needs {
         let inputs = padded(inputs(op));
         let border = padded(u32::from(op.window.input[2]));
@@ -52,9 +56,6 @@ impl Kernel for S8 {
         let weights = mem.weights::<i8>(op.weights, needs.weights)?;
         let records = records(op, padded(inputs(op)), mem)?;
         let scratch = mem.dst::<i32>(op.scratch, needs.scratch / 4)?;
-        if op.groups != 1 {
-            return None;
-        }
         // SAFETY: the lengths are those of the window and of `needs`, and the records are valid.
         unsafe {
             convolve(

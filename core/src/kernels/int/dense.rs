@@ -19,6 +19,10 @@ pub struct S8;
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
+    fn supports(op: &Conv2dS8) -> bool {
+        op.groups == 1 && pointwise_pixels(&op.window).is_some()
+    }
+
     fn needs(op: &Conv2dS8) -> Needs {
         let [_, _, inputs] = op.window.input.map(u32::from);
         let groups = u32::from(op.window.output[2]).div_ceil(4);
@@ -50,9 +54,6 @@ impl Kernel for S8 {
         let [_, _, inputs] = op.window.input.map(usize::from);
         let records = records(op, padded(inputs as u32), mem)?;
         let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
-        if op.groups != 1 {
-            return None;
-        }
         let words = padded(inputs as u32) as usize;
         let mut product = Product::new(words);
         for pixel in 0..pixels {

@@ -21,6 +21,10 @@ pub struct S8;
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
+    fn supports(op: &Conv2dS8) -> bool {
+        is_depthwise(op)
+    }
+
     fn needs(op: &Conv2dS8) -> Needs {
         let [height, width] = plane(&op.window);
         Needs {
@@ -44,9 +48,6 @@ impl Kernel for S8 {
         let weights = mem.weights::<i8>(op.weights, needs.weights)?;
         let records = records(op, 4, mem)?;
         let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
-        if !is_depthwise(op) {
-            return None;
-        }
         let pixels = |extents: [u16; 3]| usize::from(extents[0]) * usize::from(extents[1]) * records.len();
         for image in 0..usize::from(op.window.batch) {
             let input = input.slice(image * pixels(op.window.input), pixels(op.window.input))?;

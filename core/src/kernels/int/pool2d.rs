@@ -76,7 +76,7 @@ pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, [low,
     each_window(window, input, output, |patch| {
         // A window of padding alone has the sum 0.
         let count = NonZeroU32::new((patch.rows * patch.columns) as u32).unwrap_or(NonZeroU32::MIN);
-        let sum = patch.fold(0i32, |sum, x| sum + i32::from(x));
+        let sum = patch.fold(0i32, |sum, x| sum.wrapping_add(i32::from(x)));
         let mean = ((sum.unsigned_abs() + count.get() / 2) / count) as i32;
         let mean = if sum < 0 { -mean } else { mean };
         Some(mean.max(i32::from(low)).min(i32::from(high)) as i8)
