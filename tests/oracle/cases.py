@@ -225,6 +225,8 @@ for i, (scale, zero_point) in enumerate([(0.05, -7), (0.002, 100), (0.3, -128), 
     unary(f"relu6_{i}", "RELU6", "int8", q, q)
     unary(f"abs_{i}", "ABS", "int8", q, dict(scale=scale * 0.9, zero_point=-100))
     unary(f"rsqrt_{i}", "RSQRT", "int8", dict(scale=scale, zero_point=-128), dict(scale=0.02, zero_point=-110))
+for kind, qy in [("LOGISTIC", dict(scale=1 / 256, zero_point=-128)), ("TANH", dict(scale=1 / 128, zero_point=0))]:
+    unary(f"{kind.lower()}_coarse", kind, "int8", dict(scale=20.5, zero_point=-5), qy)
 unary("leaky_relu_negative", "LEAKY_RELU", "int8", None, None, "LeakyReluOptions", alpha=-0.4)
 unary("leaky_relu_steep", "LEAKY_RELU", "int8", None, None, "LeakyReluOptions", alpha=1.9)
 unary("abs_same", "ABS", "int8")

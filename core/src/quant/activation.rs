@@ -17,14 +17,21 @@ pub struct LogisticI8 {
 }
 
 impl LogisticI8 {
-    /// For inputs of this scale and zero point; `None` for a scale that no multiplier can hold.
+    /// For inputs of this scale and zero point; `None` for a scale that is not finite. From scale 16 on, whatever is not the zero point
+    /// saturates.
     pub fn new(scale: f32, zero_point: i32) -> Option<Self> {
         const INTEGER_BITS: u32 = 4;
-        let multiplier = Multiplier::from_real(f64::from(scale) * f64::from(1 << (31 - INTEGER_BITS)))?;
+        let real = f64::from(scale) * f64::from(1 << (31 - INTEGER_BITS));
+        // No multiplier holds a factor from 2^31 on. There the radius is 0 and the multiplier is never applied.
+        let (multiplier, radius) = match Multiplier::from_real(real) {
+            Some(multiplier) => (multiplier, input_radius(INTEGER_BITS, multiplier.shift)),
+            None if real.is_finite() => (Multiplier::ONE, 0),
+            None => return None,
+        };
         Some(Self {
             zero_point,
             multiplier,
-            radius: input_radius(INTEGER_BITS, multiplier.shift),
+            radius,
         })
     }
 
@@ -337,6 +344,18 @@ mod tests {
             assert!((f64::from(entry) - exact).abs() < 1.2, "{i}");
         }
         assert!(SIGMOID.is_sorted());
+    }
+
+    #[test]
+    fn logistic_i8_of_coarse_scales_is_a_step() {
+        for scale in [15.9, 16.0, 20.5, 1e9, f32::MAX] {
+            let params = LogisticI8::new(scale, -5).unwrap();
+            for q in i8::MIN..=i8::MAX {
+                let step = if q <= -5 { i8::MIN } else { i8::MAX };
+                assert_eq!((params.logistic(q), params.tanh(q)), (step, step), "{scale} {q}");
+            }
+        }
+        assert_eq!(LogisticI8::new(f32::INFINITY, -5), None);
     }
 
     #[test]
