@@ -237,6 +237,10 @@ for scale in [2.0**-12, 2.0**-11, 0.0007, 2.0**-15]:
 unary("leaky_relu_i16", "LEAKY_RELU", "int16", None, None, "LeakyReluOptions", shape=(1, 40), alpha=0.3)
 unary("relu_i16", "RELU", "int16", shape=(1, 40))
 unary("relu6_i16", "RELU6", "int16", shape=(1, 40))
+I16 = dict(scale=0.00034418), dict(scale=0.00016994)
+unary("leaky_relu_i16_rescaled", "LEAKY_RELU", "int16", *I16, "LeakyReluOptions", shape=(1, 4000), alpha=0.3)
+unary("relu_i16_rescaled", "RELU", "int16", *I16, shape=(1, 4000))
+unary("abs_i16_rescaled", "ABS", "int16", *I16, shape=(1, 4000))
 unary("abs_i16", "ABS", "int16", shape=(1, 40))
 for kind in ["LOGISTIC", "TANH", "RELU", "RELU6", "ABS", "NEG", "EXP", "HARD_SWISH", "SQUARE"]:
     unary(f"{kind.lower()}_f32", kind, "float32")

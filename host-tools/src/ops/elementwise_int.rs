@@ -217,7 +217,8 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
         lower.push(node, name(kind), Step::SigmoidS16(step), places, 0);
         return Ok(());
     }
-    let scaled = factor(f64::from(qx.0 / qy.0))?;
+    // In f64, as there: 16-bit values show the rounding of an f32 quotient.
+    let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
     let mut step = rescale(count, tx, ty, qx.1, qy.1, scaled)?;
     match kind {
         UnaryKind::Relu => step.clamp[0] = 0,
@@ -225,7 +226,9 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
             (step.positive, step.negative) = (Multiplier::ONE, Multiplier::ONE);
             step.clamp = [0, quantize(6.0, qx.0, 0, -32768, 32767).max(0)];
         }
-        UnaryKind::LeakyRelu { alpha } => step.negative = factor(f64::from(qx.0 * alpha / qy.0))?,
+        UnaryKind::LeakyRelu { alpha } => {
+            step.negative = factor(f64::from(qx.0) * f64::from(alpha) / f64::from(qy.0))?;
+        }
         UnaryKind::Abs => step.absolute = true,
         _ => return Err(Error::unsupported(format!("{} of int16", name(kind))).expected("f32")),
     }
