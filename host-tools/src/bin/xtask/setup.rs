@@ -100,27 +100,34 @@ fn apt(packages: &[&str]) -> Result<()> {
     }
     eprintln!("set-up: installs the Debian packages {names}");
     let root_user = run_quietly("id", &["-u"]).is_some_and(|id| id.trim() == "0");
-    let apt_get = |arguments: &[&str]| {
-        let mut command = match root_user {
-            true => Command::new("apt-get"),
-            false => {
-                let mut sudo = Command::new("sudo");
-                sudo.arg("apt-get");
-                sudo
-            }
-        };
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        run(&mut command)
+    let apt_get: &[&str] = if root_user { &["apt-get"] } else { &["sudo", "apt-get"] };
+    install(apt_get, packages)
+}
+
+/// Shows what apt would do, then lets it; nothing that is installed is ever removed. `apt_get` is the program and what comes before
+/// its arguments.
+fn install(apt_get: &[&str], packages: &[&str]) -> Result<()> {
+    const INSTALL: [&str; 3] = ["install", "--no-remove", "--no-install-recommends"];
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new(apt_get[0]);
+        command.args(&apt_get[1..]).args(arguments).args(packages);
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
     };
-    let mut install = vec!["install", "--yes", "--no-install-recommends"];
-    install.extend(packages);
     // Package lists may be old or absent; without a network the installation may still find its files in the cache.
-    let updated = apt_get(&["update"]);
-    apt_get(&install).map_err(|error| {
+    let mut update = Command::new(apt_get[0]);
+    let updated = run(update.args(&apt_get[1..]).arg("update"));
+    let installed = || {
+        run(apt(&INSTALL).arg("--simulate"))?;
+        run(apt(&INSTALL).arg("--yes"))
+    };
+    installed().map_err(|error| {
         let updated = updated.err().map(|e| format!("\n{e}")).unwrap_or_default();
+        let names = packages.join(" ");
         format!(
-            "{error}{updated}\nThe packages come from Debian's mirrors: connect, or copy them over, and run \
-             `apt-get install --no-install-recommends {names}` as root"
+            "{error}{updated}\nThe packages come from Debian's mirrors: connect, or copy them over, and run `apt-get {} {names}` as root. \
+             Where apt says that packages need to be removed, this system's own come from elsewhere: nothing was changed",
+            INSTALL.join(" ")
         )
         .into()
     })
@@ -155,4 +162,54 @@ fn venv() -> Result<()> {
         )
         .into()
     })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A stand-in for apt-get that notes its arguments, a line a call, and refuses calls with the argument `refused`.
+    fn calls(refused: &str) -> (Result<()>, Vec<String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (apt_get, notes) = (folder.path().join("apt-get"), folder.path().join("notes"));
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" >> '{}'\ncase \"$*\" in *{refused}*) exit 100;; esac\n",
+            notes.display()
+        );
+        std::fs::write(&apt_get, script).expect("written");
+        std::fs::set_permissions(&apt_get, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let outcome = install(&[&apt_get.to_string_lossy()], &["one", "two"]);
+        let notes = std::fs::read_to_string(&notes).expect("apt-get was called");
+        (outcome, notes.lines().map(str::to_string).collect())
+    }
+
+    #[test]
+    fn apt_shows_its_plan_and_may_not_remove() {
+        let (outcome, calls) = calls("never");
+        outcome.expect("installed");
+        let install = "install --no-remove --no-install-recommends one two";
+        assert_eq!(
+            calls,
+            [
+                "update".into(),
+                format!("{install} --simulate"),
+                format!("{install} --yes")
+            ]
+        );
+    }
+
+    #[test]
+    fn a_plan_that_apt_refuses_is_not_tried() {
+        let (outcome, calls) = calls("--simulate");
+        assert!(outcome.expect_err("refused").to_string().contains("removed"));
+        assert_eq!(calls.len(), 2, "{calls:?}");
+    }
+
+    #[test]
+    fn without_package_lists_the_installation_is_still_tried() {
+        let (outcome, calls) = calls("update");
+        outcome.expect("installed");
+        assert_eq!(calls.len(), 3, "{calls:?}");
+    }
 }
