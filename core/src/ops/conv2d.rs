@@ -236,47 +236,6 @@ impl Window2d {
         let [h, w, c] = three::<_, u32>(self.output);
         super::size(&[u32::from(self.batch), h, w, c])
     }
-
-    /// How far the output must start below the input ([`super::Kernel::distance`]) for a kernel that computes pixels in order and,
-    /// before the last read for a pixel, has written all earlier pixels and at most `lead` further elements.
-    ///
-    /// With W(p) the bytes written before the last read for pixel p, and R(p) the first input byte that pixel p or a later one
-    /// reads, it is the maximum of W(p) - R(p): exact for this loop order. `element` is the bytes of an element of both.
-    pub fn consumed_distance(&self, element: u32, lead: u32) -> i64 {
-        // Positions are counted in elements: they fit the address space of a device whose load has checked the window, and any host's.
-        let signed = |[a, b, c]: [usize; 3]| [a as isize, b as isize, c as isize];
-        let [ih, iw, ic] = signed(three(self.input));
-        let [oh, ow, oc] = signed(three(self.output));
-        let [sh, sw] = two::<_, isize>(self.stride);
-        let [top, left] = two::<_, isize>(self.padding);
-        let (row, image) = (iw * ic, ih * iw * ic);
-        let after = if self.batch > 1 { image } else { isize::MAX };
-        // In eight bits: cores without a division have a short one to call.
-        let kink = isize::from(self.padding[1].checked_div(self.stride[1]).unwrap_or(0));
-        let row_start = |y: isize| {
-            if y < oh {
-                (y * sh - top).max(0).min(ih) * row
-            } else {
-                after
-            }
-        };
-        let mut distance = isize::MIN;
-        let mut start = row_start(0);
-        for y in 0..oh {
-            let next = row_start(y + 1);
-            // Along a row both W and R are linear in x, but for the clamp of R at the left border.
-            for x in [0, kink, kink + 1, ow - 1] {
-                let x = x.min(ow - 1);
-                let written = (y * ow + x) * oc + lead as isize;
-                let read = (start + (x * sw - left).max(0).min(iw) * ic).min(next);
-                distance = distance.max(written - read);
-            }
-            start = next;
-        }
-        let grows = (oh * ow * oc - image).max(0);
-        let images = usize::from(self.batch) as isize - 1;
-        (distance + images * grows) as i64 * i64::from(element)
-    }
 }
 
 impl Conv2dF32 {

@@ -7,6 +7,7 @@
 pub mod arg_max;
 pub mod conv2d;
 pub mod convert;
+mod distance;
 pub mod elementwise;
 pub mod elementwise_int;
 pub mod linear;
@@ -28,6 +29,7 @@ use serde::de::DeserializeOwned;
 
 use crate::arena::{Access, Bounds, Mem, Operand, Slot};
 use crate::error::Fault;
+pub(crate) use distance::furthest_of;
 
 /// Parameters of an operator, as they travel in the blob.
 pub trait Operator: Serialize + DeserializeOwned + Clone {

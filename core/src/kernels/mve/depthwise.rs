@@ -25,7 +25,7 @@ use super::{HEADER, Output, clip, pack_header};
 use crate::arena::Mem;
 use crate::kernels::cells::{Dst, Src};
 use crate::ops::conv2d::{Conv2dS8, Window2d};
-use crate::ops::{Kernel, Needs};
+use crate::ops::{Kernel, Needs, furthest_of};
 
 /// Bytes of interleaved rows that are worth their memory: more sets of rows save starts of the loop over channels.
 const SCRATCH: usize = 2560;
@@ -235,20 +235,37 @@ fn packed_columns(window: &Window2d) -> bool {
 /// See [`Kernel::distance`]. All rows of a chunk are read for one block of channels, then written, then read for the next block.
 fn distance(window: &Window2d) -> i64 {
     let layout = Layout::of(window);
-    let [ih, iw, c] = window.input.map(i64::from);
-    let [oh, ow, _] = window.output.map(i64::from);
-    let one_block = c <= VECTOR as i64;
-    let mut distance = i64::MIN;
-    let mut row = 0;
+    let [ih, iw, c] = window.input.map(|n| usize::from(n) as isize);
+    let [oh, ow, _] = window.output.map(|n| usize::from(n) as isize);
+    let [stride, padding] = [window.stride[0], window.padding[0]].map(isize::from);
+    let one_block = c <= VECTOR as isize;
+    // All chunks have as many rows but the last ones.
+    let rows = layout.most * if layout.two_by_two { 2 } else { 1 };
+    let whole = layout.rows.saturating_sub(rows + 1).div_ceil(rows.max(1));
+    let mut distance = isize::MIN;
+    if whole > 0 {
+        let step = rows as isize;
+        // Never 0, as load has checked and the compiler does not see.
+        let inside = usize::from(window.padding[0] / window.stride[0].max(1)) / rows.max(1);
+        let furthest = furthest_of(
+            whole as isize,
+            inside as isize,
+            stride * step,
+            padding,
+            [step * ow * c, iw * c],
+        );
+        distance = furthest + if one_block { 0 } else { step * ow * c };
+    }
+    let mut row = whole * rows;
     while row < layout.rows {
         let (chunk, next) = layout.chunk(row);
         let written = if one_block { chunk.row } else { next };
-        let first = (chunk.row as i64 * i64::from(window.stride[0]) - i64::from(window.padding[0])).clamp(0, ih);
-        distance = distance.max(written as i64 * ow * c - first * iw * c);
+        let first = (chunk.row as isize * stride - padding).max(0);
+        distance = distance.max(written as isize * ow * c - first * iw * c);
         row = next;
     }
     let grows = (oh * ow - ih * iw) * c;
-    distance + ((i64::from(window.batch) - 1) * grows).max(0)
+    (distance + ((usize::from(window.batch) as isize - 1) * grows).max(0)) as i64
 }
 
 /// The operands of a step.
@@ -395,5 +412,56 @@ impl Step<'_> {
             }
         }
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The definition, chunk by chunk.
+    fn walked(window: &Window2d) -> i64 {
+        let layout = Layout::of(window);
+        let [ih, iw, c] = window.input.map(i64::from);
+        let [oh, ow, _] = window.output.map(i64::from);
+        let (mut distance, mut row) = (i64::MIN, 0);
+        while row < layout.rows {
+            let (chunk, next) = layout.chunk(row);
+            let written = if c <= VECTOR as i64 { chunk.row } else { next };
+            let first = (chunk.row as i64 * i64::from(window.stride[0]) - i64::from(window.padding[0])).clamp(0, ih);
+            distance = distance.max(written as i64 * ow * c - first * iw * c);
+            row = next;
+        }
+        let grows = (oh * ow - ih * iw) * c;
+        distance + ((i64::from(window.batch) - 1) * grows).max(0)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn the_closed_form_of_the_distance_is_the_walk(
+            batch in 1u16..4, rows in prop_oneof![1u16..40, 1000u16..65535], columns in 1u16..60, channels in 1u16..40,
+            kernel in [1u16..5, 1u16..5], down in prop_oneof![Just(1u8), 1u8..5, 1u8..], right in 1u8..4, padding: [u8; 2], shares: [u16; 2],
+        ) {
+            let stride = [down, right];
+            let padding = [0, 1].map(|i| (u16::from(padding[i]) % kernel[i]) as u8);
+            let extent = |i: usize| {
+                let most = (u32::from([rows, columns][i]) + u32::from(padding[i]) - 1) / u32::from(stride[i]) + 1;
+                (1 + u32::from(shares[i]) % most).min(65535) as u16
+            };
+            let window = Window2d {
+                batch,
+                input: [rows, columns, channels],
+                output: [extent(0), extent(1), channels],
+                kernel,
+                stride,
+                dilation: [1, 1],
+                padding,
+            };
+            window.check().unwrap();
+            prop_assert_eq!(distance(&window), walked(&window), "{:?}", window);
+        }
     }
 }
