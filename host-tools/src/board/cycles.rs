@@ -18,7 +18,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Core, trace::Executed};
+use super::Core;
+use super::trace::{Executed, Interval};
 
 /// An estimate, and where its timings come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,15 @@ pub struct Estimate {
     pub source: &'static str,
 }
 
-/// Cycles of `core` for these instructions; `None` for a core without a table.
-pub(super) fn estimate(core: Core, executed: &BTreeMap<u64, Executed>) -> Option<Estimate> {
+impl Interval {
+    /// An estimate of the cycles that `core` takes; `None` for a core without a table.
+    pub fn cycles(&self, core: Core) -> Option<Estimate> {
+        estimate(core, &self.executed)
+    }
+}
+
+/// Cycles of `core` for these instructions.
+fn estimate(core: Core, executed: &BTreeMap<u64, Executed>) -> Option<Estimate> {
     let timings = timings(core)?;
     let cycles = executed
         .iter()

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::cycles::{self, Estimate};
-use super::{BoardError, Core, Firmware, firmware};
+use super::{BoardError, Firmware, firmware};
 
 /// Name of the plugin's file in the folder of a run.
 pub(super) const TRACE_FILE: &str = "trace";
@@ -52,11 +51,6 @@ impl Interval {
             *histogram.entry(executed.mnemonic().to_owned()).or_default() += executed.count;
         }
         histogram
-    }
-
-    /// An estimate of the cycles that `core` takes; `None` for a core without a table.
-    pub fn cycles(&self, core: Core) -> Option<Estimate> {
-        cycles::estimate(core, &self.executed)
     }
 }
 
