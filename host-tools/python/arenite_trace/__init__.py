@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ._schema import SCHEMA_VERSION, Op, Samples, Tensor, Trace, TraceError
+from ._schema import SCHEMA_VERSION, Op, Samples, Tensor, Trace, TraceError, UnsupportedOperator
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -27,19 +27,6 @@ __all__ = [
     "__version__",
     "trace",
 ]
-
-
-class UnsupportedOperator(TraceError):
-    """The module uses operators that ``trace.json`` cannot state.
-
-    ``problems`` holds one message for each: module path, source line, operator, and what to do.
-    """
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = list(problems)
-        count = len(self.problems)
-        lead = f"{count} operator{'s' if count > 1 else ''} cannot be traced"
-        super().__init__("\n  ".join([lead + ":", *self.problems]))
 
 
 def trace(

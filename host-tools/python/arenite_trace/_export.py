@@ -1,15 +1,14 @@
 """From a PyTorch module to a :class:`Trace`, by way of ``torch.export``.
 
 ``torch.export`` gives a functional graph of ATen calls whose nodes know the module and the source line they come from.
-:mod:`._operators` has one converter per ATen call; this module supplies names, shapes, parameters and states.
+:mod:`._operators` has one converter per ATen call, :mod:`._builder` is what they work with; this module supplies
+parameters, states and samples.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 import os
-import re
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,9 +18,9 @@ import numpy as np
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
-from . import UnsupportedOperator
-from ._operators import CONVERTERS, Unsupported
-from ._schema import Op, Samples, Tensor, Trace, TraceError, sidecar_stem
+from ._builder import Builder, Unsupported, is_own, source_of
+from ._operators import CONVERTERS
+from ._schema import Samples, Tensor, Trace, TraceError, UnsupportedOperator, sidecar_stem
 from ._version import __version__
 
 DTYPES = {
@@ -36,8 +35,6 @@ DTYPES = {
 
 # Calls without a result that only check what torch.export already knows.
 _CHECKS = ("_assert_tensor_metadata",)
-
-_TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 
 
 def trace_module(
@@ -61,90 +58,24 @@ def trace_module(
         if tensor.is_floating_point() and tensor.dtype != torch.float32:
             raise TraceError(f"{tensor_name} has dtype {tensor.dtype}: convert the module with .float() before tracing")
     exported = _exported(network, inputs)
-    builder = Builder(exported, Trace(name or stem, f"arenite_trace {__version__}, PyTorch {_release()}"))
-    result = builder.build(output_names)
+    walk = Walk(exported, Trace(name or stem, f"arenite_trace {__version__}, PyTorch {_release()}"))
+    result = walk.build(output_names)
     if samples is not None:
         result.samples = _run_samples(network, result, inputs, samples, rtol)
     result.write(path)
     return result
 
 
-class Builder:
-    """Walks the exported graph once. Converters see tensors as names and call :meth:`emit`."""
+class Walk:
+    """Walks the exported graph once and lets converters state each call."""
 
     def __init__(self, exported: torch.export.ExportedProgram, trace: Trace) -> None:
         self.exported = exported
         self.trace = trace
+        self.builder = Builder(trace)
         self.values: dict[torch.fx.Node, Any] = {}
-        self.taken: set[str] = set()
         self.problems: list[str] = []
-        self.node: torch.fx.Node | None = None
         self.state_nodes: dict[str, str] = {}
-
-    # -- for converters --------------------------------------------------------------------------------------------
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self.trace.tensors[name].shape
-
-    def result_shape(self, index: int | None = None) -> tuple[int, ...]:
-        """The shape that PyTorch inferred for the current node, or for one of its several results."""
-        value = self._node.meta["val"]
-        return tuple(value.shape if index is None else value[index].shape)
-
-    def result_count(self) -> int:
-        return len(self._node.meta["val"])
-
-    def is_stored(self, name: str) -> bool:
-        return name in self.trace.values
-
-    def emit(
-        self,
-        op: str,
-        inputs: Sequence[str | None],
-        attrs: dict[str, Any] | None = None,
-        *,
-        shape: Sequence[int] | None = None,
-        part: str = "",
-        layout: str | None = None,
-    ) -> str:
-        """Appends an operator and returns its output's name; ``part`` tells several operators of one node apart."""
-        for key, value in (attrs or {}).items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise Unsupported(f"{op} has {key} = {value}", "use a finite number")
-        name = self._unique(_label(self._node) + part)
-        first = next(i for i in inputs if i is not None)
-        tensor = Tensor(
-            tuple(self.result_shape() if shape is None else shape), self.trace.tensors[first].dtype, "activation", layout
-        )
-        self.trace.tensors[name] = tensor
-        self.trace.ops.append(Op(name, op, list(inputs), [name], attrs or {}, _source(self._node)))
-        return name
-
-    def scalar(self, value: float) -> str:
-        """A constant of shape []; equal ones are shared."""
-        if not math.isfinite(value):
-            raise Unsupported(f"the constant {value} is not finite", "use a finite number")
-        name = f"constant({float(value)!r})"
-        if name not in self.trace.tensors:
-            self.taken.add(name)
-            self.trace.tensors[name] = Tensor((), "f32", "constant")
-            self.trace.values[name] = np.array(value, dtype=np.float32)
-        return name
-
-    def reshape_stored(self, name: str, shape: Sequence[int]) -> None:
-        """Stores a parameter in another shape of the same row-major values; every reader must agree on it."""
-        tensor = self.trace.tensors[name]
-        if tensor.shape != tuple(shape):
-            readers = [op.name for op in self.trace.ops if name in op.inputs]
-            if readers:
-                raise Unsupported(f"{name} is read with two different shapes", "give each reader its own parameter")
-            tensor.shape = tuple(shape)
-            self.trace.values[name] = self.trace.values[name].reshape(shape)
-
-    def set_layout(self, name: str, layout: str) -> None:
-        self.trace.tensors[name].layout = layout
-
-    # -- the walk --------------------------------------------------------------------------------------------------
 
     def build(self, output_names: Sequence[str] | None) -> Trace:
         signature = self.exported.graph_signature
@@ -153,7 +84,7 @@ class Builder:
             spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION and spec.target
         }
         for node in self.exported.graph.nodes:
-            self.node = node
+            self.builder.node = node
             if node.op == "placeholder":
                 self._placeholder(node, placeholders[node.name], mutated)
             elif node.op == "call_function":
@@ -165,21 +96,16 @@ class Builder:
         self._drop_unused()
         return self.trace
 
-    @property
-    def _node(self) -> torch.fx.Node:
-        assert self.node is not None
-        return self.node
-
     def _placeholder(self, node: torch.fx.Node, spec: Any, mutated: set[str]) -> None:
         meta = node.meta["val"]
         if spec.kind == InputKind.USER_INPUT:
             if not isinstance(meta, torch.Tensor):
                 raise TraceError(f"input {node.name} is a {type(meta).__name__}: every argument of forward must be a tensor")
-            name = self._unique(node.name)
+            name = self.builder.unique(node.name)
             self._declare(name, meta, "input")
             self.trace.inputs.append(name)
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-            name = self._unique(spec.target)
+            name = self.builder.unique(spec.target)
             value = self._stored_value(spec)
             if spec.target in mutated:
                 self._state(name, value)
@@ -238,12 +164,12 @@ class Builder:
         arguments = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
         arguments.update(zip((a.name for a in schema.arguments), node.args, strict=False))
         arguments.update(node.kwargs)
-        return converter(self, {k: torch.fx.map_arg(v, self.values.__getitem__) for k, v in arguments.items()})
+        return converter(self.builder, {k: torch.fx.map_arg(v, self.values.__getitem__) for k, v in arguments.items()})
 
     def _stand_in(self, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [self._stand_in(v) for v in value]
-        name = self._unique("unsupported")
+        name = self.builder.unique("unsupported")
         shape = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
         self.trace.tensors[name] = Tensor(shape, "f32", "activation")
         return name
@@ -266,8 +192,8 @@ class Builder:
         """A state, parameter or constant that is given back goes through an operator of its own."""
         if self.trace.tensors[name].role in ("input", "activation"):
             return name
-        self.node = node
-        return self.emit("identity", [name], shape=self.shape(name), part=".copy")
+        self.builder.node = node
+        return self.builder.emit("identity", [name], shape=self.builder.shape(name), part=".copy")
 
     def _rename_outputs(self, names: list[str]) -> None:
         outputs = self.trace.outputs
@@ -296,14 +222,6 @@ class Builder:
             if value.dtype == np.float32 and not np.isfinite(value).all():
                 raise TraceError(f"{self.trace.tensors[name].role} {name} holds a value that is not finite")
 
-    def _unique(self, wanted: str) -> str:
-        name, count = wanted, 0
-        while name in self.taken:
-            count += 1
-            name = f"{wanted}_{count}"
-        self.taken.add(name)
-        return name
-
 
 def _exported(network: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:
     """Functional form: in-place calls and views are resolved, writes to buffers are results."""
@@ -314,15 +232,10 @@ def _exported(network: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tor
             return functional
     except Exception as error:
         # Among others: control flow that depends on values, wrong numbers or shapes of example inputs.
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_own(f.filename)]
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if is_own(f.filename)]
         where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise TraceError(f"{where}torch.export cannot trace the module: {reason}") from error
-
-
-def _is_own(file: str) -> bool:
-    """Whether a stack frame belongs to the traced program."""
-    return not file.startswith((_TORCH_FOLDER, os.path.dirname(__file__) + os.sep, "<"))
 
 
 def _plain(tensor: Any, where: str) -> torch.Tensor:
@@ -342,38 +255,8 @@ def _release() -> str:
     return torch.__version__.split("+")[0]
 
 
-def _label(node: torch.fx.Node) -> str:
-    """The module's path where the node is a library module's work, else the enclosing path and the call."""
-    path, kind = _module(node)
-    # Several calls within one module differ in their last part: "block.add".
-    call = re.sub(r"_\d+$", "", node.name).lstrip("_")
-    if kind.startswith("torch.nn.") and path and not kind.endswith("Sequential"):
-        return path
-    return f"{path}.{call}" if path else call
-
-
-def _module(node: torch.fx.Node) -> tuple[str, str]:
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    if not stack:
-        return "", ""
-    path, kind = stack[-1]
-    return path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _source(node: torch.fx.Node) -> str:
-    """``block.conv (Conv2d), model.py:12``. The line is the user's innermost one; the folder is left out on purpose."""
-    path, kind = _module(node)
-    text = f"{path or '<top>'} ({kind.rsplit('.', 1)[-1] or 'function'})"
-    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    own = [(file, line) for file, line in frames if _is_own(file)]
-    if own:
-        file, line = own[-1]
-        text += f", {os.path.basename(file)}:{line}"
-    return text
-
-
 def _problem(node: torch.fx.Node, problem: Unsupported) -> str:
-    return f"{_source(node)}: {problem.what}; {problem.advice}"
+    return f"{source_of(node)}: {problem.what}; {problem.advice}"
 
 
 def _leaves(results: Any) -> list[torch.Tensor]:

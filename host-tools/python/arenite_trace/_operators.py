@@ -1,6 +1,6 @@
 """One converter per ATen call, keyed by the call's name without overload.
 
-A converter gets the :class:`~._export.Builder` and the call's arguments by their ATen names, tensors as names, and returns the
+A converter gets the :class:`~._builder.Builder` and the call's arguments by their ATen names, tensors as names, and returns the
 name of its result (a list of names where the call has several). What it cannot state exactly it refuses with
 :class:`Unsupported`; it never approximates.
 """
@@ -9,24 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ._export import Builder
+from ._builder import Builder, Unsupported
 
 Arguments = dict[str, Any]
-Converter = Callable[["Builder", Arguments], Any]
+Converter = Callable[[Builder, Arguments], Any]
 
 CONVERTERS: dict[str, Converter] = {}
-
-
-class Unsupported(Exception):
-    """Why a call cannot be stated, and what its author can do."""
-
-    def __init__(self, what: str, advice: str) -> None:
-        super().__init__(f"{what}; {advice}")
-        self.what = what
-        self.advice = advice
 
 
 def converts(*names: str) -> Callable[[Converter], Converter]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,19 @@ ROLES = ("input", "activation", "parameter", "constant", "state")
 
 class TraceError(Exception):
     """A network, input or name that ``trace.json`` cannot hold."""
+
+
+class UnsupportedOperator(TraceError):
+    """The module uses operators that ``trace.json`` cannot state.
+
+    ``problems`` holds one message for each: module path, source line, operator, and what to do.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        count = len(self.problems)
+        lead = f"{count} operator{'s' if count > 1 else ''} cannot be traced"
+        super().__init__("\n  ".join([lead + ":", *self.problems]))
 
 
 @dataclass
