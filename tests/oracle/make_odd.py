@@ -30,12 +30,44 @@ def computed(file):
     return {"input": x.ravel().tolist(), "output": y.ravel().tolist()}
 
 
-def conv(scale=0.01, axis=0, bias_type="int32", x="int8", w="int8", y="int8", quantised=True, version=3, variable=False):
-    """A convolution of [1, 4, 4, 2] with three 1 x 1 kernels."""
+def depthwise(multiplier, scale=0.01, rows=3):
+    """A depthwise convolution of [1, 5, 4, 2] with kernels of 3 columns."""
+    b = Builder()
+    x = b.tensor((1, 5, 4, 2), "int8", scale=0.05, zero_point=3)
+    w = b.const(np.arange(rows * 12).reshape(1, rows, 3, 4) - 9, "int8", scale=scale, axis=3)
+    y = b.tensor((1, 6 - rows, 2, 4), "int8", scale=0.1, zero_point=1)
+    b.op("DEPTHWISE_CONV_2D", [x, w, b.const(np.arange(4) * 100, "int32")], [y], "DepthwiseConv2DOptions", version=3, padding=1, strideH=1, strideW=1,
+         dilationHFactor=1, dilationWFactor=1, depthMultiplier=multiplier)
+    return b, [x], [y]
+
+
+def transpose_conv():
+    """A transposed convolution of [1, 3, 2, 2] to [1, 7, 5, 3]."""
+    b = Builder()
+    shape = b.const([1, 7, 5, 3], "int32")
+    w = b.const(np.arange(54).reshape(3, 3, 3, 2) - 27, "int8", scale=[0.01, 0.02, 0.03], axis=0)
+    x = b.tensor((1, 3, 2, 2), "int8", scale=0.05, zero_point=3)
+    y = b.tensor((1, 7, 5, 3), "int8", scale=0.1, zero_point=1)
+    b.op("TRANSPOSE_CONV", [shape, w, x, b.const(np.arange(3) * 100, "int32")], [y], "TransposeConvOptions", version=3, padding=1, strideH=2, strideW=2)
+    return b, [x], [y]
+
+
+def quantised_bias(scale, zero_point, axis, bias=2):
+    """An edit: the quantisation of the bias, operand `bias` of the first operator."""
+    def edit(model):
+        graph = model.subgraphs[0]
+        quant = schema.QuantizationParametersT()
+        quant.scale, quant.zeroPoint, quant.quantizedDimension = scale, zero_point, axis
+        graph.tensors[graph.operators[0].inputs[bias]].quantization = quant
+    return edit
+
+
+def conv(scale=0.01, axis=0, bias_type="int32", x="int8", w="int8", y="int8", quantised=True, version=3, variable=False, k=2):
+    """A convolution of [1, 4, 4, k] with three 1 x 1 kernels."""
     b = Builder()
     q = dict(scale=0.05, zero_point=3) if quantised and x == "int8" else {}
-    xi = b.tensor((1, 4, 4, 2), x, **q)
-    wi = b.const(np.arange(6).reshape(3, 1, 1, 2), w, **(dict(scale=scale, axis=axis) if w == "int8" else {}))
+    xi = b.tensor((1, 4, 4, k), x, **q)
+    wi = b.const(np.arange(3 * k).reshape(3, 1, 1, k), w, **(dict(scale=scale, axis=axis) if w == "int8" else {}))
     bi = b.const(np.arange(3), bias_type if x == "int8" else "float32")
     yi = b.tensor((1, 4, 4, 3), y, **(dict(scale=0.1, zero_point=1) if quantised and y == "int8" else {}))
     b.op("CONV_2D", [xi, wi, bi], [yi], "Conv2DOptions", version=version, padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
@@ -87,16 +119,27 @@ def main():
     odd("operator_version", plain(conv(version=99)), error=["CONV_2D", "version 99", "at most 8"])
     odd("schema_version", edited(conv(), lambda m: setattr(m, "version", 2)), error=["schema version 2", "expected 3"])
     odd("zero_points", edited(conv(scale=[0.1, 0.2, 0.3]), lambda m: setattr(t(m, 1).quantization, "zeroPoint", [0, 0])),
-        error=["t1", "2 zero points for 3 scales"])
+        warning=["t1", "2 zero points for 3 scales", "the first counts"])
+    odd("zero_point_of_64_bits", edited(conv(), lambda m: setattr(t(m, 1).quantization, "zeroPoint", [1 << 40])), error=["t1", "zero point 1099511627776", "-128 to 127"])
+    odd("scales_of_an_activation", edited(conv(), lambda m: (setattr(t(m, 3).quantization, "scale", [0.1, 0.2]), setattr(t(m, 3).quantization, "zeroPoint", [1, 2]))),
+        warning=["t3", "2 scales", "the first counts"])
+    # TensorFlow Lite Micro never looks at a bias's quantisation, nor at its axes.
+    for name, (scale, zero_point, axis) in {
+        "axis": ([5e-4, 1e-3, 15e-4], [0, 0, 0], 3), "negative_axis": ([5e-4, 1e-3, 15e-4], [0, 0, 0], -1), "count": ([5e-4, 1e-3], [0], 0),
+        "zero_scale": ([0.0, 1e-3, 15e-4], [0, 0, 0], 0), "zero_point": ([5e-4], [1 << 40], 0), "no_zero_point": ([5e-4], [], 0),
+    }.items():
+        odd(f"bias_{name}", edited(conv(scale=[0.01, 0.02, 0.03]), quantised_bias(scale, zero_point, axis)), warning=[])
+        odd(f"bias_{name}_depthwise", edited(depthwise(2), quantised_bias(scale, zero_point, axis)), warning=[])
+        odd(f"bias_{name}_transpose", edited(transpose_conv(), quantised_bias(scale, zero_point, axis, 3)), warning=[])
+    odd("bias_shape", edited(conv(), lambda m: setattr(t(m, 2), "shape", [1, 1, 1, 3])), warning=[])
+    # Weights whose scales are along another axis than the outputs, of the same length.
+    odd("weights_axis", edited(conv(scale=[0.01, 0.02, 0.03], k=3), lambda m: setattr(t(m, 1).quantization, "quantizedDimension", 3)), warning=[])
+    odd("depthwise_axis", edited(depthwise(2, [0.01, 0.02, 0.03, 0.04], 4), lambda m: setattr(t(m, 1).quantization, "quantizedDimension", 1)), warning=[])
+    odd("weights_axis_count", edited(conv(scale=[0.01, 0.02], axis=3), lambda m: None), error=["t1", "2 scales of weights for 3 outputs"])
     odd("zero_point_range", edited(conv(), lambda m: setattr(t(m, 0).quantization, "zeroPoint", [200])), error=["t0", "zero point 200", "-128 to 127"])
     odd("scale_without_zero_point", edited(unary("RESHAPE"), lambda m: setattr(t(m, 0).quantization, "zeroPoint", [])),
         warning=["t0", "no zero point"])
-    b = Builder()
-    x = b.tensor((1, 4, 4, 2), "int8", scale=0.05, zero_point=3)
-    w, y = b.const(np.arange(36).reshape(1, 3, 3, 4) - 9, "int8", scale=0.01, axis=3), b.tensor((1, 2, 2, 4), "int8", scale=0.1, zero_point=1)
-    b.op("DEPTHWISE_CONV_2D", [x, w, b.const(np.arange(4), "int32")], [y], "DepthwiseConv2DOptions", version=3, padding=1, strideH=1, strideW=1,
-         dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
-    odd("depth_multiplier", b.finish([x], [y]), error=["t2", "depth multiplier 1", "2 channels", "expected depth multiplier 2"])
+    odd("depth_multiplier", plain(depthwise(1)), error=["t2", "depth multiplier 1", "2 channels", "expected depth multiplier 2"])
 
     pool = lambda scale, zero_point: plain(max_pool(scale, zero_point))
     odd("pool_scales", pool(0.06, 3), error=["t1", "MAX_POOL_2D", "different scales", "QUANTIZE"])

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite_host::graph::TensorKind;
 use arenite_host::graph::check::check;
+use arenite_host::graph::{TensorKind, facts};
 use arenite_host::import::tflite::import;
 use arenite_host::import::{ImportOptions, Imported};
 use arenite_host::{Error, ErrorKind};
@@ -82,6 +82,56 @@ fn every_real_model_is_imported_and_the_hybrid_one_refused() {
             _ => 0,
         };
         assert_eq!(states.count(), expected, "{name}");
+    }
+}
+
+/// Against counts made of the files' shapes by another program (tests/oracle/make_counts.py).
+#[test]
+fn parameters_and_macs_are_those_of_the_file() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops");
+    let text = std::fs::read_to_string(folder.join("counts.json")).unwrap();
+    let expected: std::collections::BTreeMap<String, (u64, u64)> = serde_json::from_str(&text).unwrap();
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for (name, expected) in &expected {
+        let path = folder.join(format!("{name}.tflite"));
+        let Ok(imported) = read(&path, &std::fs::read(&path).unwrap()) else {
+            continue;
+        };
+        let found = (facts::params(&imported.graph), facts::macs_per_element(&imported.graph));
+        if found != *expected {
+            wrong.push(format!("{name}: {found:?}, expected {expected:?}"));
+        }
+        compared += usize::from(expected.0 > 0 || expected.1 > 0);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared > 60, "{compared} models have parameters");
+}
+
+/// Multiply-accumulates as the models' source states them.
+#[test]
+fn parameters_and_macs_of_real_models() {
+    let Some(shared) = shared() else {
+        return skip("parameters_and_macs_of_real_models", "no shared data");
+    };
+    for (name, params, macs) in [
+        ("ad01_int8", 265_864, 264_192),
+        ("ad01_fp32", 265_864, 264_192),
+        ("kws_ref_model", 22_604, 2_656_768),
+        ("vww_96_int8", 210_850, 7_489_664),
+        ("pretrainedResnet_quant", 77_706, 12_501_632),
+        ("pretrainedResnet_large_int8", 480_330, 76_473_920),
+        ("str_ww_ref_model", 46_883, 826_368),
+        ("tflm_keyword_scrambled", 21_474, 21_056),
+        ("tflm_mnist_lstm_int8", 9_530, 113_120),
+    ] {
+        let path = shared.join(format!("data/models/{name}.tflite"));
+        let graph = read(&path, &std::fs::read(&path).unwrap()).unwrap().graph;
+        assert_eq!(
+            (facts::params(&graph), facts::macs_per_element(&graph)),
+            (params, macs),
+            "{name}"
+        );
     }
 }
 

@@ -4,11 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Data, Expr, Graph, Node, Op, Role, Tensor, TensorKind};
 
-/// Scalars in the parameters that the weights source holds, each key once.
+/// Scalars in the parameters that the weights source or the input file itself holds, each parameter once.
 pub fn params(graph: &Graph) -> u64 {
     let mut keys = BTreeSet::new();
+    let mut held = BTreeSet::new();
     let mut sum = 0u64;
     for tensor in &graph.tensors {
+        if let Some(&(index, elements)) = graph.stated.params.get(&tensor.name)
+            && held.insert(index)
+        {
+            sum += elements;
+        }
         let (TensorKind::Const(Data::Lazy(expr)) | TensorKind::State(Data::Lazy(expr))) = &tensor.kind else {
             continue;
         };
@@ -47,6 +53,9 @@ pub fn macs(graph: &Graph, index: usize) -> u64 {
     let Some(node) = graph.nodes.get(index).filter(|node| node.role == Role::Forward) else {
         return 0;
     };
+    if let Some(&stated) = graph.stated.macs.get(&node.name) {
+        return stated;
+    }
     let outputs = node.outputs.first().map_or(0, |&id| graph.tensor(id).elements() as u64);
     outputs.saturating_mul(terms(graph, node))
 }
@@ -71,6 +80,14 @@ fn terms(graph: &Graph, node: &Node) -> u64 {
                 .checked_sub(back)
                 .and_then(|i| a.get(i))
                 .map_or(0, |&k| k as u64)
+        }
+        // Of each of an output's filters: one product with the features, one with its memory.
+        Op::Svdf { rank, .. } => {
+            *rank as u64 * (product(shape(1).get(1..).unwrap_or(&[])) + product(shape(2).get(1..).unwrap_or(&[])))
+        }
+        // Four gates, each of the input and of the state.
+        Op::UnidirectionalLstm { .. } => {
+            4 * (product(shape(1).get(1..).unwrap_or(&[])) + product(shape(5).get(1..).unwrap_or(&[])))
         }
         _ => 0,
     }

@@ -13,6 +13,7 @@ pub mod op;
 pub use data::{Data, Expr};
 pub use op::{Activation, BinaryKind, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub use arenite::DType;
@@ -38,6 +39,17 @@ pub struct Graph {
     pub inputs: Vec<TensorId>,
     /// Tensors that the caller reads after a run, in order.
     pub outputs: Vec<TensorId>,
+    /// Counts of the input file that the graph alone does not show.
+    pub stated: Stated,
+}
+
+/// Counts of an input file that holds its own weights, or whose operators became others: for [`facts`].
+#[derive(Debug, Clone, Default)]
+pub struct Stated {
+    /// Constant tensors by name: the parameter of the file that each is made of, and its elements.
+    pub params: BTreeMap<String, (usize, u64)>,
+    /// Multiply-accumulates of nodes by name.
+    pub macs: BTreeMap<String, u64>,
 }
 
 /// A value of static shape.

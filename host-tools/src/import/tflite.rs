@@ -209,6 +209,13 @@ impl<'m, 'a> Importer<'m, 'a> {
         });
     }
 
+    /// States the multiply-accumulates of the node added last, where the graph's operator has others than the file's.
+    fn macs(&mut self, macs: usize) {
+        if let Some(node) = self.out.nodes.last() {
+            self.out.stated.macs.insert(node.name.clone(), macs as u64);
+        }
+    }
+
     fn warn(&mut self, text: String) {
         if !self.warnings.contains(&text) {
             self.warnings.push(text);

@@ -2,7 +2,7 @@
 //!
 //! Their results are those of TensorFlow Lite Micro's own kernels: sums of integers do not depend on their order.
 
-use super::ops::{activation, padding, positive};
+use super::ops::{activation, by_output, padding, positive};
 use super::rearrange::Link;
 use super::{Importer, View};
 use crate::error::{Error, Result};
@@ -36,7 +36,6 @@ impl Importer<'_, '_> {
         let stride = positive([view.option(2, 0)?, view.option(1, 0)?], "stride")?;
         let same = padding(view.option(0, 0)?, [oh, ow], [kh, kw], stride, [1, 1])?;
         let activation = activation(view.option(3, 0)?)?;
-        self.check_bias(view.optional(3), x)?;
 
         let spread = [h * stride[0], width * stride[1]];
         let mut links: Vec<Link> = Vec::new();
@@ -63,7 +62,7 @@ impl Importer<'_, '_> {
             let (begin, stride) = (vec![0; 4], vec![1; 4]);
             links.push((Op::Slice { begin, stride }, vec![n, kept[0], kept[1], channels]));
         }
-        let (weights, bias) = (self.turned(w)?, self.optional_operand(view.optional(3))?);
+        let (weights, bias) = (self.turned(w)?, self.bias(view.optional(3), x, out)?);
         let from = self.links(view, x, x, links)?;
         let op = Op::Conv2d(Conv2dAttrs {
             layout: Layout::Nhwc,
@@ -80,6 +79,7 @@ impl Importer<'_, '_> {
         });
         let y = self.output(y)?;
         self.node(view, "", op, vec![Some(from), Some(weights), bias], vec![y]);
+        self.macs(n * h * width * channels * kh * kw * out);
         Ok(())
     }
 
@@ -96,17 +96,18 @@ impl Importer<'_, '_> {
             .flatten()
             .copied()
             .collect();
-        let quant = match self.quant(w)? {
-            Some(quant) if quant.axis.is_some_and(|axis| axis != 0) => {
-                return Err(Error::input(format!("weights quantised along axis {:?}", quant.axis)).expected("axis 0"));
-            }
-            quant => quant,
-        };
-        Ok(self.add_const(Tensor {
+        let name = self.info(w).name.clone();
+        let mut quant = self.quant(w)?;
+        if let Some(quant) = quant.as_mut().filter(|quant| quant.axis.is_some()) {
+            by_output(quant, constant.shape[0]).map_err(|e| e.at(format_args!("tensor {w} `{name}`")))?;
+        }
+        let id = self.add_const(Tensor {
             quant,
             kind: TensorKind::Const(Data::Bytes(bytes.into())),
-            ..Tensor::activation(self.info(w).name.clone(), &constant.shape, constant.dtype)
-        }))
+            ..Tensor::activation(name, &constant.shape, constant.dtype)
+        });
+        self.parameter(w, id);
+        Ok(id)
     }
 
     /// `x / max(sqrt(sum of x^2 along the last axis), 1e-6)`
@@ -178,11 +179,11 @@ impl Importer<'_, '_> {
     ) -> Result<(TensorId, TensorId)> {
         let (constant, quant) = (self.constant(w)?, self.quant(w)?);
         let (Some(constant), Some(mut quant)) = (constant, quant) else {
-            return Ok((from, self.operand(w)?));
+            return Ok((from, self.channel_weights(w)?));
         };
         let zero = i16::try_from(quant.zero_point[0]).unwrap_or(0);
         if constant.dtype != DType::I8 || quant.axis.is_some() || zero == 0 {
-            return Ok((from, self.operand(w)?));
+            return Ok((from, self.channel_weights(w)?));
         }
         let mut rest: Vec<i16> = constant
             .bytes
@@ -208,6 +209,7 @@ impl Importer<'_, '_> {
             kind: TensorKind::Const(Data::Bytes(bytes.into())),
             ..Tensor::activation(self.info(w).name.clone(), &[out, k * count], DType::I8)
         });
+        self.parameter(w, weights);
         if count == 1 {
             return Ok((from, weights));
         }

@@ -209,10 +209,10 @@ impl Importer<'_, '_> {
         let activation = activation(view.option(if depthwise { 4 } else { 3 }, 0)?)?;
         let weights = match depthwise {
             true => self.depthwise_weights(w)?,
-            false => self.operand(w)?,
+            false => self.channel_weights(w)?,
         };
-        self.check_bias(view.optional(2), x)?;
-        let bias = self.optional_operand(view.optional(2))?;
+        let out = if depthwise { w3 } else { w0 };
+        let bias = self.bias(view.optional(2), x, out)?;
         let (x, y) = (self.operand(x)?, self.output(y)?);
         let op = Op::Conv2d(Conv2dAttrs {
             layout: Layout::Nhwc,
@@ -224,6 +224,18 @@ impl Importer<'_, '_> {
         });
         self.node(view, "", op, vec![Some(x), Some(weights), bias], vec![y]);
         Ok(())
+    }
+
+    /// Weights `[out, …]`, quantised by output channel if by any: of another axis as long as that one TensorFlow Lite Micro reads the scales
+    /// as those of the outputs.
+    pub(super) fn channel_weights(&mut self, w: usize) -> Result<TensorId> {
+        let id = self.operand(w)?;
+        let tensor = self.out.tensor_mut(id);
+        let out = tensor.shape[0];
+        if let Some(quant) = tensor.quant.as_mut().filter(|quant| quant.axis.is_some()) {
+            by_output(quant, out).map_err(|e| e.at(format_args!("tensor {w} `{}`", tensor.name)))?;
+        }
+        Ok(id)
     }
 
     /// Depthwise weights `[1, kh, kw, out]` as OHWI `[out, kh, kw, 1]`.
@@ -243,22 +255,19 @@ impl Importer<'_, '_> {
                 bytes.extend_from_slice(&constant.bytes[at..at + size]);
             }
         }
-        let quant = match self.quant(w)? {
-            Some(Quant { axis: Some(axis), .. }) if axis != 3 => {
-                return Err(Error::input(format!("depthwise weights quantised along axis {axis}")).expected("axis 3"));
-            }
-            quant => quant.map(|q| Quant {
-                axis: q.axis.map(|_| 0),
-                ..q
-            }),
-        };
         let name = self.info(w).name.clone();
-        Ok(self.add_const(Tensor {
+        let mut quant = self.quant(w)?;
+        if let Some(quant) = quant.as_mut().filter(|quant| quant.axis.is_some()) {
+            by_output(quant, out).map_err(|e| e.at(format_args!("tensor {w} `{name}`")))?;
+        }
+        let id = self.add_const(Tensor {
             quant,
             kind: TensorKind::Const(Data::Bytes(bytes.into())),
             traced_perm: Some(vec![3, 1, 2, 0]),
             ..Tensor::activation(name, &[out, kh, kw, 1], constant.dtype)
-        }))
+        });
+        self.parameter(w, id);
+        Ok(id)
     }
 
     fn fully_connected(&mut self, view: View<'_, '_>) -> Result<()> {
@@ -289,10 +298,9 @@ impl Importer<'_, '_> {
             true => self.operand(x)?,
             false => self.reshaped(view, x, &[rows, k])?,
         };
-        self.check_bias(view.optional(2), x)?;
         let mut natural = self.out.tensor(from).shape.clone();
         let (from, weights) = self.centred(view, x, w, from)?;
-        let inputs = vec![Some(from), Some(weights), self.optional_operand(view.optional(2))?];
+        let inputs = vec![Some(from), Some(weights), self.bias(view.optional(2), x, out)?];
         let op = Op::Linear { activation };
         if let Some(last) = natural.last_mut() {
             *last = out;
@@ -300,10 +308,12 @@ impl Importer<'_, '_> {
         if natural == y_shape {
             let y = self.output(y)?;
             self.node(view, "", op, inputs, vec![y]);
+            self.macs(elements * out);
             return Ok(());
         }
         let flat = self.temporary(&format!("FULLY_CONNECTED#{}/rows", view.index), y, &natural)?;
         self.node(view, "/rows", op, inputs, vec![flat]);
+        self.macs(elements * out);
         let y = self.output(y)?;
         self.node(view, "", Op::Reshape, vec![Some(flat)], vec![y]);
         Ok(())
@@ -530,16 +540,6 @@ impl Importer<'_, '_> {
         }
     }
 
-    /// A bias has the type of the sums.
-    pub(super) fn check_bias(&self, bias: Option<usize>, x: usize) -> Result<()> {
-        let sums = match self.dtype(x)? {
-            F32 => F32,
-            I16 => I64,
-            _ => I32,
-        };
-        bias.map_or(Ok(()), |bias| self.expect_type(bias, sums))
-    }
-
     /// A state operand must be a variable tensor.
     pub(super) fn variable(&self, index: usize) -> Result<()> {
         match self.info(index).variable {
@@ -574,6 +574,17 @@ impl Importer<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Scales along some axis as those of the output channels, which are the first axis in the graph.
+pub(super) fn by_output(quant: &mut Quant, out: usize) -> Result<()> {
+    let count = quant.scale.len();
+    if count != out {
+        return Err(Error::input(format!("{count} scales of weights for {out} outputs"))
+            .expected("one scale, or one for each output channel"));
+    }
+    quant.axis = Some(0);
+    Ok(())
 }
 
 pub(super) fn activation(code: i8) -> Result<Activation> {

@@ -3,7 +3,7 @@
 use super::ops::activation;
 use super::{Importer, View};
 use crate::error::{Error, Result};
-use crate::graph::{Activation, DType, Op};
+use crate::graph::{Activation, DType, Op, TensorId};
 
 use DType::{F32, I8, I16, I32, I64};
 
@@ -57,6 +57,7 @@ impl Importer<'_, '_> {
         for position in 0..5 {
             inputs.push(self.optional_operand(view.optional(position))?);
         }
+        self.biases(view, &inputs, 3..4);
         let y = self.output(view.output(0)?)?;
         self.node(view, "", Op::Svdf { rank, activation }, inputs, vec![y]);
         Ok(())
@@ -127,6 +128,7 @@ impl Importer<'_, '_> {
         for position in 0..24 {
             inputs.push(self.optional_operand(view.optional(position))?);
         }
+        self.biases(view, &inputs, 12..16);
         let y = self.output(view.output(0)?)?;
         let cell_clip = view.option(1, 0.0)?;
         self.node(
@@ -137,5 +139,16 @@ impl Importer<'_, '_> {
             vec![y],
         );
         Ok(())
+    }
+
+    /// Notes the operands at `positions` as parameters, whatever their type.
+    fn biases(&mut self, view: View<'_, '_>, inputs: &[Option<TensorId>], positions: std::ops::Range<usize>) {
+        for position in positions {
+            if let (Some(index), Some(&Some(id))) = (view.optional(position), inputs.get(position))
+                && self.out.tensor(id).is_const()
+            {
+                self.parameter(index, id);
+            }
+        }
     }
 }

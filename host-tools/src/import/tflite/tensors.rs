@@ -129,9 +129,51 @@ impl<'a> Importer<'_, 'a> {
                 return Err(Error::input(format!("it reads `{name}` before anything writes it")));
             }
         };
+        let value = matches!(kind, TensorKind::Const(_))
+            && matches!(self.dtype(index)?, DType::F32 | DType::I8 | DType::U8 | DType::I16);
         let id = self.add(index, kind)?;
         self.map[index] = Some(id);
+        if value {
+            self.parameter(index, id);
+        }
         Ok(id)
+    }
+
+    /// Notes that the constant `id` is made of the parameter `index` of the file. Shapes, axes and indices are none.
+    pub(super) fn parameter(&mut self, index: usize, id: TensorId) {
+        let elements = self
+            .info(index)
+            .shape
+            .iter()
+            .map(|&d| d.unsigned_abs() as u64)
+            .product();
+        let name = self.out.tensor(id).name.clone();
+        self.out.stated.params.insert(name, (index, elements));
+    }
+
+    /// A bias, of the type of the sums: one number for each of `channels`, whatever its axes.
+    pub(super) fn bias(&mut self, bias: Option<usize>, x: usize, channels: usize) -> Result<Option<TensorId>> {
+        let Some(bias) = bias else { return Ok(None) };
+        let sums = match self.dtype(x)? {
+            DType::F32 => DType::F32,
+            DType::I16 => DType::I64,
+            _ => DType::I32,
+        };
+        self.expect_type(bias, sums)?;
+        let id = match self.constant(bias)? {
+            Some(constant) if constant.shape != [channels] && constant.shape.iter().product::<usize>() == channels => {
+                let name = self.info(bias).name.clone();
+                self.add_const(Tensor {
+                    kind: TensorKind::Const(Data::Bytes(constant.bytes.into())),
+                    ..Tensor::activation(name, &[channels], sums)
+                })
+            }
+            _ => self.operand(bias)?,
+        };
+        if self.out.tensor(id).is_const() {
+            self.parameter(bias, id);
+        }
+        Ok(Some(id))
     }
 
     /// A network output. One that no operator computes is copied, so that it has a place of its own.
@@ -225,6 +267,17 @@ impl<'a> Importer<'_, 'a> {
         if info.scale.is_empty() || !matches!(info.kind, 2 | 3 | 4 | 7 | 9) {
             return Ok(None);
         }
+        // Biases and indices. A bias is in the units of the operands' scales, whatever the file says of its own; where an operator rescales
+        // INT32 values, it reads one scale.
+        if matches!(info.kind, 2 | 4) {
+            let one = match (info.scale.as_slice(), info.zero_point.as_slice()) {
+                (&[scale], &[zero_point]) if scale.is_finite() && scale > 0.0 => {
+                    i32::try_from(zero_point).ok().map(|zero| (scale, zero))
+                }
+                _ => None,
+            };
+            return Ok(one.map(|(scale, zero)| Quant::per_tensor(scale, zero)));
+        }
         if info.zero_point.is_empty() {
             let text = format!(
                 "tensor `{}` has a scale but no zero point: read as not quantised",
@@ -238,30 +291,42 @@ impl<'a> Importer<'_, 'a> {
                 Error::input(format!("scale {scale}")).expected("a finite scale above zero")
             ));
         }
-        let channels = info.scale.len();
-        let zero_point: Option<Vec<i32>> = info.zero_point.iter().map(|&z| i32::try_from(z).ok()).collect();
-        let zero_point = match zero_point {
-            Some(one) if one.len() == 1 => vec![one[0]; channels],
-            Some(all) if all.len() == channels => all,
-            _ => {
-                return Err(at(Error::input(format!(
-                    "{} zero points for {channels} scales",
-                    info.zero_point.len()
-                ))
-                .expected("one for each scale, or one for all, in 32 bits")));
-            }
-        };
-        let low_high = match info.kind {
+        // Only weights are quantised by channel; of several scales of other tensors the first counts.
+        let channels = if info.data.is_some() { info.scale.len() } else { 1 };
+        let counts = (info.scale.len(), info.zero_point.len());
+        let (low, high) = match info.kind {
             3 => (0, 255),
             7 => (-32768, 32767),
-            9 => (-128, 127),
-            _ => (i32::MIN, i32::MAX),
+            _ => (-128, 127),
         };
-        if let Some(z) = zero_point.iter().find(|&&z| z < low_high.0 || z > low_high.1) {
+        if let Some(z) = info.zero_point.iter().find(|&&z| z < low || z > high) {
             return Err(at(
-                Error::input(format!("zero point {z}")).expected(format!("{} to {}", low_high.0, low_high.1))
+                Error::input(format!("zero point {z}")).expected(format!("{low} to {high}"))
             ));
         }
+        let zero_point: Vec<i32> = match counts.0 == counts.1 {
+            true => info.zero_point.iter().take(channels).map(|&z| z as i32).collect(),
+            false => vec![info.zero_point[0] as i32; channels],
+        };
+        let mut odd = Vec::new();
+        if counts.1 != 1 && counts.0 != counts.1 {
+            odd.push(format!(
+                "{} zero points for {} scales: the first counts",
+                counts.1, counts.0
+            ));
+        }
+        if channels < counts.0 {
+            odd.push(format!(
+                "{} scales of a tensor that is computed: the first counts",
+                counts.0
+            ));
+        }
+        let name = info.name.clone();
+        for text in odd {
+            self.warn(format!("tensor `{name}`: {text}, as in TensorFlow Lite Micro"));
+        }
+        let info = self.info(index);
+        let at = |e: Error| e.at(format_args!("tensor {index} `{}`", info.name));
         let extent = usize::try_from(info.axis)
             .ok()
             .and_then(|axis| info.shape.get(axis).map(|&d| (axis, d)));
@@ -288,7 +353,7 @@ impl<'a> Importer<'_, 'a> {
             }
         };
         Ok(Some(Quant {
-            scale: self.info(index).scale.clone(),
+            scale: self.info(index).scale.iter().take(channels).copied().collect(),
             zero_point,
             axis,
         }))
