@@ -9,6 +9,8 @@ pub mod dsp;
 pub mod fpu;
 pub mod int;
 pub mod mve;
+#[cfg(test)]
+mod pool_tests;
 pub mod scalar;
 
 /// A family of kernels.

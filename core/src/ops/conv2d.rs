@@ -210,13 +210,15 @@ impl Window2d {
         if !extents || !steps || self.batch == 0 {
             return Err(Fault::Shape);
         }
-        // The first window must reach into the input and the last must start before its end: none lies in the padding alone.
+        // The first window must reach into the input and the last must start before its end: none lies in the padding alone. Nor do they need
+        // more padding behind the input than before it can be stated: no window is much longer than the input.
         for axis in 0..2 {
             let at = |pair: &[u8; 2]| u32::from(pair.get(axis).copied().unwrap_or(0));
             let wide = |pair: &[u16]| u32::from(pair.get(axis).copied().unwrap_or(0));
             let last = (wide(&self.output) - 1) * at(&self.stride);
             let reach = at(&self.dilation) * (wide(&self.kernel) - 1);
-            if at(&self.padding) > reach || last >= wide(&self.input) + at(&self.padding) {
+            let end = wide(&self.input) + at(&self.padding);
+            if at(&self.padding) > reach || last >= end || last + reach >= end + u32::from(u8::MAX) {
                 return Err(Fault::Shape);
             }
         }

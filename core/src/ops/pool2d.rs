@@ -43,13 +43,31 @@ pub struct PoolInt {
     pub clamp: [i16; 2],
 }
 
+impl PoolInt {
+    /// Whether the sum of any window's elements, and the half of their number that rounds it, fit 32 bits.
+    pub fn sums_fit(&self) -> bool {
+        let Window2d { kernel, input, .. } = self.window;
+        let [rows, columns] = [kernel[0].min(input[0]), kernel[1].min(input[1])].map(u32::from);
+        // The most elements `n` with n * 128 + n / 2, or n * 32768 + n / 2, below 2^31.
+        let most = match self.dtype {
+            DType::I8 => 16_711_935,
+            _ => 65_535,
+        };
+        rows * columns <= most
+    }
+}
+
 impl Operator for PoolInt {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
         if self.window.input[2] != self.window.output[2] || self.window.dilation != [1, 1] {
             return Err(Fault::Shape);
         }
-        match self.clamp[0] <= self.clamp[1] && matches!(self.dtype, DType::I8 | DType::I16) {
+        let stored = match self.dtype {
+            DType::I8 => self.clamp.iter().all(|&limit| i8::try_from(limit).is_ok()),
+            dtype => dtype == DType::I16,
+        };
+        match self.clamp[0] <= self.clamp[1] && stored {
             true => Ok(()),
             false => Err(Fault::Quantisation),
         }

@@ -229,6 +229,13 @@ pub(super) fn window(
     }
     let [n, h, w, c] = nhwc(layout, &x.shape)?;
     let [_, oh, ow, oc] = nhwc(layout, &y.shape)?;
+    // What the last window needs behind the input has the limit of what the first one needs before it.
+    for (axis, (extent, outputs, before)) in [(h, oh, padding.top), (w, ow, padding.left)].into_iter().enumerate() {
+        let last = outputs.saturating_sub(1).saturating_mul(stride[axis]);
+        let reach = kernel[axis].saturating_sub(1).saturating_mul(dilation[axis]);
+        let end = last.saturating_add(reach).saturating_add(1);
+        fit::<u8>(end.saturating_sub(extent.saturating_add(before)), "the padding")?;
+    }
     Ok(Window2d {
         batch: fit(n, "the batch")?,
         input: [

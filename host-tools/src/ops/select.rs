@@ -131,19 +131,27 @@ pub(super) fn conv2d_f32(
 
 /// Chooses the kernel of an integer maximum (`max`) or average pooling.
 pub(super) fn pool_int(program: &Program, op: PoolInt, max: bool) -> Step {
-    let backend = backends(program).iter().find(|_| op.dtype == arenite::DType::I8);
-    match (backend, max) {
-        (Some(Backend::Dsp), true) => Step::DspMaxPoolS8(op),
-        (Some(Backend::Dsp), false) => Step::DspAvgPoolS8(op),
-        (Some(Backend::Mve), true) if mve::pool2d::supports(&op) => Step::MveMaxPoolS8(op),
-        (Some(Backend::Mve), false) if mve::pool2d::supports(&op) => Step::MveAvgPoolS8(op),
-        (Some(Backend::Int), true) => Step::IntMaxPoolS8(op),
-        (Some(Backend::Int), false) => Step::IntAvgPoolS8(op),
-        (Some(Backend::Compact), true) => Step::CompactMaxPoolS8(op),
-        (Some(Backend::Compact), false) => Step::CompactAvgPoolS8(op),
-        (_, true) => Step::MaxPoolInt(op),
-        (_, false) => Step::AvgPoolInt(op),
-    }
+    let candidate = |backend: &Backend| match (backend, max) {
+        (Backend::Dsp, true) => kernel::<dsp::pool2d::Max>(op, Step::DspMaxPoolS8),
+        (Backend::Dsp, false) => kernel::<dsp::pool2d::Average>(op, Step::DspAvgPoolS8),
+        (Backend::Mve, true) => kernel::<mve::pool2d::MaxS8>(op, Step::MveMaxPoolS8),
+        (Backend::Mve, false) => kernel::<mve::pool2d::AvgS8>(op, Step::MveAvgPoolS8),
+        (Backend::Int, true) => kernel::<int::pool2d::Max>(op, Step::IntMaxPoolS8),
+        (Backend::Int, false) => kernel::<int::pool2d::Average>(op, Step::IntAvgPoolS8),
+        (Backend::Compact, true) => kernel::<compact::pool2d::Max>(op, Step::CompactMaxPoolS8),
+        (Backend::Compact, false) => kernel::<compact::pool2d::Average>(op, Step::CompactAvgPoolS8),
+        (Backend::Scalar | Backend::Fpu, _) => None,
+    };
+    let scalar = if max { Step::MaxPoolInt } else { Step::AvgPoolInt };
+    backends(program)
+        .iter()
+        .find_map(candidate)
+        .unwrap_or_else(|| scalar(op))
+}
+
+/// The step of a kernel, where it computes the operator.
+fn kernel<K: Kernel<Op: Copy>>(op: K::Op, step: fn(K::Op) -> Step) -> Option<Step> {
+    K::supports(&op).then(|| step(op))
 }
 
 /// Chooses the kernel of an integer operator of two operands.

@@ -18,7 +18,7 @@ impl Kernel for Average {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        op.dtype == DType::I8
+        op.dtype == DType::I8 && op.sums_fit()
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {

@@ -23,7 +23,7 @@ impl Kernel for Average {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op)
+        supports(op) && op.sums_fit()
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {

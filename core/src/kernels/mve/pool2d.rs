@@ -20,7 +20,7 @@ pub struct AvgS8;
 #[derive(Debug)]
 pub struct MaxS8;
 
-/// Whether these kernels compute the step; another one must where they do not.
+/// Whether these kernels compute the step, but for averages of too many elements; another one must where they do not.
 pub fn supports(op: &PoolInt) -> bool {
     let window = &op.window;
     let inside = (0..2).all(|axis| {
@@ -47,7 +47,7 @@ impl Kernel for AvgS8 {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op)
+        supports(op) && op.sums_fit()
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {

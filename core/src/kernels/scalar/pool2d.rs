@@ -59,7 +59,7 @@ impl Kernel for AvgF32 {
 #[derive(Debug)]
 pub struct MaxInt;
 
-/// Average of int8 or int16.
+/// Average of int8 or int16, of any number of elements.
 #[derive(Debug)]
 pub struct AvgInt;
 
@@ -86,36 +86,48 @@ impl Kernel for AvgInt {
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-        match op.dtype {
-            DType::I16 => average::<i16>(op, mem),
-            _ => average::<i8>(op, mem),
+        match (op.dtype, op.sums_fit()) {
+            (DType::I16, true) => average::<i16>(op, mem),
+            (_, true) => average::<i8>(op, mem),
+            (DType::I16, false) => average_of_many::<i16>(op, mem),
+            (_, false) => average_of_many::<i8>(op, mem),
         }
     }
 }
 
 /// The largest element inside the input, clamped.
 pub(crate) fn maximum<T: Int>(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-    pool_int::<T>(op, mem, i32::MIN, i32::max, |max, _| max)
+    pool_int::<T, i32>(op, mem, i32::MIN, i32::max, |max, _| max)
 }
 
-/// The mean of the elements inside the input, rounded half away from zero, clamped.
+/// The mean of the elements inside the input, rounded half away from zero, clamped. Exact where [`PoolInt::sums_fit`].
 pub(crate) fn average<T: Int>(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-    pool_int::<T>(op, mem, 0, i32::wrapping_add, |sum, n| {
+    pool_int::<T, i32>(op, mem, 0, i32::wrapping_add, |sum, n| {
         let n = (n as i32).max(1);
         let half = if sum > 0 { n / 2 } else { -(n / 2) };
         sum.wrapping_add(half).wrapping_div(n)
     })
 }
 
-fn pool_int<T: Int>(
+/// [`average`] in 64 bits.
+fn average_of_many<T: Int>(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+    let add = |sum: i64, x: i32| sum.wrapping_add(i64::from(x));
+    pool_int::<T, i64>(op, mem, 0, add, |sum, n| {
+        let n = (n as i64).max(1);
+        let half = if sum > 0 { n / 2 } else { -(n / 2) };
+        sum.wrapping_add(half).wrapping_div(n) as i32
+    })
+}
+
+fn pool_int<T: Int, A: Copy>(
     op: &PoolInt,
     mem: &Mem<'_>,
-    initial: i32,
-    fold: impl Fn(i32, i32) -> i32,
-    finish: impl Fn(i32, usize) -> i32,
+    initial: A,
+    fold: impl Fn(A, i32) -> A,
+    finish: impl Fn(A, usize) -> i32,
 ) -> Option<()> {
     let [low, high] = op.clamp.map(i32::from);
-    each_output::<T, i32>(
+    each_output::<T, A>(
         (&op.window, op.input, op.output),
         mem,
         initial,

@@ -56,6 +56,20 @@ pub struct Quantised;
 impl Kernel for Quantised {
     type Op = ReduceInt;
 
+    fn supports(op: &ReduceInt) -> bool {
+        // Sums have 32 bits.
+        let elements = i64::from(op.shape[1]) * i64::from(op.shape[3]);
+        let (low, high) = if op.dtype == DType::I16 {
+            (-32768, 32767)
+        } else {
+            (-128, 127)
+        };
+        let zero = i64::from(op.zero_in);
+        let largest = (zero - low).max(high - zero);
+        // The size of the operand has been checked: the product is far below 64 bits.
+        matches!(op.kind, Reduction::Max | Reduction::Min) || elements * largest <= i64::from(i32::MAX)
+    }
+
     fn run(op: &ReduceInt, mem: &Mem<'_>) -> Option<()> {
         match op.dtype {
             DType::I16 => quantised::<i16>(op, mem, (-32768, 32767)),
