@@ -149,7 +149,6 @@ impl Product {
     fn new(inputs: usize) -> Self {
         let job = rows::Job {
             // The one row's sums are left in the job; nothing is stored.
-            skip: GENERAL,
             out: core::ptr::null_mut(),
             stride: 0,
             end: core::ptr::null(),
@@ -171,7 +170,7 @@ impl Product {
             self.job.sums[0] = unsafe { rows::accumulate_any(words, x, self.job.inputs, 0, record[2]) };
         } else {
             self.job.end = (&raw const record).wrapping_add(1);
-            // SAFETY: one row of bytes; its channel is skipped.
+            // SAFETY: one row of bytes; its channel is of the general form, so that nothing is stored.
             unsafe { rows::rows(words, x, &record, &mut self.job) };
         }
         &self.job.sums[0]

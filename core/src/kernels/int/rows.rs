@@ -1,6 +1,6 @@
 //! The inner loop: words that hold two activations (or two weights) each, times rows of bytes.
 
-use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK8, CONSTANT, Record};
+use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK8, CONSTANT, GENERAL, Record};
 use super::requant;
 
 /// Channels that [`rows`] takes at a time.
@@ -13,8 +13,6 @@ pub(super) const LANES: usize = if cfg!(all(target_arch = "riscv32", target_feat
 /// What [`rows`] needs besides its operands. The assembly knows these offsets.
 #[repr(C)]
 pub(super) struct Job {
-    /// Channels with any of these bits in their code are not stored.
-    pub(super) skip: i32,
     /// Where the first pixel's outputs go.
     pub(super) out: *mut i8,
     /// Bytes between pixels of the output.
@@ -115,30 +113,47 @@ pub(super) unsafe fn multiply(
     count: usize,
     zero_point: i8,
 ) {
-    let range = records.as_ptr_range();
     let mut job = Job {
-        // The loops store four pixels; a shorter group takes every channel's sums one by one.
-        skip: if count == 4 { super::record::GENERAL } else { -1 },
         out,
         stride,
-        end: range.end,
+        end: records.as_ptr_range().end,
         twice: 2 * i32::from(zero_point) + 1,
         inputs,
         sums: [[0; 4]; LANES],
     };
-    let mut done = 0;
-    while done < records.len() {
-        // SAFETY: rows and records from `done` on.
-        let reached = unsafe { rows(x, w.add(done * inputs), range.start.add(done), &mut job) };
-        // SAFETY: the loop returns a place within the records, or their end.
-        done = unsafe { reached.offset_from(range.start) } as usize;
-        for (record, sums) in records.iter().skip(done).zip(&job.sums) {
+    let store = |records: &[Record], sums: &[[i32; 4]; LANES]| {
+        for (record, sums) in records.iter().zip(sums) {
             for (pixel, &sum) in sums.iter().enumerate().take(count) {
                 let value = requant::any(sum, record, zero_point, [i8::MIN, i8::MAX]);
                 // SAFETY: a valid record's place is below `stride`.
                 unsafe { *out.add(pixel * stride + (record[2] as u32 >> 16) as usize) = value };
             }
-            done += 1;
         }
+    };
+    if count < 4 {
+        // The loops store four pixels. Of fewer they are given records of the general form, whatever form the channels have, so that every sum is handed back.
+        for (at, records) in records.chunks(LANES).enumerate() {
+            let mut general = [[0; 3]; LANES];
+            for (general, &[bias, _, code]) in general.iter_mut().zip(records) {
+                *general = [bias, 0, code | GENERAL];
+            }
+            job.end = general.as_ptr().wrapping_add(records.len());
+            // SAFETY: the records' rows.
+            unsafe { rows(x, w.add(at * LANES * inputs), general.as_ptr(), &mut job) };
+            store(records, &job.sums);
+        }
+        return;
+    }
+    let mut left = records;
+    while !left.is_empty() {
+        let done = records.len() - left.len();
+        // SAFETY: rows and records from `done` on.
+        let reached = unsafe { rows(x, w.add(done * inputs), left.as_ptr(), &mut job) };
+        // SAFETY: the loop returns a place within the records, or their end.
+        left = left
+            .get(unsafe { reached.offset_from(left.as_ptr()) } as usize..)
+            .unwrap_or_default();
+        store(left, &job.sums);
+        left = left.get(LANES..).unwrap_or_default();
     }
 }

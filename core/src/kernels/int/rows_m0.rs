@@ -82,7 +82,7 @@ macro_rules! m0 {
     };
 }
 
-/// Rows of weights times the words at `x`, requantised and stored, until a channel that the job skips: its sums are left in the job and its record
+/// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
 /// is returned. Otherwise the end.
 ///
 /// # Safety
@@ -102,7 +102,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r7, r11",
         "push {{r4-r7}}",
         "mov lr, r2",
-        "ldr r4, [r3, #20]",
+        "ldr r4, [r3, #16]",
         "adds r2, r1, r4",
         "push {{r0, r3, r4}}", // [sp] x, [sp,#4] job, [sp,#8] k
         "1:",
@@ -176,10 +176,9 @@ pub(in super::super) unsafe extern "C" fn rows(
         "ldr r3, [sp, #4]",
         "mov r0, lr",
         "ldr r1, [r0, #8]",
-        "ldr r0, [r3]",
-        "tst r1, r0",
-        "beq 9f",
-        "adds r3, #24",
+        "lsls r0, r1, #21", // GENERAL to the sign
+        "bpl 9f",
+        "adds r3, #20",
         "stm r3!, {{r4-r7}}",
         "mov r0, lr",
         "b 8f",
@@ -187,13 +186,13 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r9, r2",
         "mov r10, r5",
         "mov r12, r6",
-        "ldr r0, [r3, #4]", // y
+        "ldr r0, [r3]", // y
         "lsrs r2, r1, #16",
         "adds r0, r0, r2",
-        "ldr r2, [r3, #8]", // stride
+        "ldr r2, [r3, #4]", // stride
         "push {{r7}}",
         "mov r8, r1",
-        "ldr r7, [r3, #16]", // addend
+        "ldr r7, [r3, #12]", // addend
         "subs r1, #1",
         "lsls r7, r1",
         "mov r1, lr",
@@ -211,7 +210,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r10, r4",
         m0!(store "r10", ""),
         "ldr r3, [sp, #4]",
-        "ldr r0, [r3, #12]",
+        "ldr r0, [r3, #8]",
         "mov r4, lr",
         "adds r4, #12",
         "mov lr, r4",

@@ -88,7 +88,7 @@ macro_rules! m3 {
     };
 }
 
-/// Rows of weights times the words at `x`, requantised and stored, until a channel that the job skips: its sums are left in the job and its record
+/// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
 /// is returned. Otherwise the end.
 ///
 /// # Safety
@@ -102,7 +102,7 @@ pub(in super::super) unsafe extern "C" fn rows(
 ) -> *const Record {
     core::arch::naked_asm!(
         "push {{r4-r11, lr}}",
-        "ldr r4, [r3, #20]",
+        "ldr r4, [r3, #16]",
         "add r4, r0, r4, lsl #3",
         "mov r5, r3",
         "push {{r0, r4, r5}}",
@@ -171,8 +171,8 @@ pub(in super::super) unsafe extern "C" fn rows(
         "5:",
         "ldr r12, [sp, #8]",
         "ldrd r2, r3, [lr], #8",
-        "ldm r12, {{r0, r4-r7}}", // mask, y, stride, end, add
-        "tst r3, r0",
+        "ldm r12, {{r4-r7}}", // y, stride, end, add
+        "tst r3, #0x400",     // GENERAL
         "bne 9f",
         "sub r0, r3, #1",
         "lsl r7, r0",
@@ -194,7 +194,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "add r1, r1, r6, lsr #3",
         "b 5b",
         "9:",
-        "add r12, #24",
+        "add r12, #20",
         "stm r12, {{r8-r11}}",
         "sub r0, lr, #12",
         "b 8b",

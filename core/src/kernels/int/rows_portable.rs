@@ -1,10 +1,10 @@
 //! [`rows`] in Rust, for hosts and for cores without a loop of their own.
 
-use super::super::record::Record;
+use super::super::record::{GENERAL, Record};
 use super::super::requant;
 use super::{Job, accumulate_any};
 
-/// Rows of weights times the words at `x`, requantised and stored, until a channel that the job skips: its sums are left in the job and its record
+/// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
 /// is returned. Otherwise the end.
 ///
 /// # Safety
@@ -15,7 +15,7 @@ pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Reco
         // SAFETY: `at` is within the records, `w` its row.
         let (record, sums) = unsafe { (*at, accumulate_any(x, w, job.inputs, (*at)[0], (*at)[2])) };
         let [_, multiplier, code] = record;
-        if code & job.skip != 0 {
+        if code & GENERAL != 0 {
             job.sums[0] = sums;
             return at;
         }

@@ -59,7 +59,7 @@ macro_rules! rv {
     };
 }
 
-/// Rows of weights times the words at `x`, requantised and stored, until a channel that the job skips: its sums are left in the job and its record
+/// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
 /// is returned. Otherwise the end.
 ///
 /// # Safety
@@ -87,9 +87,9 @@ pub(in super::super) unsafe extern "C" fn rows(
         "sw s9, 36(sp)",
         "sw s10, 40(sp)",
         "sw s11, 44(sp)",
-        "lw s10, 20(a3)",
+        "lw s10, 16(a3)",
         "1:",
-        "lw t0, 12(a3)",
+        "lw t0, 8(a3)",
         "addi t1, a2, 12",
         "mv a5, a1",
         "mv s11, a2", // the second channel: the same one where there is no other
@@ -169,16 +169,15 @@ pub(in super::super) unsafe extern "C" fn rows(
         "slli t0, s7, 16",
         "sub s3, s3, t0",
         "7:",
-        "lw t0, 0(a3)",
         "lw t5, 8(a2)",
         "lw t1, 8(s11)",
         "or t2, t5, t1",
-        "and t2, t2, t0",
+        "andi t2, t2, 0x400", // GENERAL
         "bnez t2, 9f",
         "mv a1, a5",
-        "lw a4, 4(a3)",
-        "lw a5, 8(a3)",
-        "lw a6, 16(a3)",
+        "lw a4, 0(a3)",
+        "lw a5, 4(a3)",
+        "lw a6, 12(a3)",
         "li s8, 127",
         "li s9, -128",
         rv!(four "a2" "s0" "s4" "s1" "s5"),
@@ -187,7 +186,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         rv!(four "s11" "s2" "s6" "s3" "s7"),
         "6:",
         "addi a2, s11, 12",
-        "lw t0, 12(a3)",
+        "lw t0, 8(a3)",
         "bne a2, t0, 1b",
         "8:",
         "mv a0, a2",
@@ -213,14 +212,14 @@ pub(in super::super) unsafe extern "C" fn rows(
         "add a5, a5, s10",
         "j 7b",
         "9:",
-        "sw s0, 24(a3)",
-        "sw s4, 28(a3)",
-        "sw s1, 32(a3)",
-        "sw s5, 36(a3)",
-        "sw s2, 40(a3)",
-        "sw s6, 44(a3)",
-        "sw s3, 48(a3)",
-        "sw s7, 52(a3)",
+        "sw s0, 20(a3)",
+        "sw s4, 24(a3)",
+        "sw s1, 28(a3)",
+        "sw s5, 32(a3)",
+        "sw s2, 36(a3)",
+        "sw s6, 40(a3)",
+        "sw s3, 44(a3)",
+        "sw s7, 48(a3)",
         "j 8b",
         ".option pop",
     )

@@ -15,6 +15,9 @@ use crate::kernels::scalar;
 use crate::ops::Kernel;
 use crate::ops::conv2d::{Conv2dS8, Window2d};
 
+/// Bytes behind the operands that nothing may write.
+const GUARD: usize = 64;
+
 type Pack = fn(&Conv2dS8, &[i8], &[Record], &mut [u8], &mut [Record]) -> Option<()>;
 
 /// A layer with its data.
@@ -33,11 +36,12 @@ impl Layer {
         // Offsets within one aligned buffer: scratch, then output and input.
         let scratch = (K::needs(&self.op).scratch as usize).next_multiple_of(16);
         let (out_at, in_at) = match below {
-            None => (scratch, scratch + outputs),
+            None => (scratch + inputs, scratch),
             Some(d) if d >= 0 => (scratch, scratch + d as usize),
             Some(d) => (scratch + d.unsigned_abs() as usize, scratch),
         };
-        let len = (out_at + outputs).max(in_at + inputs);
+        let end = (out_at + outputs).max(in_at + inputs);
+        let len = end + GUARD;
         let arena = vec![Cell::new(0x5a_5a_5a_5a_5a_5a_5a_5au64); len.div_ceil(8)];
         let words = records.iter().flatten().flat_map(|w| w.to_le_bytes());
         let mut constants = vec![0u32; (weights.len().next_multiple_of(4) + records.len() * 12).div_ceil(4)];
@@ -81,7 +85,12 @@ impl Layer {
             state: &[],
             weights: constants,
         };
-        K::run(&op, &mem)?;
+        let ran = K::run(&op, &mem);
+        assert!(
+            cells[end..].iter().all(|cell| cell.get() == 0x5a),
+            "written behind the output"
+        );
+        ran?;
         Some(cells[out_at..][..outputs].iter().map(|cell| cell.get() as i8).collect())
     }
 
@@ -371,6 +380,21 @@ fn false_records_are_refused() {
         let mut records = records.clone();
         records[1][2] |= code;
         assert_eq!(layer.run::<conv2d::S8>(&weights, &records, None), None, "{code:#x}");
+    }
+}
+
+/// The last pixels of an image are fewer than a group of four: the loop hands all their sums back, whatever form the records say.
+#[test]
+fn a_group_of_fewer_than_four_pixels_stores_no_more() {
+    let layer = fixed(4, 2, |_, i| i as i8);
+    let (weights, mut records) = layer.packed::<conv2d::S8>(conv2d::pack).unwrap();
+    records.iter_mut().for_each(|record| record[2] = 0);
+    for (height, width) in [(1, 1), (1, 2), (1, 3), (1, 5), (2, 3), (7, 1)] {
+        let mut layer = layer.clone();
+        layer.op.window.input = [height, width, 4];
+        layer.op.window.output = [height, width, 2];
+        layer.input.truncate(usize::from(4 * height * width));
+        layer.run::<conv2d::S8>(&weights, &records, None);
     }
 }
 
