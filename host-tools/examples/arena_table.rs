@@ -8,13 +8,13 @@
 use std::path::Path;
 
 use arenite::Target;
+use arenite_host::Result;
 use arenite_host::import::{ImportOptions, import};
-use arenite_host::memory::{self, Bodies, Region, Request};
+use arenite_host::memory::plan::{Options, Problem};
+use arenite_host::memory::{self, Bodies, Region, Request, in_place, schedule};
 use arenite_host::passes::{self, Stage};
-use arenite_host::plan::{Options, Problem};
 use arenite_host::program::{self, Preferences};
 use arenite_host::weights::Weights;
-use arenite_host::{Result, in_place, schedule};
 
 fn main() {
     let mut files: Vec<String> = std::env::args().skip(1).collect();
@@ -84,7 +84,7 @@ fn bodies(path: &Path, weights: Option<&str>, in_place: bool) -> Result<Bodies> 
     Ok(memory::bodies(&program, in_place))
 }
 
-fn plan(bodies: Bodies, in_place: bool) -> Result<memory::Memory> {
+fn plan(bodies: Bodies, in_place: bool) -> Result<memory::Placed> {
     let region = Region {
         name: "arena".into(),
         size: None,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use arenite_host::plan::{Options, Plan, PlanArgs, Problem, check, command, csv, generate, lower_bound, solve};
+use arenite_host::memory::plan::{Options, Plan, PlanArgs, Problem, check, command, csv, generate, lower_bound, solve};
 use clap::Parser;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::graph::{Graph, TensorId, TensorKind};
-use crate::memory::Memory;
+use crate::memory::Placed;
 use crate::program::{Place, Program};
 
 /// One line a node.
@@ -28,7 +28,7 @@ pub(crate) fn graph(graph: &Graph) -> String {
 }
 
 /// One line a step; with offsets once there is a plan.
-pub(crate) fn program(program: &Program, memory: Option<&Memory>) -> String {
+pub(crate) fn program(program: &Program, memory: Option<&Placed>) -> String {
     let mut text = format!("network {}\n", program.graph.name);
     for (index, step) in program.steps.iter().enumerate() {
         let places: Vec<_> = step
@@ -72,14 +72,12 @@ pub(crate) fn program(program: &Program, memory: Option<&Memory>) -> String {
             }
         );
         for (body, buffer) in memory.bodies.problem.buffers.iter().enumerate() {
-            let size = buffer.parts.iter().map(|p| p.offset + p.size).max().unwrap_or(0);
-            let lower = buffer.parts.iter().map(|p| p.lower).min().unwrap_or(0);
-            let upper = buffer.parts.iter().map(|p| p.upper).max().unwrap_or(0);
+            let (size, life) = (buffer.bytes(), buffer.life());
             let (region, offset) = (memory.region[body], memory.offsets[body]);
             let _ = writeln!(
                 text,
-                "{region}:{offset:<10} +{size:<10} steps {lower}..{upper} {}",
-                buffer.name
+                "{region}:{offset:<10} +{size:<10} steps {}..{} {}",
+                life.start, life.end, buffer.name
             );
         }
     }

@@ -10,7 +10,7 @@ use arenite::{DType, HEADER_BYTES, Header, Port, Slot};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
-use crate::memory::Memory;
+use crate::memory::Placed;
 use crate::metadata::{Metadata, NO_TENSOR, StepMeta, TensorMeta};
 use crate::program::{Content, Place, Program};
 use crate::weights::Weights;
@@ -41,7 +41,7 @@ pub struct Written {
 /// [`ErrorKind::Io`]; what reading the weights says; [`ErrorKind::DoesNotFit`] beyond 4 GiB. Nothing is left behind then.
 pub fn emit(
     program: &Program,
-    memory: &Memory,
+    memory: &Placed,
     metadata: &Metadata,
     weights: &Weights,
     path: &Path,
@@ -224,8 +224,8 @@ impl Owners {
 /// The per-step metadata.
 ///
 /// # Errors
-/// As [`Memory::slot`].
-pub fn step_metadata(program: &Program, memory: &Memory, owners: &Owners) -> Result<Vec<StepMeta>> {
+/// As [`Placed::slot`].
+pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Result<Vec<StepMeta>> {
     let graph = &program.graph;
     let mut names: std::collections::HashMap<TensorId, Vec<String>> = Default::default();
     let mut views: Vec<_> = program.views.iter().collect();
@@ -309,7 +309,7 @@ pub(crate) fn make_readable(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-fn encode_ports(program: &Program, memory: &Memory) -> Result<Vec<u8>> {
+fn encode_ports(program: &Program, memory: &Placed) -> Result<Vec<u8>> {
     let graph = &program.graph;
     let mut bytes = Vec::new();
     for &id in graph.inputs.iter().chain(&graph.outputs) {
@@ -337,7 +337,7 @@ fn encode_ports(program: &Program, memory: &Memory) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn encode_steps(program: &Program, memory: &Memory) -> Result<(Vec<u8>, u128)> {
+fn encode_steps(program: &Program, memory: &Placed) -> Result<(Vec<u8>, u128)> {
     let (mut bytes, mut kernels) = (Vec::new(), 0u128);
     for (index, lowered) in program.steps.iter().enumerate() {
         let mut slots = memory.slots(program, index)?.into_iter();

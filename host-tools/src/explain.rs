@@ -2,18 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::fit::Point;
-use crate::memory::Memory;
+use crate::memory::Placed;
+use crate::memory::fit::Point;
 use crate::program::Program;
 
 /// The peak step with the tensors alive in it, and the Pareto front of arena against extra MACs.
-pub(crate) fn explain(program: &Program, memory: &Memory, front: &[Point], in_place: bool) -> String {
+pub(crate) fn explain(program: &Program, memory: &Placed, front: &[Point], in_place: bool) -> String {
     let mut text = String::new();
     let bodies = &memory.bodies;
-    let live = bodies.live();
-    let peak = (0..live.len())
-        .max_by_key(|&step| (live[step], std::cmp::Reverse(step)))
-        .unwrap_or(0);
+    let (peak, most) = bodies.peak();
     let _ = writeln!(
         text,
         "arena {} bytes ({}); most bytes are alive in step {peak}, `{}`: {}",
@@ -23,7 +20,7 @@ pub(crate) fn explain(program: &Program, memory: &Memory, front: &[Point], in_pl
             false => format!("no plan is below {}", memory.lower_bound()),
         },
         program.steps.get(peak).map_or("", |step| step.name.as_str()),
-        live.get(peak).copied().unwrap_or(0)
+        most
     );
     let mut alive: Vec<(u64, usize)> = Vec::new();
     for (index, buffer) in bodies.problem.buffers.iter().enumerate() {
@@ -41,8 +38,7 @@ pub(crate) fn explain(program: &Program, memory: &Memory, front: &[Point], in_pl
     alive.sort_by_key(|&(bytes, index)| (std::cmp::Reverse(bytes), index));
     for (bytes, index) in alive {
         let buffer = &bodies.problem.buffers[index];
-        let lower = buffer.parts.iter().map(|p| p.lower).min().unwrap_or(0);
-        let upper = buffer.parts.iter().map(|p| p.upper).max().unwrap_or(0);
+        let life = buffer.life();
         let region = memory
             .plans
             .get(memory.region[index])
@@ -50,8 +46,9 @@ pub(crate) fn explain(program: &Program, memory: &Memory, front: &[Point], in_pl
         let at = memory.offsets[index];
         let _ = writeln!(
             text,
-            "  {bytes:>10} bytes at {region}+{at}, steps {lower} to {}: {}",
-            upper - 1,
+            "  {bytes:>10} bytes at {region}+{at}, steps {} to {}: {}",
+            life.start,
+            life.end - 1,
             buffer.name
         );
     }

@@ -8,19 +8,19 @@ use sha2::{Digest, Sha256};
 
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{self, Graph, facts, liveness};
+use crate::graph::{self, Graph, facts};
 use crate::import::{self, ImportOptions, Imported, Samples};
-use crate::in_place;
-use crate::memory::{self, Memory, Region, Request};
+
+use crate::memory::{self, Placed, Region, Request, fit, in_place, lifetimes, prove, schedule};
 use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
-use crate::overlap;
+
 use crate::passes::{self, Stage};
 use crate::program::{self, Program};
-use crate::schedule;
+
+use crate::explain;
 use crate::summary::{PortSummary, RegionSummary, Summary};
 use crate::weights::Weights;
-use crate::{explain, fit};
 
 /// What `pack` is asked for.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ impl Options {
             import: ImportOptions::default(),
             target: Target::Portable,
             size: false,
-            plan_nodes: crate::plan::Options::DEFAULT_NODES,
+            plan_nodes: crate::memory::plan::Options::DEFAULT_NODES,
             in_place: true,
             regions: Vec::new(),
             fit: None,
@@ -265,7 +265,7 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
 /// trace's samples.
 fn verify(path: &Path, samples: Option<&Samples>) -> Result<()> {
     let file = ModelFile::open(path)?;
-    overlap::prove(&file.view(false)?)
+    prove::prove(&file.view(false)?)
         .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
     let model = match file.load() {
         Ok(model) => model,
@@ -335,12 +335,12 @@ fn summary_of_import(graph: &Graph, dialect: &str, target: Target) -> Summary {
         outputs: ports(&graph.outputs),
         params: facts::params(graph),
         macs: facts::macs_per_element(graph),
-        liveness_as_traced_bytes: liveness::max_live(graph) as u64,
+        liveness_as_traced_bytes: lifetimes::max_live(graph),
         ..Summary::default()
     }
 }
 
-fn summarise_program(summary: &mut Summary, program: &Program, memory: &Memory) {
+fn summarise_program(summary: &mut Summary, program: &Program, memory: &Placed) {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for step in &program.steps {
         *kinds.entry(step.kind.to_string()).or_insert(0) += 1;
@@ -400,7 +400,7 @@ impl Dump {
         }
     }
 
-    fn program(&mut self, stage: DumpStage, program: &Program, memory: Option<&Memory>) {
+    fn program(&mut self, stage: DumpStage, program: &Program, memory: Option<&Placed>) {
         if self.wanted == Some(stage) {
             self.text = Some(crate::dump::program(program, memory));
         }

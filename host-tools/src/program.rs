@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arenite::{Step, Target};
+use arenite::{Operand, Step, Target};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{DType, Data, Expr, Graph, Node, TensorId, TensorKind};
@@ -292,6 +292,15 @@ impl Lower<'_> {
     /// `output` is `input` seen otherwise, from byte `offset` on.
     pub fn view(&mut self, output: TensorId, input: TensorId, offset: u32) {
         self.program.views.insert(output, (input, offset));
+    }
+}
+
+impl LoweredStep {
+    /// What each operand stands for, with what the kernel does with it.
+    pub fn operands(&self) -> Vec<(Place, Operand)> {
+        let mut operands = Vec::with_capacity(self.places.len());
+        self.step.operands(&mut |operand| operands.push(operand));
+        self.places.iter().copied().zip(operands).collect()
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Summary {
     pub extra_macs: u64,
     /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
     #[serde(default)]
-    pub pareto: Vec<crate::fit::Point>,
+    pub pareto: Vec<crate::memory::fit::Point>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use arenite_host::graph::check::check;
-use arenite_host::graph::{Graph, Role, facts, liveness};
+use arenite_host::graph::{Graph, Role, facts};
 use arenite_host::import::{DIALECTS, ImportOptions, import};
+use arenite_host::memory::lifetimes;
 use arenite_host::passes::prune;
 use arenite_tests::writers::{Chain, Layer, Random, chainer, keras_order, megengine, rects, tf_shapes};
 
@@ -217,7 +218,7 @@ fn stacked_mutations() {
             let _ = (
                 facts::params(&graph),
                 facts::macs_per_element(&graph),
-                liveness::max_live(&graph),
+                lifetimes::max_live(&graph),
             );
             let pruned = prune::run(&mut graph).and_then(|_| check(&graph));
             pruned.unwrap_or_else(|e| panic!("{dialect}, round {round}, pruned: {e}"));

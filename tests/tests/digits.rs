@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use arenite::DType;
 use arenite_host::board::{self, BOARDS, Blob, Board, RunOptions};
+use arenite_host::compare;
+use arenite_host::memory::prove;
 use arenite_host::model::{self, ModelFile};
 use arenite_host::pack::pack;
-use arenite_host::{compare, overlap};
 use arenite_tests::digits_options;
 use ndarray::ArrayD;
 
@@ -149,7 +150,7 @@ fn every_plan_is_proven_and_keeps_its_overhead() {
     for network in &NETWORKS {
         let file = packed(network.name, folder.path());
         let view = file.view(true).expect("loads");
-        let proof = overlap::prove(&view).unwrap_or_else(|e| panic!("{}: {e}", network.name));
+        let proof = prove::prove(&view).unwrap_or_else(|e| panic!("{}: {e}", network.name));
         let summary = view.summary().expect("a summary");
         assert!(proof.reads >= summary.steps && proof.arena_touched <= summary.arena_bytes);
         let weights: u64 = 4 * summary.params;

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use arenite::Target;
 use arenite_host::graph::check::check;
-use arenite_host::graph::{facts, liveness};
+use arenite_host::graph::facts;
 use arenite_host::import::tflite::import;
 use arenite_host::import::{DIALECTS, ImportOptions};
+use arenite_host::memory::lifetimes;
 use arenite_host::model::run;
 use arenite_host::passes::prune;
 use arenite_tests::golden::packed;
@@ -85,7 +86,7 @@ fn through(round: u64, path: &Path, folder: &Path) -> Reached {
     let _ = (
         facts::params(&graph),
         facts::macs_per_element(&graph),
-        liveness::max_live(&graph),
+        lifetimes::max_live(&graph),
     );
     let pruned = prune::run(&mut graph).and_then(|_| check(&graph));
     pruned.unwrap_or_else(|e| panic!("pruned: {e}"));

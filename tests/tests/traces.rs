@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use arenite_host::graph::{facts, liveness};
+use arenite_host::graph::facts;
 use arenite_host::import::{ImportOptions, Imported, import};
+use arenite_host::memory::lifetimes;
 
 struct Facts {
     file: &'static str,
@@ -11,7 +12,7 @@ struct Facts {
     batch: usize,
     params: u64,
     macs: u64,
-    liveness: usize,
+    liveness: u64,
     operators: &'static [(&'static str, usize)],
     pruned: &'static [(&'static str, usize)],
 }
@@ -36,7 +37,7 @@ fn check(facts: &Facts) {
     assert_eq!(dialect, facts.dialect);
     assert_eq!(facts::params(&imported.graph), facts.params);
     assert_eq!(facts::macs_per_element(&imported.graph), facts.macs);
-    assert_eq!(liveness::max_live(&imported.graph), facts.liveness);
+    assert_eq!(lifetimes::max_live(&imported.graph), facts.liveness);
     let mut operators = facts::operators(&imported.graph);
     operators.extend(imported.constants.clone());
     let expected = facts.operators.iter().map(|(kind, n)| (kind.to_string(), *n));
@@ -51,7 +52,10 @@ fn check(facts: &Facts) {
     let (_, other) = self::imported(facts.file, facts.file, 2).unwrap();
     assert_eq!(facts::params(&other.graph), facts.params);
     assert_eq!(facts::macs_per_element(&other.graph), facts.macs);
-    assert_eq!(liveness::max_live(&other.graph), facts.liveness / facts.batch * 2);
+    assert_eq!(
+        lifetimes::max_live(&other.graph),
+        facts.liveness / facts.batch as u64 * 2
+    );
 }
 
 #[test]

@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use arenite::{MAX_REGIONS, Model, Progress, Session};
-use arenite_host::graph::{check::check, facts, liveness};
+use arenite_host::graph::{check::check, facts};
+use arenite_host::memory::lifetimes;
 use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::model::Aligned;
 use arenite_host::passes::prune;
@@ -26,7 +27,7 @@ pub fn import(dialect: &str, data: &[u8]) {
         let _ = (
             facts::params(&graph),
             facts::macs_per_element(&graph),
-            liveness::max_live(&graph),
+            lifetimes::max_live(&graph),
         );
         prune::run(&mut graph).expect("pruning");
         check(&graph).expect("pruning made the network inconsistent");

@@ -9,9 +9,10 @@ use arenite_host::bundle::bundle;
 use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::cli::{UnbuiltPackOptions, exit_code};
 use arenite_host::import::ImportOptions;
+use arenite_host::memory::plan;
 use arenite_host::pack::{DumpStage, Options, Packed, pack};
 use arenite_host::summary::Summary;
-use arenite_host::{Error, ErrorKind, Result, plan};
+use arenite_host::{Error, ErrorKind, Result};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 

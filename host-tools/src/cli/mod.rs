@@ -46,7 +46,7 @@ enum Command {
     /// Compares every layer with a reference and names the first that differs.
     Diff(diff::Args),
     /// The arena planner alone, on a CSV file of buffers.
-    Plan(crate::plan::PlanArgs),
+    Plan(crate::memory::plan::PlanArgs),
     /// Writes the weights that `pack --weights seeded:N` uses.
     Weights(weights::Args),
     /// One page about a model: memory map, steps, assumptions.

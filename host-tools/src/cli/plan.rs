@@ -1,7 +1,7 @@
 //! `arenite plan`: the arena planner alone.
 
 use super::{Verdict, print_json, print_out};
-use crate::plan::{self, CommandError, PlanArgs};
+use crate::memory::plan::{self, CommandError, PlanArgs};
 use crate::{Error, ErrorKind, Result};
 
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict> {

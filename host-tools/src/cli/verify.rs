@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{Verdict, grouped, print_json, print_out};
+use crate::memory::prove;
 use crate::model::ModelFile;
-use crate::overlap;
 use crate::{ErrorKind, Result};
 
 /// Arguments of `arenite verify`.
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         Err(e) => return Err(e),
     };
     let view = file.view(false)?;
-    let proof = overlap::prove(&view).map_err(|e| e.in_file(&args.model))?;
+    let proof = prove::prove(&view).map_err(|e| e.in_file(&args.model))?;
     let report = Report {
         target: view.target_name().to_string(),
         loaded,

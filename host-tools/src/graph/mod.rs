@@ -7,7 +7,6 @@ pub mod check;
 pub mod data;
 pub mod facts;
 pub mod infer;
-pub mod liveness;
 pub mod op;
 
 pub use data::{Data, Expr};

@@ -11,29 +11,15 @@
 
 mod bands;
 
-pub use bands::Carry;
+pub use bands::{Carry, Cut};
 
+use super::bodies::bodies;
+use super::in_place;
+use super::place::{Placed, Request, place, whole_words};
+use super::plan::{self, Problem};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
-use crate::in_place;
-use crate::memory::{self, Memory, Request};
-use crate::plan::{self, Problem};
 use crate::program::{Program, Section, State};
-
-/// A cut of a chain of steps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
-    /// The chain's first step and its length.
-    pub first: usize,
-    /// Steps in the chain.
-    pub length: usize,
-    /// Rows of the last step's output in a band.
-    pub rows: usize,
-    /// Columns of the last step's output in a tile; `None` for bands as wide as it is.
-    pub columns: Option<usize>,
-    /// How bands share rows.
-    pub carry: Carry,
-}
 
 /// A way of running the network: what it needs and what it costs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -53,7 +39,7 @@ pub struct Fitted {
     /// The program, cut where that was needed and merged in place where that was asked for.
     pub program: Program,
     /// Its memory plan.
-    pub memory: Memory,
+    pub memory: Placed,
     /// What was cut.
     pub cuts: Vec<Cut>,
     /// Multiply-accumulates beyond those of the uncut network.
@@ -68,8 +54,6 @@ const LONGEST_CHAIN: usize = 8;
 const HEIGHTS: [usize; 4] = [1, 2, 4, 8];
 /// Tile widths that are tried.
 const WIDTHS: [usize; 4] = [2, 4, 8, 16];
-/// Tiles or bands of one cut, at most: each is as many steps as its chain is long, and every step costs a device some time.
-pub(crate) const MOST_TILES: usize = 256;
 /// Cuts of one network.
 const MOST_CUTS: usize = 8;
 /// Candidates that are placed in one round, at most.
@@ -127,7 +111,7 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
     if request.in_place {
         in_place::merge(&mut cut);
     }
-    let memory = memory::place(memory::bodies(&cut, request.in_place), request)?;
+    let memory = place(bodies(&cut, request.in_place), request)?;
     Ok(Fitted {
         program: cut,
         memory,
@@ -192,9 +176,9 @@ impl Search {
         let problem = if self.in_place {
             let mut merged = program.clone();
             in_place::merge(&mut merged);
-            memory::bodies(&merged, true).problem
+            bodies(&merged, true).problem
         } else {
-            memory::bodies(&program, false).problem
+            bodies(&program, false).problem
         };
         let profile = plan::profile(&problem).map_err(|e| Error::internal(e.to_string()))?;
         Ok(Candidate {
@@ -294,7 +278,7 @@ impl Candidate {
 
     fn height(&self) -> Result<u64> {
         let plan = plan::estimate(&self.problem).map_err(|e| Error::internal(e.to_string()))?;
-        Ok(memory::whole_words(plan.height))
+        Ok(whole_words(plan.height))
     }
 
     fn point(&self, height: u64) -> Point {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{PlanError, Problem};
+use super::problem::{PlanError, Problem};
 
 /// Largest sum of sizes and alignments accepted, so that no offset arithmetic can overflow `i64`.
 const LIMIT: u64 = 1 << 60;

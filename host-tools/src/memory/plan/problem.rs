@@ -1,29 +1,6 @@
-//! The arena planner: places buffers with known lifetimes at offsets in one arena, as low as possible, with a proof.
-//!
-//! [`solve`] first computes a lower bound ([`lower_bound`]: max-live, with alignment and relations), then places greedily in several
-//! orders ([`estimate`]), and where these two differ searches exactly within a budget of nodes. The [`Plan`] says
-//! how much of it is proven; [`check()`] verifies it again without any code of the solver.
-//!
-//! Everything here is deterministic: the same problem and options give the same plan on every machine.
+//! What the planner is asked, and what it answers.
 
-pub mod check;
-pub mod csv;
-pub mod generate;
-
-mod bound;
-mod command;
-mod greedy;
-mod instance;
-mod memory;
-mod search;
-mod solve;
-mod state;
-#[cfg(test)]
-mod tests;
-
-pub use check::{CheckError, check};
-pub use command::{CommandError, PlanArgs, Report, command};
-pub use solve::{estimate, lower_bound, profile, solve};
+use std::ops::Range;
 
 /// A rectangle of a buffer: bytes `offset..offset + size` (from the buffer's own offset) in use at steps `lower..upper`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +48,17 @@ impl Buffer {
         }
     }
 
+    /// Bytes from its offset to the end of its last part.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|p| p.offset + p.size).max().unwrap_or(0)
+    }
+
+    /// The steps during which any part is in use.
+    pub fn life(&self) -> Range<u64> {
+        let lower = self.parts.iter().map(|p| p.lower).min().unwrap_or(0);
+        lower..self.parts.iter().map(|p| p.upper).max().unwrap_or(0)
+    }
+
     /// The same with this alignment.
     pub fn aligned(self, align: u64) -> Self {
         Buffer { align, ..self }
@@ -101,7 +89,7 @@ pub struct Problem {
     pub relations: Vec<Relation>,
 }
 
-/// How far [`solve`] goes.
+/// How far [`solve`](super::solve()) goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Stop at the first plan of at most this height, in bytes; `None`: minimise.

@@ -1,7 +1,7 @@
 //! Reproducible planner instances for tests and benchmarks.
 
-use super::memory::Random;
-use super::{Buffer, Problem};
+use super::problem::{Buffer, Problem};
+use super::random::Random;
 
 /// A perfect packing: `count` buffers, about, that fill `capacity` bytes over `steps` steps without a gap.
 ///

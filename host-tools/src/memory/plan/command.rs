@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::check::{CheckError, check};
 use super::csv::{self, CsvError};
-use super::{CheckError, Options, PlanError, check, solve};
+use super::problem::{Options, PlanError};
+use super::solve::solve;
 
 /// Arguments of `arenite plan`.
 #[derive(Clone, Debug, clap::Args)]

@@ -18,9 +18,10 @@
 
 use std::ops::Range;
 
+use super::failures::{Failures, state_hash};
 use super::greedy;
 use super::instance::{Instance, Section};
-use super::memory::{Failures, Random, state_hash};
+use super::random::Random;
 use super::state::{NONE, State};
 
 /// Orders of preference, in the letters of `greedy::orders`, and whether groups are sorted afresh by contention.

@@ -1,7 +1,7 @@
 //! Greedy placement in several orders, and its improvement by moving what stands on top to the front.
 
 use super::instance::{Instance, round_up};
-use super::memory::Random;
+use super::random::Random;
 
 /// Comparisons of pairs that improvement may spend: it bounds the time for large problems.
 const IMPROVEMENT_WORK: u64 = 60_000_000;

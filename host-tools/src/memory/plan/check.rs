@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Plan, Problem};
+use super::problem::{Plan, Problem};
 
 /// What is wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::{Buffer, Problem};
+use super::problem::{Buffer, Problem};
 
 const COLUMNS: [&str; 5] = ["id", "lower", "upper", "size", "alignment"];
 

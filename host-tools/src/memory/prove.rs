@@ -35,14 +35,14 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
             view.inputs.len() + view.outputs.len()
         )));
     }
-    let mut memory = Memory::default();
+    let mut writers = Writers::default();
     let mut reads = 0;
     let (inputs, outputs) = metadata.ports.split_at(view.inputs.len());
     for (port, &tensor) in view.inputs.iter().zip(inputs) {
-        memory.write(port.slot, port.bytes().unwrap_or(0), tensor);
+        writers.write(port.slot, port.bytes().unwrap_or(0), tensor);
     }
     // State is written before the first run, and by every one.
-    memory.state = true;
+    writers.state = true;
     for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate() {
         let mut operands = Vec::new();
         step.operands(&mut |operand| operands.push(operand));
@@ -50,7 +50,7 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
         let of = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
         for (i, operand) in operands.iter().enumerate() {
             if matches!(operand.access, Access::Read | Access::Update) && operand.slot.region != Slot::WEIGHTS {
-                let read = memory.read(operand.slot, operand.bytes, of(i));
+                let read = writers.read(operand.slot, operand.bytes, of(i));
                 read.map_err(|fault| tell(&metadata, index, of(i), operand, fault))?;
                 reads += 1;
             }
@@ -58,14 +58,14 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
         for (i, operand) in operands.iter().enumerate() {
             match operand.access {
                 Access::Read => {}
-                Access::Write | Access::Update => memory.write(operand.slot, operand.bytes, of(i)),
-                Access::Scratch => memory.write(operand.slot, operand.bytes, NO_TENSOR),
+                Access::Write | Access::Update => writers.write(operand.slot, operand.bytes, of(i)),
+                Access::Scratch => writers.write(operand.slot, operand.bytes, NO_TENSOR),
             }
         }
     }
     for (port, &tensor) in view.outputs.iter().zip(outputs) {
         let bytes = port.bytes().unwrap_or(0);
-        memory.read(port.slot, bytes, tensor).map_err(|fault| {
+        writers.read(port.slot, bytes, tensor).map_err(|fault| {
             let by = name(&metadata, fault.tensor);
             Error::input(format!(
                 "output `{}`: at the end of a run, byte {} of region {} belongs to {by}",
@@ -74,7 +74,7 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
         })?;
         reads += 1;
     }
-    let arena_touched = memory
+    let arena_touched = writers
         .spans
         .iter()
         .map(|(_, spans)| spans.last().map_or(0, |s| u64::from(s.end)));
@@ -162,7 +162,7 @@ fn tell(metadata: &Metadata, step: usize, tensor: u32, operand: &Operand, fault:
 
 /// Which tensor wrote each byte of each region last.
 #[derive(Default)]
-struct Memory {
+struct Writers {
     spans: Vec<(u8, Vec<Span>)>,
     state: bool,
 }
@@ -181,7 +181,7 @@ struct Fault {
     tensor: u32,
 }
 
-impl Memory {
+impl Writers {
     fn write(&mut self, slot: Slot, bytes: u32, tensor: u32) {
         if slot.region == Slot::STATE || bytes == 0 {
             return;
@@ -255,22 +255,22 @@ mod tests {
 
     #[test]
     fn a_read_finds_the_bytes_of_its_tensor_or_names_the_culprit() {
-        let mut memory = Memory::default();
-        memory.write(slot(0), 100, 1);
-        assert_eq!(memory.read(slot(20), 80, 1), Ok(()));
-        memory.write(slot(50), 100, 2);
-        assert_eq!(memory.read(slot(0), 50, 1), Ok(()));
-        assert_eq!(memory.read(slot(0), 51, 1), Err(Fault { at: 50, tensor: 2 }));
+        let mut writers = Writers::default();
+        writers.write(slot(0), 100, 1);
+        assert_eq!(writers.read(slot(20), 80, 1), Ok(()));
+        writers.write(slot(50), 100, 2);
+        assert_eq!(writers.read(slot(0), 50, 1), Ok(()));
+        assert_eq!(writers.read(slot(0), 51, 1), Err(Fault { at: 50, tensor: 2 }));
         assert_eq!(
-            memory.read(slot(50), 101, 2),
+            writers.read(slot(50), 101, 2),
             Err(Fault {
                 at: 150,
                 tensor: NO_TENSOR
             })
         );
-        memory.write(slot(10), 10, NO_TENSOR);
+        writers.write(slot(10), 10, NO_TENSOR);
         assert_eq!(
-            memory.read(slot(0), 50, 1),
+            writers.read(slot(0), 50, 1),
             Err(Fault {
                 at: 10,
                 tensor: NO_TENSOR
@@ -280,12 +280,12 @@ mod tests {
 
     #[test]
     fn pieces_of_one_tensor_are_one_tensor() {
-        let mut memory = Memory::default();
-        memory.write(slot(0), 10, 1);
-        memory.write(slot(10), 10, 1);
-        assert_eq!(memory.read(slot(0), 20, 1), Ok(()));
+        let mut writers = Writers::default();
+        writers.write(slot(0), 10, 1);
+        writers.write(slot(10), 10, 1);
+        assert_eq!(writers.read(slot(0), 20, 1), Ok(()));
         assert_eq!(
-            memory.read(slot(0), 21, 1),
+            writers.read(slot(0), 21, 1),
             Err(Fault {
                 at: 20,
                 tensor: NO_TENSOR

@@ -1,6 +1,6 @@
-//! What the algorithms share: a memory of failed search states, and a reproducible generator of random numbers.
+//! The search states that are known to fail.
 
-/// Entries of the memory of failures: a power of two.
+/// Entries of the set: a power of two.
 const SLOTS: usize = 1 << 18;
 
 /// A lossy set of 128-bit hashes: a new entry may displace an old one.
@@ -37,29 +37,4 @@ pub(super) fn state_hash(body: u32, least: i64, blocked: bool) -> u128 {
     let mixed = (key ^ 0x5851_f42d_4c95_7f2d_1405_7b7e_f767_814f).wrapping_mul(MULTIPLIER);
     let mixed = (mixed ^ (mixed >> 64)).wrapping_mul(MULTIPLIER);
     mixed ^ (mixed >> 61)
-}
-
-/// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
-#[derive(Clone, Debug)]
-pub(super) struct Random {
-    state: u64,
-}
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Random { state: seed }
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from 0 to `bound` exclusive; 0 if `bound` is 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
 }

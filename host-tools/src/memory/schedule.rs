@@ -6,8 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::graph::{TensorId, TensorKind};
-use crate::program::{Place, Program};
+use arenite::Access;
+
+use super::lifetimes::{self, Moment, in_arena};
+use crate::graph::TensorId;
+use crate::program::{LoweredStep, Program};
 
 /// Down-sets kept in each layer before the search becomes a beam.
 const EXACT_STATES: usize = 20_000;
@@ -78,6 +81,16 @@ struct Item {
     scratch: u64,
 }
 
+impl Item {
+    fn of_scratch(scratch: u64) -> Self {
+        Self {
+            buffers: Vec::new(),
+            after: Vec::new(),
+            scratch,
+        }
+    }
+}
+
 /// What the search knows of a set of steps done.
 #[derive(Clone)]
 struct Reached {
@@ -89,66 +102,59 @@ struct Reached {
 
 impl Ordering {
     fn of(program: &Program) -> Self {
-        let graph = &program.graph;
-        let mut index: HashMap<TensorId, usize> = HashMap::new();
-        let (mut bytes, mut uses) = (Vec::new(), Vec::new());
-        let mut buffer = |id: TensorId, bytes: &mut Vec<u64>, uses: &mut Vec<u32>| {
-            let (root, _) = program.root(id);
-            *index.entry(root).or_insert_with(|| {
-                let tensor = graph.tensor(root);
-                let in_arena = matches!(tensor.kind, TensorKind::Activation | TensorKind::Input);
-                bytes.push(if in_arena { tensor.bytes() as u64 } else { 0 });
-                uses.push(0);
-                bytes.len() - 1
-            })
+        let scratch = |step: &LoweredStep| step.step.needs().scratch.into();
+        let mut ordering = Self {
+            steps: program
+                .steps
+                .iter()
+                .map(|step| Item::of_scratch(scratch(step)))
+                .collect(),
+            bytes: Vec::new(),
+            uses: Vec::new(),
+            inputs: Vec::new(),
         };
+        let mut buffers: HashMap<TensorId, usize> = HashMap::new();
         // Any two steps that touch a buffer keep their order, unless both only read it.
         let mut last_write: HashMap<usize, usize> = HashMap::new();
         let mut reads: HashMap<usize, Vec<usize>> = HashMap::new();
-        let mut steps = Vec::new();
-        for (step, lowered) in program.steps.iter().enumerate() {
-            let mut operands = Vec::new();
-            lowered.step.operands(&mut |operand| operands.push(operand.access));
-            let mut item = Item {
-                buffers: Vec::new(),
-                after: Vec::new(),
-                scratch: lowered.step.needs().scratch.into(),
+        for touch in lifetimes::of_program(program) {
+            let buffer = *buffers.entry(touch.root).or_insert_with(|| {
+                let in_arena = in_arena(&program.graph, touch.root);
+                let bytes = program.graph.tensor(touch.root).bytes() as u64;
+                ordering.bytes.push(if in_arena { bytes } else { 0 });
+                ordering.uses.push(0);
+                ordering.bytes.len() - 1
+            });
+            let step = match touch.at {
+                Moment::Start => {
+                    ordering.inputs.push(buffer);
+                    continue;
+                }
+                Moment::Step(step) => step,
+                Moment::End => {
+                    ordering.uses[buffer] += 1;
+                    continue;
+                }
             };
-            for (place, access) in lowered.places.iter().zip(operands) {
-                let Place::Tensor(id, _) = *place else { continue };
-                let buffer = buffer(id, &mut bytes, &mut uses);
-                if !item.buffers.contains(&buffer) {
-                    item.buffers.push(buffer);
-                    uses[buffer] += 1;
-                }
-                item.after.extend(last_write.get(&buffer));
-                if access == arenite::Access::Read {
-                    reads.entry(buffer).or_default().push(step);
-                } else {
-                    item.after.extend(reads.remove(&buffer).into_iter().flatten());
-                    last_write.insert(buffer, step);
-                }
+            let item = &mut ordering.steps[step];
+            if !item.buffers.contains(&buffer) {
+                item.buffers.push(buffer);
+                ordering.uses[buffer] += 1;
             }
+            item.after.extend(last_write.get(&buffer));
+            if touch.access == Some(Access::Read) {
+                reads.entry(buffer).or_default().push(step);
+            } else {
+                item.after.extend(reads.remove(&buffer).into_iter().flatten());
+                last_write.insert(buffer, step);
+            }
+        }
+        for (step, item) in ordering.steps.iter_mut().enumerate() {
             item.after.retain(|&before| before != step);
             item.after.sort_unstable();
             item.after.dedup();
-            steps.push(item);
         }
-        for &id in &graph.outputs {
-            let buffer = buffer(id, &mut bytes, &mut uses);
-            uses[buffer] += 1;
-        }
-        let inputs = graph
-            .inputs
-            .iter()
-            .map(|&id| buffer(id, &mut bytes, &mut uses))
-            .collect();
-        Self {
-            steps,
-            bytes,
-            uses,
-            inputs,
-        }
+        ordering
     }
 
     /// Every step needs at least its own buffers and scratch.

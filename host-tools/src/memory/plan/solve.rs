@@ -1,9 +1,10 @@
 //! From problem to plan: bound, greedy placement, exact search.
 
+use super::bound;
 use super::greedy::{self, Placement};
 use super::instance::{Instance, Section};
+use super::problem::{Options, Plan, PlanError, Problem, Proof};
 use super::search::{Outcome, Search};
-use super::{Options, Plan, PlanError, Problem, Proof, bound};
 
 /// Sums over sections of their members, and pairs of bodies alive together, up to which the exact search is tried.
 const SEARCH_LIMIT: usize = 2_000_000;

@@ -20,6 +20,23 @@ pub enum Carry {
     Halo,
 }
 
+/// A cut of a chain of steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The chain's first step and its length.
+    pub first: usize,
+    /// Steps in the chain.
+    pub length: usize,
+    /// Rows of the last step's output in a band.
+    pub rows: usize,
+    /// Columns of the last step's output in a tile; `None` for bands as wide as it is.
+    pub columns: Option<usize>,
+    /// How bands share rows.
+    pub carry: Carry,
+}
+
+/// Tiles or bands of one cut, at most: each is as many steps as its chain is long, and every step costs a device some time.
+const MOST_TILES: usize = 256;
 /// Whether the steps `first..first + length` pass one tensor on from each to the next, all of one image and cut by rows.
 pub(super) fn is_chain(program: &Program, first: usize, length: usize) -> bool {
     let Some(steps) = program.steps.get(first..first + length) else {
@@ -35,7 +52,7 @@ pub(super) fn is_chain(program: &Program, first: usize, length: usize) -> bool {
 }
 
 /// The program with the chain of `cut` in bands or tiles; `None` where a kernel cannot be cut so.
-pub(super) fn cut(program: &Program, cut: &super::Cut) -> Option<Program> {
+pub(super) fn cut(program: &Program, cut: &Cut) -> Option<Program> {
     let steps = program.steps.get(cut.first..cut.first + cut.length)?;
     let stages: Vec<Stage> = steps.iter().map(|step| stage(program, step)).collect::<Option<_>>()?;
     let [rows_out, columns_out, _] = stages.last()?.window.output.map(usize::from);
@@ -45,7 +62,7 @@ pub(super) fn cut(program: &Program, cut: &super::Cut) -> Option<Program> {
     if (whole && (rows_out <= cut.rows || cut.columns.is_some())) || (!whole && cut.carry == Carry::Lines) {
         return None;
     }
-    if rows_out.div_ceil(cut.rows) * columns_out.div_ceil(columns) > super::MOST_TILES {
+    if rows_out.div_ceil(cut.rows) * columns_out.div_ceil(columns) > MOST_TILES {
         return None;
     }
     let mut tiles: Vec<Vec<Rect>> = Vec::new();

@@ -1,0 +1,17 @@
+//! From steps to a memory plan.
+//!
+//! [`lifetimes`] states when a tensor lives. By it [`schedule`] orders the steps, [`in_place`] merges outputs into inputs, and [`bodies`] says what
+//! wants a place and what may overlap. [`place()`] asks the planner ([`plan`]) for offsets; [`fit`] cuts steps until they fit a memory. [`prove`]
+//! proves the finished file's plan and shares nothing with any of them.
+
+pub mod bodies;
+pub mod fit;
+pub mod in_place;
+pub mod lifetimes;
+mod place;
+pub mod plan;
+pub mod prove;
+pub mod schedule;
+
+pub use bodies::{Bodies, bodies};
+pub use place::{Placed, Region, Request, place, whole_words};
