@@ -1,0 +1,179 @@
+//! The runtime under every set of features, for every target, with every kind of optimisation at link time: a combination builds, or it stops with
+//! one error of ours that says why. None gets as far as an assembler that refuses an instruction, or as a program that faults on one.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use arenite_host::board::BOARDS;
+use arenite_tests::skip;
+
+/// What a core's instruction set may have, from the architecture's manuals.
+struct Target {
+    triple: &'static str,
+    /// The DSP extension of ARMv7E-M and ARMv8-M Mainline.
+    dsp: bool,
+    /// Helium, whose registers are those of the hard-float calling convention.
+    mve: bool,
+}
+
+const fn target(triple: &'static str, dsp: bool, mve: bool) -> Target {
+    Target { triple, dsp, mve }
+}
+
+const TARGETS: [Target; 11] = [
+    target("thumbv6m-none-eabi", false, false),
+    target("thumbv7m-none-eabi", false, false),
+    target("thumbv7em-none-eabi", true, false),
+    target("thumbv7em-none-eabihf", true, false),
+    target("thumbv8m.base-none-eabi", false, false),
+    target("thumbv8m.main-none-eabi", true, false),
+    target("thumbv8m.main-none-eabihf", true, true),
+    target("riscv32imc-unknown-none-elf", false, false),
+    target("riscv32imac-unknown-none-elf", false, false),
+    target("riscv64gc-unknown-none-elf", false, false),
+    target("aarch64-unknown-none", false, false),
+];
+
+const FEATURES: [&str; 5] = ["", "dsp", "mve", "dsp,mve", "all"];
+const PROFILES: [&str; 2] = ["release", "dev"];
+const LTO: [&str; 3] = ["fat", "thin", "off"];
+
+/// Triple, features, profile and optimisation at link time of what is built to the end here; `the_whole_matrix` builds all the rest.
+const NAMED: [(&str, &str, &str, &str); 8] = [
+    ("thumbv6m-none-eabi", "", "release", "thin"),
+    ("thumbv7m-none-eabi", "", "dev", "off"),
+    ("thumbv7em-none-eabi", "dsp", "release", "off"),
+    ("thumbv7em-none-eabihf", "", "release", "fat"),
+    ("thumbv7em-none-eabihf", "dsp", "dev", "thin"),
+    ("thumbv8m.main-none-eabihf", "mve", "release", "fat"),
+    ("thumbv8m.main-none-eabihf", "all", "dev", "fat"),
+    ("riscv32imac-unknown-none-elf", "", "release", "fat"),
+];
+
+/// The feature that the core has no instructions for, the first where there are two.
+fn refused(target: &Target, features: &str) -> Option<&'static str> {
+    let wants = |name| features == "all" || features.split(',').any(|feature| feature == name);
+    if wants("dsp") && !target.dsp {
+        return Some("dsp");
+    }
+    (wants("mve") && !target.mve).then_some("mve")
+}
+
+fn installed(triple: &str) -> bool {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", triple])
+        .output();
+    output.is_ok_and(|output| {
+        output.status.success() && Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
+    })
+}
+
+/// Runs cargo on the runtime; what it says where it fails.
+fn cargo(command: &str, triple: &str, features: &str, profile: &str, lto: &str) -> Result<(), String> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for inherited in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(inherited);
+    }
+    let output = cargo
+        .args([
+            command,
+            "--quiet",
+            "--package",
+            "arenite-staticlib",
+            "--lib",
+            "--color",
+            "never",
+        ])
+        .args(["--target", triple, "--profile", profile, "--features", features])
+        .arg("--target-dir")
+        .arg(root.join("target/matrix"))
+        .current_dir(root.join("firmware"))
+        .env(format!("CARGO_PROFILE_{}_LTO", profile.to_uppercase()), lto)
+        .output()
+        .expect("cargo starts");
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// That a combination ends as the core's instruction set says.
+fn holds(command: &str, target: &Target, features: &str, profile: &str, lto: &str) {
+    let combination = format!("{command} {} [{features}], {profile}, LTO {lto}", target.triple);
+    let outcome = cargo(command, target.triple, features, profile, lto);
+    let Some(feature) = refused(target, features) else {
+        if let Err(output) = outcome {
+            panic!("{combination} does not build:\n{output}");
+        }
+        return;
+    };
+    let output = outcome
+        .err()
+        .unwrap_or_else(|| panic!("{combination} builds, and the core has no such instructions"));
+    let errors: Vec<&str> = output.lines().filter(|line| line.starts_with("error")).collect();
+    let ours = |line: &&str| line.starts_with(&format!("error: the feature `{feature}` "));
+    let others = errors
+        .iter()
+        .filter(|line| !line.starts_with("error: could not compile"));
+    assert!(
+        others.clone().count() == 1 && others.clone().all(ours),
+        "{combination} is to stop with one error about `{feature}`:\n{output}"
+    );
+}
+
+/// The targets that this machine can build for; the others are skipped by name.
+fn targets(test: &str) -> impl Iterator<Item = &Target> {
+    TARGETS.iter().filter(move |target| {
+        let there = installed(target.triple);
+        if !there {
+            let reason = format!("rustup target add {}", target.triple);
+            skip(&format!("{test} for {}", target.triple), &reason);
+        }
+        there
+    })
+}
+
+#[test]
+fn every_board_is_in_the_matrix() {
+    for board in &BOARDS {
+        assert!(
+            TARGETS.iter().any(|target| target.triple == board.triple),
+            "{} is built for {}, which the matrix has not",
+            board.name,
+            board.triple
+        );
+    }
+}
+
+#[test]
+fn every_combination_checks_or_says_why_not() {
+    for target in targets("every_combination_checks_or_says_why_not") {
+        for features in FEATURES {
+            holds("check", target, features, "dev", "off");
+        }
+    }
+}
+
+#[test]
+fn named_combinations_build_to_the_end() {
+    for target in targets("named_combinations_build_to_the_end") {
+        for (_, features, profile, lto) in NAMED.into_iter().filter(|named| named.0 == target.triple) {
+            holds("build", target, features, profile, lto);
+        }
+    }
+}
+
+#[test]
+#[ignore = "long: a hundred builds"]
+fn the_whole_matrix() {
+    for target in targets("the_whole_matrix") {
+        for features in FEATURES {
+            for profile in PROFILES {
+                for lto in LTO {
+                    holds("build", target, features, profile, lto);
+                }
+            }
+        }
+    }
+}
