@@ -49,3 +49,21 @@ pub use tensor::DType;
 
 #[cfg(target_endian = "big")]
 compile_error!("model files are little-endian and used in place");
+
+#[cfg(all(feature = "dsp", target_os = "none", not(cortex_m = "dsp")))]
+compile_error!(
+    "the feature `dsp` wants a core with Arm's DSP extension (Cortex-M4, M7, M33 with it, M55 and later): build for thumbv7em-none-eabi, \
+     thumbv7em-none-eabihf, thumbv8m.main-none-eabi or thumbv8m.main-none-eabihf, or leave the feature out: see docs/features.md"
+);
+
+// One error is enough where both features are wrong.
+#[cfg(all(
+    feature = "mve",
+    target_os = "none",
+    not(cortex_m = "mve"),
+    any(cortex_m = "dsp", not(feature = "dsp"))
+))]
+compile_error!(
+    "the feature `mve` wants a core with Helium (Cortex-M55, M85) and the calling convention that has its registers: build for \
+     thumbv8m.main-none-eabihf, or leave the feature out: see docs/features.md"
+);

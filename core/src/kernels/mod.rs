@@ -47,8 +47,8 @@ impl Backend {
     pub const fn available(self) -> bool {
         match self {
             Backend::Scalar | Backend::Int | Backend::Fpu | Backend::Compact => true,
-            Backend::Dsp => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "dsp"))),
-            Backend::Mve => cfg!(any(not(target_os = "none"), all(target_arch = "arm", feature = "mve"))),
+            Backend::Dsp => cfg!(any(not(target_os = "none"), all(cortex_m = "dsp", feature = "dsp"))),
+            Backend::Mve => cfg!(any(not(target_os = "none"), all(cortex_m = "mve", feature = "mve"))),
         }
     }
 

@@ -28,9 +28,9 @@ pub(super) struct Block {
     pub form: usize,
 }
 
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 pub(super) use arm::{mac_1x2, mac_4x2, widen_4};
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 pub(super) use portable::{mac_1x2, mac_4x2, widen_4};
 
 /// Requantises `sums` (channel by channel, `pixels` each) with two channels' records in the reference's form.
@@ -51,7 +51,7 @@ unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: 
     }
 }
 
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 mod arm {
     use super::{Block, finish_general};
     use core::arch::naked_asm;
@@ -427,7 +427,7 @@ mod arm {
 }
 
 /// The same loops in Rust, for hosts.
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 mod portable {
     use super::super::instructions::{smlad, sxtb16, sxtb16_ror8};
     use super::super::record;

@@ -28,9 +28,9 @@ pub(super) struct Run {
     pub outside: *const i8,
 }
 
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 pub(super) use arm::{run, tap};
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 pub(super) use portable::{run, tap};
 
 /// Requantises four sums with four records in the reference's form.
@@ -44,7 +44,7 @@ unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: 
     }
 }
 
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 mod arm {
     use super::{Run, finish_general};
     use core::arch::naked_asm;
@@ -288,7 +288,7 @@ mod arm {
 }
 
 /// The same loop in Rust, for hosts.
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 mod portable {
     use super::super::instructions::split;
     use super::super::record;

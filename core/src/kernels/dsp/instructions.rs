@@ -1,12 +1,12 @@
 //! The DSP extension's instructions that the Rust loops use: one instruction on Arm, its meaning elsewhere.
 
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 use core::arch::asm;
 
 /// `SXTB16`: bytes 0 and 2, sign-extended into the halves.
 #[inline(always)]
 pub(crate) fn sxtb16(x: u32) -> u32 {
-    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
     {
         let wide: u32;
         // SAFETY: arithmetic on registers.
@@ -15,7 +15,7 @@ pub(crate) fn sxtb16(x: u32) -> u32 {
         };
         wide
     }
-    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
     {
         halves(i32::from(x as i8), i32::from((x >> 16) as i8))
     }
@@ -24,7 +24,7 @@ pub(crate) fn sxtb16(x: u32) -> u32 {
 /// `SXTB16` with `ROR #8`: bytes 1 and 3.
 #[inline(always)]
 pub(crate) fn sxtb16_ror8(x: u32) -> u32 {
-    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
     {
         let wide: u32;
         // SAFETY: arithmetic on registers.
@@ -33,7 +33,7 @@ pub(crate) fn sxtb16_ror8(x: u32) -> u32 {
         };
         wide
     }
-    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
     {
         sxtb16(x.rotate_right(8))
     }
@@ -42,7 +42,7 @@ pub(crate) fn sxtb16_ror8(x: u32) -> u32 {
 /// `SXTAB16`: adds bytes 0 and 2 of `x` to the halves of `sums`.
 #[inline(always)]
 pub(crate) fn sxtab16(sums: u32, x: u32) -> u32 {
-    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
     {
         let sum: u32;
         // SAFETY: arithmetic on registers.
@@ -51,7 +51,7 @@ pub(crate) fn sxtab16(sums: u32, x: u32) -> u32 {
         };
         sum
     }
-    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
     {
         let [low, high] = split(sums);
         let [x_low, x_high] = split(sxtb16(x));
@@ -62,7 +62,7 @@ pub(crate) fn sxtab16(sums: u32, x: u32) -> u32 {
 /// `SXTAB16` with `ROR #8`: bytes 1 and 3.
 #[inline(always)]
 pub(crate) fn sxtab16_ror8(sums: u32, x: u32) -> u32 {
-    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
     {
         let sum: u32;
         // SAFETY: arithmetic on registers.
@@ -71,7 +71,7 @@ pub(crate) fn sxtab16_ror8(sums: u32, x: u32) -> u32 {
         };
         sum
     }
-    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
     {
         sxtab16(sums, x.rotate_right(8))
     }
@@ -80,7 +80,7 @@ pub(crate) fn sxtab16_ror8(sums: u32, x: u32) -> u32 {
 /// `SSUB8` and `SEL`: the larger of each pair of signed bytes.
 #[inline(always)]
 pub(crate) fn max_s8x4(a: u32, b: u32) -> u32 {
-    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
     {
         let max: u32;
         // SAFETY: arithmetic on registers; the compiler does not keep anything in the GE flags.
@@ -90,7 +90,7 @@ pub(crate) fn max_s8x4(a: u32, b: u32) -> u32 {
         };
         max
     }
-    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
     {
         let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
         let mut max = [0; 4];
@@ -104,7 +104,7 @@ pub(crate) fn max_s8x4(a: u32, b: u32) -> u32 {
 /// `SMLAD`: both products of the halves, added to `acc`.
 #[inline(always)]
 pub(crate) fn smlad(x: u32, w: u32, acc: i32) -> i32 {
-    #[cfg(all(target_arch = "arm", feature = "dsp"))]
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
     {
         let sum: i32;
         // SAFETY: arithmetic on registers; the compiler does not keep anything in the Q flag.
@@ -114,7 +114,7 @@ pub(crate) fn smlad(x: u32, w: u32, acc: i32) -> i32 {
         };
         sum
     }
-    #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
     {
         let [x_low, x_high] = split(x);
         let [w_low, w_high] = split(w);

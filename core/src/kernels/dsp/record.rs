@@ -46,7 +46,7 @@ pub(crate) unsafe fn general(record: *const u32) -> Requantize {
 ///
 /// # Safety
 /// Four readable words.
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 pub(crate) unsafe fn short(record: *const u32) -> Short {
     // SAFETY: as the caller promises.
     let [m, c, k, d] = unsafe { *record.cast::<[u32; WORDS]>() };

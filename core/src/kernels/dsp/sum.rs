@@ -175,7 +175,7 @@ fn linear(op: &PackedSumS8, a: i8, b: i8) -> i64 {
 
 /// # Safety
 /// All three have `4 * quads` elements; `quads > 0`.
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op: &PackedSumS8) {
     for at in 0..4 * quads {
         // SAFETY: as the caller promises.
@@ -185,7 +185,7 @@ unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op
 
 /// # Safety
 /// All three have `4 * quads` elements; `quads > 0`.
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op: &PackedSumS8) {
     let [fa, fb] = op.factors;
     let constants = [fa, fb, op.offset, 0xFF00_FF00_u32 as i32];
@@ -194,7 +194,7 @@ unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op
 }
 
 /// In assembly: from Rust the same sums take 33 instructions for four elements, byte by byte.
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 #[unsafe(naked)]
 unsafe extern "C" fn sum_asm(output: *mut i8, a: *const i8, b: *const i8, quads: usize, constants: &[i32; 4]) {
     core::arch::naked_asm!(

@@ -8,7 +8,7 @@ use super::conv2d::CHANNELS;
 use crate::kernels::cells::Src;
 
 /// Adds the products of a run to the sums of `N` pixels. The slices have the same length.
-#[cfg(not(all(target_arch = "arm", target_abi = "eabihf")))]
+#[cfg(not(cortex_m = "fpu"))]
 pub(super) fn multiply<const N: usize>(
     sums: &mut [[f32; CHANNELS]; N],
     inputs: [Src<'_, f32>; N],
@@ -23,7 +23,7 @@ pub(super) fn multiply<const N: usize>(
 }
 
 /// Adds the products of a run to the sums of `N` pixels, one or four. The slices have the same length.
-#[cfg(all(target_arch = "arm", target_abi = "eabihf"))]
+#[cfg(cortex_m = "fpu")]
 #[inline(always)]
 pub(super) fn multiply<const N: usize>(
     sums: &mut [[f32; CHANNELS]; N],
@@ -43,7 +43,7 @@ pub(super) fn multiply<const N: usize>(
     }
 }
 
-#[cfg(all(target_arch = "arm", target_abi = "eabihf"))]
+#[cfg(cortex_m = "fpu")]
 mod arm {
     use super::CHANNELS;
     use core::arch::naked_asm;
@@ -140,6 +140,8 @@ mod arm {
         len: usize,
     ) {
         naked_asm!(
+            ".cpu cortex-m4",
+            ".fpu fpv4-sp-d16",
             "push    {{r4-r7}}",
             "vpush   {{s16-s31}}",
             "ldm     r1, {{r4-r7}}",
@@ -210,6 +212,8 @@ mod arm {
         len: usize,
     ) {
         naked_asm!(
+            ".cpu cortex-m4",
+            ".fpu fpv4-sp-d16",
             "vpush   {{s16-s31}}",
             "ldr     r1, [r1]",
             "vldmia  r0, {{s0-s3}}",

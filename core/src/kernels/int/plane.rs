@@ -1,28 +1,25 @@
 //! 3 x 3 sums over one channel's padded plane.
 
 // The cores with loops of their own; hosts, and other cores, run the portable one.
-#[cfg(all(target_arch = "arm", target_os = "none", not(target_has_atomic = "32")))]
+#[cfg(cortex_m = "baseline")]
 #[path = "plane_m0.rs"]
 mod loops;
-#[cfg(all(target_arch = "arm", target_os = "none", target_has_atomic = "32"))]
+#[cfg(cortex_m = "mainline")]
 #[path = "plane_m3.rs"]
 mod loops;
 #[cfg(all(target_arch = "riscv32", target_feature = "m", target_os = "none"))]
 #[path = "plane_rv32.rs"]
 mod loops;
-#[cfg(not(all(
-    any(target_arch = "arm", all(target_arch = "riscv32", target_feature = "m")),
-    target_os = "none"
+#[cfg(not(any(
+    cortex_m = "baseline",
+    cortex_m = "mainline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
 )))]
 #[path = "plane_portable.rs"]
 mod loops;
 
 /// What the plane's bytes are changed by, bit by bit: ARMv6-M loads unsigned bytes with one instruction less.
-pub(super) const FLIP: u8 = match cfg!(all(
-    target_arch = "arm",
-    target_os = "none",
-    not(target_has_atomic = "32")
-)) {
+pub(super) const FLIP: u8 = match cfg!(cortex_m = "baseline") {
     true => 0x80,
     false => 0,
 };

@@ -223,10 +223,10 @@ macro_rules! m0 {
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_1(frame: &Frame) {
-    core::arch::naked_asm!(m0!(plane 1))
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 1))
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_2(frame: &Frame) {
-    core::arch::naked_asm!(m0!(plane 2))
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 2))
 }

@@ -102,10 +102,10 @@ macro_rules! m3 {
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_1(plane: &Plane) {
-    core::arch::naked_asm!(m3!(plane 1))
+    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 1))
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_2(plane: &Plane) {
-    core::arch::naked_asm!(m3!(plane 2))
+    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 2))
 }

@@ -67,7 +67,7 @@ pub(super) fn general(acc: i32, &[_, mantissa, code]: &Record, zero_point: i8, [
 }
 
 /// `(acc * m + 2^30) >> 31` for |acc| < 2^28 and 0 <= m < 2^31.
-#[cfg(not(all(target_arch = "arm", not(target_has_atomic = "32"))))]
+#[cfg(not(cortex_m = "baseline"))]
 #[inline(always)]
 fn high_mul(acc: i32, m: i32) -> i32 {
     // Doubled, the result is the high word, rounded by the low word's top bit.
@@ -76,7 +76,7 @@ fn high_mul(acc: i32, m: i32) -> i32 {
 }
 
 /// The same without a 64-bit product, which ARMv6-M has not.
-#[cfg(all(target_arch = "arm", not(target_has_atomic = "32")))]
+#[cfg(cortex_m = "baseline")]
 #[inline(always)]
 fn high_mul(acc: i32, m: i32) -> i32 {
     high_mul_by_halves(acc, m)
@@ -84,7 +84,7 @@ fn high_mul(acc: i32, m: i32) -> i32 {
 
 /// With `acc = ah * 2^16 + al` (`al` signed) and `m = mh * 2^16 + ml` (`ml` unsigned) the product is `ah*mh * 2^32 + middle * 2^16` and 16 bits that a
 /// floor drops, for `middle = al*mh + ah*ml + (al*ml >> 16)`, which is below `2^30 + 2^28 + 2^15`.
-#[cfg_attr(not(all(target_arch = "arm", not(target_has_atomic = "32"))), allow(dead_code))]
+#[cfg_attr(not(cortex_m = "baseline"), allow(dead_code))]
 #[inline(always)]
 fn high_mul_by_halves(acc: i32, m: i32) -> i32 {
     let (mh, ml) = (m >> 16, m & 0xffff);

@@ -28,18 +28,19 @@ pub(super) struct Job {
 }
 
 // The cores with loops of their own; hosts, and other cores, run the portable one.
-#[cfg(all(target_arch = "arm", target_os = "none", not(target_has_atomic = "32")))]
+#[cfg(cortex_m = "baseline")]
 #[path = "rows_m0.rs"]
 mod loops;
-#[cfg(all(target_arch = "arm", target_os = "none", target_has_atomic = "32"))]
+#[cfg(cortex_m = "mainline")]
 #[path = "rows_m3.rs"]
 mod loops;
 #[cfg(all(target_arch = "riscv32", target_feature = "m", target_os = "none"))]
 #[path = "rows_rv32.rs"]
 mod loops;
-#[cfg(not(all(
-    any(target_arch = "arm", all(target_arch = "riscv32", target_feature = "m")),
-    target_os = "none"
+#[cfg(not(any(
+    cortex_m = "baseline",
+    cortex_m = "mainline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
 )))]
 #[path = "rows_portable.rs"]
 mod loops;

@@ -95,6 +95,7 @@ pub(in super::super) unsafe extern "C" fn rows(
     job: &mut Job,
 ) -> *const Record {
     core::arch::naked_asm!(
+        ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
         "mov r5, r9",

@@ -101,6 +101,7 @@ pub(in super::super) unsafe extern "C" fn rows(
     job: &mut Job,
 ) -> *const Record {
     core::arch::naked_asm!(
+        ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "ldr r4, [r3, #16]",
         "add r4, r0, r4, lsl #3",

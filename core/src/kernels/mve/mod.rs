@@ -38,8 +38,8 @@ pub mod depthwise_f32;
 pub mod elementwise;
 mod gemm;
 mod gemm_f32;
-#[cfg_attr(all(target_arch = "arm", feature = "mve"), path = "asm/mod.rs")]
-#[cfg_attr(not(all(target_arch = "arm", feature = "mve")), path = "portable.rs")]
+#[cfg_attr(all(cortex_m = "mve", feature = "mve"), path = "asm/mod.rs")]
+#[cfg_attr(not(all(cortex_m = "mve", feature = "mve")), path = "portable.rs")]
 mod loops;
 pub mod pool2d;
 mod rows;

@@ -1,0 +1,32 @@
+//! Says what a Cortex-M core has, which the compiler's own `cfg` does not: `cfg(cortex_m = "…")` with
+//!
+//! - `baseline`: ARMv6-M, ARMv8-M Baseline. No Thumb-2 and no long multiplication;
+//! - `mainline`: ARMv7-M and later;
+//! - `dsp`, `mve`: the target's cores may have the extension; the feature of that name says that this one does. Helium's registers are those of
+//!   the hard-float calling convention;
+//! - `fpu`: single precision and the hard-float calling convention.
+//!
+//! Nothing is set for any other core, Arm's A and R profiles among them.
+
+use std::env;
+
+/// First part of a target's name, and what its cores have; hard-float ones may have more.
+const CORES: [(&str, &[&str], &[&str]); 5] = [
+    ("thumbv6m", &["baseline"], &[]),
+    ("thumbv7m", &["mainline"], &[]),
+    ("thumbv7em", &["mainline", "dsp"], &["fpu"]),
+    ("thumbv8m.base", &["baseline"], &[]),
+    ("thumbv8m.main", &["mainline", "dsp"], &["fpu", "mve"]),
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-check-cfg=cfg(cortex_m, values(\"baseline\", \"mainline\", \"dsp\", \"mve\", \"fpu\"))");
+    let target = env::var("TARGET").expect("set by cargo");
+    let (architecture, _) = target.split_once('-').unwrap_or((&target, ""));
+    let hard_float = target.ends_with("hf");
+    for (_, soft, hard) in CORES.into_iter().filter(|core| core.0 == architecture) {
+        let has = soft.iter().chain(hard.iter().filter(|_| hard_float));
+        has.for_each(|has| println!("cargo:rustc-cfg=cortex_m=\"{has}\""));
+    }
+}
