@@ -15,6 +15,11 @@
 //! runs out of its operands all the same, because the file changed under it, returns `None`, which a session reports as
 //! [`RunError::Corrupt`].
 //!
+//! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
+//! `defmt` for log formatting, `testkit` for generated cases of the kernels. A target whose cores cannot have an extension does not build with
+//! its feature; a core of such a target without it (some Cortex-M33) faults at the first step that wants it. Where a feature is off, load
+//! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
+//!
 //! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `ops::table`, and its half in the host
 //! tools; exhaustive matches name what is missing. **To add a backend**: a folder in `kernels`, a variant of `Backend`, rows in
 //! the table.
