@@ -242,7 +242,7 @@ unary("leaky_relu_i16_rescaled", "LEAKY_RELU", "int16", *I16, "LeakyReluOptions"
 unary("relu_i16_rescaled", "RELU", "int16", *I16, shape=(1, 4000))
 unary("abs_i16_rescaled", "ABS", "int16", *I16, shape=(1, 4000))
 unary("abs_i16", "ABS", "int16", shape=(1, 40))
-for kind in ["LOGISTIC", "TANH", "RELU", "RELU6", "ABS", "NEG", "EXP", "HARD_SWISH", "SQUARE"]:
+for kind in ["LOGISTIC", "TANH", "RELU", "RELU6", "ABS", "NEG", "EXP", "HARD_SWISH", "SQUARE", "FLOOR", "CEIL", "ROUND", "SIGN"]:
     unary(f"{kind.lower()}_f32", kind, "float32")
 unary("leaky_relu_f32", "LEAKY_RELU", "float32", None, None, "LeakyReluOptions", alpha=0.2)
 for kind in ["SQRT", "RSQRT", "LOG"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import ops
@@ -101,10 +102,6 @@ def _clamp(inputs: list, a: dict) -> Array:
     return x if high is None else np.minimum(x, high)
 
 
-def _hardsigmoid(x: Array) -> Array:
-    return np.clip(x + 3, 0, 6) / 6
-
-
 def _flatten(inputs: list, a: dict) -> Array:
     shape = inputs[0].shape
     start, end = a.get("start_axis", 1) % len(shape), a.get("end_axis", -1) % len(shape)
@@ -119,6 +116,13 @@ def _slice(inputs: list, a: dict) -> Array:
 
 def _unary(function: Callable[[Array], Array]) -> Callable[[list, dict], Array]:
     return lambda inputs, a: function(inputs[0])
+
+
+def _pointwise() -> dict[str, Callable[[list, dict], Array]]:
+    """The runtime's pointwise operators: the NumPy function that the row names, or, where that is PyTorch's, the one of `ops`."""
+    rows = json.loads(Path(__file__).with_name("pointwise.json").read_text())
+    functions = {row["trace"]: row["oracle"].removeprefix("numpy.") for row in rows}
+    return {op: _unary(getattr(np, f) if "." not in f else getattr(ops, op)) for op, f in functions.items()}
 
 
 def _binary(function: Callable[[Array, Array], Array]) -> Callable[[list, dict], Array]:
@@ -138,15 +142,7 @@ OPERATORS: dict[str, Callable[[list, dict], Array]] = {
     "clamp": _clamp,
     "leaky_relu": lambda i, a: np.where(i[0] >= 0, i[0], a.get("negative_slope", 0.01) * i[0]),
     "prelu": _prelu,
-    "sigmoid": _unary(ops.sigmoid),
-    "tanh": _unary(np.tanh),
-    "hardsigmoid": _unary(_hardsigmoid),
-    "hardswish": _unary(lambda x: x * _hardsigmoid(x)),
     "silu": _unary(lambda x: x * ops.sigmoid(x)),
-    "exp": _unary(np.exp),
-    "sqrt": _unary(np.sqrt),
-    "neg": _unary(np.negative),
-    "abs": _unary(np.abs),
     "identity": _unary(lambda x: x),
     "dropout": _unary(lambda x: x),
     "add": _binary(np.add),
@@ -168,4 +164,5 @@ OPERATORS: dict[str, Callable[[list, dict], Array]] = {
     "pad": lambda inputs, a: np.pad(inputs[0], a["padding"], constant_values=a.get("value", 0.0)),
     "concat": lambda inputs, a: np.concatenate([ops.f64(i) for i in inputs], axis=a["axis"]),
     "slice": _slice,
+    **_pointwise(),
 }

@@ -7,6 +7,7 @@ comparison measures the error of the tested side alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -177,6 +178,38 @@ def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), from the side that cannot overflow."""
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
+
+
+def rsqrt(x: Array) -> Array:
+    return 1.0 / np.sqrt(x)
+
+
+def hardsigmoid(x: Array) -> Array:
+    return np.clip(x + 3, 0, 6) / 6
+
+
+def hardswish(x: Array) -> Array:
+    return x * hardsigmoid(x)
+
+
+def softsign(x: Array) -> Array:
+    return x / (1 + np.abs(x))
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)), from the side that cannot overflow."""
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def gelu(x: Array) -> Array:
+    return x * (1 + erf(x / math.sqrt(2))) / 2
+
+
+def gelu_tanh(x: Array) -> Array:
+    return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
 
 
 def softmax(x: Array, axis: int) -> Array:

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, UnaryF32, UnaryOp};
+use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, UnaryF32};
+use arenite::ops::pointwise::UnaryOp;
 use arenite::{DType, Header, KernelId, Port, Section, Slot, Step, Target};
 use arenite_host::board::{self, BOARDS, Blob, Board, BoardError, RunOptions, RunReport};
 

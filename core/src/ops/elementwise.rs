@@ -1,7 +1,10 @@
 //! Elementwise operators of one and two operands, with broadcasting.
 
+use core::marker::PhantomData;
+
 use serde::{Deserialize, Serialize};
 
+use super::pointwise::{Pointwise, UnaryOp};
 use super::{Kernel, Needs, Operator, checked_size};
 use crate::arena::{Access, Mem, Operand, Slot};
 use crate::error::Fault;
@@ -38,25 +41,6 @@ pub enum BinaryOp {
     Prelu,
 }
 
-/// Operations of one operand. `Clamp` is also ReLU and ReLU6.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[expect(missing_docs, reason = "named by their operation")]
-pub enum UnaryOp {
-    Clamp { min: f32, max: f32 },
-    LeakyRelu { alpha: f32 },
-    HardSwish,
-    Logistic,
-    Tanh,
-    Exp,
-    Log,
-    Sqrt,
-    Rsqrt,
-    Square,
-    Abs,
-    Neg,
-}
-
 /// `y = clamp(a op b)`, in f32.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -75,18 +59,18 @@ pub struct BinaryF32 {
     pub clamp: [f32; 2],
 }
 
-/// `y = op(x)`, in f32.
+/// `y = op(x)`, in f32, with a function of the set `F`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct UnaryF32 {
+pub struct UnaryF32<F = UnaryOp> {
     /// Contiguous.
     pub output: Slot,
     /// Contiguous.
     pub input: Slot,
     /// Elements.
     pub count: u32,
-    /// The operation.
-    pub op: UnaryOp,
+    /// The function.
+    pub op: F,
 }
 
 /// Elements of the broadcast result.
@@ -145,7 +129,7 @@ impl Operator for BinaryF32 {
     }
 }
 
-impl Operator for UnaryF32 {
+impl<F: Pointwise> Operator for UnaryF32<F> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.count, 4]).map(|_| ())
     }
@@ -185,18 +169,18 @@ impl Kernel for BinaryF32Kernel {
     }
 }
 
-/// The scalar kernel of [`UnaryF32`].
+/// The scalar kernel of [`UnaryF32`] with the functions of `F`.
 #[derive(Debug)]
-pub struct UnaryF32Kernel;
+pub struct UnaryF32Kernel<F>(PhantomData<F>);
 
-impl Kernel for UnaryF32Kernel {
-    type Op = UnaryF32;
+impl<F: Pointwise> Kernel for UnaryF32Kernel<F> {
+    type Op = UnaryF32<F>;
 
-    fn distance(_: &UnaryF32, index: usize) -> Option<i64> {
+    fn distance(_: &UnaryF32<F>, index: usize) -> Option<i64> {
         (index == 1).then_some(0)
     }
 
-    fn run(op: &UnaryF32, mem: &Mem<'_>) -> Option<()> {
+    fn run(op: &UnaryF32<F>, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, op.count)?;
         let input = mem.src::<f32>(op.input, op.count)?;
         scalar::elementwise::unary(op.op, output, input);

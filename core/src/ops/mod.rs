@@ -17,6 +17,7 @@ pub mod lstm;
 pub mod movement;
 pub mod packed_conv2d;
 pub mod packed_sum;
+pub mod pointwise;
 pub mod pool2d;
 pub mod reduce;
 pub mod resize;

@@ -2,7 +2,7 @@
 //!
 //! The numbers are part of the format: a kernel keeps its number for ever, and a retired number is not used again.
 
-use super::{Kernel, Needs, Operands, Operator, check_operands, elementwise, movement};
+use super::{Kernel, Needs, Operands, Operator, check_operands, elementwise, movement, pointwise};
 use crate::arena::{Bounds, Mem, Operand, Slot};
 use crate::error::Fault;
 use crate::fields::{Fields, Malformed};
@@ -164,7 +164,7 @@ table! {
     4 MaxPoolF32 Scalar scalar::pool2d::MaxF32;
     5 AvgPoolF32 Scalar scalar::pool2d::AvgF32;
     6 BinaryF32 Scalar elementwise::BinaryF32Kernel;
-    7 UnaryF32 Scalar elementwise::UnaryF32Kernel;
+    7 UnaryF32 Scalar elementwise::UnaryF32Kernel<pointwise::UnaryOp>;
     8 ReduceF32 Scalar scalar::reduce::F32;
     9 SoftmaxF32 Scalar scalar::softmax::F32;
     10 LrnF32 Scalar scalar::lrn::F32;
@@ -188,6 +188,7 @@ table! {
     28 LstmInt Scalar scalar::lstm::Quantised;
     29 LstmF32 Scalar scalar::lstm::F32;
     30 SoftmaxS8 Scalar scalar::softmax::S8;
+    31 SpecialF32 Scalar elementwise::UnaryF32Kernel<pointwise::SpecialOp>;
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._builder import Builder, Unsupported
+from ._pointwise import POINTWISE
 
 Arguments = dict[str, Any]
 Converter = Callable[[Builder, Arguments], Any]
@@ -175,14 +176,31 @@ def _image(b: Builder, x: str, op: str) -> str:
 # -- element by element ------------------------------------------------------------------------------------------------
 
 
-def _unary(aten: str, op: str) -> None:
+@converts("relu")
+def relu(b: Builder, a: Arguments) -> str:
+    return b.emit("relu", [a["self"]])
+
+
+@converts("silu")
+def silu(b: Builder, a: Arguments) -> str:
+    return b.emit("silu", [a["self"]])
+
+
+def _pointwise(aten: str) -> None:
+    """One of the runtime's rows: which, its further arguments say."""
+
     @converts(aten)
     def convert(b: Builder, a: Arguments) -> str:
-        return b.emit(op, [a["self"]])
+        given = {name: value for name, value in a.items() if name != "self"}
+        for name, arguments, op in POINTWISE:
+            if name == aten and given == arguments:
+                return b.emit(op, [a["self"]])
+        known = " or ".join(str(arguments) for name, arguments, _ in POINTWISE if name == aten)
+        raise Unsupported(f"{aten} with {given}", f"use {known}")
 
 
-for _name in ("relu", "sigmoid", "tanh", "hardsigmoid", "hardswish", "silu", "exp", "sqrt", "neg", "abs"):
-    _unary(_name, _name)
+for _name in {name for name, _, _ in POINTWISE}:
+    _pointwise(_name)
 
 
 @converts("relu6")

@@ -3,6 +3,8 @@
 //! Semantics are those of the operator of the same name in `core/src/ops`; where an operator exists only on the host
 //! (folded or fused before lowering) this file says what it means.
 
+use arenite::ops::pointwise::{Function, UnaryOp};
+
 /// Axis order of the activations of a spatial operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -88,7 +90,7 @@ pub enum BinaryKind {
     Prelu,
 }
 
-/// Elementwise operators of one operand.
+/// Elementwise operators of one operand: the functions of the runtime's rows, and those with parameters or a meaning of their own in passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "named by their operation")]
 pub enum UnaryKind {
@@ -102,18 +104,44 @@ pub enum UnaryKind {
     LeakyRelu {
         alpha: f32,
     },
-    HardSwish,
-    Logistic,
-    Tanh,
-    Exp,
-    Log,
-    Sqrt,
-    Rsqrt,
-    Square,
-    Abs,
-    Neg,
     /// `x if x > 0 else exp(x) - 1`; of int8 only.
     Elu,
+    /// A row of `core/src/ops/pointwise.rs`.
+    Function(Function),
+}
+
+impl UnaryKind {
+    /// `|x|`.
+    pub const ABS: Self = Self::Function(Function::Basic(UnaryOp::Abs));
+    /// `e^x`.
+    pub const EXP: Self = Self::Function(Function::Basic(UnaryOp::Exp));
+    /// `x * min(max(x + 3, 0), 6) / 6`.
+    pub const HARD_SWISH: Self = Self::Function(Function::Basic(UnaryOp::HardSwish));
+    /// `the natural logarithm`.
+    pub const LOG: Self = Self::Function(Function::Basic(UnaryOp::Log));
+    /// `1 / (1 + e^-x)`.
+    pub const LOGISTIC: Self = Self::Function(Function::Basic(UnaryOp::Logistic));
+    /// `-x`.
+    pub const NEG: Self = Self::Function(Function::Basic(UnaryOp::Neg));
+    /// `1 / sqrt(x)`.
+    pub const RSQRT: Self = Self::Function(Function::Basic(UnaryOp::Rsqrt));
+    /// `x * x`.
+    pub const SQUARE: Self = Self::Function(Function::Basic(UnaryOp::Square));
+    /// `tanh(x)`.
+    pub const TANH: Self = Self::Function(Function::Basic(UnaryOp::Tanh));
+
+    /// Its kind in summaries.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Relu => "relu",
+            Self::Relu6 => "relu6",
+            Self::ReluN1To1 => "relu_n1_to_1",
+            Self::Clamp { .. } => "clamp",
+            Self::LeakyRelu { .. } => "leaky_relu",
+            Self::Elu => "elu",
+            Self::Function(function) => function.names().map_or("function", |names| names.name),
+        }
+    }
 }
 
 /// Reductions over axes.

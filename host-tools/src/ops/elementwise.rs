@@ -1,6 +1,7 @@
 //! Elementwise operators.
 
-use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, MAX_LOOPS, UnaryF32, UnaryOp};
+use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, MAX_LOOPS, UnaryF32};
+use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::{DType, Slot, Step};
 
 use super::{clamp, fit, input, output, want_f32};
@@ -48,40 +49,30 @@ pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -
     }
     want_f32(lower.graph(), node)?;
     let (x, y) = (input(node, 0)?, output(node)?);
-    let (op, name) = match kind {
-        UnaryKind::Relu => (
-            UnaryOp::Clamp {
-                min: 0.0,
-                max: f32::INFINITY,
-            },
-            "relu",
-        ),
-        UnaryKind::Relu6 => (UnaryOp::Clamp { min: 0.0, max: 6.0 }, "relu6"),
-        UnaryKind::ReluN1To1 => (UnaryOp::Clamp { min: -1.0, max: 1.0 }, "relu_n1_to_1"),
-        UnaryKind::Clamp { min, max } => (UnaryOp::Clamp { min, max }, "clamp"),
-        UnaryKind::LeakyRelu { alpha } => (UnaryOp::LeakyRelu { alpha }, "leaky_relu"),
-        UnaryKind::HardSwish => (UnaryOp::HardSwish, "hard_swish"),
-        UnaryKind::Logistic => (UnaryOp::Logistic, "logistic"),
-        UnaryKind::Tanh => (UnaryOp::Tanh, "tanh"),
-        UnaryKind::Exp => (UnaryOp::Exp, "exp"),
-        UnaryKind::Log => (UnaryOp::Log, "log"),
-        UnaryKind::Sqrt => (UnaryOp::Sqrt, "sqrt"),
-        UnaryKind::Rsqrt => (UnaryOp::Rsqrt, "rsqrt"),
-        UnaryKind::Square => (UnaryOp::Square, "square"),
-        UnaryKind::Abs => (UnaryOp::Abs, "abs"),
-        UnaryKind::Neg => (UnaryOp::Neg, "neg"),
-        UnaryKind::Elu => return Err(Error::unsupported("elu of f32 in one step").expected("int8")),
-    };
     let count = fit(lower.graph().tensor(x).elements(), "the number of elements")?;
-    let step = UnaryF32 {
+    let clamp = |min, max| Ok(step(count, UnaryOp::Clamp { min, max }, Step::UnaryF32));
+    let step = match kind {
+        UnaryKind::Relu => clamp(0.0, f32::INFINITY),
+        UnaryKind::Relu6 => clamp(0.0, 6.0),
+        UnaryKind::ReluN1To1 => clamp(-1.0, 1.0),
+        UnaryKind::Clamp { min, max } => clamp(min, max),
+        UnaryKind::LeakyRelu { alpha } => Ok(step(count, UnaryOp::LeakyRelu { alpha }, Step::UnaryF32)),
+        UnaryKind::Function(Function::Basic(op)) => Ok(step(count, op, Step::UnaryF32)),
+        UnaryKind::Function(Function::Special(op)) => Ok(step(count, op, Step::SpecialF32)),
+        UnaryKind::Elu => Err(Error::unsupported("elu of f32 in one step").expected("int8")),
+    }?;
+    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
+    lower.push(node, kind.name(), step, places, 0);
+    Ok(())
+}
+
+fn step<F>(count: u32, op: F, step: fn(UnaryF32<F>) -> Step) -> Step {
+    step(UnaryF32 {
         output: Slot::default(),
         input: Slot::default(),
         count,
         op,
-    };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, name, Step::UnaryF32(step), places, 0);
-    Ok(())
+    })
 }
 
 /// The fewest axes that walk two broadcast operands: neighbours merge where both operands continue from one to the other.

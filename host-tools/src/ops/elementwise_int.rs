@@ -81,7 +81,7 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
 pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
     let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
-    let name = name(kind);
+    let name = kind.name();
     match (tx.dtype, ty.dtype) {
         (DType::I8, DType::I8) => {
             let table = table(kind, per_tensor(tx)?, per_tensor(ty)?)?;
@@ -129,21 +129,19 @@ fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Af
                 .expected(format!("scale {scale} and zero point {zero_point}")),
         ),
     };
+    let logistic = || LogisticI8::new(scale_in, zero_in).ok_or_else(|| unusable("a logistic function"));
     Ok(match kind {
-        UnaryKind::Logistic | UnaryKind::Tanh => {
-            let function = LogisticI8::new(scale_in, zero_in).ok_or_else(|| unusable("a logistic function"))?;
-            match kind {
-                UnaryKind::Logistic => {
-                    fixed_output(1.0 / 256.0, -128)?;
-                    each(&|q| i32::from(function.logistic(q)))
-                }
-                _ => {
-                    fixed_output(1.0 / 128.0, 0)?;
-                    each(&|q| i32::from(function.tanh(q)))
-                }
-            }
+        UnaryKind::LOGISTIC => {
+            let function = logistic()?;
+            fixed_output(1.0 / 256.0, -128)?;
+            each(&|q| i32::from(function.logistic(q)))
         }
-        UnaryKind::HardSwish => {
+        UnaryKind::TANH => {
+            let function = logistic()?;
+            fixed_output(1.0 / 128.0, 0)?;
+            each(&|q| i32::from(function.tanh(q)))
+        }
+        UnaryKind::HARD_SWISH => {
             let function =
                 HardSwish::new(scale_in, zero_in, scale_out, zero_out).ok_or_else(|| unusable("a hard swish"))?;
             each(&|q| i32::from(function.apply(q)))
@@ -160,15 +158,15 @@ fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Af
             let six = quantize(6.0, scale_in, zero_in, -128, 127);
             each(&|q| i32::from(q).clamp(zero_in, six.max(zero_in)))
         }
-        UnaryKind::Abs => {
+        UnaryKind::ABS => {
             let scaled = factor(ratio)?;
             each(&|q| scaled.apply((i32::from(q) - zero_in).abs()) + zero_out)
         }
-        UnaryKind::Rsqrt => {
+        UnaryKind::RSQRT => {
             let scaled = factor(1.0 / f64::from(scale_in.sqrt() * scale_out))?;
             each(&|q| i32::from(rsqrt_i8(q, zero_in, scaled, zero_out)))
         }
-        UnaryKind::Neg => {
+        UnaryKind::NEG => {
             let scaled = factor(ratio)?;
             each(&|q| scaled.apply(zero_in - i32::from(q)) + zero_out)
         }
@@ -181,7 +179,7 @@ fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Af
                 (y * inverse).round() as i32 + zero_out
             })
         }
-        _ => return Err(Error::unsupported(format!("{} of int8", name(kind))).expected("f32")),
+        _ => return Err(Error::unsupported(format!("{} of int8", kind.name())).expected("f32")),
     })
 }
 
@@ -189,7 +187,7 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
     let (x, y) = (input(node, 0)?, output(node)?);
     let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
     let count = fit(tx.elements(), "the number of elements")?;
-    let plain = tx.quant.is_none() && ty.quant.is_none() && kind == UnaryKind::Abs;
+    let plain = tx.quant.is_none() && ty.quant.is_none() && kind == UnaryKind::ABS;
     let (qx, qy) = match plain {
         true => ((1.0, 0), (1.0, 0)),
         false => (per_tensor(tx)?, per_tensor(ty)?),
@@ -197,8 +195,8 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
     if (qx.1, qy.1) != (0, 0) && !matches!(kind, UnaryKind::LeakyRelu { .. }) {
         return Err(Error::input(format!("zero points {} and {} of int16 tensors", qx.1, qy.1)).expected("0"));
     }
-    if let UnaryKind::Logistic | UnaryKind::Tanh = kind {
-        let tanh = kind == UnaryKind::Tanh;
+    if let UnaryKind::LOGISTIC | UnaryKind::TANH = kind {
+        let tanh = kind == UnaryKind::TANH;
         let sigmoid = match tanh {
             true => SigmoidI16::tanh_of_scale(qx.0),
             false => SigmoidI16::logistic_of_scale(qx.0),
@@ -214,7 +212,7 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
             tanh,
         };
         let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-        lower.push(node, name(kind), Step::SigmoidS16(step), places, 0);
+        lower.push(node, kind.name(), Step::SigmoidS16(step), places, 0);
         return Ok(());
     }
     // In f64, as there: 16-bit values show the rounding of an f32 quotient.
@@ -229,11 +227,11 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
         UnaryKind::LeakyRelu { alpha } => {
             step.negative = factor(f64::from(qx.0) * f64::from(alpha) / f64::from(qy.0))?;
         }
-        UnaryKind::Abs => step.absolute = true,
-        _ => return Err(Error::unsupported(format!("{} of int16", name(kind))).expected("f32")),
+        UnaryKind::ABS => step.absolute = true,
+        _ => return Err(Error::unsupported(format!("{} of int16", kind.name())).expected("f32")),
     }
     let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, name(kind), Step::Rescale(step), places, 0);
+    lower.push(node, kind.name(), Step::Rescale(step), places, 0);
     Ok(())
 }
 
@@ -295,26 +293,5 @@ fn below_one(real: f64) -> Result<Multiplier> {
         false => Err(Error::input(format!("the scales give the factor {real}"))
             .expected("less than 1")
             .help("TensorFlow Lite Micro refuses these scales as well; convert the model again")),
-    }
-}
-
-fn name(kind: UnaryKind) -> &'static str {
-    match kind {
-        UnaryKind::Relu => "relu",
-        UnaryKind::Relu6 => "relu6",
-        UnaryKind::ReluN1To1 => "relu_n1_to_1",
-        UnaryKind::Clamp { .. } => "clamp",
-        UnaryKind::LeakyRelu { .. } => "leaky_relu",
-        UnaryKind::HardSwish => "hard_swish",
-        UnaryKind::Logistic => "logistic",
-        UnaryKind::Tanh => "tanh",
-        UnaryKind::Exp => "exp",
-        UnaryKind::Log => "log",
-        UnaryKind::Sqrt => "sqrt",
-        UnaryKind::Rsqrt => "rsqrt",
-        UnaryKind::Square => "square",
-        UnaryKind::Abs => "abs",
-        UnaryKind::Neg => "neg",
-        UnaryKind::Elu => "elu",
     }
 }

@@ -146,7 +146,7 @@ fn never_negative(graph: &Graph, tensor: TensorId) -> bool {
         Some(Op::Conv2d(attrs)) => relu(&attrs.activation),
         Some(Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs)) => relu(&attrs.activation),
         Some(Op::Linear { activation } | Op::Binary { activation, .. }) => relu(activation),
-        Some(Op::Unary(UnaryKind::Relu | UnaryKind::Relu6 | UnaryKind::Logistic | UnaryKind::Exp)) => true,
+        Some(Op::Unary(UnaryKind::Relu | UnaryKind::Relu6 | UnaryKind::LOGISTIC | UnaryKind::EXP)) => true,
         Some(Op::Softmax { .. }) => true,
         _ => false,
     }

@@ -70,7 +70,7 @@ fn find(graph: &Graph, division: NodeId) -> Option<Match> {
     let exp = writer(input(division, 0)?)?;
     let sum = writer(input(division, 1)?)?;
     let axis = reduced(sum, ReduceKind::Sum)?;
-    if *op(exp) != Op::Unary(UnaryKind::Exp) || writer(input(sum, 0)?)? != exp {
+    if *op(exp) != Op::Unary(UnaryKind::EXP) || writer(input(sum, 0)?)? != exp {
         return None;
     }
     if !private(sum, &[division]) || !private(exp, &[sum, division]) {
@@ -119,7 +119,7 @@ mod tests {
         for (op, inputs, output) in [
             (reduce(ReduceKind::Max, 1), vec![x], max),
             (binary(BinaryKind::Sub), vec![x, max], sub),
-            (Op::Unary(UnaryKind::Exp), vec![sub], exp),
+            (Op::Unary(UnaryKind::EXP), vec![sub], exp),
             (reduce(ReduceKind::Sum, axis_of_sum), vec![exp], sum),
             (binary(BinaryKind::Div), vec![exp, sum], y),
         ] {

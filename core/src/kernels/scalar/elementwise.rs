@@ -2,7 +2,8 @@
 
 use super::clamp;
 use crate::kernels::cells::{Dst, Src};
-use crate::ops::elementwise::{BinaryOp, Loop, UnaryOp};
+use crate::ops::elementwise::{BinaryOp, Loop};
+use crate::ops::pointwise::{Pointwise, Visitor};
 
 /// `y = clamp(a op b)` over broadcast axes.
 pub(crate) fn binary(
@@ -75,26 +76,22 @@ pub(crate) fn broadcast<
     }
 }
 
-/// `y = op(x)`.
-pub(crate) fn unary(op: UnaryOp, output: Dst<'_, f32>, input: Src<'_, f32>) {
-    match op {
-        UnaryOp::Clamp { min, max } => map(output, input, |x| clamp(x, [min, max])),
-        UnaryOp::LeakyRelu { alpha } => map(output, input, |x| if x > 0.0 { x } else { alpha * x }),
-        UnaryOp::HardSwish => map(output, input, |x| x * clamp(x + 3.0, [0.0, 6.0]) / 6.0),
-        UnaryOp::Logistic => map(output, input, |x| 1.0 / (1.0 + libm::expf(-x))),
-        UnaryOp::Tanh => map(output, input, libm::tanhf),
-        UnaryOp::Exp => map(output, input, libm::expf),
-        UnaryOp::Log => map(output, input, libm::logf),
-        UnaryOp::Sqrt => map(output, input, libm::sqrtf),
-        UnaryOp::Rsqrt => map(output, input, |x| 1.0 / libm::sqrtf(x)),
-        UnaryOp::Square => map(output, input, |x| x * x),
-        UnaryOp::Abs => map(output, input, f32::abs),
-        UnaryOp::Neg => map(output, input, |x| -x),
-    }
+/// `y = op(x)`: one monomorphised loop a function.
+pub(crate) fn unary<F: Pointwise>(op: F, output: Dst<'_, f32>, input: Src<'_, f32>) {
+    op.visit(Map { output, input });
 }
 
-fn map(output: Dst<'_, f32>, input: Src<'_, f32>, f: impl Fn(f32) -> f32) {
-    for (y, x) in output.cells().iter().zip(input.iter()) {
-        y.set(f(x));
+struct Map<'a> {
+    output: Dst<'a, f32>,
+    input: Src<'a, f32>,
+}
+
+impl Visitor for Map<'_> {
+    type Output = ();
+
+    fn visit(self, f: impl Fn(f32) -> f32) {
+        for (y, x) in self.output.cells().iter().zip(self.input.iter()) {
+            y.set(f(x));
+        }
     }
 }

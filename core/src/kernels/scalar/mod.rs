@@ -23,6 +23,7 @@ pub mod svdf;
 
 use crate::kernels::cells::{Element, Src};
 use crate::ops::conv2d::Window2d;
+pub(crate) use crate::ops::pointwise::clamp;
 
 /// The taps of a window that lie inside the input, along one axis: the first tap's index, how many, and the input index of the first.
 pub(crate) fn taps(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize, usize)> {
@@ -58,12 +59,6 @@ pub(crate) fn dot(x: Src<'_, f32>, w: &[f32]) -> f32 {
         .map(|(x, w)| x * w)
         .sum::<f32>();
     sums.iter().sum::<f32>() + tail
-}
-
-/// `value` within `[low, high]`; a NaN stays a NaN.
-pub(crate) fn clamp(value: f32, [low, high]: [f32; 2]) -> f32 {
-    let value = if value < low { low } else { value };
-    if value > high { high } else { value }
 }
 
 /// The fewest instructions for `macs` products: two loads, a multiplication and an addition each; integers on a scalar core also subtract the

@@ -144,8 +144,8 @@ impl Work<'_, '_> {
             "Reshape" => Op::Reshape,
             "Dropout" => Op::Identity,
             "ReLU" => unary(UnaryKind::Relu),
-            "Sigmoid" => unary(UnaryKind::Logistic),
-            "Tanh" => unary(UnaryKind::Tanh),
+            "Sigmoid" => unary(UnaryKind::LOGISTIC),
+            "Tanh" => unary(UnaryKind::TANH),
             "Add" if inputs.len() == 2 => Op::Binary {
                 kind: BinaryKind::Add,
                 activation: Activation::None,

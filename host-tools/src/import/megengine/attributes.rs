@@ -26,12 +26,12 @@ pub(super) fn elemwise(operator: &Operator<'_>) -> Result<Elemwise> {
         "MIN" => binary(BinaryKind::Minimum),
         "FUSE_ADD_RELU" => Elemwise::Binary(BinaryKind::Add, Activation::Relu),
         "RELU" => Elemwise::Unary(UnaryKind::Relu),
-        "EXP" => Elemwise::Unary(UnaryKind::Exp),
-        "SIGMOID" => Elemwise::Unary(UnaryKind::Logistic),
-        "TANH" => Elemwise::Unary(UnaryKind::Tanh),
-        "NEGATE" => Elemwise::Unary(UnaryKind::Neg),
-        "ABS" => Elemwise::Unary(UnaryKind::Abs),
-        "LOG" => Elemwise::Unary(UnaryKind::Log),
+        "EXP" => Elemwise::Unary(UnaryKind::EXP),
+        "SIGMOID" => Elemwise::Unary(UnaryKind::LOGISTIC),
+        "TANH" => Elemwise::Unary(UnaryKind::TANH),
+        "NEGATE" => Elemwise::Unary(UnaryKind::NEG),
+        "ABS" => Elemwise::Unary(UnaryKind::ABS),
+        "LOG" => Elemwise::Unary(UnaryKind::LOG),
         other => return Err(mode.locate(Error::unsupported(format!("Elemwise mode {other}")))),
     })
 }

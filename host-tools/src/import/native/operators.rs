@@ -1,5 +1,7 @@
 //! One arm an operator of the schema: its attributes and operands, as a node of the graph.
 
+use arenite::ops::pointwise::Function;
+
 use super::{Operator, Work, origin};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryKind, DType, Data, Layout, Op, Padding2d, ReduceKind, TensorId, UnaryKind};
@@ -42,15 +44,7 @@ impl Work<'_, '_, '_> {
                 self.unary_unchecked(o, unary(UnaryKind::LeakyRelu { alpha }))?
             }
             "prelu" => self.prelu(o)?,
-            "sigmoid" => self.unary(o, unary(UnaryKind::Logistic))?,
-            "tanh" => self.unary(o, unary(UnaryKind::Tanh))?,
-            "hardsigmoid" => self.hardsigmoid(o)?,
-            "hardswish" => self.unary(o, unary(UnaryKind::HardSwish))?,
             "silu" => self.silu(o)?,
-            "exp" => self.unary(o, unary(UnaryKind::Exp))?,
-            "sqrt" => self.unary(o, unary(UnaryKind::Sqrt))?,
-            "neg" => self.unary(o, unary(UnaryKind::Neg))?,
-            "abs" => self.unary(o, unary(UnaryKind::Abs))?,
             "identity" => self.unary(o, Op::Identity)?,
             "dropout" => {
                 o.only(&["ratio"])?;
@@ -88,6 +82,9 @@ impl Work<'_, '_, '_> {
             "pad" => self.pad(o)?,
             "concat" => self.concat(o)?,
             "slice" => self.slice(o)?,
+            other if let Some((function, _)) = Function::rows().find(|(_, names)| names.trace == Some(other)) => {
+                self.unary(o, unary(UnaryKind::Function(function)))?
+            }
             other => {
                 return Err(o.op.locate(
                     Error::unsupported(format!("operator `{other}`"))
@@ -180,32 +177,12 @@ impl Work<'_, '_, '_> {
         self.node(o, Op::Binary { kind, activation }, &[x, slope])
     }
 
-    /// min(max(x + 3, 0), 6) / 6
-    fn hardsigmoid(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&[])?;
-        o.operands(1, 1)?;
-        let x = self.f32_input(o, 0)?;
-        let three = self
-            .builder
-            .constant(&format!("{}.three", o.name), &[1], DType::F32, Data::from_f32(&[3.0]));
-        let six = self
-            .builder
-            .constant(&format!("{}.six", o.name), &[1], DType::F32, Data::from_f32(&[6.0]));
-        let binary = |kind| Op::Binary {
-            kind,
-            activation: Activation::None,
-        };
-        let sum = self.part(o, "add", binary(BinaryKind::Add), &[x, three])?;
-        let clamped = self.part(o, "clamp", Op::Unary(UnaryKind::Relu6), &[sum])?;
-        self.node(o, binary(BinaryKind::Div), &[clamped, six])
-    }
-
     /// x * sigmoid(x)
     fn silu(&mut self, o: &Operator<'_>) -> Result<TensorId> {
         o.only(&[])?;
         o.operands(1, 1)?;
         let x = self.f32_input(o, 0)?;
-        let sigmoid = self.part(o, "sigmoid", Op::Unary(UnaryKind::Logistic), &[x])?;
+        let sigmoid = self.part(o, "sigmoid", Op::Unary(UnaryKind::LOGISTIC), &[x])?;
         let (kind, activation) = (BinaryKind::Mul, Activation::None);
         self.node(o, Op::Binary { kind, activation }, &[x, sigmoid])
     }

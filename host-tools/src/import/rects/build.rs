@@ -17,8 +17,8 @@ pub(super) fn build(
 ) -> Result<Graph> {
     let nonlinearity = match nonlinearity {
         "relu" => Op::Unary(UnaryKind::Relu),
-        "tanh" => Op::Unary(UnaryKind::Tanh),
-        "sigmoid" => Op::Unary(UnaryKind::Logistic),
+        "tanh" => Op::Unary(UnaryKind::TANH),
+        "sigmoid" => Op::Unary(UnaryKind::LOGISTIC),
         "none" => Op::Identity,
         other => {
             return Err(Error::new(ErrorKind::Usage, format!("--assume nonlinearity={other}"))

@@ -127,10 +127,10 @@ impl Importer<'_, '_> {
             max: f32::INFINITY,
         };
         let links = vec![
-            (Op::Unary(UnaryKind::Square), shape),
+            (Op::Unary(UnaryKind::SQUARE), shape),
             (sum, one.clone()),
             (Op::Unary(clamp), one.clone()),
-            (Op::Unary(UnaryKind::Rsqrt), one),
+            (Op::Unary(UnaryKind::RSQRT), one),
         ];
         let factor = self.links(view, x, y, links)?;
         let (x, y) = (self.operand(x)?, self.output(y)?);
@@ -151,7 +151,7 @@ impl Importer<'_, '_> {
         };
         let links = vec![
             (Op::Unary(negative), shape.clone()),
-            (Op::Unary(UnaryKind::Exp), shape.clone()),
+            (Op::Unary(UnaryKind::EXP), shape.clone()),
         ];
         let power = self.links(view, x, y, links)?;
         let one = self.add_const(Tensor {
@@ -225,7 +225,7 @@ impl Importer<'_, '_> {
     pub(super) fn arg_min(&mut self, view: View<'_, '_>) -> Result<()> {
         let x = view.input(0)?;
         let (shape, from) = (self.shape(x)?, self.operand(x)?);
-        let negated = (Op::Unary(UnaryKind::Neg), shape);
+        let negated = (Op::Unary(UnaryKind::NEG), shape);
         let negated = self.then(view, "/negated", x, negated, vec![Some(from)])?;
         if self.dtype(x)? != DType::F32 {
             // q becomes -1 - q, so that -128 has a counterpart.

@@ -1,5 +1,7 @@
 //! The operators: one row each, with the types that are supported and the translation.
 
+use arenite::ops::pointwise::{Function, Tflite};
+
 use super::movement::axis_of;
 use super::{Importer, View};
 use crate::error::{Error, Result};
@@ -11,6 +13,7 @@ use crate::graph::{
 use DType::{Bool, F32, I8, I16, I32, I64, U8};
 
 /// A supported operator.
+#[derive(Clone, Copy)]
 struct Row {
     /// Its name in the schema.
     kind: &'static str,
@@ -22,6 +25,7 @@ struct Row {
 }
 
 /// How an operator is translated.
+#[derive(Clone, Copy)]
 enum Translate {
     Unary(UnaryKind),
     Binary(BinaryKind),
@@ -55,16 +59,6 @@ const ROWS: &[Row] = &[
     row("RELU", 3, F_I8_I16, Unary(UnaryKind::Relu)),
     row("RELU6", 3, F_I8_I16, Unary(UnaryKind::Relu6)),
     row("LEAKY_RELU", 2, F_I8_I16, By(|i, v| i.leaky_relu(v))),
-    row("HARD_SWISH", 1, F_I8, Unary(UnaryKind::HardSwish)),
-    row("LOGISTIC", 3, F_I8_I16, Unary(UnaryKind::Logistic)),
-    row("TANH", 3, F_I8_I16, Unary(UnaryKind::Tanh)),
-    row("ABS", 5, F_I8_I16, Unary(UnaryKind::Abs)),
-    row("NEG", 1, REAL, Unary(UnaryKind::Neg)),
-    row("SQRT", 1, REAL, Unary(UnaryKind::Sqrt)),
-    row("RSQRT", 3, F_I8, Unary(UnaryKind::Rsqrt)),
-    row("LOG", 2, REAL, Unary(UnaryKind::Log)),
-    row("EXP", 2, REAL, Unary(UnaryKind::Exp)),
-    row("SQUARE", 1, REAL, Unary(UnaryKind::Square)),
     row("ELU", 1, F_I8, By(|i, v| i.elu(v))),
     row("L2_NORMALIZATION", 2, REAL, By(|i, v| i.l2_normalization(v))),
     row("SOFTMAX", 3, F_I8_I16, By(|i, v| i.softmax(v))),
@@ -113,6 +107,15 @@ const ROWS: &[Row] = &[
     row("CALL_ONCE", 1, &[], By(|i, v| i.call_once(v))),
 ];
 
+/// The rows of this file, and those of the pointwise functions.
+fn rows() -> impl Iterator<Item = Row> {
+    let functions = Function::rows().filter_map(|(function, names)| {
+        let Tflite { name, version, types } = names.tflite?;
+        Some(row(name, version, types, Unary(UnaryKind::Function(function))))
+    });
+    ROWS.iter().copied().chain(functions)
+}
+
 const fn row(kind: &'static str, version: i32, types: &'static [DType], translate: Translate) -> Row {
     Row {
         kind,
@@ -128,7 +131,7 @@ impl Importer<'_, '_> {
         if self.fold(view)? {
             return Ok(());
         }
-        let Some(row) = ROWS.iter().find(|row| row.kind == view.kind) else {
+        let Some(row) = rows().find(|row| row.kind == view.kind) else {
             return Err(Error::unsupported("no such operator").help(remedy(view.kind)));
         };
         if version > row.version {
@@ -137,7 +140,7 @@ impl Importer<'_, '_> {
                 .help("convert the model with an older converter, or without its newest options"));
         }
         if !row.types.is_empty() {
-            self.check_types(view, row)?;
+            self.check_types(view, &row)?;
         }
         match row.translate {
             By(translate) => translate(self, view),
@@ -642,7 +645,7 @@ fn remedy(kind: &str) -> &'static str {
             "use UNIDIRECTIONAL_SEQUENCE_LSTM, or unroll the network"
         }
         "IF" | "WHILE" => "unroll the network: control flow has no place in a static plan",
-        "GELU" | "POW" | "SIN" | "COS" | "FLOOR" | "ROUND" | "CEIL" => "use RELU, HARD_SWISH, LOGISTIC or TANH",
+        "GELU" | "POW" | "SIN" | "COS" => "use RELU, HARD_SWISH, LOGISTIC or TANH",
         _ if kind.starts_with("CUSTOM") => "build the network from builtin operators (see docs/operators.md)",
         _ => "build the network from supported operators (see docs/operators.md)",
     }
@@ -650,12 +653,10 @@ fn remedy(kind: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::ROWS;
-
     #[test]
     fn every_operator_is_documented_with_its_version() {
         let text = include_str!("../../../../docs/operators.md");
-        for row in ROWS {
+        for row in super::rows() {
             let line = format!("| {} | {} | ", row.kind, row.version);
             assert!(text.contains(&line), "docs/operators.md lacks `{line}`");
         }
