@@ -1,12 +1,12 @@
 //! Several networks in one file: packed one by one, run in turn in one arena, each with a state of its own.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use arenite::bundle::{BUNDLE_ENTRY, BUNDLE_NAME, write_directory};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::{Draft, Output};
 use crate::pack::{self, Options, Packed, Progress};
 use crate::summary::Summary;
 
@@ -38,26 +38,34 @@ pub fn bundle(
     output: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<(BundleSummary, Vec<Packed>)> {
+    let (summary, packed, draft) = draft(networks, output, progress)?;
+    draft.publish()?;
+    Ok((summary, packed))
+}
+
+/// Packs a bundle and leaves it to the caller when the file appears.
+///
+/// # Errors
+/// As [`bundle`]; nothing is left behind then.
+pub fn draft(
+    networks: &[Options],
+    output: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(BundleSummary, Vec<Packed>, Draft)> {
     let io = |e: std::io::Error| Error::io(output, "write the bundle", &e);
-    let directory = output
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let folder = tempfile::Builder::new()
-        .prefix(".pack-")
-        .tempdir_in(directory)
-        .map_err(io)?;
+    let place = Output::to(output)?;
+    networks
+        .iter()
+        .try_for_each(|network| pack::refuse_inputs(&place, network))?;
     let (mut packed, mut files) = (Vec::new(), Vec::new());
-    for (index, network) in networks.iter().enumerate() {
-        let part = folder.path().join(index.to_string());
-        packed.push(pack::pack(
-            &Options {
-                output: part.clone(),
-                ..network.clone()
-            },
-            progress,
-        )?);
-        files.push(std::fs::read(&part).map_err(io)?);
+    for network in networks {
+        let network = Options {
+            output: output.to_path_buf(),
+            ..network.clone()
+        };
+        let (summary, part) = pack::draft(&network, progress)?;
+        packed.push(summary);
+        files.push(part.bytes().map_err(io)?);
     }
     let names: Vec<String> = packed.iter().map(|p| short_name(&p.summary.name)).collect();
     if let Some(twice) = names
@@ -92,13 +100,7 @@ pub fn bundle(
         bytes.extend_from_slice(file);
     }
     bytes.resize(at, 0);
-    let mut file = tempfile::Builder::new()
-        .prefix(".pack-")
-        .tempfile_in(directory)
-        .map_err(io)?;
-    file.write_all(&bytes).map_err(io)?;
-    crate::emit::make_readable(file.as_file()).map_err(io)?;
-    file.persist(output).map_err(|e| io(e.error))?;
+    let draft = place.draft_of(&bytes).map_err(io)?;
 
     let models: Vec<Summary> = packed.iter().map(|p| p.summary.clone()).collect();
     let largest = models.iter().max_by_key(|m| m.arena_bytes);
@@ -109,7 +111,7 @@ pub fn bundle(
         model_bytes: bytes.len() as u64,
         models,
     };
-    Ok((summary, packed))
+    Ok((summary, packed, draft))
 }
 
 /// The name in the directory: cut to what an entry holds, at a character's border.

@@ -2,9 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::path::Path;
-
-use tempfile::NamedTempFile;
 
 use arenite::{DType, HEADER_BYTES, Header, Port, Slot};
 
@@ -34,19 +31,18 @@ pub struct Written {
     pub meta: u64,
 }
 
-/// Writes the blob to a temporary file beside `path`, for the caller to rename when it is content. `progress` is called with weight
-/// bytes done and in all.
+/// Writes the blob to an empty file. `progress` is called with weight bytes done and in all.
 ///
 /// # Errors
-/// [`ErrorKind::Io`]; what reading the weights says; [`ErrorKind::DoesNotFit`] beyond 4 GiB. Nothing is left behind then.
+/// [`ErrorKind::Io`]; what reading the weights says; [`ErrorKind::DoesNotFit`] beyond 4 GiB.
 pub fn emit(
     program: &Program,
     memory: &Placed,
     metadata: &Metadata,
     weights: &Weights,
-    path: &Path,
+    file: &File,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<(NamedTempFile, Written)> {
+) -> Result<Written> {
     let ports = encode_ports(program, memory)?;
     let (steps, kernels) = encode_steps(program, memory)?;
     let meta = metadata.encode()?;
@@ -97,28 +93,15 @@ pub fn emit(
         kernels,
     };
 
-    let io = |e: std::io::Error| Error::io(path, "write the model", &e);
-    let directory = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let file = tempfile::Builder::new()
-        .prefix(".pack-")
-        .tempfile_in(directory)
-        .map_err(io)?;
     let sections = [&ports[..], &steps, &meta, &program.state.initial];
-    write(file.as_file(), &mut header, &sections, program, weights, progress).map_err(|e| e.in_file(path))?;
-    make_readable(file.as_file()).map_err(io)?;
+    write(file, &mut header, &sections, program, weights, progress)?;
     let plan = (ports.len() + steps.len()) as u64;
-    Ok((
-        file,
-        Written {
-            model: u64::from(total),
-            weights: u64::from(program.weights.len()),
-            plan,
-            meta: meta.len() as u64,
-        },
-    ))
+    Ok(Written {
+        model: u64::from(total),
+        weights: u64::from(program.weights.len()),
+        plan,
+        meta: meta.len() as u64,
+    })
 }
 
 /// Writes header, sections and weights in one pass; the checksum is patched into the header at the end.
@@ -296,17 +279,6 @@ impl Out<'_> {
         let gap = at.saturating_sub(self.at) as usize;
         self.write(&[0; SECTION_ALIGN as usize][..gap])
     }
-}
-
-/// A temporary file is private to its owner; a model is a file like any other.
-pub(crate) fn make_readable(file: &File) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
 }
 
 fn encode_ports(program: &Program, memory: &Placed) -> Result<Vec<u8>> {

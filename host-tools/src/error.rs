@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Io,
     /// A command-line value is wrong.
     Usage,
+    /// Whoever read the standard output went away before everything was there; nobody is left to tell.
+    Closed,
     /// A pass produced an inconsistent graph: a defect of Arenite, reported instead of a wrong blob.
     Internal,
 }

@@ -12,6 +12,7 @@ mod dump;
 pub mod emit;
 pub mod error;
 mod explain;
+pub mod files;
 pub mod graph;
 pub mod import;
 pub mod memory;

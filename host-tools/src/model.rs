@@ -77,12 +77,19 @@ impl ModelFile {
 
     fn map(path: &Path) -> Result<Self> {
         let io = |e: std::io::Error| Error::io(path, "read the model", &e);
-        let file = std::fs::File::open(path).map_err(io)?;
-        let bytes = match file.metadata().map_err(io)?.len() {
+        Self::of(&std::fs::File::open(path).map_err(io)?, path).map_err(io)
+    }
+
+    /// Maps an open file that is one model; `path` is what it is called in messages.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn of(file: &std::fs::File, path: &Path) -> std::io::Result<Self> {
+        let bytes = match file.metadata()?.len() {
             0 => Bytes::Empty,
             // SAFETY: the map is private to this process's reading; a file that another process changes meanwhile gives wrong
             // results, as reading it twice would.
-            _ => Bytes::Mapped(unsafe { memmap2::Mmap::map(&file) }.map_err(io)?),
+            _ => Bytes::Mapped(unsafe { memmap2::Mmap::map(file) }?),
         };
         Ok(Self {
             path: path.to_path_buf(),

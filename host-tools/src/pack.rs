@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::{Draft, Output};
 use crate::graph::{self, Graph, facts};
 use crate::import::{self, ImportOptions, Imported, Samples};
 
@@ -115,7 +116,20 @@ pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;
 /// # Errors
 /// See [`Error`]; the output file is then as it was before.
 pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
-    check_writable(&options.output)?;
+    let (packed, draft) = draft(options, progress)?;
+    draft.publish()?;
+    Ok(packed)
+}
+
+/// Packs a network and leaves it to the caller when the file appears: [`Draft::publish`] comes last, after everything else that
+/// can fail.
+///
+/// # Errors
+/// See [`Error`]; nothing is left behind then.
+pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, Draft)> {
+    let output = Output::to(&options.output)?;
+    refuse_inputs(&output, options)?;
+    let io = |e: std::io::Error| Error::io(&options.output, "write the model", &e);
     progress("reading the trace", 0, 0);
     let (dialect, imported) = import::import(&options.input, options.dialect.as_deref(), &options.import)?;
     let Imported {
@@ -126,7 +140,9 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
         weights,
         samples,
         keys,
+        files,
     } = imported;
+    files.iter().try_for_each(|file| output.differs_from(file))?;
     let at_input = |e: Error| e.in_file(&options.input);
     if let Some(name) = &options.name {
         graph.name.clone_from(name);
@@ -235,7 +251,9 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
         tensors: owners.names,
     };
     let mut written = |done, all| progress("writing weights", done, all);
-    let (file, sizes) = emit::emit(&program, &memory, &metadata, &source, &options.output, &mut written)?;
+    let draft = output.draft().map_err(io)?;
+    let sizes = emit::emit(&program, &memory, &metadata, &source, draft.file(), &mut written)
+        .map_err(|e| e.in_file(&options.output))?;
     if let Some(limit) = options.max_flash.filter(|&limit| sizes.model > limit) {
         let message = format!(
             "the model needs {} bytes, {} of them weights",
@@ -246,25 +264,36 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
             .expected(format!("at most {limit} (--max-flash)"))
             .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"));
     }
-    verify(file.path(), samples.as_ref())?;
-    file.persist(&options.output)
-        .map_err(|e| Error::io(&options.output, "write the model", &e.error))?;
+    let file = ModelFile::of(draft.file(), &options.output).map_err(io)?;
+    verify(&file, samples.as_ref())?;
     let Written {
         model, weights, plan, ..
     } = sizes;
     (summary.model_bytes, summary.weights_bytes, summary.plan_bytes) = (model, weights, plan);
-    Ok(Packed {
+    let packed = Packed {
         summary,
         warnings,
         dump: dump.text,
         explanation,
-    })
+    };
+    Ok((packed, draft))
+}
+
+/// Refuses to write over what the options name. What the trace names besides is known only when it is read.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
+pub(crate) fn refuse_inputs(output: &Output, options: &Options) -> Result<()> {
+    output.differs_from(&options.input)?;
+    match &options.weights {
+        Some(spec) => output.differs_from(Path::new(spec)),
+        None => Ok(()),
+    }
 }
 
 /// Proves the new file's memory plan as `arenite verify` does, loads it as a device does, where this host has its kernels, and replays the
 /// trace's samples.
-fn verify(path: &Path, samples: Option<&Samples>) -> Result<()> {
-    let file = ModelFile::open(path)?;
+fn verify(file: &ModelFile, samples: Option<&Samples>) -> Result<()> {
     prove::prove(&file.view(false)?)
         .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
     let model = match file.load() {
@@ -357,28 +386,6 @@ fn summarise_program(summary: &mut Summary, program: &Program, memory: &Placed) 
         bytes: memory::whole_words(plan.height),
     });
     summary.regions = regions.collect();
-}
-
-/// The output's directory must exist and the output must not be a directory: said before the work, not after it.
-fn check_writable(output: &Path) -> Result<()> {
-    let directory = output
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    if !directory.is_dir() {
-        return Err(Error::new(
-            ErrorKind::Io,
-            format!("the directory {} does not exist", directory.display()),
-        )
-        .in_file(output)
-        .help("create it, or choose another -o"));
-    }
-    if output.is_dir() {
-        return Err(Error::new(ErrorKind::Io, "it is a directory")
-            .in_file(output)
-            .expected("a file name after -o"));
-    }
-    Ok(())
 }
 
 fn sha256(path: &Path) -> Result<String> {

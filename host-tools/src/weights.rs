@@ -4,7 +4,7 @@
 //! weights passes through a few hundred kilobytes. Only a permutation that moves the first axis holds its operand, one tensor at a
 //! time.
 
-mod export;
+pub(crate) mod export;
 mod npz;
 pub(crate) mod safetensors;
 mod seeded;

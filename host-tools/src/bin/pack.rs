@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use arenite::Target;
-use arenite_host::bundle::bundle;
+use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::cli::regions::{parse_regions, parse_size};
-use arenite_host::cli::{UnbuiltPackOptions, exit_code};
+use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
+use arenite_host::files::{Output, Print, print, publish};
 use arenite_host::import::ImportOptions;
 use arenite_host::memory::plan;
-use arenite_host::pack::{DumpStage, Options, Packed, pack};
+use arenite_host::pack::{self, DumpStage, Options, Packed};
 use arenite_host::summary::Summary;
 use arenite_host::{Error, ErrorKind, Result};
 use clap::Parser;
@@ -82,22 +83,17 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match run(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("error: {e}");
-            exit_code(&e)
-        }
-    }
+    run_to_the_end(run)
 }
 
-fn run(args: Args) -> Result<()> {
-    let json = args.json;
-    if json && args.dump_after.is_some() {
+fn run(args: Args) -> Result<Verdict> {
+    let (json, dump) = (args.json, args.dump_after.is_some());
+    if json && dump {
         return Err(Error::new(ErrorKind::Usage, "--dump-after and --json both want stdout").help("pass one of them"));
     }
-    let output = args.output.clone();
+    let output = Output::to(&args.output)?;
+    let report = Print::beside([&output], json || dump)?;
+    args.labels.iter().try_for_each(|labels| output.differs_from(labels))?;
     let networks = options(args)?;
     let bar = ProgressBar::no_length();
     if std::io::stderr().is_terminal() {
@@ -115,48 +111,41 @@ fn run(args: Args) -> Result<()> {
         }
     };
     let result = match &networks[..] {
-        [network] => pack(network, &mut progress).map(|packed| (None, vec![packed])),
-        _ => bundle(&networks, &output, &mut progress).map(|(summary, packed)| (Some(summary), packed)),
+        [network] => pack::draft(network, &mut progress).map(|(packed, draft)| (None, vec![packed], draft)),
+        _ => bundle::draft(&networks, output.path(), &mut progress)
+            .map(|(summary, packed, draft)| (Some(summary), packed, draft)),
     };
     bar.finish_and_clear();
-    let (bundled, packed) = result?;
+    let (bundled, packed, draft) = result?;
     packed.iter().for_each(tell);
-    if json {
-        let text = match (&bundled, &packed[..]) {
-            (Some(bundle), _) => serde_json::to_string_pretty(bundle),
-            (None, packed) => serde_json::to_string_pretty(&packed[0].summary),
-        };
-        println!("{}", text.map_err(|e| Error::internal(e.to_string()))?);
-        return Ok(());
-    }
-    for packed in &packed {
-        match &packed.dump {
-            Some(text) => print!("{text}"),
-            None => print(&packed.summary, &output),
+    match json {
+        true => {
+            let text = match (&bundled, &packed[..]) {
+                (Some(bundle), _) => serde_json::to_string_pretty(bundle),
+                (None, packed) => serde_json::to_string_pretty(&packed[0].summary),
+            };
+            print::out(&format!("{}\n", text.map_err(|e| Error::internal(e.to_string()))?))?;
         }
+        false => report.text(&text(&packed, bundled.as_ref(), output.path()))?,
     }
-    if let Some(bundle) = bundled {
-        println!(
-            "bundle of {} models: arena {} bytes, state {} bytes, file {} bytes",
-            bundle.models.len(),
-            bundle.arena_bytes,
-            bundle.state_bytes,
-            bundle.model_bytes
-        );
-    }
-    Ok(())
+    // The file comes last: where the report could not be told there is no file.
+    publish(vec![draft])?;
+    Ok(Verdict::Good)
 }
 
 /// Warnings, assumptions and explanations, on stderr.
 fn tell(packed: &Packed) {
     for warning in &packed.warnings {
-        eprintln!("warning: {warning}");
+        print::note(format_args!("warning: {warning}"));
     }
     for a in &packed.summary.assumptions {
-        eprintln!("assumed: {}={} for {} ({})", a.key, a.value, a.applies_to, a.reason);
+        print::note(format_args!(
+            "assumed: {}={} for {} ({})",
+            a.key, a.value, a.applies_to, a.reason
+        ));
     }
     if let Some(text) = &packed.explanation {
-        eprint!("{text}");
+        print::note(text.trim_end());
     }
 }
 
@@ -229,36 +218,58 @@ fn options(args: Args) -> Result<Vec<Options>> {
     Ok(inputs.into_iter().map(each).collect())
 }
 
-fn print(summary: &Summary, output: &Path) {
+/// What came of it, for people.
+fn text(packed: &[Packed], bundled: Option<&BundleSummary>, output: &Path) -> String {
+    let mut text = String::new();
+    for packed in packed {
+        text += &match &packed.dump {
+            Some(dump) => dump.clone(),
+            None => figures(&packed.summary, output),
+        };
+    }
+    if let Some(bundle) = bundled {
+        text += &format!(
+            "bundle of {} models: arena {} bytes, state {} bytes, file {} bytes\n",
+            bundle.models.len(),
+            bundle.arena_bytes,
+            bundle.state_bytes,
+            bundle.model_bytes
+        );
+    }
+    text
+}
+
+fn figures(summary: &Summary, output: &Path) -> String {
     let proof = match summary.plan_proven_optimal {
         true => "proven minimal for this order".to_string(),
         false => format!("lower bound {}", summary.plan_lower_bound_bytes),
     };
-    println!(
-        "{} ({}, {}) -> {}",
+    let mut text = format!(
+        "{} ({}, {}) -> {}\n",
         summary.name,
         summary.dialect,
         summary.target,
         output.display()
     );
-    println!(
-        "  parameters {}, MACs {} per element, batch {}",
+    text += &format!(
+        "  parameters {}, MACs {} per element, batch {}\n",
         summary.params, summary.macs, summary.batch
     );
-    println!("  steps      {}", summary.steps);
-    println!("  arena      {} bytes, {proof}", summary.arena_bytes);
+    text += &format!("  steps      {}\n", summary.steps);
+    text += &format!("  arena      {} bytes, {proof}\n", summary.arena_bytes);
     if summary.pareto.len() > 1 {
-        println!("  extra MACs {}", summary.extra_macs);
+        text += &format!("  extra MACs {}\n", summary.extra_macs);
         for point in &summary.pareto {
-            println!(
-                "    {:>9} bytes with {} extra MACs: {}",
+            text += &format!(
+                "    {:>9} bytes with {} extra MACs: {}\n",
                 point.arena_bytes, point.extra_macs, point.cuts
             );
         }
     }
-    println!("  state      {} bytes", summary.state_bytes);
-    println!(
-        "  model      {} bytes ({} weights, {} plan)",
+    text += &format!("  state      {} bytes\n", summary.state_bytes);
+    text += &format!(
+        "  model      {} bytes ({} weights, {} plan)\n",
         summary.model_bytes, summary.weights_bytes, summary.plan_bytes
     );
+    text
 }

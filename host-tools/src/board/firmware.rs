@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::{Board, BoardError, Memory};
+use crate::files;
 
 /// A program built for a board.
 #[derive(Debug, Clone)]
@@ -337,8 +338,5 @@ fn keep(from: &Path, to: &Path) -> io::Result<()> {
     if fs::read(to).is_ok_and(|kept| kept == fresh) {
         return Ok(());
     }
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    io::Write::write_all(&mut file, &fresh)?;
-    file.persist(to).map_err(|error| error.error)?;
-    Ok(())
+    files::write(to, &fresh).map_err(io::Error::other)
 }

@@ -13,6 +13,7 @@ use super::results::{Configuration, packed};
 use super::run::Exchange;
 use super::{Blob, Board, BoardError, Firmware, RunOptions, firmware, run};
 use crate::error::{Error, Result};
+use crate::files;
 
 /// The version that `firmware/peer/Cargo.toml` asks for.
 pub const VERSION: &str = "microflow 0.1.3";
@@ -64,7 +65,7 @@ pub struct Figures {
 /// Those of Arenite's own run; what stops microflow is in the result.
 pub fn compare(model: &Path) -> Result<Peer> {
     let board = Board::find(BOARD).ok_or_else(|| Error::internal(format!("no board {BOARD}")))?;
-    let folder = tempfile::tempdir().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder", &e))?;
+    let folder = files::Scratch::new().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder", &e))?;
     let configuration = Configuration {
         board,
         target: Target::CortexM4,
@@ -204,5 +205,5 @@ pub fn read(path: &Path) -> Result<Vec<Peer>> {
 /// [`crate::ErrorKind::Io`].
 pub fn write(path: &Path, peers: &[Peer]) -> Result<()> {
     let text = serde_json::to_string_pretty(peers).unwrap_or_default() + "\n";
-    fs::write(path, text).map_err(|e| Error::io(path, "write the results", &e))
+    files::write(path, text.as_bytes())
 }

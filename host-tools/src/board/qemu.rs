@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Board, BoardError, Firmware};
+use crate::files::signals;
 
 /// Where the frames of defmt go, inside the folder of the run.
 const LOG_FILE: &str = "log";
@@ -39,7 +40,8 @@ pub(super) fn run(
     timeout: Duration,
     mut look: impl FnMut(),
 ) -> Result<Ended, BoardError> {
-    let mut child = Running(start(firmware, folder, arguments)?);
+    let (child, held) = signals::Child::of_new(|| start(firmware, folder, arguments))?;
+    let mut child = Running(child, held);
     let begun = Instant::now();
     let status = loop {
         let failed = |source| BoardError::File {
@@ -63,8 +65,9 @@ pub(super) fn run(
     })
 }
 
-/// A process that does not outlive its handle.
-struct Running(Child);
+/// A process that does not outlive its handle, nor a signal that ends this process.
+#[expect(dead_code, reason = "what is held is released when it is dropped")]
+struct Running(Child, signals::Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BOARDS, Bench, BenchOptions, Board, bench, ready};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files;
 use crate::model::ModelFile;
 use crate::pack::{Options, pack};
 
@@ -155,7 +156,7 @@ pub fn packed(model: &Path, configuration: Configuration, folder: &Path) -> Resu
 /// # Errors
 /// As [`pack`] and [`bench()`].
 pub fn measure(model: &Path, configuration: Configuration, options: &BenchOptions) -> Result<Option<Measured>> {
-    let folder = tempfile::tempdir().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder", &e))?;
+    let folder = files::Scratch::new().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder", &e))?;
     let file = packed(model, configuration, folder.path())?;
     let inputs = vec![0; file.view(false)?.header().input_bytes as usize];
     match bench(configuration.board, &file, &inputs, options, &mut |_| ()) {
@@ -194,7 +195,7 @@ pub fn write(path: &Path, results: &[Measured]) -> Result<()> {
         format!("  {}", json(&whole).replace("\"steps\":[]", &steps))
     });
     let text = format!("[\n{}\n]\n", entries.collect::<Vec<_>>().join(",\n"));
-    fs::write(path, text).map_err(|e| Error::io(path, "write the results", &e))
+    files::write(path, text.as_bytes())
 }
 
 /// Whether a measurement is cheap enough for every run of the tests: the in-project model everywhere, the two small int8 models on one board of each kind of

@@ -10,11 +10,11 @@ use arenite_protocol::{
     Command, DUMP_FILE, INPUT_FILE, Infer, OUTPUT_FILE, PLACES_FILE, PROTOCOL_VERSION, Place, RECORD_FILE,
     REQUEST_FILE, Record, Request,
 };
-use tempfile::TempDir;
 
 use super::qemu::{self, LogLine};
 use super::trace::{self, Trace};
 use super::{Board, BoardError, Firmware};
+use crate::files::Scratch;
 
 /// A blob for a board.
 #[derive(Debug, Clone, Copy)]
@@ -378,16 +378,17 @@ pub fn execute(firmware: &Firmware, timeout: Duration) -> Result<Vec<LogLine>, B
 
 /// The folder that firmware and host share for one run.
 pub(super) struct Exchange {
-    folder: TempDir,
+    folder: Scratch,
 }
 
 impl Exchange {
     pub(super) fn new() -> Result<Self, BoardError> {
-        let folder = tempfile::Builder::new().prefix("arenite-").tempdir();
-        folder.map(|folder| Self { folder }).map_err(|source| BoardError::File {
-            path: std::env::temp_dir(),
-            source,
-        })
+        Scratch::new()
+            .map(|folder| Self { folder })
+            .map_err(|source| BoardError::File {
+                path: std::env::temp_dir(),
+                source,
+            })
     }
 
     fn path(&self, name: &str) -> PathBuf {

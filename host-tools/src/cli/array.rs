@@ -7,6 +7,7 @@ use arenite::{DType, Port};
 use ndarray::{ArrayD, IxDyn, OwnedRepr};
 use ndarray_npy::{NpzReader, ReadNpyError, ReadNpyExt, ReadNpzError, WriteNpyExt};
 
+use crate::files::{Draft, Output};
 use crate::{Error, ErrorKind, Result};
 
 /// An array in C order with its element type; 64-bit floats are kept apart, models have none.
@@ -162,26 +163,19 @@ impl Array {
         }
     }
 
-    /// Writes a `.npy` file; it appears only when it is complete.
+    /// A draft of a `.npy` file.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let io = |e: std::io::Error| Error::io(path, "write the array", &e);
-        let folder = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(".arenite-")
-            .tempfile_in(folder)
-            .map_err(io)?;
+    pub(crate) fn draft(&self, output: &Output) -> Result<Draft> {
+        let path = output.path();
+        let draft = output.draft().map_err(|e| Error::io(path, "write the array", &e))?;
         macro_rules! write {
             ($values:expr) => {{
                 let array = ArrayD::from_shape_vec(IxDyn(&self.shape), $values.clone());
                 let array = array.map_err(|e| Error::internal(format!("an output's shape: {e}")))?;
                 array
-                    .write_npy(&mut file)
+                    .write_npy(draft.file())
                     .map_err(|e| Error::new(ErrorKind::Io, format!("cannot write the array: {e}")).in_file(path))?
             }};
         }
@@ -195,9 +189,7 @@ impl Array {
             Values::I64(v) => write!(v),
             Values::Bool(v) => write!(v),
         }
-        crate::emit::make_readable(file.as_file()).map_err(io)?;
-        file.persist(path).map_err(|e| io(e.error))?;
-        Ok(())
+        Ok(draft)
     }
 
     /// The runs that this array holds for an input: itself, or one for each index of an additional leading axis. Second, what was
@@ -319,7 +311,7 @@ mod tests {
                 shape: vec![1, 2],
                 values,
             };
-            array.write(&path).unwrap();
+            array.draft(&Output::to(&path).unwrap()).unwrap().publish().unwrap();
             let read = Array::read(&path).unwrap();
             assert_eq!((read.shape.clone(), read.bytes()), (array.shape.clone(), array.bytes()));
             assert_eq!(read.dtype(), array.dtype());

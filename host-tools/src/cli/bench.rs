@@ -7,6 +7,7 @@ use super::outcome::{StepFigures, bar};
 use super::place::{Place, ready};
 use super::{Verdict, grouped, print_json, print_out};
 use crate::board::{self, BOARDS, Bench, BenchOptions, Board};
+use crate::files::print;
 use crate::model::{ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result};
 
@@ -41,7 +42,9 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     for board in boards {
         match bench(&file, &view, board, args) {
             Ok(bench) => figures.push(bench),
-            Err(e) if args.all && e.kind() == ErrorKind::DoesNotFit => eprintln!("left out: {}", e.message()),
+            Err(e) if args.all && e.kind() == ErrorKind::DoesNotFit => {
+                print::note(format_args!("left out: {}", e.message()));
+            }
             Err(e) => return Err(e),
         }
     }
@@ -59,14 +62,17 @@ fn boards(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
         let target = view.target_name();
         let (boards, others): (Vec<_>, Vec<_>) = BOARDS.iter().partition(|b| b.targets.contains(&target));
         for board in others {
-            eprintln!("left out: {} has no kernels for the target {target}", board.name);
+            print::note(format_args!(
+                "left out: {} has no kernels for the target {target}",
+                board.name
+            ));
         }
         let (boards, others): (Vec<_>, Vec<_>) = boards.into_iter().partition(|b| ready(b).is_ok());
         for board in others {
-            eprintln!(
+            print::note(format_args!(
                 "left out: {}: not installed; `arenite doctor` says what is missing",
                 board.name
-            );
+            ));
         }
         return Ok(boards);
     }

@@ -15,6 +15,7 @@ use super::place::{Place, ready};
 use super::run::{assign, read_inputs};
 use super::{Verdict, print_json, print_out};
 use crate::board::{self, RunOptions};
+use crate::files::print;
 use crate::metadata::{StepMeta, TensorMeta};
 use crate::model::{self, ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result, compare};
@@ -198,7 +199,7 @@ fn inputs<R: Read + Seek>(
         };
         let array = Array::of_npz(npz, &key).map_err(|e| e.in_file(&args.reference))?;
         let (runs, note) = array.runs(port).map_err(|e| e.in_file(&args.reference))?;
-        note.into_iter().for_each(|note| eprintln!("{note}"));
+        note.into_iter().for_each(print::note);
         all.push(single(vec![runs.runs])?.into_iter().next().unwrap_or_default());
     }
     Ok((all, known))

@@ -3,6 +3,7 @@
 use super::{Verdict, print_json, print_out};
 use crate::Result;
 use crate::board;
+use crate::files::print;
 
 /// Arguments of `arenite doctor`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +32,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     }
     let complete = findings.iter().all(|f| f.found.is_some());
     if !complete {
-        eprintln!("`cargo xtask setup` installs what is missing");
+        print::note("`cargo xtask setup` installs what is missing");
     }
     Ok(if complete { Verdict::Good } else { Verdict::Bad })
 }

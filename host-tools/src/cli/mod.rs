@@ -17,11 +17,13 @@ mod weights;
 
 pub use unbuilt::UnbuiltPackOptions;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{Error, ErrorKind, Result};
+use crate::files::print::{self, out as print_out};
+use crate::{Error, ErrorKind, Result, files};
 
 /// Looks into model files, runs them on this host or on emulated boards, and compares them with references.
 #[derive(Parser)]
@@ -57,14 +59,16 @@ enum Command {
 
 /// What the process ends with: the contract's exit status 1 where what was asked is done but its answer is no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+pub enum Verdict {
+    /// Status 0.
     Good,
+    /// Status 1.
     Bad,
 }
 
 /// The program: parses the arguments, does the work, reports errors.
 pub fn main() -> ExitCode {
-    let verdict = match Cli::parse().command {
+    run_to_the_end(|cli: Cli| match cli.command {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Run(args) => run::run(&args),
@@ -75,38 +79,46 @@ pub fn main() -> ExitCode {
         Command::Weights(args) => weights::run(&args),
         Command::Report(args) => args.refuse(),
         Command::Doctor(args) => doctor::run(&args),
+    })
+}
+
+/// A whole program: signals, arguments, work, and the exit status that the contract gives to what came of it.
+pub fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> ExitCode {
+    files::signals::watch();
+    let result = match A::try_parse() {
+        Ok(arguments) => work(arguments),
+        Err(e) if e.use_stderr() => {
+            // Where standard error takes nothing there is nobody to tell.
+            let _ = e.print();
+            return ExitCode::from(2);
+        }
+        // Help and version are results.
+        Err(e) => {
+            let (page, styled) = (e.render(), std::io::stdout().is_terminal());
+            let text = if styled {
+                page.ansi().to_string()
+            } else {
+                page.to_string()
+            };
+            print::out(&text).map(|()| Verdict::Good)
+        }
     };
-    match verdict {
+    match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error}");
-            exit_code(&error)
+            if error.kind() != ErrorKind::Closed {
+                print::note(format_args!("error: {error}"));
+            }
+            ExitCode::from(if error.kind() == ErrorKind::Usage { 2 } else { 1 })
         }
     }
-}
-
-/// 2 for wrong usage, 1 for everything else.
-pub fn exit_code(error: &Error) -> ExitCode {
-    ExitCode::from(if error.kind() == ErrorKind::Usage { 2 } else { 1 })
 }
 
 /// Prints JSON on stdout.
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("JSON: {e}")))?;
-    print_out(&format!("{text}\n"))
-}
-
-/// Prints on stdout; a reader that has seen enough (`| head`) is no failure.
-fn print_out(text: &str) -> Result<()> {
-    use std::io::Write;
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
-            ErrorKind::Io,
-            format!("cannot write to the standard output: {e}"),
-        )),
-        _ => Ok(()),
-    }
+    print::out(&format!("{text}\n"))
 }
 
 /// A number with thin separators, for people: `25,526,632`.

@@ -1,22 +1,23 @@
 //! `arenite plan`: the arena planner alone.
 
-use super::{Verdict, print_json, print_out};
+use super::{Verdict, print_json};
+use crate::files::{Output, Print, publish};
 use crate::memory::plan::{self, CommandError, PlanArgs};
 use crate::{Error, ErrorKind, Result};
 
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict> {
-    let report = plan::command(args).map_err(|e| {
-        let kind = match e {
-            CommandError::DoesNotFit { .. } => ErrorKind::DoesNotFit,
-            CommandError::Read { .. } | CommandError::Write { .. } => ErrorKind::Io,
-            CommandError::Check(_) => ErrorKind::Internal,
-            _ => ErrorKind::Input,
-        };
-        Error::new(kind, e.to_string())
+    let output = args.output.as_deref().map(Output::to).transpose()?;
+    let print = Print::beside(&output, args.json)?;
+    let (report, draft) = plan::command(args).map_err(|e| match e {
+        CommandError::File(e) => e,
+        CommandError::DoesNotFit { .. } => Error::new(ErrorKind::DoesNotFit, e.to_string()),
+        CommandError::Check(_) => Error::internal(e.to_string()),
+        CommandError::Csv { .. } | CommandError::Plan { .. } => Error::input(e.to_string()),
     })?;
     match args.json {
         true => print_json(&report)?,
-        false => print_out(&format!("{report}\n"))?,
+        false => print.text(&format!("{report}\n"))?,
     }
+    publish(draft.into_iter().collect())?;
     Ok(Verdict::Good)
 }

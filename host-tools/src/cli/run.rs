@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 use super::array::{Array, Runs};
 use super::outcome::{How, Outcome, StepFigures, bar, execute};
 use super::place::Place;
-use super::{Verdict, grouped, print_json, print_out};
+use super::{Verdict, grouped, print_json};
+use crate::files::{self, Output, Print};
 use crate::model::ModelFile;
 use crate::{Error, ErrorKind, Result};
 
@@ -45,7 +46,7 @@ pub(super) struct Args {
 #[derive(Serialize)]
 struct Report {
     board: &'static str,
-    outputs: Vec<Output>,
+    outputs: Vec<OutputReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<Vec<u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +54,7 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct Output {
+struct OutputReport {
     name: String,
     shape: Vec<usize>,
     dtype: &'static str,
@@ -65,10 +66,17 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let view = file.view(args.on == Place::Host)?;
     let (inputs, outputs) = (&view.inputs, &view.outputs);
     let paths = assign(&args.output, outputs, "output")?;
-    for path in paths.iter().flatten() {
-        writable(path)?;
-    }
+    let places: Vec<Option<Output>> = paths
+        .iter()
+        .map(|path| path.as_deref().map(Output::to).transpose())
+        .collect::<Result<_>>()?;
     let given = assign(&args.input, inputs, "input")?;
+    for place in places.iter().flatten() {
+        let read = given.iter().flatten().map(PathBuf::as_path).chain([file.path()]);
+        read.into_iter().try_for_each(|input| place.differs_from(input))?;
+    }
+    Output::all_differ(places.iter().flatten())?;
+    let print = Print::beside(places.iter().flatten(), args.json)?;
     let sequence = read_inputs(&given, inputs)?;
 
     let bar = bar(sequence.runs.len() as u64, args.on.name());
@@ -84,11 +92,11 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let outcome = outcome?;
 
     let stacked = stack(&outcome, outputs, sequence.stacked);
-    for (array, path) in stacked.iter().zip(&paths) {
-        if let Some(path) = path {
-            array.write(path)?;
-        }
-    }
+    let drafts = stacked.iter().zip(&places).filter_map(|(array, place)| {
+        let place = place.as_ref()?;
+        Some(array.draft(place))
+    });
+    let drafts = drafts.collect::<Result<_>>()?;
     let steps = match args.profile {
         true => Some(outcome.steps(&view.metadata()?.steps)),
         false => None,
@@ -98,7 +106,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         outputs: stacked
             .iter()
             .zip(outputs)
-            .map(|(array, port)| Output {
+            .map(|(array, port)| OutputReport {
                 name: port.name.to_string(),
                 shape: array.shape.clone(),
                 dtype: port.dtype.name(),
@@ -110,8 +118,9 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     };
     match args.json {
         true => print_json(&report)?,
-        false => print_out(&text(&report, &stacked, sequence.runs.len()))?,
+        false => print.text(&text(&report, &stacked, sequence.runs.len()))?,
     }
+    files::publish(drafts)?;
     Ok(Verdict::Good)
 }
 
@@ -138,7 +147,7 @@ pub(super) fn read_inputs(given: &[Option<PathBuf>], inputs: &[Port<'_>]) -> Res
         };
         let (runs, note) = Array::read(path)?.runs(port).map_err(|e| e.in_file(path))?;
         if let Some(note) = note {
-            eprintln!("{}: {note}", path.display());
+            files::print::note(format_args!("{}: {note}", path.display()));
         }
         if let Some(first) = all.first()
             && (first.runs.len(), first.sequence) != (runs.runs.len(), runs.sequence)
@@ -226,24 +235,6 @@ pub(super) fn stack(outcome: &Outcome, outputs: &[Port<'_>], stacked: bool) -> V
         Array::of_bytes(&shape, port.dtype, &bytes)
     });
     arrays.collect()
-}
-
-/// An output that cannot be written is said before the run, not after it.
-fn writable(path: &Path) -> Result<()> {
-    let folder = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let reason = if !folder.is_dir() {
-        format!("the directory {} does not exist", folder.display())
-    } else if path.is_dir() {
-        "it is a directory".to_string()
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::Io, reason)
-        .in_file(path)
-        .help("choose another --output"))
 }
 
 fn text(report: &Report, outputs: &[Array], runs: usize) -> String {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Verdict, grouped};
+use crate::files::{Output, print, publish};
 use crate::import::{self, ImportOptions};
 use crate::{Result, graph, weights};
 
@@ -29,33 +30,37 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let output = Output::to(&args.output)?;
+    output.differs_from(&args.input)?;
     let options = ImportOptions {
         batch: 1,
         input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
         assume: args.assume.clone(),
     };
     let (_, imported) = import::import(&args.input, args.dialect.as_deref(), &options)?;
+    imported.files.iter().try_for_each(|file| output.differs_from(file))?;
     graph::check::check(&imported.graph).map_err(|e| e.in_file(&args.input))?;
     for assumption in &imported.assumptions {
         let (key, value) = (&assumption.key, &assumption.value);
-        eprintln!(
+        print::note(format_args!(
             "assumed: {key}={value} for {} ({})",
             assumption.applies_to, assumption.reason
-        );
+        ));
     }
-    weights::export(&imported.graph, args.seed, &args.output)?;
+    let draft = weights::export::draft(&imported.graph, args.seed, &output)?;
     let params = weights::params(&imported.graph);
     let scalars: u64 = params
         .values()
         .map(|s| s.iter().map(|&n| n as u64).product::<u64>())
         .sum();
-    eprintln!(
+    print::note(format_args!(
         "{}: {} tensors, {} parameters of seed {}",
         args.output.display(),
         params.len(),
         grouped(scalars),
         args.seed
-    );
+    ));
+    publish(vec![draft])?;
     Ok(Verdict::Good)
 }
 

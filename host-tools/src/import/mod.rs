@@ -34,6 +34,8 @@ pub struct Imported {
     pub constants: BTreeMap<String, usize>,
     /// The weights file that the trace names, unless `--weights` says otherwise.
     pub weights: Option<PathBuf>,
+    /// The files that the trace names: whatever is written must not be one of them.
+    pub files: Vec<PathBuf>,
     /// Sample inputs with the outputs that the trace expects.
     pub samples: Option<Samples>,
     /// Other keys under which reference data holds a tensor, by the tensor's name.

@@ -41,8 +41,10 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     if let Some(&input) = graph.inputs.first() {
         build::check_input_shape(options.input_shape.as_deref(), &graph.tensor(input).shape)?;
     }
+    let files = [trace.parameters.clone(), sidecar::samples_file(&trace)?];
     Ok(Imported {
         graph,
+        files: files.into_iter().flatten().map(|name| folder.join(name)).collect(),
         assumptions: assumptions.finish()?,
         warnings,
         weights: trace.parameters.as_ref().map(|name| folder.join(name)),

@@ -5,14 +5,20 @@ use std::path::Path;
 
 use super::{Weights, params};
 use crate::error::{Error, Result};
+use crate::files::{Draft, Output};
 use crate::graph::{Expr, Graph};
 
-/// Writes every parameter of an imported graph, under its traced name and shape, as `--weights seeded:N` would give it. The file
-/// appears only when it is complete.
+/// Writes every parameter of an imported graph, under its traced name and shape, as `--weights seeded:N` would give it.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Io`] where it can't be written.
 pub fn export(graph: &Graph, seed: u64, path: &Path) -> Result<()> {
+    draft(graph, seed, &Output::to(path)?)?.publish()
+}
+
+/// The file that [`export`] writes, before it appears.
+pub(crate) fn draft(graph: &Graph, seed: u64, output: &Output) -> Result<Draft> {
+    let path = output.path();
     let weights = Weights::seeded(seed, graph);
     let params = params(graph);
     let mut header = serde_json::Map::new();
@@ -28,12 +34,8 @@ pub fn export(graph: &Graph, seed: u64, path: &Path) -> Result<()> {
     header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len()));
 
     let io = |e: std::io::Error| Error::io(path, "write the weights", &e);
-    let folder = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
+    let draft = output.draft().map_err(io)?;
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, draft.file());
     out.write_all(&(header.len() as u64).to_le_bytes()).map_err(io)?;
     out.write_all(header.as_bytes()).map_err(io)?;
     let mut bytes = Vec::new();
@@ -48,7 +50,7 @@ pub fn export(graph: &Graph, seed: u64, path: &Path) -> Result<()> {
             out.write_all(&bytes).map_err(io)
         })?;
     }
-    let file = out.into_inner().map_err(|e| io(e.into_error()))?;
-    file.persist(path).map_err(|e| io(e.error))?;
-    Ok(())
+    out.flush().map_err(io)?;
+    drop(out);
+    Ok(draft)
 }

@@ -70,6 +70,12 @@ pub(super) fn constants(trace: &Trace<'_>, folder: &Path) -> Result<HashMap<Stri
     }
 }
 
+/// The name of the file of the sample runs, if the trace has any.
+pub(super) fn samples_file(trace: &Trace<'_>) -> Result<Option<String>> {
+    let name = |json: &Json<'_>| file_name(json.object()?.need("file")?);
+    trace.samples.as_ref().map(name).transpose()
+}
+
 /// The sample runs, if the trace has any.
 pub(super) fn samples(trace: &Trace<'_>, folder: &Path) -> Result<Option<Samples>> {
     let Some(json) = &trace.samples else {

@@ -10,6 +10,8 @@ use super::check::{CheckError, check};
 use super::csv::{self, CsvError};
 use super::problem::{Options, PlanError};
 use super::solve::solve;
+use crate::error::Error;
+use crate::files::{Draft, Output};
 
 /// Arguments of `arenite plan`.
 #[derive(Clone, Debug, clap::Args)]
@@ -62,14 +64,9 @@ impl fmt::Display for Report {
 /// Why `arenite plan` failed; its exit status is 1.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The input file cannot be read.
-    #[error("{}: cannot be read: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] Error),
     /// The input file is no valid list of buffers.
     #[error("{}: {source}", .path.display())]
     Csv {
@@ -101,23 +98,17 @@ pub enum CommandError {
         /// No plan is lower, in bytes.
         lower_bound: u64,
     },
-    /// The output file cannot be written; an existing one is untouched.
-    #[error("{}: cannot be written: {source}", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
 }
 
-/// Reads the buffers, plans, checks the plan, and writes it where asked to.
+/// Reads the buffers, plans, checks the plan, and drafts the file where one is asked for.
 ///
 /// # Errors
-/// See [`CommandError`]. No output file is left behind then, and an existing one is untouched.
-pub fn command(args: &PlanArgs) -> Result<Report, CommandError> {
+/// See [`CommandError`]. Nothing is left behind then.
+pub fn command(args: &PlanArgs) -> Result<(Report, Option<Draft>), CommandError> {
     let path = || args.file.clone();
-    let text = std::fs::read_to_string(&args.file).map_err(|source| CommandError::Read { path: path(), source })?;
+    let output = args.output.as_deref().map(Output::to).transpose()?;
+    output.iter().try_for_each(|output| output.differs_from(&args.file))?;
+    let text = std::fs::read_to_string(&args.file).map_err(|e| Error::io(&args.file, "read the buffers", &e))?;
     let problem = csv::read(&text).map_err(|source| CommandError::Csv { path: path(), source })?;
     let options = Options {
         capacity: args.capacity,
@@ -136,20 +127,19 @@ pub fn command(args: &PlanArgs) -> Result<Report, CommandError> {
             lower_bound,
         });
     }
-    if let Some(output) = &args.output {
-        write_whole(output, &csv::write(&problem, &plan.offsets)).map_err(|source| CommandError::Write {
-            path: output.clone(),
-            source,
-        })?;
-    }
-    Ok(Report {
+    let draft = output.map(|output| {
+        let drafted = output.draft_of(csv::write(&problem, &plan.offsets).as_bytes());
+        drafted.map_err(|e| Error::io(output.path(), "write the plan", &e))
+    });
+    let report = Report {
         buffers: problem.buffers.len(),
         height: plan.height,
         lower_bound: plan.lower_bound,
         proven_optimal: plan.proven_optimal,
         nodes: plan.nodes,
         seconds,
-    })
+    };
+    Ok((report, draft.transpose()?))
 }
 
 fn does_not_fit(path: &Path, capacity: u64, height: u64, lower_bound: u64) -> String {
@@ -162,16 +152,4 @@ fn does_not_fit(path: &Path, capacity: u64, height: u64, lower_bound: u64) -> St
              are needed; raise --plan-nodes or --capacity"
         )
     }
-}
-
-/// Writes a file whole or not at all.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::Write::write_all(&mut file, text.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
 }

@@ -440,7 +440,8 @@ fn a_command_writes_whole_files_only() {
     );
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "before");
     args.capacity = None;
-    let report = command(&args).unwrap();
+    let (report, draft) = command(&args).unwrap();
+    draft.expect("asked for").publish().unwrap();
     assert_eq!((report.height, report.lower_bound, report.proven_optimal), (8, 8, true));
     assert!(
         std::fs::read_to_string(&output)
@@ -450,7 +451,7 @@ fn a_command_writes_whole_files_only() {
     std::fs::write(&input, "id,lower,upper,size\na,0,2,x\n").unwrap();
     assert!(matches!(command(&args), Err(CommandError::Csv { .. })));
     args.file = folder.path().join("absent.csv");
-    assert!(matches!(command(&args), Err(CommandError::Read { .. })));
+    assert!(matches!(command(&args), Err(CommandError::File(_))));
     assert_eq!(
         std::fs::read_dir(folder.path()).unwrap().count(),
         2,

@@ -1,84 +1,13 @@
-//! `pack` and `arenite` as programs: exit status, what goes to which stream, what is left on disk.
+//! What each command does when all is well, and the usual refusals.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 
 use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn};
 use ndarray_npy::{read_npy, write_npy};
-use serde_json::Value;
-use tempfile::TempDir;
 
-const PACK: &str = env!("CARGO_BIN_EXE_pack");
-const ARENITE: &str = env!("CARGO_BIN_EXE_arenite");
-
-fn models() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models")
-}
-
-fn digits(file: &str) -> PathBuf {
-    models().join("digits").join(file)
-}
-
-/// A folder to work in.
-struct Bench(TempDir);
-
-impl Bench {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).expect("a folder");
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
-            .collect();
-        names.sort();
-        names
-    }
-
-    /// Packs one of the digit networks.
-    fn packed(&self, network: &str) -> PathBuf {
-        let model = self.path(&format!("{network}.bin"));
-        done(run(
-            PACK,
-            &[&digits(&format!("{network}.trace.json")), Path::new("-o"), &model],
-        ));
-        model
-    }
-}
-
-fn run<S: AsRef<std::ffi::OsStr>>(program: &str, arguments: &[S]) -> Output {
-    Command::new(program).args(arguments).output().expect("it starts")
-}
-
-/// Standard output of a command that must have done its work.
-fn done(output: Output) -> String {
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-/// Standard error of a command that must end with `status`, with nothing on standard output.
-fn refused(output: Output, status: i32) -> String {
-    let message = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(status), "{message}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert!(!message.contains("panicked"), "{message}");
-    message
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).expect("one JSON value")
-}
+use crate::common::{ARENITE, Bench, PACK, digits, done, json, models, refused, run};
 
 #[test]
 fn pack_prints_one_summary_and_inspect_prints_it_again() {

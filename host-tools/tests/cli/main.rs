@@ -1,0 +1,9 @@
+//! `pack` and `arenite` as programs: exit status, what goes to which stream, what is left on disk.
+
+mod commands;
+mod common;
+#[cfg(unix)]
+mod endings;
+mod outputs;
+#[cfg(unix)]
+mod streams;
