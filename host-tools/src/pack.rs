@@ -293,7 +293,10 @@ pub(crate) fn refuse_inputs(output: &Output, options: &Options) -> Result<()> {
 
 /// Proves the new file's memory plan as `arenite verify` does, loads it as a device does, where this host has its kernels, and replays the
 /// trace's samples.
-fn verify(file: &ModelFile, samples: Option<&Samples>) -> Result<()> {
+///
+/// # Errors
+/// [`ErrorKind::Internal`] where the file is wrong; [`ErrorKind::Input`] where a sample is.
+pub fn verify(file: &ModelFile, samples: Option<&Samples>) -> Result<()> {
     prove::prove(&file.view(false)?)
         .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
     let model = match file.load() {

@@ -1,7 +1,9 @@
 //! What the end-to-end tests share.
 
+pub mod blob;
 pub mod golden;
 pub mod naive;
+pub mod variants;
 pub mod writers;
 
 use std::path::{Path, PathBuf};

@@ -2,11 +2,12 @@
 //!
 //! It shares nothing with the planner. The metadata names, for each operand of each step, the tensor that it belongs to; the
 //! proof keeps a map of the arena in which every byte carries the tensor that wrote it last, and demands that each read finds
-//! nothing but bytes of its own tensor. Overlaps within a step are held against the kernel's own rule.
+//! nothing but bytes of its own tensor. Overlaps within a step are held against the kernel's own rule. A tensor that is complete is not
+//! written again: its parts come in their order.
 
 use arenite::{Access, Operand, Slot, Step};
 
-use crate::metadata::{Metadata, NO_TENSOR};
+use crate::metadata::{Metadata, NO_TENSOR, StepMeta};
 use crate::model::ModelView;
 use crate::{Error, Result};
 
@@ -36,6 +37,7 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
         )));
     }
     let mut writers = Writers::default();
+    let mut finished = Finished::default();
     let mut reads = 0;
     let (inputs, outputs) = metadata.ports.split_at(view.inputs.len());
     for (port, &tensor) in view.inputs.iter().zip(inputs) {
@@ -46,7 +48,8 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
     for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate() {
         let mut operands = Vec::new();
         step.operands(&mut |operand| operands.push(operand));
-        check_step(view, step, &operands).map_err(|e| e.at(format_args!("step {index} (`{}`)", meta.name)))?;
+        let here = |e: Error| e.at(format_args!("step {index} (`{}`)", meta.name));
+        check_step(view, step, &operands).map_err(here)?;
         let of = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
         for (i, operand) in operands.iter().enumerate() {
             if matches!(operand.access, Access::Read | Access::Update) && operand.slot.region != Slot::WEIGHTS {
@@ -55,6 +58,7 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
                 reads += 1;
             }
         }
+        finished.write(&metadata, meta, &operands).map_err(here)?;
         for (i, operand) in operands.iter().enumerate() {
             match operand.access {
                 Access::Read => {}
@@ -158,6 +162,74 @@ fn tell(metadata: &Metadata, step: usize, tensor: u32, operand: &Operand, fault:
         name(metadata, fault.tensor)
     ))
     .help("the plan is wrong: pack the model again, and please report it")
+}
+
+/// Tensors that are complete: nothing but a tensor that takes their place is written into them.
+#[derive(Default)]
+struct Finished(Vec<Extent>);
+
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    slot: Slot,
+    bytes: u32,
+    /// The tensor that owns the memory.
+    owner: u32,
+}
+
+impl Extent {
+    fn end(&self) -> u64 {
+        u64::from(self.slot.offset) + u64::from(self.bytes)
+    }
+
+    fn meets(&self, other: &Extent) -> bool {
+        self.slot.region == other.slot.region
+            && u64::from(self.slot.offset) < other.end()
+            && u64::from(other.slot.offset) < self.end()
+    }
+
+    fn covers(&self, other: &Extent) -> bool {
+        self.slot.region == other.slot.region && self.slot.offset <= other.slot.offset && other.end() <= self.end()
+    }
+}
+
+impl Finished {
+    /// What a step writes: inside the tensor that it completes, and into no other one that is complete and still owns its memory.
+    fn write(&mut self, metadata: &Metadata, meta: &StepMeta, operands: &[Operand]) -> Result<()> {
+        let owner = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
+        let completes = meta.completes.as_ref().map(|tensor| Extent {
+            slot: tensor.slot,
+            bytes: (tensor.shape.iter()).fold(tensor.dtype.bytes() as u32, |bytes, &n| bytes.saturating_mul(n)),
+            owner: owner(0),
+        });
+        for (index, operand) in operands.iter().enumerate().filter(|(_, o)| o.access != Access::Read) {
+            let (slot, bytes) = (operand.slot, operand.bytes);
+            let written = Extent {
+                slot,
+                bytes,
+                owner: owner(index),
+            };
+            let own = index == 0 && completes.is_some_and(|tensor| tensor.covers(&written));
+            if let (0, false, Some(tensor)) = (index, own, completes) {
+                return Err(Error::input(format!(
+                    "it writes {}+{bytes} of region {}, outside the tensor at {}+{} that it completes",
+                    slot.offset, slot.region, tensor.slot.offset, tensor.bytes
+                )));
+            }
+            let spoilt = |tensor: &&Extent| tensor.owner == written.owner && tensor.meets(&written);
+            if let (false, Some(tensor)) = (own, self.0.iter().find(spoilt)) {
+                return Err(Error::input(format!(
+                    "it writes {}+{bytes} of region {}, into {}, which is complete",
+                    slot.offset,
+                    slot.region,
+                    name(metadata, tensor.owner)
+                )));
+            }
+            self.0.retain(|tensor| !tensor.meets(&written));
+        }
+        self.0
+            .extend(completes.filter(|tensor| tensor.slot.region < Slot::STATE));
+        Ok(())
+    }
 }
 
 /// Which tensor wrote each byte of each region last.

@@ -1,0 +1,217 @@
+//! Model files made and changed by hand, with a good checksum: for what no packer writes.
+
+use arenite::{DType, HEADER_BYTES, Header, KernelId, MAX_REGIONS, Port, Section, Slot, Step};
+use arenite_host::model::Aligned;
+
+/// The parts of a model file. [`Blob::file`] lays them out and puts lengths, sums and the checksum right.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Blob {
+    /// The target's number.
+    pub target: u8,
+    /// Bytes of each region.
+    pub arena: [u32; MAX_REGIONS],
+    /// The inputs.
+    pub inputs: Vec<Tensor>,
+    /// The outputs.
+    pub outputs: Vec<Tensor>,
+    /// Kernel numbers with their parameters.
+    pub steps: Vec<(u8, Vec<u8>)>,
+    /// The metadata section.
+    pub meta: Vec<u8>,
+    /// The weights.
+    pub weights: Vec<u8>,
+    /// The state's initial value.
+    pub state: Vec<u8>,
+}
+
+/// An input or output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its name.
+    pub name: String,
+    /// Where it lies.
+    pub slot: Slot,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first; at most eight.
+    pub shape: Vec<u32>,
+    /// Scale, 0 where it is not quantised.
+    pub scale: f32,
+    /// Zero point.
+    pub zero_point: i32,
+}
+
+/// Byte `offset` of the first region.
+pub fn at(offset: u32) -> Slot {
+    Slot { region: 0, offset }
+}
+
+impl Tensor {
+    /// An unquantised tensor.
+    pub fn new(name: &str, slot: Slot, dtype: DType, shape: &[u32]) -> Self {
+        Self {
+            name: name.into(),
+            slot,
+            dtype,
+            shape: shape.into(),
+            scale: 0.0,
+            zero_point: 0,
+        }
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> u32 {
+        self.shape.iter().product::<u32>() * self.dtype.bytes() as u32
+    }
+
+    fn port(&self) -> Port<'_> {
+        let mut shape = Port {
+            name: &self.name,
+            slot: self.slot,
+            dtype: self.dtype,
+            shape: Default::default(),
+            scale: self.scale,
+            zero_point: self.zero_point,
+        };
+        for &extent in &self.shape {
+            shape.shape.push(extent).expect("at most eight axes");
+        }
+        shape
+    }
+}
+
+impl Blob {
+    /// The parts of a file.
+    ///
+    /// # Panics
+    /// Where they do not decode.
+    pub fn of(file: &[u8]) -> Self {
+        let header = Header::parse(file).expect("a header");
+        let section = |at: Section| &file[at.offset as usize..][..at.len as usize];
+        let mut rest = section(header.ports);
+        let mut ports = Vec::new();
+        while !rest.is_empty() {
+            let (port, others): (Port<'_>, _) = postcard::take_from_bytes(rest).expect("a port");
+            ports.push(Tensor {
+                name: port.name.into(),
+                slot: port.slot,
+                dtype: port.dtype,
+                shape: port.shape.to_vec(),
+                scale: port.scale,
+                zero_point: port.zero_point,
+            });
+            rest = others;
+        }
+        let mut rest = section(header.steps);
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            let ((kernel, params), others): ((u8, &[u8]), _) = postcard::take_from_bytes(rest).expect("a step");
+            steps.push((kernel, params.to_vec()));
+            rest = others;
+        }
+        Self {
+            target: header.target,
+            arena: header.arena,
+            outputs: ports.split_off(usize::from(header.inputs)),
+            inputs: ports,
+            steps,
+            meta: section(header.meta).to_vec(),
+            weights: section(header.weights).to_vec(),
+            state: section(header.state_init).to_vec(),
+        }
+    }
+
+    /// Appends a step.
+    #[must_use]
+    pub fn step(mut self, step: &Step) -> Self {
+        self.steps.push((step.kernel() as u8, encoded(step)));
+        self
+    }
+
+    /// The steps, decoded.
+    ///
+    /// # Panics
+    /// Where one does not decode.
+    pub fn decoded(&self) -> Vec<Step> {
+        let decode = |(kernel, params): &(u8, Vec<u8>)| {
+            let kernel = KernelId::from_u8(*kernel).expect("a known kernel");
+            Step::decode(kernel, params).expect("parameters")
+        };
+        self.steps.iter().map(decode).collect()
+    }
+
+    /// Puts another step in place of one.
+    pub fn replace(&mut self, index: usize, step: &Step) {
+        self.steps[index] = (step.kernel() as u8, encoded(step));
+    }
+
+    /// The file.
+    pub fn file(&self) -> Vec<u8> {
+        self.file_with(|_| {})
+    }
+
+    /// The file, with a change to its header before the checksum is taken.
+    pub fn file_with(&self, change: impl FnOnce(&mut Header)) -> Vec<u8> {
+        let encode = |ports: &[Tensor]| -> Vec<u8> {
+            let bytes = ports
+                .iter()
+                .map(|port| postcard::to_stdvec(&port.port()).expect("a port"));
+            bytes.flatten().collect()
+        };
+        let ports = [encode(&self.inputs), encode(&self.outputs)].concat();
+        let mut steps = Vec::new();
+        for (kernel, params) in &self.steps {
+            steps.extend(postcard::to_stdvec(&(*kernel, &params[..])).expect("a step"));
+        }
+        let mut file = vec![0; HEADER_BYTES];
+        let mut place = |bytes: &[u8], align: usize| {
+            file.resize(file.len().next_multiple_of(align), 0);
+            let offset = file.len() as u32;
+            file.extend_from_slice(bytes);
+            Section {
+                offset,
+                len: bytes.len() as u32,
+            }
+        };
+        let mut header = Header {
+            target: self.target,
+            inputs: self.inputs.len() as u8,
+            outputs: self.outputs.len() as u8,
+            total: 0,
+            crc: 0,
+            ports: place(&ports, 1),
+            steps: place(&steps, 1),
+            step_count: self.steps.len() as u32,
+            meta: place(&self.meta, 1),
+            state_init: place(&self.state, 1),
+            weights: place(&self.weights, 64),
+            arena: self.arena,
+            input_bytes: self.inputs.iter().map(Tensor::bytes).sum(),
+            output_bytes: self.outputs.iter().map(Tensor::bytes).sum(),
+            kernels: self.steps.iter().fold(0, |set, &(kernel, _)| set | 1 << (kernel % 128)),
+        };
+        header.total = file.len() as u32;
+        change(&mut header);
+        file[..HEADER_BYTES].copy_from_slice(&header.write());
+        seal(&mut file);
+        file
+    }
+}
+
+/// Puts a file's checksum right.
+pub fn seal(file: &mut [u8]) {
+    let checksum = arenite::checksum(file);
+    file[20..24].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Bytes at the alignment that a device gives a model.
+pub fn aligned(bytes: &[u8]) -> Aligned {
+    let mut memory = Aligned::new(bytes.len());
+    memory.bytes().copy_from_slice(bytes);
+    memory
+}
+
+fn encoded(step: &Step) -> Vec<u8> {
+    let mut buffer = [0; 2048];
+    step.encode(&mut buffer).expect("room for a step").to_vec()
+}
