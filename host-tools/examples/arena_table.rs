@@ -7,14 +7,12 @@
 
 use std::path::Path;
 
-use arenite::Target;
 use arenite_host::Result;
-use arenite_host::import::{ImportOptions, import};
-use arenite_host::memory::plan::{Options, Problem};
-use arenite_host::memory::{self, Bodies, Region, Request, in_place, schedule};
-use arenite_host::passes::{self, Stage};
-use arenite_host::program::{self, Preferences};
-use arenite_host::weights::Weights;
+use arenite_host::cli::grouped;
+use arenite_host::memory::plan::Problem;
+use arenite_host::memory::{self, Bodies, in_place};
+use arenite_host::pack::dump::Dump;
+use arenite_host::pack::{Options, back, front};
 
 fn main() {
     let mut files: Vec<String> = std::env::args().skip(1).collect();
@@ -41,7 +39,8 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
     let shared = bodies(path, weights, true)?;
     let separate = bodies(path, weights, false)?;
     let (max_live, by_size) = (separate.max_live(), greedy_by_size(&separate.problem));
-    let (shared, separate) = (plan(shared, true)?, plan(separate, false)?);
+    let place = |bodies: Bodies, in_place| memory::place(bodies, &back::request(&options(path, weights, in_place)));
+    let (shared, separate) = (place(shared, true)?, place(separate, false)?);
     let bound = match shared.proven_optimal() {
         true => "proven".to_string(),
         false => grouped(shared.lower_bound()),
@@ -59,42 +58,21 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
 
 /// What `pack --target portable` plans, up to the plan.
 fn bodies(path: &Path, weights: Option<&str>, in_place: bool) -> Result<Bodies> {
-    let (_, imported) = import(path, None, &ImportOptions::default())?;
-    let mut graph = imported.graph;
-    let weights = match (weights, &imported.weights) {
-        (_, Some(file)) => Weights::file(file, &graph)?,
-        (Some(spec), None) => Weights::open(spec, &graph)?,
-        (None, None) => Weights::nothing(&graph)?,
-    };
-    passes::recognise_softmax::run(&mut graph)?;
-    passes::prune::run(&mut graph)?;
-    passes::run(&mut graph, Stage::Fold)?;
-    passes::run(&mut graph, Stage::Fuse)?;
-    let preferences = Preferences {
-        target: Target::Portable,
-        size: false,
-        share: in_place,
-    };
-    let mut program = program::lower(graph, preferences, &weights)?;
-    let found = schedule::schedule(&program);
-    schedule::apply(&mut program, &found.order);
+    let options = options(path, weights, in_place);
+    let front = front::run(&options, &mut Dump::default())?;
+    let mut program = back::steps(front.graph, &front.weights, &options)?;
     if in_place {
         in_place::merge(&mut program);
     }
     Ok(memory::bodies(&program, in_place))
 }
 
-fn plan(bodies: Bodies, in_place: bool) -> Result<memory::Placed> {
-    let region = Region {
-        name: "arena".into(),
-        size: None,
-    };
-    let request = Request {
-        regions: vec![region],
+fn options(path: &Path, weights: Option<&str>, in_place: bool) -> Options {
+    Options {
+        weights: weights.map(str::to_string),
         in_place,
-        nodes: Options::DEFAULT_NODES,
-    };
-    memory::place(bodies, &request)
+        ..Options::new(path, "")
+    }
 }
 
 /// Height of the simplest planner in use: the largest buffer first, each in the lowest gap among those that live beside it.
@@ -110,9 +88,9 @@ fn greedy_by_size(problem: &Problem) -> u64 {
         .iter()
         .filter(|b| !b.parts.is_empty())
         .map(|b| Whole {
-            size: b.parts.iter().map(|p| p.offset + p.size).max().unwrap_or(0),
-            lower: b.parts.iter().map(|p| p.lower).min().unwrap_or(0),
-            upper: b.parts.iter().map(|p| p.upper).max().unwrap_or(0),
+            size: b.bytes(),
+            lower: b.life().start,
+            upper: b.life().end,
             align: b.align,
         })
         .collect();
@@ -134,16 +112,4 @@ fn greedy_by_size(problem: &Problem) -> u64 {
         placed.insert(position, (at, end, buffer));
     }
     placed.iter().map(|&(_, end, _)| end).max().unwrap_or(0)
-}
-
-fn grouped(bytes: u64) -> String {
-    let digits = bytes.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

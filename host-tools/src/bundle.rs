@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Draft, Output};
 use crate::pack::{self, Options, Packed, Progress};
-use crate::summary::Summary;
+use crate::report::Summary;
 
 /// Models start at multiples of this, as weights do within them.
 const MODEL_ALIGN: usize = 64;

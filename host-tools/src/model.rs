@@ -6,7 +6,7 @@ use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Section, 
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::Metadata;
-use crate::summary::Summary;
+use crate::report::Summary;
 
 /// A model file, mapped into memory.
 pub struct ModelFile {

@@ -10,7 +10,7 @@ use arenite_host::memory::Region;
 use arenite_host::memory::fit::Point;
 use arenite_host::model::{Aligned, ModelFile, run};
 use arenite_host::pack::{Options, pack};
-use arenite_host::summary::Summary;
+use arenite_host::report::Summary;
 use arenite_tests::golden::options;
 use arenite_tests::{shared, skip};
 use proptest::prelude::*;

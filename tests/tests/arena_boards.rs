@@ -9,7 +9,7 @@ use arenite_host::bundle::bundle;
 use arenite_host::memory::Region;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
-use arenite_host::summary::Summary;
+use arenite_host::report::Summary;
 use arenite_tests::golden::{Archive, options};
 use arenite_tests::{shared, skip};
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use arenite_host::graph::{Graph, Op, Role, check, facts};
 use arenite_host::import::{ImportOptions, Imported, import};
-use arenite_host::passes::{self, Stage, prune};
+use arenite_host::passes;
+use arenite_host::stage::Stage;
 use arenite_host::{Error, ErrorKind};
 use arenite_tests::writers::{Chain, Layer, chainer, keras_order, megengine, rects, tf_shapes};
 
@@ -275,7 +276,7 @@ fn rects_under_noise_of_other_kinds() {
 fn batch_norms_fold_into_convolutions_with_a_bias() {
     let text = keras_order::write("resnet50", &[1, 2]);
     let mut graph = read("keras-order", &text, &ImportOptions::default()).unwrap().graph;
-    prune::run(&mut graph).unwrap();
+    passes::run(&mut graph, Stage::Import).unwrap();
     let count = |graph: &Graph, of: fn(&Op) -> bool| graph.nodes.iter().filter(|node| of(&node.op)).count();
     let convolutions = count(&graph, |op| matches!(op, Op::Conv2d(_)));
     assert_eq!(count(&graph, |op| matches!(op, Op::BatchNorm { .. })), convolutions);

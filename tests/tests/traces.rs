@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use arenite_host::graph::facts;
+use arenite_host::graph::{Op, facts};
 use arenite_host::import::{ImportOptions, Imported, import};
 use arenite_host::memory::lifetimes;
 
@@ -44,9 +44,9 @@ fn check(facts: &Facts) {
     assert_eq!(operators, expected.collect());
 
     let mut graph = imported.graph.clone();
-    let pruned = arenite_host::passes::prune::run(&mut graph).unwrap();
+    arenite_host::passes::prune::run(&mut graph).unwrap();
     let expected = facts.pruned.iter().map(|(kind, n)| (kind.to_string(), *n));
-    assert_eq!(pruned, expected.collect());
+    assert_eq!(graph.pruned, expected.collect());
 
     // Another batch: the same network, activations in proportion.
     let (_, other) = self::imported(facts.file, facts.file, 2).unwrap();
@@ -87,7 +87,9 @@ fn megengine_softmax_becomes_one_operator() {
     };
     let mut graph = imported.graph;
     arenite_host::passes::prune::run(&mut graph).unwrap();
-    assert_eq!(arenite_host::passes::recognise_softmax::run(&mut graph).unwrap(), 1);
+    arenite_host::passes::recognise_softmax::run(&mut graph).unwrap();
+    let softmaxes = graph.nodes.iter().filter(|node| matches!(node.op, Op::Softmax { .. }));
+    assert_eq!(softmaxes.count(), 1);
     arenite_host::graph::check::check(&graph).unwrap();
     let last = graph.nodes.last().unwrap();
     assert_eq!(

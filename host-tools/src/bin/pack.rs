@@ -11,8 +11,9 @@ use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
 use arenite_host::files::{Output, Print, print, publish};
 use arenite_host::import::ImportOptions;
 use arenite_host::memory::plan;
-use arenite_host::pack::{self, DumpStage, Options, Packed};
-use arenite_host::summary::Summary;
+use arenite_host::pack::{self, Options, Packed};
+use arenite_host::report::Summary;
+use arenite_host::stage::Stage;
 use arenite_host::{Error, ErrorKind, Result};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -74,7 +75,7 @@ struct Args {
     labels: Option<PathBuf>,
     /// Prints the graph after a stage.
     #[arg(long, value_name = "STAGE")]
-    dump_after: Option<DumpStage>,
+    dump_after: Option<Stage>,
     /// Prints the summary as JSON on stdout, and nothing else there.
     #[arg(long)]
     json: bool,

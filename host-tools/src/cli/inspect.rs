@@ -8,7 +8,7 @@ use super::{Verdict, grouped, print_json, print_out};
 use crate::Result;
 use crate::metadata::Metadata;
 use crate::model::ModelFile;
-use crate::summary::{PortSummary, Summary};
+use crate::report::{PortSummary, Summary};
 
 /// Arguments of `arenite inspect`.
 #[derive(Debug, clap::Args)]

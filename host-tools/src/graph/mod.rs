@@ -40,6 +40,8 @@ pub struct Graph {
     pub outputs: Vec<TensorId>,
     /// Counts of the input file that the graph alone does not show.
     pub stated: Stated,
+    /// Nodes that were dropped since they do not serve inference, by kind; for the summary.
+    pub pruned: BTreeMap<String, usize>,
 }
 
 /// Counts of an input file that holds its own weights, or whose operators became others: for [`facts`].

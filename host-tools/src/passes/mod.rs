@@ -18,8 +18,9 @@ use std::collections::HashSet;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, check::check};
+use crate::stage::Stage;
 
-/// A pass: its name for messages, the stage that `--dump-after` calls it by, and the rewrite.
+/// A pass: its name for messages, the stage that it belongs to, and the rewrite.
 pub struct Pass {
     /// Name in messages.
     pub name: &'static str,
@@ -29,17 +30,18 @@ pub struct Pass {
     pub run: fn(&mut Graph) -> Result<()>,
 }
 
-/// The stages after which the graph can be printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Constants, batch norms and paddings are folded.
-    Fold,
-    /// Neighbours are fused and layouts chosen.
-    Fuse,
-}
-
-/// All passes after the prune pass, in order.
+/// All passes, in order.
 pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "recognise softmax",
+        stage: Stage::Import,
+        run: recognise_softmax::run,
+    },
+    Pass {
+        name: "prune",
+        stage: Stage::Import,
+        run: prune::run,
+    },
     Pass {
         name: "drop identities",
         stage: Stage::Fold,
@@ -108,7 +110,7 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// Runs the passes of `stage`.
+/// Runs the passes of `stage`, and checks the graph after each.
 ///
 /// # Errors
 /// What a pass says, or [`ErrorKind::Internal`] where it left an inconsistent graph.

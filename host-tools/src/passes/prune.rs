@@ -1,21 +1,19 @@
 //! Drops what does not serve inference: the training half by its role, then whatever feeds no output.
 
-use std::collections::BTreeMap;
-
 use crate::error::Result;
 use crate::graph::{Graph, Node, Op, Role, TensorId, TensorKind};
 
 /// The key of forward operators that feed no output of the network.
 pub const UNUSED: &str = "unused";
 
-/// Prunes; returns the number of dropped nodes by [`Role::name`], and [`UNUSED`] for forward operators without effect. Tensors that
-/// nothing mentions any more go with them; network inputs stay.
+/// Prunes, and counts the dropped nodes in [`Graph::pruned`]: by [`Role::name`], and [`UNUSED`] for forward operators without effect. Tensors
+/// that nothing mentions any more go with them; network inputs stay.
 ///
 /// # Errors
 /// None; it shares the signature of all passes.
-pub fn run(graph: &mut Graph) -> Result<BTreeMap<String, usize>> {
+pub fn run(graph: &mut Graph) -> Result<()> {
     let live = live_nodes(graph);
-    let mut pruned = BTreeMap::new();
+    let pruned = &mut graph.pruned;
     let mut count = |kind: &str| *pruned.entry(kind.to_string()).or_insert(0) += 1;
     let mut index = 0;
     graph.nodes.retain(|node| {
@@ -29,7 +27,7 @@ pub fn run(graph: &mut Graph) -> Result<BTreeMap<String, usize>> {
         false
     });
     remove_unmentioned_tensors(graph);
-    Ok(pruned)
+    Ok(())
 }
 
 /// Forward nodes whose results reach an output or a state, by node index.
@@ -92,6 +90,8 @@ pub(crate) fn remove_unmentioned_tensors(graph: &mut Graph) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::graph::{DType, Origin, Tensor, UnaryKind};
 
@@ -117,9 +117,9 @@ mod tests {
         graph.inputs = vec![x];
         graph.outputs = vec![y];
 
-        let pruned = run(&mut graph).unwrap();
+        run(&mut graph).unwrap();
         assert_eq!(
-            pruned,
+            graph.pruned,
             BTreeMap::from([("backward".to_string(), 1), (UNUSED.to_string(), 1)])
         );
         let names: Vec<_> = graph.tensors.iter().map(|t| t.name.as_str()).collect();

@@ -8,7 +8,7 @@ use arenite_host::board::{Blob, Board, Progress, RunOptions, RunReport, run_with
 use arenite_host::cli::grouped;
 use arenite_host::compare;
 use arenite_host::pack::{self, pack};
-use arenite_host::summary::Summary;
+use arenite_host::report::Summary;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ndarray::ArrayD;
 

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use arenite::Target;
 use serde::{Deserialize, Serialize};
 
-use crate::graph::{Assumption, Tensor};
+use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
+use crate::memory::{Placed, fit, lifetimes, whole_words};
+use crate::program::Program;
 
 /// The summary; all sizes in bytes. The fields are specified in the README.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -62,7 +65,7 @@ pub struct Summary {
     pub extra_macs: u64,
     /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
     #[serde(default)]
-    pub pareto: Vec<crate::memory::fit::Point>,
+    pub pareto: Vec<fit::Point>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
 }
@@ -89,6 +92,46 @@ pub struct RegionSummary {
     pub name: String,
     /// Bytes of arena in it.
     pub bytes: u64,
+}
+
+impl Summary {
+    /// What is known of a network once it is read and pruned.
+    pub(crate) fn of_import(graph: &Graph, dialect: &str, target: Target) -> Self {
+        let ports = |ids: &[TensorId]| ids.iter().map(|&id| PortSummary::of(graph.tensor(id))).collect();
+        let first = graph.inputs.first().map(|&id| graph.tensor(id));
+        Self {
+            dialect: dialect.to_string(),
+            target: target.name().to_string(),
+            dtype: first.map_or("f32", |t| t.dtype.name()).to_string(),
+            batch: first.and_then(|t| t.shape.first().copied()).unwrap_or(1),
+            name: graph.name.clone(),
+            inputs: ports(&graph.inputs),
+            outputs: ports(&graph.outputs),
+            params: facts::params(graph),
+            macs: facts::macs_per_element(graph),
+            pruned: graph.pruned.clone(),
+            liveness_as_traced_bytes: lifetimes::max_live(graph),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what is known of its steps and their places.
+    pub(crate) fn add_program(&mut self, program: &Program, placed: &Placed) {
+        for step in &program.steps {
+            *self.ops_final.entry(step.kind.to_string()).or_insert(0) += 1;
+        }
+        self.steps = program.steps.len();
+        self.liveness_bound_bytes = placed.bodies.max_live();
+        self.arena_bytes = placed.arena_bytes();
+        self.state_bytes = program.state.initial.len() as u64;
+        self.plan_proven_optimal = placed.proven_optimal();
+        self.plan_lower_bound_bytes = placed.lower_bound();
+        let regions = placed.plans.iter().map(|(region, plan)| RegionSummary {
+            name: region.name.clone(),
+            bytes: whole_words(plan.height),
+        });
+        self.regions = regions.collect();
+    }
 }
 
 impl PortSummary {

@@ -7,17 +7,17 @@ use crate::memory::fit::Point;
 use crate::program::Program;
 
 /// The peak step with the tensors alive in it, and the Pareto front of arena against extra MACs.
-pub(crate) fn explain(program: &Program, memory: &Placed, front: &[Point], in_place: bool) -> String {
+pub(crate) fn explain(program: &Program, placed: &Placed, front: &[Point], in_place: bool) -> String {
     let mut text = String::new();
-    let bodies = &memory.bodies;
+    let bodies = &placed.bodies;
     let (peak, most) = bodies.peak();
     let _ = writeln!(
         text,
         "arena {} bytes ({}); most bytes are alive in step {peak}, `{}`: {}",
-        memory.arena_bytes(),
-        match memory.proven_optimal() {
+        placed.arena_bytes(),
+        match placed.proven_optimal() {
             true => "no plan of these steps is smaller".to_string(),
-            false => format!("no plan is below {}", memory.lower_bound()),
+            false => format!("no plan is below {}", placed.lower_bound()),
         },
         program.steps.get(peak).map_or("", |step| step.name.as_str()),
         most
@@ -39,11 +39,11 @@ pub(crate) fn explain(program: &Program, memory: &Placed, front: &[Point], in_pl
     for (bytes, index) in alive {
         let buffer = &bodies.problem.buffers[index];
         let life = buffer.life();
-        let region = memory
+        let region = placed
             .plans
-            .get(memory.region[index])
+            .get(placed.region[index])
             .map_or("", |(region, _)| region.name.as_str());
-        let at = memory.offsets[index];
+        let at = placed.offsets[index];
         let _ = writeln!(
             text,
             "  {bytes:>10} bytes at {region}+{at}, steps {} to {}: {}",
@@ -56,7 +56,7 @@ pub(crate) fn explain(program: &Program, memory: &Placed, front: &[Point], in_pl
     if !in_place {
         let _ = writeln!(text, "  let outputs overlap inputs: leave out --no-in-place");
     }
-    for point in front.iter().filter(|p| p.arena_bytes < memory.arena_bytes()) {
+    for point in front.iter().filter(|p| p.arena_bytes < placed.arena_bytes()) {
         let _ = writeln!(
             text,
             "  {} bytes with {} extra MACs, {} steps: {} (--fit arena={})",

@@ -28,7 +28,7 @@ pub(crate) fn graph(graph: &Graph) -> String {
 }
 
 /// One line a step; with offsets once there is a plan.
-pub(crate) fn program(program: &Program, memory: Option<&Placed>) -> String {
+pub(crate) fn program(program: &Program, placed: Option<&Placed>) -> String {
     let mut text = format!("network {}\n", program.graph.name);
     for (index, step) in program.steps.iter().enumerate() {
         let places: Vec<_> = step
@@ -37,7 +37,7 @@ pub(crate) fn program(program: &Program, memory: Option<&Placed>) -> String {
             .map(|place| match *place {
                 Place::Tensor(id, bytes) => {
                     let tensor = program.graph.tensor(id);
-                    let at = memory.and_then(|m| m.slot(program, id, bytes).ok());
+                    let at = placed.and_then(|m| m.slot(program, id, bytes).ok());
                     let at = at.map_or(String::new(), |slot| format!("@{}", slot.offset));
                     let state = if matches!(tensor.kind, TensorKind::State(_)) {
                         "state "
@@ -59,21 +59,21 @@ pub(crate) fn program(program: &Program, memory: Option<&Placed>) -> String {
             places[1..].join(", ")
         );
     }
-    if let Some(memory) = memory {
+    if let Some(placed) = placed {
         let _ = writeln!(
             text,
             "arena {} bytes, lower bound {}, {}",
-            memory.arena_bytes(),
-            memory.lower_bound(),
-            if memory.proven_optimal() {
+            placed.arena_bytes(),
+            placed.lower_bound(),
+            if placed.proven_optimal() {
                 "proven optimal"
             } else {
                 "not proven optimal"
             }
         );
-        for (body, buffer) in memory.bodies.problem.buffers.iter().enumerate() {
+        for (body, buffer) in placed.bodies.problem.buffers.iter().enumerate() {
             let (size, life) = (buffer.bytes(), buffer.life());
-            let (region, offset) = (memory.region[body], memory.offsets[body]);
+            let (region, offset) = (placed.region[body], placed.offsets[body]);
             let _ = writeln!(
                 text,
                 "{region}:{offset:<10} +{size:<10} steps {}..{} {}",

@@ -1,0 +1,155 @@
+//! The finish: from placed steps to a file that is proven, loaded and replayed before it takes its name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::back::Back;
+use super::options::{Options, Progress};
+use crate::emit::{self, Written};
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::{Draft, Output};
+use crate::import::Samples;
+use crate::memory::prove;
+use crate::metadata::Metadata;
+use crate::model::{self, ModelFile};
+use crate::report::Summary;
+use crate::weights::Weights;
+
+/// What a file is written from, beside its steps.
+pub(super) struct Sources {
+    /// The values of the parameters.
+    pub(super) weights: Weights,
+    /// Runs to replay.
+    pub(super) samples: Option<Samples>,
+    /// Other keys under which reference data holds a tensor, by the tensor's name.
+    pub(super) keys: BTreeMap<String, String>,
+}
+
+/// Writes the file, which appears when its draft is published; `summary` hears of its sizes.
+pub(super) fn run(
+    back: &Back,
+    sources: &Sources,
+    options: &Options,
+    output: &Output,
+    summary: &mut Summary,
+    progress: &mut Progress<'_>,
+) -> Result<Draft> {
+    let Back { program, placed, .. } = back;
+    let metadata = metadata(back, &sources.keys, options, summary)?;
+    let mut written = |done, all| progress("writing weights", done, all);
+    let io = |e: std::io::Error| Error::io(&options.output, "write the model", &e);
+    let draft = output.draft().map_err(io)?;
+    let sizes = emit::emit(program, placed, &metadata, &sources.weights, draft.file(), &mut written)
+        .map_err(|e| e.in_file(&options.output))?;
+    if let Some(limit) = options.max_flash.filter(|&limit| sizes.model > limit) {
+        let message = format!(
+            "the model needs {} bytes, {} of them weights",
+            sizes.model, sizes.weights
+        );
+        return Err(Error::new(ErrorKind::DoesNotFit, message)
+            .in_file(&options.input)
+            .expected(format!("at most {limit} (--max-flash)"))
+            .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"));
+    }
+    let file = ModelFile::of(draft.file(), &options.output).map_err(io)?;
+    verify(&file, sources.samples.as_ref())?;
+    let Written {
+        model, weights, plan, ..
+    } = sizes;
+    (summary.model_bytes, summary.weights_bytes, summary.plan_bytes) = (model, weights, plan);
+    Ok(draft)
+}
+
+/// What the file says of itself; a device does not read it.
+fn metadata(back: &Back, keys: &BTreeMap<String, String>, options: &Options, summary: &Summary) -> Result<Metadata> {
+    let Back { program, placed, .. } = back;
+    let owners = emit::Owners::new(program);
+    let mut steps = emit::step_metadata(program, placed, &owners)?;
+    for tensor in steps.iter_mut().filter_map(|step| step.completes.as_mut()) {
+        let others: Vec<String> = tensor.names.iter().filter_map(|name| keys.get(name).cloned()).collect();
+        tensor.names.extend(others);
+    }
+    let key = |&id| keys.get(&program.graph.tensor(id).name).cloned().unwrap_or_default();
+    Ok(Metadata {
+        tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
+        input_sha256: sha256(&options.input)?,
+        summary: serde_json::to_string(summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
+        labels: options.labels.clone(),
+        steps,
+        input_keys: program.graph.inputs.iter().map(key).collect(),
+        ports: owners.ports,
+        tensors: owners.names,
+    })
+}
+
+/// Proves the new file's memory plan as `arenite verify` does, loads it as a device does, where this host has its kernels, and replays the
+/// trace's samples.
+///
+/// # Errors
+/// [`ErrorKind::Internal`] where the file is wrong; [`ErrorKind::Input`] where a sample is.
+pub fn verify(file: &ModelFile, samples: Option<&Samples>) -> Result<()> {
+    prove::prove(&file.view(false)?)
+        .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
+    let model = match file.load() {
+        Ok(model) => model,
+        Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(()),
+        Err(e) => return Err(Error::internal(format!("the new model does not load: {e}")).help("please report it")),
+    };
+    match samples {
+        Some(samples) => replay(&model, samples),
+        None => Ok(()),
+    }
+}
+
+/// Runs the samples and compares the outputs that they state.
+fn replay(model: &arenite::Model<'_>, samples: &Samples) -> Result<()> {
+    let inputs: Vec<String> = (0..)
+        .map_while(|i| model.input(i))
+        .map(|p| p.name.to_string())
+        .collect();
+    let outputs: Vec<String> = (0..)
+        .map_while(|i| model.output(i))
+        .map(|p| p.name.to_string())
+        .collect();
+    let mut runs = Vec::new();
+    for sample in &samples.runs {
+        let find = |name: &String| {
+            sample
+                .inputs
+                .iter()
+                .find(|(n, _)| n == name)
+                .map(|(_, bytes)| bytes.clone())
+        };
+        let given: Option<Vec<_>> = inputs.iter().map(find).collect();
+        runs.push(given.ok_or_else(|| Error::input("a sample lacks an input of the network"))?);
+    }
+    let results = model::run(model, &runs, false, &mut |_, _, _| {})?;
+    for (index, (sample, result)) in samples.runs.iter().zip(&results).enumerate() {
+        for (name, expected) in &sample.outputs {
+            let Some(port) = outputs.iter().position(|n| n == name) else {
+                return Err(Error::input(format!(
+                    "sample {index} states `{name}`, which is no output of the network"
+                )));
+            };
+            let dtype = model.output(port).map_or(arenite::DType::F32, |p| p.dtype);
+            let difference = crate::compare::relative(dtype, &result[port], expected);
+            if difference.is_nan() || difference > samples.rtol {
+                return Err(
+                    Error::input(format!("sample {index}: output `{name}` differs by {difference:.3e}"))
+                        .expected(format!("at most {:e}, as the trace states", samples.rtol))
+                        .help("the trace, its weights and its samples are not of one network, or pack has a defect"),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sha256(path: &Path) -> Result<String> {
+    let mut file = std::fs::File::open(path).map_err(|e| Error::io(path, "read the input", &e))?;
+    let mut hash = Sha256::new();
+    std::io::copy(&mut file, &mut hash).map_err(|e| Error::io(path, "read the input", &e))?;
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,87 @@
+//! The front: from a file to the graph that is lowered.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::dump::Dump;
+use super::options::Options;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, check, facts};
+use crate::import::{self, Imported, Samples};
+use crate::passes;
+use crate::report::Summary;
+use crate::stage::Stage;
+use crate::weights::Weights;
+
+/// A network behind all passes.
+pub struct Front {
+    /// The network.
+    pub graph: Graph,
+    /// The values of its parameters.
+    pub weights: Weights,
+    /// The files that the trace names besides.
+    pub files: Vec<PathBuf>,
+    /// Runs to replay.
+    pub samples: Option<Samples>,
+    /// Other keys under which reference data holds a tensor, by the tensor's name.
+    pub keys: BTreeMap<String, String>,
+    /// Repairs, unused weights and other oddities.
+    pub warnings: Vec<String>,
+    /// What is known by now.
+    pub summary: Summary,
+}
+
+/// Reads the input and runs all passes.
+///
+/// # Errors
+/// What the importer, the weights file, the check of the graph or a pass says.
+pub fn run(options: &Options, dump: &mut Dump) -> Result<Front> {
+    let (dialect, imported) = import::import(&options.input, options.dialect.as_deref(), &options.import)?;
+    let Imported {
+        mut graph,
+        assumptions,
+        mut warnings,
+        constants,
+        weights: sidecar,
+        samples,
+        keys,
+        files,
+    } = imported;
+    let at_input = |e: Error| e.in_file(&options.input);
+    if let Some(name) = &options.name {
+        graph.name.clone_from(name);
+    }
+    let weights = match (&options.weights, &sidecar) {
+        (Some(spec), _) => Weights::open(spec, &graph)?,
+        (None, Some(path)) => Weights::file(path, &graph)?,
+        (None, None) => Weights::nothing(&graph).map_err(at_input)?,
+    };
+    let unused = weights.unused(&graph);
+    warnings.extend((unused.iter()).map(|key| format!("the weights file's `{key}` is not a parameter")));
+    check::check(&graph).map_err(at_input)?;
+    let mut ops = facts::operators(&graph);
+    for (kind, count) in constants {
+        *ops.entry(kind).or_insert(0) += count;
+    }
+
+    passes::run(&mut graph, Stage::Import)?;
+    dump.graph(Stage::Import, &graph);
+    let summary = Summary {
+        ops,
+        assumptions,
+        ..Summary::of_import(&graph, dialect, options.target)
+    };
+    for stage in [Stage::Fold, Stage::Fuse] {
+        passes::run(&mut graph, stage)?;
+        dump.graph(stage, &graph);
+    }
+    Ok(Front {
+        graph,
+        weights,
+        files,
+        samples,
+        keys,
+        warnings,
+        summary,
+    })
+}

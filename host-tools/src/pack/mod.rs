@@ -1,0 +1,75 @@
+//! The pipeline: a traced network in, a model file out.
+//!
+//! [`front`] reads the input and runs the passes over its graph; [`back`] makes steps of the graph and gives all that they touch its place;
+//! `finish` writes the file, proves and replays it.
+
+pub mod back;
+pub mod dump;
+mod finish;
+pub mod front;
+mod options;
+
+use std::path::Path;
+
+pub use finish::verify;
+pub use options::{Options, Packed, Progress};
+
+use crate::error::Result;
+use crate::files::{Draft, Output};
+use dump::Dump;
+use finish::Sources;
+
+/// Packs a network; where the trace has samples, the new file computes what they state.
+///
+/// # Errors
+/// See [`crate::Error`]; the output file is then as it was before.
+pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
+    let (packed, draft) = draft(options, progress)?;
+    draft.publish()?;
+    Ok(packed)
+}
+
+/// Packs a network and leaves it to the caller when the file appears: [`Draft::publish`] comes last, after everything else that
+/// can fail.
+///
+/// # Errors
+/// See [`crate::Error`]; nothing is left behind then.
+pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, Draft)> {
+    let output = Output::to(&options.output)?;
+    refuse_inputs(&output, options)?;
+    let mut dump = Dump::of(options.dump_after)?;
+
+    progress("reading the trace", 0, 0);
+    let front = front::run(options, &mut dump)?;
+    front.files.iter().try_for_each(|file| output.differs_from(file))?;
+    let mut summary = front.summary;
+
+    progress("planning", 0, 0);
+    let back = back::run(front.graph, &front.weights, options, &mut dump, &mut summary)?;
+
+    let sources = Sources {
+        weights: front.weights,
+        samples: front.samples,
+        keys: front.keys,
+    };
+    let draft = finish::run(&back, &sources, options, &output, &mut summary, progress)?;
+    let packed = Packed {
+        summary,
+        warnings: front.warnings,
+        dump: dump.text,
+        explanation: back.explanation,
+    };
+    Ok((packed, draft))
+}
+
+/// Refuses to write over what the options name. What the trace names besides is known only when it is read.
+///
+/// # Errors
+/// [`crate::ErrorKind::Usage`].
+pub(crate) fn refuse_inputs(output: &Output, options: &Options) -> Result<()> {
+    output.differs_from(&options.input)?;
+    match &options.weights {
+        Some(spec) => output.differs_from(Path::new(spec)),
+        None => Ok(()),
+    }
+}

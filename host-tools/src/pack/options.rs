@@ -1,0 +1,87 @@
+//! What `pack` is asked for, and what it answers.
+
+use std::path::PathBuf;
+
+use arenite::Target;
+
+use crate::import::ImportOptions;
+use crate::memory::{Region, plan};
+use crate::report::Summary;
+use crate::stage::Stage;
+
+/// What `pack` is asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The traced network.
+    pub input: PathBuf,
+    /// The model file to write.
+    pub output: PathBuf,
+    /// Overrides recognition.
+    pub dialect: Option<String>,
+    /// `--weights`: a file or `seeded:N`.
+    pub weights: Option<String>,
+    /// What the importer takes.
+    pub import: ImportOptions,
+    /// What to choose kernels for.
+    pub target: Target,
+    /// Whether small code and weights are preferred over speed.
+    pub size: bool,
+    /// The planner's search budget in nodes.
+    pub plan_nodes: u64,
+    /// Whether outputs may overlap inputs.
+    pub in_place: bool,
+    /// The memories that the arena may use, in order of preference; none stands for one without limit.
+    pub regions: Vec<Region>,
+    /// The arena must fit this many bytes: order, overlaps and bands are searched for it.
+    pub fit: Option<u64>,
+    /// The file must not be larger than this.
+    pub max_flash: Option<u64>,
+    /// Whether to explain the arena.
+    pub explain: bool,
+    /// The network's name, if not the input's.
+    pub name: Option<String>,
+    /// Class labels for the metadata.
+    pub labels: Vec<String>,
+    /// The stage after which the graph is wanted as text.
+    pub dump_after: Option<Stage>,
+}
+
+impl Options {
+    /// Every option at its default.
+    pub fn new(input: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        Self {
+            input: input.into(),
+            output: output.into(),
+            dialect: None,
+            weights: None,
+            import: ImportOptions::default(),
+            target: Target::Portable,
+            size: false,
+            plan_nodes: plan::Options::DEFAULT_NODES,
+            in_place: true,
+            regions: Vec::new(),
+            fit: None,
+            max_flash: None,
+            explain: false,
+            name: None,
+            labels: Vec::new(),
+            dump_after: None,
+        }
+    }
+}
+
+/// What `pack` did.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// The figures.
+    pub summary: Summary,
+    /// Repairs, unused weights and other oddities.
+    pub warnings: Vec<String>,
+    /// The text of `--dump-after`.
+    pub dump: Option<String>,
+    /// The text of `--explain`.
+    pub explanation: Option<String>,
+}
+
+/// Told how far packing has come: a phase, and how much of how much of it is done.
+pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;

@@ -1,0 +1,7 @@
+//! What is told of a network and its file, for people and for programs.
+
+pub(crate) mod dump;
+pub(crate) mod explain;
+mod summary;
+
+pub use summary::{PortSummary, RegionSummary, Summary};
