@@ -122,6 +122,7 @@ fn what_is_not_built_is_refused_by_name() {
         ("--dialect", "onnx"),
         ("--target", "riscv64gcv"),
         ("--region", "spi=16M:stream"),
+        ("--dump-after", "quantize"),
     ] {
         let mut command = Command::new(PACK);
         command
@@ -140,6 +141,33 @@ fn what_is_not_built_is_refused_by_name() {
         .output();
     assert!(refused(report.expect("it starts"), 1).contains("report"));
     assert_eq!(bench.names(), ["mlp.bin"]);
+}
+
+#[test]
+fn every_stage_prints_what_it_leaves() {
+    let bench = Bench::new();
+    let after = |stage: &str| {
+        let output = Command::new(PACK)
+            .arg(digits("residual.trace.json"))
+            .args(["--dump-after", stage, "-o"])
+            .arg(bench.path("m.bin"))
+            .output();
+        let text = done(output.expect("it starts"));
+        assert!(text.starts_with("network "), "{stage}: {text}");
+        text
+    };
+    let [import, fold, fuse, schedule, plan] = ["import", "fold", "fuse", "schedule", "plan"].map(after);
+    assert!(
+        import.contains("BatchNorm") && !fold.contains("BatchNorm"),
+        "{import}\n{fold}"
+    );
+    assert!(fold.contains("Nchw") && !fuse.contains("Nchw"), "{fold}\n{fuse}");
+    assert!(fuse.contains("input ") && !schedule.contains("input "), "{schedule}");
+    assert!(
+        schedule.contains("scratch[") && !schedule.contains("lower bound"),
+        "{schedule}"
+    );
+    assert!(plan.contains("lower bound"), "{plan}");
 }
 
 #[test]
