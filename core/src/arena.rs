@@ -26,6 +26,21 @@ impl Slot {
     pub const WEIGHTS: u8 = 0x81;
 }
 
+/// Where an operand lies: a [`Slot`] in the blob and on devices, a place of the host's own until memory is planned.
+pub trait Place: Copy {
+    /// A constant at `offset` of the weights.
+    fn constant(offset: u32) -> Self;
+}
+
+impl Place for Slot {
+    fn constant(offset: u32) -> Self {
+        Self {
+            region: Slot::WEIGHTS,
+            offset,
+        }
+    }
+}
+
 /// How a step uses an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -43,11 +58,11 @@ pub enum Access {
 /// One operand of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Operand {
+pub struct Operand<P = Slot> {
     /// How it is used.
     pub access: Access,
     /// Where it is.
-    pub slot: Slot,
+    pub place: P,
     /// Its bytes.
     pub bytes: u32,
     /// Alignment of its offset, in bytes.

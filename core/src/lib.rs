@@ -41,7 +41,7 @@ mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
-pub use arena::{Access, MAX_REGIONS, Mem, Operand, Slot};
+pub use arena::{Access, MAX_REGIONS, Mem, Operand, Place, Slot};
 pub use blob::{
     ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Model, Port, Section, Target, arena_bytes,
     checksum, kernel_set, state_bytes,

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::memory::Placed;
 use crate::metadata::{Metadata, NO_TENSOR, StepMeta, TensorMeta};
-use crate::program::{Content, Place, Program};
+use crate::program::{Content, LoweredStep, Place, Program};
 use crate::weights::Weights;
 
 /// Weights start at a multiple of this from the file's start: a cache line, and more than any vector unit wants.
@@ -179,8 +179,8 @@ impl Owners {
         let touched = program
             .steps
             .iter()
-            .flat_map(|step| &step.places)
-            .filter_map(|place| match *place {
+            .flat_map(LoweredStep::places)
+            .filter_map(|place| match place {
                 Place::Tensor(id, _) => Some(id),
                 _ => None,
             });
@@ -248,7 +248,7 @@ pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Res
                 kind: step.kind.to_string(),
                 macs: step.macs,
                 completes,
-                operands: step.places.iter().map(|&place| owners.of(program, place)).collect(),
+                operands: step.places().iter().map(|&place| owners.of(program, place)).collect(),
             })
         })
         .collect()
@@ -312,19 +312,10 @@ fn encode_ports(program: &Program, memory: &Placed) -> Result<Vec<u8>> {
 fn encode_steps(program: &Program, memory: &Placed) -> Result<(Vec<u8>, u128)> {
     let (mut bytes, mut kernels) = (Vec::new(), 0u128);
     for (index, lowered) in program.steps.iter().enumerate() {
-        let mut slots = memory.slots(program, index)?.into_iter();
-        let mut step = lowered.step.clone();
-        let mut missing = false;
-        step.slots_mut(&mut |slot| match slots.next() {
-            Some(place) => *slot = place,
-            None => missing = true,
-        });
-        if missing || slots.next().is_some() {
-            return Err(Error::internal(format!(
-                "step {index} (`{}`) has other slots than places",
-                lowered.name
-            )));
-        }
+        let step = lowered
+            .step
+            .clone()
+            .map(&mut |place| memory.slot_of(program, index, place))?;
         let mut buffer = [0u8; MAX_STEP_BYTES];
         let params = step
             .encode(&mut buffer)

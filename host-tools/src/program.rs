@@ -1,6 +1,7 @@
 //! The network as steps: what lowering makes of a graph, before offsets are known.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use arenite::{Operand, Step, Target};
@@ -30,24 +31,22 @@ pub struct Program {
     pub state: State,
 }
 
-/// A step whose slots are still to be assigned.
+/// A step over places whose memory is still to be planned.
 #[derive(Debug, Clone)]
 pub struct LoweredStep {
     /// The operator's name in the trace.
     pub name: String,
     /// The kind in the summary: `conv2d`, `add` …
     pub kind: &'static str,
-    /// The kernel and its parameters, slots at 0.
-    pub step: Step,
-    /// What each slot is, in the order of [`Step::slots_mut`].
-    pub places: Vec<Place>,
+    /// The kernel, its places and its parameters.
+    pub step: Step<Place>,
     /// Multiply-accumulates.
     pub macs: u64,
     /// The tensor that is complete after this step, for `arenite diff`.
     pub completes: Option<TensorId>,
 }
 
-/// What a slot stands for.
+/// Where an operand is, before memory is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Bytes of a tensor, from this byte on.
@@ -56,6 +55,12 @@ pub enum Place {
     Constant(u32),
     /// The kernel's scratch.
     Scratch,
+}
+
+impl arenite::Place for Place {
+    fn constant(offset: u32) -> Self {
+        Place::Constant(offset)
+    }
 }
 
 /// The weights section: pieces at offsets.
@@ -163,13 +168,12 @@ impl Lower<'_> {
     }
 
     /// Appends a step of `node`.
-    pub fn push(&mut self, node: &Node, kind: &'static str, step: Step, places: Vec<Place>, macs: u64) {
+    pub fn push(&mut self, node: &Node, kind: &'static str, step: Step<Place>, macs: u64) {
         let completes = node.outputs.first().copied();
         self.program.steps.push(LoweredStep {
             name: node.name.clone(),
             kind,
             step,
-            places,
             macs,
             completes,
         });
@@ -296,11 +300,23 @@ impl Lower<'_> {
 }
 
 impl LoweredStep {
-    /// What each operand stands for, with what the kernel does with it.
-    pub fn operands(&self) -> Vec<(Place, Operand)> {
-        let mut operands = Vec::with_capacity(self.places.len());
+    /// Its operands; the output comes first, and constants beside those that could be elsewhere come last.
+    pub fn operands(&self) -> Vec<Operand<Place>> {
+        let mut operands = Vec::new();
         self.step.operands(&mut |operand| operands.push(operand));
-        self.places.iter().copied().zip(operands).collect()
+        operands
+    }
+
+    /// The places that the step states, without the constants that are always in the weights.
+    pub fn places(&self) -> Vec<Place> {
+        let mut places = Vec::new();
+        let mut each = |place| {
+            places.push(place);
+            Ok::<_, Infallible>(place)
+        };
+        match self.step.clone().map(&mut each) {
+            Ok(_) => places,
+        }
     }
 }
 

@@ -2,26 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::tensor::DType;
 
-/// `[outer, extent, inner]` of f32 or int8 into `[outer, inner]` of i32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct ArgMax {
-    /// `[outer, inner]`
-    pub output: Slot,
-    /// `[outer, extent, inner]`
-    pub input: Slot,
-    /// Type of the operand.
-    pub dtype: DType,
-    /// outer, extent, inner
-    pub shape: [u32; 3],
+operator! {
+    /// `[outer, extent, inner]` of f32 or int8 into `[outer, inner]` of i32.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct ArgMax<P> {
+        /// `[outer, inner]`
+        pub output: P,
+        /// `[outer, extent, inner]`
+        pub input: P;
+        /// Type of the operand.
+        pub dtype: DType,
+        /// outer, extent, inner
+        pub shape: [u32; 3],
+    }
 }
 
-impl Operator for ArgMax {
+impl<P: Place> Operator for ArgMax<P> {
     fn check(&self) -> Result<(), Fault> {
         let [outer, extent, inner] = self.shape;
         checked_size(&[outer, extent, inner, 4])?;
@@ -31,15 +34,10 @@ impl Operator for ArgMax {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let [outer, _, inner] = self.shape;
         let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
         visit(Operand::of::<i32>(Access::Write, self.output, len(&[outer, inner])));
         visit(Operand::of_type(self.dtype, Access::Read, self.input, len(&self.shape)));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }

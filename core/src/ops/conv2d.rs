@@ -7,8 +7,9 @@
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Mem, Operand, Slot};
+use crate::arena::{Access, Mem, Operand, Place};
 use crate::error::Fault;
 
 /// Shapes and window of a convolution or pooling, in elements.
@@ -70,83 +71,89 @@ fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(fields: &mut A) -> Result<T
     fields.next_element()?.ok_or_else(missing)
 }
 
-/// An f32 convolution. Weights: OHWI `[out, kh, kw, in / groups]` for the scalar kernel; other kernels state their layout.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Conv2dF32 {
-    /// NHWC.
-    pub output: Slot,
-    /// NHWC.
-    pub input: Slot,
-    /// Added before the clamp; of the output's shape.
-    pub residual: Option<Slot>,
-    /// The kernel's scratch.
-    pub scratch: Slot,
-    /// Offset of the weights, f32.
-    pub weights: u32,
-    /// Offset of the bias `[out]`, f32; none adds nothing. Kernels that always read one say so.
-    pub bias: Option<u32>,
-    /// Shapes.
-    pub window: Window2d,
-    /// Input channels / groups are the weights' channels.
-    pub groups: u16,
-    /// Clamp of the result: (-inf, inf) for none.
-    pub clamp: [f32; 2],
+operator! {
+    /// An f32 convolution. Weights: OHWI `[out, kh, kw, in / groups]` for the scalar kernel; other kernels state their layout.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct Conv2dF32<P> {
+        /// NHWC.
+        pub output: P,
+        /// NHWC.
+        pub input: P,
+        /// Added before the clamp; of the output's shape.
+        pub residual: Option<P>,
+        /// The kernel's scratch.
+        pub scratch: P;
+        /// Offset of the weights, f32.
+        pub weights: u32,
+        /// Offset of the bias `[out]`, f32; none adds nothing. Kernels that always read one say so.
+        pub bias: Option<u32>,
+        /// Shapes.
+        pub window: Window2d,
+        /// Input channels / groups are the weights' channels.
+        pub groups: u16,
+        /// Clamp of the result: (-inf, inf) for none.
+        pub clamp: [f32; 2],
+    }
 }
 
-/// An int8 convolution with int8 weights, as in the TensorFlow Lite 8-bit quantisation specification: per-channel symmetric
-/// weights, int32 bias. Weights: OHWI for the scalar kernel; other kernels state their layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Conv2dS8 {
-    /// NHWC.
-    pub output: Slot,
-    /// NHWC.
-    pub input: Slot,
-    /// The kernel's scratch.
-    pub scratch: Slot,
-    /// Offset of the weights, in the kernel's layout.
-    pub weights: u32,
-    /// Offset of one `{ bias, multiplier, shift }` of i32 for each output channel; whether the bias holds the zero-point
-    /// correction is part of the kernel's layout.
-    pub channels: u32,
-    /// Shapes.
-    pub window: Window2d,
-    /// Input channels / groups are the weights' channels.
-    pub groups: u16,
-    /// Zero point of the input; also the value of the padding.
-    pub input_zero_point: i8,
-    /// Zero point of the output.
-    pub output_zero_point: i8,
-    /// Clamp of the result, in stored terms.
-    pub clamp: [i8; 2],
-    /// See [`Conv2dS8::STAGED`].
-    pub flags: u8,
+operator! {
+    /// An int8 convolution with int8 weights, as in the TensorFlow Lite 8-bit quantisation specification: per-channel symmetric
+    /// weights, int32 bias. Weights: OHWI for the scalar kernel; other kernels state their layout.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct Conv2dS8<P> {
+        /// NHWC.
+        pub output: P,
+        /// NHWC.
+        pub input: P,
+        /// The kernel's scratch.
+        pub scratch: P;
+        /// Offset of the weights, in the kernel's layout.
+        pub weights: u32,
+        /// Offset of one `{ bias, multiplier, shift }` of i32 for each output channel; whether the bias holds the zero-point
+        /// correction is part of the kernel's layout.
+        pub channels: u32,
+        /// Shapes.
+        pub window: Window2d,
+        /// Input channels / groups are the weights' channels.
+        pub groups: u16,
+        /// Zero point of the input; also the value of the padding.
+        pub input_zero_point: i8,
+        /// Zero point of the output.
+        pub output_zero_point: i8,
+        /// Clamp of the result, in stored terms.
+        pub clamp: [i8; 2],
+        /// See [`Conv2dS8::STAGED`].
+        pub flags: u8,
+    }
 }
 
-/// An int16 convolution with int8 weights, per-channel multipliers and 64-bit sums; all zero points are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Conv2dS16 {
-    /// NHWC.
-    pub output: Slot,
-    /// NHWC.
-    pub input: Slot,
-    /// Offset of the OHWI weights, int8.
-    pub weights: u32,
-    /// Offset of the bias `[out]`, i64.
-    pub bias: u32,
-    /// Offset of one `{ multiplier, shift }` of i32 for each output channel.
-    pub channels: u32,
-    /// Shapes.
-    pub window: Window2d,
-    /// Input channels / groups are the weights' channels.
-    pub groups: u16,
-    /// Clamp of the result, in stored terms.
-    pub clamp: [i16; 2],
+operator! {
+    /// An int16 convolution with int8 weights, per-channel multipliers and 64-bit sums; all zero points are 0.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct Conv2dS16<P> {
+        /// NHWC.
+        pub output: P,
+        /// NHWC.
+        pub input: P;
+        /// Offset of the OHWI weights, int8.
+        pub weights: u32,
+        /// Offset of the bias `[out]`, i64.
+        pub bias: u32,
+        /// Offset of one `{ multiplier, shift }` of i32 for each output channel.
+        pub channels: u32,
+        /// Shapes.
+        pub window: Window2d,
+        /// Input channels / groups are the weights' channels.
+        pub groups: u16,
+        /// Clamp of the result, in stored terms.
+        pub clamp: [i16; 2],
+    }
 }
 
-impl Conv2dS16 {
+impl<P: Place> Conv2dS16<P> {
     /// Channels of one weight window.
     pub fn group_channels(&self) -> u32 {
         u32::from(self.window.input[2]) / u32::from(self.groups.max(1))
@@ -159,7 +166,7 @@ impl Conv2dS16 {
     }
 }
 
-impl Operator for Conv2dS16 {
+impl<P: Place> Operator for Conv2dS16<P> {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
         check_groups(&self.window, self.groups)?;
@@ -170,7 +177,7 @@ impl Operator for Conv2dS16 {
         Ok(())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let channels = u32::from(self.window.output[2]);
         let (output, input) = (self.window.output_len(), self.window.input_len());
         visit(Operand::of::<i16>(
@@ -185,11 +192,6 @@ impl Operator for Conv2dS16 {
         ));
         visit(Operand::constant::<i64>(self.bias, channels));
         visit(Operand::constant::<i32>(self.channels, channels.saturating_mul(2)));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {
@@ -240,7 +242,7 @@ impl Window2d {
     }
 }
 
-impl Conv2dF32 {
+impl<P: Place> Conv2dF32<P> {
     /// The bias, `[out]`; empty where there is none.
     pub(crate) fn biases<'a>(&self, mem: &Mem<'a>) -> Option<&'a [f32]> {
         match self.bias {
@@ -265,10 +267,12 @@ impl Conv2dS8 {
     /// A bit of `flags`, for the scalar kernel: compute all channels of a pixel in scratch before writing any. The output may then follow
     /// its input more closely, which saves more arena than the scratch takes.
     pub const STAGED: u8 = 1;
+}
 
+impl<P: Place> Conv2dS8<P> {
     /// Whether [`Conv2dS8::STAGED`] is set.
     pub fn is_staged(&self) -> bool {
-        self.flags & Self::STAGED != 0
+        self.flags & Conv2dS8::STAGED != 0
     }
 
     /// Channels of one weight window.
@@ -283,7 +287,7 @@ impl Conv2dS8 {
     }
 }
 
-impl Operator for Conv2dF32 {
+impl<P: Place> Operator for Conv2dF32<P> {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
         check_groups(&self.window, self.groups)?;
@@ -294,7 +298,7 @@ impl Operator for Conv2dF32 {
         Ok(())
     }
 
-    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let output = self.window.output_len().unwrap_or(u32::MAX);
         visit(Operand::of::<f32>(Access::Write, self.output, output));
         visit(Operand::of::<f32>(
@@ -312,21 +316,12 @@ impl Operator for Conv2dF32 {
         }
     }
 
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-        if let Some(residual) = &mut self.residual {
-            visit(residual);
-        }
-        visit(&mut self.scratch);
-    }
-
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         Some(&mut self.window)
     }
 }
 
-impl Operator for Conv2dS8 {
+impl<P: Place> Operator for Conv2dS8<P> {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
         check_groups(&self.window, self.groups)?;
@@ -337,7 +332,7 @@ impl Operator for Conv2dS8 {
         Ok(())
     }
 
-    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<i8>(
             Access::Write,
             self.output,
@@ -357,12 +352,6 @@ impl Operator for Conv2dS8 {
             self.channels,
             u32::from(self.window.output[2]).saturating_mul(3),
         ));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-        visit(&mut self.scratch);
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

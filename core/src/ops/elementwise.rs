@@ -4,9 +4,10 @@ use core::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::pointwise::{Pointwise, UnaryOp};
 use super::{Kernel, Needs, Operator, checked_size};
-use crate::arena::{Access, Mem, Operand, Slot};
+use crate::arena::{Access, Mem, Operand, Place, Slot};
 use crate::error::Fault;
 use crate::kernels::scalar;
 
@@ -41,36 +42,40 @@ pub enum BinaryOp {
     Prelu,
 }
 
-/// `y = clamp(a op b)`, in f32.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct BinaryF32 {
-    /// Contiguous, of the broadcast shape.
-    pub output: Slot,
-    /// First operand.
-    pub a: Slot,
-    /// Second operand.
-    pub b: Slot,
-    /// Axes, outermost first.
-    pub loops: heapless::Vec<Loop, MAX_LOOPS>,
-    /// The operation.
-    pub op: BinaryOp,
-    /// Clamp of the result.
-    pub clamp: [f32; 2],
+operator! {
+    /// `y = clamp(a op b)`, in f32.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct BinaryF32<P> {
+        /// Contiguous, of the broadcast shape.
+        pub output: P,
+        /// First operand.
+        pub a: P,
+        /// Second operand.
+        pub b: P;
+        /// Axes, outermost first.
+        pub loops: heapless::Vec<Loop, MAX_LOOPS>,
+        /// The operation.
+        pub op: BinaryOp,
+        /// Clamp of the result.
+        pub clamp: [f32; 2],
+    }
 }
 
-/// `y = op(x)`, in f32, with a function of the set `F`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct UnaryF32<F = UnaryOp> {
-    /// Contiguous.
-    pub output: Slot,
-    /// Contiguous.
-    pub input: Slot,
-    /// Elements.
-    pub count: u32,
-    /// The function.
-    pub op: F,
+operator! {
+    /// `y = op(x)`, in f32, with a function of the set `F`.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct UnaryF32<P, F: Pointwise = UnaryOp> {
+        /// Contiguous.
+        pub output: P,
+        /// Contiguous.
+        pub input: P;
+        /// Elements.
+        pub count: u32,
+        /// The function.
+        pub op: F,
+    }
 }
 
 /// Elements of the broadcast result.
@@ -95,7 +100,7 @@ pub fn is_contiguous(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
     })
 }
 
-impl Operator for BinaryF32 {
+impl<P: Place> Operator for BinaryF32<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;
@@ -103,7 +108,7 @@ impl Operator for BinaryF32 {
         Ok(())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let len = |len: Option<u32>| len.unwrap_or(u32::MAX);
         visit(Operand::of::<f32>(
             Access::Write,
@@ -121,27 +126,16 @@ impl Operator for BinaryF32 {
             len(operand_len(&self.loops, |l| l.b)),
         ));
     }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.a);
-        visit(&mut self.b);
-    }
 }
 
-impl<F: Pointwise> Operator for UnaryF32<F> {
+impl<P: Place, F: Pointwise> Operator for UnaryF32<P, F> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.count, 4]).map(|_| ())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<f32>(Access::Write, self.output, self.count));
         visit(Operand::of::<f32>(Access::Read, self.input, self.count));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }
 
@@ -174,13 +168,13 @@ impl Kernel for BinaryF32Kernel {
 pub struct UnaryF32Kernel<F>(PhantomData<F>);
 
 impl<F: Pointwise> Kernel for UnaryF32Kernel<F> {
-    type Op = UnaryF32<F>;
+    type Op = UnaryF32<Slot, F>;
 
-    fn distance(_: &UnaryF32<F>, index: usize) -> Option<i64> {
+    fn distance(_: &UnaryF32<Slot, F>, index: usize) -> Option<i64> {
         (index == 1).then_some(0)
     }
 
-    fn run(op: &UnaryF32<F>, mem: &Mem<'_>) -> Option<()> {
+    fn run(op: &UnaryF32<Slot, F>, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, op.count)?;
         let input = mem.src::<f32>(op.input, op.count)?;
         scalar::elementwise::unary(op.op, output, input);

@@ -7,8 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::elementwise::{Loop, MAX_LOOPS, operand_len, output_len};
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
@@ -26,33 +27,35 @@ pub enum IntOp {
     Prelu,
 }
 
-/// `y = clamp(zero[2] + a op b)` on stored integers of one type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct BinaryInt {
-    /// Contiguous, of the broadcast shape.
-    pub output: Slot,
-    /// First operand.
-    pub a: Slot,
-    /// Second operand.
-    pub b: Slot,
-    /// Axes, outermost first.
-    pub loops: heapless::Vec<Loop, MAX_LOOPS>,
-    /// Type of all three: int8, int16 or int32.
-    pub dtype: DType,
-    /// The operation.
-    pub op: IntOp,
-    /// Zero points of a, b and the result.
-    pub zero: [i32; 3],
-    /// Left shift of a sum's operands before they are scaled.
-    pub shift: u8,
-    /// Of a, b and the result.
-    pub multipliers: [Multiplier; 3],
-    /// Clamp of the result, in stored terms.
-    pub clamp: [i32; 2],
+operator! {
+    /// `y = clamp(zero[2] + a op b)` on stored integers of one type.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct BinaryInt<P> {
+        /// Contiguous, of the broadcast shape.
+        pub output: P,
+        /// First operand.
+        pub a: P,
+        /// Second operand.
+        pub b: P;
+        /// Axes, outermost first.
+        pub loops: heapless::Vec<Loop, MAX_LOOPS>,
+        /// Type of all three: int8, int16 or int32.
+        pub dtype: DType,
+        /// The operation.
+        pub op: IntOp,
+        /// Zero points of a, b and the result.
+        pub zero: [i32; 3],
+        /// Left shift of a sum's operands before they are scaled.
+        pub shift: u8,
+        /// Of a, b and the result.
+        pub multipliers: [Multiplier; 3],
+        /// Clamp of the result, in stored terms.
+        pub clamp: [i32; 2],
+    }
 }
 
-impl Operator for BinaryInt {
+impl<P: Place> Operator for BinaryInt<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;
@@ -64,16 +67,10 @@ impl Operator for BinaryInt {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let of = |access, slot, len: Option<u32>| Operand::of_type(self.dtype, access, slot, len.unwrap_or(u32::MAX));
         visit(of(Access::Write, self.output, output_len(&self.loops)));
         visit(of(Access::Read, self.a, operand_len(&self.loops, |l| l.a)));
         visit(of(Access::Read, self.b, operand_len(&self.loops, |l| l.b)));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.a);
-        visit(&mut self.b);
     }
 }

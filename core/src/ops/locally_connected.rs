@@ -7,37 +7,40 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 
-/// An f32 locally connected layer.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct LocallyConnectedF32 {
-    /// NCHW.
-    pub output: Slot,
-    /// NCHW.
-    pub input: Slot,
-    /// Offset of the weights `[out, in, kh, kw, oh, ow]`.
-    pub weights: u32,
-    /// Offset of the bias `[out, oh, ow]`.
-    pub bias: u32,
-    /// Images.
-    pub batch: u16,
-    /// Channels, rows, columns of the input.
-    pub input_shape: [u16; 3],
-    /// Output channels.
-    pub channels: u16,
-    /// Rows and columns of the kernel.
-    pub kernel: [u16; 2],
-    /// Factor of the sum.
-    pub gain: f32,
-    /// Clamp of the result.
-    pub clamp: [f32; 2],
+operator! {
+    /// An f32 locally connected layer.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct LocallyConnectedF32<P> {
+        /// NCHW.
+        pub output: P,
+        /// NCHW.
+        pub input: P;
+        /// Offset of the weights `[out, in, kh, kw, oh, ow]`.
+        pub weights: u32,
+        /// Offset of the bias `[out, oh, ow]`.
+        pub bias: u32,
+        /// Images.
+        pub batch: u16,
+        /// Channels, rows, columns of the input.
+        pub input_shape: [u16; 3],
+        /// Output channels.
+        pub channels: u16,
+        /// Rows and columns of the kernel.
+        pub kernel: [u16; 2],
+        /// Factor of the sum.
+        pub gain: f32,
+        /// Clamp of the result.
+        pub clamp: [f32; 2],
+    }
 }
 
-impl LocallyConnectedF32 {
+impl<P: Place> LocallyConnectedF32<P> {
     /// Channels, rows, columns of the output.
     pub fn output_shape(&self) -> [u16; 3] {
         let [_, h, w] = self.input_shape;
@@ -66,7 +69,7 @@ impl LocallyConnectedF32 {
     }
 }
 
-impl Operator for LocallyConnectedF32 {
+impl<P: Place> Operator for LocallyConnectedF32<P> {
     fn check(&self) -> Result<(), Fault> {
         let [_, h, w] = self.input_shape;
         if h == u16::MAX || w == u16::MAX || self.kernel.contains(&0) {
@@ -78,7 +81,7 @@ impl Operator for LocallyConnectedF32 {
         Ok(())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<f32>(
             Access::Write,
             self.output,
@@ -94,10 +97,5 @@ impl Operator for LocallyConnectedF32 {
             self.weights_len().unwrap_or(u32::MAX),
         ));
         visit(Operand::constant::<f32>(self.bias, self.bias_len().unwrap_or(u32::MAX)));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }

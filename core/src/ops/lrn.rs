@@ -4,45 +4,43 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 
-/// An f32 local response normalisation; channels are innermost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct LrnF32 {
-    /// `[pixels, channels]`
-    pub output: Slot,
-    /// `[pixels, channels]`
-    pub input: Slot,
-    /// Product of the outer extents.
-    pub pixels: u32,
-    /// Channels.
-    pub channels: u32,
-    /// Channels on each side.
-    pub radius: u16,
-    /// Constant term.
-    pub bias: f32,
-    /// Factor of the sum of squares.
-    pub alpha: f32,
-    /// Exponent.
-    pub beta: f32,
+operator! {
+    /// An f32 local response normalisation; channels are innermost.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct LrnF32<P> {
+        /// `[pixels, channels]`
+        pub output: P,
+        /// `[pixels, channels]`
+        pub input: P;
+        /// Product of the outer extents.
+        pub pixels: u32,
+        /// Channels.
+        pub channels: u32,
+        /// Channels on each side.
+        pub radius: u16,
+        /// Constant term.
+        pub bias: f32,
+        /// Factor of the sum of squares.
+        pub alpha: f32,
+        /// Exponent.
+        pub beta: f32,
+    }
 }
 
-impl Operator for LrnF32 {
+impl<P: Place> Operator for LrnF32<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.pixels, self.channels, 4]).map(|_| ())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let len = self.pixels.saturating_mul(self.channels);
         visit(Operand::of::<f32>(Access::Write, self.output, len));
         visit(Operand::of::<f32>(Access::Read, self.input, len));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }

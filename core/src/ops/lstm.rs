@@ -8,36 +8,39 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::quant::{Multiplier, SigmoidI16};
 use crate::tensor::DType;
 
-/// Slots and extents of an LSTM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct LstmShape {
-    /// `[batch, time, cells]`, or `[time, batch, cells]`.
-    pub output: Slot,
-    /// `[batch, time, features]`, or `[time, batch, features]`.
-    pub input: Slot,
-    /// h: `[batch, cells]`
-    pub hidden: Slot,
-    /// c: `[batch, cells]`
-    pub cell: Slot,
-    /// Sequences.
-    pub batch: u32,
-    /// Steps of a run.
-    pub time: u32,
-    /// Features of the input.
-    pub features: u32,
-    /// Features of the output.
-    pub cells: u32,
-    /// Time is the outermost axis.
-    pub time_major: bool,
-    /// Offsets of the gates' parameters: input, forget, cell, output.
-    pub gates: [Gate; 4],
+operator! {
+    /// Places and extents of an LSTM.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct LstmShape<P> {
+        /// `[batch, time, cells]`, or `[time, batch, cells]`.
+        pub output: P,
+        /// `[batch, time, features]`, or `[time, batch, features]`.
+        pub input: P,
+        /// h: `[batch, cells]`
+        pub hidden: P,
+        /// c: `[batch, cells]`
+        pub cell: P;
+        /// Sequences.
+        pub batch: u32,
+        /// Steps of a run.
+        pub time: u32,
+        /// Features of the input.
+        pub features: u32,
+        /// Features of the output.
+        pub cells: u32,
+        /// Time is the outermost axis.
+        pub time_major: bool,
+        /// Offsets of the gates' parameters: input, forget, cell, output.
+        pub gates: [Gate; 4],
+    }
 }
 
 /// Offsets of one gate's parameters.
@@ -52,37 +55,41 @@ pub struct Gate {
     pub bias: u32,
 }
 
-/// An LSTM of int8 or int16 activations, int8 weights and int16 cell state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct LstmInt {
-    /// Slots and extents.
-    pub shape: LstmShape,
-    /// Type of input, hidden state and output.
-    pub dtype: DType,
-    /// Zero points of input and hidden state.
-    pub zero: [i32; 2],
-    /// Of W x and of R h, for each gate.
-    pub gates: [[Multiplier; 2]; 4],
-    /// Of f * c, i * g and o * tanh(c).
-    pub products: [Multiplier; 3],
-    /// tanh for the cell state's scale.
-    pub tanh: SigmoidI16,
-    /// Largest magnitude of c; none where 0.
-    pub clip: i16,
+operator! {
+    /// An LSTM of int8 or int16 activations, int8 weights and int16 cell state.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct LstmInt<P> {
+        /// Places and extents.
+        pub shape: LstmShape<P>;
+        /// Type of input, hidden state and output.
+        pub dtype: DType,
+        /// Zero points of input and hidden state.
+        pub zero: [i32; 2],
+        /// Of W x and of R h, for each gate.
+        pub gates: [[Multiplier; 2]; 4],
+        /// Of f * c, i * g and o * tanh(c).
+        pub products: [Multiplier; 3],
+        /// tanh for the cell state's scale.
+        pub tanh: SigmoidI16,
+        /// Largest magnitude of c; none where 0.
+        pub clip: i16,
+    }
 }
 
-/// An f32 LSTM.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct LstmF32 {
-    /// Slots and extents.
-    pub shape: LstmShape,
-    /// Largest magnitude of c; none where 0.
-    pub clip: f32,
+operator! {
+    /// An f32 LSTM.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct LstmF32<P> {
+        /// Places and extents.
+        pub shape: LstmShape<P>;
+        /// Largest magnitude of c; none where 0.
+        pub clip: f32,
+    }
 }
 
-impl LstmShape {
+impl<P: Place> LstmShape<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.batch, self.time, self.features, 8])?;
         checked_size(&[self.batch, self.time, self.cells, 8])?;
@@ -91,14 +98,11 @@ impl LstmShape {
         Ok(())
     }
 
-    fn operands(&self, types: [DType; 4], visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, types: [DType; 4], visit: &mut dyn FnMut(Operand<P>)) {
         let [activations, cell, weights, bias] = types;
         let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
         let steps = len(&[self.batch, self.time]);
-        let constant = |dtype, offset, count| {
-            let region = Slot::WEIGHTS;
-            Operand::of_type(dtype, Access::Read, Slot { region, offset }, count)
-        };
+        let constant = |dtype, offset, count| Operand::of_type(dtype, Access::Read, P::constant(offset), count);
         visit(Operand::of_type(
             activations,
             Access::Write,
@@ -120,16 +124,9 @@ impl LstmShape {
             visit(constant(bias, gate.bias, self.cells));
         }
     }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-        visit(&mut self.hidden);
-        visit(&mut self.cell);
-    }
 }
 
-impl Operator for LstmInt {
+impl<P: Place> Operator for LstmInt<P> {
     fn check(&self) -> Result<(), Fault> {
         self.shape.check()?;
         let valid = self.gates.iter().flatten().chain(&self.products).all(|m| m.is_valid());
@@ -139,7 +136,7 @@ impl Operator for LstmInt {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let bias = if self.dtype == DType::I8 {
             DType::I32
         } else {
@@ -147,22 +144,14 @@ impl Operator for LstmInt {
         };
         self.shape.operands([self.dtype, DType::I16, DType::I8, bias], visit);
     }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        self.shape.slots_mut(visit);
-    }
 }
 
-impl Operator for LstmF32 {
+impl<P: Place> Operator for LstmF32<P> {
     fn check(&self) -> Result<(), Fault> {
         self.shape.check()
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         self.shape.operands([DType::F32; 4], visit);
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        self.shape.slots_mut(visit);
     }
 }

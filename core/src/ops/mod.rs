@@ -15,6 +15,7 @@ pub mod locally_connected;
 pub mod lrn;
 pub mod lstm;
 pub mod movement;
+pub mod operator;
 pub mod packed_conv2d;
 pub mod packed_sum;
 pub mod pointwise;
@@ -28,35 +29,15 @@ pub mod table;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::arena::{Access, Bounds, Mem, Operand, Slot};
+use crate::arena::{Access, Bounds, Mem, Operand, Place, Slot};
 use crate::error::Fault;
 pub(crate) use distance::furthest_of;
-
-/// Parameters of an operator, as they travel in the blob.
-pub trait Operator: Serialize + DeserializeOwned + Clone {
-    /// Checks that shapes and attributes agree and that no size overflows 32 bits.
-    ///
-    /// # Errors
-    /// What is wrong.
-    fn check(&self) -> Result<(), Fault>;
-
-    /// Visits every operand with its access and size: the one statement of what the step touches. Slots come in the order of
-    /// [`Operator::slots_mut`]; constants in the weights follow.
-    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand));
-
-    /// Visits the slots, for the host to assign.
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot));
-
-    /// The window of an operator that slides over rows and columns, for the host to cut it into bands of rows.
-    fn window_mut(&mut self) -> Option<&mut conv2d::Window2d> {
-        None
-    }
-}
+pub use operator::{Needs, Operator, Placed};
 
 /// One way of computing an operator.
 pub trait Kernel {
     /// Its parameters.
-    type Op: Operator;
+    type Op: Operator<Place = Slot, Over<Slot> = Self::Op> + Serialize + DeserializeOwned;
 
     /// Whether it computes the operator with these parameters, which have passed [`Operator::check`]; load refuses a step where it does not.
     fn supports(op: &Self::Op) -> bool {
@@ -94,16 +75,6 @@ pub trait Kernel {
 
     /// Computes the step. `None` where an operand is out of bounds, which a successful load excludes.
     fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
-}
-
-/// Bytes that a kernel wants beside its operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Needs {
-    /// Scratch in the arena.
-    pub scratch: u32,
-    /// Packed weights.
-    pub weights: u32,
 }
 
 /// What load asks of a step's operands; implemented for every kernel, checked by one function.
@@ -153,23 +124,23 @@ fn check_overlaps(step: &dyn Operands, index: usize, operand: &Operand) -> Resul
 /// Whether the output may overlap a read operand as it does.
 #[inline(never)]
 fn may_overlap(step: &dyn Operands, output: &Operand, index: usize, other: &Operand) -> bool {
-    let behind = i64::from(other.slot.offset) - i64::from(output.slot.offset);
+    let behind = i64::from(other.place.offset) - i64::from(output.place.offset);
     step.distance(index).is_some_and(|distance| distance <= behind)
-        || (output.slot == other.slot && step.in_place(index))
+        || (output.place == other.place && step.in_place(index))
 }
 
 #[inline(never)]
 fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     let Operand {
         access,
-        slot,
+        place,
         bytes,
         align,
     } = *operand;
-    if !bounds.contain(slot, bytes) || (slot.region == Slot::WEIGHTS && access != Access::Read) {
+    if !bounds.contain(place, bytes) || (place.region == Slot::WEIGHTS && access != Access::Read) {
         return Err(Fault::Bounds);
     }
-    match align > 0 && slot.offset.is_multiple_of(align) {
+    match align > 0 && place.offset.is_multiple_of(align) {
         true => Ok(()),
         false => Err(Fault::Alignment),
     }
@@ -187,23 +158,23 @@ pub(crate) fn checked_size(extents: &[u32]) -> Result<u32, Fault> {
     size(extents).filter(|&bytes| bytes > 0).ok_or(Fault::Shape)
 }
 
-impl Operand {
-    /// `count` elements of `T` at `slot`.
-    pub fn of<T>(access: Access, slot: Slot, count: u32) -> Self {
+impl<P: Place> Operand<P> {
+    /// `count` elements of `T` at `place`.
+    pub fn of<T>(access: Access, place: P, count: u32) -> Self {
         Self {
             access,
-            slot,
+            place,
             bytes: count.saturating_mul(size_of::<T>() as u32),
             align: size_of::<T>() as u32,
         }
     }
 
-    /// `count` elements of `dtype` at `slot`.
-    pub fn of_type(dtype: crate::tensor::DType, access: Access, slot: Slot, count: u32) -> Self {
+    /// `count` elements of `dtype` at `place`.
+    pub fn of_type(dtype: crate::tensor::DType, access: Access, place: P, count: u32) -> Self {
         let bytes = dtype.bytes() as u32;
         Self {
             access,
-            slot,
+            place,
             bytes: count.saturating_mul(bytes),
             align: bytes,
         }
@@ -211,21 +182,14 @@ impl Operand {
 
     /// `count` constant elements of `T` at `offset` of the weights.
     pub fn constant<T>(offset: u32, count: u32) -> Self {
-        Self::of::<T>(
-            Access::Read,
-            Slot {
-                region: Slot::WEIGHTS,
-                offset,
-            },
-            count,
-        )
+        Self::of::<T>(Access::Read, P::constant(offset), count)
     }
 
     /// `bytes` of scratch; aligned for any kernel.
-    pub fn scratch(slot: Slot, bytes: u32) -> Self {
+    pub fn scratch(place: P, bytes: u32) -> Self {
         Self {
             access: Access::Scratch,
-            slot,
+            place,
             bytes,
             align: if bytes == 0 { 1 } else { crate::ARENA_ALIGN as u32 },
         }
@@ -233,9 +197,9 @@ impl Operand {
 }
 
 fn overlap(a: &Operand, b: &Operand) -> bool {
-    a.slot.region == b.slot.region
+    a.place.region == b.place.region
         && a.bytes > 0
         && b.bytes > 0
-        && a.slot.offset < b.slot.offset.saturating_add(b.bytes)
-        && b.slot.offset < a.slot.offset.saturating_add(a.bytes)
+        && a.place.offset < b.place.offset.saturating_add(b.bytes)
+        && b.place.offset < a.place.offset.saturating_add(a.bytes)
 }

@@ -7,8 +7,9 @@ use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::elementwise::MAX_LOOPS;
+use super::operator::operator;
 use super::{Kernel, Needs, Operator, checked_size};
-use crate::arena::{Access, Mem, Operand, Slot};
+use crate::arena::{Access, Mem, Operand, Place};
 use crate::error::Fault;
 use crate::kernels::scalar;
 
@@ -24,25 +25,27 @@ pub struct CopyLoop {
     pub from: i32,
 }
 
-/// A strided copy of elements of 1, 2, 4 or 8 bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct CopyStrided {
-    /// Where the destination tensor (or the part of it that this step writes) starts.
-    pub output: Slot,
-    /// Where the source tensor starts.
-    pub input: Slot,
-    /// Bytes of an element.
-    pub element: u8,
-    /// Elements of the source.
-    pub input_len: u32,
-    /// Elements from the source's start to the first one copied.
-    pub from: u32,
-    /// Axes, outermost first.
-    pub loops: Vec<CopyLoop, MAX_LOOPS>,
+operator! {
+    /// A strided copy of elements of 1, 2, 4 or 8 bytes.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct CopyStrided<P> {
+        /// Where the destination tensor (or the part of it that this step writes) starts.
+        pub output: P,
+        /// Where the source tensor starts.
+        pub input: P;
+        /// Bytes of an element.
+        pub element: u8,
+        /// Elements of the source.
+        pub input_len: u32,
+        /// Elements from the source's start to the first one copied.
+        pub from: u32,
+        /// Axes, outermost first.
+        pub loops: Vec<CopyLoop, MAX_LOOPS>,
+    }
 }
 
-impl CopyStrided {
+impl<P: Place> CopyStrided<P> {
     /// Elements from the first one written to the last one, inclusive.
     pub fn output_len(&self) -> Option<u32> {
         self.loops.iter().try_fold(1u32, |len, l| {
@@ -62,7 +65,7 @@ impl CopyStrided {
     }
 }
 
-impl Operator for CopyStrided {
+impl<P: Place> Operator for CopyStrided<P> {
     fn check(&self) -> Result<(), Fault> {
         if !matches!(self.element, 1 | 2 | 4 | 8) || !self.source_in_range() {
             return Err(Fault::Shape);
@@ -82,11 +85,11 @@ impl Operator for CopyStrided {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let element = u32::from(self.element);
-        let operand = |access, slot, len: u32| Operand {
+        let operand = |access, place, len: u32| Operand {
             access,
-            slot,
+            place,
             bytes: len.saturating_mul(element),
             align: element,
         };
@@ -96,11 +99,6 @@ impl Operator for CopyStrided {
             self.output_len().unwrap_or(u32::MAX),
         ));
         visit(operand(Access::Read, self.input, self.input_len));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }
 

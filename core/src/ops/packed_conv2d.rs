@@ -4,28 +4,31 @@
 use serde::{Deserialize, Serialize};
 
 use super::conv2d::Window2d;
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 
-/// A convolution, depthwise convolution or fully connected layer (one pixel) with a packed stream of weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct PackedConv2dS8 {
-    /// NHWC.
-    pub output: Slot,
-    /// NHWC.
-    pub input: Slot,
-    /// The kernel's scratch.
-    pub scratch: Slot,
-    /// Offset of the stream, in the kernel's layout; a multiple of 4.
-    pub weights: u32,
-    /// Shapes.
-    pub window: Window2d,
-    /// Value of the padding.
-    pub input_zero_point: i8,
-    /// How the stream's channels are requantised.
-    pub form: Form,
+operator! {
+    /// A convolution, depthwise convolution or fully connected layer (one pixel) with a packed stream of weights.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct PackedConv2dS8<P> {
+        /// NHWC.
+        pub output: P,
+        /// NHWC.
+        pub input: P,
+        /// The kernel's scratch.
+        pub scratch: P;
+        /// Offset of the stream, in the kernel's layout; a multiple of 4.
+        pub weights: u32,
+        /// Shapes.
+        pub window: Window2d,
+        /// Value of the padding.
+        pub input_zero_point: i8,
+        /// How the stream's channels are requantised.
+        pub form: Form,
+    }
 }
 
 /// Which requantising sequence a stream was packed for.
@@ -43,7 +46,7 @@ pub enum Form {
     General = 3,
 }
 
-impl Operator for PackedConv2dS8 {
+impl<P: Place> Operator for PackedConv2dS8<P> {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
         // Kernels widen windows to words, several at a time: their sizes stay within 32 bits.
@@ -52,7 +55,7 @@ impl Operator for PackedConv2dS8 {
         Ok(())
     }
 
-    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let bytes = |access, slot, len: Option<u32>| Operand::of::<i8>(access, slot, len.unwrap_or(u32::MAX));
         visit(bytes(Access::Write, self.output, self.window.output_len()));
         visit(bytes(Access::Read, self.input, self.window.input_len()));
@@ -61,12 +64,6 @@ impl Operator for PackedConv2dS8 {
             align: 4,
             ..Operand::constant::<i8>(self.weights, needs.weights)
         });
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-        visit(&mut self.scratch);
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

@@ -2,42 +2,39 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 
-/// `y = saturate((factors[0] * a / 2^8 + factors[1] * b / 2^8 + offset) / 2^20)`, elementwise, all divisions rounding down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct PackedSumS8 {
-    /// Contiguous.
-    pub output: Slot,
-    /// Of the output's shape.
-    pub a: Slot,
-    /// Of the output's shape.
-    pub b: Slot,
-    /// Elements.
-    pub count: u32,
-    /// Scales of the operands over the output's, with 28 fraction bits.
-    pub factors: [i32; 2],
-    /// Zero points and rounding, with 20 fraction bits.
-    pub offset: i32,
+operator! {
+    /// `y = saturate((factors[0] * a / 2^8 + factors[1] * b / 2^8 + offset) / 2^20)`, elementwise, all divisions rounding down.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct PackedSumS8<P> {
+        /// Contiguous.
+        pub output: P,
+        /// Of the output's shape.
+        pub a: P,
+        /// Of the output's shape.
+        pub b: P;
+        /// Elements.
+        pub count: u32,
+        /// Scales of the operands over the output's, with 28 fraction bits.
+        pub factors: [i32; 2],
+        /// Zero points and rounding, with 20 fraction bits.
+        pub offset: i32,
+    }
 }
 
-impl Operator for PackedSumS8 {
+impl<P: Place> Operator for PackedSumS8<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.count]).map(|_| ())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<i8>(Access::Write, self.output, self.count));
         visit(Operand::of::<i8>(Access::Read, self.a, self.count));
         visit(Operand::of::<i8>(Access::Read, self.b, self.count));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.a);
-        visit(&mut self.b);
     }
 }

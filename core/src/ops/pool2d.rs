@@ -6,44 +6,49 @@
 use serde::{Deserialize, Serialize};
 
 use super::conv2d::Window2d;
+use super::operator::operator;
 use super::{Needs, Operator};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::tensor::DType;
 
-/// An f32 pooling.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct PoolF32 {
-    /// NHWC.
-    pub output: Slot,
-    /// NHWC.
-    pub input: Slot,
-    /// Shapes; dilation is 1.
-    pub window: Window2d,
-    /// Average: divide by the window's size, and not by the elements inside the input.
-    pub count_include_pad: bool,
-    /// Clamp of the result.
-    pub clamp: [f32; 2],
+operator! {
+    /// An f32 pooling.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct PoolF32<P> {
+        /// NHWC.
+        pub output: P,
+        /// NHWC.
+        pub input: P;
+        /// Shapes; dilation is 1.
+        pub window: Window2d,
+        /// Average: divide by the window's size, and not by the elements inside the input.
+        pub count_include_pad: bool,
+        /// Clamp of the result.
+        pub clamp: [f32; 2],
+    }
 }
 
-/// A pooling of int8 or int16. Averages are rounded half away from zero; padding never takes part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct PoolInt {
-    /// NHWC.
-    pub output: Slot,
-    /// NHWC.
-    pub input: Slot,
-    /// Type of both: int8 or int16.
-    pub dtype: DType,
-    /// Shapes; dilation is 1.
-    pub window: Window2d,
-    /// Clamp of the result, in stored terms.
-    pub clamp: [i16; 2],
+operator! {
+    /// A pooling of int8 or int16. Averages are rounded half away from zero; padding never takes part.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct PoolInt<P> {
+        /// NHWC.
+        pub output: P,
+        /// NHWC.
+        pub input: P;
+        /// Type of both: int8 or int16.
+        pub dtype: DType,
+        /// Shapes; dilation is 1.
+        pub window: Window2d,
+        /// Clamp of the result, in stored terms.
+        pub clamp: [i16; 2],
+    }
 }
 
-impl PoolInt {
+impl<P: Place> PoolInt<P> {
     /// Whether the sum of any window's elements, and the half of their number that rounds it, fit 32 bits.
     pub fn sums_fit(&self) -> bool {
         let Window2d { kernel, input, .. } = self.window;
@@ -57,7 +62,7 @@ impl PoolInt {
     }
 }
 
-impl Operator for PoolInt {
+impl<P: Place> Operator for PoolInt<P> {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
         if self.window.input[2] != self.window.output[2] || self.window.dilation != [1, 1] {
@@ -73,16 +78,11 @@ impl Operator for PoolInt {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let (output, input) = (self.window.output_len(), self.window.input_len());
         let of = |access, slot, len: Option<u32>| Operand::of_type(self.dtype, access, slot, len.unwrap_or(u32::MAX));
         visit(of(Access::Write, self.output, output));
         visit(of(Access::Read, self.input, input));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {
@@ -90,7 +90,7 @@ impl Operator for PoolInt {
     }
 }
 
-impl Operator for PoolF32 {
+impl<P: Place> Operator for PoolF32<P> {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
         if self.window.input[2] != self.window.output[2] || self.window.dilation != [1, 1] {
@@ -99,7 +99,7 @@ impl Operator for PoolF32 {
         Ok(())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<f32>(
             Access::Write,
             self.output,
@@ -110,11 +110,6 @@ impl Operator for PoolF32 {
             self.input,
             self.window.input_len().unwrap_or(u32::MAX),
         ));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

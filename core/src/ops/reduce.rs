@@ -4,8 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
@@ -21,51 +22,55 @@ pub enum Reduction {
     Min,
 }
 
-/// An f32 reduction of `[a, r, b, s, c]` over `r` and `s` into `[a, b, c]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct ReduceF32 {
-    /// `[a, b, c]`
-    pub output: Slot,
-    /// `[a, r, b, s, c]`
-    pub input: Slot,
-    /// a, r, b, s, c
-    pub shape: [u32; 5],
-    /// The operation.
-    pub kind: Reduction,
+operator! {
+    /// An f32 reduction of `[a, r, b, s, c]` over `r` and `s` into `[a, b, c]`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct ReduceF32<P> {
+        /// `[a, b, c]`
+        pub output: P,
+        /// `[a, r, b, s, c]`
+        pub input: P;
+        /// a, r, b, s, c
+        pub shape: [u32; 5],
+        /// The operation.
+        pub kind: Reduction,
+    }
 }
 
-impl ReduceF32 {
+impl<P: Place> ReduceF32<P> {
     pub(crate) fn output_len(&self) -> u32 {
         let [a, _, b, _, c] = self.shape;
         super::size(&[a, b, c]).unwrap_or(u32::MAX)
     }
 }
 
-/// A reduction of int8 or int16, `[a, r, b, s, c]` over `r` and `s`. Mean and sum are `zero_out + M(sum of (x - zero_in))`, the mean's
-/// divisor being part of the multiplier; maximum and minimum are stored numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct ReduceInt {
-    /// `[a, b, c]`
-    pub output: Slot,
-    /// `[a, r, b, s, c]`
-    pub input: Slot,
-    /// Type of both: int8 or int16.
-    pub dtype: DType,
-    /// a, r, b, s, c
-    pub shape: [u32; 5],
-    /// The operation.
-    pub kind: Reduction,
-    /// Zero point of the operand.
-    pub zero_in: i32,
-    /// Of the sum.
-    pub multiplier: Multiplier,
-    /// Zero point of the result.
-    pub zero_out: i32,
+operator! {
+    /// A reduction of int8 or int16, `[a, r, b, s, c]` over `r` and `s`. Mean and sum are `zero_out + M(sum of (x - zero_in))`, the mean's
+    /// divisor being part of the multiplier; maximum and minimum are stored numbers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct ReduceInt<P> {
+        /// `[a, b, c]`
+        pub output: P,
+        /// `[a, r, b, s, c]`
+        pub input: P;
+        /// Type of both: int8 or int16.
+        pub dtype: DType,
+        /// a, r, b, s, c
+        pub shape: [u32; 5],
+        /// The operation.
+        pub kind: Reduction,
+        /// Zero point of the operand.
+        pub zero_in: i32,
+        /// Of the sum.
+        pub multiplier: Multiplier,
+        /// Zero point of the result.
+        pub zero_out: i32,
+    }
 }
 
-impl Operator for ReduceInt {
+impl<P: Place> Operator for ReduceInt<P> {
     fn check(&self) -> Result<(), Fault> {
         let [a, r, b, s, c] = self.shape;
         checked_size(&[a, r, b, s, c, 2])?;
@@ -75,7 +80,7 @@ impl Operator for ReduceInt {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let [a, _, b, _, c] = self.shape;
         let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
         visit(Operand::of_type(
@@ -86,30 +91,20 @@ impl Operator for ReduceInt {
         ));
         visit(Operand::of_type(self.dtype, Access::Read, self.input, len(&self.shape)));
     }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-    }
 }
 
-impl Operator for ReduceF32 {
+impl<P: Place> Operator for ReduceF32<P> {
     fn check(&self) -> Result<(), Fault> {
         let [a, r, b, s, c] = self.shape;
         checked_size(&[a, r, b, s, c, 4]).map(|_| ())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<f32>(Access::Write, self.output, self.output_len()));
         visit(Operand::of::<f32>(
             Access::Read,
             self.input,
             super::size(&self.shape).unwrap_or(u32::MAX),
         ));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::tensor::DType;
 
@@ -17,32 +18,34 @@ pub enum Interpolation {
     Bilinear,
 }
 
-/// A resizing of f32 or int8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Resize {
-    /// NHWC.
-    pub output: Slot,
-    /// NHWC.
-    pub input: Slot,
-    /// Type of both: f32 or int8.
-    pub dtype: DType,
-    /// How a pixel is made.
-    pub interpolation: Interpolation,
-    /// Images.
-    pub batch: u32,
-    /// Rows and columns of the input.
-    pub from: [u32; 2],
-    /// Rows and columns of the output.
-    pub to: [u32; 2],
-    /// Channels.
-    pub channels: u32,
-    /// Offset of one `{ low, high, fraction }` of i32 for each row, then for each column, of the output: two indices into the
-    /// input and the weight of the second, in 1/1024 or as the bits of an f32.
-    pub table: u32,
+operator! {
+    /// A resizing of f32 or int8.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct Resize<P> {
+        /// NHWC.
+        pub output: P,
+        /// NHWC.
+        pub input: P;
+        /// Type of both: f32 or int8.
+        pub dtype: DType,
+        /// How a pixel is made.
+        pub interpolation: Interpolation,
+        /// Images.
+        pub batch: u32,
+        /// Rows and columns of the input.
+        pub from: [u32; 2],
+        /// Rows and columns of the output.
+        pub to: [u32; 2],
+        /// Channels.
+        pub channels: u32,
+        /// Offset of one `{ low, high, fraction }` of i32 for each row, then for each column, of the output: two indices into the
+        /// input and the weight of the second, in 1/1024 or as the bits of an f32.
+        pub table: u32,
+    }
 }
 
-impl Resize {
+impl<P: Place> Resize<P> {
     /// Elements of the input and of the output.
     pub fn lens(&self) -> Option<(u32, u32)> {
         let len = |[h, w]: [u32; 2]| super::size(&[self.batch, h, w, self.channels]);
@@ -55,7 +58,7 @@ impl Resize {
     }
 }
 
-impl Operator for Resize {
+impl<P: Place> Operator for Resize<P> {
     fn check(&self) -> Result<(), Fault> {
         let (input, output) = self.lens().ok_or(Fault::Shape)?;
         checked_size(&[input, 4])?;
@@ -66,15 +69,10 @@ impl Operator for Resize {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let (input, output) = self.lens().unwrap_or((u32::MAX, u32::MAX));
         visit(Operand::of_type(self.dtype, Access::Write, self.output, output));
         visit(Operand::of_type(self.dtype, Access::Read, self.input, input));
         visit(Operand::constant::<i32>(self.table, self.table_len()));
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }

@@ -4,61 +4,61 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::quant::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16};
 use crate::tensor::DType;
 
-/// An f32 softmax over rows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct SoftmaxF32 {
-    /// `[rows, classes]`
-    pub output: Slot,
-    /// `[rows, classes]`
-    pub input: Slot,
-    /// Product of the outer extents.
-    pub rows: u32,
-    /// Extent of the axis that sums to one.
-    pub classes: u32,
-    /// Factor of the argument.
-    pub beta: f32,
-    /// Give the logarithm.
-    pub log: bool,
+operator! {
+    /// An f32 softmax over rows.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct SoftmaxF32<P> {
+        /// `[rows, classes]`
+        pub output: P,
+        /// `[rows, classes]`
+        pub input: P;
+        /// Product of the outer extents.
+        pub rows: u32,
+        /// Extent of the axis that sums to one.
+        pub classes: u32,
+        /// Factor of the argument.
+        pub beta: f32,
+        /// Give the logarithm.
+        pub log: bool,
+    }
 }
 
-impl Operator for SoftmaxF32 {
+impl<P: Place> Operator for SoftmaxF32<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.rows, self.classes, 4]).map(|_| ())
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let len = self.rows.saturating_mul(self.classes);
         visit(Operand::of::<f32>(Access::Write, self.output, len));
         visit(Operand::of::<f32>(Access::Read, self.input, len));
     }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-    }
 }
 
-/// An int8 or int16 softmax over rows, or its logarithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct SoftmaxInt {
-    /// `[rows, classes]`
-    pub output: Slot,
-    /// `[rows, classes]`
-    pub input: Slot,
-    /// Product of the outer extents.
-    pub rows: u32,
-    /// Extent of the axis that sums to one.
-    pub classes: u32,
-    /// What is computed, and its parameters.
-    pub kind: SoftmaxKind,
+operator! {
+    /// An int8 or int16 softmax over rows, or its logarithm.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct SoftmaxInt<P> {
+        /// `[rows, classes]`
+        pub output: P,
+        /// `[rows, classes]`
+        pub input: P;
+        /// Product of the outer extents.
+        pub rows: u32,
+        /// Extent of the axis that sums to one.
+        pub classes: u32,
+        /// What is computed, and its parameters.
+        pub kind: SoftmaxKind,
+    }
 }
 
 /// Types and parameters of a [`SoftmaxInt`].
@@ -75,7 +75,7 @@ pub enum SoftmaxKind {
     LogI8(LogSoftmaxI8),
 }
 
-impl SoftmaxInt {
+impl<P: Place> SoftmaxInt<P> {
     /// Types of operand and result.
     pub fn types(&self) -> (DType, DType) {
         match self.kind {
@@ -89,7 +89,7 @@ impl SoftmaxInt {
 /// Entries of an interpolation table of int16.
 pub const TABLE_LEN: u32 = 513;
 
-impl Operator for SoftmaxInt {
+impl<P: Place> Operator for SoftmaxInt<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.rows, self.classes, 4])?;
         let valid = match self.kind {
@@ -100,7 +100,7 @@ impl Operator for SoftmaxInt {
         if valid { Ok(()) } else { Err(Fault::Quantisation) }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let len = self.rows.saturating_mul(self.classes);
         let (from, to) = self.types();
         visit(Operand::of_type(to, Access::Write, self.output, len));
@@ -110,10 +110,5 @@ impl Operator for SoftmaxInt {
                 visit(Operand::constant::<i16>(table, TABLE_LEN));
             }
         }
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
     }
 }

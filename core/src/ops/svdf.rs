@@ -7,8 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::operator::operator;
 use super::{Needs, Operator, checked_size};
-use crate::arena::{Access, Operand, Slot};
+use crate::arena::{Access, Operand, Place};
 use crate::error::Fault;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
@@ -29,52 +30,56 @@ pub struct SvdfShape {
     pub memory: u32,
 }
 
-/// An int8 SVDF with int8 or int16 state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct SvdfS8 {
-    /// `[batch, units]`
-    pub output: Slot,
-    /// `[batch, features]`
-    pub input: Slot,
-    /// `[batch, filters, memory]`
-    pub state: Slot,
-    /// Extents.
-    pub shape: SvdfShape,
-    /// Type of state and time weights: int8 or int16.
-    pub state_type: DType,
-    /// Offset of the feature weights `[filters, features]`, int8.
-    pub weights: u32,
-    /// Offset of the time weights `[filters, memory]`.
-    pub time_weights: u32,
-    /// Offset of the bias `[units]`, i32.
-    pub bias: u32,
-    /// Zero points of input, state and output.
-    pub zero: [i32; 3],
-    /// Into the state, and into the output.
-    pub multipliers: [Multiplier; 2],
+operator! {
+    /// An int8 SVDF with int8 or int16 state.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct SvdfS8<P> {
+        /// `[batch, units]`
+        pub output: P,
+        /// `[batch, features]`
+        pub input: P,
+        /// `[batch, filters, memory]`
+        pub state: P;
+        /// Extents.
+        pub shape: SvdfShape,
+        /// Type of state and time weights: int8 or int16.
+        pub state_type: DType,
+        /// Offset of the feature weights `[filters, features]`, int8.
+        pub weights: u32,
+        /// Offset of the time weights `[filters, memory]`.
+        pub time_weights: u32,
+        /// Offset of the bias `[units]`, i32.
+        pub bias: u32,
+        /// Zero points of input, state and output.
+        pub zero: [i32; 3],
+        /// Into the state, and into the output.
+        pub multipliers: [Multiplier; 2],
+    }
 }
 
-/// An f32 SVDF.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct SvdfF32 {
-    /// `[batch, units]`
-    pub output: Slot,
-    /// `[batch, features]`
-    pub input: Slot,
-    /// `[batch, filters, memory]`
-    pub state: Slot,
-    /// Extents.
-    pub shape: SvdfShape,
-    /// Offset of the feature weights `[filters, features]`.
-    pub weights: u32,
-    /// Offset of the time weights `[filters, memory]`.
-    pub time_weights: u32,
-    /// Offset of the bias `[units]`.
-    pub bias: u32,
-    /// Clamp of the result.
-    pub clamp: [f32; 2],
+operator! {
+    /// An f32 SVDF.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct SvdfF32<P> {
+        /// `[batch, units]`
+        pub output: P,
+        /// `[batch, features]`
+        pub input: P,
+        /// `[batch, filters, memory]`
+        pub state: P;
+        /// Extents.
+        pub shape: SvdfShape,
+        /// Offset of the feature weights `[filters, features]`.
+        pub weights: u32,
+        /// Offset of the time weights `[filters, memory]`.
+        pub time_weights: u32,
+        /// Offset of the bias `[units]`.
+        pub bias: u32,
+        /// Clamp of the result.
+        pub clamp: [f32; 2],
+    }
 }
 
 impl SvdfShape {
@@ -97,21 +102,18 @@ impl SvdfShape {
         Ok(())
     }
 
-    fn operands(
+    fn operands<P: Place>(
         &self,
         dtype: DType,
         state_type: DType,
-        slots: [Slot; 3],
+        places: [P; 3],
         offsets: [u32; 3],
-        visit: &mut dyn FnMut(Operand),
+        visit: &mut dyn FnMut(Operand<P>),
     ) {
-        let [output, input, state] = slots;
+        let [output, input, state] = places;
         let [weights, time_weights, bias] = offsets;
         let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
-        let constant = |dtype, offset, count| {
-            let region = Slot::WEIGHTS;
-            Operand::of_type(dtype, Access::Read, Slot { region, offset }, count)
-        };
+        let constant = |dtype, offset, count| Operand::of_type(dtype, Access::Read, P::constant(offset), count);
         visit(Operand::of_type(
             dtype,
             Access::Write,
@@ -132,7 +134,7 @@ impl SvdfShape {
     }
 }
 
-impl Operator for SvdfS8 {
+impl<P: Place> Operator for SvdfS8<P> {
     fn check(&self) -> Result<(), Fault> {
         self.shape.check()?;
         let valid = self.multipliers.iter().all(|m| m.is_valid());
@@ -142,33 +144,21 @@ impl Operator for SvdfS8 {
         }
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
-        let slots = [self.output, self.input, self.state];
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
+        let places = [self.output, self.input, self.state];
         let offsets = [self.weights, self.time_weights, self.bias];
-        self.shape.operands(DType::I8, self.state_type, slots, offsets, visit);
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-        visit(&mut self.state);
+        self.shape.operands(DType::I8, self.state_type, places, offsets, visit);
     }
 }
 
-impl Operator for SvdfF32 {
+impl<P: Place> Operator for SvdfF32<P> {
     fn check(&self) -> Result<(), Fault> {
         self.shape.check()
     }
 
-    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand)) {
-        let slots = [self.output, self.input, self.state];
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
+        let places = [self.output, self.input, self.state];
         let offsets = [self.weights, self.time_weights, self.bias];
-        self.shape.operands(DType::F32, DType::F32, slots, offsets, visit);
-    }
-
-    fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-        visit(&mut self.output);
-        visit(&mut self.input);
-        visit(&mut self.state);
+        self.shape.operands(DType::F32, DType::F32, places, offsets, visit);
     }
 }

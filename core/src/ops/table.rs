@@ -2,8 +2,10 @@
 //!
 //! The numbers are part of the format: a kernel keeps its number for ever, and a retired number is not used again.
 
-use super::{Kernel, Needs, Operands, Operator, check_operands, elementwise, movement, pointwise};
-use crate::arena::{Bounds, Mem, Operand, Slot};
+use serde::de::DeserializeOwned;
+
+use super::{Kernel, Needs, Operands, Operator, Placed, check_operands, elementwise, movement, pointwise};
+use crate::arena::{Bounds, Mem, Operand, Place, Slot};
 use crate::error::Fault;
 use crate::fields::{Fields, Malformed};
 use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
@@ -61,14 +63,9 @@ macro_rules! table {
         /// time and never builds this.
         #[derive(Debug, Clone)]
         #[expect(missing_docs, reason = "each is documented at its implementation")]
-        pub enum Step { $($variant(<$kernel as Kernel>::Op)),* }
+        pub enum Step<P: Place = Slot> { $($variant(Over<$kernel, P>)),* }
 
         impl Step {
-            /// Its kernel.
-            pub fn kernel(&self) -> KernelId {
-                match self { $(Step::$variant(_) => KernelId::$variant),* }
-            }
-
             /// Decodes a record's parameters.
             ///
             /// # Errors
@@ -83,20 +80,27 @@ macro_rules! table {
             pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b mut [u8]> {
                 match self { $(Step::$variant(op) => postcard::to_slice(op, buffer).ok()),* }
             }
+        }
+
+        impl<P: Place> Step<P> {
+            /// Its kernel.
+            pub fn kernel(&self) -> KernelId {
+                match self { $(Step::$variant(_) => KernelId::$variant),* }
+            }
 
             /// What the kernel wants beside its operands.
             pub fn needs(&self) -> Needs {
-                match self { $(Step::$variant(op) => <$kernel as Kernel>::needs(op)),* }
+                match self { $(Step::$variant(op) => <$kernel as Kernel>::needs(&op.clone().parameters())),* }
             }
 
             /// [`Kernel::distance`].
             pub fn distance(&self, index: usize) -> Option<i64> {
-                match self { $(Step::$variant(op) => <$kernel as Kernel>::distance(op, index)),* }
+                match self { $(Step::$variant(op) => <$kernel as Kernel>::distance(&op.clone().parameters(), index)),* }
             }
 
             /// [`Kernel::in_place`].
             pub fn in_place(&self, index: usize) -> bool {
-                match self { $(Step::$variant(op) => <$kernel as Kernel>::in_place(op, index)),* }
+                match self { $(Step::$variant(op) => <$kernel as Kernel>::in_place(&op.clone().parameters(), index)),* }
             }
 
             /// [`Operator::check`] and [`Kernel::supports`], without the operands' places.
@@ -107,7 +111,7 @@ macro_rules! table {
                 match self {
                     $(Step::$variant(op) => {
                         op.check()?;
-                        match <$kernel as Kernel>::supports(op) {
+                        match <$kernel as Kernel>::supports(&op.clone().parameters()) {
                             true => Ok(()),
                             false => Err(Fault::Unsupported),
                         }
@@ -116,8 +120,8 @@ macro_rules! table {
             }
 
             /// [`Operator::operands`].
-            pub fn operands(&self, visit: &mut dyn FnMut(Operand)) {
-                match self { $(Step::$variant(op) => op.operands(<$kernel as Kernel>::needs(op), visit)),* }
+            pub fn operands(&self, visit: &mut dyn FnMut(Operand<P>)) {
+                match self { $(Step::$variant(op) => op.operands(self.needs(), visit)),* }
             }
 
             /// [`Operator::window_mut`].
@@ -125,9 +129,12 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => op.window_mut()),* }
             }
 
-            /// [`Operator::slots_mut`].
-            pub fn slots_mut(&mut self, visit: &mut dyn FnMut(&mut Slot)) {
-                match self { $(Step::$variant(op) => op.slots_mut(visit)),* }
+            /// [`Placed::map`].
+            ///
+            /// # Errors
+            /// The first of `each`.
+            pub fn map<Q: Place, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<Step<Q>, E> {
+                match self { $(Step::$variant(op) => op.map(each).map(Step::$variant)),* }
             }
         }
 
@@ -155,6 +162,9 @@ macro_rules! table {
         }
     };
 }
+
+/// A kernel's operator over places `P`.
+type Over<K, P> = <<K as Kernel>::Op as Placed>::Over<P>;
 
 table! {
     0 Conv2dF32 Scalar scalar::conv2d::F32;
@@ -222,7 +232,7 @@ const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {
 
 /// Decodes an operator. To be looked at where it is: moved out of the `Result`, it would be copied.
 #[inline(never)]
-fn decode<O: Operator>(params: &[u8]) -> Result<O, Malformed> {
+fn decode<O: DeserializeOwned>(params: &[u8]) -> Result<O, Malformed> {
     Fields::only(params)
 }
 
@@ -262,6 +272,6 @@ impl<K: Kernel> Operands for Bound<'_, K> {
 
 /// A function of its own for each operator, so that a step takes the stack of its own parameters and not of the largest ones.
 #[inline(never)]
-fn run<O: Operator>(params: &[u8], mem: &Mem<'_>, compute: fn(&O, &Mem<'_>) -> Option<()>) -> Option<()> {
+fn run<O: DeserializeOwned>(params: &[u8], mem: &Mem<'_>, compute: fn(&O, &Mem<'_>) -> Option<()>) -> Option<()> {
     compute(decode(params).as_ref().ok()?, mem)
 }

@@ -1,7 +1,10 @@
 //! One kernel against the scalar kernel of its operator, on a generated case.
 
+use core::convert::Infallible;
+
 use super::cases::{self, Form, Random};
 use super::run;
+use crate::arena::Slot;
 use crate::kernels::cells::{Element, cast_slice};
 use crate::kernels::{compact, dsp, fpu, int, mve, scalar};
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
@@ -381,7 +384,7 @@ impl Bench<'_> {
     }
 
     /// The scalar kernel's outputs, then the kernel's in every placement.
-    fn against<K: Kernel, S: Kernel>(&mut self, op: K::Op, mut plain: S::Op, sizes: Sizes) -> Outcome {
+    fn against<K: Kernel, S: Kernel>(&mut self, op: K::Op, plain: S::Op, sizes: Sizes) -> Outcome {
         if op.check().is_err() || plain.check().is_err() || !K::supports(&op) {
             return Ok(None);
         }
@@ -395,8 +398,7 @@ impl Bench<'_> {
         let places = Places::new(sizes, 0, sizes.output.next_multiple_of(16) as i64);
         let outputs = (|| {
             fill(&mut arena.0, sizes, places, &data)?;
-            assign(&mut plain, sizes, places);
-            run::<S>(&plain, &mut arena.0, &constants.0)?;
+            run::<S>(&assign(plain, sizes, places), &mut arena.0, &constants.0)?;
             let outputs = arena.0.get(places.output..)?.get(..sizes.output)?;
             expected.0.get_mut(..sizes.output)?.copy_from_slice(outputs);
             Some(())
@@ -408,7 +410,7 @@ impl Bench<'_> {
         }
     }
 
-    fn placements<K: Kernel>(&mut self, mut op: K::Op, sizes: Sizes, data: [Random; 2]) -> Outcome {
+    fn placements<K: Kernel>(&mut self, op: K::Op, sizes: Sizes, data: [Random; 2]) -> Outcome {
         let scratch = K::needs(&op).scratch as usize;
         let apart = sizes.output.next_multiple_of(16) as i64;
         let near = K::distance(&op, 1);
@@ -425,8 +427,7 @@ impl Bench<'_> {
             if fill(&mut arena.0, sizes, places, &data).is_none() {
                 continue;
             }
-            assign(&mut op, sizes, places);
-            run::<K>(&op, &mut arena.0, &constants.0).ok_or(BROKEN)?;
+            run::<K>(&assign(op.clone(), sizes, places), &mut arena.0, &constants.0).ok_or(BROKEN)?;
             let found = arena
                 .0
                 .get(places.output..)
@@ -491,14 +492,17 @@ impl Places {
     }
 }
 
-/// Writes the slots of an operator: output, input, then scratch or a second operand.
-fn assign<O: Operator>(op: &mut O, sizes: Sizes, places: Places) {
+/// The operator with its places: output, input, then scratch or a second operand.
+fn assign<O: Operator>(op: O, sizes: Sizes, places: Places) -> O::Over<Slot> {
     let third = if sizes.second > 0 { places.second } else { 0 };
     let mut offsets = [places.output, places.input, third].into_iter();
-    op.slots_mut(&mut |slot| {
-        slot.region = 0;
-        slot.offset = offsets.next().unwrap_or(0) as u32;
-    });
+    let mut next = |_| {
+        let offset = offsets.next().unwrap_or(0) as u32;
+        Ok::<_, Infallible>(Slot { region: 0, offset })
+    };
+    match op.map(&mut next) {
+        Ok(op) => op,
+    }
 }
 
 /// Fills the arena with the guard's byte and the operands; `None` where they do not fit.

@@ -324,7 +324,7 @@ fn written_places(board: &'static Board, blob: Blob<'_>) -> Result<Vec<Place>, B
             .ok_or_else(|| refused("Step", format!("step {index} does not decode")))?;
         step.operands(&mut |operand| {
             if matches!(operand.access, Access::Write | Access::Update) {
-                let (region, offset) = (operand.slot.region.into(), operand.slot.offset);
+                let (region, offset) = (operand.place.region.into(), operand.place.offset);
                 places.push(Place {
                     step: index,
                     region,

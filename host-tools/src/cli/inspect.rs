@@ -103,12 +103,12 @@ fn step_report(index: usize, step: &arenite::Step, meta: crate::metadata::StepMe
                 Access::Update => "update",
                 Access::Scratch => "scratch",
             },
-            region: match operand.slot.region {
+            region: match operand.place.region {
                 Slot::STATE => "state".to_string(),
                 Slot::WEIGHTS => "weights".to_string(),
                 region => format!("arena{region}"),
             },
-            offset: operand.slot.offset,
+            offset: operand.place.offset,
             bytes: operand.bytes,
         });
     });

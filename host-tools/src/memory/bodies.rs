@@ -157,10 +157,10 @@ fn relations(program: &Program, bodies: &Bodies, lives: &HashMap<TensorId, Life>
             }
             _ => None,
         };
-        let Some(&(place, output_operand)) = operands.first() else {
+        let Some(output_operand) = operands.first() else {
             continue;
         };
-        let Some((output, below, output_at)) = at(place) else {
+        let Some((output, below, output_at)) = at(output_operand.place) else {
             continue;
         };
         if lives[&output].first != now || output_operand.access != Access::Write {
@@ -168,8 +168,8 @@ fn relations(program: &Program, bodies: &Bodies, lives: &HashMap<TensorId, Life>
         }
         // Each input's body, with the distance that it must keep.
         let mut inputs: Vec<(TensorId, usize, Option<i64>)> = Vec::new();
-        for (index, &(place, operand)) in operands.iter().enumerate().skip(1) {
-            let Some((input, above, input_at)) = at(place) else {
+        for (index, operand) in operands.iter().enumerate().skip(1) {
+            let Some((input, above, input_at)) = at(operand.place) else {
                 continue;
             };
             let distance = step.step.distance(index).filter(|_| operand.access == Access::Read);

@@ -12,9 +12,8 @@ pub fn merge(program: &mut Program) {
     let mut lives = lifetimes::lives(&lifetimes::of_program(program));
     for index in 0..program.steps.len() {
         let step = &program.steps[index];
-        let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) =
-            (step.places.first(), step.places.get(1))
-        else {
+        let places = step.places();
+        let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) = (places.first(), places.get(1)) else {
             continue;
         };
         let wants_gap = step.step.distance(1).is_none_or(|distance| distance > 0);

@@ -71,8 +71,10 @@ pub fn of_program(program: &Program) -> Vec<Touch> {
     };
     let mut touches: Vec<Touch> = graph.inputs.iter().map(by_caller(Moment::Start)).collect();
     for (index, step) in program.steps.iter().enumerate() {
-        for (place, operand) in step.operands() {
-            let Place::Tensor(id, bytes) = place else { continue };
+        for operand in step.operands() {
+            let Place::Tensor(id, bytes) = operand.place else {
+                continue;
+            };
             let (root, offset) = program.root(id);
             let from = u64::from(offset + bytes);
             touches.push(Touch {

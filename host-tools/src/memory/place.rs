@@ -79,23 +79,20 @@ pub fn place(bodies: Bodies, request: &Request) -> Result<Placed> {
 }
 
 impl Placed {
-    /// The slot of each of the step's places.
+    /// The slot of one of the step's places.
     ///
     /// # Errors
     /// As [`Placed::slot`].
-    pub fn slots(&self, program: &Program, step: usize) -> Result<Vec<Slot>> {
-        let place = |place: &Place| match *place {
+    pub fn slot_of(&self, program: &Program, step: usize, place: Place) -> Result<Slot> {
+        match place {
             Place::Tensor(id, bytes) => self.slot(program, id, bytes),
-            Place::Constant(offset) => Ok(Slot {
-                region: Slot::WEIGHTS,
-                offset,
-            }),
+            Place::Constant(offset) => Ok(arenite::Place::constant(offset)),
+            // A kernel that needs none has its scratch anywhere.
             Place::Scratch => Ok(self
                 .bodies
                 .scratch(step)
                 .map_or(Slot::default(), |body| self.body(body, 0))),
-        };
-        program.steps[step].places.iter().map(place).collect()
+        }
     }
 
     /// The slot of byte `bytes` of a tensor.

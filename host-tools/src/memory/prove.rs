@@ -52,8 +52,8 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
         check_step(view, step, &operands).map_err(here)?;
         let of = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
         for (i, operand) in operands.iter().enumerate() {
-            if matches!(operand.access, Access::Read | Access::Update) && operand.slot.region != Slot::WEIGHTS {
-                let read = writers.read(operand.slot, operand.bytes, of(i));
+            if matches!(operand.access, Access::Read | Access::Update) && operand.place.region != Slot::WEIGHTS {
+                let read = writers.read(operand.place, operand.bytes, of(i));
                 read.map_err(|fault| tell(&metadata, index, of(i), operand, fault))?;
                 reads += 1;
             }
@@ -62,8 +62,8 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
         for (i, operand) in operands.iter().enumerate() {
             match operand.access {
                 Access::Read => {}
-                Access::Write | Access::Update => writers.write(operand.slot, operand.bytes, of(i)),
-                Access::Scratch => writers.write(operand.slot, operand.bytes, NO_TENSOR),
+                Access::Write | Access::Update => writers.write(operand.place, operand.bytes, of(i)),
+                Access::Scratch => writers.write(operand.place, operand.bytes, NO_TENSOR),
             }
         }
     }
@@ -99,7 +99,7 @@ fn check_step(view: &ModelView<'_>, step: &Step, operands: &[Operand]) -> Result
     };
     for (index, operand) in operands.iter().enumerate() {
         let Operand {
-            slot,
+            place: slot,
             bytes,
             align,
             access,
@@ -125,16 +125,16 @@ fn check_step(view: &ModelView<'_>, step: &Step, operands: &[Operand]) -> Result
         }
         for (other_index, other) in operands.iter().enumerate() {
             let meet = other_index != index
-                && other.slot.region == slot.region
+                && other.place.region == slot.region
                 && bytes > 0
                 && other.bytes > 0
-                && u64::from(other.slot.offset) < end
-                && u64::from(slot.offset) < u64::from(other.slot.offset) + u64::from(other.bytes);
+                && u64::from(other.place.offset) < end
+                && u64::from(slot.offset) < u64::from(other.place.offset) + u64::from(other.bytes);
             let distance = || step.distance(other_index).map(|d| i64::from(slot.offset) + d);
             let allowed = index == 0
                 && other.access == Access::Read
-                && (distance().is_some_and(|least| least <= i64::from(other.slot.offset))
-                    || (slot == other.slot && step.in_place(other_index)));
+                && (distance().is_some_and(|least| least <= i64::from(other.place.offset))
+                    || (slot == other.place && step.in_place(other_index)));
             if meet && !allowed {
                 return Err(Error::input(format!("operand {index} overlaps operand {other_index}")));
             }
@@ -155,9 +155,9 @@ fn tell(metadata: &Metadata, step: usize, tensor: u32, operand: &Operand, fault:
         "step {step} (`{}`) reads {} at {}+{} of region {}, but byte {} belongs to {}",
         metadata.steps[step].name,
         name(metadata, tensor),
-        operand.slot.offset,
+        operand.place.offset,
         operand.bytes,
-        operand.slot.region,
+        operand.place.region,
         fault.at,
         name(metadata, fault.tensor)
     ))

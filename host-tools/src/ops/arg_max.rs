@@ -1,7 +1,7 @@
 //! Index of the largest element.
 
 use arenite::ops::arg_max::ArgMax;
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::{fit, input, output};
 use crate::error::{Error, Result};
@@ -11,14 +11,15 @@ use crate::program::{Lower, Place};
 /// Lowers the index of the largest element along `axis`.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, axis: usize) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
+    let at = lower.place(x)?;
     let tx = lower.graph().tensor(x);
     if !matches!(tx.dtype, DType::F32 | DType::I8) {
         return Err(Error::unsupported(format!("the largest of {}", tx.dtype.name())).expected("f32 or int8"));
     }
     let extent = |axes: &[usize]| fit(axes.iter().product(), "an extent");
     let step = ArgMax {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: at,
         dtype: tx.dtype,
         shape: [
             extent(&tx.shape[..axis])?,
@@ -26,7 +27,6 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, axis: usize) -> Result<(
             extent(&tx.shape[axis + 1..])?,
         ],
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, "arg_max", Step::ArgMax(step), places, 0);
+    lower.push(node, "arg_max", Step::ArgMax(step), 0);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use arenite::kernels::Backend;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
 use arenite::quant::Multiplier;
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::select::{self, PackedF32};
 use super::{clamp, fit, input, output, want_f32};
@@ -42,10 +42,10 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
     let bias = node.inputs.get(2).copied().flatten();
     let bias = convolution_bias_f32(lower, bias, usize::from(window.output[2]))?;
     let op = Conv2dF32 {
-        output: Slot::default(),
-        input: Slot::default(),
-        residual: residual.map(|_| Slot::default()),
-        scratch: Slot::default(),
+        output: Place::Tensor(output(node)?, 0),
+        input: lower.place(input(node, 0)?)?,
+        residual: residual.map(|id| lower.place(id)).transpose()?,
+        scratch: Place::Scratch,
         weights: 0,
         bias,
         window,
@@ -58,8 +58,7 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
     }
     let weights = lower.constant(input(node, 1)?)?;
     let step = if depthwise { Step::DepthwiseF32 } else { Step::Conv2dF32 };
-    let places = places_f32(lower, node, residual)?;
-    lower.push(node, kind, step(Conv2dF32 { weights, ..op }), places, macs);
+    lower.push(node, kind, step(Conv2dF32 { weights, ..op }), macs);
     Ok(())
 }
 
@@ -69,7 +68,7 @@ pub(super) fn push_f32(
     lower: &mut Lower<'_>,
     node: &Node,
     kind: &'static str,
-    mut op: Conv2dF32,
+    mut op: Conv2dF32<Place>,
     macs: u64,
 ) -> Result<bool> {
     let w = input(node, 1)?;
@@ -85,20 +84,8 @@ pub(super) fn push_f32(
         PackedF32::Values(packed) => lower.program.weights.add_f32(&packed)?,
         PackedF32::Blocks(channels) => lower.blocked(w, channels)?,
     };
-    let residual = op.residual.and_then(|_| node.inputs.get(3).copied().flatten());
-    let places = places_f32(lower, node, residual)?;
-    lower.push(node, kind, step(op), places, macs);
+    lower.push(node, kind, step(op), macs);
     Ok(true)
-}
-
-/// The places of a [`Conv2dF32`]'s slots.
-fn places_f32(lower: &mut Lower<'_>, node: &Node, residual: Option<TensorId>) -> Result<Vec<Place>> {
-    let mut places = vec![Place::Tensor(output(node)?, 0), lower.place(input(node, 0)?)?];
-    if let Some(residual) = residual {
-        places.push(lower.place(residual)?);
-    }
-    places.push(Place::Scratch);
-    Ok(places)
 }
 
 fn lower_s8(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
@@ -186,9 +173,9 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
     let weights: Vec<i8> = lower.bytes(w)?.iter().map(|&b| b as i8).collect();
     let stages = lower.program.share && conv.window.output[..2] != [1, 1];
     let op = Conv2dS8 {
-        output: Slot::default(),
-        input: Slot::default(),
-        scratch: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
+        scratch: Place::Scratch,
         weights: 0,
         channels: 0,
         window: conv.window,
@@ -209,8 +196,7 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         true => weights,
         false => lower.program.weights.add_i32(&choice.records)?,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?, Place::Scratch];
-    lower.push(node, kind, (choice.step)(weights, records), places, macs);
+    lower.push(node, kind, (choice.step)(weights, records), macs);
     Ok(())
 }
 

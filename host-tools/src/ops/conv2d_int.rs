@@ -2,7 +2,7 @@
 
 use arenite::ops::conv2d::{Conv2dS16, Window2d};
 use arenite::quant::Multiplier;
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::per_tensor;
 use super::elementwise_int::{clamp_int, factor};
@@ -90,9 +90,10 @@ fn push(
         Some(bias) => lower.bytes(bias)?,
         None => vec![0; 8 * channels],
     };
+    let at = lower.place(x)?;
     let op = Conv2dS16 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: at,
         weights: lower.constant(w)?,
         bias: lower.program.weights.add_bytes(bias)?,
         channels: lower.program.weights.add_i32(&records)?,
@@ -100,8 +101,7 @@ fn push(
         groups: fit(groups, "the number of groups")?,
         clamp: clamp.map(|c| c as i16),
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, kind, Step::Conv2dS16(op), places, macs);
+    lower.push(node, kind, Step::Conv2dS16(op), macs);
     Ok(())
 }
 

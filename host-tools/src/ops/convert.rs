@@ -2,7 +2,7 @@
 
 use arenite::ops::convert::Convert;
 use arenite::quant::requantize;
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::per_tensor;
 use super::elementwise_int::{factor, limits, push_table, rescale};
@@ -36,9 +36,10 @@ pub(super) fn lower_quantize(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         return push_table(lower, node, "requantize", &table);
     }
     let count = fit(tx.elements(), "the number of elements")?;
-    let step = rescale(count, tx, ty, qx.1, qy.1, scaled)?;
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, "requantize", Step::Rescale(step), places, 0);
+    let places = [Place::Tensor(y, 0), lower.place(x)?];
+    let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
+    let step = rescale(places, count, tx, ty, [qx.1, qy.1], scaled)?;
+    lower.push(node, "requantize", Step::Rescale(step), 0);
     Ok(())
 }
 
@@ -65,16 +66,16 @@ fn push(lower: &mut Lower<'_>, node: &Node, name: &'static str, (scale, zero_poi
             Error::unsupported(format!("{name} from {} to {}", from.name(), to.name())).expected("at most 32 bits"),
         );
     }
+    let at = lower.place(x)?;
     let step = Convert {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: at,
         count: fit(lower.graph().tensor(x).elements(), "the number of elements")?,
         from,
         to,
         scale,
         zero_point,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, name, Step::Convert(step), places, 0);
+    lower.push(node, name, Step::Convert(step), 0);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, MAX_LOOPS, UnaryF32};
 use arenite::ops::pointwise::{Function, UnaryOp};
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::{clamp, fit, input, output, want_f32};
 use crate::error::{Error, Result};
@@ -28,17 +28,15 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
         BinaryKind::SquaredDifference => (BinaryOp::SquaredDifference, "squared_difference"),
         BinaryKind::Prelu => (BinaryOp::Prelu, "prelu"),
     };
-    let slot = Slot::default();
     let step = BinaryF32 {
-        output: slot,
-        a: slot,
-        b: slot,
+        output: Place::Tensor(y, 0),
+        a: lower.place(a)?,
+        b: lower.place(b)?,
         loops,
         op,
         clamp: clamp(activation),
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(a)?, lower.place(b)?];
-    lower.push(node, name, Step::BinaryF32(step), places, 0);
+    lower.push(node, name, Step::BinaryF32(step), 0);
     Ok(())
 }
 
@@ -50,26 +48,26 @@ pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -
     want_f32(lower.graph(), node)?;
     let (x, y) = (input(node, 0)?, output(node)?);
     let count = fit(lower.graph().tensor(x).elements(), "the number of elements")?;
-    let clamp = |min, max| Ok(step(count, UnaryOp::Clamp { min, max }, Step::UnaryF32));
+    let at = [Place::Tensor(y, 0), lower.place(x)?];
+    let clamp = |min, max| Ok(step(at, count, UnaryOp::Clamp { min, max }, Step::UnaryF32));
     let step = match kind {
         UnaryKind::Relu => clamp(0.0, f32::INFINITY),
         UnaryKind::Relu6 => clamp(0.0, 6.0),
         UnaryKind::ReluN1To1 => clamp(-1.0, 1.0),
         UnaryKind::Clamp { min, max } => clamp(min, max),
-        UnaryKind::LeakyRelu { alpha } => Ok(step(count, UnaryOp::LeakyRelu { alpha }, Step::UnaryF32)),
-        UnaryKind::Function(Function::Basic(op)) => Ok(step(count, op, Step::UnaryF32)),
-        UnaryKind::Function(Function::Special(op)) => Ok(step(count, op, Step::SpecialF32)),
+        UnaryKind::LeakyRelu { alpha } => Ok(step(at, count, UnaryOp::LeakyRelu { alpha }, Step::UnaryF32)),
+        UnaryKind::Function(Function::Basic(op)) => Ok(step(at, count, op, Step::UnaryF32)),
+        UnaryKind::Function(Function::Special(op)) => Ok(step(at, count, op, Step::SpecialF32)),
         UnaryKind::Elu => Err(Error::unsupported("elu of f32 in one step").expected("int8")),
     }?;
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, kind.name(), step, places, 0);
+    lower.push(node, kind.name(), step, 0);
     Ok(())
 }
 
-fn step<F>(count: u32, op: F, step: fn(UnaryF32<F>) -> Step) -> Step {
+fn step<F>([output, input]: [Place; 2], count: u32, op: F, step: fn(UnaryF32<Place, F>) -> Step<Place>) -> Step<Place> {
     step(UnaryF32 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output,
+        input,
         count,
         op,
     })

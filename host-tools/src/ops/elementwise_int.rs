@@ -3,7 +3,7 @@
 use arenite::ops::convert::{Rescale, SigmoidS16};
 use arenite::ops::elementwise_int::{BinaryInt, IntOp};
 use arenite::quant::{HardSwish, LogisticI8, Multiplier, SigmoidI16, leaky_relu, quantize, rsqrt_i8};
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::per_tensor;
 use super::elementwise::loops;
@@ -18,6 +18,7 @@ pub(super) type Affine = (f32, i32);
 /// Lowers an operator of two integer operands.
 pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind, activation: Activation) -> Result<()> {
     let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let (at_a, at_b) = (lower.place(a)?, lower.place(b)?);
     let graph = lower.graph();
     let (ta, tb, ty) = (graph.tensor(a), graph.tensor(b), graph.tensor(y));
     let dtype = ty.dtype;
@@ -39,9 +40,9 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
         }
     };
     let mut step = BinaryInt {
-        output: Slot::default(),
-        a: Slot::default(),
-        b: Slot::default(),
+        output: Place::Tensor(y, 0),
+        a: at_a,
+        b: at_b,
         loops: loops(&ty.shape, &ta.shape, &tb.shape)?,
         dtype,
         op,
@@ -72,8 +73,7 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
         let [low, high] = clamp(activation);
         step.clamp = [low as i32, high as i32];
     }
-    let places = vec![Place::Tensor(y, 0), lower.place(a)?, lower.place(b)?];
-    lower.push(node, name, select::binary_int(&lower.program, step), places, 0);
+    lower.push(node, name, select::binary_int(&lower.program, step), 0);
     Ok(())
 }
 
@@ -100,13 +100,12 @@ pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -
 pub(super) fn push_table(lower: &mut Lower<'_>, node: &Node, name: &'static str, table: &[u8; 256]) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
     let step = arenite::ops::convert::Table {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
         count: fit(lower.graph().tensor(x).elements(), "the number of elements")?,
         table: lower.program.weights.add_bytes(table.to_vec())?,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, name, Step::Table(step), places, 0);
+    lower.push(node, name, Step::Table(step), 0);
     Ok(())
 }
 
@@ -185,6 +184,7 @@ fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Af
 
 fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
+    let (to, from) = (Place::Tensor(y, 0), lower.place(x)?);
     let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
     let count = fit(tx.elements(), "the number of elements")?;
     let plain = tx.quant.is_none() && ty.quant.is_none() && kind == UnaryKind::ABS;
@@ -205,19 +205,18 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
             return Err(Error::input(format!("a result of scale {}", qy.0)).expected("1/32768"));
         }
         let step = SigmoidS16 {
-            output: Slot::default(),
-            input: Slot::default(),
+            output: to,
+            input: from,
             count,
             sigmoid: sigmoid.ok_or_else(|| Error::input(format!("an operand of scale {}", qx.0)))?,
             tanh,
         };
-        let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-        lower.push(node, kind.name(), Step::SigmoidS16(step), places, 0);
+        lower.push(node, kind.name(), Step::SigmoidS16(step), 0);
         return Ok(());
     }
     // In f64, as there: 16-bit values show the rounding of an f32 quotient.
     let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
-    let mut step = rescale(count, tx, ty, qx.1, qy.1, scaled)?;
+    let mut step = rescale([to, from], count, tx, ty, [qx.1, qy.1], scaled)?;
     match kind {
         UnaryKind::Relu => step.clamp[0] = 0,
         UnaryKind::Relu6 => {
@@ -230,23 +229,22 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
         UnaryKind::ABS => step.absolute = true,
         _ => return Err(Error::unsupported(format!("{} of int16", kind.name())).expected("f32")),
     }
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, kind.name(), Step::Rescale(step), places, 0);
+    lower.push(node, kind.name(), Step::Rescale(step), 0);
     Ok(())
 }
 
 /// A rescaling with one multiplier.
 pub(super) fn rescale(
+    [output, input]: [Place; 2],
     count: u32,
     from: &Tensor,
     to: &Tensor,
-    zero_in: i32,
-    zero_out: i32,
+    [zero_in, zero_out]: [i32; 2],
     scaled: Multiplier,
-) -> Result<Rescale> {
+) -> Result<Rescale<Place>> {
     Ok(Rescale {
-        output: Slot::default(),
-        input: Slot::default(),
+        output,
+        input,
         count,
         from: from.dtype,
         to: to.dtype,

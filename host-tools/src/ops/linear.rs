@@ -4,7 +4,7 @@
 use arenite::ops::conv2d::{Conv2dF32, Window2d};
 use arenite::ops::linear::LinearF32;
 use arenite::quant::Multiplier;
-use arenite::{DType, Slot, Step, Target};
+use arenite::{DType, Step, Target};
 
 use super::conv2d::{self, S8, bias_f32, clamp_s8, convolution_bias_f32, per_tensor, push_f32, push_s8};
 use super::{clamp, fit, input, output, want_f32};
@@ -29,22 +29,21 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
     {
         return Ok(());
     }
+    let bias = match node.inputs.get(2).copied().flatten() {
+        Some(bias) => lower.place(bias)?,
+        None => Place::Constant(bias_f32(lower, None, outputs)?),
+    };
     let op = LinearF32 {
-        output: Slot::default(),
-        input: Slot::default(),
-        weights: Slot::default(),
-        bias: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
+        weights: lower.place(w)?,
+        bias,
         rows: fit(rows, "the number of rows")?,
         inputs: fit(inputs, "the number of inputs")?,
         outputs: fit(outputs, "the number of outputs")?,
         clamp: clamp(activation),
     };
-    let bias = match node.inputs.get(2).copied().flatten() {
-        Some(bias) => lower.place(bias)?,
-        None => Place::Constant(bias_f32(lower, None, outputs)?),
-    };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?, lower.place(w)?, bias];
-    lower.push(node, "linear", Step::LinearF32(op), places, macs);
+    lower.push(node, "linear", Step::LinearF32(op), macs);
     Ok(())
 }
 
@@ -55,7 +54,7 @@ fn as_convolution(
     node: &Node,
     [rows, inputs, outputs]: [usize; 3],
     activation: Activation,
-) -> Result<Option<Conv2dF32>> {
+) -> Result<Option<Conv2dF32<Place>>> {
     let constant = |id: TensorId| matches!(lower.graph().tensor(id).kind, TensorKind::Const(_));
     let bias = node.inputs.get(2).copied().flatten();
     let sizes = [rows, inputs, outputs].map(u16::try_from);
@@ -68,10 +67,10 @@ fn as_convolution(
         return Ok(None);
     }
     Ok(Some(Conv2dF32 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(output(node)?, 0),
+        input: lower.place(input(node, 0)?)?,
         residual: None,
-        scratch: Slot::default(),
+        scratch: Place::Scratch,
         weights: 0,
         bias: convolution_bias_f32(lower, bias, outputs)?,
         window: one_row(rows, inputs, outs),

@@ -1,7 +1,7 @@
 //! Locally connected layers.
 
+use arenite::Step;
 use arenite::ops::locally_connected::LocallyConnectedF32;
-use arenite::{Slot, Step};
 
 use super::conv2d::bias_f32;
 use super::{clamp, fit, input, output, want_f32};
@@ -24,9 +24,10 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
     };
     let weights = lower.constant(w)?;
     let bias = bias_f32(lower, node.inputs.get(2).copied().flatten(), out * oh * ow)?;
+    let at = lower.place(x)?;
     let op = LocallyConnectedF32 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: at,
         weights,
         bias,
         batch: fit(n, "the batch")?,
@@ -41,7 +42,6 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
         clamp: clamp(activation),
     };
     let macs = (n * out * oh * ow * c * kh * kw) as u64;
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, "locally_connected2d", Step::LocallyConnectedF32(op), places, macs);
+    lower.push(node, "locally_connected2d", Step::LocallyConnectedF32(op), macs);
     Ok(())
 }

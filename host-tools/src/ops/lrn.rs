@@ -1,7 +1,7 @@
 //! Local response normalisation.
 
+use arenite::Step;
 use arenite::ops::lrn::LrnF32;
-use arenite::{Slot, Step};
 
 use super::{fit, input, output, want_f32};
 use crate::error::{Error, Result};
@@ -25,9 +25,10 @@ pub(super) fn lower(
         );
     }
     let channels = shape[axis];
+    let at = lower.place(x)?;
     let op = LrnF32 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: at,
         pixels: fit(
             lower.graph().tensor(x).elements() / channels.max(1),
             "the number of pixels",
@@ -38,7 +39,6 @@ pub(super) fn lower(
         alpha,
         beta,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, "lrn", Step::LrnF32(op), places, 0);
+    lower.push(node, "lrn", Step::LrnF32(op), 0);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use arenite::ops::lstm::{Gate, LstmF32, LstmInt, LstmShape};
 use arenite::quant::SigmoidI16;
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::per_tensor;
 use super::elementwise_int::factor;
@@ -33,12 +33,11 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, time_major: bool, clip: 
             bias: lower.constant(input(node, 12 + index)?)?,
         };
     }
-    let slot = Slot::default();
     let shape = LstmShape {
-        output: slot,
-        input: slot,
-        hidden: slot,
-        cell: slot,
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
+        hidden: lower.place(hidden)?,
+        cell: lower.place(cell)?,
         batch: fit(batch, "the batch")?,
         time: fit(time, "the number of steps")?,
         features: fit(features, "the number of features")?,
@@ -47,15 +46,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, time_major: bool, clip: 
         gates,
     };
     let macs = (batch * time * cells * 4 * (features + cells)) as u64;
-    let places = vec![
-        Place::Tensor(y, 0),
-        lower.place(x)?,
-        lower.place(hidden)?,
-        lower.place(cell)?,
-    ];
     if dtype == DType::F32 {
         let step = LstmF32 { shape, clip };
-        lower.push(node, "lstm", Step::LstmF32(step), places, macs);
+        lower.push(node, "lstm", Step::LstmF32(step), macs);
         return Ok(());
     }
     let graph = lower.graph();
@@ -105,6 +98,6 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, time_major: bool, clip: 
         tanh,
         clip: (f64::from(clip) / cell_scale).clamp(0.0, 32767.0) as i16,
     };
-    lower.push(node, "lstm", Step::LstmInt(step), places, macs);
+    lower.push(node, "lstm", Step::LstmInt(step), macs);
     Ok(())
 }

@@ -22,7 +22,7 @@ use arenite::ops::resize::Interpolation;
 
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Graph, Node, Op, TensorId};
-use crate::program::Lower;
+use crate::program::{Lower, Place};
 
 /// Appends the steps of `node`.
 ///
@@ -90,15 +90,16 @@ pub fn lower(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     }
 }
 
-/// A copy along axes of (extent, stride in the destination, stride in the source), in elements of `element` bytes, outermost first; it
+/// A copy to the first place from the second, along axes of (extent, stride in the destination, stride in the source), in elements of `element` bytes, outermost first; it
 /// begins at element `from` of a source of `len` elements.
 pub(crate) fn copy_elements(
+    places: [Place; 2],
     element: usize,
     from: usize,
     len: usize,
     axes: &[(usize, usize, usize)],
-) -> Option<arenite::Step> {
-    movement::copy_elements(element, from, len, axes)
+) -> Option<arenite::Step<Place>> {
+    movement::copy_elements(places, element, from, len, axes)
 }
 
 /// Operand `index`.

@@ -1,8 +1,8 @@
 //! Operators that only move elements: each becomes a view, or strided copies.
 
+use arenite::Step;
 use arenite::ops::elementwise::MAX_LOOPS;
 use arenite::ops::movement::{CopyLoop, CopyStrided};
-use arenite::{Slot, Step};
 
 use super::{fit, input, output};
 use crate::error::{Error, Result};
@@ -161,15 +161,21 @@ pub(super) fn lower_pad(lower: &mut Lower<'_>, node: &Node, pads: &[(usize, usiz
 }
 
 /// [`super::copy_elements`].
-pub(super) fn copy_elements(element: usize, from: usize, len: usize, axes: &[(usize, usize, usize)]) -> Option<Step> {
+pub(super) fn copy_elements(
+    [output, input]: [Place; 2],
+    element: usize,
+    from: usize,
+    len: usize,
+    axes: &[(usize, usize, usize)],
+) -> Option<Step<Place>> {
     let mut loops = heapless::Vec::new();
     for &(count, to, from) in axes {
         let (count, to, from) = (count.try_into().ok()?, to.try_into().ok()?, from.try_into().ok()?);
         loops.push(CopyLoop { count, to, from }).ok()?;
     }
     Some(Step::CopyBytes(CopyStrided {
-        output: Slot::default(),
-        input: Slot::default(),
+        output,
+        input,
         element: element.try_into().ok()?,
         input_len: len.try_into().ok()?,
         from: from.try_into().ok()?,
@@ -217,19 +223,18 @@ pub(super) fn copy(
         let full = || Error::unsupported(format!("a copy along more than {MAX_LOOPS} axes"));
         loops.push(axis).map_err(|_| full())?;
     }
+    let at = lower.place(x)?;
     let tensor = lower.graph().tensor(x);
     let element = tensor.dtype.bytes();
     let op = CopyStrided {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, fit(to * element, "the offset")?),
+        input: at,
         element: element as u8,
         input_len: fit(tensor.elements(), "the number of elements")?,
         from: fit(from, "the offset")?,
         loops,
     };
-    let source = lower.place(x)?;
-    let places = vec![Place::Tensor(y, fit(to * element, "the offset")?), source];
-    lower.push(node, kind, Step::CopyBytes(op), places, 0);
+    lower.push(node, kind, Step::CopyBytes(op), 0);
     Ok(())
 }
 

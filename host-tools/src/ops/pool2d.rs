@@ -1,7 +1,7 @@
 //! Poolings.
 
 use arenite::ops::pool2d::{PoolF32, PoolInt};
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::{per_tensor, window};
 use super::elementwise_int::clamp_int;
@@ -27,30 +27,28 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: 
     if dtype != DType::F32 {
         let clamp = clamp_int(attrs.activation, per_tensor(graph.tensor(y))?, dtype)?;
         let op = PoolInt {
-            output: Slot::default(),
-            input: Slot::default(),
+            output: Place::Tensor(y, 0),
+            input: lower.place(x)?,
             dtype,
             window,
             clamp: clamp.map(|c| c as i16),
         };
-        let places = vec![Place::Tensor(y, 0), lower.place(x)?];
         let kind = if max { "max_pool2d" } else { "avg_pool2d" };
-        lower.push(node, kind, select::pool_int(&lower.program, op, max), places, 0);
+        lower.push(node, kind, select::pool_int(&lower.program, op, max), 0);
         return Ok(());
     }
     want_f32(graph, node)?;
     let op = PoolF32 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
         window,
         count_include_pad: attrs.count_include_pad,
         clamp: clamp(attrs.activation),
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
     let (step, kind) = match max {
         true => (Step::MaxPoolF32(op), "max_pool2d"),
         false => (Step::AvgPoolF32(op), "avg_pool2d"),
     };
-    lower.push(node, kind, step, places, 0);
+    lower.push(node, kind, step, 0);
     Ok(())
 }

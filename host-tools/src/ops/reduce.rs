@@ -2,7 +2,7 @@
 
 use arenite::ops::reduce::{ReduceF32, ReduceInt, Reduction};
 use arenite::quant::Multiplier;
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::per_tensor;
 use super::elementwise_int::factor;
@@ -30,13 +30,12 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, kind: ReduceKind, axes: 
     }
     want_f32(lower.graph(), node)?;
     let op = ReduceF32 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
         shape: fields,
         kind,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, name, Step::ReduceF32(op), places, 0);
+    lower.push(node, name, Step::ReduceF32(op), 0);
     Ok(())
 }
 
@@ -61,8 +60,8 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, kind: Reduction, name: &'static
         };
     }
     let op = ReduceInt {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
         dtype,
         shape,
         kind,
@@ -70,8 +69,7 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, kind: Reduction, name: &'static
         multiplier,
         zero_out: qy.1,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
-    lower.push(node, name, Step::ReduceInt(op), places, 0);
+    lower.push(node, name, Step::ReduceInt(op), 0);
     Ok(())
 }
 

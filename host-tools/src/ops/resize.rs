@@ -1,7 +1,7 @@
 //! Resizings: the tables of rows and columns, as TensorFlow Lite computes them.
 
 use arenite::ops::resize::{Interpolation, Resize};
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::{fit, input, output};
 use crate::error::{Error, Result};
@@ -39,8 +39,8 @@ pub(super) fn lower(
     };
     let table = [line(h, oh), line(w, ow)].concat();
     let step = Resize {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
         dtype,
         interpolation,
         batch: fit(batch, "the batch")?,
@@ -49,12 +49,11 @@ pub(super) fn lower(
         channels: fit(channels, "the number of channels")?,
         table: lower.program.weights.add_i32(&table)?,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
     let name = match interpolation {
         Interpolation::Nearest => "resize_nearest",
         Interpolation::Bilinear => "resize_bilinear",
     };
-    lower.push(node, name, Step::Resize(step), places, 0);
+    lower.push(node, name, Step::Resize(step), 0);
     Ok(())
 }
 

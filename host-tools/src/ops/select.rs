@@ -9,11 +9,11 @@ use arenite::ops::elementwise_int::BinaryInt;
 use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
 use arenite::ops::packed_sum::PackedSumS8;
 use arenite::ops::pool2d::PoolInt;
-use arenite::ops::{Kernel, Needs};
+use arenite::ops::{Kernel, Needs, Placed};
 use arenite::{KernelId, Step, Target};
 
 use crate::error::{Error, Result};
-use crate::program::Program;
+use crate::program::{Place, Program};
 
 /// The constants of an int8 convolution in their plain form.
 pub(super) struct Plain<'a> {
@@ -30,7 +30,7 @@ pub(super) struct Choice {
     /// Channel records for kernels that keep them apart; empty for those that pack them with the weights.
     pub(super) records: Vec<i32>,
     /// The step, from the offsets of `weights` and `records`.
-    pub(super) step: Box<dyn Fn(u32, u32) -> Step>,
+    pub(super) step: Box<dyn Fn(u32, u32) -> Step<Place>>,
 }
 
 /// The backends whose kernels are tried for a program, best first.
@@ -49,27 +49,28 @@ pub(super) fn backends(program: &Program) -> &'static [Backend] {
 }
 
 /// Chooses the kernel of a convolution, depthwise convolution or (as a convolution of one pixel) fully connected layer.
-pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8, plain: &Plain<'_>) -> Option<Choice> {
+pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8<Place>, plain: &Plain<'_>) -> Option<Choice> {
+    let rules = op.parameters();
     let depthwise = op.groups > 1 && op.groups == op.window.input[2];
     let one_pixel = op.window.output[..2] == [1, 1] && op.window.input[..2] == [1, 1];
     backends(program).iter().find_map(|backend| match (backend, depthwise) {
         (Backend::Scalar, _) => Some(scalar(op, plain, depthwise)),
-        (Backend::Compact, _) if compact::conv2d::supports(&op) => {
+        (Backend::Compact, _) if compact::conv2d::supports(&rules) => {
             records::<compact::conv2d::S8>(op, plain, compact::conv2d::pack, Step::CompactConv2dS8)
         }
         (Backend::Int, false) if one_pixel => records::<int::dense::S8>(op, plain, int::dense::pack, Step::IntDenseS8),
         (Backend::Int, false) => records::<int::conv2d::S8>(op, plain, int::conv2d::pack, Step::IntConv2dS8),
         (Backend::Int, true) => records::<int::depthwise::S8>(op, plain, int::depthwise::pack, Step::IntDepthwiseS8),
-        (Backend::Mve, false) if mve::conv2d::supports(&op) => {
+        (Backend::Mve, false) if mve::conv2d::supports(&rules) => {
             packed::<mve::conv2d::S8>(op, plain, mve::conv2d::pack, Step::MveConv2dS8)
         }
-        (Backend::Mve, true) if mve::depthwise::supports(&op) => {
+        (Backend::Mve, true) if mve::depthwise::supports(&rules) => {
             packed::<mve::depthwise::S8>(op, plain, mve::depthwise::pack, Step::MveDepthwiseS8)
         }
-        (Backend::Dsp, false) if dsp::conv2d::supports(&op) => {
+        (Backend::Dsp, false) if dsp::conv2d::supports(&rules) => {
             stream::<dsp::conv2d::S8>(op, plain, dsp::conv2d::pack, Step::DspConv2dS8)
         }
-        (Backend::Dsp, true) if dsp::depthwise::supports(&op) => {
+        (Backend::Dsp, true) if dsp::depthwise::supports(&rules) => {
             stream::<dsp::depthwise::S8>(op, plain, dsp::depthwise::pack, Step::DspDepthwiseS8)
         }
         (Backend::Mve | Backend::Dsp | Backend::Fpu | Backend::Compact, _) => None,
@@ -85,17 +86,18 @@ pub(super) enum PackedF32 {
 }
 
 /// A kernel of an f32 convolution: the step that it makes, and its weights.
-pub(super) type ChoiceF32 = (fn(Conv2dF32) -> Step, PackedF32);
+pub(super) type ChoiceF32 = (fn(Conv2dF32<Place>) -> Step<Place>, PackedF32);
 
 /// Chooses the kernel of an f32 convolution or depthwise convolution whose OHWI weights `weights` reads; `None` for the scalar kernel, which reads
 /// them as they are.
 pub(super) fn conv2d_f32(
     program: &Program,
-    op: &Conv2dF32,
+    placed: &Conv2dF32<Place>,
     weights: impl FnOnce() -> Result<Vec<f32>>,
 ) -> Result<Option<ChoiceF32>> {
     type Pack = fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>;
-    type Make = fn(Conv2dF32) -> Step;
+    type Make = fn(Conv2dF32<Place>) -> Step<Place>;
+    let op = &placed.parameters();
     let candidate: Option<(Needs, Pack, Make)> = backends(program).iter().find_map(|backend| match backend {
         Backend::Fpu if fpu::conv2d::supports(op) => Some((
             fpu::conv2d::F32::needs(op),
@@ -120,7 +122,7 @@ pub(super) fn conv2d_f32(
     let Some((needs, pack, step)) = candidate else {
         return Ok(None);
     };
-    let blocked = step(*op).kernel() == KernelId::FpuConv2dF32;
+    let blocked = step(*placed).kernel() == KernelId::FpuConv2dF32;
     if blocked && usize::from(op.window.output[2]).is_multiple_of(fpu::conv2d::CHANNELS) {
         return Ok(Some((step, PackedF32::Blocks(fpu::conv2d::CHANNELS))));
     }
@@ -130,7 +132,7 @@ pub(super) fn conv2d_f32(
 }
 
 /// Chooses the kernel of an integer maximum (`max`) or average pooling.
-pub(super) fn pool_int(program: &Program, op: PoolInt, max: bool) -> Step {
+pub(super) fn pool_int(program: &Program, op: PoolInt<Place>, max: bool) -> Step<Place> {
     let candidate = |backend: &Backend| match (backend, max) {
         (Backend::Dsp, true) => kernel::<dsp::pool2d::Max>(op, Step::DspMaxPoolS8),
         (Backend::Dsp, false) => kernel::<dsp::pool2d::Average>(op, Step::DspAvgPoolS8),
@@ -150,13 +152,14 @@ pub(super) fn pool_int(program: &Program, op: PoolInt, max: bool) -> Step {
 }
 
 /// The step of a kernel, where it computes the operator.
-fn kernel<K: Kernel<Op: Copy>>(op: K::Op, step: fn(K::Op) -> Step) -> Option<Step> {
-    K::supports(&op).then(|| step(op))
+fn kernel<K: Kernel<Op = PoolInt>>(op: PoolInt<Place>, step: fn(PoolInt<Place>) -> Step<Place>) -> Option<Step<Place>> {
+    K::supports(&op.parameters()).then(|| step(op))
 }
 
 /// Chooses the kernel of an integer operator of two operands.
-pub(super) fn binary_int(program: &Program, op: BinaryInt) -> Step {
-    let backend = backends(program).iter().find(|_| int::elementwise::supports(&op));
+pub(super) fn binary_int(program: &Program, op: BinaryInt<Place>) -> Step<Place> {
+    let rules = op.clone().parameters();
+    let backend = backends(program).iter().find(|_| int::elementwise::supports(&rules));
     let sum = match backend {
         Some(Backend::Dsp | Backend::Int | Backend::Compact) => linear_sum(&op),
         _ => None,
@@ -166,16 +169,13 @@ pub(super) fn binary_int(program: &Program, op: BinaryInt) -> Step {
         // Less code than the scalar kernel of all integer operators.
         (Some(Backend::Int | Backend::Compact), Some(sum)) => Step::IntSumS8(sum),
         (Some(Backend::Int | Backend::Compact), None) => Step::IntAddS8(op),
-        (Some(Backend::Mve), _) if mve::elementwise::supports_sum(&op) => Step::MveSumS8(op),
+        (Some(Backend::Mve), _) if mve::elementwise::supports_sum(&rules) => Step::MveSumS8(op),
         _ => Step::BinaryInt(op),
     }
 }
 
 /// The linear form of an int8 sum of two tensors of one shape, where one gives the same bits.
-fn linear_sum(op: &BinaryInt) -> Option<PackedSumS8> {
-    if !int::elementwise::supports(op) {
-        return None;
-    }
+fn linear_sum(op: &BinaryInt<Place>) -> Option<PackedSumS8<Place>> {
     let narrow = |n: i32| i8::try_from(n).ok();
     let [za, zb, zy] = op.zero.map(narrow);
     let [low, high] = op.clamp.map(narrow);
@@ -199,7 +199,7 @@ fn linear_sum(op: &BinaryInt) -> Option<PackedSumS8> {
     })
 }
 
-fn scalar(op: Conv2dS8, plain: &Plain<'_>, depthwise: bool) -> Choice {
+fn scalar(op: Conv2dS8<Place>, plain: &Plain<'_>, depthwise: bool) -> Choice {
     let step = if depthwise { Step::DepthwiseS8 } else { Step::Conv2dS8 };
     Choice {
         weights: plain.weights.iter().map(|&w| w as u8).collect(),
@@ -219,13 +219,13 @@ type Pack = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>;
 
 /// A kernel that packs weights and channel records into one stream.
 fn packed<K: Kernel<Op = Conv2dS8>>(
-    op: Conv2dS8,
+    op: Conv2dS8<Place>,
     plain: &Plain<'_>,
     pack: Pack,
-    step: fn(Conv2dS8) -> Step,
+    step: fn(Conv2dS8<Place>) -> Step<Place>,
 ) -> Option<Choice> {
-    let mut weights = room(K::needs(&op))?;
-    pack(&op, plain.weights, plain.channels, &mut weights)?;
+    let mut weights = room(K::needs(&op.parameters()))?;
+    pack(&op.parameters(), plain.weights, plain.channels, &mut weights)?;
     // The records are in the stream: their field points at it too.
     let step = Box::new(move |weights, _| {
         step(Conv2dS8 {
@@ -246,10 +246,10 @@ type PackStream = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<PackedC
 
 /// A kernel with an operator of its own for packed streams.
 fn stream<K: Kernel<Op = PackedConv2dS8>>(
-    op: Conv2dS8,
+    op: Conv2dS8<Place>,
     plain: &Plain<'_>,
     pack: PackStream,
-    step: fn(PackedConv2dS8) -> Step,
+    step: fn(PackedConv2dS8<Place>) -> Step<Place>,
 ) -> Option<Choice> {
     // Packing chooses the form, and the stream's size may depend on it: the first form whose size packing accepts.
     [Form::Folded, Form::Positive, Form::Signed, Form::General]
@@ -264,9 +264,16 @@ fn stream<K: Kernel<Op = PackedConv2dS8>>(
                 input_zero_point: op.input_zero_point,
                 form,
             };
-            let mut weights = room(K::needs(&sizing))?;
-            let packed = pack(&op, plain.weights, plain.channels, &mut weights)?;
-            let step = Box::new(move |weights, _| step(PackedConv2dS8 { weights, ..packed }));
+            let mut weights = room(K::needs(&sizing.parameters()))?;
+            let packed = pack(&op.parameters(), plain.weights, plain.channels, &mut weights)?;
+            let form = packed.form;
+            let step = Box::new(move |weights, _| {
+                step(PackedConv2dS8 {
+                    weights,
+                    form,
+                    ..sizing
+                })
+            });
             Some(Choice {
                 weights,
                 records: Vec::new(),
@@ -280,14 +287,20 @@ type PackRecords = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8], &mut [[i32; 3]])
 
 /// A kernel that keeps channel records beside its weights.
 fn records<K: Kernel<Op = Conv2dS8>>(
-    op: Conv2dS8,
+    op: Conv2dS8<Place>,
     plain: &Plain<'_>,
     pack: PackRecords,
-    step: fn(Conv2dS8) -> Step,
+    step: fn(Conv2dS8<Place>) -> Step<Place>,
 ) -> Option<Choice> {
-    let mut weights = room(K::needs(&op))?;
+    let mut weights = room(K::needs(&op.parameters()))?;
     let mut records = vec![[0; 3]; plain.channels.len()];
-    pack(&op, plain.weights, plain.channels, &mut weights, &mut records)?;
+    pack(
+        &op.parameters(),
+        plain.weights,
+        plain.channels,
+        &mut weights,
+        &mut records,
+    )?;
     let step = Box::new(move |weights, channels| {
         step(Conv2dS8 {
             weights,

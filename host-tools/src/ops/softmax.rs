@@ -2,7 +2,7 @@
 
 use arenite::ops::softmax::{SoftmaxF32, SoftmaxInt, SoftmaxKind};
 use arenite::quant::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16};
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::per_tensor;
 use super::{fit, input, output, want_f32};
@@ -24,9 +24,10 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, axis: usize, beta: f32, 
         return lower_int(lower, node, classes, beta, log);
     }
     want_f32(lower.graph(), node)?;
+    let at = lower.place(x)?;
     let op = SoftmaxF32 {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: at,
         rows: fit(
             lower.graph().tensor(x).elements() / classes.max(1),
             "the number of rows",
@@ -35,12 +36,10 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, axis: usize, beta: f32, 
         beta,
         log,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
     lower.push(
         node,
         if log { "log_softmax" } else { "softmax" },
         Step::SoftmaxF32(op),
-        places,
         0,
     );
     Ok(())
@@ -97,13 +96,12 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, classes: usize, beta: f32, log:
         }
     };
     let op = SoftmaxInt {
-        output: Slot::default(),
-        input: Slot::default(),
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
         rows: fit(rows, "the number of rows")?,
         classes: fit(classes, "the number of classes")?,
         kind,
     };
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?];
     lower.push(
         node,
         if log { "log_softmax" } else { "softmax" },
@@ -111,7 +109,6 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, classes: usize, beta: f32, log:
             SoftmaxKind::I8(_) => Step::SoftmaxS8(op),
             _ => Step::SoftmaxInt(op),
         },
-        places,
         0,
     );
     Ok(())

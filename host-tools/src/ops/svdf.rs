@@ -1,7 +1,7 @@
 //! SVDF.
 
 use arenite::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Step};
 
 use super::conv2d::{bias_f32, per_tensor};
 use super::elementwise_int::factor;
@@ -32,21 +32,20 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, rank: usize, activation:
     };
     let macs = (tx.shape[0] * filters * (tx.shape[1] + tv.shape[1])) as u64;
     let quantised = tx.dtype == DType::I8;
-    let places = vec![Place::Tensor(y, 0), lower.place(x)?, lower.place(state)?];
+    let (to, from, memory) = (Place::Tensor(y, 0), lower.place(x)?, lower.place(state)?);
     let (weights, time_weights) = (lower.constant(w)?, lower.constant(v)?);
-    let slot = Slot::default();
     if !quantised {
         let step = SvdfF32 {
-            output: slot,
-            input: slot,
-            state: slot,
+            output: to,
+            input: from,
+            state: memory,
             shape,
             weights,
             time_weights,
             bias: bias_f32(lower, bias, filters / rank)?,
             clamp: clamp(activation),
         };
-        lower.push(node, "svdf", Step::SvdfF32(step), places, macs);
+        lower.push(node, "svdf", Step::SvdfF32(step), macs);
         return Ok(());
     }
     let graph = lower.graph();
@@ -66,9 +65,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, rank: usize, activation:
         None => lower.program.weights.add_i32(&vec![0; filters / rank])?,
     };
     let step = SvdfS8 {
-        output: slot,
-        input: slot,
-        state: slot,
+        output: to,
+        input: from,
+        state: memory,
         shape,
         state_type,
         weights,
@@ -77,6 +76,6 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, rank: usize, activation:
         zero: [qx.1, qs.1, qy.1],
         multipliers,
     };
-    lower.push(node, "svdf", Step::SvdfS8(step), places, macs);
+    lower.push(node, "svdf", Step::SvdfS8(step), macs);
     Ok(())
 }

@@ -32,9 +32,9 @@ pub(crate) fn program(program: &Program, placed: Option<&Placed>) -> String {
     let mut text = format!("network {}\n", program.graph.name);
     for (index, step) in program.steps.iter().enumerate() {
         let places: Vec<_> = step
-            .places
-            .iter()
-            .map(|place| match *place {
+            .places()
+            .into_iter()
+            .map(|place| match place {
                 Place::Tensor(id, bytes) => {
                     let tensor = program.graph.tensor(id);
                     let at = placed.and_then(|m| m.slot(program, id, bytes).ok());

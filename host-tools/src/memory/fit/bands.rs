@@ -3,6 +3,7 @@
 //! The rows of a band lie together in every tensor, so that its steps read and write them in place. The columns of a tile do not: it is
 //! copied out of the chain's input and into the chain's output, and is a small tensor of its own between.
 
+use std::convert::Infallible;
 use std::ops::Range;
 
 use arenite::DType;
@@ -109,8 +110,8 @@ impl Rect {
 
 fn stage(program: &Program, step: &LoweredStep) -> Option<Stage> {
     let window = *step.step.clone().window_mut()?;
-    let mut places = step.places.iter();
-    let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) = (places.next(), places.next()) else {
+    let mut places = step.places().into_iter();
+    let (Some(Place::Tensor(output, 0)), Some(Place::Tensor(input, 0))) = (places.next(), places.next()) else {
         return None;
     };
     let plain =
@@ -133,13 +134,13 @@ fn only_reader(program: &Program, tensor: TensorId, reader: &LoweredStep) -> boo
     let uses = program
         .steps
         .iter()
-        .flat_map(|s| s.places.iter().skip(1))
-        .filter(|place| matches!(place, Place::Tensor(id, _) if program.root(*id).0 == tensor));
+        .flat_map(|s| s.places().into_iter().skip(1))
+        .filter(|&place| matches!(place, Place::Tensor(id, _) if program.root(id).0 == tensor));
     let viewed = program.views.values().any(|&(of, _)| of == tensor);
     uses.count() == 1
         && !viewed
         && !program.graph.outputs.contains(&tensor)
-        && reader.places.get(1) == Some(&Place::Tensor(tensor, 0))
+        && reader.places().get(1) == Some(&Place::Tensor(tensor, 0))
 }
 
 /// The rectangle of every stage's output that `last`, of the last one's, needs.
@@ -265,9 +266,9 @@ impl<'a> Builder<'a> {
             let [_, width, channels] = self.stages[index].window.output.map(usize::from);
             let row = width * channels;
             let run = [(kept.len() * row, 1, 1)];
-            let step = self.copy_step(index, (kept.start - held.start) * row, held.len() * row, &run)?;
             let buffer = Place::Tensor(self.buffers[index], 0);
-            self.push_copy(index, "keep_rows", step, [buffer, buffer]);
+            let (from, len) = ((kept.start - held.start) * row, held.len() * row);
+            self.push_copy(index, "keep_rows", [buffer, buffer], (from, len), &run)?;
         }
         let start = if kept.start < kept.end {
             kept.end
@@ -326,13 +327,14 @@ impl<'a> Builder<'a> {
             (None, Some([_, tile])) if rect.rows.len() > 1 && rect.columns.len() < width => Place::Tensor(tile, 0),
             (None, _) => Place::Tensor(stage.output, in_place),
         };
-        let mut places = original.places.clone();
-        (places[0], places[1]) = (output, input);
+        // The output's place, the input's, and any other as it was.
+        let mut ends = [output, input].into_iter();
+        let mut moved = |place| Ok::<_, Infallible>(ends.next().unwrap_or(place));
+        let Ok(step) = step.map(&mut moved);
         let store = last && !matches!(output, Place::Tensor(id, _) if id == stage.output);
         let all = (height * width) as u128;
         self.steps.push(LoweredStep {
             step,
-            places,
             macs: (u128::from(original.macs) * rect.pixels() as u128 / all) as u64,
             completes: if last && !store { original.completes } else { None },
             ..original.clone()
@@ -340,13 +342,8 @@ impl<'a> Builder<'a> {
         if store {
             let row = rect.columns.len() * channels;
             let axes = [(rect.rows.len(), width * channels, row), (row, 1, 1)];
-            let copy = self.copy_step(index, 0, rect.pixels() * channels, &axes)?;
-            self.push_copy(
-                index,
-                "store_tile",
-                copy,
-                [Place::Tensor(stage.output, in_place), output],
-            );
+            let places = [Place::Tensor(stage.output, in_place), output];
+            self.push_copy(index, "store_tile", places, (0, rect.pixels() * channels), &axes)?;
             if let Some(step) = self.steps.last_mut() {
                 step.completes = original.completes;
             }
@@ -364,33 +361,31 @@ impl<'a> Builder<'a> {
                 let (row, tile) = (rect.columns.len() * channels, Place::Tensor(tile, 0));
                 let reach = (rect.rows.len() - 1) * width * channels + rect.columns.end * channels;
                 let axes = [(rect.rows.len(), row, width * channels), (row, 1, 1)];
-                let copy = self.copy_step(0, rect.columns.start * channels, reach, &axes)?;
-                self.push_copy(0, "load_tile", copy, [tile, Place::Tensor(stage.input, at(0)?)]);
+                let places = [tile, Place::Tensor(stage.input, at(0)?)];
+                self.push_copy(0, "load_tile", places, (rect.columns.start * channels, reach), &axes)?;
                 Some(tile)
             }
             _ => Some(Place::Tensor(stage.input, at(rect.columns.start)?)),
         }
     }
 
-    fn copy_step(
-        &self,
+    /// Appends a copy to the first place from the second: of a source of `len` elements from element `from` on.
+    fn push_copy(
+        &mut self,
         index: usize,
-        from: usize,
-        len: usize,
+        kind: &'static str,
+        places: [Place; 2],
+        (from, len): (usize, usize),
         axes: &[(usize, usize, usize)],
-    ) -> Option<arenite::Step> {
-        crate::ops::copy_elements(self.stages[index].element, from, len, axes)
-    }
-
-    fn push_copy(&mut self, index: usize, kind: &'static str, step: arenite::Step, places: [Place; 2]) {
+    ) -> Option<()> {
         self.steps.push(LoweredStep {
             name: format!("{}:{kind}", self.originals[index].name),
             kind,
-            step,
-            places: places.to_vec(),
+            step: crate::ops::copy_elements(places, self.stages[index].element, from, len, axes)?,
             macs: 0,
             completes: None,
         });
+        Some(())
     }
 }
 
