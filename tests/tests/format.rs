@@ -43,17 +43,22 @@ fn the_specification_lists_every_field_in_order() {
             let (before, after) = rest.split_at(at);
             let attributes = before.rsplit("\n\n").next().unwrap_or_default();
             let (name, body) = after["pub struct ".len()..]
-                .split_once([' ', ';', '('])
+                .split_once([' ', ';', '(', '<'])
                 .expect("a structure");
             rest = body;
             if !attributes.contains("Serialize") {
                 continue;
             }
             let body = body.split("\n}").next().unwrap_or_default();
+            // Operators are declared over places; in the file these are slots.
             let fields: Vec<String> = body
                 .lines()
-                .filter_map(|line| line.strip_prefix("    pub ")?.strip_suffix(','))
-                .map(|field| format!("`{field}`"))
+                .filter_map(|line| line.trim_start().strip_prefix("pub ")?.strip_suffix([',', ';']))
+                .map(|field| field.replace("Option<P>", "Option<Slot>").replace("<P>", ""))
+                .map(|field| match field.strip_suffix(": P") {
+                    Some(name) => format!("`{name}: Slot`"),
+                    None => format!("`{field}`"),
+                })
                 .collect();
             let line = format!("- `{name}` (`core/src/ops/{file}`): {}\n", fields.join(", "));
             assert!(text.contains(&line), "docs/format.md lacks this line:\n{line}");
