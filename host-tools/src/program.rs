@@ -1,7 +1,6 @@
 //! The network as steps: what lowering makes of a graph, before offsets are known.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use arenite::{Operand, Step, Target};
@@ -310,13 +309,8 @@ impl LoweredStep {
     /// The places that the step states, without the constants that are always in the weights.
     pub fn places(&self) -> Vec<Place> {
         let mut places = Vec::new();
-        let mut each = |place| {
-            places.push(place);
-            Ok::<_, Infallible>(place)
-        };
-        match self.step.clone().map(&mut each) {
-            Ok(_) => places,
-        }
+        self.step.each_place(&mut |place| places.push(place));
+        places
     }
 }
 

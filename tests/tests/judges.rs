@@ -1,5 +1,6 @@
 //! Judges are judged: deliberately wrong files, of which `Model::load` or `memory::prove` must refuse each that computes anything else.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use arenite::{Access, Model, Operand, Slot, Step, Target};
@@ -430,18 +431,15 @@ fn whatever_overlap_a_load_accepts_is_harmless() {
 
 fn slots(step: &Step) -> Vec<Slot> {
     let mut slots = Vec::new();
-    step.clone().slots_mut(&mut |slot| slots.push(*slot));
+    step.each_place(&mut |slot| slots.push(slot));
     slots
 }
 
 fn set_slot(step: &mut Step, index: usize, to: Slot) {
-    let mut at = 0;
-    step.slots_mut(&mut |slot| {
-        if at == index {
-            *slot = to;
-        }
-        at += 1;
-    });
+    let mut places = 0..;
+    let mut each = |slot| Ok::<_, Infallible>(if places.next() == Some(index) { to } else { slot });
+    let Ok(moved) = step.clone().map(&mut each);
+    *step = moved;
 }
 
 fn operands(step: &Step) -> Vec<Operand> {
@@ -561,7 +559,7 @@ fn lone(blob: &Blob, step: &Step, placement: &[u32]) -> Option<(Blob, Vec<Vec<Ve
             };
             Tensor::new(
                 &format!("{name}{index}"),
-                operand.slot,
+                operand.place,
                 dtype,
                 &[operand.bytes / dtype.bytes() as u32],
             )
@@ -589,7 +587,7 @@ fn lone(blob: &Blob, step: &Step, placement: &[u32]) -> Option<(Blob, Vec<Vec<Ve
     let end = operands
         .iter()
         .take(placement.len())
-        .map(|o| o.slot.offset + o.bytes)
+        .map(|o| o.place.offset + o.bytes)
         .max()?;
     let mut random = Random::new(11);
     let given: Vec<Vec<Vec<u8>>> = (0..2)

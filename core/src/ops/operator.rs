@@ -38,9 +38,8 @@ pub trait Placed: Sized {
     /// The parameters alone, for the rules of kernels, which depend on no place: every place is the default one.
     fn parameters(self) -> Self::Over<Slot> {
         let nowhere = |_| Ok::<_, core::convert::Infallible>(Slot::default());
-        match self.map(&mut { nowhere }) {
-            Ok(parameters) => parameters,
-        }
+        let Ok(parameters) = self.map(&mut { nowhere });
+        parameters
     }
 }
 

@@ -129,6 +129,15 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => op.window_mut()),* }
             }
 
+            /// Visits the places that the step states, in the order of its fields; constants that are always in the weights are none.
+            pub fn each_place(&self, visit: &mut dyn FnMut(P)) {
+                let mut each = |place| {
+                    visit(place);
+                    Ok::<_, core::convert::Infallible>(place)
+                };
+                let Ok(_) = self.clone().map(&mut each);
+            }
+
             /// [`Placed::map`].
             ///
             /// # Errors

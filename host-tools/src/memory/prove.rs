@@ -202,7 +202,7 @@ impl Finished {
             owner: owner(0),
         });
         for (index, operand) in operands.iter().enumerate().filter(|(_, o)| o.access != Access::Read) {
-            let (slot, bytes) = (operand.slot, operand.bytes);
+            let (slot, bytes) = (operand.place, operand.bytes);
             let written = Extent {
                 slot,
                 bytes,
