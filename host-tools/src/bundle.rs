@@ -52,8 +52,8 @@ pub fn draft(
     output: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<(BundleSummary, Vec<Packed>, Draft)> {
-    let io = |e: std::io::Error| Error::io(output, "write the bundle", &e);
     let place = Output::to(output)?;
+    let io = |e: std::io::Error| Error::io(place.path(), "write the bundle", &e);
     networks
         .iter()
         .try_for_each(|network| pack::refuse_inputs(&place, network))?;

@@ -4,6 +4,9 @@
 //! import -> graph -> passes -> quantize -> schedule -> plan -> emit  =>  blob -> arena -> exec -> ops -> kernels
 //! ```
 
+// A full or closed stream must not end the program: everything is printed through `files::print`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod board;
 pub mod bundle;
 pub mod cli;

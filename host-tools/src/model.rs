@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Section, Session, Step};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::Input;
 use crate::metadata::Metadata;
 use crate::report::Summary;
 
@@ -12,6 +13,8 @@ use crate::report::Summary;
 pub struct ModelFile {
     path: PathBuf,
     bytes: Bytes,
+    /// Whether the path no longer leads to the bytes.
+    streamed: bool,
     /// Where the model lies in a bundle.
     part: Option<std::ops::Range<usize>>,
 }
@@ -69,15 +72,20 @@ impl ModelFile {
 
     /// The model as a board's runner takes it: the file itself, or the bytes of one model of a bundle.
     pub fn blob(&self) -> crate::board::Blob<'_> {
-        match self.part {
-            Some(_) => crate::board::Blob::Bytes(self.bytes()),
-            None => crate::board::Blob::File(&self.path),
+        match self.part.is_some() || self.streamed {
+            true => crate::board::Blob::Bytes(self.bytes()),
+            false => crate::board::Blob::File(&self.path),
         }
     }
 
     fn map(path: &Path) -> Result<Self> {
-        let io = |e: std::io::Error| Error::io(path, "read the model", &e);
-        Self::of(&std::fs::File::open(path).map_err(io)?, path).map_err(io)
+        let input = Input::open(path, "read the model")?;
+        let mapped = Self::of(input.file(), input.path());
+        let mapped = mapped.map_err(|e| Error::io(input.path(), "read the model", &e))?;
+        Ok(Self {
+            streamed: input.is_streamed(),
+            ..mapped
+        })
     }
 
     /// Maps an open file that is one model; `path` is what it is called in messages.
@@ -94,6 +102,7 @@ impl ModelFile {
         Ok(Self {
             path: path.to_path_buf(),
             bytes,
+            streamed: false,
             part: None,
         })
     }

@@ -11,11 +11,13 @@ mod seeded;
 mod stream;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 pub use export::export;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::Input;
 use crate::graph::facts::for_each_param;
 use crate::graph::{Data, Expr, Graph, TensorKind};
 
@@ -64,12 +66,16 @@ impl Weights {
     /// [`ErrorKind::Io`] where it can't be read; [`ErrorKind::Weights`] where it is malformed, or lacks a parameter of `graph`, or
     /// holds one of another shape or dtype.
     pub fn file(path: &Path, graph: &Graph) -> Result<Self> {
-        let source = match npz::recognises(path)? {
-            true => Source::Npz(npz::File::open(path)?),
-            false => Source::Safetensors(safetensors::File::open(path)?),
+        let input = Input::open(path, "read the weights")?;
+        let mut start = Vec::new();
+        let read = input.file().take(4).read_to_end(&mut start);
+        read.map_err(|e| Error::io(input.path(), "read the weights", &e))?;
+        let source = match npz::recognises(&start) {
+            true => Source::Npz(npz::File::open(&input)?),
+            false => Source::Safetensors(safetensors::File::of(&input)?),
         };
         let weights = Self { source };
-        weights.check(graph).map_err(|e| e.in_file(path))?;
+        weights.check(graph).map_err(|e| e.in_file(input.path()))?;
         Ok(weights)
     }
 
@@ -127,18 +133,23 @@ impl Weights {
             Source::Npz(file) => file.read(key, start, out)?,
             Source::Nothing => return Err(missing(key, &[])),
         }
-        match out.iter().position(|v| !v.is_finite()) {
-            Some(index) => Err(Error::new(
-                ErrorKind::Weights,
-                format!(
-                    "element {} of parameter `{key}` is {}",
-                    start + index,
-                    out.get(index).copied().unwrap_or_default()
-                ),
-            )
-            .expected("finite values")),
-            None => Ok(()),
-        }
+        let Some(index) = out.iter().position(|v| !v.is_finite()) else {
+            return Ok(());
+        };
+        let error = Error::new(
+            ErrorKind::Weights,
+            format!(
+                "element {} of parameter `{key}` is {}",
+                start + index,
+                out.get(index).copied().unwrap_or_default()
+            ),
+        )
+        .expected("finite values");
+        Err(match &self.source {
+            Source::Safetensors(file) => error.in_file(file.path()),
+            Source::Npz(file) => error.in_file(file.path()),
+            Source::Seeded(_) | Source::Nothing => error,
+        })
     }
 
     fn keys(&self) -> Vec<String> {

@@ -1,5 +1,8 @@
 //! `pack`: a traced network in, a model file out.
 
+// A full or closed stream must not end the program: everything is printed through `files::print`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +11,7 @@ use arenite::Target;
 use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
-use arenite_host::files::{Output, Print, print, publish};
+use arenite_host::files::{Output, Print, print, publish, read_text};
 use arenite_host::import::ImportOptions;
 use arenite_host::memory::plan;
 use arenite_host::pack::{self, Options, Packed};
@@ -113,7 +116,7 @@ fn run(args: Args) -> Result<Verdict> {
     };
     let result = match &networks[..] {
         [network] => pack::draft(network, &mut progress).map(|(packed, draft)| (None, vec![packed], draft)),
-        _ => bundle::draft(&networks, output.path(), &mut progress)
+        networks => bundle::draft(networks, &networks[0].output, &mut progress)
             .map(|(summary, packed, draft)| (Some(summary), packed, draft)),
     };
     bar.finish_and_clear();
@@ -177,7 +180,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
     let labels = match &args.labels {
         None => Vec::new(),
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, "read the labels", &e))?;
+            let text = read_text(path, "read the labels")?;
             text.lines().map(str::to_string).collect()
         }
     };

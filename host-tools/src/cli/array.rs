@@ -1,14 +1,13 @@
 //! NumPy files: arrays of any element type in, a model's inputs out; and the other way round.
 
-use std::io::{Read, Seek};
 use std::path::Path;
 
 use arenite::{DType, Port};
-use ndarray::{ArrayD, IxDyn, OwnedRepr};
-use ndarray_npy::{NpzReader, ReadNpyError, ReadNpyExt, ReadNpzError, WriteNpyExt};
 
-use crate::files::{Draft, Output};
-use crate::{Error, ErrorKind, Result};
+use crate::files::npy::{self, Element, Npy, Wrong};
+use crate::files::zip::Zip;
+use crate::files::{self, Draft, Output};
+use crate::{Error, Result};
 
 /// An array in C order with its element type; 64-bit floats are kept apart, models have none.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,70 +31,49 @@ pub(crate) enum Values {
     Bool(Vec<bool>),
 }
 
-/// Tries the element types one after another: the file's header decides which of them fits.
-macro_rules! any_type {
-    ($read:ident, $wrong:pat) => {
-        any_type!($read, $wrong, F32 f32, F64 f64, I8 i8, U8 u8, I16 i16, I32 i32, I64 i64, Bool bool)
-    };
-    ($read:ident, $wrong:pat, $($variant:ident $element:ty),*) => {{
-        $(match $read!($element) {
-            Ok(array) => {
-                let array: ArrayD<$element> = array;
-                let shape = array.shape().to_vec();
-                // In Fortran order the elements are read in another order than they lie in.
-                let values = array.iter().copied().collect();
-                return Ok(Some(Array { shape, values: Values::$variant(values) }));
-            }
-            Err($wrong) => {}
-            Err(other) => return Err(other.to_string()),
-        })*
-        Ok(None)
-    }};
-}
-
 impl Array {
     /// Reads a `.npy` file.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] where it cannot be read, [`ErrorKind::Input`] where it is no array of numbers.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read the array", &e))?;
-        let read = || -> std::result::Result<Option<Self>, String> {
-            macro_rules! read {
-                ($element:ty) => {
-                    ArrayD::<$element>::read_npy(&bytes[..])
-                };
-            }
-            any_type!(read, ReadNpyError::WrongDescriptor(_))
-        };
-        Self::understood(read()).map_err(|e| e.in_file(path))
+        let bytes = files::read(path, "read the array")?;
+        Self::decode(&bytes).map_err(|e| e.in_file(&files::input::shown(path)))
     }
 
     /// Reads an array of a `.npz` file.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] where it is no array of numbers.
-    pub(crate) fn of_npz<R: Read + Seek>(npz: &mut NpzReader<R>, name: &str) -> Result<Self> {
-        let mut read = || -> std::result::Result<Option<Self>, String> {
-            macro_rules! read {
-                ($element:ty) => {
-                    npz.by_name::<OwnedRepr<$element>, IxDyn>(name)
-                };
-            }
-            any_type!(read, ReadNpzError::Npy(ReadNpyError::WrongDescriptor(_)))
-        };
-        Self::understood(read()).map_err(|e| e.at(format_args!("array `{name}`")))
+    /// [`ErrorKind::Input`] where there is no such array, or none of numbers.
+    pub(crate) fn of_npz(npz: &Zip, name: &str) -> Result<Self> {
+        let content = npz.read(&format!("{name}.npy")).or_else(|| npz.read(name));
+        let content = content.ok_or_else(|| Error::input("it is not in the archive"));
+        content
+            .and_then(|content| content.map_err(|e| Error::input(e.to_string())))
+            .and_then(|content| Self::decode(&content))
+            .map_err(|e| e.at(format_args!("array `{name}`")))
     }
 
-    fn understood(read: std::result::Result<Option<Self>, String>) -> Result<Self> {
-        match read {
-            Ok(Some(array)) => Ok(array),
-            Ok(None) => Err(Error::input("its element type is none that a model has")
-                .expected("float32, float64, int8, uint8, int16, int32, int64 or bool, little-endian")),
-            Err(reason) => {
-                Err(Error::input(format!("it is no NumPy array: {reason}")).expected("a file as numpy.save writes it"))
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let npy = Npy::parse(bytes).map_err(|wrong| match wrong {
+            Wrong::Element(found) => Error::input(format!("its element type {found} is none that a model has"))
+                .expected("float32, float64, int8, uint8, int16, int32, int64 or bool"),
+            Wrong::Malformed(reason) => {
+                Error::input(format!("it is no NumPy array: {reason}")).expected("a file as numpy.save writes it")
             }
-        }
+        })?;
+        let values = match npy.element {
+            Element::F64 => Values::F64(npy.elements(f64::from_le_bytes)),
+            Element::F32 => Values::F32(npy.elements(f32::from_le_bytes)),
+            Element::I8 => Values::I8(npy.elements(i8::from_le_bytes)),
+            Element::U8 => Values::U8(npy.elements(u8::from_le_bytes)),
+            Element::I16 => Values::I16(npy.elements(i16::from_le_bytes)),
+            Element::I32 => Values::I32(npy.elements(i32::from_le_bytes)),
+            Element::I64 => Values::I64(npy.elements(i64::from_le_bytes)),
+            Element::Bool => Values::Bool(npy.elements(|[byte]: [u8; 1]| byte != 0)),
+        };
+        let shape = npy.shape;
+        Ok(Self { shape, values })
     }
 
     /// An array of raw little-endian bytes, as models hold them.
@@ -168,28 +146,19 @@ impl Array {
     /// # Errors
     /// [`ErrorKind::Io`].
     pub(crate) fn draft(&self, output: &Output) -> Result<Draft> {
-        let path = output.path();
-        let draft = output.draft().map_err(|e| Error::io(path, "write the array", &e))?;
-        macro_rules! write {
-            ($values:expr) => {{
-                let array = ArrayD::from_shape_vec(IxDyn(&self.shape), $values.clone());
-                let array = array.map_err(|e| Error::internal(format!("an output's shape: {e}")))?;
-                array
-                    .write_npy(draft.file())
-                    .map_err(|e| Error::new(ErrorKind::Io, format!("cannot write the array: {e}")).in_file(path))?
-            }};
-        }
-        match &self.values {
-            Values::F64(v) => write!(v),
-            Values::F32(v) => write!(v),
-            Values::I8(v) => write!(v),
-            Values::U8(v) => write!(v),
-            Values::I16(v) => write!(v),
-            Values::I32(v) => write!(v),
-            Values::I64(v) => write!(v),
-            Values::Bool(v) => write!(v),
-        }
-        Ok(draft)
+        let element = match self.values {
+            Values::F64(_) => Element::F64,
+            Values::F32(_) => Element::F32,
+            Values::I8(_) => Element::I8,
+            Values::U8(_) => Element::U8,
+            Values::I16(_) => Element::I16,
+            Values::I32(_) => Element::I32,
+            Values::I64(_) => Element::I64,
+            Values::Bool(_) => Element::Bool,
+        };
+        let whole = [npy::header(element, &self.shape), self.bytes()].concat();
+        let draft = output.draft_of(&whole);
+        draft.map_err(|e| Error::io(output.path(), "write the array", &e))
     }
 
     /// The runs that this array holds for an input: itself, or one for each index of an additional leading axis. Second, what was

@@ -1,13 +1,11 @@
 //! `arenite diff`: every layer against a reference, and the first that differs.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Seek};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use arenite::{DType, Slot};
 use ndarray::{ArrayD, IxDyn};
-use ndarray_npy::NpzReader;
 use serde::Serialize;
 
 use super::array::{Array, Values};
@@ -15,7 +13,8 @@ use super::place::{Place, ready};
 use super::run::{assign, read_inputs};
 use super::{Verdict, print_json, print_out};
 use crate::board::{self, RunOptions};
-use crate::files::print;
+use crate::files::zip::Zip;
+use crate::files::{Input, print};
 use crate::metadata::{StepMeta, TensorMeta};
 use crate::model::{self, ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result, compare};
@@ -94,10 +93,14 @@ fn compared(args: &Args) -> Result<Report> {
     let view = file.view(args.on == Place::Host)?;
     let metadata = view.metadata()?;
     let metas = metadata.steps;
-    let opened = std::fs::File::open(&args.reference).map_err(|e| Error::io(&args.reference, "read it", &e))?;
-    let mut npz = NpzReader::new(std::io::BufReader::new(opened)).map_err(|e| not_npz(args, &e))?;
-    let keys: BTreeSet<String> = npz.names().map_err(|e| not_npz(args, &e))?.into_iter().collect();
-    let (inputs, input_keys) = inputs(args, &view, &metadata.input_keys, &mut npz, &keys)?;
+    let input = Input::open(&args.reference, "read the reference")?;
+    let file_of_reference = input.file().try_clone();
+    let npz = file_of_reference.and_then(Zip::open).map_err(|e| not_npz(args, &e))?;
+    let keys: BTreeSet<String> = npz
+        .names()
+        .map(|name| name.strip_suffix(".npy").unwrap_or(name).to_string())
+        .collect();
+    let (inputs, input_keys) = inputs(args, &view, &metadata.input_keys, &npz, &keys)?;
 
     let mut comparison = Comparison {
         npz,
@@ -141,7 +144,7 @@ fn compared(args: &Args) -> Result<Report> {
     finish(args, comparison)
 }
 
-fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Report> {
+fn finish(args: &Args, comparison: Comparison) -> Result<Report> {
     let layers = comparison.layers;
     if layers.is_empty() {
         return Err(Error::input("none of its arrays is a tensor of the model")
@@ -166,11 +169,11 @@ fn finish(args: &Args, comparison: Comparison<impl Read + Seek>) -> Result<Repor
 }
 
 /// The inputs, from files or from the reference, and the keys of those that the reference holds.
-fn inputs<R: Read + Seek>(
+fn inputs(
     args: &Args,
     view: &ModelView<'_>,
     other_keys: &[String],
-    npz: &mut NpzReader<R>,
+    npz: &Zip,
     keys: &BTreeSet<String>,
 ) -> Result<(Vec<Vec<u8>>, BTreeSet<String>)> {
     let held = |name: &str| keys.get(name).cloned();
@@ -211,15 +214,15 @@ fn not_npz(args: &Args, error: &dyn std::fmt::Display) -> Error {
         .expected("a file as numpy.savez writes it")
 }
 
-struct Comparison<R: Read + Seek> {
-    npz: NpzReader<R>,
+struct Comparison {
+    npz: Zip,
     unseen: BTreeSet<String>,
     tolerance: f64,
     layers: Vec<Layer>,
     not_in_reference: Vec<String>,
 }
 
-impl<R: Read + Seek> Comparison<R> {
+impl Comparison {
     /// Compares the tensor that a step completes with every array of one of its names.
     fn step(&mut self, step: usize, meta: &StepMeta, read: &dyn Fn(Slot, u32) -> Option<Vec<u8>>) -> Result<()> {
         let Some(tensor) = &meta.completes else {
@@ -235,7 +238,7 @@ impl<R: Read + Seek> Comparison<R> {
             .ok_or_else(|| Error::input(format!("the tensor `{}` lies outside the arena", tensor.names[0])))?;
         let ours = traced(tensor, &bytes)?;
         for name in names {
-            let reference = Array::of_npz(&mut self.npz, name)?;
+            let reference = Array::of_npz(&self.npz, name)?;
             self.layers
                 .push(self.compare(step, meta, tensor, name, &ours, &reference)?);
             self.unseen.remove(name);
@@ -402,7 +405,7 @@ mod tests {
     use crate::import::tflite::tensor_names;
     use crate::pack::{Options, pack};
     use ndarray::OwnedRepr;
-    use ndarray_npy::NpzWriter;
+    use ndarray_npy::{NpzReader, NpzWriter};
     use std::path::Path;
 
     /// A model of one int8 convolution, its reference in `folder` (input `t0`, output `t3`) with `add` added to one element, and

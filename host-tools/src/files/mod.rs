@@ -1,10 +1,14 @@
 //! Files: how every command reads its inputs and writes its outputs, and how it prints.
 
+pub mod input;
+pub(crate) mod npy;
 pub mod output;
 pub mod print;
 pub mod scratch;
 pub mod signals;
+pub(crate) mod zip;
 
+pub use input::{Input, read, read_text};
 pub use output::{Draft, Output, publish, write};
 pub use print::Print;
 pub use scratch::Scratch;

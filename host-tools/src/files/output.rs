@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::input::STDIN;
 use super::{print, signals};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -27,7 +28,7 @@ const MOST_LINKS: usize = 40;
 /// Where a file is to appear.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// As it was asked for.
+    /// What it is called.
     asked: PathBuf,
     /// Where it really is, links followed; `None` is standard output.
     place: Option<PathBuf>,
@@ -51,6 +52,7 @@ impl Output {
     pub fn to(asked: &Path) -> Result<Self> {
         let asked = asked.to_path_buf();
         if asked.as_os_str() == STDOUT {
+            let asked = PathBuf::from("stdout");
             return Ok(Self { asked, place: None });
         }
         // Looked at before links are followed: /dev/stdout leads to names that are none.
@@ -94,7 +96,7 @@ impl Output {
         Ok(Self { asked, place })
     }
 
-    /// The path as it was asked for.
+    /// The path as it was asked for; standard output has a name that says so.
     pub fn path(&self) -> &Path {
         &self.asked
     }
@@ -110,6 +112,12 @@ impl Output {
     /// [`ErrorKind::Usage`] naming both.
     pub fn differs_from(&self, input: &Path) -> Result<()> {
         let Some(place) = &self.place else { return Ok(()) };
+        // Standard input may be a file, too.
+        let input = if input.as_os_str() == STDIN {
+            Path::new("/dev/stdin")
+        } else {
+            input
+        };
         let same = match (std::fs::metadata(place), std::fs::metadata(input)) {
             (Ok(output), Ok(found)) => same_file((place, &output), (input, &found)),
             _ => false,

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub use assume::Assumptions;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files;
 use crate::graph::{Assumption, Graph};
 
 /// What an importer makes of a file.
@@ -133,7 +134,23 @@ fn contains(content: &[u8], needle: &[u8]) -> bool {
 /// [`ErrorKind::Io`] where it can't be read, [`ErrorKind::Unsupported`] where no dialect recognises it, otherwise what the
 /// importer says.
 pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Result<(&'static str, Imported)> {
-    let content = std::fs::read(path).map_err(|e| Error::io(path, "read the input", &e))?;
+    let content = files::read(path, READING)?;
+    import_content(&files::input::shown(path), &content, dialect, options)
+}
+
+/// Completes "cannot …" where a network cannot be read.
+pub(crate) const READING: &str = "read the input";
+
+/// [`import`] of what has been read; `path` is for messages and for the files beside it.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_content(
+    path: &Path,
+    content: &[u8],
+    dialect: Option<&str>,
+    options: &ImportOptions,
+) -> Result<(&'static str, Imported)> {
     let names = || DIALECTS.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
     let no_onnx = || {
         Error::unsupported("ONNX (--dialect onnx) is not built yet")
@@ -146,7 +163,7 @@ pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Re
         Some(name) => DIALECTS.iter().find(|d| d.name == name).ok_or_else(|| {
             Error::new(ErrorKind::Usage, format!("unknown dialect `{name}`")).expected(format!("one of {}", names()))
         })?,
-        None => DIALECTS.iter().find(|d| (d.recognises)(&content)).ok_or_else(|| {
+        None => DIALECTS.iter().find(|d| (d.recognises)(content)).ok_or_else(|| {
             if path.extension().is_some_and(|extension| extension == "onnx") {
                 return no_onnx();
             }
@@ -156,6 +173,6 @@ pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Re
                 .help("if you know the dialect, pass --dialect NAME for an error with the line")
         })?,
     };
-    let imported = (found.import)(path, &content, options).map_err(|e| e.in_file(path))?;
+    let imported = (found.import)(path, content, options).map_err(|e| e.in_file(path))?;
     Ok((found.name, imported))
 }

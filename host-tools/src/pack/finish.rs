@@ -1,9 +1,6 @@
 //! The finish: from placed steps to a file that is proven, loaded and replayed before it takes its name.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-
-use sha2::{Digest, Sha256};
 
 use super::back::Back;
 use super::options::{Options, Progress};
@@ -25,6 +22,8 @@ pub(super) struct Sources {
     pub(super) samples: Option<Samples>,
     /// Other keys under which reference data holds a tensor, by the tensor's name.
     pub(super) keys: BTreeMap<String, String>,
+    /// The hash of the input file.
+    pub(super) input_sha256: String,
 }
 
 /// Writes the file, which appears when its draft is published; `summary` hears of its sizes.
@@ -37,12 +36,12 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
 ) -> Result<Draft> {
     let Back { program, placed, .. } = back;
-    let metadata = metadata(back, &sources.keys, options, summary)?;
+    let metadata = metadata(back, sources, options, summary)?;
     let mut written = |done, all| progress("writing weights", done, all);
-    let io = |e: std::io::Error| Error::io(&options.output, "write the model", &e);
+    let io = |e: std::io::Error| Error::io(output.path(), "write the model", &e);
     let draft = output.draft().map_err(io)?;
     let sizes = emit::emit(program, placed, &metadata, &sources.weights, draft.file(), &mut written)
-        .map_err(|e| e.in_file(&options.output))?;
+        .map_err(|e| e.in_file(output.path()))?;
     if let Some(limit) = options.max_flash.filter(|&limit| sizes.model > limit) {
         let message = format!(
             "the model needs {} bytes, {} of them weights",
@@ -53,7 +52,7 @@ pub(super) fn run(
             .expected(format!("at most {limit} (--max-flash)"))
             .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"));
     }
-    let file = ModelFile::of(draft.file(), &options.output).map_err(io)?;
+    let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     verify(&file, sources.samples.as_ref())?;
     let Written {
         model, weights, plan, ..
@@ -63,8 +62,9 @@ pub(super) fn run(
 }
 
 /// What the file says of itself; a device does not read it.
-fn metadata(back: &Back, keys: &BTreeMap<String, String>, options: &Options, summary: &Summary) -> Result<Metadata> {
+fn metadata(back: &Back, sources: &Sources, options: &Options, summary: &Summary) -> Result<Metadata> {
     let Back { program, placed, .. } = back;
+    let keys = &sources.keys;
     let owners = emit::Owners::new(program);
     let mut steps = emit::step_metadata(program, placed, &owners)?;
     for tensor in steps.iter_mut().filter_map(|step| step.completes.as_mut()) {
@@ -74,7 +74,7 @@ fn metadata(back: &Back, keys: &BTreeMap<String, String>, options: &Options, sum
     let key = |&id| keys.get(&program.graph.tensor(id).name).cloned().unwrap_or_default();
     Ok(Metadata {
         tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
-        input_sha256: sha256(&options.input)?,
+        input_sha256: sources.input_sha256.clone(),
         summary: serde_json::to_string(summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
         labels: options.labels.clone(),
         steps,
@@ -145,11 +145,4 @@ fn replay(model: &arenite::Model<'_>, samples: &Samples) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn sha256(path: &Path) -> Result<String> {
-    let mut file = std::fs::File::open(path).map_err(|e| Error::io(path, "read the input", &e))?;
-    let mut hash = Sha256::new();
-    std::io::copy(&mut file, &mut hash).map_err(|e| Error::io(path, "read the input", &e))?;
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

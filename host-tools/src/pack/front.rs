@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use sha2::{Digest, Sha256};
+
 use super::dump::Dump;
 use super::options::Options;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::graph::{Graph, check, facts};
 use crate::import::{self, Imported, Samples};
 use crate::passes;
@@ -29,6 +32,8 @@ pub struct Front {
     pub warnings: Vec<String>,
     /// What is known by now.
     pub summary: Summary,
+    /// The hash of the input file.
+    pub input_sha256: String,
 }
 
 /// Reads the input and runs all passes.
@@ -36,7 +41,12 @@ pub struct Front {
 /// # Errors
 /// What the importer, the weights file, the check of the graph or a pass says.
 pub fn run(options: &Options, dump: &mut Dump) -> Result<Front> {
-    let (dialect, imported) = import::import(&options.input, options.dialect.as_deref(), &options.import)?;
+    // Read once: a pipe has nothing to give a second time.
+    let content = files::read(&options.input, import::READING)?;
+    let name = files::input::shown(&options.input);
+    let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &options.import)?;
+    let input_sha256 = sha256(&content);
+    drop(content);
     let Imported {
         mut graph,
         assumptions,
@@ -83,5 +93,11 @@ pub fn run(options: &Options, dump: &mut Dump) -> Result<Front> {
         keys,
         warnings,
         summary,
+        input_sha256,
     })
+}
+
+fn sha256(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -51,6 +51,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
         weights: front.weights,
         samples: front.samples,
         keys: front.keys,
+        input_sha256: front.input_sha256,
     };
     let draft = finish::run(&back, &sources, options, &output, &mut summary, progress)?;
     let packed = Packed {

@@ -1,19 +1,20 @@
 //! Reading `.npz`: a zip archive of NumPy arrays, which may be compressed, so an array is read as a whole and the last one kept.
 
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use ndarray::{ArrayD, IxDyn, OwnedRepr};
-use ndarray_npy::{NpzReader, ReadNpyError, ReadNpzError};
-
 use super::missing;
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::Input;
+use crate::files::npy::{Element, Npy, Wrong};
+use crate::files::zip::{self, Zip};
 
 /// An open archive.
 #[derive(Debug)]
 pub(crate) struct File {
     path: PathBuf,
+    zip: Zip,
     keys: Vec<String>,
     last: Mutex<Option<Array>>,
 }
@@ -21,31 +22,36 @@ pub(crate) struct File {
 /// Key, shape and elements.
 type Array = (String, Vec<usize>, Vec<f32>);
 
-/// Whether the file starts as a zip archive does.
-pub(crate) fn recognises(path: &Path) -> Result<bool> {
-    let mut magic = [0; 4];
-    let mut file = std::fs::File::open(path).map_err(|e| Error::io(path, "read the weights", &e))?;
-    Ok(file.read_exact(&mut magic).is_ok() && magic.starts_with(b"PK"))
+/// Whether a file starts as a zip archive does.
+pub(crate) fn recognises(start: &[u8]) -> bool {
+    start.starts_with(zip::MAGIC)
 }
 
 impl File {
     /// Opens an archive and lists it.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let keys = reader(path)?.names().map_err(|e| malformed(path, &e))?;
-        let mut keys: Vec<String> = keys
-            .into_iter()
-            .map(|key| key.trim_end_matches(".npy").to_string())
-            .collect();
+    pub(crate) fn open(input: &Input) -> Result<Self> {
+        let path = input.path().to_path_buf();
+        let file = input
+            .file()
+            .try_clone()
+            .map_err(|e| Error::io(&path, "read the weights", &e))?;
+        let zip = Zip::open(file).map_err(|e| malformed(&path, &e))?;
+        let mut keys: Vec<String> = zip.names().map(|name| key(name).to_string()).collect();
         keys.sort();
         if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
             let message = format!("`{}` is in the archive twice", pair[0]);
-            return Err(Error::new(ErrorKind::Weights, message).in_file(path));
+            return Err(Error::new(ErrorKind::Weights, message).in_file(&path));
         }
         Ok(Self {
-            path: path.to_path_buf(),
+            path,
+            zip,
             keys,
             last: Mutex::new(None),
         })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn keys(&self) -> Vec<String> {
@@ -87,35 +93,38 @@ impl File {
         }
         // The previous array goes before the next one comes.
         *last = None;
-        if self.keys.binary_search_by(|k| k.as_str().cmp(key)).is_err() {
-            return Err(missing(key, &self.keys));
-        }
-        let array: ArrayD<f32> = reader(&self.path)?
-            .by_name::<OwnedRepr<f32>, IxDyn>(key)
-            .map_err(|e| match e {
-                ReadNpzError::Npy(ReadNpyError::WrongDescriptor(found)) => {
-                    Error::new(ErrorKind::Weights, format!("parameter `{key}` has dtype {found}"))
-                        .in_file(&self.path)
-                        .expected("'<f4' (float32)")
-                }
-                e => malformed(&self.path, &e).at(format!("`{key}`")),
-            })?;
-        let shape = array.shape().to_vec();
-        let values = match array.is_standard_layout() {
-            true => array.into_raw_vec_and_offset().0,
-            false => array.iter().copied().collect(),
+        let content = self
+            .zip
+            .read(&format!("{key}.npy"))
+            .or_else(|| self.zip.read(key))
+            .ok_or_else(|| missing(key, &self.keys))?
+            .map_err(|e| malformed(&self.path, &e))?;
+        let of_type = |found: &str| {
+            Error::new(ErrorKind::Weights, format!("parameter `{key}` has dtype {found}"))
+                .in_file(&self.path)
+                .expected("'<f4' (float32)")
         };
-        visit(&shape, &values);
-        *last = Some((key.to_string(), shape, values));
+        let array = Npy::parse(&content).map_err(|wrong| match wrong {
+            Wrong::Element(found) => of_type(&found),
+            Wrong::Malformed(text) => Error::new(ErrorKind::Weights, format!("malformed .npy: {text}"))
+                .in_file(&self.path)
+                .at(format!("`{key}`")),
+        })?;
+        if array.element != Element::F32 {
+            return Err(of_type(array.element.name()));
+        }
+        let values = array.elements(f32::from_le_bytes);
+        visit(&array.shape, &values);
+        *last = Some((key.to_string(), array.shape, values));
         Ok(())
     }
 }
 
-fn reader(path: &Path) -> Result<NpzReader<std::fs::File>> {
-    let file = std::fs::File::open(path).map_err(|e| Error::io(path, "read the weights", &e))?;
-    NpzReader::new(file).map_err(|e| malformed(path, &e))
+/// NumPy adds the ending to every name, once.
+fn key(name: &str) -> &str {
+    name.strip_suffix(".npy").unwrap_or(name)
 }
 
-fn malformed(path: &Path, error: &ReadNpzError) -> Error {
+fn malformed(path: &Path, error: &io::Error) -> Error {
     Error::new(ErrorKind::Weights, format!("malformed .npz: {error}")).in_file(path)
 }

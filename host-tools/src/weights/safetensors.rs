@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use super::missing;
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::Input;
 use crate::import::json::Json;
 
 /// The largest header that the format allows.
@@ -32,14 +33,21 @@ struct Entry {
 impl File {
     /// Opens a file and reads its header.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::of(&Input::open(path, "read the weights")?)
+    }
+
+    /// Reads the header of an open file.
+    pub(crate) fn of(input: &Input) -> Result<Self> {
+        let path = input.path();
         let io = |e: std::io::Error| Error::io(path, "read the weights", &e);
         let malformed = |message: String| {
             Error::new(ErrorKind::Weights, message)
                 .in_file(path)
                 .expected("a .safetensors or .npz file")
         };
-        let mut file = std::fs::File::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
+        let mut file = input.file().try_clone().map_err(io)?;
+        let length = file.seek(SeekFrom::End(0)).map_err(io)?;
+        file.rewind().map_err(io)?;
         let mut size = [0; 8];
         if length < 8 {
             return Err(malformed(format!("a file of {length} bytes")));
@@ -61,6 +69,10 @@ impl File {
             file: Mutex::new(file),
             entries,
         })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn keys(&self) -> Vec<String> {
@@ -157,5 +169,36 @@ fn entries(header: &str, data: u64, length: u64) -> Result<HashMap<String, Entry
             }
         }
     }
+    check_places(&entries, data, length)?;
     Ok(entries)
+}
+
+/// Every byte of the data is one entry's: none over another, none that nobody names.
+fn check_places(entries: &HashMap<String, Entry>, data: u64, length: u64) -> Result<()> {
+    let mut places: Vec<_> = entries
+        .iter()
+        .map(|(name, entry)| (entry.start, entry.start + entry.bytes, name.as_str()))
+        .collect();
+    places.sort_unstable();
+    let (mut end, mut before) = (data, "");
+    for (start, after, name) in places {
+        if start < end {
+            return Err(Error::input(format!(
+                "`{before}` and `{name}` overlap by {} bytes",
+                end - start
+            )));
+        }
+        if start > end {
+            return Err(unnamed(start - end, format!("before `{name}`")));
+        }
+        (end, before) = (after, name);
+    }
+    match length - end {
+        0 => Ok(()),
+        bytes => Err(unnamed(bytes, "at the end".to_string())),
+    }
+}
+
+fn unnamed(bytes: u64, place: String) -> Error {
+    Error::input(format!("{bytes} bytes {place} belong to no entry"))
 }

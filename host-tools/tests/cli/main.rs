@@ -2,8 +2,10 @@
 
 mod commands;
 mod common;
+mod comparisons;
 #[cfg(unix)]
 mod endings;
+mod inputs;
 mod outputs;
 #[cfg(unix)]
 mod streams;

@@ -11,7 +11,7 @@ use super::csv::{self, CsvError};
 use super::problem::{Options, PlanError};
 use super::solve::solve;
 use crate::error::Error;
-use crate::files::{Draft, Output};
+use crate::files::{self, Draft, Output};
 
 /// Arguments of `arenite plan`.
 #[derive(Clone, Debug, clap::Args)]
@@ -105,10 +105,10 @@ pub enum CommandError {
 /// # Errors
 /// See [`CommandError`]. Nothing is left behind then.
 pub fn command(args: &PlanArgs) -> Result<(Report, Option<Draft>), CommandError> {
-    let path = || args.file.clone();
+    let path = || files::input::shown(&args.file);
     let output = args.output.as_deref().map(Output::to).transpose()?;
     output.iter().try_for_each(|output| output.differs_from(&args.file))?;
-    let text = std::fs::read_to_string(&args.file).map_err(|e| Error::io(&args.file, "read the buffers", &e))?;
+    let text = files::read_text(&args.file, "read the buffers")?;
     let problem = csv::read(&text).map_err(|source| CommandError::Csv { path: path(), source })?;
     let options = Options {
         capacity: args.capacity,

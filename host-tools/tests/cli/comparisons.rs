@@ -1,0 +1,156 @@
+//! What `diff` and `eval` find, against answers made by hand.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ndarray::{Array3, ArrayD, IxDyn, arr1, arr2};
+use ndarray_npy::{NpzWriter, write_npy};
+
+use crate::common::{ARENITE, Bench, PACK, done, json, run};
+
+/// A network that gives back what it gets, where that is not negative: three scores.
+const SCORES: &str = r#"{
+  "arenite_trace": 1, "name": "scores", "inputs": ["x"], "outputs": ["y"],
+  "tensors": {
+    "x": {"dtype": "f32", "shape": [1, 3], "role": "input"},
+    "y": {"dtype": "f32", "shape": [1, 3], "role": "activation"}
+  },
+  "ops": [{"name": "relu", "op": "relu", "inputs": ["x"], "outputs": ["y"]}]
+}"#;
+
+fn model(bench: &Bench) -> PathBuf {
+    let (trace, labels, model) = (bench.path("s.trace.json"), bench.path("l.txt"), bench.path("s.bin"));
+    fs::write(&trace, SCORES).expect("written");
+    fs::write(&labels, "cat\ndog\nowl\n").expect("written");
+    let words = [&trace, Path::new("--labels"), &labels, Path::new("-o"), &model];
+    done(run(PACK, &words));
+    model
+}
+
+#[test]
+fn the_confusion_matrix_is_the_one_made_by_hand() {
+    let bench = Bench::new();
+    let (model, inputs, labels) = (model(&bench), bench.path("x.npy"), bench.path("y.npy"));
+    // Seven samples, by right class and chosen class: 0 0, 0 2, 0 2, 1 0, 1 1, 2 2, 2 1.
+    let scores = [
+        [3.0, 1.0, 2.0],
+        [1.0, 2.0, 4.0],
+        [0.0, 0.0, 0.5],
+        [9.0, 8.0, 7.0],
+        [1.0, 5.0, 5.0],
+        [0.1, 0.2, 0.3],
+        [0.0, 2.0, 1.0f32],
+    ];
+    let right = arr1(&[0i64, 0, 0, 1, 1, 2, 2]);
+    let stacked = Array3::from_shape_fn((7, 1, 3), |(sample, _, class)| scores[sample][class]);
+    write_npy(&inputs, &stacked).expect("written");
+    write_npy(&labels, &right).expect("written");
+    let eval = |more: &[&str]| {
+        let mut command = Command::new(ARENITE);
+        command
+            .arg("eval")
+            .arg(&model)
+            .arg("--inputs")
+            .arg(&inputs)
+            .arg("--labels")
+            .arg(&labels)
+            .args(more);
+        done(command.output().expect("it starts"))
+    };
+    let report = json(&eval(&["--json"]));
+    assert_eq!(
+        report["confusion"],
+        serde_json::json!([[1, 0, 2], [1, 1, 0], [0, 1, 1]])
+    );
+    assert_eq!((&report["samples"], &report["correct"]), (&7.into(), &3.into()));
+    assert_eq!(report["accuracy"], 3.0 / 7.0);
+    let text = eval(&[]);
+    let rows = [
+        "  cat      1     ·     2",
+        "  dog      1     1     ·",
+        "  owl      ·     1     1",
+    ];
+    for row in rows {
+        assert!(text.lines().any(|line| line.trim_end() == row), "{row}\nin\n{text}");
+    }
+    assert!(text.contains("3 of 7 right on host: 42.86 %"), "{text}");
+    // A label that the model cannot choose.
+    write_npy(&labels, &arr1(&[0i64, 0, 0, 1, 1, 2, 3])).expect("written");
+    let mut command = Command::new(ARENITE);
+    command
+        .arg("eval")
+        .arg(&model)
+        .arg("--inputs")
+        .arg(&inputs)
+        .arg("--labels")
+        .arg(&labels);
+    let output = command.output().expect("it starts");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && message.contains("label 3"),
+        "{message}"
+    );
+}
+
+#[test]
+fn diff_ends_with_1_where_a_layer_differs_and_with_0_where_none_does() {
+    let bench = Bench::new();
+    let (model, reference) = (model(&bench), bench.path("r.npz"));
+    let diff = |y: [f32; 3], more: &[&str]| -> Output {
+        let mut npz = NpzWriter::new(File::create(&reference).expect("made"));
+        npz.add_array("x", &arr2(&[[2.0f32, -1.0, 0.5]])).expect("written");
+        npz.add_array("y", &arr2(&[y])).expect("written");
+        npz.finish().expect("written");
+        let mut command = Command::new(ARENITE);
+        command.arg("diff").arg(&model).arg(&reference).args(more);
+        command.output().expect("it starts")
+    };
+    for more in [&[][..], &["--json"]] {
+        assert_eq!(diff([2.0, 0.0, 0.5], more).status.code(), Some(0), "{more:?}");
+        let output = diff([2.0, 0.0, 0.75], more);
+        assert_eq!(output.status.code(), Some(1), "{more:?}");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(
+            text.contains("0.125") || text.contains("1.250e-1"),
+            "by an eighth of the largest: {text}"
+        );
+        // A difference within the tolerance that was asked for is none.
+        let mut wide = more.to_vec();
+        wide.extend(["--tolerance", "0.2"]);
+        assert_eq!(diff([2.0, 0.0, 0.75], &wide).status.code(), Some(0), "{more:?}");
+        assert_eq!(diff([2.0, f32::NAN, 0.5], more).status.code(), Some(1), "{more:?}");
+    }
+}
+
+#[test]
+fn diff_of_integers_wants_them_equal() {
+    let bench = Bench::new();
+    let cases = crate::common::models().join("tflite_ops");
+    let model = bench.path("m.bin");
+    let words = [&cases.join("conv_1x1.tflite"), Path::new("-o"), &model];
+    done(run(PACK, &words));
+    let mut archive = ndarray_npy::NpzReader::new(File::open(cases.join("cases.npz")).expect("opens")).expect("npz");
+    let mut first = |key: &str| -> ArrayD<i8> {
+        let all: ArrayD<i8> = archive.by_name::<ndarray::OwnedRepr<i8>, IxDyn>(key).expect("an array");
+        all.index_axis(ndarray::Axis(0), 0).to_owned()
+    };
+    let (x, y) = (first("conv_1x1/in_0"), first("conv_1x1/out_0"));
+    for (add, status) in [(0, 0), (1, 1), (-1, 1)] {
+        let reference = bench.path("r.npz");
+        let mut npz = NpzWriter::new(File::create(&reference).expect("made"));
+        let mut changed = y.clone();
+        let last = changed.last_mut().expect("not empty");
+        *last = last.wrapping_add(add);
+        npz.add_array("t0", &x).expect("written");
+        npz.add_array("t3", &changed).expect("written");
+        npz.finish().expect("written");
+        let output = run(ARENITE, &[Path::new("diff"), &model, &reference]);
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
