@@ -1,35 +1,59 @@
-//! Hands the linker the memory layout of the board that was chosen by feature.
+//! Takes the board that was chosen by feature from the host tools' table, and hands its memory layout to the linker and its facts to the sources.
 
 use std::{env, fs, path::PathBuf};
 
+#[path = "../host-tools/src/board/table.rs"]
+#[allow(dead_code, reason = "the build wants a part of each row")]
+mod table;
+
+use table::{BOARDS, Timer};
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=memory");
+    println!("cargo:rerun-if-changed=../host-tools/src/board/table.rs");
     println!("cargo:rerun-if-changed=link");
 
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
+    println!("cargo:rustc-check-cfg=cfg(board)");
+    println!("cargo:rustc-check-cfg=cfg(timer, values(any()))");
     if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
         println!("cargo:rustc-cfg=armv6m");
     }
 
-    // Cargo passes a feature `mps2-an386` as CARGO_FEATURE_MPS2_AN386. The library refuses any number but one.
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let layout = fs::read_dir(root.join("memory"))
-        .expect("firmware/memory is part of the sources")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| {
-            let board = path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .to_uppercase()
-                .replace('-', "_");
-            env::var_os(format!("CARGO_FEATURE_{board}")).is_some()
-        });
-    let Some(layout) = layout else { return };
+    // Cargo passes a feature `mps2-an386` as CARGO_FEATURE_MPS2_AN386.
+    let chosen = |feature: &str| {
+        let name = feature.to_uppercase().replace('-', "_");
+        env::var_os(format!("CARGO_FEATURE_{name}")).is_some()
+    };
+    let mut rows: Vec<_> = BOARDS.iter().filter(|board| chosen(board.feature)).collect();
+    // Builds of a board that differ in their compiler's options share layout and timer.
+    rows.dedup_by_key(|board| board.feature);
+    let board = match rows[..] {
+        [board] => board,
+        // The library says what is to be done.
+        [] => return,
+        [one, another, ..] => {
+            println!(
+                "cargo::error=choose one board: the features {} and {} are two",
+                one.feature, another.feature
+            );
+            return;
+        }
+    };
+    println!("cargo:rustc-cfg=board");
+    println!("cargo:rustc-cfg=timer=\"{}\"", board.timer.name());
 
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    fs::copy(&layout, out.join("memory.x")).expect("OUT_DIR is writable");
+    fs::write(out.join("memory.x"), board.memory_x()).expect("OUT_DIR is writable");
+    let mut row = format!(
+        "/// The board that this build is for.\npub const NAME: &str = {:?};\n",
+        board.feature
+    );
+    if let Timer::Cmsdk { start, quarter_ns } = board.timer {
+        row += &format!("const CMSDK_START: usize = {start:#x};\nconst CMSDK_QUARTER_NS: u64 = {quarter_ns};\n");
+    }
+    fs::write(out.join("row.rs"), row).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());
     println!("cargo:rustc-link-search={}", root.join("link").display());
 

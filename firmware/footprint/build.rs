@@ -1,15 +1,22 @@
-//! Hands the linker the memory layout that `ARENITE_BOARD` names, a file stem of `firmware/memory`.
+//! Hands the linker the memory layout of the board whose feature `ARENITE_BOARD` names, from the host tools' table.
 
 use std::{env, fs, path::PathBuf};
 
+#[path = "../../host-tools/src/board/table.rs"]
+#[allow(dead_code, reason = "the build wants a part of each row")]
+mod table;
+
 fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=ARENITE_BOARD");
-    println!("cargo:rerun-if-changed=../memory");
-    let Ok(board) = env::var("ARENITE_BOARD") else { return };
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    println!("cargo:rerun-if-changed=../../host-tools/src/board/table.rs");
+    let Ok(name) = env::var("ARENITE_BOARD") else { return };
+    let Some(board) = table::BOARDS.iter().find(|board| board.feature == name) else {
+        println!("cargo::error=ARENITE_BOARD={name}: the table of boards has no such feature");
+        return;
+    };
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    let layout = root.join("../memory").join(format!("{board}.x"));
-    fs::copy(&layout, out.join("memory.x")).unwrap_or_else(|error| panic!("{}: {error}", layout.display()));
+    fs::write(out.join("memory.x"), board.memory_x()).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());
     println!("cargo:rustc-link-arg-bins=-Tlink.x");
     println!("cargo:rustc-link-arg-bins=--nmagic");

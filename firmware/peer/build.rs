@@ -2,12 +2,16 @@
 
 use std::{env, fs, path::PathBuf};
 
+#[path = "../../host-tools/src/board/table.rs"]
+#[allow(dead_code, reason = "the build wants a part of each row")]
+mod table;
+
 fn main() {
     println!("cargo:rerun-if-env-changed=ARENITE_MODEL");
-    println!("cargo:rerun-if-changed=../memory");
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    println!("cargo:rerun-if-changed=../../host-tools/src/board/table.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    let layout = fs::read_to_string(root.join("../memory/mps2-an386.x")).expect("part of the sources");
+    let board = table::BOARDS.iter().find(|board| board.feature == "mps2-an386").expect("a board of the table");
+    let layout = board.memory_x();
     // Its tensors live on the stack.
     let layout = layout.replace("_stack_size = 64K;", "_stack_size = 2M;");
     fs::write(out.join("memory.x"), layout).expect("OUT_DIR is writable");

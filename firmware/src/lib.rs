@@ -25,20 +25,11 @@ pub mod memory;
 pub mod stack;
 
 pub use arenite_protocol as protocol;
+#[cfg(board)]
 pub use board::NAME;
 pub use exchange::Exchange;
 
-#[cfg(not(any(
-    feature = "mps2-an385",
-    feature = "mps2-an386",
-    feature = "mps2-an500",
-    feature = "mps2-an505",
-    feature = "mps3-an547",
-    feature = "microbit",
-    feature = "riscv32-virt",
-    feature = "riscv64-virt",
-    feature = "aarch64-virt",
-)))]
+#[cfg(not(board))]
 compile_error!("choose a board with --features, for example --features mps2-an386 --target thumbv7em-none-eabihf");
 
 /// Names the function that a program consists of: `fn(&mut Exchange) -> i32`, whose result is the exit status.

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite_host::board::results::{Configuration, SUBJECTS, Subject, grown, measure, quick, read};
-use arenite_host::board::{BenchOptions, ready, tables};
+use arenite_host::board::{BenchOptions, ready};
 use arenite_tests::{shared, skip};
+use arenite_xtask::results::{Configuration, SUBJECTS, Subject, grown, measure, quick, read};
+use arenite_xtask::tables;
 
 /// The documents with tables.
 const DOCUMENTS: [&str; 2] = ["docs/benchmarks.md", "docs/layers.md"];

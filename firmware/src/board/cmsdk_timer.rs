@@ -3,25 +3,14 @@
 
 use core::ptr;
 
-use super::instructions_at_shift_7;
+use super::{CMSDK_QUARTER_NS, CMSDK_START, instructions_at_shift_7};
 
-#[cfg(feature = "mps2-an505")]
-const PERIPHERALS: usize = 0x5000_0000;
-#[cfg(not(feature = "mps2-an505"))]
-const PERIPHERALS: usize = 0x4000_0000;
-
-/// 20 MHz on the an505, 25 MHz on the others.
-#[cfg(feature = "mps2-an505")]
-const TICK_QUARTER_NS: u64 = 200;
-#[cfg(not(feature = "mps2-an505"))]
-const TICK_QUARTER_NS: u64 = 160;
-
-const TIMER0_CTRL: usize = PERIPHERALS;
-const TIMER0_VALUE: usize = PERIPHERALS + 0x4;
-const TIMER0_RELOAD: usize = PERIPHERALS + 0x8;
-const DUAL_LOAD: usize = PERIPHERALS + 0x2000;
-const DUAL_VALUE: usize = PERIPHERALS + 0x2004;
-const DUAL_CONTROL: usize = PERIPHERALS + 0x2008;
+const TIMER0_CTRL: usize = CMSDK_START;
+const TIMER0_VALUE: usize = CMSDK_START + 0x4;
+const TIMER0_RELOAD: usize = CMSDK_START + 0x8;
+const DUAL_LOAD: usize = CMSDK_START + 0x2000;
+const DUAL_VALUE: usize = CMSDK_START + 0x2004;
+const DUAL_CONTROL: usize = CMSDK_START + 0x2008;
 
 const CTRL_ENABLE: u32 = 1;
 /// Enabled, free-running, clock / 256, 32 bits.
@@ -58,7 +47,7 @@ pub(crate) fn instructions(start: Reading, end: Reading) -> u64 {
     let fine = if from >= to { from - to } else { from + PERIOD - to };
     let coarse = u64::from(start.coarse.wrapping_sub(end.coarse)) * DUAL_PRESCALE;
     let wraps = (coarse.saturating_sub(fine) + PERIOD / 2) / PERIOD;
-    instructions_at_shift_7(wraps * PERIOD + fine, TICK_QUARTER_NS)
+    instructions_at_shift_7(wraps * PERIOD + fine, CMSDK_QUARTER_NS)
 }
 
 #[inline(always)]

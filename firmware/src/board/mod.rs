@@ -1,4 +1,5 @@
-//! One file per core family: start-up, faults, and the timer that counts instructions.
+//! One file per core family: start-up, faults, and the timer that counts instructions. Which timer, and where, says the board's row in
+//! `host-tools/src/board/table.rs`.
 
 #[cfg(target_arch = "arm")]
 mod cortex_m;
@@ -13,44 +14,21 @@ mod aarch64;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::timer;
 
-#[cfg(any(
-    feature = "mps2-an385",
-    feature = "mps2-an386",
-    feature = "mps2-an500",
-    feature = "mps2-an505"
-))]
+#[cfg(timer = "cmsdk")]
 #[path = "cmsdk_timer.rs"]
 pub(crate) mod timer;
 
-#[cfg(feature = "mps3-an547")]
+#[cfg(timer = "system_counter")]
 #[path = "system_counter.rs"]
 pub(crate) mod timer;
 
-#[cfg(feature = "microbit")]
+#[cfg(timer = "nrf")]
 #[path = "nrf_timer.rs"]
 pub(crate) mod timer;
 
-/// The board that this build is for.
-pub const NAME: &str = match () {
-    #[cfg(feature = "mps2-an385")]
-    () => "mps2-an385",
-    #[cfg(feature = "mps2-an386")]
-    () => "mps2-an386",
-    #[cfg(feature = "mps2-an500")]
-    () => "mps2-an500",
-    #[cfg(feature = "mps2-an505")]
-    () => "mps2-an505",
-    #[cfg(feature = "mps3-an547")]
-    () => "mps3-an547",
-    #[cfg(feature = "microbit")]
-    () => "microbit",
-    #[cfg(feature = "riscv32-virt")]
-    () => "riscv32-virt",
-    #[cfg(feature = "riscv64-virt")]
-    () => "riscv64-virt",
-    #[cfg(feature = "aarch64-virt")]
-    () => "aarch64-virt",
-};
+// What the build takes from the board's row.
+#[cfg(board)]
+include!(concat!(env!("OUT_DIR"), "/row.rs"));
 
 /// Instructions in `ticks`, for a timer whose tick is `quarter_ns` quarter nanoseconds, at 2^7 ns an instruction.
 #[cfg(target_arch = "arm")]
@@ -61,7 +39,7 @@ fn instructions_at_shift_7(ticks: u64, quarter_ns: u64) -> u64 {
 
 /// A 64-bit count from a low half and the high halves read before and after it: a low half that has just wrapped is
 /// small and belongs to the later one.
-#[cfg(any(feature = "mps3-an547", target_arch = "riscv32"))]
+#[cfg(any(timer = "system_counter", target_arch = "riscv32"))]
 fn joined(before: u32, low: u32, after: u32) -> u64 {
     let high = if low < 1 << 31 { after } else { before };
     u64::from(high) << 32 | u64::from(low)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::{Board, BoardError, Memory};
 use crate::files;
@@ -58,15 +58,10 @@ impl Firmware {
 
     /// Builds the runtime alone, with only what `model` needs. For Cortex-M boards.
     pub(super) fn build_footprint(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
-        let runs = |target| board.targets.contains(&target);
-        let features = match (runs("cortex-m55"), runs("cortex-m4") || runs("cortex-m33")) {
-            (true, _) => "dsp,mve",
-            (false, true) => "dsp",
-            (false, false) => "",
-        };
+        let features = board.runtime.join(",");
         Self::once(
             board,
-            &Recipe::with_model("arenite-footprint", "footprint", features.to_owned(), model)?,
+            &Recipe::with_model("arenite-footprint", "footprint", features, model)?,
         )
     }
 
@@ -148,6 +143,12 @@ impl Firmware {
             .map(|(start, size)| start + size)
             .max()
             .unwrap_or(memory.start))
+    }
+
+    /// Bytes of a section; 0 where there is none.
+    pub fn section_bytes(&self, name: &str) -> u64 {
+        let section = |object: object::File<'_>| Some(object.section_by_name(name)?.size());
+        self.object().ok().and_then(section).unwrap_or(0)
     }
 
     /// The demangled name of the function that holds `address`.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSymbol};
 use serde::Serialize;
 
 use super::{Board, BoardError, Firmware};
@@ -41,9 +41,7 @@ pub fn footprint(board: &'static Board, model: &Path) -> Result<Footprint, Board
         })?
         .len();
     let firmware = Firmware::build_footprint(board, model)?;
-    let object = firmware.object()?;
-    let size = |name: &str| object.section_by_name(name).map_or(0, |section| section.size());
-    let (text_bytes, rodata_and_model) = (size(".text"), size(".rodata"));
+    let (text_bytes, rodata_and_model) = (firmware.section_bytes(".text"), firmware.section_bytes(".rodata"));
     let rodata_bytes = rodata_and_model
         .checked_sub(model_bytes)
         .ok_or_else(|| unmeasured(firmware.path(), "the model is not in .rodata"))?;

@@ -10,12 +10,9 @@ mod doctor;
 mod error;
 mod firmware;
 mod footprint;
-pub mod peer;
 mod qemu;
-pub mod results;
 mod run;
 mod table;
-pub mod tables;
 mod trace;
 
 pub use arenite_protocol as protocol;
@@ -28,8 +25,8 @@ pub use firmware::Firmware;
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
 pub use run::{
-    Blob, Comparison, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, execute, kernels, run, run_with_progress,
-    selfcheck,
+    Blob, Comparison, Counted, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, count, execute, kernels, run,
+    run_with_progress, selfcheck,
 };
-pub use table::{BOARDS, Board, Core, Memory};
+pub use table::{BOARDS, Board, Core, Memory, Timer};
 pub use trace::{Executed, Interval, Trace};

@@ -376,13 +376,40 @@ pub fn execute(firmware: &Firmware, timeout: Duration) -> Result<Vec<LogLine>, B
     Exchange::new()?.carry_out(firmware, nothing, &[], timeout, &mut |_| (), |_| ())
 }
 
+/// What a program reports that runs something of its own, such as another runtime, over the firmware's protocol.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Instructions of its run.
+    pub instructions: u64,
+    /// Its stack bytes.
+    pub stack_bytes: u32,
+    /// Its outputs, raw little-endian bytes.
+    pub outputs: Vec<u8>,
+}
+
+/// Runs a program that counts one run of its own.
+///
+/// # Errors
+/// As [`run`].
+pub fn count(firmware: &Firmware, timeout: Duration) -> Result<Counted, BoardError> {
+    let (exchange, nothing) = (Exchange::new()?, Command::CountLoop { rounds: 1 });
+    let mut counted = Counted::default();
+    exchange.carry_out(firmware, nothing, &[], timeout, &mut |_| (), |record| match *record {
+        Record::Ran { instructions } => counted.instructions = instructions,
+        Record::Finished { stack, .. } => counted.stack_bytes = stack,
+        _ => {}
+    })?;
+    counted.outputs = exchange.read(OUTPUT_FILE)?;
+    Ok(counted)
+}
+
 /// The folder that firmware and host share for one run.
-pub(super) struct Exchange {
+struct Exchange {
     folder: Scratch,
 }
 
 impl Exchange {
-    pub(super) fn new() -> Result<Self, BoardError> {
+    fn new() -> Result<Self, BoardError> {
         Scratch::new()
             .map(|folder| Self { folder })
             .map_err(|source| BoardError::File {
@@ -401,7 +428,7 @@ impl Exchange {
     }
 
     /// A file that the firmware wrote; empty where it had nothing to write.
-    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, BoardError> {
+    fn read(&self, name: &str) -> Result<Vec<u8>, BoardError> {
         let path = self.path(name);
         match fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -463,7 +490,7 @@ impl Exchange {
     }
 
     /// Sends the request, runs the program to its end, hands every record to `note` and turns failures into errors.
-    pub(super) fn carry_out(
+    fn carry_out(
         &self,
         firmware: &Firmware,
         command: Command,

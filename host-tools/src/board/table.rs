@@ -1,6 +1,7 @@
 //! The boards, each described once: how to build for it, how qemu starts it, what memory it has, what it can run.
 //!
-//! The firmware's linker layouts (`firmware/memory/*.x`) are this table's [`Board::memory_x`]; a test compares them.
+//! The firmware takes its linker layout ([`Board::memory_x`]) and its timer from here as well: `firmware/build.rs` compiles this file, which therefore
+//! uses nothing else of the crate.
 
 use std::fmt::Write;
 
@@ -17,8 +18,12 @@ pub struct Board {
     pub triple: &'static str,
     /// Compiler flags beside the triple.
     pub rustflags: &'static [&'static str],
-    /// Cargo feature of the firmware, which is also the stem of its `memory/*.x`.
+    /// Cargo feature of the firmware.
     pub feature: &'static str,
+    /// Features of the runtime that the feature turns on.
+    pub runtime: &'static [&'static str],
+    /// What counts its instructions.
+    pub timer: Timer,
     /// qemu's program.
     pub qemu: &'static str,
     /// qemu's machine with what selects core and memory.
@@ -44,6 +49,24 @@ pub struct Memory {
     pub start: u64,
     /// Bytes.
     pub size: u64,
+}
+
+/// A timer that the firmware has a file for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timer {
+    /// Those of the MPS2 boards: first address of the peripherals, and a tick in quarters of a nanosecond.
+    Cmsdk {
+        /// First address.
+        start: u64,
+        /// A tick.
+        quarter_ns: u64,
+    },
+    /// The MPS3 boards' 64-bit counter.
+    SystemCounter,
+    /// TIMER0 of the nRF51.
+    Nrf,
+    /// The core's own count of instructions or cycles.
+    Core,
 }
 
 /// Cores with timings in `cycles.rs`.
@@ -79,6 +102,11 @@ const fn memory(start: u64, size: u64) -> Memory {
     Memory { start, size }
 }
 
+/// 25 MHz are 160 quarters of a nanosecond, 20 MHz are 200.
+const fn cmsdk(start: u64, quarter_ns: u64) -> Timer {
+    Timer::Cmsdk { start, quarter_ns }
+}
+
 /// All boards, in the order in which they are listed to users.
 pub static BOARDS: [Board; 10] = [
     Board {
@@ -88,6 +116,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "thumbv7m-none-eabi",
         rustflags: &[],
         feature: "mps2-an385",
+        runtime: &[],
+        timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an385"],
         icount_shift: 7,
@@ -104,6 +134,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "thumbv6m-none-eabi",
         rustflags: &[],
         feature: "mps2-an385",
+        runtime: &[],
+        timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an385"],
         icount_shift: 7,
@@ -120,6 +152,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "thumbv7em-none-eabihf",
         rustflags: &[],
         feature: "mps2-an386",
+        runtime: &["dsp"],
+        timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an386"],
         icount_shift: 7,
@@ -136,6 +170,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "thumbv7em-none-eabihf",
         rustflags: &[],
         feature: "mps2-an500",
+        runtime: &["dsp"],
+        timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an500"],
         icount_shift: 7,
@@ -152,6 +188,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "thumbv8m.main-none-eabihf",
         rustflags: &["-C", "target-cpu=cortex-m33"],
         feature: "mps2-an505",
+        runtime: &["dsp"],
+        timer: cmsdk(0x5000_0000, 200),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an505"],
         icount_shift: 7,
@@ -168,6 +206,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "thumbv8m.main-none-eabihf",
         rustflags: &["-C", "target-cpu=cortex-m55"],
         feature: "mps3-an547",
+        runtime: &["dsp", "mve"],
+        timer: Timer::SystemCounter,
         qemu: "qemu-system-arm",
         machine: &["-M", "mps3-an547"],
         icount_shift: 7,
@@ -185,6 +225,8 @@ pub static BOARDS: [Board; 10] = [
         // Every kernel together is larger than this flash at the speed that the other boards are built for.
         rustflags: &["-C", "opt-level=s"],
         feature: "microbit",
+        runtime: &[],
+        timer: Timer::Nrf,
         qemu: "qemu-system-arm",
         machine: &["-M", "microbit"],
         icount_shift: 7,
@@ -201,6 +243,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "riscv32imac-unknown-none-elf",
         rustflags: &[],
         feature: "riscv32-virt",
+        runtime: &[],
+        timer: Timer::Core,
         qemu: "qemu-system-riscv32",
         machine: &["-M", "virt", "-m", "1G", "-bios", "none"],
         icount_shift: 0,
@@ -217,6 +261,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "riscv64gc-unknown-none-elf",
         rustflags: &[],
         feature: "riscv64-virt",
+        runtime: &[],
+        timer: Timer::Core,
         qemu: "qemu-system-riscv64",
         machine: &["-M", "virt", "-m", "4G", "-bios", "none"],
         icount_shift: 0,
@@ -234,6 +280,8 @@ pub static BOARDS: [Board; 10] = [
         triple: "aarch64-unknown-none",
         rustflags: &[],
         feature: "aarch64-virt",
+        runtime: &[],
+        timer: Timer::Core,
         qemu: "qemu-system-aarch64",
         machine: &["-M", "virt", "-cpu", "cortex-a76", "-m", "4G", "-nic", "none"],
         icount_shift: 0,
@@ -299,6 +347,18 @@ impl Board {
     }
 }
 
+impl Timer {
+    /// The name in the firmware's `cfg(timer = "…")`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Timer::Cmsdk { .. } => "cmsdk",
+            Timer::SystemCounter => "system_counter",
+            Timer::Nrf => "nrf",
+            Timer::Core => "core",
+        }
+    }
+}
+
 impl Memory {
     /// First address behind the range.
     pub fn end(self) -> u64 {
@@ -320,23 +380,24 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// `ARENITE_BLESS=1` writes the files instead.
+    /// Cargo cannot read a table: the firmware's manifest repeats the names, and nothing else.
     #[test]
-    fn linker_layouts_are_the_tables() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/memory");
+    fn the_firmware_has_a_feature_for_each_row() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/Cargo.toml");
+        let manifest = std::fs::read_to_string(&path).expect("the firmware's manifest");
+        let (_, features) = manifest.split_once("[features]\n").expect("features");
+        let (features, _) = features
+            .split_once("\n# ")
+            .expect("features of another kind behind a comment");
+        let mut expected = Vec::new();
         for board in &BOARDS {
-            let path = folder.join(format!("{}.x", board.feature));
-            if std::env::var_os("ARENITE_BLESS").is_some() {
-                std::fs::write(&path, board.memory_x()).expect("firmware/memory is writable");
+            let runtime: Vec<_> = board.runtime.iter().map(|name| format!("\"arenite/{name}\"")).collect();
+            let line = format!("{} = [{}]", board.feature, runtime.join(", "));
+            if !expected.contains(&line) {
+                expected.push(line);
             }
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(
-                text,
-                board.memory_x(),
-                "{} differs from the table; ARENITE_BLESS=1 rewrites it",
-                path.display()
-            );
         }
+        assert_eq!(features.lines().collect::<Vec<_>>(), expected, "{}", path.display());
     }
 
     #[test]

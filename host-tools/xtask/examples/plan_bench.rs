@@ -91,7 +91,7 @@ fn main() -> Result<()> {
 
 fn instances() -> PathBuf {
     let shared = std::env::var_os("ARENITE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
     );
     shared.join("data/planner")

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use arenite_host::board::{peer, results, tables};
+use arenite_xtask::{peer, results, tables};
 
 use super::{Result, root};
 

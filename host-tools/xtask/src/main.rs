@@ -85,7 +85,7 @@ fn plan_bench(minimalloc: Option<PathBuf>, update: bool) -> Result<()> {
         "run",
         "--release",
         "--package",
-        "arenite-host",
+        "arenite-xtask",
         "--example",
         "plan_bench",
         "--",
@@ -101,7 +101,7 @@ fn plan_bench(minimalloc: Option<PathBuf>, update: bool) -> Result<()> {
 
 /// The workspace's root.
 fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     here.canonicalize().unwrap_or(here)
 }
 

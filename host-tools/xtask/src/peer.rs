@@ -2,18 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use arenite::Target;
-use arenite_protocol::{Command, OUTPUT_FILE, Record};
-use object::{Object, ObjectSection};
+use arenite_host::board::{Blob, Board, BoardError, Firmware, RunOptions, count, run};
+use arenite_host::files;
+use arenite_host::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::results::{Configuration, packed};
-use super::run::Exchange;
-use super::{Blob, Board, BoardError, Firmware, RunOptions, firmware, run};
-use crate::error::{Error, Result};
-use crate::files;
+use crate::results::{Configuration, packed};
 
 /// The version that `firmware/peer/Cargo.toml` asks for.
 pub const VERSION: &str = "microflow 0.1.3";
@@ -116,36 +114,18 @@ fn reason(error: &BoardError) -> String {
 /// Builds microflow's program for `model` and runs it on zeros; its outputs are dequantised.
 fn inference(board: &'static Board, model: &Path) -> std::result::Result<(Figures, Vec<f32>), BoardError> {
     let firmware = build(board, model)?;
-    let text_bytes = firmware
-        .object()?
-        .section_by_name(".text")
-        .map_or(0, |section| section.size());
-    let exchange = Exchange::new()?;
-    let (mut instructions, mut stack_bytes) = (0, 0);
-    let nothing = Command::CountLoop { rounds: 1 };
-    exchange.carry_out(
-        &firmware,
-        nothing,
-        &[],
-        Duration::from_secs(600),
-        &mut |_| (),
-        |record| match *record {
-            Record::Ran { instructions: ran } => instructions = ran,
-            Record::Finished { stack, .. } => stack_bytes = stack.into(),
-            _ => {}
-        },
-    )?;
-    let outputs = exchange.read(OUTPUT_FILE)?;
-    let outputs = outputs
+    let counted = count(&firmware, Duration::from_secs(600))?;
+    let outputs = counted
+        .outputs
         .as_chunks()
         .0
         .iter()
         .map(|bytes| f32::from_le_bytes(*bytes))
         .collect();
     let figures = Figures {
-        instructions,
-        stack_bytes,
-        text_bytes,
+        instructions: counted.instructions,
+        stack_bytes: counted.stack_bytes.into(),
+        text_bytes: firmware.section_bytes(".text"),
         differ: 0,
         steps: 0.0,
     };
@@ -153,44 +133,40 @@ fn inference(board: &'static Board, model: &Path) -> std::result::Result<(Figure
 }
 
 fn build(board: &'static Board, model: &Path) -> std::result::Result<Firmware, BoardError> {
-    let root = firmware::root()?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = root.join("target/boards/peer");
-    let failed = |source| BoardError::File {
+    let model = model.canonicalize().map_err(|source| BoardError::File {
         path: model.to_owned(),
         source,
-    };
-    let model = model.canonicalize().map_err(failed)?;
-    firmware::exclusively(&target, || {
-        let output = firmware::cargo(&root.join("firmware/peer"))
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--target",
-                board.triple,
-                "--target-dir",
-            ])
-            .arg(&target)
-            .env("ARENITE_MODEL", &model)
-            .output()
-            .map_err(|error| firmware::cargo_missing(&error))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let output = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(BoardError::Build {
+    })?;
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .args(["build", "--quiet", "--release", "--target", board.triple])
+        .arg("--target-dir")
+        .arg(&target)
+        .current_dir(root.join("firmware/peer"))
+        .env("ARENITE_MODEL", &model);
+    for inherited in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(inherited);
+    }
+    let output = cargo.output().map_err(|error| BoardError::ToolMissing {
+        tool: "cargo".to_owned(),
+        how: format!("get it from https://rustup.rs ({error})"),
+    })?;
+    if !output.status.success() {
+        return Err(BoardError::Build {
             board: board.name,
             program: VERSION.to_owned(),
-            output,
-        })
-    })?;
+            output: String::from_utf8_lossy(&output.stderr).into_owned(),
+        });
+    }
     Firmware::open(board, &target.join(board.triple).join("release/peer"))
 }
 
 /// Reads the tracked figures; none where there is no file.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Io`], [`crate::ErrorKind::Input`].
+/// [`arenite_host::ErrorKind::Io`], [`arenite_host::ErrorKind::Input`].
 pub fn read(path: &Path) -> Result<Vec<Peer>> {
     if !path.is_file() {
         return Ok(Vec::new());
@@ -202,7 +178,7 @@ pub fn read(path: &Path) -> Result<Vec<Peer>> {
 /// Writes the tracked figures.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Io`].
+/// [`arenite_host::ErrorKind::Io`].
 pub fn write(path: &Path, peers: &[Peer]) -> Result<()> {
     let text = serde_json::to_string_pretty(peers).unwrap_or_default() + "\n";
     files::write(path, text.as_bytes())

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use arenite::Target;
+use arenite_host::files;
 use serde::{Deserialize, Serialize};
 
-use super::{BOARDS, Bench, BenchOptions, Board, bench, ready};
-use crate::error::{Error, ErrorKind, Result};
-use crate::files;
-use crate::model::ModelFile;
-use crate::pack::{Options, pack};
+use arenite_host::board::{BOARDS, Bench, BenchOptions, Board, bench, ready};
+use arenite_host::model::ModelFile;
+use arenite_host::pack::{Options, pack};
+use arenite_host::{Error, ErrorKind, Result};
 
 /// A growth of more than a fiftieth is one.
 const TOLERANCE: u64 = 50;
@@ -313,7 +313,7 @@ fn json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::BenchStep;
+    use arenite_host::board::BenchStep;
 
     fn measured(instructions: u64) -> Measured {
         let step = |index, instructions| BenchStep {

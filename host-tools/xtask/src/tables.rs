@@ -10,10 +10,10 @@ use arenite::KernelId;
 use arenite::kernels::Backend;
 use serde::Deserialize;
 
-use super::peer::{self, Peer};
-use super::results::{Measured, SUBJECTS, read};
-use super::{BOARDS, Bench, BenchStep, Board};
-use crate::error::{Error, Result};
+use crate::peer::{self, Peer};
+use crate::results::{Measured, SUBJECTS, read};
+use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
+use arenite_host::{Error, Result};
 
 /// The int8 models that have reference figures, with the head of their columns.
 const INT8: [(&str, &str); 4] = [
@@ -69,7 +69,7 @@ struct Layer {
 /// Replaces every table in `text` by the one that the files in `results` give. A model without a results file has empty cells.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Input`] for a table that is not known or not ended, or a file that is none; [`crate::ErrorKind::Io`].
+/// [`arenite_host::ErrorKind::Input`] for a table that is not known or not ended, or a file that is none; [`arenite_host::ErrorKind::Io`].
 pub fn fill(text: &str, results: &Path) -> Result<String> {
     let data = Data::read(results)?;
     let (mut out, mut rest) = (String::new(), text);
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn tables_are_replaced_and_text_is_kept() {
-        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/results");
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/results");
         let text = "before\n<!-- table: operators -->\nold\n<!-- end -->\nafter\n";
         let filled = fill(text, &results).expect("fills");
         assert!(

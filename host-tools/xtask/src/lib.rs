@@ -1,0 +1,8 @@
+//! The laboratory: what the models of the benchmarks cost on every board, tracked in `tests/results`, and the documents' tables of it.
+//!
+//! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`tables`] writes both into the documents. The commands (`cargo
+//! xtask`) are the package's program.
+
+pub mod peer;
+pub mod results;
+pub mod tables;
