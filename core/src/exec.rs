@@ -147,7 +147,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// [`RunError::NoSuchPort`].
     pub fn input_mut(&mut self, index: usize) -> Result<&mut [u8], RunError> {
         let missing = RunError::NoSuchPort { index: index as u32 };
-        let place = self.model.input_place(index).ok_or(missing)?;
+        let place = self.model.sections.input_place(index).ok_or(missing)?;
         if self.rest.take().is_some() || self.next > 0 {
             // A run was under way, or is over: its inputs are gone.
             self.missing = all_inputs(&self.model);
@@ -171,7 +171,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// [`RunError::NoSuchPort`].
     pub fn output(&self, index: usize) -> Result<&[u8], RunError> {
         let missing = RunError::NoSuchPort { index: index as u32 };
-        let place = self.model.output_place(index).ok_or(missing)?;
+        let place = self.model.sections.output_place(index).ok_or(missing)?;
         self.read(place.slot, place.bytes).ok_or(missing)
     }
 
@@ -208,7 +208,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             state: cells(self.state),
             weights: self.model.weights(),
         };
-        let steps = self.model.header.step_count;
+        let steps = self.model.header().step_count;
         if let Some(record) = self.rest.as_mut().and_then(Iterator::next) {
             let done = record.and_then(|(id, params)| run_step::<K>(id, params, &mem));
             if done.is_none() {
@@ -245,7 +245,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             match progress {
                 Progress::Step { step, .. } => after(step),
                 Progress::Done => {
-                    after(self.model.header.step_count.saturating_sub(1));
+                    after(self.model.header().step_count.saturating_sub(1));
                     return Ok(());
                 }
             }
@@ -271,6 +271,6 @@ fn cells(bytes: &mut [u8]) -> &[Cell<u8>] {
 
 fn all_inputs<K: Kernels>(model: &Model<'_, K>) -> u32 {
     // At most 32, as load has checked.
-    1u32.checked_shl(u32::from(model.header.inputs))
+    1u32.checked_shl(u32::from(model.header().inputs))
         .map_or(u32::MAX, |bit| bit.wrapping_sub(1))
 }

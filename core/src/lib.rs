@@ -43,8 +43,8 @@ pub mod testkit;
 
 pub use arena::{Access, MAX_REGIONS, Mem, Operand, Place, Slot};
 pub use blob::{
-    ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Model, Port, Section, Target, arena_bytes,
-    checksum, kernel_set, state_bytes,
+    ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Model, Port, Section, Sections, Target,
+    arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
 pub use error::{Fault, LoadError, RunError, SessionError};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 
-use arenite::{DType, HEADER_BYTES, Header, Port, Slot};
+use arenite::{DType, HEADER_BYTES, Header, Port, Slot, blob};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
@@ -11,12 +11,6 @@ use crate::memory::Placed;
 use crate::metadata::{Metadata, NO_TENSOR, StepMeta, TensorMeta};
 use crate::program::{Content, LoweredStep, Place, Program};
 use crate::weights::Weights;
-
-/// Weights start at a multiple of this from the file's start: a cache line, and more than any vector unit wants.
-const SECTION_ALIGN: u64 = 64;
-
-/// The largest encoding of a step.
-const MAX_STEP_BYTES: usize = 1024;
 
 /// Sizes of a written blob, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,18 +41,6 @@ pub fn emit(
     let (steps, kernels) = encode_steps(program, memory)?;
     let meta = metadata.encode()?;
 
-    let after = |section: arenite::Section| section.offset + section.len;
-    let place = |offset: u32, bytes: &[u8]| arenite::Section {
-        offset,
-        len: bytes.len() as u32,
-    };
-    let ports_at = place(HEADER_BYTES as u32, &ports);
-    let steps_at = place(after(ports_at), &steps);
-    let meta_at = place(after(steps_at), &meta);
-    let state_at = place(after(meta_at), &program.state.initial);
-    let weights_offset = u64::from(after(state_at)).next_multiple_of(SECTION_ALIGN);
-    let total = u32::try_from(weights_offset + u64::from(program.weights.len()))
-        .map_err(|_| Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB"))?;
     let mut arena = [0; arenite::MAX_REGIONS];
     for (field, bytes) in arena.iter_mut().zip(memory.region_bytes()) {
         let too_large =
@@ -76,28 +58,28 @@ pub fn emit(
         target: program.target as u8,
         inputs: count(graph.inputs.len())?,
         outputs: count(graph.outputs.len())?,
-        total,
-        crc: 0,
-        ports: ports_at,
-        steps: steps_at,
         step_count: program.steps.len() as u32,
-        meta: meta_at,
-        weights: arenite::Section {
-            offset: weights_offset as u32,
-            len: program.weights.len(),
-        },
-        state_init: state_at,
         arena,
         input_bytes: bytes(&graph.inputs),
         output_bytes: bytes(&graph.outputs),
         kernels,
+        ..Header::default()
     };
+    let lengths = blob::Lengths {
+        ports: ports.len(),
+        steps: steps.len(),
+        meta: meta.len(),
+        state_init: program.state.initial.len(),
+        weights: program.weights.len() as usize,
+    };
+    let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
+    header.place(lengths).ok_or_else(too_large)?;
 
     let sections = [&ports[..], &steps, &meta, &program.state.initial];
     write(file, &mut header, &sections, program, weights, progress)?;
     let plan = (ports.len() + steps.len()) as u64;
     Ok(Written {
-        model: u64::from(total),
+        model: u64::from(header.total),
         weights: u64::from(program.weights.len()),
         plan,
         meta: meta.len() as u64,
@@ -120,8 +102,9 @@ fn write(
         at: 0,
     };
     let head = header.write();
-    out.crc.update(&head[..20]);
-    out.crc.update(&head[24..]);
+    for part in arenite::checksummed(&head) {
+        out.crc.update(part);
+    }
     out.file.write_all(&head).map_err(io)?;
     out.at = HEADER_BYTES as u64;
     for section in sections {
@@ -277,7 +260,7 @@ impl Out<'_> {
 
     fn pad_to(&mut self, at: u64) -> std::io::Result<()> {
         let gap = at.saturating_sub(self.at) as usize;
-        self.write(&[0; SECTION_ALIGN as usize][..gap])
+        self.write(&[0; blob::WEIGHTS_ALIGN as usize][..gap])
     }
 }
 
@@ -303,7 +286,7 @@ fn encode_ports(program: &Program, memory: &Placed) -> Result<Vec<u8>> {
             scale,
             zero_point,
         };
-        bytes.extend(postcard::to_stdvec(&port).map_err(|e| Error::internal(format!("a port does not encode: {e}")))?);
+        blob::write_port(&port, &mut bytes).ok_or_else(|| Error::internal("a port does not encode"))?;
         debug_assert!(tensor.dtype != DType::Bool || slot.region != Slot::WEIGHTS);
     }
     Ok(bytes)
@@ -316,13 +299,7 @@ fn encode_steps(program: &Program, memory: &Placed) -> Result<(Vec<u8>, u128)> {
             .step
             .clone()
             .map(&mut |place| memory.slot_of(program, index, place))?;
-        let mut buffer = [0u8; MAX_STEP_BYTES];
-        let params = step
-            .encode(&mut buffer)
-            .ok_or_else(|| Error::internal("a step does not encode"))?;
-        let record = postcard::to_stdvec(&(step.kernel() as u8, &params[..]));
-        bytes.extend(record.map_err(|e| Error::internal(format!("a step does not encode: {e}")))?);
-        kernels |= 1 << (step.kernel() as u8);
+        blob::write_step(&step, &mut bytes, &mut kernels).ok_or_else(|| Error::internal("a step does not encode"))?;
     }
     Ok((bytes, kernels))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Section, Session, Step};
+use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Sections, Session, Step};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::Input;
@@ -129,15 +129,13 @@ impl ModelFile {
         Model::load(self.bytes()).map_err(|e| load_error(e).in_file(&self.path))
     }
 
-    /// What the file says, for tools that look and do not run: it is intact, but its kernels may be another target's.
+    /// What an intact file says, for tools that look, judge or hand it to a board. Its steps are not checked.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a damaged file; with `runs_here` everything that [`ModelFile::load`] says.
-    pub fn view(&self, runs_here: bool) -> Result<ModelView<'_>> {
-        if runs_here {
-            self.load()?;
-        }
-        ModelView::of(self.bytes()).map_err(|e| e.in_file(&self.path))
+    /// [`ErrorKind::Input`] with the runtime's reason.
+    pub fn view(&self) -> Result<ModelView<'_>> {
+        let sections = Sections::open(self.bytes()).map_err(|e| load_error(e).in_file(&self.path))?;
+        ModelView::of(sections).map_err(|e| e.in_file(&self.path))
     }
 
     /// Bytes of each output.
@@ -145,7 +143,7 @@ impl ModelFile {
     /// # Errors
     /// As [`ModelFile::view`].
     pub fn output_sizes(&self) -> Result<Vec<usize>> {
-        let view = self.view(false)?;
+        let view = self.view()?;
         Ok(view
             .outputs
             .iter()
@@ -154,10 +152,9 @@ impl ModelFile {
     }
 }
 
-/// The sections of an intact model, decoded without regard to whose kernels it needs.
+/// A file as tools look at it: ports and steps as values.
 pub struct ModelView<'a> {
-    header: Header,
-    bytes: &'a [u8],
+    sections: Sections<'a>,
     /// The inputs.
     pub inputs: Vec<Port<'a>>,
     /// The outputs.
@@ -165,49 +162,31 @@ pub struct ModelView<'a> {
 }
 
 impl<'a> ModelView<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self> {
-        let header = Header::parse(bytes).map_err(load_error)?;
-        let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let expected = header.total;
-        let bytes = bytes
-            .get(..expected as usize)
-            .ok_or_else(|| load_error(LoadError::Truncated { expected, found }))?;
-        let found = arenite::checksum(bytes);
-        if found != header.crc {
-            let expected = header.crc;
-            return Err(load_error(LoadError::Checksum { expected, found }));
-        }
-        let mut rest = section(bytes, header.ports)?;
-        let mut ports = Vec::new();
-        for port in 0..u32::from(header.inputs) + u32::from(header.outputs) {
-            let (decoded, others) =
-                postcard::take_from_bytes::<Port<'_>>(rest).map_err(|_| load_error(LoadError::Port { port }))?;
-            ports.push(decoded);
-            rest = others;
-        }
-        let outputs = ports.split_off(usize::from(header.inputs));
+    fn of(sections: Sections<'a>) -> Result<Self> {
+        let [inputs, outputs] = [sections.header().inputs, sections.header().outputs].map(u32::from);
+        let wrong = |port| load_error(LoadError::Port { port });
+        let input = |i: u32| sections.input(i as usize).ok_or_else(|| wrong(i));
+        let output = |i: u32| sections.output(i as usize).ok_or_else(|| wrong(inputs + i));
         Ok(Self {
-            header,
-            bytes,
-            inputs: ports,
-            outputs,
+            inputs: (0..inputs).map(input).collect::<Result<_>>()?,
+            outputs: (0..outputs).map(output).collect::<Result<_>>()?,
+            sections,
         })
     }
 
     /// The header.
     pub fn header(&self) -> &Header {
-        &self.header
+        self.sections.header()
     }
 
     /// The name of the target that the file states.
     pub fn target_name(&self) -> &'static str {
-        let target = arenite::Target::ALL.get(usize::from(self.header.target));
-        target.map_or("an unknown target", |target| target.name())
+        self.sections.target_name()
     }
 
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
-        section(self.bytes, self.header.state_init).unwrap_or_default()
+        self.sections.state_init()
     }
 
     /// The steps, decoded.
@@ -215,18 +194,15 @@ impl<'a> ModelView<'a> {
     /// # Errors
     /// [`ErrorKind::Input`] naming the step.
     pub fn steps(&self) -> Result<Vec<Step>> {
-        let mut rest = section(self.bytes, self.header.steps)?;
-        let mut steps = Vec::new();
-        while !rest.is_empty() {
-            let step = steps.len() as u32;
+        let decode = |(step, record): (usize, Option<(u8, &[u8])>)| {
+            let step = step as u32;
             let wrong = |fault| load_error(LoadError::Step { step, fault });
-            let ((kernel, params), others) =
-                postcard::take_from_bytes::<(u8, &[u8])>(rest).map_err(|_| wrong(Fault::Encoding))?;
+            let (kernel, params) = record.ok_or_else(|| wrong(Fault::Encoding))?;
             let id = KernelId::from_u8(kernel).ok_or_else(|| load_error(LoadError::UnknownKernel { step, kernel }))?;
-            steps.push(Step::decode(id, params).map_err(wrong)?);
-            rest = others;
-        }
-        match steps.len() == self.header.step_count as usize {
+            Step::decode(id, params).map_err(wrong)
+        };
+        let steps: Vec<Step> = self.sections.steps().enumerate().map(decode).collect::<Result<_>>()?;
+        match steps.len() == self.header().step_count as usize {
             true => Ok(steps),
             false => Err(load_error(LoadError::Header)),
         }
@@ -237,7 +213,7 @@ impl<'a> ModelView<'a> {
     /// # Errors
     /// As [`Metadata::decode`].
     pub fn metadata(&self) -> Result<Metadata> {
-        Metadata::decode(section(self.bytes, self.header.meta)?)
+        Metadata::decode(self.sections.metadata())
     }
 
     /// The summary that was printed when the model was packed, with the sizes of the file itself.
@@ -247,17 +223,11 @@ impl<'a> ModelView<'a> {
     pub fn summary(&self) -> Result<Summary> {
         let mut summary: Summary = serde_json::from_str(&self.metadata()?.summary)
             .map_err(|e| Error::input(format!("the summary does not decode: {e}")))?;
-        summary.model_bytes = u64::from(self.header.total);
-        summary.weights_bytes = u64::from(self.header.weights.len);
-        summary.plan_bytes = u64::from(self.header.ports.len) + u64::from(self.header.steps.len);
+        summary.model_bytes = u64::from(self.header().total);
+        summary.weights_bytes = u64::from(self.header().weights.len);
+        summary.plan_bytes = u64::from(self.header().ports.len) + u64::from(self.header().steps.len);
         Ok(summary)
     }
-}
-
-fn section(bytes: &[u8], section: Section) -> Result<&[u8]> {
-    let from = bytes.get(section.offset as usize..);
-    from.and_then(|bytes| bytes.get(..section.len as usize))
-        .ok_or_else(|| load_error(LoadError::Header))
 }
 
 impl Aligned {

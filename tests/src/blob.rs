@@ -1,5 +1,7 @@
 //! Model files made and changed by hand, with a good checksum: for what no packer writes.
 
+pub use arenite::blob::seal;
+use arenite::blob::{Lengths, write_port, write_record};
 use arenite::{DType, HEADER_BYTES, Header, KernelId, MAX_REGIONS, Port, Section, Slot, Step};
 use arenite_host::model::Aligned;
 
@@ -152,56 +154,40 @@ impl Blob {
 
     /// The file, with a change to its header before the checksum is taken.
     pub fn file_with(&self, change: impl FnOnce(&mut Header)) -> Vec<u8> {
-        let encode = |ports: &[Tensor]| -> Vec<u8> {
-            let bytes = ports
-                .iter()
-                .map(|port| postcard::to_stdvec(&port.port()).expect("a port"));
-            bytes.flatten().collect()
-        };
-        let ports = [encode(&self.inputs), encode(&self.outputs)].concat();
-        let mut steps = Vec::new();
-        for (kernel, params) in &self.steps {
-            steps.extend(postcard::to_stdvec(&(*kernel, &params[..])).expect("a step"));
+        let (mut ports, mut steps) = (Vec::new(), Vec::new());
+        for tensor in self.inputs.iter().chain(&self.outputs) {
+            write_port(&tensor.port(), &mut ports).expect("a port");
         }
-        let mut file = vec![0; HEADER_BYTES];
-        let mut place = |bytes: &[u8], align: usize| {
-            file.resize(file.len().next_multiple_of(align), 0);
-            let offset = file.len() as u32;
-            file.extend_from_slice(bytes);
-            Section {
-                offset,
-                len: bytes.len() as u32,
-            }
-        };
+        for (kernel, params) in &self.steps {
+            write_record(*kernel, params, &mut steps).expect("a record");
+        }
         let mut header = Header {
             target: self.target,
             inputs: self.inputs.len() as u8,
             outputs: self.outputs.len() as u8,
-            total: 0,
-            crc: 0,
-            ports: place(&ports, 1),
-            steps: place(&steps, 1),
             step_count: self.steps.len() as u32,
-            meta: place(&self.meta, 1),
-            state_init: place(&self.state, 1),
-            weights: place(&self.weights, 64),
             arena: self.arena,
             input_bytes: self.inputs.iter().map(Tensor::bytes).sum(),
             output_bytes: self.outputs.iter().map(Tensor::bytes).sum(),
             kernels: self.steps.iter().fold(0, |set, &(kernel, _)| set | 1 << (kernel % 128)),
+            ..Header::default()
         };
-        header.total = file.len() as u32;
+        let lengths = Lengths {
+            ports: ports.len(),
+            steps: steps.len(),
+            meta: self.meta.len(),
+            state_init: self.state.len(),
+            weights: self.weights.len(),
+        };
+        header.place(lengths).expect("a small file");
+        let mut file = [&[0; HEADER_BYTES], &ports[..], &steps, &self.meta, &self.state].concat();
+        file.resize(header.weights.offset as usize, 0);
+        file.extend_from_slice(&self.weights);
         change(&mut header);
         file[..HEADER_BYTES].copy_from_slice(&header.write());
         seal(&mut file);
         file
     }
-}
-
-/// Puts a file's checksum right.
-pub fn seal(file: &mut [u8]) {
-    let checksum = arenite::checksum(file);
-    file[20..24].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Bytes at the alignment that a device gives a model.

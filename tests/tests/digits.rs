@@ -149,7 +149,7 @@ fn every_plan_is_proven_and_keeps_its_overhead() {
     let folder = tempfile::tempdir().expect("a folder");
     for network in &NETWORKS {
         let file = packed(network.name, folder.path());
-        let view = file.view(true).expect("loads");
+        let view = file.view().expect("loads");
         let proof = prove::prove(&view).unwrap_or_else(|e| panic!("{}: {e}", network.name));
         let summary = view.summary().expect("a summary");
         assert!(proof.reads >= summary.steps && proof.arena_touched <= summary.arena_bytes);

@@ -23,7 +23,7 @@ fn measured(test: &str, small: bool) -> Option<Bench> {
     let pack = if small { packed_small } else { packed };
     let model = shared.join("data/models/vww_96_int8.tflite");
     let file: ModelFile = pack(&model, folder.path(), Target::CortexM4).unwrap_or_else(|error| panic!("{error}"));
-    let inputs = vec![0; file.view(false).expect("an intact file").header().input_bytes as usize];
+    let inputs = vec![0; file.view().expect("an intact file").header().input_bytes as usize];
     let options = BenchOptions::default();
     let bench = bench(board, &file, &inputs, &options, &mut |_| ()).unwrap_or_else(|error| panic!("{error}"));
     let linked = footprint(board, file.path()).unwrap_or_else(|error| panic!("{error}"));

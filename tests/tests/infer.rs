@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, UnaryF32};
 use arenite::ops::pointwise::UnaryOp;
-use arenite::{DType, Header, KernelId, Port, Section, Slot, Step, Target};
+use arenite::{DType, Slot, Step};
 use arenite_host::board::{self, BOARDS, Blob, Board, BoardError, RunOptions, RunReport};
+use arenite_tests::blob::{Blob as File, Tensor};
 
 /// `state += x * x` over `count` elements; the output is the state.
 fn accumulator(count: u32) -> Vec<u8> {
@@ -29,68 +30,15 @@ fn accumulator(count: u32) -> Vec<u8> {
         op: BinaryOp::Add,
         clamp: [f32::NEG_INFINITY, f32::INFINITY],
     });
-    let port = |name, slot| Port {
-        name,
-        slot,
-        dtype: DType::F32,
-        shape: [count].into_iter().collect(),
-        scale: 0.0,
-        zero_point: 0,
+    let port = |name, slot| Tensor::new(name, slot, DType::F32, &[count]);
+    let blob = File {
+        arena: [8 * count, 0, 0, 0],
+        inputs: vec![port("x", arena(0))],
+        outputs: vec![port("sum", state)],
+        state: vec![0; 4 * count as usize],
+        ..File::default()
     };
-    blob(
-        &[square, add],
-        &[port("x", arena(0)), port("sum", state)],
-        8 * count,
-        4 * count,
-    )
-}
-
-/// A file of these steps, one input and one output.
-fn blob(steps: &[Step], ports: &[Port<'_>; 2], arena: u32, state: u32) -> Vec<u8> {
-    let mut records = Vec::new();
-    let mut kernels = 0;
-    for step in steps {
-        let mut buffer = [0; 256];
-        let params = step.encode(&mut buffer).expect("a small step");
-        let kernel: KernelId = step.kernel();
-        kernels |= 1 << kernel as u8;
-        records.extend(postcard::to_stdvec(&(kernel as u8, &*params)).expect("encodes"));
-    }
-    let ports_bytes: Vec<u8> = ports
-        .iter()
-        .flat_map(|port| postcard::to_stdvec(port).expect("encodes"))
-        .collect();
-    let mut file = vec![0; arenite::HEADER_BYTES];
-    let mut section = |bytes: &[u8]| {
-        let section = Section {
-            offset: file.len() as u32,
-            len: bytes.len() as u32,
-        };
-        file.extend(bytes);
-        section
-    };
-    let mut header = Header {
-        target: Target::Portable as u8,
-        inputs: 1,
-        outputs: 1,
-        total: 0,
-        crc: 0,
-        ports: section(&ports_bytes),
-        steps: section(&records),
-        step_count: steps.len() as u32,
-        meta: Section::default(),
-        weights: Section::default(),
-        state_init: section(&vec![0; state as usize]),
-        arena: [arena, 0, 0, 0],
-        input_bytes: ports[0].bytes().expect("small"),
-        output_bytes: ports[1].bytes().expect("small"),
-        kernels,
-    };
-    header.total = file.len() as u32;
-    file[..arenite::HEADER_BYTES].copy_from_slice(&header.write());
-    header.crc = arenite::checksum(&file);
-    file[..arenite::HEADER_BYTES].copy_from_slice(&header.write());
-    file
+    blob.step(&square).step(&add).file()
 }
 
 fn boards(test: &str, names: &[&str]) -> Vec<&'static Board> {

@@ -177,7 +177,7 @@ enum Outcome {
 }
 
 fn on_board(board: &'static Board, file: &ModelFile, groups: &[Group]) -> Outcome {
-    let ports = match file.view(false) {
+    let ports = match file.view() {
         Ok(view) => view.outputs.iter().map(|port| port.dtype).collect::<Vec<DType>>(),
         Err(error) => return Outcome::Different(error.to_string()),
     };
@@ -269,7 +269,7 @@ fn compare(test: &str, board: &'static Board, cases: &[Case], host: bool) {
 
 /// Whether a refusal names one of the model's own figures as needed, and less as available.
 fn states_both_figures(error: &BoardError, file: &ModelFile) -> bool {
-    let header = *file.view(false).expect("an intact file").header();
+    let header = *file.view().expect("an intact file").header();
     let (needed, available, figures) = match *error {
         BoardError::BlobTooLarge { needed, available, .. } => (needed, available, vec![header.total]),
         BoardError::OutOfMemory { needed, available, .. } => {
@@ -477,7 +477,7 @@ fn every_steps_result_is_the_hosts() {
 fn results(case: &Case, input: &[Vec<Vec<u8>>], target: Target) -> BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = packed(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
-    let metadata = file.view(true).and_then(|view| view.metadata()).expect("metadata");
+    let metadata = file.view().and_then(|view| view.metadata()).expect("metadata");
     let mut found = BTreeMap::new();
     model::run(&file.load().expect("loads"), input, true, &mut |_, step, session| {
         if let Some(tensor) = &metadata.steps[step as usize].completes {

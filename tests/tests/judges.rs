@@ -122,7 +122,7 @@ impl Case {
         let path = self.folder.path().join("wrong.bin");
         std::fs::write(&path, &file).expect("writes");
         let file = ModelFile::open(&path).expect("just written");
-        match prove(&file.view(false).expect("it decodes")) {
+        match prove(&file.view().expect("it decodes")) {
             Err(_) => Verdict::Proof,
             Ok(_) if found == self.outputs => Verdict::Same,
             Ok(_) => Verdict::Wrong,
@@ -380,7 +380,7 @@ fn the_proof_refuses_what_a_load_refuses() {
             let path = folder.path().join("one.bin");
             std::fs::write(&path, &file).expect("writes");
             let file = ModelFile::open(&path).expect("just written");
-            let proof = prove(&file.view(false).expect("it decodes")).map(|_| ());
+            let proof = prove(&file.view().expect("it decodes")).map(|_| ());
             // The records among the weights are a load's business alone, and these are intact.
             if let Err(refused) = &loads {
                 assert!(proof.is_err(), "{name} at {placement:?}: load says {refused}");

@@ -18,7 +18,7 @@ fn trace(model: &Path, inputs: &[Vec<Vec<u8>>]) -> Traced {
     let folder = tempfile::tempdir().expect("a folder");
     let file = packed(model, folder.path(), arenite::Target::Portable).unwrap_or_else(|e| panic!("{e}"));
     let model = file.load().expect("it loads");
-    let metadata = file.view(false).and_then(|view| view.metadata()).expect("metadata");
+    let metadata = file.view().and_then(|view| view.metadata()).expect("metadata");
     let softmax = metadata.steps.iter().rposition(|s| s.kind == "softmax");
     let mut traces = vec![BTreeMap::new(); inputs.len()];
     let mut logits = vec![None; inputs.len()];

@@ -77,6 +77,7 @@ macro_rules! table {
             }
 
             /// Encodes the parameters into `buffer`; `None` where it is too small.
+            #[cfg(feature = "pack")]
             pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b mut [u8]> {
                 match self { $(Step::$variant(op) => postcard::to_slice(op, buffer).ok()),* }
             }

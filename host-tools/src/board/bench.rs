@@ -118,7 +118,7 @@ pub fn bench(
     options: &BenchOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Bench> {
-    let view = model.view(false)?;
+    let view = model.view()?;
     let (steps, metas) = (view.steps()?, view.metadata()?.steps);
     let target = arenite::Target::ALL
         .get(usize::from(view.header().target))

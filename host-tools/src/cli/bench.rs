@@ -36,7 +36,7 @@ pub(super) struct Args {
 /// Instructions do not depend on the input's values but for a few branches; zeros are what everybody can repeat.
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
-    let view = file.view(false)?;
+    let view = file.view()?;
     let boards = boards(args, &view)?;
     let mut figures: Vec<Bench> = Vec::new();
     for board in boards {

@@ -54,7 +54,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
-    let view = file.view(args.on == Place::Host)?;
+    let view = file.view()?;
     let labels = labels(&args.labels)?;
     let given = assign(&args.inputs, &view.inputs, "input")?;
     let sequence = read_inputs(&given, &view.inputs)?;

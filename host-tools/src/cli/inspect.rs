@@ -58,7 +58,7 @@ struct OperandReport {
 /// Looks at any intact model, whether this host has its kernels or not.
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
-    let view = file.view(false)?;
+    let view = file.view()?;
     let Metadata {
         tool,
         input_sha256,

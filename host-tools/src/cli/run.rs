@@ -63,7 +63,7 @@ struct OutputReport {
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
-    let view = file.view(args.on == Place::Host)?;
+    let view = file.view()?;
     let (inputs, outputs) = (&view.inputs, &view.outputs);
     let paths = assign(&args.output, outputs, "output")?;
     let places: Vec<Option<Output>> = paths

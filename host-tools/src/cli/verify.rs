@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         Err(e) if e.kind() == ErrorKind::Unsupported => false,
         Err(e) => return Err(e),
     };
-    let view = file.view(false)?;
+    let view = file.view()?;
     let proof = prove::prove(&view).map_err(|e| e.in_file(&args.model))?;
     let report = Report {
         target: view.target_name().to_string(),

@@ -90,7 +90,7 @@ fn metadata(back: &Back, sources: &Sources, options: &Options, summary: &Summary
 /// # Errors
 /// [`ErrorKind::Internal`] where the file is wrong; [`ErrorKind::Input`] where a sample is.
 pub fn verify(file: &ModelFile, samples: Option<&Samples>) -> Result<()> {
-    prove::prove(&file.view(false)?)
+    prove::prove(&file.view()?)
         .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
     let model = match file.load() {
         Ok(model) => model,

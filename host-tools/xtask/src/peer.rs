@@ -70,7 +70,7 @@ pub fn compare(model: &Path) -> Result<Peer> {
         size: false,
     };
     let file = packed(model, configuration, folder.path())?;
-    let view = file.view(false)?;
+    let view = file.view()?;
     let inputs = vec![0; view.header().input_bytes as usize];
     let ours = run(board, Blob::File(file.path()), &inputs, &RunOptions::default())?;
     let summary = view.summary()?;

@@ -158,7 +158,7 @@ pub fn packed(model: &Path, configuration: Configuration, folder: &Path) -> Resu
 pub fn measure(model: &Path, configuration: Configuration, options: &BenchOptions) -> Result<Option<Measured>> {
     let folder = files::Scratch::new().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder", &e))?;
     let file = packed(model, configuration, folder.path())?;
-    let inputs = vec![0; file.view(false)?.header().input_bytes as usize];
+    let inputs = vec![0; file.view()?.header().input_bytes as usize];
     match bench(configuration.board, &file, &inputs, options, &mut |_| ()) {
         Ok(bench) => Ok(Some(Measured {
             size: configuration.size,

@@ -1,0 +1,240 @@
+//! The header: fields at fixed offsets, so that constants can be read from a file at compile time.
+
+use crate::arena::MAX_REGIONS;
+use crate::crc::Crc32;
+use crate::error::LoadError;
+
+/// The format version that this runtime reads and the packer writes.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 128;
+
+/// Alignment of a model in memory, in bytes. Weights lie at multiples of it from the model's start.
+pub const MODEL_ALIGN: usize = 16;
+
+/// Alignment of arenas and of the state slice, in bytes.
+pub const ARENA_ALIGN: usize = 16;
+
+pub(super) const MAGIC: [u8; 8] = *b"ARENITE\n";
+
+/// What a blob was packed for: it chooses kernels and weight layouts. The numbers are part of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+#[expect(missing_docs, reason = "named by their core")]
+pub enum Target {
+    Portable = 0,
+    CortexM0 = 1,
+    CortexM3 = 2,
+    CortexM4 = 3,
+    CortexM7 = 4,
+    CortexM33 = 5,
+    CortexM55 = 6,
+    Riscv32imac = 7,
+    Riscv64gc = 8,
+    Riscv64gcv = 9,
+    Aarch64 = 10,
+}
+
+impl Target {
+    /// All targets, in the order of their numbers.
+    pub const ALL: [Target; 11] = [
+        Target::Portable,
+        Target::CortexM0,
+        Target::CortexM3,
+        Target::CortexM4,
+        Target::CortexM7,
+        Target::CortexM33,
+        Target::CortexM55,
+        Target::Riscv32imac,
+        Target::Riscv64gc,
+        Target::Riscv64gcv,
+        Target::Aarch64,
+    ];
+
+    /// The name that `pack --target` takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Target::Portable => "portable",
+            Target::CortexM0 => "cortex-m0",
+            Target::CortexM3 => "cortex-m3",
+            Target::CortexM4 => "cortex-m4",
+            Target::CortexM7 => "cortex-m7",
+            Target::CortexM33 => "cortex-m33",
+            Target::CortexM55 => "cortex-m55",
+            Target::Riscv32imac => "riscv32imac",
+            Target::Riscv64gc => "riscv64gc",
+            Target::Riscv64gcv => "riscv64gcv",
+            Target::Aarch64 => "aarch64",
+        }
+    }
+}
+
+/// The header's fields, decoded. Offsets count from the file's start; sizes are in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[expect(missing_docs, reason = "described in docs/format.md, field by field")]
+pub struct Header {
+    pub target: u8,
+    pub inputs: u8,
+    pub outputs: u8,
+    pub total: u32,
+    pub crc: u32,
+    pub ports: Section,
+    pub steps: Section,
+    pub step_count: u32,
+    pub meta: Section,
+    pub weights: Section,
+    pub state_init: Section,
+    pub arena: [u32; MAX_REGIONS],
+    pub input_bytes: u32,
+    pub output_bytes: u32,
+    pub kernels: u128,
+}
+
+/// A part of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Section {
+    /// Bytes from the file's start.
+    pub offset: u32,
+    /// Bytes.
+    pub len: u32,
+}
+
+impl Header {
+    /// Reads the header's fields; checks magic, version and length, nothing else.
+    ///
+    /// # Errors
+    /// [`LoadError::Truncated`], [`LoadError::NotABlob`], [`LoadError::Version`], [`LoadError::Header`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
+        let Some((head, _)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(LoadError::Truncated {
+                expected: HEADER_BYTES as u32,
+                found: bytes.len() as u32,
+            });
+        };
+        if head.get(field::MAGIC..field::VERSION) != Some(&MAGIC) {
+            return Err(LoadError::NotABlob);
+        }
+        let version = half(head, field::VERSION);
+        if version != FORMAT_VERSION {
+            return Err(LoadError::Version {
+                found: version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        if usize::from(half(head, field::HEADER_LEN)) != HEADER_BYTES
+            || head[field::RESERVED] != 0
+            || (word(head, field::TOTAL) as usize) < HEADER_BYTES
+        {
+            return Err(LoadError::Header);
+        }
+        let section = |at: usize| Section {
+            offset: word(head, at),
+            len: word(head, at + 4),
+        };
+        Ok(Self {
+            target: head[field::TARGET],
+            inputs: head[field::INPUTS],
+            outputs: head[field::OUTPUTS],
+            total: word(head, field::TOTAL),
+            crc: word(head, field::CRC),
+            ports: section(field::PORTS),
+            steps: section(field::STEPS),
+            step_count: word(head, field::STEP_COUNT),
+            meta: section(field::META),
+            weights: section(field::WEIGHTS),
+            state_init: section(field::STATE_INIT),
+            arena: [
+                word(head, field::ARENA),
+                word(head, field::ARENA + 4),
+                word(head, field::ARENA + 8),
+                word(head, field::ARENA + 12),
+            ],
+            input_bytes: word(head, field::INPUT_BYTES),
+            output_bytes: word(head, field::OUTPUT_BYTES),
+            kernels: kernel_set(head),
+        })
+    }
+}
+
+/// The arena bytes of `region` from a file's header, for constants; 0 where this is no blob.
+pub const fn arena_bytes(file: &[u8], region: usize) -> usize {
+    if file.len() < HEADER_BYTES || region >= MAX_REGIONS {
+        0
+    } else {
+        word(file, field::ARENA + 4 * region) as usize
+    }
+}
+
+/// The state bytes from a file's header, for constants; 0 where this is no blob.
+pub const fn state_bytes(file: &[u8]) -> usize {
+    if file.len() < HEADER_BYTES {
+        0
+    } else {
+        word(file, field::STATE_INIT + 4) as usize
+    }
+}
+
+/// The set of kernels that the file's steps use, from its header: bit `n` for kernel number `n`.
+pub const fn kernel_set(file: &[u8]) -> u128 {
+    if file.len() < HEADER_BYTES {
+        return 0;
+    }
+    let mut set = 0;
+    let mut byte = 16;
+    while byte > 0 {
+        byte -= 1;
+        set = (set << 8) | file[field::KERNELS + byte] as u128;
+    }
+    set
+}
+
+/// The CRC-32 over all bytes of a file but the checksum's own four.
+pub fn checksum(file: &[u8]) -> u32 {
+    let [before, after] = checksummed(file);
+    Crc32::new().update(before).update(after).finish()
+}
+
+/// What the checksum of a file, or of its beginning, is taken over: everything but its own four bytes.
+pub fn checksummed(file: &[u8]) -> [&[u8]; 2] {
+    let (before, rest) = file.split_at_checked(field::CRC).unwrap_or((file, &[]));
+    [before, rest.get(4..).unwrap_or_default()]
+}
+
+/// Where each field of the header lies, in bytes from the file's start: the one statement of them.
+pub(in crate::blob) mod field {
+    pub(in crate::blob) const MAGIC: usize = 0;
+    pub(in crate::blob) const VERSION: usize = 8;
+    pub(in crate::blob) const HEADER_LEN: usize = 10;
+    pub(in crate::blob) const TARGET: usize = 12;
+    pub(in crate::blob) const INPUTS: usize = 13;
+    pub(in crate::blob) const OUTPUTS: usize = 14;
+    pub(in crate::blob) const RESERVED: usize = 15;
+    pub(in crate::blob) const TOTAL: usize = 16;
+    pub(in crate::blob) const CRC: usize = 20;
+    pub(in crate::blob) const PORTS: usize = 24;
+    pub(in crate::blob) const STEPS: usize = 32;
+    pub(in crate::blob) const STEP_COUNT: usize = 40;
+    pub(in crate::blob) const META: usize = 44;
+    pub(in crate::blob) const WEIGHTS: usize = 52;
+    pub(in crate::blob) const STATE_INIT: usize = 60;
+    pub(in crate::blob) const ARENA: usize = 68;
+    pub(in crate::blob) const INPUT_BYTES: usize = 84;
+    pub(in crate::blob) const OUTPUT_BYTES: usize = 88;
+    pub(in crate::blob) const KERNELS: usize = 96;
+}
+
+/// A little-endian word; 0 out of bounds, which callers exclude.
+const fn word(bytes: &[u8], at: usize) -> u32 {
+    if at + 4 > bytes.len() {
+        return 0;
+    }
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    word(bytes, at) as u16
+}

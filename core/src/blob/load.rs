@@ -1,0 +1,78 @@
+//! [`Model::load`](super::Model::load): everything that is checked once, so that a run has nothing left to check.
+
+use super::port::PortPlace;
+use super::sections::Sections;
+use crate::arena::{Bounds, Slot};
+use crate::error::{Fault, LoadError};
+use crate::fields::Fields;
+use crate::ops::table::KernelId;
+
+/// [`check_step`](crate::ops::table::check_step) for a set of kernels.
+pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
+
+pub(super) fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<Sections<'_>, LoadError> {
+    let sections = Sections::open(bytes)?;
+    let header = sections.header();
+    let bounds = Bounds {
+        regions: header.arena,
+        state: header.state_init.len,
+        weights: sections.weights(),
+    };
+    check_steps(&sections, &bounds, check_step)?;
+    check_ports(&sections, &bounds)?;
+    Ok(sections)
+}
+
+fn check_steps(sections: &Sections<'_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
+    let mut step = 0;
+    for record in sections.steps() {
+        let Some((id, params)) = record else {
+            let fault = Fault::Encoding;
+            return Err(LoadError::Step { step, fault });
+        };
+        match check_step(id, params, bounds) {
+            Some(Ok(())) => {}
+            Some(Err(fault)) => return Err(LoadError::Step { step, fault }),
+            None => return Err(unknown_kernel(sections, step, id)),
+        }
+        step += 1;
+    }
+    match step == sections.header().step_count {
+        true => Ok(()),
+        false => Err(LoadError::Header),
+    }
+}
+
+fn unknown_kernel(sections: &Sections<'_>, step: u32, id: u8) -> LoadError {
+    match KernelId::from_u8(id) {
+        None => LoadError::UnknownKernel { step, kernel: id },
+        Some(kernel) => LoadError::Kernel {
+            step,
+            kernel,
+            target: sections.target_name(),
+        },
+    }
+}
+
+fn check_ports(sections: &Sections<'_>, bounds: &Bounds<'_>) -> Result<(), LoadError> {
+    let header = sections.header();
+    let mut fields = Fields::new(sections.ports());
+    let count = u32::from(header.inputs) + u32::from(header.outputs);
+    let (mut inputs, mut outputs) = (0u32, 0u32);
+    for index in 0..count {
+        let wrong = LoadError::Port { port: index };
+        let place = PortPlace::read(&mut fields).ok_or(wrong)?;
+        let input = index < u32::from(header.inputs);
+        let constant = place.slot.region == Slot::WEIGHTS;
+        let aligned = place.slot.offset.is_multiple_of(place.dtype.bytes() as u32);
+        if !bounds.contain(place.slot, place.bytes) || !aligned || (input && constant) {
+            return Err(wrong);
+        }
+        let total = if input { &mut inputs } else { &mut outputs };
+        *total = total.checked_add(place.bytes).ok_or(wrong)?;
+    }
+    match fields.finish() && inputs == header.input_bytes && outputs == header.output_bytes {
+        true => Ok(()),
+        false => Err(LoadError::Header),
+    }
+}

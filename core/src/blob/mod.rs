@@ -1,0 +1,129 @@
+//! The model file: a header of fixed offsets, the plan, metadata, and the weights in place. Specified in `docs/format.md`.
+//!
+//! [`Model::load`] is the one trust boundary: after it nothing in the file can make a run fail or read out of bounds.
+
+mod header;
+mod load;
+mod port;
+mod sections;
+#[cfg(feature = "pack")]
+mod write;
+
+use core::marker::PhantomData;
+
+use crate::error::LoadError;
+use crate::ops::table::{All, Kernels, check_step};
+
+pub use header::{
+    ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Section, Target, arena_bytes, checksum,
+    checksummed, kernel_set, state_bytes,
+};
+pub use port::{MAX_RANK, Port};
+pub use sections::{Records, Sections};
+#[cfg(feature = "pack")]
+pub use write::{Lengths, MAX_STEP_BYTES, WEIGHTS_ALIGN, seal, write_port, write_record, write_step};
+
+/// A checked model. It borrows the file; nothing is copied.
+///
+/// `K` chooses the kernels that are linked: [`All`], or the set that [`crate::include_model!`] derives from the file.
+#[derive(Debug, Clone, Copy)]
+pub struct Model<'a, K: Kernels = All> {
+    pub(crate) sections: Sections<'a>,
+    kernels: PhantomData<K>,
+}
+
+impl<'a> Model<'a> {
+    /// Checks all of a file, with every kernel of this build linked; see [`Model::load_with`].
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        Self::load_with(bytes)
+    }
+}
+
+impl<'a, K: Kernels> Model<'a, K> {
+    /// Checks all of a file: alignment, version, checksum, every section, every step with all its operands and their overlaps,
+    /// every input and output. Bytes after the file's own length are ignored, so that a flash partition can be passed whole.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load_with(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        // All of it is compiled once; the kernels are behind one call.
+        let sections = load::check_file(bytes, check_step::<K>)?;
+        Ok(Self {
+            sections,
+            kernels: PhantomData,
+        })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        self.sections.header()
+    }
+
+    /// Bytes of arena that a session needs in `region`; 0 for a region that the model does not use.
+    pub fn arena_bytes(&self, region: usize) -> usize {
+        self.header().arena.get(region).map_or(0, |&bytes| bytes as usize)
+    }
+
+    /// Bytes of state that a session needs; 0 for a stateless model.
+    pub fn state_bytes(&self) -> usize {
+        self.header().state_init.len as usize
+    }
+
+    /// Input `index`.
+    pub fn input(&self, index: usize) -> Option<Port<'a>> {
+        self.sections.input(index)
+    }
+
+    /// Output `index`.
+    pub fn output(&self, index: usize) -> Option<Port<'a>> {
+        self.sections.output(index)
+    }
+
+    /// The metadata: postcard, written and read by the host tools alone.
+    pub fn metadata(&self) -> &'a [u8] {
+        self.sections.metadata()
+    }
+
+    /// The steps in order: a kernel's number and its parameters.
+    pub fn steps(&self) -> Records<'a> {
+        self.sections.steps()
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &'a [u8] {
+        self.sections.weights()
+    }
+
+    /// The state's value after a reset.
+    pub fn state_init(&self) -> &'a [u8] {
+        self.sections.state_init()
+    }
+
+    /// The name of the target that the file states.
+    pub fn target_name(&self) -> &'static str {
+        self.sections.target_name()
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl<K: Kernels> defmt::Format for Model<'_, K> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let Header {
+            step_count,
+            arena,
+            total,
+            ..
+        } = *self.header();
+        defmt::write!(
+            f,
+            "model for {=str}, {} steps, arena {=[?]}, {} bytes",
+            self.target_name(),
+            step_count,
+            arena,
+            total
+        );
+    }
+}
