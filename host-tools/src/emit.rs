@@ -202,13 +202,16 @@ pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Res
             names.entry(root).or_default().push(graph.tensor(view).name.clone());
         }
     }
-    let last_writer = |id: TensorId| program.steps.iter().rposition(|step| step.completes == Some(id));
+    let completed = program.steps.iter().enumerate();
+    let last_writer: std::collections::HashMap<TensorId, usize> = completed
+        .filter_map(|(index, step)| Some((step.completes?, index)))
+        .collect();
     program
         .steps
         .iter()
         .enumerate()
         .map(|(index, step)| {
-            let completes = match step.completes.filter(|&id| last_writer(id) == Some(index)) {
+            let completes = match step.completes.filter(|&id| last_writer.get(&id) == Some(&index)) {
                 None => None,
                 Some(id) => {
                     let tensor = graph.tensor(id);

@@ -294,7 +294,9 @@ impl Lower<'_> {
 
     /// `output` is `input` seen otherwise, from byte `offset` on.
     pub fn view(&mut self, output: TensorId, input: TensorId, offset: u32) {
-        self.program.views.insert(output, (input, offset));
+        // A view of a view is one of what that sees, so that a chain of them is no longer than it must be.
+        let (root, at) = self.program.root(input);
+        self.program.views.insert(output, (root, at + offset));
     }
 }
 

@@ -52,7 +52,7 @@ struct Args {
     /// Prefers small code and weights over speed.
     #[arg(long)]
     size: bool,
-    /// The planner's search budget in nodes.
+    /// The search budget in nodes: of the order of steps, and of the plan of each region.
     #[arg(long, value_name = "N", default_value_t = plan::Options::DEFAULT_NODES)]
     plan_nodes: u64,
     /// A memory for the arena; repeatable, in order of preference. SIZE takes K, M and G.

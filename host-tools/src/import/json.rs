@@ -1,8 +1,10 @@
 //! JSON read in place: every value knows where it stands, objects refuse a name that occurs twice, and nothing is copied or
 //! built that the importer does not ask for.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fmt;
+use std::rc::Rc;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -14,6 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct Json<'a> {
     document: &'a str,
+    lines: Rc<Lines>,
     text: &'a str,
     path: String,
 }
@@ -36,6 +39,7 @@ impl<'a> Json<'a> {
         let raw: &RawValue = serde_json::from_str(part).map_err(|e| syntax(&e, document, part))?;
         Ok(Self {
             document,
+            lines: Rc::default(),
             text: raw.get(),
             path: String::new(),
         })
@@ -136,6 +140,7 @@ impl<'a> Json<'a> {
     fn child(&self, raw: &'a RawValue, name: &str) -> Json<'a> {
         Json {
             document: self.document,
+            lines: Rc::clone(&self.lines),
             text: raw.get(),
             path: match self.path.as_str() {
                 "" => name.to_string(),
@@ -162,9 +167,20 @@ impl<'a> Json<'a> {
     }
 
     fn position(&self) -> (usize, usize) {
-        position(self.document, offset(self.document, self.text))
+        let offset = offset(self.document, self.text);
+        let starts = self.lines.0.get_or_init(|| {
+            let ends = self.document.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect()
+        });
+        let line = starts.partition_point(|&start| start <= offset);
+        let start = line.checked_sub(1).and_then(|line| starts.get(line)).copied();
+        (line, offset - start.unwrap_or(0) + 1)
     }
 }
+
+/// Where the lines of a document start, found when the first place is asked for.
+#[derive(Debug, Default)]
+struct Lines(OnceCell<Vec<usize>>);
 
 impl<'a> Object<'a> {
     /// The field, if it is there.

@@ -3,7 +3,8 @@
 //! Liveness is kept per byte range: a tensor that is written or read piece by piece (a concatenation's operands inside its result, rows
 //! that stream through a line buffer) is a body of parts, each alive only from its first to its last use.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arenite::Access;
 
@@ -111,16 +112,29 @@ fn parts(touches: &[Touch], bytes: u64, steps: usize) -> Vec<Part> {
     let mut cuts: BTreeSet<u64> = ends.collect();
     cuts.extend([0, bytes]);
     let cuts: Vec<u64> = cuts.into_iter().collect();
+    // Moments of the touches over the piece at hand, by how many touches: pieces are passed from the first byte to the last.
+    let mut over: BTreeMap<Moment, usize> = BTreeMap::new();
+    let mut begin: Vec<&Touch> = touches.iter().filter(|t| !t.bytes.is_empty()).collect();
+    let mut end = begin.clone();
+    begin.sort_by_key(|t| std::cmp::Reverse(t.bytes.start));
+    end.sort_by_key(|t| std::cmp::Reverse(t.bytes.end));
     let mut parts: Vec<Part> = Vec::new();
     for pair in cuts.windows(2) {
-        let over = |t: &&Touch| t.bytes.start <= pair[0] && pair[1] <= t.bytes.end;
-        let lives = touches.iter().filter(over).map(|t| Life {
-            first: t.at,
-            last: t.at,
-        });
-        let Some(life) = lives.reduce(Life::joined) else {
+        while let Some(touch) = begin.pop_if(|t| t.bytes.start <= pair[0]) {
+            *over.entry(touch.at).or_default() += 1;
+        }
+        while let Some(touch) = end.pop_if(|t| t.bytes.end <= pair[0]) {
+            if let Entry::Occupied(mut entry) = over.entry(touch.at) {
+                *entry.get_mut() -= 1;
+                if *entry.get() == 0 {
+                    entry.remove();
+                }
+            }
+        }
+        let (Some((&first, _)), Some((&last, _))) = (over.first_key_value(), over.last_key_value()) else {
             continue;
         };
+        let life = Life { first, last };
         let alive = life.steps(steps);
         match parts.last_mut() {
             Some(p) if (p.lower, p.upper, p.offset + p.size) == (alive.start, alive.end, pair[0]) => {

@@ -213,7 +213,11 @@ fn assign(bodies: &Bodies, request: &Request) -> Result<Vec<usize>> {
 
 /// The problem over some of the bodies.
 fn subproblem(problem: &Problem, members: &[usize]) -> Problem {
-    let at = |body: usize| members.iter().position(|&m| m == body);
+    let mut index = vec![None; problem.buffers.len()];
+    for (position, &member) in members.iter().enumerate() {
+        index[member] = Some(position);
+    }
+    let at = |body: usize| index[body];
     let relations = problem.relations.iter().filter_map(|r| {
         Some(Relation {
             below: at(r.below)?,

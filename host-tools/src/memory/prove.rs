@@ -5,6 +5,8 @@
 //! nothing but bytes of its own tensor. Overlaps within a step are held against the kernel's own rule. A tensor that is complete is not
 //! written again: its parts come in their order.
 
+use std::collections::BTreeMap;
+
 use arenite::{Access, Operand, Slot, Step};
 
 use crate::metadata::{Metadata, NO_TENSOR, StepMeta};
@@ -78,13 +80,9 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
         })?;
         reads += 1;
     }
-    let arena_touched = writers
-        .spans
-        .iter()
-        .map(|(_, spans)| spans.last().map_or(0, |s| u64::from(s.end)));
     Ok(Proof {
         reads,
-        arena_touched: arena_touched.sum(),
+        arena_touched: writers.touched(),
     })
 }
 
@@ -232,18 +230,11 @@ impl Finished {
     }
 }
 
-/// Which tensor wrote each byte of each region last.
+/// Which tensor wrote each byte of each region last: by region and first byte, the end and the tensor.
 #[derive(Default)]
 struct Writers {
-    spans: Vec<(u8, Vec<Span>)>,
+    spans: BTreeMap<(u8, u32), (u32, u32)>,
     state: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span {
-    start: u32,
-    end: u32,
-    tensor: u32,
 }
 
 /// A byte that is not the reader's, and whose it is.
@@ -258,30 +249,30 @@ impl Writers {
         if slot.region == Slot::STATE || bytes == 0 {
             return;
         }
-        let (start, end) = (slot.offset, slot.offset.saturating_add(bytes));
-        let at = match self.spans.iter().position(|(region, _)| *region == slot.region) {
-            Some(at) => at,
-            None => {
-                self.spans.push((slot.region, Vec::new()));
-                self.spans.len() - 1
+        let (region, start, end) = (slot.region, slot.offset, slot.offset.saturating_add(bytes));
+        while let Some((at, (to, of))) = self.overlapping(region, start, end) {
+            self.spans.remove(&(region, at));
+            if at < start {
+                self.spans.insert((region, at), (start, of));
             }
-        };
-        let spans = &mut self.spans[at].1;
-        let mut kept = Vec::with_capacity(spans.len() + 2);
-        for span in spans.iter() {
-            let before = Span {
-                end: span.end.min(start),
-                ..*span
-            };
-            let after = Span {
-                start: span.start.max(end),
-                ..*span
-            };
-            kept.extend([before, after].into_iter().filter(|s| s.start < s.end));
+            if to > end {
+                self.spans.insert((region, end), (to, of));
+            }
         }
-        kept.push(Span { start, end, tensor });
-        kept.sort_unstable_by_key(|span| span.start);
-        *spans = kept;
+        // Neighbours of one tensor are one span.
+        let (mut start, mut end) = (start, end);
+        let before = self.spans.range((region, 0)..(region, start)).next_back();
+        if let Some((&(_, at), _)) = before.filter(|(_, span)| **span == (start, tensor)) {
+            self.spans.remove(&(region, at));
+            start = at;
+        }
+        if let Some(&(to, of)) = self.spans.get(&(region, end))
+            && of == tensor
+        {
+            self.spans.remove(&(region, end));
+            end = to;
+        }
+        self.spans.insert((region, start), (end, tensor));
     }
 
     /// All bytes must be the tensor's own.
@@ -294,26 +285,35 @@ impl Writers {
         }
         let end = slot.offset.saturating_add(bytes);
         let mut at = slot.offset;
-        let spans = self.spans.iter().find(|(region, _)| *region == slot.region);
-        for span in spans.map_or(&[][..], |(_, spans)| spans) {
-            if span.end <= at || span.start >= end {
-                continue;
+        while at < end {
+            match self.overlapping(slot.region, at, end) {
+                Some((from, (to, of))) if from <= at => {
+                    if of != tensor || tensor == NO_TENSOR {
+                        return Err(Fault { at, tensor: of });
+                    }
+                    at = to;
+                }
+                _ => return Err(Fault { at, tensor: NO_TENSOR }),
             }
-            if span.start > at {
-                break;
-            }
-            if span.tensor != tensor || tensor == NO_TENSOR {
-                return Err(Fault {
-                    at,
-                    tensor: span.tensor,
-                });
-            }
-            at = span.end;
         }
-        match at >= end {
-            true => Ok(()),
-            false => Err(Fault { at, tensor: NO_TENSOR }),
+        Ok(())
+    }
+
+    /// The first span of a region that meets these bytes.
+    fn overlapping(&self, region: u8, start: u32, end: u32) -> Option<(u32, (u32, u32))> {
+        let before = self.spans.range((region, 0)..=(region, start)).next_back();
+        let before = before.filter(|(_, span)| span.0 > start);
+        let found = before.or_else(|| self.spans.range((region, start)..(region, end)).next());
+        found.map(|(&(_, at), &span)| (at, span))
+    }
+
+    /// One past the highest byte in use, summed over the regions.
+    fn touched(&self) -> u64 {
+        let mut ends = [0; 1 << u8::BITS];
+        for (&(region, _), &(end, _)) in &self.spans {
+            ends[usize::from(region)] = u64::from(end);
         }
+        ends.iter().sum()
     }
 }
 

@@ -3,6 +3,9 @@
 //! A state of the search is the set of steps done; what is live after them does not depend on their order, so the best way to reach
 //! each set is kept alone (dynamic programming over down-sets: exact). The sets are few in real networks, whose width is small; beyond
 //! `EXACT_STATES` in a layer only the best are kept, and the result is no longer known to be the best.
+//!
+//! The search counts nodes: a step tried after a set. Half of its budget may go into the exact search; where that does not suffice, the rest
+//! goes into narrower ones, and the best order found is kept.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,33 +31,65 @@ pub struct Schedule {
     pub proven_optimal: bool,
 }
 
-/// Finds an order.
-pub fn schedule(program: &Program) -> Schedule {
+/// Finds an order, within a budget of search nodes.
+pub fn schedule(program: &Program, nodes: u64) -> Schedule {
     let problem = Ordering::of(program);
     let traced: Vec<usize> = (0..problem.steps.len()).collect();
     let traced_peak = problem.peak(&traced);
-    let lowest = problem.least_peak();
-    if traced_peak <= lowest {
-        return Schedule {
-            order: traced,
-            peak: traced_peak,
-            traced_peak,
-            proven_optimal: true,
-        };
+    let least = problem.least_peak();
+    let mut found = Schedule {
+        order: traced,
+        peak: traced_peak,
+        traced_peak,
+        proven_optimal: traced_peak <= least,
+    };
+    if found.proven_optimal {
+        return found;
     }
-    match problem.search(traced_peak) {
-        (Some((order, peak)), exact) => Schedule {
-            order,
-            peak,
-            traced_peak,
-            proven_optimal: exact,
-        },
-        (None, exact) => Schedule {
-            order: traced,
-            peak: traced_peak,
-            traced_peak,
-            proven_optimal: exact,
-        },
+    let whole = problem.search(traced_peak, EXACT_STATES, nodes / 2);
+    let complete = whole.complete;
+    let mut left = nodes - whole.nodes;
+    found.proven_optimal = complete && whole.exact;
+    found.improve(whole);
+    if complete {
+        return found;
+    }
+    // Branch after branch, which finishes what it starts.
+    for last_first in [true, false] {
+        let steps = problem.steps.len() as u64;
+        if steps > left {
+            return found;
+        }
+        left -= steps;
+        let order = problem.depth_first(last_first);
+        let peak = problem.peak(&order);
+        if peak < found.peak {
+            (found.order, found.peak) = (order, peak);
+        }
+    }
+    found.proven_optimal |= found.peak <= least;
+    // One state a layer costs least; from what that takes follows how many the rest of the budget can pay for.
+    let mut width = 1;
+    loop {
+        let narrow = problem.search(found.peak, width, left);
+        left -= narrow.nodes;
+        let cost = narrow.nodes.div_ceil(width as u64).max(1);
+        let complete = narrow.complete;
+        found.improve(narrow);
+        found.proven_optimal |= found.peak <= least;
+        let affordable = (left / cost).min(EXACT_STATES as u64) as usize;
+        if !complete || affordable <= width {
+            return found;
+        }
+        width = affordable.min(16 * width);
+    }
+}
+
+impl Schedule {
+    fn improve(&mut self, search: Search) {
+        if let Some((order, peak)) = search.found {
+            (self.order, self.peak) = (order, peak);
+        }
     }
 }
 
@@ -67,10 +102,14 @@ pub fn apply(program: &mut Program, order: &[usize]) {
 struct Ordering {
     steps: Vec<Item>,
     bytes: Vec<u64>,
-    /// Uses by steps; a network output has one more, which never comes.
-    uses: Vec<u32>,
+    /// The steps that touch each buffer, in order.
+    users: Vec<Vec<usize>>,
+    /// Whether it stays to the end: a network output.
+    stays: Vec<bool>,
     /// Alive before the first step.
     inputs: Vec<usize>,
+    /// The steps that must come behind each.
+    behind: Vec<Vec<usize>>,
 }
 
 struct Item {
@@ -91,6 +130,34 @@ impl Item {
     }
 }
 
+/// A set of steps: words of which all bits are set, and the words behind them up to the last that has one. Sets compare as the numbers
+/// that their bits spell, word by word from the first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Set {
+    full: usize,
+    words: Vec<u64>,
+}
+
+impl Set {
+    fn has(&self, step: usize) -> bool {
+        match (step / 64).checked_sub(self.full) {
+            None => true,
+            Some(word) => self.words.get(word).is_some_and(|word| word >> (step % 64) & 1 == 1),
+        }
+    }
+
+    fn with(&self, step: usize) -> Self {
+        let mut set = self.clone();
+        let word = step / 64 - set.full;
+        set.words.resize(set.words.len().max(word + 1), 0);
+        set.words[word] |= 1 << (step % 64);
+        let full = set.words.iter().take_while(|&&word| word == u64::MAX).count();
+        set.words.drain(..full);
+        set.full += full;
+        set
+    }
+}
+
 /// What the search knows of a set of steps done.
 #[derive(Clone)]
 struct Reached {
@@ -100,19 +167,23 @@ struct Reached {
     last: (usize, usize),
 }
 
+/// How a search ended.
+struct Search {
+    /// The best order and its peak, where there is one below the bound.
+    found: Option<(Vec<usize>, u64)>,
+    /// Whether it went to the end within its nodes.
+    complete: bool,
+    /// Whether it kept every set that could matter.
+    exact: bool,
+    nodes: u64,
+}
+
 impl Ordering {
     fn of(program: &Program) -> Self {
         let scratch = |step: &LoweredStep| step.step.needs().scratch.into();
-        let mut ordering = Self {
-            steps: program
-                .steps
-                .iter()
-                .map(|step| Item::of_scratch(scratch(step)))
-                .collect(),
-            bytes: Vec::new(),
-            uses: Vec::new(),
-            inputs: Vec::new(),
-        };
+        let steps = program.steps.iter();
+        let mut steps: Vec<Item> = steps.map(|step| Item::of_scratch(scratch(step))).collect();
+        let (mut bytes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         let mut buffers: HashMap<TensorId, usize> = HashMap::new();
         // Any two steps that touch a buffer keep their order, unless both only read it.
         let mut last_write: HashMap<usize, usize> = HashMap::new();
@@ -120,26 +191,24 @@ impl Ordering {
         for touch in lifetimes::of_program(program) {
             let buffer = *buffers.entry(touch.root).or_insert_with(|| {
                 let in_arena = in_arena(&program.graph, touch.root);
-                let bytes = program.graph.tensor(touch.root).bytes() as u64;
-                ordering.bytes.push(if in_arena { bytes } else { 0 });
-                ordering.uses.push(0);
-                ordering.bytes.len() - 1
+                let own = program.graph.tensor(touch.root).bytes() as u64;
+                bytes.push(if in_arena { own } else { 0 });
+                bytes.len() - 1
             });
             let step = match touch.at {
                 Moment::Start => {
-                    ordering.inputs.push(buffer);
+                    inputs.push(buffer);
                     continue;
                 }
                 Moment::Step(step) => step,
                 Moment::End => {
-                    ordering.uses[buffer] += 1;
+                    outputs.push(buffer);
                     continue;
                 }
             };
-            let item = &mut ordering.steps[step];
+            let item = &mut steps[step];
             if !item.buffers.contains(&buffer) {
                 item.buffers.push(buffer);
-                ordering.uses[buffer] += 1;
             }
             item.after.extend(last_write.get(&buffer));
             if touch.access == Some(Access::Read) {
@@ -149,12 +218,31 @@ impl Ordering {
                 last_write.insert(buffer, step);
             }
         }
-        for (step, item) in ordering.steps.iter_mut().enumerate() {
+        for (step, item) in steps.iter_mut().enumerate() {
             item.after.retain(|&before| before != step);
             item.after.sort_unstable();
             item.after.dedup();
         }
-        ordering
+        Self::new(steps, bytes, inputs, &outputs)
+    }
+
+    fn new(steps: Vec<Item>, bytes: Vec<u64>, inputs: Vec<usize>, outputs: &[usize]) -> Self {
+        let mut users = vec![Vec::new(); bytes.len()];
+        let mut behind = vec![Vec::new(); steps.len()];
+        for (step, item) in steps.iter().enumerate() {
+            item.buffers.iter().for_each(|&b| users[b].push(step));
+            item.after.iter().for_each(|&before| behind[before].push(step));
+        }
+        let mut stays = vec![false; bytes.len()];
+        outputs.iter().for_each(|&b| stays[b] = true);
+        Self {
+            steps,
+            bytes,
+            users,
+            stays,
+            inputs,
+            behind,
+        }
     }
 
     /// Every step needs at least its own buffers and scratch.
@@ -164,7 +252,8 @@ impl Ordering {
     }
 
     fn peak(&self, order: &[usize]) -> u64 {
-        let mut left = self.uses.clone();
+        let uses = self.users.iter().zip(&self.stays);
+        let mut left: Vec<usize> = uses.map(|(users, &stays)| users.len() + usize::from(stays)).collect();
         let mut started = vec![false; left.len()];
         let mut live: u64 = self.inputs.iter().map(|&b| self.bytes[b]).sum();
         self.inputs.iter().for_each(|&b| started[b] = true);
@@ -187,31 +276,45 @@ impl Ordering {
         peak
     }
 
-    /// The best order with a peak below `bound`, if there is one, and whether the search was exact.
-    fn search(&self, bound: u64) -> (Option<(Vec<usize>, u64)>, bool) {
-        let words = self.steps.len().div_ceil(64);
+    /// The best order with a peak below `bound`: the best `width` sets of each layer are kept, as long as the nodes suffice.
+    fn search(&self, bound: u64, width: usize, nodes: u64) -> Search {
+        let mut search = Search {
+            found: None,
+            complete: false,
+            exact: true,
+            nodes: 0,
+        };
         let start = Reached {
             peak: 0,
             live: self.inputs.iter().map(|&b| self.bytes[b]).sum(),
             last: (usize::MAX, 0),
         };
+        let empty = Set {
+            full: 0,
+            words: Vec::new(),
+        };
+        let ready: Vec<usize> = (0..self.steps.len())
+            .filter(|&s| self.steps[s].after.is_empty())
+            .collect();
         let mut layers: Vec<Vec<Reached>> = vec![vec![start]];
-        let mut sets: Vec<Vec<u64>> = vec![vec![0; words]];
-        let mut exact = true;
+        // The sets of the last layer, and the steps that each allows, in order.
+        let mut sets: Vec<(Set, Vec<usize>)> = vec![(empty, ready)];
         for _ in 0..self.steps.len() {
-            let mut next: BTreeMap<Vec<u64>, Reached> = BTreeMap::new();
+            let mut next: BTreeMap<Set, Reached> = BTreeMap::new();
             let layer = layers.last().expect("there is a first layer");
-            for (from, (set, reached)) in sets.iter().zip(layer).enumerate() {
-                let done = |step: usize| set[step / 64] >> (step % 64) & 1 == 1;
-                for step in (0..self.steps.len()).filter(|&s| !done(s) && self.steps[s].after.iter().all(|&b| done(b)))
-                {
-                    let (during, after) = self.advance(reached.live, step, &done);
+            for (from, ((set, ready), reached)) in sets.iter().zip(layer).enumerate() {
+                search.nodes += ready.len() as u64;
+                if search.nodes > nodes {
+                    search.nodes = nodes;
+                    return search;
+                }
+                for &step in ready {
+                    let (during, after) = self.advance(reached.live, step, set);
                     let peak = reached.peak.max(during);
                     if peak >= bound {
                         continue;
                     }
-                    let mut set = set.clone();
-                    set[step / 64] |= 1 << (step % 64);
+                    let set = set.with(step);
                     let found = Reached {
                         peak,
                         live: after,
@@ -226,17 +329,23 @@ impl Ordering {
                     }
                 }
             }
-            let mut best: Vec<(Vec<u64>, Reached)> = next.into_iter().collect();
-            if best.len() > EXACT_STATES {
-                exact = false;
+            let mut best: Vec<(Set, Reached)> = next.into_iter().collect();
+            if best.len() > width {
+                search.exact = false;
                 best.sort_by_key(|(_, r)| (r.peak, r.live));
-                best.truncate(EXACT_STATES);
+                best.truncate(width);
             }
             if best.is_empty() {
-                return (None, exact);
+                search.complete = true;
+                return search;
             }
-            let (new_sets, layer) = best.into_iter().unzip();
-            sets = new_sets;
+            let ready = best.iter().map(|(set, reached)| {
+                let (step, from) = reached.last;
+                self.ready_behind(step, set, &sets[from].1)
+            });
+            let ready: Vec<Vec<usize>> = ready.collect();
+            let (new_sets, layer): (Vec<_>, Vec<_>) = best.into_iter().unzip();
+            sets = new_sets.into_iter().zip(ready).collect();
             layers.push(layer);
         }
         let mut order = Vec::new();
@@ -248,30 +357,59 @@ impl Ordering {
             at = from;
         }
         order.reverse();
-        (Some((order, peak)), exact)
+        search.found = Some((order, peak));
+        search.complete = true;
+        search
+    }
+
+    /// Every step right behind what it needs, of which the last, or the first, in the traced order comes first.
+    fn depth_first(&self, last_first: bool) -> Vec<usize> {
+        let mut order = Vec::new();
+        let mut opened = vec![false; self.steps.len()];
+        let ends = (0..self.steps.len()).filter(|&step| self.behind[step].is_empty());
+        for end in ends {
+            // A step stands on the stack twice: to be opened, and to be done behind what it needs.
+            let mut stack = vec![(end, false)];
+            while let Some((step, done)) = stack.pop() {
+                if done {
+                    order.push(step);
+                } else if !std::mem::replace(&mut opened[step], true) {
+                    stack.push((step, true));
+                    let needs = self.steps[step].after.iter().map(|&before| (before, false));
+                    match last_first {
+                        true => stack.extend(needs),
+                        false => stack.extend(needs.rev()),
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    /// The steps that `set` allows, `step` being the last of it and `ready` what the set before allowed.
+    fn ready_behind(&self, step: usize, set: &Set, ready: &[usize]) -> Vec<usize> {
+        let mut now: Vec<usize> = ready.iter().copied().filter(|&other| other != step).collect();
+        let freed = self.behind[step].iter().copied();
+        now.extend(freed.filter(|&next| self.steps[next].after.iter().all(|&before| set.has(before))));
+        now.sort_unstable();
+        now
     }
 
     /// Live bytes during and after `step`, from those before it.
-    fn advance(&self, live: u64, step: usize, done: &dyn Fn(usize) -> bool) -> (u64, u64) {
+    fn advance(&self, live: u64, step: usize, done: &Set) -> (u64, u64) {
         let item = &self.steps[step];
         let (mut during, mut dead) = (live, 0);
         for &b in &item.buffers {
-            let users = self.users(b);
-            let used = users.iter().filter(|&&s| done(s)).count() as u32;
-            if used == 0 && !self.inputs.contains(&b) {
+            let mut users = self.users[b].iter();
+            if !self.inputs.contains(&b) && !users.clone().any(|&user| done.has(user)) {
                 during += self.bytes[b];
             }
-            if used + 1 == self.uses[b] {
+            // From the last one, which is the likeliest to be still to come.
+            if !self.stays[b] && users.by_ref().rev().all(|&user| user == step || done.has(user)) {
                 dead += self.bytes[b];
             }
         }
         (during + item.scratch, during - dead)
-    }
-
-    fn users(&self, buffer: usize) -> Vec<usize> {
-        (0..self.steps.len())
-            .filter(|&s| self.steps[s].buffers.contains(&buffer))
-            .collect()
     }
 }
 
@@ -291,24 +429,62 @@ mod tests {
     /// Two branches from one input, each wide in the middle and narrow at its end: traced side by side, better one after the other.
     #[test]
     fn branches_are_finished_one_by_one() {
-        let problem = Ordering {
-            steps: vec![
-                item(&[0, 1], &[]),
-                item(&[0, 2], &[]),
-                item(&[1, 3], &[0]),
-                item(&[2, 4], &[1]),
-                item(&[3, 4, 5], &[2, 3]),
-            ],
-            bytes: vec![10, 100, 100, 1, 1, 1],
-            uses: vec![2, 2, 2, 2, 2, 2],
-            inputs: vec![0],
-        };
+        let steps = vec![
+            item(&[0, 1], &[]),
+            item(&[0, 2], &[]),
+            item(&[1, 3], &[0]),
+            item(&[2, 4], &[1]),
+            item(&[3, 4, 5], &[2, 3]),
+        ];
+        let problem = Ordering::new(steps, vec![10, 100, 100, 1, 1, 1], vec![0], &[5]);
         assert_eq!(problem.peak(&[0, 1, 2, 3, 4]), 210);
-        let (found, exact) = problem.search(210);
-        let (order, peak) = found.expect("a better order");
-        assert!(exact);
+        let search = problem.search(210, EXACT_STATES, 1000);
+        let (order, peak) = search.found.expect("a better order");
+        assert!(search.complete && search.exact);
         assert_eq!(peak, 111);
         assert_eq!(problem.peak(&order), 111);
+    }
+
+    /// `heads` branches of three steps each from one input, wide in the middle, all of which the last step joins.
+    fn heads(heads: usize) -> Ordering {
+        let mut steps = Vec::new();
+        let mut bytes = vec![10];
+        for stage in 0..3 {
+            for head in 0..heads {
+                let reads = if stage == 0 { 0 } else { 1 + (stage - 1) * heads + head };
+                let after = if stage == 0 {
+                    vec![]
+                } else {
+                    vec![(stage - 1) * heads + head]
+                };
+                steps.push(item(&[reads, 1 + stage * heads + head], &after));
+                bytes.push([1000, 500, 1][stage] + head as u64 % 7);
+            }
+        }
+        let last: Vec<usize> = (1 + 2 * heads..1 + 3 * heads + 1).collect();
+        steps.push(item(&last, &(2 * heads..3 * heads).collect::<Vec<_>>()));
+        bytes.push(7);
+        let output = bytes.len() - 1;
+        Ordering::new(steps, bytes, vec![0], &[output])
+    }
+
+    #[test]
+    fn a_wide_network_is_ordered_within_its_nodes() {
+        let problem = heads(300);
+        let traced: Vec<usize> = (0..901).collect();
+        let before = problem.peak(&traced);
+        let whole = problem.search(before, EXACT_STATES, 1_000_000);
+        assert!(!whole.complete && whole.nodes <= 1_000_000);
+        for nodes in [300_000, 2_000_000] {
+            let narrow = problem.search(before, 1, nodes);
+            assert!(narrow.complete && !narrow.exact && narrow.nodes <= nodes);
+            let (order, peak) = narrow.found.expect("a better order");
+            assert_eq!(problem.peak(&order), peak);
+            assert!(peak < before / 50, "{peak} of {before}");
+        }
+        assert!(!problem.search(before, 1, 1000).complete);
+        let branches = problem.depth_first(true);
+        assert!(problem.peak(&branches) < before / 50);
     }
 
     fn permutations(problem: &Ordering, order: &mut Vec<usize>, best: &mut u64) {
@@ -333,7 +509,6 @@ mod tests {
             edges in prop::collection::vec(prop::collection::vec(any::<bool>(), 6), 6),
         ) {
             // Step i writes buffer i + 1 and reads buffer j + 1 of some earlier steps j, or the input.
-            let mut uses = vec![0u32; 7];
             let steps: Vec<Item> = (0..6).map(|i| {
                 let after: Vec<usize> = (0..i).filter(|&j| edges[i][j]).collect();
                 let mut buffers: Vec<usize> = after.iter().map(|j| j + 1).collect();
@@ -341,17 +516,23 @@ mod tests {
                     buffers.push(0);
                 }
                 buffers.push(i + 1);
-                buffers.iter().for_each(|&b| uses[b] += 1);
                 Item { buffers, after, scratch: 0 }
             }).collect();
-            uses[6] += 1;
-            let problem = Ordering { steps, bytes: sizes, uses, inputs: vec![0] };
+            let problem = Ordering::new(steps, sizes, vec![0], &[6]);
             let mut best = u64::MAX;
             permutations(&problem, &mut Vec::new(), &mut best);
             let traced = problem.peak(&[0, 1, 2, 3, 4, 5]);
-            let found = problem.search(traced);
-            prop_assert!(found.1);
-            prop_assert_eq!(found.0.map_or(traced, |(order, peak)| {
+            let search = problem.search(traced, EXACT_STATES, 100_000);
+            prop_assert!(search.complete && search.exact);
+            for last_first in [true, false] {
+                let order = problem.depth_first(last_first);
+                let is_done = |at: usize, before: &usize| order[..at].contains(before);
+                let follows = |(at, &step): (usize, &usize)| problem.steps[step].after.iter().all(|b| is_done(at, b));
+                prop_assert!(order.iter().enumerate().all(follows));
+                prop_assert_eq!(order.len(), 6);
+                prop_assert!(problem.peak(&order) >= best);
+            }
+            prop_assert_eq!(search.found.map_or(traced, |(order, peak)| {
                 assert_eq!(problem.peak(&order), peak);
                 peak
             }), best);

@@ -69,7 +69,7 @@ pub fn steps(graph: Graph, weights: &Weights, options: &Options) -> Result<Progr
         share: options.in_place,
     };
     let mut program = program::lower(graph, preferences, weights)?;
-    let found = schedule::schedule(&program);
+    let found = schedule::schedule(&program, options.plan_nodes);
     schedule::apply(&mut program, &found.order);
     Ok(program)
 }

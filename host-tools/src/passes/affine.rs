@@ -1,28 +1,32 @@
 //! `y = gain * x + bias` with a scalar gain: into the locally connected layer before it, which has both; elsewhere a product
 //! and a sum.
 
-use super::rewrite::{feeder, merge};
+use super::rewrite::Rewriter;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryKind, Graph, Node, NodeId, Op, Tensor};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    let mut index = 0;
-    while index < graph.nodes.len() {
-        if graph.nodes[index].op == Op::Affine {
-            expand(graph, NodeId(index))?;
+    let nodes = graph.nodes.len();
+    let mut net = Rewriter::new(graph);
+    for index in 0..nodes {
+        if net.graph.nodes[index].op == Op::Affine {
+            expand(&mut net, NodeId(index))?;
         }
-        index += 1;
     }
+    net.finish();
     Ok(())
 }
 
-fn expand(graph: &mut Graph, id: NodeId) -> Result<()> {
+fn expand(net: &mut Rewriter<'_>, id: NodeId) -> Result<()> {
+    let graph = &mut *net.graph;
     let node = graph.nodes[id.0].clone();
     let [Some(x), Some(gain), Some(bias)] = node.inputs[..] else {
         return Err(Error::input("an affine operator needs x, gain and bias").at(&node.origin));
     };
     let units: usize = graph.tensor(x).shape.iter().skip(1).product();
-    if let Some(before) = feeder(graph, x, id)
+    let before = net.feeder(x, id);
+    let graph = &mut *net.graph;
+    if let Some(before) = before
         && let first = &graph.nodes[before.0]
         && matches!(
             first.op,
@@ -39,7 +43,7 @@ fn expand(graph: &mut Graph, id: NodeId) -> Result<()> {
             outputs: node.outputs,
             ..first.clone()
         };
-        merge(graph, before, id, merged);
+        net.merge(before, id, merged);
         return Ok(());
     }
     let shape = graph.tensor(x).shape.clone();
@@ -56,11 +60,12 @@ fn expand(graph: &mut Graph, id: NodeId) -> Result<()> {
         outputs: vec![scaled],
         ..node.clone()
     };
-    graph.nodes[id.0] = Node {
+    let sum = Node {
         op: binary(BinaryKind::Add),
         inputs: vec![Some(scaled), Some(bias)],
         ..node
     };
-    graph.nodes.insert(id.0, product);
+    net.set(id, sum);
+    net.insert_before(id, product);
     Ok(())
 }

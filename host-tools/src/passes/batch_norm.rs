@@ -3,26 +3,26 @@
 
 use std::sync::Arc;
 
-use super::rewrite::{feeder, merge};
+use super::rewrite::Rewriter;
 use crate::error::{Error, Result};
 use crate::graph::data::ExprOp;
 use crate::graph::{Activation, BinaryKind, DType, Data, Expr, Graph, Node, NodeId, Op, Tensor, TensorId, TensorKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    let mut index = 0;
-    while index < graph.nodes.len() {
-        if let Op::BatchNorm { axis, epsilon } = graph.nodes[index].op {
-            let folded = fold(graph, NodeId(index), axis, epsilon)?;
-            index = if folded { index } else { index + 2 };
-        } else {
-            index += 1;
+    let nodes = graph.nodes.len();
+    let mut net = Rewriter::new(graph);
+    for index in 0..nodes {
+        if let Op::BatchNorm { axis, epsilon } = net.graph.nodes[index].op {
+            fold(&mut net, NodeId(index), axis, epsilon)?;
         }
     }
+    net.finish();
     Ok(())
 }
 
-/// Folds the batch norm at `id` and says so, or expands it into two nodes.
-fn fold(graph: &mut Graph, id: NodeId, axis: usize, epsilon: f32) -> Result<bool> {
+/// Folds the batch norm at `id`, or expands it into two nodes.
+fn fold(net: &mut Rewriter<'_>, id: NodeId, axis: usize, epsilon: f32) -> Result<()> {
+    let graph = &mut *net.graph;
     let node = graph.nodes[id.0].clone();
     let operand = |i: usize| node.inputs.get(i).copied().flatten();
     let x = operand(0).ok_or_else(|| Error::input("a batch norm has no operand").at(&node.origin))?;
@@ -34,7 +34,9 @@ fn fold(graph: &mut Graph, id: NodeId, axis: usize, epsilon: f32) -> Result<bool
         Arc::new(Expr::RsqrtEpsilon { of: variance, epsilon }),
     );
 
-    if let Some(before) = feeder(graph, x, id)
+    let before = net.feeder(x, id);
+    let graph = &mut *net.graph;
+    if let Some(before) = before
         && let first = graph.nodes[before.0].clone()
         && let Op::Conv2d(attrs) = &first.op
         && attrs.activation == Activation::None
@@ -59,8 +61,7 @@ fn fold(graph: &mut Graph, id: NodeId, axis: usize, epsilon: f32) -> Result<bool
         let bias = binary(ExprOp::Add, binary(ExprOp::Mul, centred, scale), beta);
         let bias = constant(graph, format!("{}:folded bias", first.name), bias);
         let inputs = vec![first.inputs[0], Some(weights), Some(bias)];
-        merge(
-            graph,
+        net.merge(
             before,
             id,
             Node {
@@ -69,7 +70,7 @@ fn fold(graph: &mut Graph, id: NodeId, axis: usize, epsilon: f32) -> Result<bool
                 ..first
             },
         );
-        return Ok(true);
+        return Ok(());
     }
 
     // y = x * s + (beta - mean * s), broadcast along the channels' axis.
@@ -94,9 +95,9 @@ fn fold(graph: &mut Graph, id: NodeId, axis: usize, epsilon: f32) -> Result<bool
         ..node.clone()
     };
     let product = step(":scale", BinaryKind::Mul, [x, scale], scaled);
-    graph.nodes[id.0] = step("", BinaryKind::Add, [scaled, offset], node.outputs[0]);
-    graph.nodes.insert(id.0, product);
-    Ok(false)
+    net.set(id, step("", BinaryKind::Add, [scaled, offset], node.outputs[0]));
+    net.insert_before(id, product);
+    Ok(())
 }
 
 fn lazy(graph: &Graph, id: Option<TensorId>, node: &str) -> Result<Arc<Expr>> {

@@ -3,18 +3,21 @@
 
 use std::sync::Arc;
 
-use super::rewrite::{feeder, is_const, merge, until_stable};
+use super::rewrite::{Rewriter, is_const};
 use crate::error::Result;
 use crate::graph::{
     Activation, BinaryKind, Conv2dAttrs, DType, Data, Expr, Graph, Layout, Node, NodeId, Op, Tensor, TensorKind,
 };
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    until_stable(graph, fold);
+    let mut net = Rewriter::new(graph);
+    net.until_stable(fold);
+    net.finish();
     Ok(())
 }
 
-fn fold(graph: &mut Graph, id: NodeId) -> bool {
+fn fold(net: &mut Rewriter<'_>, id: NodeId) -> bool {
+    let graph = &*net.graph;
     let node = &graph.nodes[id.0];
     let (
         Op::Binary {
@@ -26,13 +29,15 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
     else {
         return false;
     };
+    let activation = *activation;
     let (x, bias) = if is_const(graph, *b) { (*a, *b) } else { (*b, *a) };
     if !is_const(graph, bias) || graph.tensor(bias).dtype != DType::F32 {
         return false;
     }
-    let Some(before) = feeder(graph, x, id) else {
+    let Some(before) = net.feeder(x, id) else {
         return false;
     };
+    let graph = &mut *net.graph;
     let first = graph.nodes[before.0].clone();
     if first.inputs.get(2).copied().flatten().is_some() {
         return false;
@@ -44,19 +49,14 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
             (
                 axis,
                 Op::Conv2d(Conv2dAttrs {
-                    activation: *activation,
+                    activation,
                     ..attrs.clone()
                 }),
             )
         }
         Op::Linear {
             activation: Activation::None,
-        } => (
-            rank - 1,
-            Op::Linear {
-                activation: *activation,
-            },
-        ),
+        } => (rank - 1, Op::Linear { activation }),
         _ => return false,
     };
     let channels = graph.tensor(x).shape[channel_axis];
@@ -85,8 +85,7 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
     let mut inputs = first.inputs.clone();
     inputs.resize(inputs.len().max(3), None);
     inputs[2] = Some(bias);
-    merge(
-        graph,
+    net.merge(
         before,
         id,
         Node {

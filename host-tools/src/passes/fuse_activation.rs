@@ -1,15 +1,18 @@
 //! A clamp after an operator that can clamp its own result becomes part of it.
 
-use super::rewrite::{feeder, merge, until_stable};
+use super::rewrite::Rewriter;
 use crate::error::Result;
 use crate::graph::{Activation, Graph, NodeId, Op, UnaryKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    until_stable(graph, fuse);
+    let mut net = Rewriter::new(graph);
+    net.until_stable(fuse);
+    net.finish();
     Ok(())
 }
 
-fn fuse(graph: &mut Graph, id: NodeId) -> bool {
+fn fuse(net: &mut Rewriter<'_>, id: NodeId) -> bool {
+    let graph = &*net.graph;
     let node = &graph.nodes[id.0];
     let (Op::Unary(kind), [Some(x)]) = (&node.op, &node.inputs[..]) else {
         return false;
@@ -24,7 +27,7 @@ fn fuse(graph: &mut Graph, id: NodeId) -> bool {
     if graph.tensor(*x).quant != graph.tensor(node.outputs[0]).quant {
         return false;
     }
-    let Some(before) = feeder(graph, *x, id) else {
+    let Some(before) = net.feeder(*x, id) else {
         return false;
     };
     let mut merged = graph.nodes[before.0].clone();
@@ -39,6 +42,6 @@ fn fuse(graph: &mut Graph, id: NodeId) -> bool {
     }
     *slot = activation;
     merged.outputs = node.outputs.clone();
-    merge(graph, before, id, merged);
+    net.merge(before, id, merged);
     true
 }

@@ -1,16 +1,19 @@
 //! An f32 addition of a convolution's result becomes part of the convolution, which then writes the sum (in place, where the
 //! planner finds it worth it). Quantised additions rescale both operands and stay steps of their own.
 
-use super::rewrite::{feeder, is_const, merge, until_stable};
+use super::rewrite::{Rewriter, is_const};
 use crate::error::Result;
 use crate::graph::{Activation, BinaryKind, Conv2dAttrs, DType, Graph, Node, NodeId, Op};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    until_stable(graph, fuse);
+    let mut net = Rewriter::new(graph);
+    net.until_stable(fuse);
+    net.finish();
     Ok(())
 }
 
-fn fuse(graph: &mut Graph, id: NodeId) -> bool {
+fn fuse(net: &mut Rewriter<'_>, id: NodeId) -> bool {
+    let graph = &*net.graph;
     let node = graph.nodes[id.0].clone();
     let (
         Op::Binary {
@@ -27,7 +30,7 @@ fn fuse(graph: &mut Graph, id: NodeId) -> bool {
     }
     // Of two convolutions the later one takes the sum: the other operand is complete by then.
     let candidates = [(*a, *b), (*b, *a)].into_iter().filter_map(|(x, other)| {
-        let before = feeder(graph, x, id)?;
+        let before = net.feeder(x, id)?;
         let first = &graph.nodes[before.0];
         let fits = matches!(&first.op, Op::Conv2d(attrs) if attrs.activation == Activation::None);
         (fits && first.inputs.len() <= 3 && !is_const(graph, other)).then_some((before, other))
@@ -44,8 +47,7 @@ fn fuse(graph: &mut Graph, id: NodeId) -> bool {
         activation: *activation,
         ..attrs.clone()
     });
-    merge(
-        graph,
+    net.merge(
         before,
         id,
         Node {

@@ -64,25 +64,36 @@ fn choose(graph: &Graph) -> Vec<bool> {
             }
         }
     }
-    loop {
-        let mut changed = false;
-        for node in graph.nodes.iter().filter(|node| follows(&node.op)) {
-            let meet = || {
-                node.inputs
-                    .iter()
-                    .flatten()
-                    .chain(&node.outputs)
-                    .filter(|&&id| eligible(id))
-            };
-            if meet().any(|id| stored[id.0]) {
-                for id in meet() {
-                    changed |= !std::mem::replace(&mut stored[id.0], true);
-                }
-            }
+    // Tensors that one of the following operators reads or writes are stored alike: they are joined, and one that must be NHWC decides.
+    let mut joined = Joined((0..graph.tensors.len()).collect());
+    for node in graph.nodes.iter().filter(|node| follows(&node.op)) {
+        let mut meet = (node.inputs.iter().flatten().chain(&node.outputs)).filter(|&&id| eligible(id));
+        if let Some(first) = meet.next() {
+            meet.for_each(|other| joined.join(first.0, other.0));
         }
-        if !changed {
-            return stored;
+    }
+    let mut decided = vec![false; graph.tensors.len()];
+    for id in (0..stored.len()).filter(|&id| stored[id]) {
+        decided[joined.root(id)] = true;
+    }
+    (0..stored.len()).map(|id| decided[joined.root(id)]).collect()
+}
+
+/// Disjoint sets of tensors, each with the lowest index as its root.
+struct Joined(Vec<usize>);
+
+impl Joined {
+    fn root(&mut self, mut id: usize) -> usize {
+        while self.0[id] != id {
+            self.0[id] = self.0[self.0[id]];
+            id = self.0[id];
         }
+        id
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.0[a.max(b)] = a.min(b);
     }
 }
 
@@ -120,6 +131,7 @@ fn follows(op: &Op) -> bool {
 /// those that flatten into linear layers alone, whose constant weights are permuted here.
 fn free_reshapes(graph: &mut Graph, stored: &[bool]) -> HashSet<TensorId> {
     let mut free = HashSet::new();
+    let consumers = graph.consumers();
     for index in 0..graph.nodes.len() {
         let node = &graph.nodes[index];
         let (Op::Reshape, [Some(x)], [output]) = (&node.op, &node.inputs[..], &node.outputs[..]) else {
@@ -136,9 +148,7 @@ fn free_reshapes(graph: &mut Graph, stored: &[bool]) -> HashSet<TensorId> {
             free.insert(output);
             continue;
         }
-        let readers: Vec<usize> = (0..graph.nodes.len())
-            .filter(|&i| graph.nodes[i].inputs.contains(&Some(output)))
-            .collect();
+        let readers: Vec<usize> = consumers[output.0].iter().map(|reader| reader.0).collect();
         let linear = |&i: &usize| {
             let reader = &graph.nodes[i];
             let constant = |id: TensorId| graph.tensor(id).is_const() && graph.tensor(id).dtype == DType::F32;

@@ -14,7 +14,7 @@ pub mod recognise_softmax;
 mod rewrite;
 mod softmax_axis;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, check::check};
@@ -116,8 +116,12 @@ pub const PASSES: &[Pass] = &[
 /// What a pass says, or [`ErrorKind::Internal`] where it left an inconsistent graph.
 pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
     for pass in PASSES.iter().filter(|pass| pass.stage == stage) {
+        let before = graph.tensors.len();
         (pass.run)(graph)?;
-        name_apart(graph);
+        // New names come with new tensors.
+        if graph.tensors.len() != before {
+            name_apart(graph);
+        }
         check(graph).map_err(|e| {
             Error::new(
                 ErrorKind::Internal,
@@ -138,15 +142,18 @@ fn name_apart(graph: &mut Graph) {
 }
 
 fn number<'g>(names: impl Iterator<Item = &'g mut String>) {
-    let mut taken = HashSet::new();
+    // Names that are taken, and the number from which on a free one may be.
+    let mut taken: HashMap<String, usize> = HashMap::with_capacity(names.size_hint().0);
     for name in names {
-        if taken.insert(name.clone()) {
+        let Some(&next) = taken.get(name) else {
+            taken.insert(name.clone(), 2);
             continue;
-        }
-        let free = (2..)
-            .map(|n| format!("{name} ({n})"))
-            .find(|name| !taken.contains(name));
-        *name = free.expect("there are more numbers than names");
-        taken.insert(name.clone());
+        };
+        let mut free = (next..).map(|n| (n, format!("{name} ({n})")));
+        let (number, free) = free
+            .find(|(_, name)| !taken.contains_key(name))
+            .expect("there are more numbers than names");
+        taken.insert(std::mem::replace(name, free.clone()), number + 1);
+        taken.insert(free, 2);
     }
 }

@@ -3,17 +3,20 @@
 //!
 //! A max pooling ignores its own padding, an explicit zero takes part: the two agree where no input is below zero, as after a ReLU.
 
-use super::rewrite::{feeder, merge, producer, until_stable};
+use super::rewrite::Rewriter;
 use crate::error::Result;
 use crate::graph::{Activation, Graph, Layout, Node, NodeId, Op, Padding2d, TensorId, TensorKind, UnaryKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    until_stable(graph, fold);
-    until_stable(graph, unfold);
+    let mut net = Rewriter::new(graph);
+    net.until_stable(fold);
+    net.until_stable(unfold);
+    net.finish();
     Ok(())
 }
 
-fn fold(graph: &mut Graph, id: NodeId) -> bool {
+fn fold(net: &mut Rewriter<'_>, id: NodeId) -> bool {
+    let graph = &*net.graph;
     let mut node = graph.nodes[id.0].clone();
     let Some(&Some(x)) = node.inputs.first() else {
         return false;
@@ -23,7 +26,7 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
         Op::MaxPool2d(attrs) => (attrs.layout, &mut attrs.padding, false),
         _ => return false,
     };
-    let Some(before) = feeder(graph, x, id) else {
+    let Some(before) = net.feeder(x, id) else {
         return false;
     };
     let first = &graph.nodes[before.0];
@@ -37,7 +40,7 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
         .and_then(|q| q.zero_point.first().copied())
         .unwrap_or(0);
     let same_quant = graph.tensor(x).quant == graph.tensor(*input).quant;
-    if *value != zero_point as f32 || !same_quant || !(zero_takes_part || never_negative(graph, *input)) {
+    if *value != zero_point as f32 || !same_quant || !(zero_takes_part || never_negative(net, *input)) {
         return false;
     }
     let (rows, columns) = match layout {
@@ -57,12 +60,13 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
     if excess(graph, &node).is_some() {
         return false;
     }
-    merge(graph, before, id, node);
+    net.merge(before, id, node);
     true
 }
 
 /// Takes the rows and columns out of a convolution's padding in which a window would see nothing else.
-fn unfold(graph: &mut Graph, id: NodeId) -> bool {
+fn unfold(net: &mut Rewriter<'_>, id: NodeId) -> bool {
+    let graph = &mut *net.graph;
     let mut node = graph.nodes[id.0].clone();
     let Some(excess) = excess(graph, &node) else {
         return false;
@@ -98,8 +102,8 @@ fn unfold(graph: &mut Graph, id: NodeId) -> bool {
         ..node.clone()
     };
     node.inputs[0] = Some(padded);
-    graph.nodes[id.0] = node;
-    graph.nodes.insert(id.0, pad);
+    net.set(id, node);
+    net.insert_before(id, pad);
     true
 }
 
@@ -137,12 +141,12 @@ fn sides(padding: &mut Padding2d) -> [&mut usize; 4] {
     ]
 }
 
-fn never_negative(graph: &Graph, tensor: TensorId) -> bool {
+fn never_negative(net: &Rewriter<'_>, tensor: TensorId) -> bool {
     let relu = |a: &Activation| matches!(a, Activation::Relu | Activation::Relu6);
-    if graph.tensor(tensor).quant.is_some() {
+    if net.graph.tensor(tensor).quant.is_some() {
         return false;
     }
-    match producer(graph, tensor).map(|id| &graph.nodes[id.0].op) {
+    match net.producer(tensor).map(|id| &net.graph.nodes[id.0].op) {
         Some(Op::Conv2d(attrs)) => relu(&attrs.activation),
         Some(Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs)) => relu(&attrs.activation),
         Some(Op::Linear { activation } | Op::Binary { activation, .. }) => relu(activation),

@@ -9,6 +9,8 @@ use crate::graph::{Activation, BinaryKind, Graph, NodeId, Op, ReduceKind, Tensor
 /// # Errors
 /// None; it shares the signature of all passes.
 pub fn run(graph: &mut Graph) -> Result<()> {
+    // A softmax that is found changes who reads its operand alone, which no other match asks for.
+    let (producers, consumers) = (graph.producers(), graph.consumers());
     let mut removed = vec![false; graph.nodes.len()];
     for index in 0..graph.nodes.len() {
         let is_division = matches!(
@@ -18,7 +20,7 @@ pub fn run(graph: &mut Graph) -> Result<()> {
                 activation: Activation::None
             }
         );
-        if is_division && let Some(Match { x, axis, parts }) = find(graph, NodeId(index)) {
+        if is_division && let Some(Match { x, axis, parts }) = find(graph, &producers, &consumers, NodeId(index)) {
             for part in parts {
                 removed[part.0] = true;
             }
@@ -44,9 +46,7 @@ struct Match {
     parts: Vec<NodeId>,
 }
 
-fn find(graph: &Graph, division: NodeId) -> Option<Match> {
-    let producers = graph.producers();
-    let consumers = graph.consumers();
+fn find(graph: &Graph, producers: &[Option<NodeId>], consumers: &[Vec<NodeId>], division: NodeId) -> Option<Match> {
     let writer = |id: TensorId| producers.get(id.0).copied().flatten();
     let op = |id: NodeId| &graph.nodes[id.0].op;
     let input = |id: NodeId, i: usize| graph.nodes[id.0].inputs.get(i).copied().flatten();

@@ -1,72 +1,154 @@
-//! What passes share: who reads what, and the merging of two neighbours.
+//! What passes share: who writes and who reads each tensor, kept up to date while nodes merge and new ones go in between.
+//!
+//! Nodes keep their ids as long as a pass runs. One that is merged away leaves a gap, one that is added gets an id behind all others and a
+//! place in the order; [`Rewriter::finish`] brings the graph's nodes into that order. So every change costs what it touches, not what
+//! the graph holds.
+
+use std::collections::HashSet;
 
 use crate::graph::{Graph, Node, NodeId, TensorId, TensorKind};
 
-/// The only node that reads `tensor`, where there is just one reading operand and it is no output of the network.
-pub(super) fn sole_reader(graph: &Graph, tensor: TensorId) -> Option<NodeId> {
-    if graph.outputs.contains(&tensor) {
-        return None;
+/// A graph under rewriting.
+pub(super) struct Rewriter<'g> {
+    pub(super) graph: &'g mut Graph,
+    /// By tensor.
+    writer: Vec<Option<NodeId>>,
+    readers: Vec<Readers>,
+    outputs: HashSet<TensorId>,
+    /// By node: where it stands, and whether it is still there.
+    places: Vec<Option<Place>>,
+}
+
+/// The operands that read a tensor: how many, and the exclusive or of their nodes, which is the node itself where there is one.
+#[derive(Clone, Copy, Default)]
+struct Readers {
+    count: usize,
+    nodes: usize,
+}
+
+/// At an original node's place: those inserted before it, itself, those inserted behind it, each in the order of insertion.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    at: usize,
+    side: Side,
+    number: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Before,
+    Itself,
+    Behind,
+}
+
+impl<'g> Rewriter<'g> {
+    pub(super) fn new(graph: &'g mut Graph) -> Self {
+        let mut net = Self {
+            writer: vec![None; graph.tensors.len()],
+            readers: vec![Readers::default(); graph.tensors.len()],
+            outputs: graph.outputs.iter().copied().collect(),
+            places: Vec::with_capacity(graph.nodes.len()),
+            graph,
+        };
+        for index in 0..net.graph.nodes.len() {
+            net.places.push(Some(Place {
+                at: index,
+                side: Side::Itself,
+                number: 0,
+            }));
+            net.link(NodeId(index));
+        }
+        net
     }
-    let mut readers = (graph.nodes.iter().enumerate())
-        .flat_map(|(index, node)| node.inputs.iter().flatten().map(move |id| (index, *id)))
-        .filter(|(_, id)| *id == tensor);
-    match (readers.next(), readers.next()) {
-        (Some((reader, _)), None) => Some(NodeId(reader)),
-        _ => None,
+
+    /// The node that writes `tensor`.
+    pub(super) fn producer(&self, tensor: TensorId) -> Option<NodeId> {
+        self.writer.get(tensor.0).copied().flatten()
     }
-}
 
-/// The node that writes `tensor`.
-pub(super) fn producer(graph: &Graph, tensor: TensorId) -> Option<NodeId> {
-    graph
-        .nodes
-        .iter()
-        .position(|node| node.outputs.contains(&tensor))
-        .map(NodeId)
-}
+    /// The node that writes `tensor`, where a single operand, of the node `reader`, reads it and it is no output of the network: the two
+    /// can merge.
+    pub(super) fn feeder(&self, tensor: TensorId, reader: NodeId) -> Option<NodeId> {
+        let readers = self.readers.get(tensor.0).copied().unwrap_or_default();
+        let sole = readers.count == 1 && readers.nodes == reader.0 && !self.outputs.contains(&tensor);
+        self.producer(tensor).filter(|_| sole)
+    }
 
-/// The node that writes `tensor`, where only the node `reader` reads it: the two can merge.
-pub(super) fn feeder(graph: &Graph, tensor: TensorId, reader: NodeId) -> Option<NodeId> {
-    producer(graph, tensor).filter(|_| sole_reader(graph, tensor) == Some(reader))
-}
+    /// Replaces a node.
+    pub(super) fn set(&mut self, id: NodeId, node: Node) {
+        self.unlink(id);
+        self.graph.nodes[id.0] = node;
+        self.link(id);
+    }
 
-/// Removes nodes.
-pub(super) fn remove(graph: &mut Graph, gone: &[NodeId]) {
-    let mut index = 0;
-    graph.nodes.retain(|_| {
-        index += 1;
-        !gone.contains(&NodeId(index - 1))
-    });
-}
+    /// Replaces the neighbours `first` and `second` by `merged`, at the place of `second`: its operands are all written by then.
+    pub(super) fn merge(&mut self, first: NodeId, second: NodeId, merged: Node) {
+        self.unlink(first);
+        self.places[first.0] = None;
+        self.set(second, merged);
+    }
 
-/// Replaces the neighbours `first` and `second` by `merged`, at the place of `second`: its operands are all written by then.
-pub(super) fn merge(graph: &mut Graph, first: NodeId, second: NodeId, merged: Node) {
-    graph.nodes[second.0] = merged;
-    remove(graph, &[first]);
-}
+    /// Adds a node right before `id`, behind those added there already.
+    pub(super) fn insert_before(&mut self, id: NodeId, node: Node) {
+        self.insert(id, Side::Before, node);
+    }
 
-/// Lets every reader of `from`, and the network's outputs, use `to`.
-pub(super) fn replace(graph: &mut Graph, from: TensorId, to: TensorId) {
-    for id in graph
-        .nodes
-        .iter_mut()
-        .flat_map(|node| node.inputs.iter_mut().flatten())
-        .chain(&mut graph.outputs)
-    {
-        if *id == from {
-            *id = to;
+    /// Adds a node right behind `id`, behind those added there already.
+    pub(super) fn insert_behind(&mut self, id: NodeId, node: Node) {
+        self.insert(id, Side::Behind, node);
+    }
+
+    /// Tries `rewrite` on every node of the graph until it applies nowhere; it says whether it changed the graph.
+    pub(super) fn until_stable(&mut self, mut rewrite: impl FnMut(&mut Self, NodeId) -> bool) {
+        for index in 0..self.graph.nodes.len() {
+            // What has changed may be fusable with what is before it now.
+            while self.places[index].is_some() && rewrite(self, NodeId(index)) {}
         }
     }
-}
 
-/// Tries `rewrite` on every node until it applies nowhere; it says whether it changed the graph.
-pub(super) fn until_stable(graph: &mut Graph, mut rewrite: impl FnMut(&mut Graph, NodeId) -> bool) {
-    let mut index = 0;
-    while index < graph.nodes.len() {
-        // A merge moves what follows down by one, and may make its neighbour fusable.
-        match rewrite(graph, NodeId(index)) {
-            true => index = index.saturating_sub(1),
-            false => index += 1,
+    /// Brings the graph's nodes into their new order.
+    pub(super) fn finish(self) {
+        let nodes = std::mem::take(&mut self.graph.nodes);
+        let mut placed: Vec<(Place, Node)> = (self.places.into_iter().zip(nodes))
+            .filter_map(|(place, node)| Some((place?, node)))
+            .collect();
+        placed.sort_by_key(|(place, _)| *place);
+        self.graph.nodes = placed.into_iter().map(|(_, node)| node).collect();
+    }
+
+    fn insert(&mut self, at: NodeId, side: Side, node: Node) {
+        let number = self.graph.nodes.len();
+        let at = self.places[at.0].map_or(at.0, |place| place.at);
+        self.places.push(Some(Place { at, side, number }));
+        self.graph.nodes.push(node);
+        self.link(NodeId(number));
+    }
+
+    fn link(&mut self, id: NodeId) {
+        let tensors = self.graph.tensors.len();
+        self.writer.resize(tensors, None);
+        self.readers.resize(tensors, Readers::default());
+        let node = &self.graph.nodes[id.0];
+        for input in node.inputs.iter().flatten() {
+            let readers = &mut self.readers[input.0];
+            readers.count += 1;
+            readers.nodes ^= id.0;
+        }
+        for output in &node.outputs {
+            self.writer[output.0] = Some(id);
+        }
+    }
+
+    fn unlink(&mut self, id: NodeId) {
+        let node = &self.graph.nodes[id.0];
+        for input in node.inputs.iter().flatten() {
+            let readers = &mut self.readers[input.0];
+            readers.count -= 1;
+            readers.nodes ^= id.0;
+        }
+        for output in &node.outputs {
+            let writer = &mut self.writer[output.0];
+            *writer = writer.filter(|writer| *writer != id);
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Kernels sum along the innermost axis: a softmax along another one gets a transpose before and after it.
 
-use super::rewrite::until_stable;
+use super::rewrite::Rewriter;
 use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, Op, Tensor, TensorId, TensorKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    until_stable(graph, move_inside);
+    let mut net = Rewriter::new(graph);
+    net.until_stable(move_inside);
+    net.finish();
     Ok(())
 }
 
-fn move_inside(graph: &mut Graph, id: NodeId) -> bool {
+fn move_inside(net: &mut Rewriter<'_>, id: NodeId) -> bool {
+    let graph = &mut *net.graph;
     let mut node = graph.nodes[id.0].clone();
     let (Op::Softmax { axis, .. } | Op::LogSoftmax { axis }) = &mut node.op else {
         return false;
@@ -35,16 +38,16 @@ fn move_inside(graph: &mut Graph, id: NodeId) -> bool {
         outputs: vec![to],
         ..node.clone()
     };
-    let around = [
-        transpose(inwards, x, x_moved, "before"),
-        Node {
-            inputs: vec![Some(x_moved)],
-            outputs: vec![y_moved],
-            ..node.clone()
-        },
-        transpose(back, y_moved, y, "after"),
-    ];
-    graph.nodes.splice(id.0..=id.0, around);
+    let before = transpose(inwards, x, x_moved, "before");
+    let behind = transpose(back, y_moved, y, "after");
+    let inside = Node {
+        inputs: vec![Some(x_moved)],
+        outputs: vec![y_moved],
+        ..node
+    };
+    net.set(id, inside);
+    net.insert_before(id, before);
+    net.insert_behind(id, behind);
     true
 }
 

@@ -6,6 +6,12 @@ use super::random::Random;
 /// Comparisons of pairs that improvement may spend: it bounds the time for large problems.
 const IMPROVEMENT_WORK: u64 = 60_000_000;
 
+/// Bodies below which all are compared with all.
+const FEW: usize = 512;
+
+/// Pairs of bodies alive together that are kept.
+const MOST_PAIRS: usize = 20_000_000;
+
 /// A placement of some of the instance's bodies.
 #[derive(Clone, Debug)]
 pub(super) struct Placement {
@@ -171,8 +177,45 @@ struct Greedy<'a> {
     instance: &'a Instance,
     bodies: &'a [u32],
     local: Vec<u32>,
+    /// In order of offset, of equal ones the last placed first.
     placed: Vec<Placed>,
     gaps: Vec<(i64, i64)>,
+    /// Where bodies meet few of the others: of each body those that live at a time with it. Then `placed` holds only those.
+    neighbours: Option<Neighbours>,
+}
+
+/// Bodies that live at a time with each body, and where those that are placed lie.
+struct Neighbours {
+    of: Vec<Vec<u32>>,
+    /// By index within the bodies: the offset, and how many were placed before.
+    placed: Vec<Option<(i64, u32)>>,
+    count: u32,
+}
+
+impl Neighbours {
+    /// The neighbours of `bodies`, unless they are so many that going through all bodies is as good.
+    fn of(instance: &Instance, bodies: &[u32], local: &[u32]) -> Option<Self> {
+        let all = bodies.len() * bodies.len();
+        let mut is_own = vec![false; instance.bodies.len()];
+        bodies.iter().for_each(|&body| is_own[body as usize] = true);
+        let mut pairs = 0usize;
+        instance.visit_pairs(&mut |a, _| pairs += usize::from(is_own[a]));
+        if bodies.len() < FEW || pairs > all / 16 || pairs > MOST_PAIRS {
+            return None;
+        }
+        let mut of = vec![Vec::new(); bodies.len()];
+        instance.visit_pairs(&mut |a, b| {
+            if is_own[a] && is_own[b] {
+                of[local[a] as usize].push(b as u32);
+                of[local[b] as usize].push(a as u32);
+            }
+        });
+        Some(Self {
+            of,
+            placed: vec![None; bodies.len()],
+            count: 0,
+        })
+    }
 }
 
 impl<'a> Greedy<'a> {
@@ -182,6 +225,7 @@ impl<'a> Greedy<'a> {
             local[body as usize] = index as u32;
         }
         Greedy {
+            neighbours: Neighbours::of(instance, bodies, &local),
             instance,
             bodies,
             local,
@@ -193,6 +237,10 @@ impl<'a> Greedy<'a> {
     /// Places all bodies in this order; `None` if the height would reach `limit`.
     fn run(&mut self, order: &[u32], fit: Fit, limit: i64) -> Option<Placement> {
         self.placed.clear();
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.placed.fill(None);
+            neighbours.count = 0;
+        }
         let mut placement = Placement {
             offsets: vec![0; self.bodies.len()],
             height: 0,
@@ -201,6 +249,7 @@ impl<'a> Greedy<'a> {
             .iter()
             .partition(|&&b| self.instance.bodies[b as usize].fixed.is_some());
         for body in fixed.into_iter().chain(free) {
+            self.gather(body);
             let offset = self.instance.bodies[body as usize]
                 .fixed
                 .unwrap_or_else(|| self.offset_for(body, fit));
@@ -210,7 +259,13 @@ impl<'a> Greedy<'a> {
                 return None;
             }
             placement.height = placement.height.max(end);
-            placement.offsets[self.local[body as usize] as usize] = offset;
+            let index = self.local[body as usize] as usize;
+            placement.offsets[index] = offset;
+            if let Some(neighbours) = &mut self.neighbours {
+                neighbours.placed[index] = Some((offset, neighbours.count));
+                neighbours.count += 1;
+                continue;
+            }
             let (lower, upper, plain) = (info.lower, info.upper, info.plain);
             let at = self.placed.partition_point(|p| p.offset < offset);
             self.placed.insert(
@@ -226,6 +281,31 @@ impl<'a> Greedy<'a> {
             );
         }
         Some(placement)
+    }
+
+    /// Lets `placed` hold the neighbours of `body` that are placed, where neighbours are known.
+    fn gather(&mut self, body: u32) {
+        let Some(neighbours) = &self.neighbours else { return };
+        let mut around: Vec<(i64, std::cmp::Reverse<u32>, u32)> = (neighbours.of[self.local[body as usize] as usize]
+            .iter())
+        .filter_map(|&other| {
+            let (offset, number) = neighbours.placed[self.local[other as usize] as usize]?;
+            Some((offset, std::cmp::Reverse(number), other))
+        })
+        .collect();
+        around.sort_unstable();
+        self.placed.clear();
+        self.placed.extend(around.into_iter().map(|(offset, _, other)| {
+            let info = &self.instance.bodies[other as usize];
+            Placed {
+                offset,
+                end: offset + info.height,
+                lower: info.lower,
+                upper: info.upper,
+                body: other,
+                plain: info.plain,
+            }
+        }));
     }
 
     fn offset_for(&mut self, body: u32, fit: Fit) -> i64 {
@@ -307,6 +387,60 @@ impl<'a> Greedy<'a> {
             let to = random.below(order.len() as u64) as usize;
             let body = order.remove(from);
             order.insert(to, body);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::plan::{Buffer, Part, Problem, Relation};
+
+    /// A long chain with branches: lives of a few steps, some bodies of two parts, and outputs that may overlap what they are made of.
+    fn chain(seed: u64, bodies: usize) -> Problem {
+        let mut random = Random::new(seed);
+        let mut problem = Problem::default();
+        for index in 0..bodies {
+            let lower = (index as u64).saturating_sub(random.below(3));
+            let (middle, upper) = (lower + 1 + random.below(3), lower + 4 + random.below(5));
+            let size = 4 * (1 + random.below(40));
+            let mut buffer = Buffer::new(format!("b{index}"), lower, upper, size);
+            if random.below(4) == 0 {
+                let part = |lower, upper, offset| Part {
+                    lower,
+                    upper,
+                    offset,
+                    size,
+                };
+                buffer.parts = vec![part(lower, middle, 0), part(middle, upper, size)];
+            }
+            problem.buffers.push(buffer.aligned(4));
+            if index > 0 && random.below(2) == 0 {
+                problem.relations.push(Relation {
+                    below: index,
+                    above: index - 1,
+                    distance: 4 * random.below(8) as i64,
+                });
+            }
+        }
+        problem
+    }
+
+    #[test]
+    fn comparing_with_neighbours_alone_changes_nothing() {
+        for seed in 0..6 {
+            let instance = Instance::new(&chain(seed, FEW + 50)).unwrap();
+            let bodies: Vec<u32> = (0..instance.bodies.len() as u32).collect();
+            let mut near = Greedy::new(&instance, &bodies);
+            assert!(near.neighbours.is_some());
+            let mut all = Greedy::new(&instance, &bodies);
+            all.neighbours = None;
+            for order in orders(&instance, &bodies, &["TWA", "WAT", "UZ", "ZW", "LZ"]) {
+                for fit in [Fit::Lowest, Fit::Tightest] {
+                    let [near, all] = [&mut near, &mut all].map(|greedy| greedy.run(&order, fit, i64::MAX).unwrap());
+                    assert_eq!((near.height, near.offsets), (all.height, all.offsets), "seed {seed}");
+                }
+            }
         }
     }
 }

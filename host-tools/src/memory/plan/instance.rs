@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use super::problem::{PlanError, Problem};
 
+/// Sums over sections of their members, and pairs of bodies alive together, up to which the exact search is tried.
+pub(super) const SEARCH_LIMIT: usize = 2_000_000;
+
 /// Largest sum of sizes and alignments accepted, so that no offset arithmetic can overflow `i64`.
 const LIMIT: u64 = 1 << 60;
 
@@ -71,6 +74,8 @@ pub(super) struct Instance {
     pub(super) bodies: Vec<Body>,
     /// (below, above) -> least difference of offsets, for pairs that may overlap.
     relations: HashMap<(u32, u32), i64>,
+    /// Of each body, those that it has a relation with, in order and each once.
+    related: Vec<Vec<u32>>,
     /// Whether an exhausted search proves that no plan exists: see [`Instance::new`].
     pub(super) exhaustible: bool,
     /// Whether every separation is at least 0, so that offsets never fall along a stack.
@@ -130,10 +135,20 @@ impl Instance {
                 }
             }
         }
+        let mut related = vec![Vec::new(); bodies.len()];
+        for &(below, above) in relations.keys() {
+            related[below as usize].push(above);
+            related[above as usize].push(below);
+        }
+        for partners in &mut related {
+            partners.sort_unstable();
+            partners.dedup();
+        }
         let mut instance = Instance {
             unit,
             bodies,
             relations,
+            related,
             exhaustible: true,
             monotone: true,
         };
@@ -202,31 +217,58 @@ impl Instance {
     /// The search orders each pair one way or the other. It covers every valid plan unless (1) two bodies of several
     /// parts could interlock, one part above and another below, or (2) separations of 0 or less let an ordering be circular.
     fn classify(&mut self) {
-        let special: Vec<usize> = (0..self.bodies.len())
-            .filter(|&i| !self.bodies[i].plain && !self.bodies[i].parts.is_empty())
-            .collect();
+        // Without an exact search nobody asks.
+        if self.search_size() > SEARCH_LIMIT {
+            (self.monotone, self.exhaustible) = (false, false);
+            return;
+        }
+        let special = |body: usize| !self.bodies[body].plain;
         let (mut exhaustible, mut monotone) = (true, true);
         let mut zero: Vec<(usize, usize)> = Vec::new();
-        for (position, &a) in special.iter().enumerate() {
-            for b in (0..self.bodies.len()).filter(|&b| b != a) {
-                if special.binary_search(&b).is_ok_and(|at| at <= position) {
-                    continue;
-                }
-                let Some((ab, ba)) = self.separation(a, b) else {
-                    continue;
-                };
-                monotone &= ab >= 0 && ba >= 0;
-                exhaustible &= !self.may_interlock(a, b);
-                if ab == 0 {
-                    zero.push((a, b));
-                }
-                if ba == 0 {
-                    zero.push((b, a));
+        self.visit_pairs(&mut |a, b| {
+            if !special(a) && !special(b) {
+                return;
+            }
+            let Some((ab, ba)) = self.separation(a, b) else {
+                return;
+            };
+            monotone &= ab >= 0 && ba >= 0;
+            exhaustible &= !self.may_interlock(a, b);
+            if ab == 0 {
+                zero.push((a, b));
+            }
+            if ba == 0 {
+                zero.push((b, a));
+            }
+        });
+        self.monotone = monotone;
+        self.exhaustible = exhaustible && monotone && is_acyclic(self.bodies.len(), &zero);
+    }
+
+    /// Calls `visit` with every pair of bodies whose lifetimes meet, once.
+    pub(super) fn visit_pairs(&self, visit: &mut dyn FnMut(usize, usize)) {
+        let mut events: Vec<(u64, bool, u32)> = Vec::new();
+        for (index, body) in self.bodies.iter().enumerate().filter(|(_, b)| !b.parts.is_empty()) {
+            events.push((body.lower, true, index as u32));
+            events.push((body.upper, false, index as u32));
+        }
+        // At equal times, ends come first.
+        events.sort_unstable();
+        let mut alive: Vec<u32> = Vec::new();
+        let mut place = vec![0; self.bodies.len()];
+        for (_, begins, body) in events {
+            if begins {
+                alive.iter().for_each(|&other| visit(body as usize, other as usize));
+                place[body as usize] = alive.len();
+                alive.push(body);
+            } else {
+                let at = place[body as usize];
+                alive.swap_remove(at);
+                if let Some(&moved) = alive.get(at) {
+                    place[moved as usize] = at;
                 }
             }
         }
-        self.monotone = monotone;
-        self.exhaustible = exhaustible && monotone && is_acyclic(self.bodies.len(), &zero);
     }
 
     /// Whether the set of forbidden offset differences of two bodies has a gap.
@@ -393,19 +435,29 @@ impl Instance {
         if special.len() < 2 {
             return;
         }
+        // Only related bodies share anything.
         let original: Vec<Member> = members.to_vec();
-        let shared = |a: usize, b: usize| self.shared(&original[a], &original[b]);
-        let mut order: Vec<(usize, i64, usize)> = special
+        let position: HashMap<u32, usize> = special.iter().map(|&m| (original[m].body, m)).collect();
+        let sharing: HashMap<usize, Vec<(usize, i64)>> = special
             .iter()
             .map(|&a| {
-                let partners = special.iter().filter(|&&b| b != a && shared(a, b) > 0).count();
-                (partners, -original[a].weight, a)
+                let partners = self.related[original[a].body as usize].iter();
+                let shared = partners.filter_map(|body| {
+                    let &b = position.get(body).filter(|&&b| b != a)?;
+                    let bytes = self.shared(&original[a], &original[b]);
+                    (bytes > 0).then_some((b, bytes))
+                });
+                (a, shared.collect())
             })
             .collect();
-        order.sort_unstable();
-        for (position, &(_, _, a)) in order.iter().enumerate() {
-            let taken: i64 = order[..position].iter().map(|&(_, _, b)| shared(a, b)).sum();
+        let mut order: Vec<usize> = special;
+        order.sort_unstable_by_key(|a| (sharing[a].len(), -original[*a].weight, *a));
+        let mut counted = vec![false; members.len()];
+        for a in order {
+            let before = sharing[&a].iter().filter(|(b, _)| counted[*b]);
+            let taken: i64 = before.map(|(_, bytes)| bytes).sum();
             members[a].weight = (members[a].weight - taken).max(0);
+            counted[a] = true;
         }
     }
 }

@@ -2,12 +2,9 @@
 
 use super::bound;
 use super::greedy::{self, Placement};
-use super::instance::{Instance, Section};
+use super::instance::{Instance, SEARCH_LIMIT, Section};
 use super::problem::{Options, Plan, PlanError, Problem, Proof};
 use super::search::{Outcome, Search};
-
-/// Sums over sections of their members, and pairs of bodies alive together, up to which the exact search is tried.
-const SEARCH_LIMIT: usize = 2_000_000;
 
 /// Orders for greedy placement, in the letters of `greedy::orders`.
 const GREEDY_ORDERS: [&str; 7] = ["TWA", "WAT", "TAW", "UZ", "ZW", "AZ", "LZ"];
@@ -255,10 +252,13 @@ impl Solver<'_> {
 
 /// The sections that have any of `bodies`.
 fn own_sections(instance: &Instance, bodies: &[u32], sections: &[Section]) -> Vec<Section> {
-    let mut own = vec![false; instance.bodies.len()];
-    bodies.iter().for_each(|&body| own[body as usize] = true);
-    let is_own = |section: &&Section| section.members.iter().any(|m| own[m.body as usize]);
-    sections.iter().filter(is_own).cloned().collect()
+    // Sections are in order of time, and groups share none.
+    let lives = || bodies.iter().map(|&body| &instance.bodies[body as usize]);
+    let first = lives().map(|body| body.lower).min().unwrap_or(0);
+    let last = lives().map(|body| body.upper).max().unwrap_or(0);
+    let from = sections.partition_point(|section| section.at < first);
+    let to = sections.partition_point(|section| section.at < last);
+    sections[from..to].to_vec()
 }
 
 /// Runs the search on a thread whose stack fits its depth.
