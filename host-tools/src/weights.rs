@@ -12,7 +12,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use export::export;
 
@@ -25,6 +25,8 @@ use crate::graph::{Data, Expr, Graph, TensorKind};
 #[derive(Debug)]
 pub struct Weights {
     source: Source,
+    /// The file, for messages.
+    path: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -57,6 +59,7 @@ impl Weights {
     pub fn seeded(seed: u64, graph: &Graph) -> Self {
         Self {
             source: Source::Seeded(seeded::Seeded::new(seed, graph)),
+            path: None,
         }
     }
 
@@ -74,8 +77,12 @@ impl Weights {
             true => Source::Npz(npz::File::open(&input)?),
             false => Source::Safetensors(safetensors::File::of(&input)?),
         };
-        let weights = Self { source };
-        weights.check(graph).map_err(|e| e.in_file(input.path()))?;
+        let path = input.path().to_path_buf();
+        let weights = Self {
+            source,
+            path: Some(path.clone()),
+        };
+        weights.check(graph).map_err(|e| e.in_file(&path))?;
         Ok(weights)
     }
 
@@ -87,6 +94,7 @@ impl Weights {
         match params(graph).into_iter().next() {
             None => Ok(Self {
                 source: Source::Nothing,
+                path: None,
             }),
             Some((key, shape)) => Err(Error::new(
                 ErrorKind::Weights,
@@ -127,6 +135,13 @@ impl Weights {
 
     /// Elements `start..start + out.len()` of the parameter `key`.
     fn read(&self, key: &str, start: usize, out: &mut [f32]) -> Result<()> {
+        self.read_finite(key, start, out).map_err(|error| match &self.path {
+            Some(path) => error.in_file(path),
+            None => error,
+        })
+    }
+
+    fn read_finite(&self, key: &str, start: usize, out: &mut [f32]) -> Result<()> {
         match &self.source {
             Source::Seeded(seeded) => seeded.read(key, start, out)?,
             Source::Safetensors(file) => file.read(key, start, out)?,

@@ -8,6 +8,23 @@ pub mod writers;
 
 use std::path::{Path, PathBuf};
 
+/// Words that belong to the program and not into a message.
+pub fn developers_words(message: &str) -> Option<&'static str> {
+    let words = [
+        "Some(",
+        "Ok(",
+        "Err(",
+        "usize",
+        "i64",
+        "TensorId",
+        "NodeId",
+        "Padding2d",
+        "unwrap",
+        "panicked",
+    ];
+    words.into_iter().find(|word| message.contains(word))
+}
+
 /// The folder of shared reference data (traces, datasets): `ARENITE_SHARED`, or `../shared` beside the workspace.
 /// `None` where it is absent; the caller then skips its test with [`skip`].
 pub fn shared() -> Option<PathBuf> {

@@ -8,6 +8,7 @@ use arenite_host::graph::{Graph, Role, facts};
 use arenite_host::import::{DIALECTS, ImportOptions, import};
 use arenite_host::memory::lifetimes;
 use arenite_host::passes::prune;
+use arenite_tests::developers_words;
 use arenite_tests::writers::{Chain, Layer, Random, chainer, keras_order, megengine, rects, tf_shapes};
 
 /// Longest time that one small file may take; generous, since tests share a machine.
@@ -69,9 +70,11 @@ fn read(dialect: &str, content: &[u8]) -> Result<String, String> {
     let found = DIALECTS.iter().find(|d| d.name == dialect).unwrap();
     let result = (found.import)(Path::new("x.trace"), content, &ImportOptions::default());
     assert!(started.elapsed() < PATIENCE, "{dialect} took {:?}", started.elapsed());
-    result
-        .map(|imported| fingerprint(&imported.graph))
-        .map_err(|e| e.to_string())
+    result.map(|imported| fingerprint(&imported.graph)).map_err(|e| {
+        let text = e.to_string();
+        assert_eq!(developers_words(&text), None, "{text}");
+        text
+    })
 }
 
 fn samples() -> Vec<Sample> {
@@ -393,7 +396,7 @@ fn errors_name_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut.trace");
     for sample in samples() {
-        std::fs::write(&path, &sample.text[..sample.text.len() / 2]).unwrap();
+        std::fs::write(&path, &sample.text[..sample.text.len() / 4]).unwrap();
         let error = import(&path, Some(sample.dialect), &ImportOptions::default())
             .unwrap_err()
             .to_string();

@@ -26,13 +26,13 @@ impl<'a> Assumptions<'a> {
         }
     }
 
-    /// What the user gave for `key`, if anything; the last one counts.
+    /// What the user gave for `key`, if anything.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] where it does not read as a `T`.
     pub fn given<T: FromStr + Display>(&mut self, key: &str, applies_to: &str) -> Result<Option<T>> {
         self.asked.insert(key.to_string());
-        let Some((_, text)) = self.given.iter().rev().find(|(k, _)| k == key) else {
+        let Some((_, text)) = self.given.iter().find(|(k, _)| k == key) else {
             return Ok(None);
         };
         let value: T = text.parse().map_err(|_| {
@@ -41,7 +41,11 @@ impl<'a> Assumptions<'a> {
                 format!("--assume {key}={text}: not a value of this kind"),
             )
             .at(applies_to)
-            .expected(std::any::type_name::<T>())
+            .expected(match std::any::type_name::<T>() {
+                "usize" => "a whole number",
+                "f32" | "f64" => "a number",
+                _ => "text",
+            })
         })?;
         self.record(key, &value, applies_to, "given");
         Ok(Some(value))
@@ -104,9 +108,8 @@ impl<'a> Assumptions<'a> {
         }
     }
 
-    /// Reports a value that was derived or repaired rather than stated.
+    /// Reports a value that was derived or repaired rather than stated. That alone does not let the user give another.
     pub fn record(&mut self, key: &str, value: impl Display, applies_to: &str, reason: &str) {
-        self.asked.insert(key.to_string());
         self.made.push(Assumption {
             key: key.to_string(),
             value: value.to_string(),
@@ -118,8 +121,15 @@ impl<'a> Assumptions<'a> {
     /// The assumptions made, in order.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] where the user gave a key that the import never needed.
+    /// [`ErrorKind::Usage`] where the user gave a key that the import never needed, or one twice.
     pub fn finish(self) -> Result<Vec<Assumption>> {
+        let mut keys = BTreeSet::new();
+        if let Some((key, value)) = self.given.iter().find(|(key, _)| !keys.insert(key)) {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("--assume {key}={value}: `{key}` is given twice"),
+            ));
+        }
         if let Some((key, value)) = self.given.iter().find(|(key, _)| !self.asked.contains(key)) {
             let asked = self.asked.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(Error::new(
@@ -144,6 +154,23 @@ mod tests {
             assume: assume.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             ..ImportOptions::default()
         }
+    }
+
+    #[test]
+    fn what_is_given_is_used_or_refused() {
+        let given = options(&[("batch.traced", "4")]);
+        let mut derived = Assumptions::new(&given);
+        derived.record("batch.traced", 8, "the network", "derived");
+        let error = derived.finish().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains("batch.traced=4"), "{error}");
+        let twice = options(&[("classes", "4"), ("classes", "5")]);
+        let mut asked = Assumptions::new(&twice);
+        asked.given::<usize>("classes", "all").unwrap();
+        assert!(asked.finish().unwrap_err().to_string().contains("twice"));
+        let word = options(&[("classes", "many")]);
+        let error = Assumptions::new(&word).given::<usize>("classes", "all").unwrap_err();
+        assert!(error.to_string().contains("a whole number"), "{error}");
     }
 
     #[test]

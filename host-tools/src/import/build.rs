@@ -7,8 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::infer::infer;
 use crate::graph::{DType, Data, Expr, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind};
 
-/// The largest trace that is read: a hundred times the largest reference trace.
-const LARGEST_TRACE: usize = 32 << 20;
+/// The largest trace that is read: 100,000 operators of the wordiest dialect, MegEngine's, with their kernels' times.
+const LARGEST_TRACE: usize = 256 << 20;
 
 /// The largest extent, kernel, stride or padding that a trace may state; products of two stay far from overflow.
 pub(super) const LARGEST_EXTENT: usize = 1 << 24;
@@ -25,8 +25,48 @@ pub(super) fn text(content: &[u8]) -> Result<&str> {
     std::str::from_utf8(content).map_err(|e| {
         let before = content.get(..e.valid_up_to()).unwrap_or_default();
         let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
-        Error::input("the file is no UTF-8 text").at(format!("line {line}"))
+        let column = before.iter().rev().take_while(|&&b| b != b'\n').count() + 1;
+        let byte = content.get(e.valid_up_to()).copied().unwrap_or_default();
+        Error::input(format!("byte {byte:#04x} is no UTF-8 text")).at(format!("line {line}, column {column}"))
     })
+}
+
+/// Refuses operators that no importer knows: all kinds at once, each once with the number of its nodes and the place of the first.
+pub(super) fn refuse_unknown(unknown: impl IntoIterator<Item = (String, String)>, help: &str) -> Result<()> {
+    let mut kinds: Vec<(String, String, usize)> = Vec::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
+    for (kind, place) in unknown {
+        match index.get(&kind) {
+            Some(&known) => kinds[known].2 += 1,
+            None => {
+                index.insert(kind.clone(), kinds.len());
+                kinds.push((kind, place, 1));
+            }
+        }
+    }
+    let nodes = |count: usize| match count {
+        1 => "1 node".to_string(),
+        count => format!("{count} nodes"),
+    };
+    match kinds.as_slice() {
+        [] => Ok(()),
+        [(kind, place, count)] => {
+            let message = format!("operator `{kind}` is not supported ({})", nodes(*count));
+            Err(Error::unsupported(message).at(place).help(help))
+        }
+        several => {
+            let list = several
+                .iter()
+                .map(|(kind, place, count)| format!("`{kind}` ({}, {place})", nodes(*count)));
+            let list: Vec<_> = list.collect();
+            let message = format!(
+                "{} kinds of operators are not supported: {}",
+                several.len(),
+                list.join(", ")
+            );
+            Err(Error::unsupported(message).help(help))
+        }
+    }
 }
 
 /// Number of elements of a shape whose tensor stays below the 4 GiB that a blob can address.

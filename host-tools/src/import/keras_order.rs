@@ -5,6 +5,7 @@
 //! state that network completely: a layer that is missing, unknown, doubled or out of order is an error.
 
 mod roles;
+mod training;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -57,6 +58,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
         "the names are its layers: filters 64, 128, 256, 512 and four times as many out of a block, stride 2 in the first \
          block of stages 3 to 5, pads of 3 and 1 before the first convolution and pooling",
     );
+    trace.check_training()?;
     work.input = work.builder.input("input", &shape)?;
     let output = work.network()?;
     let mut warnings = Vec::new();
@@ -162,6 +164,7 @@ impl<'a> Trace<'a> {
             outside: Vec::new(),
             network,
         };
+        let mut unsupported = Vec::new();
         for (name, number) in names {
             let inside = name
                 .strip_prefix(trace.network.as_str())
@@ -178,11 +181,10 @@ impl<'a> Trace<'a> {
             } else if roles::of_layer(op).is_some() {
                 trace.outside.push((name, number));
             } else {
-                return Err(
-                    Error::unsupported(format!("operator `{op}` of layer `{layer}`")).at(format!("line {number}"))
-                );
+                unsupported.push((op.to_string(), format!("line {number}, layer `{layer}`")));
             }
         }
+        build::refuse_unknown(unsupported, "Keras's ResNets have no such operators")?;
         Ok(trace)
     }
 
@@ -254,6 +256,12 @@ impl Work<'_, '_> {
                 format!("layer `{layer}` is none of a Keras ResNet with these blocks"),
             ));
         }
+        let trainable = layers.iter().flat_map(|layer| &layer.steps).map(|step| match step {
+            Step::Conv2d { .. } | Step::Bias | Step::MatMul => 1,
+            Step::BatchNorm => 2,
+            _ => 0,
+        });
+        self.trace.check_updates(trainable.sum())?;
         // What each operator reads.
         let mut plan: HashMap<String, (Vec<String>, &Step)> = HashMap::new();
         for layer in &layers {

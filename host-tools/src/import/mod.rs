@@ -151,6 +151,18 @@ pub fn import_content(
     dialect: Option<&str>,
     options: &ImportOptions,
 ) -> Result<(&'static str, Imported)> {
+    let not_text = match content {
+        [] => Some("the file is empty"),
+        [0xEF, 0xBB, 0xBF, ..] => Some("the file starts with a byte-order mark"),
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => Some("the file starts with the byte-order mark of UTF-16"),
+        _ => None,
+    };
+    if let Some(message) = not_text {
+        return Err(Error::input(message)
+            .in_file(path)
+            .expected("a trace, or a .tflite file")
+            .help("text is UTF-8 without a byte-order mark"));
+    }
     let names = || DIALECTS.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
     let no_onnx = || {
         Error::unsupported("ONNX (--dialect onnx) is not built yet")

@@ -312,9 +312,23 @@ impl<'a> Trace<'a> {
         for state in &self.state {
             states.push(work.read_state(state)?);
         }
+        let mut unknown = Vec::new();
         for operator in &self.operators {
-            work.operator(operator).map_err(|e| operator.locate(e))?;
+            // What is behind an operator of no known kind is looked at all the same, so that one message names them all.
+            let done = match work.operator(operator) {
+                Ok(true) => Ok(()),
+                Ok(false) => {
+                    unknown.push((operator.kind.clone(), format!("line {}", operator.op.line())));
+                    work.stand_in(operator)
+                }
+                Err(e) => Err(e),
+            };
+            if let Err(error) = done {
+                refuse(std::mem::take(&mut unknown))?;
+                return Err(operator.locate(error));
+            }
         }
+        refuse(unknown)?;
         for (state, id) in self.state.iter().zip(states) {
             let value = work.tensor(&state.output, &state.json)?;
             let kind = "assign_state";
@@ -325,6 +339,10 @@ impl<'a> Trace<'a> {
         let outputs: Result<Vec<_>> = self.outputs.iter().map(|(name, at)| work.tensor(name, at)).collect();
         work.builder.finish(&outputs?)
     }
+}
+
+fn refuse(unknown: Vec<(String, String)>) -> Result<()> {
+    build::refuse_unknown(unknown, "docs/trace-schema.md lists the operators of version 1")
 }
 
 struct Work<'w, 'a, 'o> {

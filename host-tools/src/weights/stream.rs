@@ -251,6 +251,7 @@ mod tests {
     fn nothing() -> Weights {
         Weights {
             source: Source::Nothing,
+            path: None,
         }
     }
 

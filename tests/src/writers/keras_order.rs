@@ -46,11 +46,28 @@ pub fn write(network: &str, blocks: &[usize]) -> String {
     }
     names.push("SparseSoftmaxCrossEntropyWithLogits/SparseSoftmaxCrossEntropyWithLogits".into());
     names.extend(forward.iter().rev().map(|f| format!("gradient_tape/{network}/{f}Grad")));
-    for (index, _) in forward.iter().filter(|f| f.ends_with("Conv2D")).enumerate() {
+    // Each convolution, its bias and the classifier have one variable, each batch norm two that are trained and two that are not.
+    let variables = forward.iter().flat_map(|f| {
+        let (layer, op) = f.split_once('/').unwrap();
+        let kinds: &[&str] = match op {
+            "Conv2D" | "MatMul" => &["kernel"],
+            "BiasAdd" => &["bias"],
+            "FusedBatchNormV3" => &["gamma", "beta", "moving_mean", "moving_variance"],
+            _ => &[],
+        };
+        kinds.iter().map(move |kind| format!("{layer}_{kind}"))
+    });
+    let mut index = 0;
+    for variable in variables {
+        names.push(format!("HorovodBroadcast.{variable}_0/ReadVariableOp"));
+        if variable.contains("_moving_") {
+            continue;
+        }
         names.push(format!(
             "DistributedGradientTape_Allreduce/cond_{index}/output/_{index}"
         ));
         names.push(format!("SGD/SGD/update_{index}/ResourceApplyGradientDescent"));
+        index += 1;
     }
     names.join("\n")
 }

@@ -38,7 +38,7 @@ impl Local {
         (layers.sum::<usize>() + self.classes * levels.last().unwrap().iter().product::<usize>()) as u64
     }
 
-    /// Writes the forward half and the updates.
+    /// Writes the forward half, the gradients and the updates.
     pub fn write(&self) -> String {
         let mut text = String::new();
         let n = self.batch;
@@ -110,12 +110,46 @@ impl Local {
             &[("result", &[4, 1, 1, 1])],
             "output->",
         );
-        for i in 0..self.layers.len() {
-            for parameter in ["W", "a", "b"] {
-                writeln!(text, "update_L{i}.{parameter}").unwrap();
+        self.training(&mut text);
+        text
+    }
+
+    /// From the loss back to the first layer: each gradient is cleared, computed, and those of parameters are applied.
+    fn training(&self, text: &mut String) {
+        let levels = self.levels();
+        let image = |level: usize| [&[self.batch], levels[level].as_slice()].concat();
+        let logits = [self.batch, self.classes, 1, 1];
+        let node = |text: &mut String, name: String, extents: &[usize]| {
+            writeln!(text, "{name}.grad.set_zero").unwrap();
+            data(text, &[(&format!("{name}.grad"), extents)]);
+        };
+        let operator = |text: &mut String, name: String, extents: &[usize]| {
+            writeln!(text, "->output.delta\n{name}\nresult_{}", dim(extents)).unwrap();
+        };
+        node(text, "classifier.softmax.output".into(), &[1, 1, 1, 1]);
+        operator(text, "classifier.softmax.grad".into(), &logits);
+        node(text, "classifier.linear1.output".into(), &logits);
+        operator(text, "classifier.linear1.grad".into(), &image(self.layers.len()));
+        let weights = [&[self.classes], levels[self.layers.len()].as_slice()].concat();
+        node(text, "classifier.weights1".into(), &weights);
+        operator(text, "update_W1".into(), &weights);
+        for (i, (out, k)) in self.layers.iter().enumerate().rev() {
+            let result = image(i + 1);
+            let ([c, _, _], [_, oh, ow]) = (levels[i], levels[i + 1]);
+            for op in ["filterNL", "filterA", "filter"] {
+                node(text, format!("L{i}.{op}.output"), &result);
+                operator(text, format!("L{i}.{op}.grad"), &result);
+                let parameters: &[(&str, &[usize])] = match op {
+                    "filterA" => &[("a", &[1]), ("b", &[1, *out, oh, ow])],
+                    "filter" => &[("W", &[*out, 1, 1, c, *k, *k, oh, ow])],
+                    _ => &[],
+                };
+                for (parameter, extents) in parameters {
+                    node(text, format!("L{i}.{parameter}"), extents);
+                    operator(text, format!("update_L{i}.{parameter}"), extents);
+                }
             }
         }
-        text
     }
 }
 

@@ -58,7 +58,15 @@ pub fn write(chain: &Chain, seed: Option<u64>) -> String {
                 rows.push(format!("{gradient}, ^{s}/weights/read, ^{source}, (int32 4x1), GPU, 0"));
                 let (f, x, y) = (shape(&[k, k, a[0] / groups, out]), nhwc(a), nhwc(b));
                 let gradient = format!("gradients/{s}/Conv2D_grad/Conv2DBackpropFilter");
-                rows.push(row(&gradient, &[x, "(int32 4x1)".into(), y], &f));
+                rows.push(row(&gradient, &[x, "(int32 4x1)".into(), y.clone()], &f));
+                let gradient = format!("gradients/{s}/BiasAdd_grad/BiasAddGrad");
+                rows.push(row(&gradient, &[y], &format!("({out}x1)")));
+                rows.push(format!("_retval_{gradient}_0_{scope}, ({out}x1), (no output), CPU, 0"));
+                rows.push(row(
+                    &format!("gradients/{s}_grad/ReluGrad"),
+                    &[nchw(b), nchw(b)],
+                    &nchw(b),
+                ));
                 source = s;
             }
             Layer::Relu => assert!(source.starts_with("conv"), "a ReLU belongs to its convolution"),
@@ -66,12 +74,16 @@ pub fn write(chain: &Chain, seed: Option<u64>) -> String {
                 let name = format!("lrn{scope}/LRN");
                 rows.push(row(&name, &[nhwc(a)], &nhwc(b)));
                 kernel(&mut rows, &name, "LRN");
+                let gradient = format!("gradients/{name}_grad/LRNGrad");
+                rows.push(row(&gradient, &[nhwc(b), nhwc(a), nhwc(b)], &nhwc(a)));
                 source = name;
             }
             Layer::MaxPool { .. } => {
                 let name = format!("pool{scope}");
                 rows.push(row(&name, &[nchw(a)], &nchw(b)));
                 kernel(&mut rows, &name, "MaxPool");
+                let gradient = format!("gradients/{name}_grad/MaxPoolGrad");
+                rows.push(row(&gradient, &[nchw(a), nchw(b), nchw(b)], &nchw(a)));
                 source = name;
             }
             _ => panic!("the TensorFlow writer knows no {layer:?}"),

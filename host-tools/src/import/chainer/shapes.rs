@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::parse::{BufferName, LOSSES, Record, Trace, at};
 use crate::error::{Error, ErrorKind, Result};
 use crate::import::Assumptions;
-use crate::import::build::resolve;
+use crate::import::build::{refuse_unknown, resolve};
 use crate::import::solve::{Axis, factor_pairs};
 
 /// What the bytes and attributes say.
@@ -36,6 +36,22 @@ pub(super) fn solve(
     assumptions: &mut Assumptions<'_>,
 ) -> Result<Solution> {
     let is_loss = losses(trace);
+    let forward = || {
+        trace
+            .forward
+            .iter()
+            .zip(&is_loss)
+            .filter(|(_, is_loss)| !**is_loss)
+            .map(|(record, _)| record)
+    };
+    let unknown = forward().filter(|record| !CLASSES.contains(&record.class));
+    let unknown = unknown.map(|record| (record.class.to_string(), format!("line {}", record.line)));
+    refuse_unknown(
+        unknown,
+        "build the network from other functions, or trace it in another dialect",
+    )?;
+    // What the attributes say must be possible by itself, before sizes are held against it.
+    forward().try_for_each(|record| attributes(record).map_err(|e| record.locate(e)))?;
     let image = image(trace, &is_loss)?;
     let (batch, reason) = batch(trace, &is_loss, image, assumptions)?;
     if let Some(reason) = reason {
@@ -68,6 +84,37 @@ pub(super) fn solve(
 }
 
 pub(super) const CONVOLUTION: &str = "Convolution2DFunction";
+
+/// The functions of the forward half that can be built.
+const CLASSES: [&str; 12] = [
+    CONVOLUTION,
+    "MaxPooling2D",
+    "AveragePooling2D",
+    "LinearFunction",
+    "Reshape",
+    "Dropout",
+    "ReLU",
+    "Sigmoid",
+    "Tanh",
+    "Add",
+    "Softmax",
+    "Concat",
+];
+
+fn attributes(record: &Record<'_>) -> Result<()> {
+    match record.class {
+        CONVOLUTION => {
+            window(record, 1, 1)?;
+            record.size("groups", 1)?;
+            record.flag("cover_all")?;
+        }
+        "MaxPooling2D" | "AveragePooling2D" => {
+            window(record, record.size("kh", 1)?, record.size("kw", 1)?)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
 
 /// Which forward records are loss, or depend on one.
 fn losses(trace: &Trace<'_>) -> Vec<bool> {

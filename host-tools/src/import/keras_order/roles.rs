@@ -35,6 +35,45 @@ pub(super) fn of(name: &str, network: &str) -> Option<Role> {
     })
 }
 
+/// The layer, and the operator where there is one, that a name outside the forward half belongs to: its gradients, and broadcasts of its variables.
+pub(super) fn trained<'n>(name: &'n str, network: &str) -> Option<(&'n str, Option<&'n str>)> {
+    if let Some(variable) = name.strip_prefix("HorovodBroadcast.") {
+        let variable = numberless(variable.split('/').next()?);
+        let kinds = [
+            "_kernel",
+            "_bias",
+            "_gamma",
+            "_beta",
+            "_moving_mean",
+            "_moving_variance",
+        ];
+        return kinds.iter().find_map(|kind| Some((variable.strip_suffix(kind)?, None)));
+    }
+    let (_, inside) = name.split_once("gradient_tape/")?;
+    let (layer, op) = inside.strip_prefix(network)?.strip_prefix('/')?.split_once('/')?;
+    let op = numberless(op.split('/').next()?);
+    Some((
+        layer,
+        Some(if op == "FusedBatchNormGradV3" {
+            "FusedBatchNormV3"
+        } else {
+            op.strip_suffix("Grad").unwrap_or(op)
+        }),
+    ))
+}
+
+/// Whether the name is the update of one parameter.
+pub(super) fn is_update(name: &str) -> bool {
+    name.rsplit('/')
+        .next()
+        .is_some_and(|last| last.starts_with("ResourceApply"))
+}
+
+/// Whether the name is one gradient, averaged between workers.
+pub(super) fn is_averaged(name: &str) -> bool {
+    name.starts_with("DistributedGradientTape_Allreduce/cond") && name.contains("/output/")
+}
+
 /// `AddN_3` -> `AddN`
 fn numberless(name: &str) -> &str {
     match name.rsplit_once('_') {

@@ -7,7 +7,7 @@ use super::{CONSTANT, Operator, SINK, SOURCES, Trace, Variable};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryKind, DType, Data, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
 use crate::import::Assumptions;
-use crate::import::build::{Builder, NewNode, Weights, elements, resolve};
+use crate::import::build::{Builder, NewNode, Weights, elements, refuse_unknown, resolve};
 
 /// A graph, and the batch that it has.
 pub(super) struct Built {
@@ -41,11 +41,16 @@ pub(super) fn build(
         integers: HashMap::new(),
         constants: HashMap::new(),
         outputs: Vec::new(),
+        unknown: Vec::new(),
         workspaces: 0,
     };
     for operator in &trace.operators {
-        work.operator(operator).map_err(|e| operator.locate(e))?;
+        if let Err(error) = work.operator(operator) {
+            refuse(std::mem::take(&mut work.unknown))?;
+            return Err(operator.locate(error));
+        }
     }
+    refuse(std::mem::take(&mut work.unknown))?;
     let outputs = work.network_outputs()?;
     let warnings = match work.workspaces {
         0 => Vec::new(),
@@ -74,7 +79,16 @@ struct Work<'a, 't, 'o> {
     /// Constants by variable: the operator and its variable.
     constants: HashMap<&'a str, (&'a Operator<'t>, &'a Variable<'t>)>,
     outputs: Vec<TensorId>,
+    /// Kinds of operators that are not known, each with its line: what follows is looked at all the same, so that one message names all.
+    unknown: Vec<(String, String)>,
     workspaces: usize,
+}
+
+fn refuse(unknown: Vec<(String, String)>) -> Result<()> {
+    refuse_unknown(
+        unknown,
+        "build the network from other operators, or trace it in another dialect",
+    )
 }
 
 /// A value of the shape arithmetic, and whether the trace states it as a literal rather than by asking for a shape.
@@ -118,10 +132,11 @@ impl<'a, 't> Work<'a, 't, '_> {
         if let Some(footprint) = &operator.footprint
             && footprint.out_shapes.first() != variable.shape.as_ref()
         {
+            let spelled = |shape: Option<&Vec<usize>>| shape.map_or("none".to_string(), |shape| format!("{shape:?}"));
             return Err(operator.error(format!(
-                "its footprint gives shape {:?}, its variable {:?}",
-                footprint.out_shapes.first(),
-                variable.shape
+                "its footprint gives shape {}, its variable {}",
+                spelled(footprint.out_shapes.first()),
+                spelled(variable.shape.as_ref())
             )));
         }
         self.constants.insert(output, (operator, variable));
@@ -266,7 +281,15 @@ impl<'a, 't> Work<'a, 't, '_> {
                 let activation = Activation::None;
                 self.node(operator, Op::Concat { axis, activation }, &inputs, name)?
             }
-            kind => return Err(operator.locate(Error::unsupported(format!("operator {kind}")))),
+            kind => {
+                let line = format!("line {}", operator.json.line());
+                self.unknown.push((kind.to_string(), line));
+                let variable = self.trace.variable(operator, output)?;
+                let shape = variable.shape.clone().unwrap_or_default();
+                let tensor = self.builder.outside(&variable.name, &shape, DType::F32);
+                self.tensors.insert(output, tensor);
+                return Ok(());
+            }
         };
         self.tensors.insert(output, tensor);
         match self.rebatch {

@@ -4,13 +4,15 @@ use arenite::ops::pointwise::Function;
 
 use super::{Operator, Work, origin};
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryKind, DType, Data, Layout, Op, Padding2d, ReduceKind, TensorId, UnaryKind};
+use crate::graph::{
+    Activation, BinaryKind, DType, Data, Layout, Op, Padding2d, ReduceKind, Tensor, TensorId, UnaryKind,
+};
 use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
 use crate::import::json::Json;
 
 impl Work<'_, '_, '_> {
-    /// Adds one operator.
-    pub(super) fn operator(&mut self, o: &Operator<'_>) -> Result<()> {
+    /// Adds one operator; false where its kind is not known.
+    pub(super) fn operator(&mut self, o: &Operator<'_>) -> Result<bool> {
         let unary = |kind| Op::Unary(kind);
         let id = match o.kind.as_str() {
             "conv2d" => self.conv2d(o)?,
@@ -85,12 +87,7 @@ impl Work<'_, '_, '_> {
             other if let Some((function, _)) = Function::rows().find(|(_, names)| names.trace == Some(other)) => {
                 self.unary(o, unary(UnaryKind::Function(function)))?
             }
-            other => {
-                return Err(o.op.locate(
-                    Error::unsupported(format!("operator `{other}`"))
-                        .expected("an operator of version 1, listed in docs/trace-schema.md"),
-                ));
-            }
+            _ => return Ok(false),
         };
         let declared = self.trace.declared(&o.output, &o.json)?;
         let tensor = self.builder.graph().tensor(id);
@@ -110,6 +107,15 @@ impl Work<'_, '_, '_> {
                     o.name
                 )));
         }
+        self.tensors.insert(o.output.clone(), id);
+        Ok(true)
+    }
+
+    /// A tensor as declared, for the result of an operator of no known kind.
+    pub(super) fn stand_in(&mut self, o: &Operator<'_>) -> Result<()> {
+        let declared = self.trace.declared(&o.output, &o.json)?;
+        let tensor = Tensor::activation(&o.output, &declared.shape, declared.dtype);
+        let id = self.builder.tensor(tensor)?;
         self.tensors.insert(o.output.clone(), id);
         Ok(())
     }

@@ -60,7 +60,9 @@ impl Work<'_, '_, '_> {
         if top.max(bottom) > kernel[0] / 2 || left.max(right) > kernel[1] / 2 {
             return Err(o
                 .json
-                .error(format!("padding {stated:?} of a kernel of {kernel:?}"))
+                .error(format!(
+                    "padding [{top}, {bottom}, {left}, {right}] of a kernel of {kernel:?}"
+                ))
                 .expected("at most half the kernel"));
         }
         let mut padding = stated;

@@ -154,9 +154,9 @@ impl Work<'_> {
                 line(number),
             );
         }
-        for (name, role, number) in &self.picture.training {
-            let kind = name.rsplit('.').next().unwrap_or(name);
-            self.builder.opaque(name, kind, *role, &[], &[], line(*number));
+        for (name, role, number) in self.picture.training() {
+            let kind = name.rsplit('.').next().unwrap_or(&name);
+            self.builder.opaque(&name, kind, role, &[], &[], line(number));
         }
     }
 

@@ -57,6 +57,68 @@ impl fmt::Display for Name {
     }
 }
 
+/// A node of the training half, as the grammar names it after one of the forward half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Training {
+    /// An operator that computes gradients, or a node that holds them.
+    Gradient(Name),
+    /// The operator that clears a gradient.
+    SetZero(Name),
+    /// The update of a parameter.
+    Update(Name),
+}
+
+impl fmt::Display for Training {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Training::Gradient(name) => write!(f, "{name}.grad"),
+            Training::SetZero(name) => write!(f, "{name}.grad.set_zero"),
+            Training::Update(Name::Weights1) => f.write_str("update_W1"),
+            Training::Update(name) => write!(f, "update_{name}"),
+        }
+    }
+}
+
+impl Training {
+    /// The forward node that it belongs to.
+    pub(super) fn of(self) -> Name {
+        match self {
+            Training::Gradient(name) | Training::SetZero(name) | Training::Update(name) => name,
+        }
+    }
+
+    /// All operators of the training half of a network with these layers.
+    pub(super) fn operators(layers: usize) -> Vec<Training> {
+        let mut all: Vec<Training> = [Name::Softmax, Name::Linear1].map(Training::Gradient).to_vec();
+        all.extend([Name::SoftmaxOutput, Name::Linear1Output, Name::Weights1].map(Training::SetZero));
+        all.push(Training::Update(Name::Weights1));
+        for i in 0..layers {
+            all.extend([Name::Filter(i), Name::FilterA(i), Name::FilterNl(i)].map(Training::Gradient));
+            all.extend([Name::FilterOutput(i), Name::FilterAOutput(i), Name::FilterNlOutput(i)].map(Training::SetZero));
+            for parameter in [Name::Weights(i), Name::Gain(i), Name::Bias(i)] {
+                all.extend([Training::SetZero(parameter), Training::Update(parameter)]);
+            }
+        }
+        all
+    }
+}
+
+/// A word of the grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Word {
+    Node(Name),
+    Training(Training),
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Node(name) => name.fmt(f),
+            Word::Training(name) => name.fmt(f),
+        }
+    }
+}
+
 const FIXED: [Name; 12] = [
     Name::Data,
     Name::RawOutput,
@@ -89,17 +151,26 @@ pub(super) const MOST_LAYERS: usize = 64;
 
 /// Words in their folded spelling.
 pub(super) struct Vocabulary {
-    exact: HashMap<String, Name>,
+    exact: HashMap<String, Word>,
     /// Long enough to be recognised with a few wrong letters.
-    long: Vec<(String, Name)>,
+    long: Vec<(String, Word)>,
 }
 
 impl Vocabulary {
     /// All words of a network with these layers.
     pub(super) fn new(layers: impl Iterator<Item = usize>) -> Self {
         let of_layers = layers.flat_map(|i| OF_LAYER.map(|name| name(i)));
-        let words: Vec<(String, Name)> = (FIXED.into_iter().chain(of_layers))
-            .map(|n| (fold(&n.to_string()), n))
+        let names: Vec<Name> = FIXED.into_iter().chain(of_layers).collect();
+        let nodes = names.iter().map(|&name| Word::Node(name));
+        let training = names.iter().flat_map(|&name| {
+            let update = matches!(name, Name::Weights1 | Name::Weights(_) | Name::Gain(_) | Name::Bias(_));
+            let update = update.then_some(Training::Update(name));
+            [Training::Gradient(name), Training::SetZero(name)]
+                .into_iter()
+                .chain(update)
+        });
+        let words: Vec<(String, Word)> = (nodes.chain(training.map(Word::Training)))
+            .map(|word| (fold(&word.to_string()), word))
             .collect();
         Self {
             long: words.iter().filter(|(word, _)| word.len() >= 8).cloned().collect(),
@@ -108,18 +179,26 @@ impl Vocabulary {
     }
 
     /// The word itself, letters and digits that look alike taken as equal.
-    pub(super) fn exact(&self, word: &str) -> Option<Name> {
+    pub(super) fn exact(&self, word: &str) -> Option<Word> {
         self.exact.get(&fold(word)).copied()
     }
 
+    /// The same, where it is a node of the forward half.
+    pub(super) fn node(&self, word: &str) -> Option<Name> {
+        match self.exact(word) {
+            Some(Word::Node(name)) => Some(name),
+            _ => None,
+        }
+    }
+
     /// The nearest word, where it is near and no other is as near. Layers are never guessed: their number must be legible.
-    pub(super) fn near(&self, word: &str) -> Option<Name> {
+    pub(super) fn near(&self, word: &str) -> Option<Word> {
         let word = fold(word);
         if word.len() < 6 || word.len() > 64 {
             return None;
         }
         let most = (word.len() / 6).clamp(1, 3);
-        let mut near: Vec<(usize, Name)> = self
+        let mut near: Vec<(usize, Word)> = self
             .long
             .iter()
             .filter(|(w, _)| w.len().abs_diff(word.len()) <= most)
@@ -139,7 +218,7 @@ impl Vocabulary {
 pub(super) fn layers<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<usize> {
     let all = Vocabulary::new(0..MOST_LAYERS);
     let mut mentions: HashMap<usize, BTreeSet<Name>> = HashMap::new();
-    for name in words.filter_map(|word| all.exact(word)) {
+    for name in words.filter_map(|word| all.node(word)) {
         if let Some(layer) = layer(name) {
             mentions.entry(layer).or_default().insert(name);
         }
@@ -230,7 +309,7 @@ mod tests {
             ("cla551fier.5oftmax", Name::Softmax),
         ];
         for (word, name) in exact {
-            assert_eq!(words.exact(word), Some(name), "{word}");
+            assert_eq!(words.node(word), Some(name), "{word}");
         }
         let near = [
             ("classifilier.linearl.output", Name::Linear1Output),
@@ -239,9 +318,22 @@ mod tests {
             ("LO.filterNL.outpt", Name::FilterNlOutput(0)),
         ];
         for (word, name) in near {
-            assert_eq!(words.near(word), Some(name), "{word}");
+            assert_eq!(words.near(word), Some(Word::Node(name)), "{word}");
         }
         assert_eq!(words.near("L.filterA.output"), None, "either layer");
-        assert_eq!(words.near("update_W1"), None);
+        let training = [
+            ("update_Ll.W", Training::Update(Name::Weights(1))),
+            ("update-W1", Training::Update(Name::Weights1)),
+            (
+                "classifiler.softmax.output.grad.set_zero",
+                Training::SetZero(Name::SoftmaxOutput),
+            ),
+            ("cla881f1ertsoftmax.grad", Training::Gradient(Name::Softmax)),
+            ("LO.filterA.output.grad", Training::Gradient(Name::FilterAOutput(0))),
+        ];
+        for (word, name) in training {
+            let found = words.exact(word).or_else(|| words.near(word));
+            assert_eq!(found, Some(Word::Training(name)), "{word}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{self, Name, Vocabulary, digit};
+use super::names::{self, Name, Training, Vocabulary, Word, digit};
 use crate::error::{Error, Result};
 use crate::graph::Role;
 use crate::import::Assumptions;
@@ -17,8 +17,8 @@ pub(super) struct Picture {
     pub(super) layers: usize,
     /// Nodes of the forward half and the line of their name.
     pub(super) seen: BTreeMap<Name, usize>,
-    /// Operators of the training half: name, role, line.
-    pub(super) training: Vec<(String, Role, usize)>,
+    /// Nodes of the training half and the line of their name.
+    training: BTreeMap<Training, usize>,
     pub(super) readings: Vec<Reading>,
     /// Words that were matched although they were spelled differently: line, word, name.
     repaired: Vec<(usize, String, String)>,
@@ -56,6 +56,7 @@ pub(super) fn read(text: &str) -> Result<Picture> {
     };
     let layers = names::layers(words());
     let count = layers.len();
+    check_training(&lines, &layers)?;
     if !layers.into_iter().eq(0..count) || count == 0 {
         return Err(Error::input("the layers are not L0, L1 and so on")
             .expected("nodes such as `L0.filter`, `L0.filterA`, `L0.filterNL` with their outputs, for each layer"));
@@ -66,7 +67,7 @@ pub(super) fn read(text: &str) -> Result<Picture> {
         picture: Picture {
             layers: count,
             seen: BTreeMap::new(),
-            training: Vec::new(),
+            training: BTreeMap::new(),
             readings: Vec::new(),
             repaired: Vec::new(),
             illegible: BTreeSet::new(),
@@ -92,7 +93,7 @@ pub(super) fn read(text: &str) -> Result<Picture> {
 
 struct Reader {
     vocabulary: Vocabulary,
-    garbled: BTreeMap<String, Option<Name>>,
+    garbled: BTreeMap<String, Option<Word>>,
     picture: Picture,
 }
 
@@ -104,19 +105,9 @@ impl Reader {
         let mut index = 0;
         while let Some(&word) = words.get(index) {
             index += 1;
-            if let Some(role) = training_role(word) {
-                self.picture.training.push((word.to_string(), role, number));
-                found.push(None);
-                continue;
-            }
-            if is_gradient(word) {
-                found.push(None);
-                continue;
-            }
             // A space may be lost between two names, or stand inside one.
             if let Some(name) = self.vocabulary.exact(word) {
-                self.saw(number, word, name);
-                found.push(Some(name));
+                found.push(self.saw(number, word, name));
             } else if let Some((first, second)) = self.split(word) {
                 for name in [first, second] {
                     self.picture.repaired.push((number, word.to_string(), name.to_string()));
@@ -125,11 +116,11 @@ impl Reader {
                 }
             } else if let Some((name, joined)) = self.joined(word, words.get(index)) {
                 index += 1;
-                self.saw(number, &joined, name);
-                found.push(Some(name));
+                found.push(self.saw(number, &joined, Word::Node(name)));
             } else if let Some(name) = self.near(word)? {
-                self.saw(number, word, name);
-                found.push(Some(name));
+                found.push(self.saw(number, word, name));
+            } else if is_gradient(word) {
+                found.push(None);
             } else if word.chars().filter(|c| c.is_alphanumeric()).count() > 3 {
                 self.picture.illegible.insert(number);
             }
@@ -137,15 +128,25 @@ impl Reader {
         Ok(found)
     }
 
-    fn saw(&mut self, number: usize, word: &str, name: Name) {
+    /// Notes a name; returns it where it is one of the forward half.
+    fn saw(&mut self, number: usize, word: &str, name: Word) -> Option<Name> {
         let spelled = name.to_string();
         if word != spelled {
             self.picture.repaired.push((number, word.to_string(), spelled));
         }
-        self.picture.seen.entry(name).or_insert(number);
+        match name {
+            Word::Node(name) => {
+                self.picture.seen.entry(name).or_insert(number);
+                Some(name)
+            }
+            Word::Training(name) => {
+                self.picture.training.entry(name).or_insert(number);
+                None
+            }
+        }
     }
 
-    fn near(&mut self, word: &str) -> Result<Option<Name>> {
+    fn near(&mut self, word: &str) -> Result<Option<Word>> {
         if let Some(name) = self.garbled.get(word) {
             return Ok(*name);
         }
@@ -163,19 +164,20 @@ impl Reader {
         }
         let cuts = word.char_indices().map(|(at, _)| word.split_at(at));
         cuts.skip(1)
-            .find_map(|(a, b)| Some((self.vocabulary.exact(a)?, self.vocabulary.exact(b)?)))
+            .find_map(|(a, b)| Some((self.vocabulary.node(a)?, self.vocabulary.node(b)?)))
     }
 
     fn joined(&self, word: &str, next: Option<&&str>) -> Option<(Name, String)> {
         let joined = format!("{word}{}", next?);
-        Some((self.vocabulary.exact(&joined)?, joined))
+        Some((self.vocabulary.node(&joined)?, joined))
     }
 
     /// Readings of a line, one for each name above it.
     fn attributes(&mut self, line: usize, text: &str, current: &[Option<Name>], entries: Vec<Entry>) {
         for word in text.split_whitespace().filter(|word| !word.contains('[')) {
-            if let Some(role) = training_role(word) {
-                self.picture.training.push((word.to_string(), role, line));
+            // Nodes of the training half stand beside the attributes of others.
+            if let Some(name @ Word::Training(_)) = self.vocabulary.exact(word) {
+                self.saw(line, word, name);
             }
         }
         if entries.len() != current.len() {
@@ -201,6 +203,27 @@ impl Reader {
 }
 
 impl Picture {
+    /// The operators of the training half with their roles and lines. Where one of a kind is legible, the grammar says which others there
+    /// are, so that noise takes none away; the line of such a one is 0.
+    pub(super) fn training(&self) -> Vec<(String, Role, usize)> {
+        let kind = |name: &Training| std::mem::discriminant(name);
+        let operators = Training::operators(self.layers);
+        let kinds: Vec<_> = operators
+            .iter()
+            .filter(|name| self.training.contains_key(name))
+            .map(kind)
+            .collect();
+        let all = operators.into_iter().filter(|name| kinds.contains(&kind(name)));
+        all.map(|name| {
+            let role = match name {
+                Training::Update(_) => Role::Optimizer,
+                Training::Gradient(_) | Training::SetZero(_) => Role::Backward,
+            };
+            (name.to_string(), role, self.training.get(&name).copied().unwrap_or(0))
+        })
+        .collect()
+    }
+
     /// Puts repaired names into the assumptions.
     pub(super) fn report(&self, assumptions: &mut Assumptions<'_>) {
         for (line, word, name) in &self.repaired {
@@ -223,20 +246,29 @@ impl Picture {
     }
 }
 
-/// An operator of the training half, by what its name always has.
-fn training_role(word: &str) -> Option<Role> {
-    let operators = ["filter", "filterA", "filterNL", "linear1", "linearl", "softmax"];
-    if word.starts_with("update_") || word.starts_with("update-") {
-        return Some(Role::Optimizer);
+/// A layer of the training half is one of the forward half. A single mention is more likely a doubled digit.
+fn check_training(lines: &[(usize, &str)], layers: &BTreeSet<usize>) -> Result<()> {
+    let all = Vocabulary::new(0..names::MOST_LAYERS);
+    let mut mentions: BTreeMap<usize, BTreeMap<Training, usize>> = BTreeMap::new();
+    for &(number, line) in lines.iter().filter(|(_, line)| !line.contains("Rect(")) {
+        for word in line.split_whitespace() {
+            if let Some(Word::Training(name)) = all.exact(word)
+                && let Some(layer) = names::layer(name.of()).filter(|layer| !layers.contains(layer))
+            {
+                mentions.entry(layer).or_default().entry(name).or_insert(number);
+            }
+        }
     }
-    if word.contains("grad.set") {
-        return Some(Role::Backward);
-    }
-    let operator = word.strip_suffix(".grad")?;
-    operators
-        .iter()
-        .any(|name| operator.ends_with(name))
-        .then_some(Role::Backward)
+    let missing = mentions.into_iter().find(|(_, names)| names.len() >= 2);
+    let Some((layer, (name, number))) = missing.and_then(|(layer, names)| Some((layer, names.into_iter().next()?)))
+    else {
+        return Ok(());
+    };
+    Err(
+        Error::input(format!("`{name}` trains layer L{layer}, which has no forward half"))
+            .at(format!("line {number}"))
+            .expected(format!("`L{layer}.filter`, `L{layer}.filterA` and `L{layer}.filterNL`")),
+    )
 }
 
 /// A data node of the training half.

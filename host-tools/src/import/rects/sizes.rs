@@ -6,6 +6,7 @@ use super::names::Name;
 use super::read::{Picture, Reading, What};
 use crate::error::{Error, ErrorKind, Result};
 use crate::import::Assumptions;
+use crate::import::build::LARGEST_EXTENT;
 
 /// The network's sizes. Level 0 is the image, level i + 1 the result of layer i.
 #[derive(Debug)]
@@ -51,9 +52,14 @@ pub(super) fn solve(picture: &Picture, assumptions: &mut Assumptions<'_>) -> Res
     for layer in 0..layers {
         all.extend([Scalar::KernelRows(layer), Scalar::KernelColumns(layer)]);
     }
+    let mut given: BTreeMap<Scalar, usize> = BTreeMap::new();
     for &scalar in &all {
         if let Some(value) = assumptions.given::<usize>(&key(scalar), &place(scalar))? {
+            if value == 0 || value > LARGEST_EXTENT {
+                return Err(unusable(scalar, value).expected(format!("1 to {LARGEST_EXTENT}")));
+            }
             votes.entry(scalar).or_default().entry(value).or_default().0 += GIVEN;
+            given.insert(scalar, value);
         }
     }
     for votes in votes.values_mut() {
@@ -67,6 +73,11 @@ pub(super) fn solve(picture: &Picture, assumptions: &mut Assumptions<'_>) -> Res
     }
     chain(&votes, layers, Scalar::Rows, Scalar::KernelRows, &mut chosen)?;
     chain(&votes, layers, Scalar::Columns, Scalar::KernelColumns, &mut chosen)?;
+    for (&scalar, &value) in &given {
+        if let Some(&other) = chosen.get(&scalar).filter(|&&other| other != value) {
+            return Err(unusable(scalar, value).expected(format!("{other}, which the shapes around say")));
+        }
+    }
     for (scalar, value) in &chosen {
         let others = votes
             .get(scalar)
@@ -102,6 +113,11 @@ pub(super) fn solve(picture: &Picture, assumptions: &mut Assumptions<'_>) -> Res
         classes: value(Scalar::Classes),
         levels: levels.collect(),
     })
+}
+
+fn unusable(scalar: Scalar, value: usize) -> Error {
+    let message = format!("--assume {}={value} does not fit the picture", key(scalar));
+    Error::new(ErrorKind::Usage, message).at(place(scalar))
 }
 
 /// Every operator of the grammar shows itself or its result.

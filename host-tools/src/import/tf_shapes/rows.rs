@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::error::{Error, Result};
 use crate::graph::Role;
-use crate::import::build::LARGEST_EXTENT;
+use crate::import::build::{LARGEST_EXTENT, refuse_unknown};
 
 /// Edges are found by comparing operators with each other, so their number is bounded.
 const LARGEST_NETWORK: usize = 5000;
@@ -92,15 +92,31 @@ impl<'a> Trace<'a> {
                 }
             }
         }
+        for row in &rows {
+            for node in trained(row) {
+                if !lines.contains_key(node) {
+                    return Err(at(
+                        row.line,
+                        format!("`{}` belongs to node `{node}`, which has no row", row.name),
+                    )
+                    .expected("the rows of every node that is trained, fetched or transposed"));
+                }
+            }
+        }
         let mut trace = Self {
             forward: Vec::new(),
             sources: BTreeMap::new(),
             outside: Vec::new(),
             unknown: Vec::new(),
         };
+        let mut unsupported = Vec::new();
         for row in rows {
-            trace.sort_in(row, &kernels)?;
+            trace.sort_in(row, &kernels, &mut unsupported)?;
         }
+        refuse_unknown(
+            unsupported,
+            "build the network from other operators, or trace it in another dialect",
+        )?;
         if trace.forward.is_empty() {
             return Err(Error::input("no row is an operator of a network").expected("rows such as `conv1/Conv2D, …`"));
         }
@@ -123,7 +139,12 @@ impl<'a> Trace<'a> {
         }
     }
 
-    fn sort_in(&mut self, row: Row<'a>, kernels: &HashMap<&str, &'a str>) -> Result<()> {
+    fn sort_in(
+        &mut self,
+        row: Row<'a>,
+        kernels: &HashMap<&str, &'a str>,
+        unsupported: &mut Vec<(String, String)>,
+    ) -> Result<()> {
         let name = row.name;
         if let Some(role) = known_role(name) {
             self.outside.push((row, role));
@@ -137,9 +158,8 @@ impl<'a> Trace<'a> {
             return Ok(());
         }
         if let Some(kernel) = kernel {
-            return Err(
-                Error::unsupported(format!("kernel {kernel} of node `{name}`")).at(format!("line {}", row.line))
-            );
+            unsupported.push((kernel.to_string(), format!("line {}", row.line)));
+            return Ok(());
         }
         match (row.inputs.as_slice(), &row.output) {
             // A node without inputs: a variable or a placeholder. Its `/read` is the identity.
@@ -176,6 +196,42 @@ fn known_role(name: &str) -> Option<Role> {
         || name == "_SINK"
         || node.ends_with("-LayoutOptimizer");
     is_bookkeeping.then_some(Role::Bookkeeping)
+}
+
+/// The nodes that a row outside the forward half says there are: those whose gradient it computes, whose result it fetches or
+/// transposes, and those that a gradient's shapes wait for.
+fn trained<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
+    let name = row.name.split(':').next().unwrap_or(row.name);
+    let mut nodes = Vec::new();
+    if let Some((_, scope)) = name.split_once("gradients")
+        && let Some((_, node)) = scope.split_once('/')
+        && let Some((node, _)) = node.split_once("_grad/")
+    {
+        nodes.push(node);
+        nodes.extend(&row.control);
+    }
+    if let Some(fetched) = name.strip_prefix("_retval_") {
+        nodes.extend(numberless(fetched, '_', 2));
+    }
+    if let Some((_, copied)) = name.strip_prefix("edge_").and_then(|rest| rest.split_once('_')) {
+        nodes.push(copied);
+    }
+    if let Some(moved) = name.strip_suffix("-LayoutOptimizer") {
+        let moved = match moved.rsplit_once('-') {
+            Some((rest, what)) if what.bytes().all(|b| b.is_ascii_alphabetic()) => rest,
+            _ => moved,
+        };
+        nodes.extend(numberless(moved, '-', 2).or_else(|| numberless(moved, '-', 1)));
+    }
+    nodes
+}
+
+/// `name` without its last `count` numbers.
+fn numberless(name: &str, separator: char, count: usize) -> Option<&str> {
+    (0..count).try_fold(name, |name, _| {
+        let (rest, number) = name.rsplit_once(separator)?;
+        (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some(rest)
+    })
 }
 
 fn operator(kernel: &str) -> Option<Kernel> {
