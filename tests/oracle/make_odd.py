@@ -17,10 +17,11 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "models" / "tflite_odd"
 EXPECTED = {}
 
 
-def odd(name, file, error=None, warning=None):
+def odd(name, file, error=None, warning=None, truth=None):
+    """`truth` is a file that means the same, where TensorFlow Lite Micro cannot run this one."""
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / f"{name}.tflite").write_bytes(file)
-    EXPECTED[name] = {"error": error} if error else {"warning": warning, **computed(file)}
+    EXPECTED[name] = {"error": error} if error else {"warning": warning, **computed(truth or file)}
 
 
 def computed(file):
@@ -50,6 +51,34 @@ def transpose_conv():
     y = b.tensor((1, 7, 5, 3), "int8", scale=0.1, zero_point=1)
     b.op("TRANSPOSE_CONV", [shape, w, x, b.const(np.arange(3) * 100, "int32")], [y], "TransposeConvOptions", version=3, padding=1, strideH=2, strideW=2)
     return b, [x], [y]
+
+
+def stored(weights, dtype, **quant):
+    """A float32 convolution between int8 tensors, its weights stored as `dtype`."""
+    b = Builder()
+    x, xf = b.tensor((1, 4, 5, 2), "int8", scale=0.05, zero_point=3), b.tensor((1, 4, 5, 2), "float32")
+    w = b.const(weights.astype(np.float32 if dtype == np.float16 else dtype), **quant)
+    if dtype == np.float16:
+        tensor, wide = b.graph.tensors[w], b.tensor(weights.shape, "float32")
+        tensor.type = schema.TensorType.FLOAT16
+        b.buffers[tensor.buffer].data = list(weights.tobytes())
+        b.op("DEQUANTIZE", [w], [wide], "DequantizeOptions")
+        w = wide
+    yf, y = b.tensor((1, 3, 3, 3), "float32"), b.tensor((1, 3, 3, 3), "int8", scale=0.07, zero_point=-5)
+    b.op("DEQUANTIZE", [x], [xf], "DequantizeOptions")
+    bias = b.const(np.float32([0.3, -1.2, 0.05]))
+    b.op("CONV_2D", [xf, w, bias], [yf], "Conv2DOptions", version=3, padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    b.op("QUANTIZE", [yf], [y], "QuantizeOptions")
+    return b.finish([x], [y])
+
+
+def hybrid_svdf():
+    b = Builder()
+    x, y = b.tensor((1, 4), "float32"), b.tensor((1, 2), "float32")
+    w, time = b.const(np.ones((2, 4)), "int8", scale=0.01), b.const(np.ones((2, 3)), "float32")
+    state = b.tensor((1, 6), "float32", variable=True)
+    b.op("SVDF", [x, w, time, -1, state], [y], "SVDFOptions", rank=1)
+    return b.finish([x], [y])
 
 
 def quantised_bias(scale, zero_point, axis, bias=2):
@@ -114,7 +143,15 @@ def main():
     odd("channels_out_of_range", plain(conv(scale=[0.1, 0.2, 0.3], axis=5)), error=["t1", "3 scales along dimension 5"])
     odd("infinite_scale", plain(conv(scale=float("inf"))), error=["t1", "scale inf"])
     odd("no_quantisation", plain(conv(quantised=False)), error=["t0", "no quantisation", "full integer quantisation"])
-    odd("hybrid", plain(conv(x="float32", y="float32")), error=["hybrid operator", "t0", "t1", "CONV_2D"])
+    odd("hybrid_svdf", hybrid_svdf(), error=["hybrid operator", "t0", "t1", "SVDF"])
+    weights = np.random.default_rng(5).normal(0, 0.7, (3, 2, 3, 2)).astype(np.float16)
+    odd("float16_weights", stored(weights, np.float16), warning=["1 float16 tensors"], truth=stored(weights, np.float32))
+    steps = np.random.default_rng(6).integers(-128, 128, (3, 2, 3, 2)).astype(np.int8)
+    for name, scale, axis in [("hybrid", 0.013, 0), ("hybrid_channels", [0.013, 0.02, 0.004], 0), ("hybrid_other_axis", [0.013, 0.02, 0.004], 2)]:
+        shape = [1] * 4
+        shape[axis] = -1
+        real = steps.astype(np.float32) * np.broadcast_to(np.float32(scale), 3).reshape(shape)
+        odd(name, stored(steps, np.int8, scale=scale, axis=axis), warning=["1 hybrid operators"], truth=stored(real, np.float32))
     odd("bias_type", plain(conv(bias_type="int16")), error=["t2", "int16", "int32"])
     odd("operator_version", plain(conv(version=99)), error=["CONV_2D", "version 99", "at most 8"])
     odd("schema_version", edited(conv(), lambda m: setattr(m, "version", 2)), error=["schema version 2", "expected 3"])

@@ -15,7 +15,6 @@ pub fn developers_words(message: &str) -> Option<&'static str> {
         "Ok(",
         "Err(",
         "usize",
-        "i64",
         "TensorId",
         "NodeId",
         "Padding2d",

@@ -129,3 +129,42 @@ fn every_real_model_is_as_in_tensorflow_lite_micro() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(compared >= 21, "{compared} sets were compared");
 }
+
+/// A hybrid model computes in float32 here, as NumPy does with the same weights (tests/oracle/make_hybrid.py). TensorFlow Lite quantises its activations at
+/// run time: real inputs come out within what that costs.
+#[test]
+fn the_hybrid_model_is_float32_arithmetic() {
+    let Some(shared) = shared() else {
+        return skip("the_hybrid_model_is_float32_arithmetic", "no shared data");
+    };
+    let models = shared.join("data/models");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = models.join("kws_ref_model_float32.tflite");
+    let file = packed(&path, folder.path(), Target::Portable).expect("it packs");
+    let model = file.load().expect("it loads");
+    let mut archive = Archive::open(&models.join("golden/kws_ref_model_float32.npz"));
+    let text = include_str!("../models/hybrid_kws.json");
+    let computed: BTreeMap<String, Vec<Vec<f32>>> = serde_json::from_str(text).expect("probabilities");
+    let numbers = |bytes: &[u8]| -> Vec<f32> {
+        let words = bytes.as_chunks::<4>().0.iter();
+        words.map(|word| f32::from_le_bytes(*word)).collect()
+    };
+    let worst = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    let mut compared = 0;
+    for (set, computed) in computed {
+        let inputs = archive.runs(&format!("in_{set}_0")).0;
+        let runs: Vec<Vec<Vec<u8>>> = inputs.into_iter().map(|input| vec![input]).collect();
+        let golden = archive.runs(&format!("out_{set}_xnn_0")).0;
+        let results = run(&model, &runs, true, &mut |_, _, _| {}).expect("it runs");
+        for ((result, computed), golden) in results.iter().zip(&computed).zip(&golden) {
+            let found = numbers(&result[0]);
+            assert!(worst(&found, computed) < 1e-5, "{set}: {}", worst(&found, computed));
+            if set == "real" {
+                let golden = numbers(golden);
+                assert!(worst(&found, &golden) < 1e-2, "{}", worst(&found, &golden));
+            }
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 22);
+}

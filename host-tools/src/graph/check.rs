@@ -55,11 +55,11 @@ pub fn check(graph: &Graph) -> Result<()> {
 }
 
 fn check_names(graph: &Graph) -> Result<()> {
-    let mut names = HashSet::new();
+    let mut names = HashSet::with_capacity(graph.tensors.len());
     if let Some(twice) = graph.tensors.iter().find(|t| !names.insert(&t.name)) {
         return Err(Error::input(format!("two tensors are named `{}`", twice.name)));
     }
-    let mut names = HashSet::new();
+    let mut names = HashSet::with_capacity(graph.nodes.len());
     if let Some(twice) = graph.nodes.iter().find(|n| !names.insert(&n.name)) {
         return Err(Error::input(format!("two operators are named `{}`", twice.name)).at(&twice.origin));
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flatbuffer: checked access   schema: structs   tensors: shapes, quantisation, constants   fold: shape arithmetic
-//! ops: one row an operator, its types and its translation (movement, rearrange, compound, recurrent: parts of it)      state: variables and the initialising subgraph
+//! ops: one row an operator, its types and its translation (movement, rearrange, compound, recurrent: parts of it)      widen: float16 and hybrid weights      state: variables and the initialising subgraph
 //! ```
 //!
 //! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Reference data may also
@@ -20,13 +20,14 @@ mod recurrent;
 mod schema;
 mod state;
 mod tensors;
+mod widen;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use self::flatbuffer::{Scalar, Table};
 use self::schema::{Model, Subgraph};
-use super::{Dialect, ImportOptions, Imported};
+use super::{Assumptions, Dialect, ImportOptions, Imported};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Node, Op, Origin, Role, TensorId, check};
 
@@ -54,6 +55,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
         importer.out.inputs.push(id);
     }
     check_options(&importer.out, options)?;
+    Assumptions::new(options).finish()?;
     importer.operators();
     importer.report()?;
     for &output in &main.outputs {
@@ -97,9 +99,31 @@ struct Importer<'m, 'a> {
     /// Tensors whose value the import has computed.
     folded: HashMap<usize, tensors::Constant<'a>>,
     variables: state::Variables,
+    widened: widen::Widened,
     names: HashSet<String>,
     warnings: Vec<String>,
-    problems: Vec<Error>,
+    warned: HashSet<String>,
+    problems: Vec<Problem>,
+}
+
+/// Why an operator cannot be translated.
+struct Problem {
+    index: usize,
+    kind: String,
+    output: String,
+    error: Error,
+}
+
+impl Problem {
+    fn located(self, others: &str) -> Error {
+        let Self {
+            index,
+            kind,
+            output,
+            error,
+        } = self;
+        error.at(format_args!("operator {index} ({kind}) that writes `{output}`{others}"))
+    }
 }
 
 /// An operator under translation.
@@ -123,8 +147,10 @@ impl<'m, 'a> Importer<'m, 'a> {
             map: vec![None; graph.tensors.len()],
             folded: HashMap::new(),
             variables: state::Variables::default(),
+            widened: widen::Widened::default(),
             names: HashSet::new(),
             warnings: Vec::new(),
+            warned: HashSet::new(),
             problems: Vec::new(),
         }
     }
@@ -143,10 +169,13 @@ impl<'m, 'a> Importer<'m, 'a> {
             };
             if let Err(error) = self.operator(view, code.version) {
                 let output = view.outputs.first().map(|&t| self.graph.tensors[t].name.as_str());
-                self.problems.push(error.at(format_args!(
-                    "operator {index} ({kind}) that writes `{}`",
-                    output.unwrap_or_default()
-                )));
+                let output = output.unwrap_or_default().to_string();
+                self.problems.push(Problem {
+                    index,
+                    kind: kind.clone(),
+                    output,
+                    error,
+                });
                 // Later operators are still looked at, so that one report names everything.
                 for &output in view.outputs {
                     let _ = self.output(output);
@@ -155,20 +184,38 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
     }
 
-    /// The problems so far, as one error.
+    /// The problems so far, as one error: what is not supported all at once, each once with the number of its operators.
     fn report(&mut self) -> Result<()> {
-        if let Some(at) = self.problems.iter().position(|e| e.kind() != ErrorKind::Unsupported) {
-            return Err(self.problems.swap_remove(at));
+        let mut problems = std::mem::take(&mut self.problems);
+        if let Some(at) = problems.iter().position(|p| p.error.kind() != ErrorKind::Unsupported) {
+            let problem = problems.swap_remove(at);
+            return Err(problem.located(""));
         }
-        match self.problems.len() {
+        let count = problems.len();
+        let mut kinds: Vec<(Problem, usize)> = Vec::new();
+        let mut index: HashMap<(String, String), usize> = HashMap::new();
+        for problem in problems {
+            let key = (problem.kind.clone(), problem.error.to_string());
+            match index.get(&key) {
+                Some(&known) => kinds[known].1 += 1,
+                None => {
+                    index.insert(key, kinds.len());
+                    kinds.push((problem, 1));
+                }
+            }
+        }
+        let located = |(problem, count): (Problem, usize)| match count {
+            1 => problem.located(""),
+            count => problem.located(&format!(" and {} more", count - 1)),
+        };
+        match kinds.len() {
             0 => Ok(()),
-            1 => Err(self.problems.remove(0)),
-            count => {
-                let list: Vec<String> = self
-                    .problems
-                    .iter()
-                    .map(|e| format!("  - {e}").replace("\n", "\n  "))
-                    .collect();
+            1 => Err(located(kinds.remove(0))),
+            _ => {
+                let list = kinds
+                    .into_iter()
+                    .map(|kind| format!("  - {}", located(kind)).replace('\n', "\n  "));
+                let list: Vec<String> = list.collect();
                 Err(Error::unsupported(format!(
                     "{count} operators are not supported:\n{}",
                     list.join("\n")
@@ -179,6 +226,7 @@ impl<'m, 'a> Importer<'m, 'a> {
 
     fn finish(mut self) -> Result<(Graph, Vec<String>)> {
         self.initialise_variables()?;
+        self.report_widened();
         Ok((self.out, self.warnings))
     }
 
@@ -217,7 +265,7 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 
     fn warn(&mut self, text: String) {
-        if !self.warnings.contains(&text) {
+        if self.warned.insert(text.clone()) {
             self.warnings.push(text);
         }
     }

@@ -8,6 +8,9 @@ use crate::graph::DType;
 impl Importer<'_, '_> {
     /// Computes the operator now if it is integer arithmetic on constants; false where it is not.
     pub(super) fn fold(&mut self, view: View<'_, '_>) -> Result<bool> {
+        if self.widen_halves(view)? {
+            return Ok(true);
+        }
         let Ok(output) = view.output(0) else { return Ok(false) };
         if view.kind == "SHAPE" {
             let shape: Vec<i64> = self.shape(view.input(0)?)?.iter().map(|&d| d as i64).collect();

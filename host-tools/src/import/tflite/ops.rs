@@ -132,7 +132,7 @@ impl Importer<'_, '_> {
             return Ok(());
         }
         let Some(row) = rows().find(|row| row.kind == view.kind) else {
-            return Err(Error::unsupported("no such operator").help(remedy(view.kind)));
+            return Err(Error::unsupported("not supported").help(remedy(view.kind)));
         };
         if version > row.version {
             return Err(Error::unsupported(format!("version {version} of the operator"))
@@ -174,6 +174,7 @@ impl Importer<'_, '_> {
 
     fn conv2d(&mut self, view: View<'_, '_>, depthwise: bool) -> Result<()> {
         let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
+        self.widen_hybrid(x, w)?;
         self.refuse_hybrid(view, x, w)?;
         self.need_quant(view, 2)?;
         let (x_shape, w_shape) = (self.shape(x)?, self.shape(w)?);
@@ -275,6 +276,7 @@ impl Importer<'_, '_> {
 
     fn fully_connected(&mut self, view: View<'_, '_>) -> Result<()> {
         let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
+        self.widen_hybrid(x, w)?;
         self.refuse_hybrid(view, x, w)?;
         self.need_quant(view, 2)?;
         if view.option::<i8>(1, 0)? != 0 {

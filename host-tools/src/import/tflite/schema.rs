@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::graph::DType;
 
 /// Bounds that no sensible model reaches; they keep a corrupt one from asking for gigabytes.
-const MAX_TABLES: usize = 1 << 16;
+const MAX_TABLES: usize = 1 << 20;
 const MAX_OPERANDS: usize = 1 << 10;
 const MAX_RANK: usize = 8;
 
@@ -85,11 +85,31 @@ impl<'a> Model<'a> {
                 .and_then(|(offset, size)| file.get(offset..)?.get(..size))
                 .ok_or_else(|| Error::input(format!("its {size} bytes at {offset} reach beyond the file's end")))
         })?;
-        let subgraphs = each(model.tables(2)?, "subgraph", |graph| subgraph(graph, &codes, &buffers))?;
+        let mut room = Room(file.len().saturating_mul(SHARED).saturating_add(1 << 20));
+        let subgraphs = each(model.tables(2)?, "subgraph", |graph| {
+            subgraph(graph, &codes, &buffers, &mut room)
+        })?;
         if subgraphs.is_empty() {
             return Err(Error::input("the file has no subgraph"));
         }
         Ok(Self { codes, subgraphs })
+    }
+}
+
+/// How often tensors may share the bytes of a name, a shape or a list of scales, on average: a file in which all do is no larger than one in
+/// which none does, but would be so in memory.
+const SHARED: usize = 16;
+
+/// Bytes that names and lists may still take.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
+            Error::unsupported("the names, shapes and scales of the tensors take far more memory than the file")
+                .expected(format!("at most {SHARED} times its bytes"))
+        })?;
+        Ok(())
     }
 }
 
@@ -126,7 +146,12 @@ impl OperatorCode {
     }
 }
 
-fn subgraph<'a>(graph: Table<'a>, codes: &[OperatorCode], buffers: &[&'a [u8]]) -> Result<Subgraph<'a>> {
+fn subgraph<'a>(
+    graph: Table<'a>,
+    codes: &[OperatorCode],
+    buffers: &[&'a [u8]],
+    room: &mut Room,
+) -> Result<Subgraph<'a>> {
     let tensors = each(graph.tables(0)?, "tensor", |tensor| {
         let index = tensor.scalar::<u32>(2, 0)? as usize;
         let data = *buffers.get(index).ok_or_else(|| {
@@ -138,13 +163,17 @@ fn subgraph<'a>(graph: Table<'a>, codes: &[OperatorCode], buffers: &[&'a [u8]]) 
         }
         let quant = tensor.table(4)?;
         let list = |field| quant.map_or(Ok(Vec::new()), |q| q.scalars::<f32>(field).map(|v| v.to_vec()));
+        let name = tensor.string(3)?;
+        let scale = list(2)?;
+        let zero_point = quant.map_or(Ok(Vec::new()), |q| q.scalars(3).map(|v| v.to_vec()))?;
+        room.take(name.len() + 4 * (shape.len() + scale.len()) + 8 * zero_point.len())?;
         Ok(TensorInfo {
-            name: tensor.string(3)?,
+            name,
             shape: shape.to_vec(),
             kind: tensor.scalar(1, 0)?,
             data: (!data.is_empty()).then_some(data),
-            scale: list(2)?,
-            zero_point: quant.map_or(Ok(Vec::new()), |q| q.scalars(3).map(|v| v.to_vec()))?,
+            scale,
+            zero_point,
             axis: quant.map_or(Ok(0), |q| q.scalar(6, 0))?,
             variable: tensor.flag(5)?,
             sparse: tensor.table(6)?.is_some(),
@@ -187,6 +216,7 @@ fn subgraph<'a>(graph: Table<'a>, codes: &[OperatorCode], buffers: &[&'a [u8]]) 
                 index(i, "an input").map(Some)
             }
         };
+        room.take(4 * inputs.len())?;
         Ok(Operator {
             code,
             inputs: inputs.to_vec().into_iter().map(optional).collect::<Result<_>>()?,

@@ -79,6 +79,9 @@ impl<'a> Importer<'_, 'a> {
 
     /// The element type of tensor `index`.
     pub(super) fn dtype(&self, index: usize) -> Result<DType> {
+        if let Some(constant) = self.folded.get(&index) {
+            return Ok(constant.dtype);
+        }
         let info = self.info(index);
         info.dtype().ok_or_else(|| {
             Error::unsupported(format!("tensor `{}` has type {}", info.name, info.type_name()))
@@ -264,7 +267,8 @@ impl<'a> Importer<'_, 'a> {
     pub(super) fn quant(&mut self, index: usize) -> Result<Option<Quant>> {
         let info = self.info(index);
         let at = |e: Error| e.at(format_args!("tensor {index} `{}`", info.name));
-        if info.scale.is_empty() || !matches!(info.kind, 2 | 3 | 4 | 7 | 9) {
+        let is_f32 = self.folded.get(&index).is_some_and(|value| value.dtype == DType::F32);
+        if is_f32 || info.scale.is_empty() || !matches!(info.kind, 2 | 3 | 4 | 7 | 9) {
             return Ok(None);
         }
         // Biases and indices. A bias is in the units of the operands' scales, whatever the file says of its own; where an operator rescales

@@ -1,0 +1,138 @@
+//! Weights that are stored in fewer bits than they are computed with: float16 behind DEQUANTIZE, and the int8 weights of hybrid operators, whose
+//! activations are float32. Both become float32 here: the device computes what the numbers mean.
+
+use super::tensors::Constant;
+use super::{Importer, View};
+use crate::error::{Error, Result};
+use crate::graph::{DType, Quant};
+
+/// FLOAT16 in the schema.
+const FLOAT16: u8 = 1;
+
+/// What was widened, for one warning of each kind.
+#[derive(Default)]
+pub(super) struct Widened {
+    halves: usize,
+    /// Tensors whose int8 weights are float32 now.
+    hybrid: usize,
+}
+
+impl Importer<'_, '_> {
+    /// Computes a DEQUANTIZE of float16 constants now; false where the operator is another one.
+    pub(super) fn widen_halves(&mut self, view: View<'_, '_>) -> Result<bool> {
+        let (Some(from), Ok(to)) = (view.optional(0), view.output(0)) else {
+            return Ok(false);
+        };
+        let info = self.info(from);
+        if view.kind != "DEQUANTIZE" || info.kind != FLOAT16 {
+            return Ok(false);
+        }
+        let Some(data) = info.data else {
+            return Err(Error::unsupported(format!("float16 activations `{}`", info.name))
+                .help("convert the model with float32 activations; its weights may be float16"));
+        };
+        let (shape, result) = (self.shape(from)?, self.shape(to)?);
+        let elements: usize = shape.iter().product();
+        if shape != result || self.dtype(to)? != DType::F32 || data.len() != 2 * elements {
+            let text = format!(
+                "{} bytes of float16 values of shape {shape:?} into shape {result:?}",
+                data.len()
+            );
+            return Err(Error::input(text).expected("a float32 result of the same shape"));
+        }
+        let values = data
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|half| single(u16::from_le_bytes(*half)));
+        self.keep_f32(to, shape, values.collect())?;
+        self.widened.halves += 1;
+        Ok(true)
+    }
+
+    /// The int8 weights `w` of an operator with the float32 activations `x`, as the float32 values that they stand for.
+    pub(super) fn widen_hybrid(&mut self, x: usize, w: usize) -> Result<()> {
+        if self.dtype(x)? != DType::F32 || self.dtype(w)? != DType::I8 || self.map[w].is_some() {
+            return Ok(());
+        }
+        let (Some(constant), Some(quant)) = (self.constant(w)?, self.quant(w)?) else {
+            return Ok(());
+        };
+        let stride = |axis: usize| constant.shape[axis + 1..].iter().product::<usize>();
+        let channel = |index: usize| quant.axis.map_or(0, |axis| index / stride(axis) % constant.shape[axis]);
+        let Quant { scale, zero_point, .. } = &quant;
+        let real = |(index, &stored): (usize, &u8)| {
+            let channel = channel(index);
+            (i32::from(stored as i8) - zero_point[channel]) as f32 * scale[channel]
+        };
+        let values = constant.bytes.iter().enumerate().map(real).collect();
+        let shape = constant.shape.clone();
+        self.keep_f32(w, shape, values)?;
+        self.widened.hybrid += 1;
+        Ok(())
+    }
+
+    /// Says once what was widened.
+    pub(super) fn report_widened(&mut self) {
+        let Widened { halves, hybrid } = self.widened;
+        if halves > 0 {
+            self.warn(format!("{halves} float16 tensors are stored as float32"));
+        }
+        if hybrid > 0 {
+            self.warn(format!(
+                "{hybrid} hybrid operators (float32 activations, int8 weights) compute in float32: their weights are stored as float32, and their \
+                 activations are not quantised at run time as TensorFlow Lite does"
+            ));
+        }
+    }
+
+    fn keep_f32(&mut self, index: usize, shape: Vec<usize>, values: Vec<f32>) -> Result<()> {
+        if let Some(value) = values.iter().find(|v| !v.is_finite()) {
+            let name = &self.info(index).name;
+            return Err(Error::input(format!("`{name}` holds {value}")).expected("finite values"));
+        }
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let constant = Constant {
+            dtype: DType::F32,
+            shape,
+            bytes: bytes.into(),
+        };
+        self.folded.insert(index, constant);
+        Ok(())
+    }
+}
+
+/// A float16 as the float32 of the same value.
+fn single(half: u16) -> f32 {
+    let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let (exponent, mantissa) = (i32::from(half >> 10 & 0x1F), f32::from(half & 0x3FF));
+    sign * match exponent {
+        0 => mantissa * 2f32.powi(-24),
+        31 if mantissa == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1024.0 + mantissa) * 2f32.powi(exponent - 25),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::single;
+
+    #[test]
+    fn halves_by_hand() {
+        let cases = [
+            (0x3C00, 1.0),
+            (0xC000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7BFF, 65504.0),
+            (0x0400, 6.103_515_6e-5),
+            (0x0001, 5.960_464_5e-8),
+            (0x83FF, -6.097_555e-5),
+            (0x0000, 0.0),
+        ];
+        for (half, value) in cases {
+            assert_eq!(single(half), value, "{half:#06x}");
+        }
+        assert!(single(0x7C00).is_infinite() && single(0x7E00).is_nan());
+    }
+}
