@@ -174,3 +174,40 @@ fn odd_metadata_changes_no_output() {
     }
     assert!(compared >= 4, "{compared} files were compared");
 }
+
+/// The place of a table's field, from the table's place.
+fn field(file: &[u8], table: usize, number: usize) -> usize {
+    let word = |at: usize| i32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let vtable = (table as i64 - i64::from(word(table))) as usize + 4 + 2 * number;
+    table + usize::from(u16::from_le_bytes(file[vtable..vtable + 2].try_into().unwrap()))
+}
+
+/// Where the offset at a place leads.
+fn follow(file: &[u8], at: usize) -> usize {
+    at + u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// A file of a few megabytes whose tensors all have one long name would take gigabytes in memory.
+#[test]
+fn what_tensors_share_takes_bounded_memory() {
+    const TENSORS: u32 = 200_000;
+    const NAME: u32 = 1 << 16;
+    let mut file = std::fs::read(models("tflite_ops/add_int8.tflite")).unwrap();
+    file.resize(file.len().next_multiple_of(4), 0);
+    let subgraphs = follow(&file, field(&file, follow(&file, 0), 2));
+    let graph = follow(&file, subgraphs + 4);
+    // The vector of tensors is made anew at the end: offsets to one and the same table, which has a name (field 3) and nothing else.
+    let tensors = field(&file, graph, 0);
+    let vector = file.len() as u32;
+    let table = vector + 4 + 4 * TENSORS + 12;
+    file[tensors..tensors + 4].copy_from_slice(&(vector - tensors as u32).to_le_bytes());
+    file.extend(TENSORS.to_le_bytes());
+    for index in 0..TENSORS {
+        file.extend((table - (vector + 4 + 4 * index)).to_le_bytes());
+    }
+    file.extend([12u16, 8, 0, 0, 0, 4].iter().flat_map(|word| word.to_le_bytes()));
+    file.extend([12u32, 4, NAME].iter().flat_map(|word| word.to_le_bytes()));
+    file.resize(file.len() + NAME as usize, b'x');
+    let error = import(Path::new("x.tflite"), &file, &ImportOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("far more memory than the file"), "{error}");
+}
