@@ -14,6 +14,14 @@ use crate::error::{Error, ErrorKind, Result};
 /// Names the first node or tensor that is wrong.
 pub fn check(graph: &Graph) -> Result<()> {
     check_names(graph)?;
+    check_structure(graph)
+}
+
+/// All of [`check`] but that names are unique: for a change that has made none.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_structure(graph: &Graph) -> Result<()> {
     check_order(graph)?;
     for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {
         let at = |e: Error| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin));

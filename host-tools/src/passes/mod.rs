@@ -17,7 +17,10 @@ mod softmax_axis;
 use std::collections::HashMap;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, check::check};
+use crate::graph::{
+    Graph,
+    check::{check, check_structure},
+};
 use crate::stage::Stage;
 
 /// A pass: its name for messages, the stage that it belongs to, and the rewrite.
@@ -119,10 +122,14 @@ pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
         let before = graph.tensors.len();
         (pass.run)(graph)?;
         // New names come with new tensors.
-        if graph.tensors.len() != before {
-            name_apart(graph);
-        }
-        check(graph).map_err(|e| {
+        let checked = match graph.tensors.len() == before {
+            true => check_structure(graph),
+            false => {
+                name_apart(graph);
+                check(graph)
+            }
+        };
+        checked.map_err(|e| {
             Error::new(
                 ErrorKind::Internal,
                 format!("the pass `{}` left an inconsistent graph: {e}", pass.name),

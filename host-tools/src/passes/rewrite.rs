@@ -17,6 +17,8 @@ pub(super) struct Rewriter<'g> {
     outputs: HashSet<TensorId>,
     /// By node: where it stands, and whether it is still there.
     places: Vec<Option<Place>>,
+    /// Whether a node has come or gone.
+    reordered: bool,
 }
 
 /// The operands that read a tensor: how many, and the exclusive or of their nodes, which is the node itself where there is one.
@@ -48,6 +50,7 @@ impl<'g> Rewriter<'g> {
             readers: vec![Readers::default(); graph.tensors.len()],
             outputs: graph.outputs.iter().copied().collect(),
             places: Vec::with_capacity(graph.nodes.len()),
+            reordered: false,
             graph,
         };
         for index in 0..net.graph.nodes.len() {
@@ -85,6 +88,7 @@ impl<'g> Rewriter<'g> {
     pub(super) fn merge(&mut self, first: NodeId, second: NodeId, merged: Node) {
         self.unlink(first);
         self.places[first.0] = None;
+        self.reordered = true;
         self.set(second, merged);
     }
 
@@ -108,6 +112,9 @@ impl<'g> Rewriter<'g> {
 
     /// Brings the graph's nodes into their new order.
     pub(super) fn finish(self) {
+        if !self.reordered {
+            return;
+        }
         let nodes = std::mem::take(&mut self.graph.nodes);
         let mut placed: Vec<(Place, Node)> = (self.places.into_iter().zip(nodes))
             .filter_map(|(place, node)| Some((place?, node)))
@@ -117,6 +124,7 @@ impl<'g> Rewriter<'g> {
     }
 
     fn insert(&mut self, at: NodeId, side: Side, node: Node) {
+        self.reordered = true;
         let number = self.graph.nodes.len();
         let at = self.places[at.0].map_or(at.0, |place| place.at);
         self.places.push(Some(Place { at, side, number }));
