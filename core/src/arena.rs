@@ -4,7 +4,9 @@ use core::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernels::cells::{Dst, Element, Src, cast_slice};
+use crate::align::ARENA_ALIGN;
+use crate::cells::{Dst, Element, Src, cast_slice};
+use crate::tensor::DType;
 
 /// The most memories that a plan can spread its arena over.
 pub const MAX_REGIONS: usize = 4;
@@ -67,6 +69,44 @@ pub struct Operand<P = Slot> {
     pub bytes: u32,
     /// Alignment of its offset, in bytes.
     pub align: u32,
+}
+
+impl<P: Place> Operand<P> {
+    /// `count` elements of `T` at `place`.
+    pub fn of<T>(access: Access, place: P, count: u32) -> Self {
+        Self {
+            access,
+            place,
+            bytes: count.saturating_mul(size_of::<T>() as u32),
+            align: size_of::<T>() as u32,
+        }
+    }
+
+    /// `count` elements of `dtype` at `place`.
+    pub fn of_type(dtype: DType, access: Access, place: P, count: u32) -> Self {
+        let bytes = dtype.bytes() as u32;
+        Self {
+            access,
+            place,
+            bytes: count.saturating_mul(bytes),
+            align: bytes,
+        }
+    }
+
+    /// `count` constant elements of `T` at `offset` of the weights.
+    pub fn constant<T>(offset: u32, count: u32) -> Self {
+        Self::of::<T>(Access::Read, P::constant(offset), count)
+    }
+
+    /// `bytes` of scratch; aligned for any kernel.
+    pub fn scratch(place: P, bytes: u32) -> Self {
+        Self {
+            access: Access::Scratch,
+            place,
+            bytes,
+            align: if bytes == 0 { 1 } else { ARENA_ALIGN as u32 },
+        }
+    }
 }
 
 /// All memory that a step can reach.

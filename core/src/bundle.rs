@@ -3,8 +3,9 @@
 //! A header of 32 bytes, an entry of 32 bytes for each model, then the models, each a file of its own at a multiple of 64 bytes.
 //! Specified in `docs/format.md`.
 
+use crate::align::MODEL_ALIGN;
 use crate::arena::MAX_REGIONS;
-use crate::blob::{Header, MODEL_ALIGN, Model};
+use crate::blob::{Header, Model};
 use crate::crc::Crc32;
 use crate::error::LoadError;
 

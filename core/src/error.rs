@@ -2,13 +2,15 @@
 
 use core::fmt;
 
-use crate::ops::table::KernelId;
+use crate::align::{ARENA_ALIGN, MODEL_ALIGN};
+use crate::kernels::table::KernelId;
+use crate::ops::fault::Fault;
 
 /// Why [`crate::Model::load`] refuses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LoadError {
-    /// The bytes do not start at a multiple of [`crate::MODEL_ALIGN`].
+    /// The bytes do not start at a multiple of [`crate::align::MODEL_ALIGN`].
     Misaligned,
     /// Fewer bytes than the header states, or than a header has.
     Truncated {
@@ -66,28 +68,6 @@ pub enum LoadError {
     },
 }
 
-/// What is wrong with a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Fault {
-    /// The parameters do not decode, or bytes are left over.
-    Encoding,
-    /// Shapes, strides or attributes contradict each other.
-    Shape,
-    /// An operand lies outside its region, the state or the weights.
-    Bounds,
-    /// An operand's offset is not a multiple of its element's size.
-    Alignment,
-    /// The output overlaps an operand in a way that the kernel does not allow.
-    Overlap,
-    /// A quantisation parameter is out of its range.
-    Quantisation,
-    /// The kernel does not compute the operator with these parameters.
-    Unsupported,
-    /// A record among the weights names a place outside the operands.
-    Weights,
-}
-
 /// Why a session cannot be opened on the memory it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -101,7 +81,7 @@ pub enum SessionError {
         /// Bytes given.
         given: u32,
     },
-    /// An arena does not start at a multiple of [`crate::ARENA_ALIGN`].
+    /// An arena does not start at a multiple of [`crate::align::ARENA_ALIGN`].
     ArenaMisaligned {
         /// The region.
         region: u8,
@@ -113,7 +93,7 @@ pub enum SessionError {
         /// Bytes given.
         given: u32,
     },
-    /// The state slice does not start at a multiple of [`crate::ARENA_ALIGN`].
+    /// The state slice does not start at a multiple of [`crate::align::ARENA_ALIGN`].
     StateMisaligned,
 }
 
@@ -150,11 +130,7 @@ pub enum RunError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::Misaligned => write!(
-                f,
-                "the model does not start at a multiple of {} bytes",
-                crate::MODEL_ALIGN
-            ),
+            LoadError::Misaligned => write!(f, "the model does not start at a multiple of {} bytes", MODEL_ALIGN),
             LoadError::Truncated { expected, found } => write!(f, "the model has {found} bytes of {expected}"),
             LoadError::NotABlob => write!(f, "these bytes are no Arenite model"),
             LoadError::Version { found, supported } => {
@@ -179,21 +155,6 @@ impl fmt::Display for LoadError {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Fault::Encoding => "its parameters do not decode",
-            Fault::Shape => "its shapes contradict each other",
-            Fault::Bounds => "an operand lies outside its memory",
-            Fault::Alignment => "an operand is misaligned",
-            Fault::Overlap => "its output overlaps an operand",
-            Fault::Quantisation => "a quantisation parameter is out of range",
-            Fault::Unsupported => "its kernel does not compute these parameters",
-            Fault::Weights => "a record among its weights is wrong",
-        })
-    }
-}
-
 impl fmt::Display for SessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -204,18 +165,14 @@ impl fmt::Display for SessionError {
                 write!(
                     f,
                     "arena {region} does not start at a multiple of {} bytes",
-                    crate::ARENA_ALIGN
+                    ARENA_ALIGN
                 )
             }
             SessionError::StateSize { needed, given } => {
                 write!(f, "the state has {given} bytes, the model needs {needed}")
             }
             SessionError::StateMisaligned => {
-                write!(
-                    f,
-                    "the state does not start at a multiple of {} bytes",
-                    crate::ARENA_ALIGN
-                )
+                write!(f, "the state does not start at a multiple of {} bytes", ARENA_ALIGN)
             }
         }
     }

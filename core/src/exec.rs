@@ -2,10 +2,11 @@
 
 use core::cell::Cell;
 
+use crate::align::ARENA_ALIGN;
 use crate::arena::{MAX_REGIONS, Mem, Slot};
-use crate::blob::{ARENA_ALIGN, Model, Records};
+use crate::blob::{Model, Records};
 use crate::error::{RunError, SessionError};
-use crate::ops::table::{All, Kernels, run_step};
+use crate::kernels::table::{All, Kernels, run_step};
 
 /// The caller's arenas, one slice for each region of the model.
 #[derive(Debug, Default)]

@@ -3,12 +3,15 @@
 //! A model file is checked once, in place, and then run from memory that the caller owns: no allocation, no panic, no global
 //! state. From the bottom up:
 //!
-//! - [`kernels`]: the loops, one folder a backend; the only place with `unsafe`. `kernels::cells` turns bytes into elements.
-//! - [`ops`]: what each operator means, what must hold for its parameters, and the table of all kernels.
-//! - [`arena`]: places in the caller's memory.
+//! - [`cells`]: bytes as elements. With the kernels the only place with `unsafe`.
+//! - [`arena`]: places in the caller's memory, and operands at them.
+//! - [`ops`]: what each operator means and what must hold for its parameters. It knows no kernel.
+//! - [`kernels`]: the loops, one folder a backend, and the table of all of them.
 //! - [`blob`]: the file. [`Model::load`] checks all of it: the one trust boundary.
 //! - [`bundle`]: several files in one, sharing an arena.
 //! - [`exec`]: [`Session`] walks the steps.
+//!
+//! No file imports another one that imports it, in whatever many steps.
 //!
 //! **Invariants.** After a successful load every operand of every step lies inside its memory, is aligned, and overlaps
 //! another one only where the kernel's own rule allows it, and what kernels trust among the weights is fit to be trusted. A kernel that
@@ -20,15 +23,18 @@
 //! its feature; a core of such a target without it (some Cortex-M33) faults at the first step that wants it. Where a feature is off, load
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
 //!
-//! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `ops::table`, and its half in the host
+//! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `kernels::table`, and its half in the host
 //! tools; exhaustive matches name what is missing. **To add a backend**: a folder in `kernels`, a variant of `Backend`, rows in
 //! the table.
 #![no_std]
 #![deny(unsafe_code)]
 
+mod align;
 pub mod arena;
 pub mod blob;
 pub mod bundle;
+#[allow(unsafe_code)]
+pub mod cells;
 mod crc;
 mod error;
 pub mod exec;
@@ -41,15 +47,17 @@ mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
+pub use align::{ARENA_ALIGN, MODEL_ALIGN};
 pub use arena::{Access, MAX_REGIONS, Mem, Operand, Place, Slot};
 pub use blob::{
-    ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Model, Port, Section, Sections, Target,
-    arena_bytes, checksum, checksummed, kernel_set, state_bytes,
+    FORMAT_VERSION, HEADER_BYTES, Header, Model, Port, Section, Sections, Target, arena_bytes, checksum, checksummed,
+    kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
-pub use error::{Fault, LoadError, RunError, SessionError};
+pub use error::{LoadError, RunError, SessionError};
 pub use exec::{Arenas, Progress, Session};
-pub use ops::table::{All, KernelId, Kernels, Step};
+pub use kernels::table::{All, KernelId, Kernels, Step};
+pub use ops::fault::Fault;
 pub use tensor::DType;
 
 #[cfg(target_endian = "big")]

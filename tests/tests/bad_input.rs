@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::ops::conv2d::{Conv2dS8, Window2d};
+use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::convert::Convert;
 use arenite::ops::movement::{CopyLoop, CopyStrided};
 use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
+use arenite::ops::window::Window2d;
 use arenite::{DType, Fault, LoadError, Model, RunError, Session, SessionError, Slot, Step};
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_host::pack::{Options, pack};

@@ -60,7 +60,7 @@ fn the_specification_lists_every_field_in_order() {
                     None => format!("`{field}`"),
                 })
                 .collect();
-            let line = format!("- `{name}` (`core/src/ops/{file}`): {}\n", fields.join(", "));
+            let line = format!("- `{name}` (`core/src/ops/{file}`): {}", fields.join(", "));
             assert!(text.contains(&line), "docs/format.md lacks this line:\n{line}");
             structures += 1;
         }

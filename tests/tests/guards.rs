@@ -3,11 +3,12 @@
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use arenite::ops::conv2d::{Conv2dS8, Window2d};
+use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::convert::{Convert, Table};
 use arenite::ops::elementwise::UnaryF32;
 use arenite::ops::pointwise::UnaryOp;
 use arenite::ops::svdf::{SvdfF32, SvdfShape};
+use arenite::ops::window::Window2d;
 use arenite::{
     Arenas, DType, Fault, HEADER_BYTES, KernelId, LoadError, MAX_REGIONS, Model, Progress, RunError, Session,
     SessionError, Slot, Step, Target,

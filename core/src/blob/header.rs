@@ -10,12 +10,6 @@ pub const FORMAT_VERSION: u16 = 1;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 128;
 
-/// Alignment of a model in memory, in bytes. Weights lie at multiples of it from the model's start.
-pub const MODEL_ALIGN: usize = 16;
-
-/// Alignment of arenas and of the state slice, in bytes.
-pub const ARENA_ALIGN: usize = 16;
-
 pub(super) const MAGIC: [u8; 8] = *b"ARENITE\n";
 
 /// What a blob was packed for: it chooses kernels and weight layouts. The numbers are part of the format.

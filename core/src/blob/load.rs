@@ -3,11 +3,12 @@
 use super::port::PortPlace;
 use super::sections::Sections;
 use crate::arena::{Bounds, Slot};
-use crate::error::{Fault, LoadError};
+use crate::error::LoadError;
 use crate::fields::Fields;
-use crate::ops::table::KernelId;
+use crate::kernels::table::KernelId;
+use crate::ops::fault::Fault;
 
-/// [`check_step`](crate::ops::table::check_step) for a set of kernels.
+/// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
 pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 pub(super) fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<Sections<'_>, LoadError> {

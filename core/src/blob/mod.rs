@@ -12,11 +12,10 @@ mod write;
 use core::marker::PhantomData;
 
 use crate::error::LoadError;
-use crate::ops::table::{All, Kernels, check_step};
+use crate::kernels::table::{All, Kernels, check_step};
 
 pub use header::{
-    ARENA_ALIGN, FORMAT_VERSION, HEADER_BYTES, Header, MODEL_ALIGN, Section, Target, arena_bytes, checksum,
-    checksummed, kernel_set, state_bytes,
+    FORMAT_VERSION, HEADER_BYTES, Header, Section, Target, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use port::{MAX_RANK, Port};
 pub use sections::{Records, Sections};

@@ -1,7 +1,8 @@
 //! The parts of an intact file, before its steps are trusted.
 
-use super::header::{HEADER_BYTES, Header, MODEL_ALIGN, Section, Target, checksum};
+use super::header::{HEADER_BYTES, Header, Section, Target, checksum};
 use super::port::{Port, PortPlace};
+use crate::align::MODEL_ALIGN;
 use crate::error::LoadError;
 use crate::fields::Fields;
 

@@ -4,7 +4,7 @@
 
 use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, MAGIC, Section, checksum, field};
 use super::port::Port;
-use crate::ops::table::Step;
+use crate::kernels::table::Step;
 
 /// The weights start at a multiple of this from the file's start: a cache line, and more than any vector unit wants.
 pub const WEIGHTS_ALIGN: u32 = 64;

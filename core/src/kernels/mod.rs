@@ -3,15 +3,17 @@
 //! A step names its kernel, so nothing is chosen here at run time; [`Backend::available`] says which backends this build has.
 #![allow(unsafe_code)]
 
-pub mod cells;
 pub mod compact;
 pub mod dsp;
 pub mod fpu;
 pub mod int;
+pub mod kernel;
 pub mod mve;
+mod overlap;
 #[cfg(test)]
 mod pool_tests;
 pub mod scalar;
+pub mod table;
 
 /// A family of kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

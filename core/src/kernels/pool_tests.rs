@@ -8,11 +8,12 @@ use std::vec::Vec;
 
 use super::{compact, dsp, int, mve, scalar};
 use crate::arena::{Mem, Slot};
-use crate::error::Fault;
-use crate::ops::conv2d::Window2d;
+use crate::kernels::kernel::Kernel;
+use crate::ops::fault::Fault;
+use crate::ops::operator::Operator;
 use crate::ops::pool2d::PoolInt;
 use crate::ops::reduce::{ReduceInt, Reduction};
-use crate::ops::{Kernel, Operator};
+use crate::ops::window::Window2d;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::{checked_size, size};
 use crate::tensor::DType;
 
 operator! {
@@ -36,7 +37,7 @@ impl<P: Place> Operator for ArgMax<P> {
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let [outer, _, inner] = self.shape;
-        let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
+        let len = |extents: &[u32]| size(extents).unwrap_or(u32::MAX);
         visit(Operand::of::<i32>(Access::Write, self.output, len(&[outer, inner])));
         visit(Operand::of_type(self.dtype, Access::Read, self.input, len(&self.shape)));
     }

@@ -1,7 +1,7 @@
 //! How far the output of a sliding window must stay behind its input, in closed form: load asks it of shapes that a file merely declares, so
 //! its cost must not grow with them.
 
-use super::conv2d::{Window2d, three};
+use crate::ops::window::{Window2d, three};
 
 /// The most that writing is ahead of reading at the start of a place `at` of an axis: the largest `at * written - max(at * stride - padding, 0) * read`
 /// over `0..places`.

@@ -1,15 +1,13 @@
 //! Elementwise operators of one and two operands, with broadcasting.
 
-use core::marker::PhantomData;
-
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::pointwise::{Pointwise, UnaryOp};
-use super::{Kernel, Needs, Operator, checked_size};
-use crate::arena::{Access, Mem, Operand, Place, Slot};
-use crate::error::Fault;
-use crate::kernels::scalar;
+use crate::arena::{Access, Operand, Place};
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::pointwise::{Pointwise, UnaryOp};
+use crate::ops::size::checked_size;
 
 /// Axes of a broadcast after the host has merged what can be merged.
 pub const MAX_LOOPS: usize = 6;
@@ -136,48 +134,5 @@ impl<P: Place, F: Pointwise> Operator for UnaryF32<P, F> {
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<f32>(Access::Write, self.output, self.count));
         visit(Operand::of::<f32>(Access::Read, self.input, self.count));
-    }
-}
-
-/// The scalar kernel of [`BinaryF32`].
-#[derive(Debug)]
-pub struct BinaryF32Kernel;
-
-impl Kernel for BinaryF32Kernel {
-    type Op = BinaryF32;
-
-    fn distance(op: &BinaryF32, index: usize) -> Option<i64> {
-        let in_step = match index {
-            1 => is_contiguous(&op.loops, |l| l.a),
-            2 => is_contiguous(&op.loops, |l| l.b),
-            _ => false,
-        };
-        in_step.then_some(0)
-    }
-
-    fn run(op: &BinaryF32, mem: &Mem<'_>) -> Option<()> {
-        let output = mem.dst::<f32>(op.output, output_len(&op.loops)?)?;
-        let a = mem.src::<f32>(op.a, operand_len(&op.loops, |l| l.a)?)?;
-        let b = mem.src::<f32>(op.b, operand_len(&op.loops, |l| l.b)?)?;
-        scalar::elementwise::binary(op.op, &op.loops, op.clamp, output, a, b)
-    }
-}
-
-/// The scalar kernel of [`UnaryF32`] with the functions of `F`.
-#[derive(Debug)]
-pub struct UnaryF32Kernel<F>(PhantomData<F>);
-
-impl<F: Pointwise> Kernel for UnaryF32Kernel<F> {
-    type Op = UnaryF32<Slot, F>;
-
-    fn distance(_: &UnaryF32<Slot, F>, index: usize) -> Option<i64> {
-        (index == 1).then_some(0)
-    }
-
-    fn run(op: &UnaryF32<Slot, F>, mem: &Mem<'_>) -> Option<()> {
-        let output = mem.dst::<f32>(op.output, op.count)?;
-        let input = mem.src::<f32>(op.input, op.count)?;
-        scalar::elementwise::unary(op.op, output, input);
-        Some(())
     }
 }

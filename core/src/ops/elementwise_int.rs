@@ -6,11 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::elementwise::{Loop, MAX_LOOPS, operand_len, output_len};
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::elementwise::{Loop, MAX_LOOPS, operand_len, output_len};
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::checked_size;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 

@@ -7,10 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::{checked_size, size};
 
 operator! {
     /// An f32 locally connected layer.
@@ -50,22 +51,22 @@ impl<P: Place> LocallyConnectedF32<P> {
 
     pub(crate) fn input_len(&self) -> Option<u32> {
         let [c, h, w] = self.input_shape.map(u32::from);
-        super::size(&[u32::from(self.batch), c, h, w])
+        size(&[u32::from(self.batch), c, h, w])
     }
 
     pub(crate) fn output_len(&self) -> Option<u32> {
         let [c, h, w] = self.output_shape().map(u32::from);
-        super::size(&[u32::from(self.batch), c, h, w])
+        size(&[u32::from(self.batch), c, h, w])
     }
 
     pub(crate) fn weights_len(&self) -> Option<u32> {
         let [o, oh, ow] = self.output_shape().map(u32::from);
         let [kh, kw] = self.kernel.map(u32::from);
-        super::size(&[o, u32::from(self.input_shape[0]), kh, kw, oh, ow])
+        size(&[o, u32::from(self.input_shape[0]), kh, kw, oh, ow])
     }
 
     pub(crate) fn bias_len(&self) -> Option<u32> {
-        super::size(&self.output_shape().map(u32::from))
+        size(&self.output_shape().map(u32::from))
     }
 }
 

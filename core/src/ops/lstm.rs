@@ -8,10 +8,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::{checked_size, size};
 use crate::quant::{Multiplier, SigmoidI16};
 use crate::tensor::DType;
 
@@ -100,7 +101,7 @@ impl<P: Place> LstmShape<P> {
 
     fn operands(&self, types: [DType; 4], visit: &mut dyn FnMut(Operand<P>)) {
         let [activations, cell, weights, bias] = types;
-        let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
+        let len = |extents: &[u32]| size(extents).unwrap_or(u32::MAX);
         let steps = len(&[self.batch, self.time]);
         let constant = |dtype, offset, count| Operand::of_type(dtype, Access::Read, P::constant(offset), count);
         visit(Operand::of_type(

@@ -6,12 +6,12 @@
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
-use super::elementwise::MAX_LOOPS;
-use super::operator::operator;
-use super::{Kernel, Needs, Operator, checked_size};
-use crate::arena::{Access, Mem, Operand, Place};
-use crate::error::Fault;
-use crate::kernels::scalar;
+use crate::arena::{Access, Operand, Place};
+use crate::ops::elementwise::MAX_LOOPS;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::checked_size;
 
 /// An axis of a copy: its extent, and the elements between neighbours along it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,41 +100,4 @@ impl<P: Place> Operator for CopyStrided<P> {
         ));
         visit(operand(Access::Read, self.input, self.input_len));
     }
-}
-
-/// The scalar kernel of [`CopyStrided`].
-#[derive(Debug)]
-pub struct CopyKernel;
-
-impl Kernel for CopyKernel {
-    type Op = CopyStrided;
-
-    /// Let t(p) and f(p) be the p-th element's place in destination and source. Where t grows with p and f >= t everywhere,
-    /// t(p) < t(q) <= f(q) for every later q: nothing is overwritten before it is read.
-    fn distance(op: &CopyStrided, index: usize) -> Option<i64> {
-        let mut inner = 1u64;
-        let grows = op.loops.iter().rev().all(|l| {
-            let nested = l.count == 1 || u64::from(l.to) >= inner;
-            inner = inner.saturating_add((u64::from(l.count) - 1).saturating_mul(u64::from(l.to)));
-            nested
-        });
-        let ahead = op.loops.iter().all(|l| i64::from(l.from) >= i64::from(l.to));
-        (index == 1 && grows && ahead).then(|| -i64::from(op.from) * i64::from(op.element))
-    }
-
-    fn run(op: &CopyStrided, mem: &Mem<'_>) -> Option<()> {
-        match op.element {
-            1 => copy::<u8>(op, mem),
-            2 => copy::<u16>(op, mem),
-            4 => copy::<u32>(op, mem),
-            8 => copy::<i64>(op, mem),
-            _ => None,
-        }
-    }
-}
-
-fn copy<T: crate::kernels::cells::Element>(op: &CopyStrided, mem: &Mem<'_>) -> Option<()> {
-    let output = mem.dst::<T>(op.output, op.output_len()?)?;
-    let input = mem.src::<T>(op.input, op.input_len)?;
-    scalar::movement::copy(&op.loops, op.from, output, input)
 }

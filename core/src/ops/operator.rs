@@ -1,8 +1,8 @@
 //! What an operator is: parameters over places, what must hold for them, and the operands that follow from them.
 
-use super::conv2d::Window2d;
 use crate::arena::{Operand, Place, Slot};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::window::Window2d;
 
 /// Parameters of an operator over places: [`Slot`]s in the blob and on devices, the host's own places until memory is planned.
 pub trait Operator: Placed + Clone {

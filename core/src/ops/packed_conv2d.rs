@@ -3,11 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::conv2d::Window2d;
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::checked_size;
+use crate::ops::window::Window2d;
 
 operator! {
     /// A convolution, depthwise convolution or fully connected layer (one pixel) with a packed stream of weights.

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::checked_size;
 
 operator! {
     /// `y = saturate((factors[0] * a / 2^8 + factors[1] * b / 2^8 + offset) / 2^20)`, elementwise, all divisions rounding down.

@@ -5,11 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::conv2d::Window2d;
-use super::operator::operator;
-use super::{Needs, Operator};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::window::Window2d;
 use crate::tensor::DType;
 
 operator! {

@@ -4,10 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::{checked_size, size};
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 
@@ -41,7 +42,7 @@ operator! {
 impl<P: Place> ReduceF32<P> {
     pub(crate) fn output_len(&self) -> u32 {
         let [a, _, b, _, c] = self.shape;
-        super::size(&[a, b, c]).unwrap_or(u32::MAX)
+        size(&[a, b, c]).unwrap_or(u32::MAX)
     }
 }
 
@@ -82,7 +83,7 @@ impl<P: Place> Operator for ReduceInt<P> {
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let [a, _, b, _, c] = self.shape;
-        let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
+        let len = |extents: &[u32]| size(extents).unwrap_or(u32::MAX);
         visit(Operand::of_type(
             self.dtype,
             Access::Write,
@@ -104,7 +105,7 @@ impl<P: Place> Operator for ReduceF32<P> {
         visit(Operand::of::<f32>(
             Access::Read,
             self.input,
-            super::size(&self.shape).unwrap_or(u32::MAX),
+            size(&self.shape).unwrap_or(u32::MAX),
         ));
     }
 }

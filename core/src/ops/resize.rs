@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::{checked_size, size};
 use crate::tensor::DType;
 
 /// How a pixel is made.
@@ -48,7 +49,7 @@ operator! {
 impl<P: Place> Resize<P> {
     /// Elements of the input and of the output.
     pub fn lens(&self) -> Option<(u32, u32)> {
-        let len = |[h, w]: [u32; 2]| super::size(&[self.batch, h, w, self.channels]);
+        let len = |[h, w]: [u32; 2]| size(&[self.batch, h, w, self.channels]);
         Some((len(self.from)?, len(self.to)?))
     }
 

@@ -4,10 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::checked_size;
 use crate::quant::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16};
 use crate::tensor::DType;
 

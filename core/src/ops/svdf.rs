@@ -7,10 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operator::operator;
-use super::{Needs, Operator, checked_size};
 use crate::arena::{Access, Operand, Place};
-use crate::error::Fault;
+use crate::ops::fault::Fault;
+use crate::ops::operator::operator;
+use crate::ops::operator::{Needs, Operator};
+use crate::ops::size::{checked_size, size};
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 
@@ -112,7 +113,7 @@ impl SvdfShape {
     ) {
         let [output, input, state] = places;
         let [weights, time_weights, bias] = offsets;
-        let len = |extents: &[u32]| super::size(extents).unwrap_or(u32::MAX);
+        let len = |extents: &[u32]| size(extents).unwrap_or(u32::MAX);
         let constant = |dtype, offset, count| Operand::of_type(dtype, Access::Read, P::constant(offset), count);
         visit(Operand::of_type(
             dtype,

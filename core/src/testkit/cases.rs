@@ -1,11 +1,12 @@
 //! Generated operators. A seed gives the same case everywhere, and cases are small enough for a board with 16 KiB of RAM.
 
 use crate::arena::Slot;
-use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise::Loop;
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::ops::packed_sum::PackedSumS8;
 use crate::ops::pool2d::PoolInt;
+use crate::ops::window::Window2d;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 

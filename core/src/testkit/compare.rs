@@ -5,15 +5,17 @@ use core::convert::Infallible;
 use super::cases::{self, Form, Random};
 use super::run;
 use crate::arena::Slot;
-use crate::kernels::cells::{Element, cast_slice};
+use crate::cells::{Element, cast_slice};
+use crate::kernels::kernel::Kernel;
+use crate::kernels::table::KernelId;
 use crate::kernels::{compact, dsp, fpu, int, mve, scalar};
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
+use crate::ops::elementwise;
 use crate::ops::elementwise_int::BinaryInt;
+use crate::ops::operator::Operator;
 use crate::ops::packed_conv2d::{Form as Packing, PackedConv2dS8};
 use crate::ops::packed_sum::PackedSumS8;
 use crate::ops::pool2d::PoolInt;
-use crate::ops::table::KernelId;
-use crate::ops::{Kernel, Operator, elementwise};
 
 /// What a comparison found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ pub use compare::{Difference, Verdict, Workspace, compare};
 use core::cell::Cell;
 
 use crate::arena::{MAX_REGIONS, Mem};
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 
 /// Runs a kernel on one region and constants. `None` where an operand of `op` is out of bounds or misaligned; unlike load, this does not
 /// check overlaps or the operator itself.

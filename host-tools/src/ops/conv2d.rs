@@ -1,7 +1,8 @@
 //! Convolutions: windows, weights and, where quantised, multipliers.
 
 use arenite::kernels::Backend;
-use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
+use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 use arenite::{DType, Step};
 

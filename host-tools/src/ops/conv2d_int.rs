@@ -1,6 +1,7 @@
 //! int16 convolutions and linear layers: int8 weights, int64 biases and sums, all zero points 0.
 
-use arenite::ops::conv2d::{Conv2dS16, Window2d};
+use arenite::ops::conv2d::Conv2dS16;
+use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 use arenite::{DType, Step};
 

@@ -1,8 +1,9 @@
 //! Linear layers. An int8 one is a convolution of one row of pixels with a 1 x 1 kernel: the arithmetic is the same. So is an f32 one where that
 //! is faster.
 
-use arenite::ops::conv2d::{Conv2dF32, Window2d};
+use arenite::ops::conv2d::Conv2dF32;
 use arenite::ops::linear::LinearF32;
+use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 use arenite::{DType, Step, Target};
 

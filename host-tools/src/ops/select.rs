@@ -3,13 +3,14 @@
 //! A candidate turns the operator and its plain weights (OHWI, with the model's own bias) into a step and the bytes that its kernel
 //! reads. To add a kernel: a function here and its line in the list of its operator.
 
+use arenite::kernels::kernel::Kernel;
 use arenite::kernels::{Backend, compact, dsp, fpu, int, mve};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
+use arenite::ops::operator::{Needs, Placed};
 use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
 use arenite::ops::packed_sum::PackedSumS8;
 use arenite::ops::pool2d::PoolInt;
-use arenite::ops::{Kernel, Needs, Placed};
 use arenite::{KernelId, Step, Target};
 
 use crate::error::{Error, Result};
@@ -123,8 +124,8 @@ pub(super) fn conv2d_f32(
         return Ok(None);
     };
     let blocked = step(*placed).kernel() == KernelId::FpuConv2dF32;
-    if blocked && usize::from(op.window.output[2]).is_multiple_of(fpu::conv2d::CHANNELS) {
-        return Ok(Some((step, PackedF32::Blocks(fpu::conv2d::CHANNELS))));
+    if blocked && usize::from(op.window.output[2]).is_multiple_of(fpu::products::CHANNELS) {
+        return Ok(Some((step, PackedF32::Blocks(fpu::products::CHANNELS))));
     }
     let mut packed = vec![0.0; needs.weights as usize / 4];
     pack(op, &weights()?, &mut packed).ok_or_else(|| Error::internal("weights of another length than the window's"))?;

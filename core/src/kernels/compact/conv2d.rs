@@ -9,8 +9,10 @@
 
 use crate::arena::Mem;
 use crate::kernels::dsp::instructions::{smlad, sxtb16, sxtb16_ror8};
-use crate::ops::conv2d::{Conv2dS8, three, two};
-use crate::ops::{Kernel, Needs};
+use crate::kernels::kernel::Kernel;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::operator::Needs;
+use crate::ops::window::{three, two};
 use crate::quant::Multiplier;
 
 /// int8, one group or one input channel a group.
@@ -275,7 +277,7 @@ mod tests {
     use super::*;
     use crate::arena::Slot;
     use crate::kernels::scalar;
-    use crate::ops::conv2d::Window2d;
+    use crate::ops::window::Window2d;
     use core::cell::Cell;
     use proptest::prelude::*;
     use std::vec;

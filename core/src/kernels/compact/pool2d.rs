@@ -1,8 +1,8 @@
 //! Pooling of int8: the scalar loop for one element type alone.
 
 use crate::arena::Mem;
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d as scalar;
-use crate::ops::Kernel;
 use crate::ops::pool2d::PoolInt;
 use crate::tensor::DType;
 

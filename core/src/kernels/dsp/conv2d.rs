@@ -17,9 +17,11 @@ use super::instructions::{halves, sxtb16, sxtb16_ror8};
 use super::record;
 use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
-use crate::ops::conv2d::{Conv2dS8, Window2d, three, two};
+use crate::kernels::kernel::Kernel;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
-use crate::ops::{Kernel, Needs};
+use crate::ops::window::{Window2d, three, two};
 use crate::quant::Multiplier;
 
 /// int8, one group.

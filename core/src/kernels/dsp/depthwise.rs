@@ -15,9 +15,11 @@ use super::instructions::halves;
 use super::record;
 use super::requant::{FOLDED_SHIFT, SHIFT, Short};
 use crate::arena::Mem;
-use crate::ops::conv2d::{Conv2dS8, Window2d, three, two};
+use crate::kernels::kernel::Kernel;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
-use crate::ops::{Kernel, Needs};
+use crate::ops::window::{Window2d, three, two};
 
 /// int8, one input channel a group, a multiple of four channels.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use super::instructions::{max_s8x4, split, sxtab16, sxtab16_ror8};
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Src};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;
-use crate::ops::Kernel;
-use crate::ops::conv2d::{Window2d, three};
 use crate::ops::pool2d::PoolInt;
+use crate::ops::window::{Window2d, three};
 use crate::tensor::DType;
 
 /// Average of int8.

@@ -9,7 +9,7 @@
 //! `factor * byte / 2^8`.
 
 use crate::arena::{Mem, Slot};
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 use crate::ops::packed_sum::PackedSumS8;
 use crate::quant::Multiplier;
 

@@ -10,10 +10,12 @@ use std::vec::Vec;
 
 use super::{conv2d, depthwise};
 use crate::arena::{Mem, Slot};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
-use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::operator::Operator;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
-use crate::ops::{Kernel, Operator};
+use crate::ops::window::Window2d;
 use crate::quant::Multiplier;
 
 /// A convolution with its constants.
@@ -286,7 +288,7 @@ fn a_pointwise_distance_is_the_least() {
     struct Nearer;
     impl Kernel for Nearer {
         type Op = PackedConv2dS8;
-        fn needs(op: &PackedConv2dS8) -> crate::ops::Needs {
+        fn needs(op: &PackedConv2dS8) -> crate::ops::operator::Needs {
             conv2d::S8::needs(op)
         }
         fn distance(op: &PackedConv2dS8, index: usize) -> Option<i64> {

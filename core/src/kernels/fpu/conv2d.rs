@@ -4,15 +4,14 @@
 //! tap where columns are dilated) is one pass of the inner loop. Pixels at the left and right border, and those left over at the end of
 //! a row, go one at a time.
 
-use super::products::multiply;
+use super::products::{CHANNELS, multiply};
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Src};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::{clamp, taps};
-use crate::ops::conv2d::{Conv2dF32, Window2d};
-use crate::ops::{Kernel, Needs};
-
-/// Channels of a block.
-pub const CHANNELS: usize = 4;
+use crate::ops::conv2d::Conv2dF32;
+use crate::ops::operator::Needs;
+use crate::ops::window::Window2d;
 
 /// Pixels of a block.
 const PIXELS: usize = 4;

@@ -1,9 +1,10 @@
 //! f32 depthwise convolution, eight channels of a pixel at a time. Weights: `[kh, kw, channels]`.
 
 use crate::arena::Mem;
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::{clamp, taps};
 use crate::ops::conv2d::Conv2dF32;
-use crate::ops::{Kernel, Needs};
+use crate::ops::operator::Needs;
 
 /// Channels of a block.
 const CHANNELS: usize = 8;

@@ -6,7 +6,7 @@
 
 pub mod conv2d;
 pub mod depthwise;
-mod products;
+pub mod products;
 
 #[cfg(test)]
 mod tests;

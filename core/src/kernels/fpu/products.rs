@@ -4,8 +4,10 @@
 //! floating-point registers there; VMUL and VADD with one load each took 2.4 to 3.2 instructions a MAC, VLDM and VFMA take 1.2.
 #![allow(unsafe_code)]
 
-use super::conv2d::CHANNELS;
-use crate::kernels::cells::Src;
+use crate::cells::Src;
+
+/// Channels of a block.
+pub const CHANNELS: usize = 4;
 
 /// Adds the products of a run to the sums of `N` pixels. The slices have the same length.
 #[cfg(not(cortex_m = "fpu"))]

@@ -10,9 +10,10 @@ use std::vec::Vec;
 
 use super::{conv2d, depthwise};
 use crate::arena::{Mem, Slot};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
-use crate::ops::Kernel;
-use crate::ops::conv2d::{Conv2dF32, Window2d};
+use crate::ops::conv2d::Conv2dF32;
+use crate::ops::window::Window2d;
 
 /// Runs with the output at `output` and the input at `input`, in elements; the residual and guards after them.
 fn run<K: Kernel<Op = Conv2dF32>>(

@@ -6,12 +6,15 @@
 //! **Weights**: a row of bytes for each output channel in the order `[kh, kw, in]`, zeros up to a multiple of 4, and zeros alone for a constant channel. **Channels**: [records](Record), one a
 //! row. The rows are sorted by the size of their blocks, so that neighbours run the same loop; a record knows its channel.
 
+use super::pack;
 use super::record::{self, BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};
 use super::{Core, rows};
 use crate::arena::Mem;
-use crate::kernels::cells::Dst;
-use crate::ops::conv2d::{Conv2dS8, Window2d};
-use crate::ops::{Kernel, Needs};
+use crate::cells::Dst;
+use crate::kernels::kernel::Kernel;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::operator::Needs;
+use crate::ops::window::Window2d;
 
 /// int8, one group.
 #[derive(Debug)]
@@ -89,9 +92,9 @@ pub fn pack(
         return None;
     }
     let kind = |row: &[i8], channel: Record| {
-        let record = record::pack(op, row.iter().copied(), channel);
+        let record = pack::channel(op, row.iter().copied(), channel);
         match record[2] & CONSTANT {
-            0 => record::block(inputs, core::iter::once(row.iter().copied())).map(|block| (record, block)),
+            0 => pack::block(inputs, core::iter::once(row.iter().copied())).map(|block| (record, block)),
             _ => Some((record, CONSTANT)),
         }
     };

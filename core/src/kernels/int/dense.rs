@@ -5,12 +5,16 @@
 //! **Weights**: for every four output channels (the last ones filled up with zeros) and every input two words, `w0 + (w1 << 16)` and `w2 + (w3 << 16)`; inputs are
 //! filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block.
 
+use super::accumulate::accumulate_any;
+use super::args::{Job, LANES};
 use super::conv2d::{limit, pointwise_pixels, records};
-use super::record::{self, BLOCK, CONSTANT, GENERAL, Record, padded};
+use super::pack;
+use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant, rows};
 use crate::arena::Mem;
+use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
-use crate::ops::{Kernel, Needs};
+use crate::ops::operator::Needs;
 
 /// int8, 1 x 1 windows.
 #[derive(Debug)]
@@ -100,9 +104,9 @@ pub fn pack(
         .zip(channels.chunks(4))
         .zip(packed_records.chunks_mut(4));
     for (((rows, channels), records), out) in groups.zip(packed.chunks_exact_mut(padded(inputs as u32) as usize * 8)) {
-        let block = record::block(inputs, rows.chunks_exact(inputs).map(|row| row.iter().copied()))?;
+        let block = pack::block(inputs, rows.chunks_exact(inputs).map(|row| row.iter().copied()))?;
         for ((row, &channel), place) in rows.chunks_exact(inputs).zip(channels).zip(records) {
-            let [bias, multiplier, code] = record::pack(op, row.iter().copied(), channel);
+            let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel);
             *place = [bias, multiplier, code | block];
         }
         for (i, words) in out.chunks_exact_mut(8).enumerate() {
@@ -142,32 +146,32 @@ fn finish(op: &Conv2dS8, record: &Record, sum: i32) -> i8 {
 
 /// The sums of four channels.
 struct Product {
-    job: rows::Job,
+    job: Job,
 }
 
 impl Product {
     fn new(inputs: usize) -> Self {
-        let job = rows::Job {
+        let job = Job {
             // The one row's sums are left in the job; nothing is stored.
             out: core::ptr::null_mut(),
             stride: 0,
             end: core::ptr::null(),
             twice: 0,
             inputs,
-            sums: [[0; 4]; rows::LANES],
+            sums: [[0; 4]; LANES],
         };
         Self { job }
     }
 
     /// # Safety
-    /// As for [`rows::accumulate`] with the job's inputs; the block of `code` divides them.
+    /// As for [`super::accumulate::accumulate`] with the job's inputs; the block of `code` divides them.
     #[inline(always)]
     unsafe fn of(&mut self, words: *const i32, x: *const i8, code: i32) -> &[i32; 4] {
         let record: Record = [0, 0, (code & BLOCK) | GENERAL];
-        if rows::LANES > 1 {
+        if LANES > 1 {
             // The loop would take the one row of bytes twice.
             // SAFETY: passed on.
-            self.job.sums[0] = unsafe { rows::accumulate_any(words, x, self.job.inputs, 0, record[2]) };
+            self.job.sums[0] = unsafe { accumulate_any(words, x, self.job.inputs, 0, record[2]) };
         } else {
             self.job.end = (&raw const record).wrapping_add(1);
             // SAFETY: one row of bytes; its channel is of the general form, so that nothing is stored.

@@ -6,13 +6,17 @@
 //!
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
+use super::args::{FLIP, Plane};
 use super::conv2d::{limit, records};
-use super::plane::{self, FLIP, Plane};
-use super::record::{self, CONSTANT, GENERAL, Record, padded};
+use super::pack;
+use super::plane;
+use super::record::{CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant};
 use crate::arena::Mem;
-use crate::ops::conv2d::{Conv2dS8, Window2d};
-use crate::ops::{Kernel, Needs};
+use crate::kernels::kernel::Kernel;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::operator::Needs;
+use crate::ops::window::Window2d;
 
 /// int8, as many groups as input and output channels.
 #[derive(Debug)]
@@ -94,7 +98,7 @@ pub fn pack(
         {
             *byte = w;
         }
-        let [bias, multiplier, code] = record::pack(op, row.iter().copied(), channel);
+        let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel);
         *place = [bias, multiplier, code | (c as i32) << 16];
     }
     Some(())

@@ -6,9 +6,9 @@
 
 use super::requant;
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Src};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::elementwise_int::Binary;
-use crate::ops::Kernel;
 use crate::ops::elementwise::{is_contiguous, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::quant::Multiplier;

@@ -21,10 +21,13 @@
 //!
 //! Everything has one portable form, in Rust, that hosts run with the same packed weights to the same bits.
 
+mod accumulate;
+mod args;
 pub mod conv2d;
 pub mod dense;
 pub mod depthwise;
 pub mod elementwise;
+mod pack;
 mod plane;
 pub mod pool2d;
 pub mod record;

@@ -1,7 +1,7 @@
 //! [`plane3`] in Rust.
 
+use super::super::args::Plane;
 use super::super::requant;
-use super::Plane;
 
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///

@@ -3,7 +3,7 @@
 //! a0-a2 three rows of the plane, a3 output, a4 its stride, a5 groups left, a6 addend, a7 the job, s0-s8 weights, s9 bias, s10 multiplier, s11 code, t0-t2 sums, t3 a tap,
 //! t5 and t6 the limits. The compiler, which spills here, takes 1.4 times the instructions.
 
-use super::Plane;
+use super::super::args::Plane;
 
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///

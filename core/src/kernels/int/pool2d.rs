@@ -3,12 +3,12 @@
 use core::num::NonZeroU32;
 
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Src};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;
-use crate::ops::Kernel;
-use crate::ops::conv2d::Window2d;
 use crate::ops::pool2d::PoolInt;
+use crate::ops::window::Window2d;
 use crate::tensor::DType;
 
 /// Average of int8.

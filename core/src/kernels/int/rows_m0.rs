@@ -3,8 +3,8 @@
 //! In the loop: r0 words of x, r1 index of the weight from -inputs to 0, r2 end of the row, r3 a weight, r4-r7 words and the block's sums, r8 and r10
 //! totals, r9 and r11 high halves, r12 2^15, lr the record. On the stack: x, the job, inputs.
 
+use super::super::args::Job;
 use super::super::record::Record;
-use super::Job;
 
 macro_rules! m0 {
     (two $step:literal) => { concat!(

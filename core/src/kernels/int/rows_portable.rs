@@ -1,8 +1,9 @@
 //! [`rows`] in Rust, for hosts and for cores without a loop of their own.
 
+use super::super::accumulate::accumulate_any;
+use super::super::args::Job;
 use super::super::record::{GENERAL, Record};
 use super::super::requant;
-use super::{Job, accumulate_any};
 
 /// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
 /// is returned. Otherwise the end.

@@ -3,8 +3,8 @@
 //! In the loop: a4 words of x, a1 and a5 two rows of weights, a6 the first row's end, t0-t3 the block's sums, s0-s3 totals, s4-s7 high halves, s9
 //! 2^15, s10 inputs, a2 and s11 the records (the same one where there is no second), a3 the job.
 
+use super::super::args::Job;
 use super::super::record::Record;
-use super::Job;
 
 macro_rules! rv {
     (first $j:literal) => { concat!(

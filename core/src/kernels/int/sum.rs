@@ -4,7 +4,7 @@
 //! where the two-rounding form of [`super::elementwise`] takes three and both roundings.
 
 use crate::arena::Mem;
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 use crate::ops::packed_sum::PackedSumS8;
 
 /// int8, both operands of the output's shape.

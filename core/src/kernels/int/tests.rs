@@ -11,9 +11,10 @@ use proptest::prelude::*;
 use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record};
 use super::{conv2d, dense, depthwise};
 use crate::arena::{Mem, Slot};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
-use crate::ops::Kernel;
-use crate::ops::conv2d::{Conv2dS8, Window2d};
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::window::Window2d;
 
 /// Bytes behind the operands that nothing may write.
 const GUARD: usize = 64;
@@ -400,7 +401,7 @@ fn a_group_of_fewer_than_four_pixels_stores_no_more() {
 
 mod sums {
     use super::*;
-    use crate::kernels::cells::{Dst, Src};
+    use crate::cells::{Dst, Src};
     use crate::kernels::int::elementwise::{Term, add};
     use crate::quant::Multiplier;
 
@@ -439,7 +440,7 @@ mod sums {
 
 mod pools {
     use super::*;
-    use crate::kernels::cells::{Dst, Src};
+    use crate::cells::{Dst, Src};
     use crate::kernels::int::pool2d;
 
     proptest! {

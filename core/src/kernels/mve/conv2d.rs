@@ -4,8 +4,9 @@ use super::gemm::{self, Matrix};
 use super::gemm_f32;
 use super::rows::{Geometry, Product, Rows};
 use crate::arena::Mem;
+use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
-use crate::ops::{Kernel, Needs};
+use crate::ops::operator::Needs;
 
 /// int8, one group, no dilation. Packed weights of [`pack`]; the channel records are in them, and `channels` is the offset of the weights.
 #[derive(Debug)]

@@ -23,9 +23,12 @@ use super::loops::{
 };
 use super::{HEADER, Output, clip, pack_header};
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Src};
-use crate::ops::conv2d::{Conv2dS8, Window2d};
-use crate::ops::{Kernel, Needs, furthest_of};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::distance::furthest_of;
+use crate::ops::operator::Needs;
+use crate::ops::window::Window2d;
 
 /// Bytes of interleaved rows that are worth their memory: more sets of rows save starts of the loop over channels.
 const SCRATCH: usize = 2560;

@@ -3,9 +3,10 @@
 use super::args::DepthwiseF32;
 use super::loops::depthwise_f32;
 use crate::arena::Mem;
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::taps;
 use crate::ops::conv2d::Conv2dF32;
-use crate::ops::{Kernel, Needs};
+use crate::ops::operator::Needs;
 
 /// f32, one input channel a group, as many output channels. Packed weights of [`pack`]; limits turn a NaN into a number.
 #[derive(Debug)]

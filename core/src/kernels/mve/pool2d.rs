@@ -6,10 +6,10 @@ use super::args::{Mean, Pool};
 use super::clip;
 use super::loops::{maximum, mean, sum};
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Src};
-use crate::ops::Kernel;
-use crate::ops::conv2d::Window2d;
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
 use crate::ops::pool2d::PoolInt;
+use crate::ops::window::Window2d;
 use crate::tensor::DType;
 
 /// int8 average.
@@ -109,7 +109,7 @@ pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [
     })
 }
 
-/// How far the output must start below the input; see [`crate::ops::Kernel::distance`]. Channels of a pixel are written in turn.
+/// How far the output must start below the input; see [`crate::kernels::kernel::Kernel::distance`]. Channels of a pixel are written in turn.
 pub fn distance(window: &Window2d) -> i64 {
     window.consumed_distance(1, u32::from(window.output[2]))
 }

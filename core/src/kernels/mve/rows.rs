@@ -13,8 +13,8 @@
 use super::args::{Copy, Windows};
 use super::clip;
 use super::loops::{copy, fill, windows_of_rows, windows_of_short_rows, windows_of_three_short_rows};
-use crate::kernels::cells::{Dst, Src};
-use crate::ops::conv2d::Window2d;
+use crate::cells::{Dst, Src};
+use crate::ops::window::Window2d;
 
 /// Scratch bytes that are worth their memory: the calls of the product's loop are then below a tenth of it.
 const SCRATCH: u32 = 1280;
@@ -128,7 +128,7 @@ impl Geometry {
         }
     }
 
-    /// How far the output must start below the input ([`crate::ops::Kernel::distance`]), for a product that writes at most `ahead`
+    /// How far the output must start below the input ([`crate::kernels::kernel::Kernel::distance`]), for a product that writes at most `ahead`
     /// elements beyond the row before the one it reads.
     pub(super) fn distance(&self, window: &Window2d, element: u32, ahead: u32) -> i64 {
         let lead = match self.path {

@@ -4,13 +4,14 @@ use core::cell::Cell;
 
 use super::{conv2d, depthwise, depthwise_f32, elementwise, pool2d};
 use crate::arena::{MAX_REGIONS, Mem, Slot};
-use crate::kernels::cells::{Dst, Src};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
-use crate::ops::Kernel;
-use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Window2d};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise::Loop;
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::ops::pool2d::PoolInt;
+use crate::ops::window::Window2d;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 

@@ -1,9 +1,10 @@
 //! Index of the largest element, straight from the formula.
 
 use crate::arena::Mem;
-use crate::kernels::cells::Element;
-use crate::ops::Kernel;
+use crate::cells::Element;
+use crate::kernels::kernel::Kernel;
 use crate::ops::arg_max::ArgMax;
+use crate::ops::size::size;
 use crate::tensor::DType;
 
 /// f32 and int8.
@@ -23,7 +24,7 @@ impl Kernel for ArgMaxKernel {
 
 fn search<T: Element + PartialOrd>(op: &ArgMax, mem: &Mem<'_>) -> Option<()> {
     let [outer, extent, inner] = op.shape.map(|n| n as usize);
-    let input = mem.src::<T>(op.input, crate::ops::size(&op.shape)?)?;
+    let input = mem.src::<T>(op.input, size(&op.shape)?)?;
     let output = mem.dst::<i32>(op.output, op.shape[0].checked_mul(op.shape[2])?)?;
     for i in 0..outer {
         for k in 0..inner {

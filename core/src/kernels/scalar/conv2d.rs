@@ -2,9 +2,11 @@
 
 use super::{clamp, dot, taps};
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Src};
-use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16, Window2d, three, two};
-use crate::ops::{Kernel, Needs};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
+use crate::ops::operator::Needs;
+use crate::ops::window::{Window2d, three, two};
 use crate::quant::Multiplier;
 
 /// f32, any groups.
@@ -202,7 +204,7 @@ impl Kernel for S16 {
 }
 
 /// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.
-fn each_output<T: crate::kernels::cells::Element>(
+fn each_output<T: crate::cells::Element>(
     window: &Window2d,
     groups: u16,
     output: Dst<'_, T>,
@@ -227,7 +229,7 @@ fn each_output<T: crate::kernels::cells::Element>(
 }
 
 /// [`each_output`], but writes the channels of a pixel only when all of them are computed, from `stage`.
-fn each_pixel<T: crate::kernels::cells::Element>(
+fn each_pixel<T: crate::cells::Element>(
     window: &Window2d,
     groups: u16,
     output: Dst<'_, T>,
@@ -255,7 +257,7 @@ fn each_pixel<T: crate::kernels::cells::Element>(
 
 /// Calls `row(input, weights)` for every run of channels under the window of one output element that lies inside the input.
 #[expect(clippy::too_many_arguments, reason = "the indices of one output element")]
-fn each_row<'a, T: crate::kernels::cells::Element, W>(
+fn each_row<'a, T: crate::cells::Element, W>(
     window: &Window2d,
     input: Src<'a, T>,
     weights: &'a [W],

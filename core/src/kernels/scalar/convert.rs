@@ -2,7 +2,7 @@
 
 use super::int::{IntDst, IntSrc};
 use crate::arena::Mem;
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
 use crate::quant::{dequantize, leaky_relu, quantize};
 use crate::tensor::DType;

@@ -1,9 +1,55 @@
 //! Elementwise operators.
 
-use super::clamp;
-use crate::kernels::cells::{Dst, Src};
-use crate::ops::elementwise::{BinaryOp, Loop};
-use crate::ops::pointwise::{Pointwise, Visitor};
+use core::marker::PhantomData;
+
+use crate::arena::{Mem, Slot};
+use crate::cells::{Dst, Src};
+use crate::kernels::kernel::Kernel;
+use crate::ops::elementwise::{BinaryF32, BinaryOp, Loop, UnaryF32, is_contiguous, operand_len, output_len};
+use crate::ops::pointwise::{Pointwise, Visitor, clamp};
+
+/// Computes a [`BinaryF32`].
+#[derive(Debug)]
+pub struct Binary;
+
+impl Kernel for Binary {
+    type Op = BinaryF32;
+
+    fn distance(op: &BinaryF32, index: usize) -> Option<i64> {
+        let in_step = match index {
+            1 => is_contiguous(&op.loops, |l| l.a),
+            2 => is_contiguous(&op.loops, |l| l.b),
+            _ => false,
+        };
+        in_step.then_some(0)
+    }
+
+    fn run(op: &BinaryF32, mem: &Mem<'_>) -> Option<()> {
+        let output = mem.dst::<f32>(op.output, output_len(&op.loops)?)?;
+        let a = mem.src::<f32>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+        let b = mem.src::<f32>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+        binary(op.op, &op.loops, op.clamp, output, a, b)
+    }
+}
+
+/// Computes a [`UnaryF32`] with the functions of `F`.
+#[derive(Debug)]
+pub struct Unary<F>(PhantomData<F>);
+
+impl<F: Pointwise> Kernel for Unary<F> {
+    type Op = UnaryF32<Slot, F>;
+
+    fn distance(_: &UnaryF32<Slot, F>, index: usize) -> Option<i64> {
+        (index == 1).then_some(0)
+    }
+
+    fn run(op: &UnaryF32<Slot, F>, mem: &Mem<'_>) -> Option<()> {
+        let output = mem.dst::<f32>(op.output, op.count)?;
+        let input = mem.src::<f32>(op.input, op.count)?;
+        unary(op.op, output, input);
+        Some(())
+    }
+}
 
 /// `y = clamp(a op b)` over broadcast axes.
 pub(crate) fn binary(
@@ -30,11 +76,7 @@ pub(crate) fn binary(
 }
 
 /// Calls `f` on the elements that meet, outermost axis first, and writes the results in order.
-pub(crate) fn broadcast<
-    A: crate::kernels::cells::Element,
-    B: crate::kernels::cells::Element,
-    Y: crate::kernels::cells::Element,
->(
+pub(crate) fn broadcast<A: crate::cells::Element, B: crate::cells::Element, Y: crate::cells::Element>(
     loops: &[Loop],
     output: Dst<'_, Y>,
     a: Src<'_, A>,

@@ -3,7 +3,7 @@
 use super::elementwise::broadcast;
 use super::int::Int;
 use crate::arena::Mem;
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::tensor::DType;

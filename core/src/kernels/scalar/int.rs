@@ -1,7 +1,7 @@
 //! Integer elements as i32, whatever their width.
 
 use crate::arena::{Mem, Slot};
-use crate::kernels::cells::{Dst, Element, Src};
+use crate::cells::{Dst, Element, Src};
 use crate::tensor::DType;
 
 /// An element that i32 holds.

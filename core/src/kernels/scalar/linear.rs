@@ -2,8 +2,8 @@
 
 use super::{clamp, row};
 use crate::arena::Mem;
-use crate::kernels::cells::Src;
-use crate::ops::Kernel;
+use crate::cells::Src;
+use crate::kernels::kernel::Kernel;
 use crate::ops::linear::LinearF32;
 
 /// f32; weights `[out, in]`.

@@ -2,7 +2,7 @@
 
 use super::clamp;
 use crate::arena::Mem;
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 use crate::ops::locally_connected::LocallyConnectedF32;
 
 /// f32; weights `[out, in, kh, kw, oh, ow]`.

@@ -2,7 +2,7 @@
 
 use super::row;
 use crate::arena::Mem;
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 use crate::ops::lrn::LrnF32;
 
 /// f32.

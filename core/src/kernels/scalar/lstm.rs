@@ -5,8 +5,8 @@
 
 use super::int::Int;
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Element, Src};
-use crate::ops::Kernel;
+use crate::cells::{Dst, Element, Src};
+use crate::kernels::kernel::Kernel;
 use crate::ops::lstm::{LstmF32, LstmInt, LstmShape};
 use crate::quant::{Multiplier, SigmoidI16};
 use crate::tensor::DType;

@@ -21,9 +21,9 @@ pub mod resize;
 pub mod softmax;
 pub mod svdf;
 
-use crate::kernels::cells::{Element, Src};
-use crate::ops::conv2d::Window2d;
+use crate::cells::{Element, Src};
 pub(crate) use crate::ops::pointwise::clamp;
+use crate::ops::window::Window2d;
 
 /// The taps of a window that lie inside the input, along one axis: the first tap's index, how many, and the input index of the first.
 pub(crate) fn taps(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize, usize)> {

@@ -3,10 +3,10 @@
 use super::int::Int;
 use super::{clamp, taps};
 use crate::arena::{Mem, Slot};
-use crate::kernels::cells::{Element, Src};
-use crate::ops::Kernel;
-use crate::ops::conv2d::{Window2d, three};
+use crate::cells::{Element, Src};
+use crate::kernels::kernel::Kernel;
 use crate::ops::pool2d::{PoolF32, PoolInt};
+use crate::ops::window::{Window2d, three};
 use crate::tensor::DType;
 
 /// f32 maximum.

@@ -2,8 +2,9 @@
 
 use super::int::Int;
 use crate::arena::Mem;
-use crate::ops::Kernel;
+use crate::kernels::kernel::Kernel;
 use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
+use crate::ops::size::size;
 use crate::tensor::DType;
 
 /// f32.
@@ -15,7 +16,7 @@ impl Kernel for F32 {
 
     fn run(op: &ReduceF32, mem: &Mem<'_>) -> Option<()> {
         let [a, r, b, s, c] = op.shape.map(|n| n as usize);
-        let input = mem.src::<f32>(op.input, crate::ops::size(&op.shape)?)?;
+        let input = mem.src::<f32>(op.input, size(&op.shape)?)?;
         let output = mem.dst::<f32>(op.output, op.output_len())?;
         let mut at = 0;
         for i in 0..a {
@@ -80,9 +81,9 @@ impl Kernel for Quantised {
 
 fn quantised<T: Int>(op: &ReduceInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
     let [a, r, b, s, c] = op.shape.map(|n| n as usize);
-    let input = mem.src::<T>(op.input, crate::ops::size(&op.shape)?)?;
+    let input = mem.src::<T>(op.input, size(&op.shape)?)?;
     let [na, _, nb, _, nc] = op.shape;
-    let output = mem.dst::<T>(op.output, crate::ops::size(&[na, nb, nc])?)?;
+    let output = mem.dst::<T>(op.output, size(&[na, nb, nc])?)?;
     let mut at = 0;
     for i in 0..a {
         for j in 0..b {

@@ -1,8 +1,8 @@
 //! Resizing, straight from the formula.
 
 use crate::arena::Mem;
-use crate::kernels::cells::Element;
-use crate::ops::Kernel;
+use crate::cells::Element;
+use crate::kernels::kernel::Kernel;
 use crate::ops::resize::{Interpolation, Resize};
 use crate::tensor::DType;
 

@@ -2,8 +2,8 @@
 
 use super::row;
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Element, Src};
-use crate::ops::Kernel;
+use crate::cells::{Dst, Element, Src};
+use crate::kernels::kernel::Kernel;
 use crate::ops::softmax::{SoftmaxF32, SoftmaxInt, SoftmaxKind, TABLE_LEN};
 
 /// f32.

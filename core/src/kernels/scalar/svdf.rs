@@ -3,8 +3,9 @@
 use super::clamp;
 use super::int::Int;
 use crate::arena::Mem;
-use crate::kernels::cells::{Dst, Element};
-use crate::ops::Kernel;
+use crate::cells::{Dst, Element};
+use crate::kernels::kernel::Kernel;
+use crate::ops::size::size;
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
 use crate::tensor::DType;
 
@@ -100,7 +101,7 @@ fn run_s8<S: Int>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option
 }
 
 fn states(shape: &SvdfShape) -> Option<u32> {
-    crate::ops::size(&[shape.batch, shape.filters(), shape.memory])
+    size(&[shape.batch, shape.filters(), shape.memory])
 }
 
 /// Every element takes the next one's value; the newest of each filter is written over afterwards.

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use arenite::DType;
-use arenite::ops::conv2d::Window2d;
+use arenite::ops::window::Window2d;
 
 use crate::graph::{Tensor, TensorId, TensorKind};
 use crate::program::{LoweredStep, Place, Program};

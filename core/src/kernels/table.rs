@@ -4,11 +4,14 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Kernel, Needs, Operands, Operator, Placed, check_operands, elementwise, movement, pointwise};
+use super::kernel::Kernel;
+use super::overlap::{Operands, check_operands};
 use crate::arena::{Bounds, Mem, Operand, Place, Slot};
-use crate::error::Fault;
 use crate::fields::{Fields, Malformed};
 use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
+use crate::ops::fault::Fault;
+use crate::ops::operator::{Needs, Operator, Placed};
+use crate::ops::pointwise;
 
 /// The kernels that a program links: a bit for each kernel's number.
 ///
@@ -126,7 +129,7 @@ macro_rules! table {
             }
 
             /// [`Operator::window_mut`].
-            pub fn window_mut(&mut self) -> Option<&mut super::conv2d::Window2d> {
+            pub fn window_mut(&mut self) -> Option<&mut crate::ops::window::Window2d> {
                 match self { $(Step::$variant(op) => op.window_mut()),* }
             }
 
@@ -183,12 +186,12 @@ table! {
     3 LocallyConnectedF32 Scalar scalar::locally_connected::F32;
     4 MaxPoolF32 Scalar scalar::pool2d::MaxF32;
     5 AvgPoolF32 Scalar scalar::pool2d::AvgF32;
-    6 BinaryF32 Scalar elementwise::BinaryF32Kernel;
-    7 UnaryF32 Scalar elementwise::UnaryF32Kernel<pointwise::UnaryOp>;
+    6 BinaryF32 Scalar scalar::elementwise::Binary;
+    7 UnaryF32 Scalar scalar::elementwise::Unary<pointwise::UnaryOp>;
     8 ReduceF32 Scalar scalar::reduce::F32;
     9 SoftmaxF32 Scalar scalar::softmax::F32;
     10 LrnF32 Scalar scalar::lrn::F32;
-    11 CopyBytes Scalar movement::CopyKernel;
+    11 CopyBytes Scalar scalar::movement::Copy;
     12 Conv2dS8 Scalar scalar::conv2d::S8;
     13 DepthwiseS8 Scalar scalar::conv2d::DepthwiseS8;
     14 Conv2dS16 Scalar scalar::conv2d::S16;
@@ -208,7 +211,7 @@ table! {
     28 LstmInt Scalar scalar::lstm::Quantised;
     29 LstmF32 Scalar scalar::lstm::F32;
     30 SoftmaxS8 Scalar scalar::softmax::S8;
-    31 SpecialF32 Scalar elementwise::UnaryF32Kernel<pointwise::SpecialOp>;
+    31 SpecialF32 Scalar scalar::elementwise::Unary<pointwise::SpecialOp>;
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;

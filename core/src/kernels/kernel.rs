@@ -1,0 +1,50 @@
+//! What a kernel is: one way of computing an operator, with its own weight layout, scratch and overlap rule.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::arena::{Mem, Slot};
+use crate::ops::operator::{Needs, Operator};
+
+/// One way of computing an operator.
+pub trait Kernel {
+    /// Its parameters.
+    type Op: Operator<Place = Slot, Over<Slot> = Self::Op> + Serialize + DeserializeOwned;
+
+    /// Whether it computes the operator with these parameters, which have passed [`Operator::check`]; load refuses a step where it does not.
+    fn supports(op: &Self::Op) -> bool {
+        let _ = op;
+        true
+    }
+
+    /// The scratch and packed weights that it wants; plain arithmetic, the host calls the same function.
+    fn needs(op: &Self::Op) -> Needs {
+        let _ = op;
+        Needs::default()
+    }
+
+    /// How the output (operand 0) may overlap operand `index` (a read one): allowed where
+    /// `output.offset + distance <= operand.offset`, for the smallest such distance, which follows from the loop order; it may be
+    /// negative. `None` where they must be disjoint.
+    fn distance(op: &Self::Op, index: usize) -> Option<i64> {
+        let _ = (op, index);
+        None
+    }
+
+    /// Whether the output may be operand `index` itself, at the same place, beside what [`Kernel::distance`] allows: loops that consume a channel and not a
+    /// pixel at a time.
+    fn in_place(op: &Self::Op, index: usize) -> bool {
+        let _ = (op, index);
+        false
+    }
+
+    /// Whether what the kernel trusts in the weights, such as records that say where to read and write, is fit to be trusted. Load asks, after it has checked
+    /// the operands.
+    fn trusts(op: &Self::Op, weights: &[u8]) -> bool {
+        let _ = (op, weights);
+        true
+    }
+
+    /// Computes the step. `None` where an operand is out of bounds, which a successful load excludes.
+    fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
+}

@@ -1,0 +1,81 @@
+//! Load's checks of the operands of a step: in bounds, aligned, and overlapping only where the kernel allows it.
+
+use crate::arena::{Access, Bounds, Operand, Slot};
+use crate::ops::fault::Fault;
+
+/// What load asks of a step's operands; implemented for every kernel, checked by one function.
+pub(crate) trait Operands {
+    /// [`Operator::operands`].
+    fn each(&self, visit: &mut dyn FnMut(Operand));
+    /// [`Kernel::distance`].
+    fn distance(&self, index: usize) -> Option<i64>;
+    /// [`Kernel::in_place`].
+    fn in_place(&self, index: usize) -> bool;
+}
+
+/// Everything that load checks of a step's operands. They are visited anew for each one that is written, which takes less code and stack than a list.
+#[inline(never)]
+pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result<(), Fault> {
+    let mut result = Ok(());
+    let mut index = 0;
+    step.each(&mut |operand| {
+        if result.is_ok() {
+            result = check_operand(&operand, bounds);
+        }
+        if result.is_ok() && operand.access != Access::Read {
+            result = check_overlaps(step, index, &operand);
+        }
+        index += 1;
+    });
+    result
+}
+
+/// Checks the overlaps of a written operand with all others.
+#[inline(never)]
+fn check_overlaps(step: &dyn Operands, index: usize, operand: &Operand) -> Result<(), Fault> {
+    let mut allowed = true;
+    let mut other_index = 0;
+    step.each(&mut |other| {
+        allowed &= other_index == index
+            || !overlap(operand, &other)
+            || (index == 0 && other.access == Access::Read && may_overlap(step, operand, other_index, &other));
+        other_index += 1;
+    });
+    match allowed {
+        true => Ok(()),
+        false => Err(Fault::Overlap),
+    }
+}
+
+/// Whether the output may overlap a read operand as it does.
+#[inline(never)]
+fn may_overlap(step: &dyn Operands, output: &Operand, index: usize, other: &Operand) -> bool {
+    let behind = i64::from(other.place.offset) - i64::from(output.place.offset);
+    step.distance(index).is_some_and(|distance| distance <= behind)
+        || (output.place == other.place && step.in_place(index))
+}
+
+#[inline(never)]
+fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
+    let Operand {
+        access,
+        place,
+        bytes,
+        align,
+    } = *operand;
+    if !bounds.contain(place, bytes) || (place.region == Slot::WEIGHTS && access != Access::Read) {
+        return Err(Fault::Bounds);
+    }
+    match align > 0 && place.offset.is_multiple_of(align) {
+        true => Ok(()),
+        false => Err(Fault::Alignment),
+    }
+}
+
+fn overlap(a: &Operand, b: &Operand) -> bool {
+    a.place.region == b.place.region
+        && a.bytes > 0
+        && b.bytes > 0
+        && a.place.offset < b.place.offset.saturating_add(b.bytes)
+        && b.place.offset < a.place.offset.saturating_add(a.bytes)
+}

@@ -1,0 +1,40 @@
+//! What can be wrong with a step.
+
+use core::fmt;
+
+/// What is wrong with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Fault {
+    /// The parameters do not decode, or bytes are left over.
+    Encoding,
+    /// Shapes, strides or attributes contradict each other.
+    Shape,
+    /// An operand lies outside its region, the state or the weights.
+    Bounds,
+    /// An operand's offset is not a multiple of its element's size.
+    Alignment,
+    /// The output overlaps an operand in a way that the kernel does not allow.
+    Overlap,
+    /// A quantisation parameter is out of its range.
+    Quantisation,
+    /// The kernel does not compute the operator with these parameters.
+    Unsupported,
+    /// A record among the weights names a place outside the operands.
+    Weights,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::Encoding => "its parameters do not decode",
+            Fault::Shape => "its shapes contradict each other",
+            Fault::Bounds => "an operand lies outside its memory",
+            Fault::Alignment => "an operand is misaligned",
+            Fault::Overlap => "its output overlaps an operand",
+            Fault::Quantisation => "a quantisation parameter is out of range",
+            Fault::Unsupported => "its kernel does not compute these parameters",
+            Fault::Weights => "a record among its weights is wrong",
+        })
+    }
+}
