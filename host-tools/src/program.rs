@@ -6,8 +6,7 @@ use std::sync::Arc;
 use arenite::{Operand, Step, Target};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{DType, Data, Expr, Graph, Node, TensorId, TensorKind};
-use crate::weights::Weights;
+use crate::graph::{Expr, Graph, TensorId};
 
 /// Steps in order, with the weights they read.
 #[derive(Debug, Clone)]
@@ -25,7 +24,7 @@ pub struct Program {
     /// Tensors that are a view of another one: the other, and the bytes from its start.
     pub views: HashMap<TensorId, (TensorId, u32)>,
     /// The weights section.
-    pub weights: Section,
+    pub weights: Constants,
     /// The state slice: where each state tensor lies, and the initial bytes of all.
     pub state: State,
 }
@@ -62,13 +61,15 @@ impl arenite::Place for Place {
     }
 }
 
-/// The weights section: pieces at offsets.
+/// The constants of the weights section: pieces at offsets.
 #[derive(Debug, Clone, Default)]
-pub struct Section {
+pub struct Constants {
     pieces: Vec<Piece>,
     len: u32,
-    tensors: HashMap<TensorId, u32>,
-    blocked: HashMap<(TensorId, usize), u32>,
+    /// Offsets of tensors that are there as the graph has them.
+    pub tensors: HashMap<TensorId, u32>,
+    /// Offsets of weights in blocks of so many output channels.
+    pub blocked: HashMap<(TensorId, usize), u32>,
     literals: HashMap<Arc<[u8]>, u32>,
 }
 
@@ -101,205 +102,6 @@ pub struct State {
     pub initial: Vec<u8>,
 }
 
-/// What lowering an operator needs at hand.
-pub struct Lower<'a> {
-    /// The program so far; its graph is complete.
-    pub program: Program,
-    /// Values of parameters.
-    pub weights: &'a Weights,
-}
-
-/// What lowering goes by.
-#[derive(Debug, Clone, Copy)]
-pub struct Preferences {
-    /// What the blob is packed for.
-    pub target: Target,
-    /// Whether its smallest kernels are wanted and not its fastest.
-    pub size: bool,
-    /// Whether operands may lie inside results.
-    pub share: bool,
-}
-
-/// Lowers every node of `graph`.
-///
-/// # Errors
-/// [`ErrorKind::Unsupported`] naming the operator.
-pub fn lower(graph: Graph, preferences: Preferences, weights: &Weights) -> Result<Program> {
-    let Preferences { target, size, share } = preferences;
-    let mut state = State::default();
-    for (index, tensor) in graph.tensors.iter().enumerate() {
-        if let TensorKind::State(data) = &tensor.kind {
-            let at = state.initial.len().next_multiple_of(arenite::ARENA_ALIGN);
-            state.initial.resize(at, 0);
-            match data {
-                Data::Bytes(bytes) => state.initial.extend_from_slice(bytes),
-                Data::Lazy(expr) => {
-                    let values = weights.evaluate(expr)?;
-                    state.initial.extend(values.iter().flat_map(|v| v.to_le_bytes()));
-                }
-            }
-            state.offsets.insert(TensorId(index), at as u32);
-        }
-    }
-    let nodes = graph.nodes.clone();
-    let program = Program {
-        graph,
-        target,
-        size,
-        share,
-        steps: Vec::new(),
-        views: HashMap::new(),
-        weights: Section::default(),
-        state,
-    };
-    let mut lower = Lower { program, weights };
-    for node in &nodes {
-        crate::ops::lower(&mut lower, node)
-            .map_err(|e| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin)))?;
-    }
-    Ok(lower.program)
-}
-
-impl Lower<'_> {
-    /// The graph.
-    pub fn graph(&self) -> &Graph {
-        &self.program.graph
-    }
-
-    /// Appends a step of `node`.
-    pub fn push(&mut self, node: &Node, kind: &'static str, step: Step<Place>, macs: u64) {
-        let completes = node.outputs.first().copied();
-        self.program.steps.push(LoweredStep {
-            name: node.name.clone(),
-            kind,
-            step,
-            macs,
-            completes,
-        });
-    }
-
-    /// The place of an operand: the arena, the state, or the weights for a constant.
-    ///
-    /// # Errors
-    /// What reading the constant says.
-    pub fn place(&mut self, id: TensorId) -> Result<Place> {
-        match self.graph().tensor(id).kind {
-            TensorKind::Const(_) => Ok(Place::Constant(self.constant(id)?)),
-            _ => Ok(Place::Tensor(id, 0)),
-        }
-    }
-
-    /// The offset of a constant tensor in the weights, as it is stored in the graph; added once.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DoesNotFit`] beyond 4 GiB of weights.
-    pub fn constant(&mut self, id: TensorId) -> Result<u32> {
-        if let Some(&offset) = self.program.weights.tensors.get(&id) {
-            return Ok(offset);
-        }
-        let tensor = self.graph().tensor(id);
-        let TensorKind::Const(data) = tensor.kind.clone() else {
-            return Err(Error::internal(format!("`{}` is no constant", tensor.name)));
-        };
-        let offset = match data {
-            Data::Bytes(bytes) => self.program.weights.add_bytes(bytes.to_vec())?,
-            Data::Lazy(expr) => {
-                let len = tensor.bytes();
-                self.program.weights.add(len, Content::Expr(expr))?
-            }
-        };
-        self.program.weights.tensors.insert(id, offset);
-        Ok(offset)
-    }
-
-    /// The offset of weights `[out, ...]` in the layout `[out / channels, ..., channels]`; added once. `channels` divides `out`. They
-    /// stream like all weights, so that a large network's are never in memory together.
-    ///
-    /// # Errors
-    /// As [`Lower::constant`].
-    pub fn blocked(&mut self, id: TensorId, channels: usize) -> Result<u32> {
-        if let Some(&offset) = self.program.weights.blocked.get(&(id, channels)) {
-            return Ok(offset);
-        }
-        let tensor = self.graph().tensor(id);
-        let (TensorKind::Const(data), Some(&out)) = (&tensor.kind, tensor.shape.first()) else {
-            return Err(Error::internal(format!("`{}` is no constant", tensor.name)));
-        };
-        let (bytes, taps) = (tensor.bytes(), tensor.elements() / out.max(1));
-        let rows = Expr::Reshape {
-            of: data.to_expr(&tensor.shape),
-            shape: vec![out / channels, channels, taps],
-        };
-        let expr = Expr::Permute {
-            of: Arc::new(rows),
-            perm: vec![0, 2, 1],
-        };
-        let offset = self.program.weights.add(bytes, Content::Expr(Arc::new(expr)))?;
-        self.program.weights.blocked.insert((id, channels), offset);
-        Ok(offset)
-    }
-
-    /// The f32 values of a small constant.
-    ///
-    /// # Errors
-    /// Where it is no f32 constant, or its parameters cannot be read.
-    pub fn values(&self, id: TensorId) -> Result<Vec<f32>> {
-        let tensor = self.graph().tensor(id);
-        match &tensor.kind {
-            TensorKind::Const(data) if tensor.dtype == DType::F32 => {
-                self.weights.evaluate(&data.to_expr(&tensor.shape))
-            }
-            _ => {
-                Err(Error::unsupported(format!("`{}` is computed by the network", tensor.name)).expected("a constant"))
-            }
-        }
-    }
-
-    /// The bytes of a constant.
-    ///
-    /// # Errors
-    /// As [`Lower::values`].
-    pub fn bytes(&self, id: TensorId) -> Result<Vec<u8>> {
-        let tensor = self.graph().tensor(id);
-        match &tensor.kind {
-            TensorKind::Const(Data::Bytes(bytes)) => Ok(bytes.to_vec()),
-            TensorKind::Const(Data::Lazy(expr)) => Ok(self
-                .weights
-                .evaluate(expr)?
-                .iter()
-                .flat_map(|v| v.to_le_bytes())
-                .collect()),
-            _ => {
-                Err(Error::unsupported(format!("`{}` is computed by the network", tensor.name)).expected("a constant"))
-            }
-        }
-    }
-
-    /// Lets `part` lie inside `whole`, from byte `offset` on, if nothing speaks against it: whoever writes it then writes there.
-    pub fn place_inside(&mut self, part: TensorId, whole: TensorId, offset: u32) -> bool {
-        let graph = self.graph();
-        let (part_tensor, whole_tensor) = (graph.tensor(part), graph.tensor(whole));
-        let free = matches!(part_tensor.kind, TensorKind::Activation)
-            && matches!(whole_tensor.kind, TensorKind::Activation)
-            && !graph.outputs.contains(&part);
-        // A view of another tensor, or a tensor that lies inside another one already, has its place.
-        let root = self.program.root(part) == (part, 0) && self.program.root(whole) == (whole, 0);
-        let same = part_tensor.quant == whole_tensor.quant && part_tensor.dtype == whole_tensor.dtype;
-        if self.program.share && free && root && same {
-            self.view(part, whole, offset);
-            return true;
-        }
-        false
-    }
-
-    /// `output` is `input` seen otherwise, from byte `offset` on.
-    pub fn view(&mut self, output: TensorId, input: TensorId, offset: u32) {
-        // A view of a view is one of what that sees, so that a chain of them is no longer than it must be.
-        let (root, at) = self.program.root(input);
-        self.program.views.insert(output, (root, at + offset));
-    }
-}
-
 impl LoweredStep {
     /// Its operands; the output comes first, and constants beside those that could be elsewhere come last.
     pub fn operands(&self) -> Vec<Operand<Place>> {
@@ -328,7 +130,7 @@ impl Program {
     }
 }
 
-impl Section {
+impl Constants {
     /// Adds `len` bytes, aligned for any kernel; returns their offset.
     ///
     /// # Errors
@@ -348,7 +150,7 @@ impl Section {
     /// Adds bytes, unless the same bytes are there already; returns their offset.
     ///
     /// # Errors
-    /// As [`Section::add`].
+    /// As [`Constants::add`].
     pub fn add_bytes(&mut self, bytes: Vec<u8>) -> Result<u32> {
         if let Some(&offset) = self.literals.get(bytes.as_slice()) {
             return Ok(offset);
@@ -362,7 +164,7 @@ impl Section {
     /// Adds f32 values.
     ///
     /// # Errors
-    /// As [`Section::add`].
+    /// As [`Constants::add`].
     pub fn add_f32(&mut self, values: &[f32]) -> Result<u32> {
         self.add_bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())
     }
@@ -370,7 +172,7 @@ impl Section {
     /// Adds i32 values.
     ///
     /// # Errors
-    /// As [`Section::add`].
+    /// As [`Constants::add`].
     pub fn add_i32(&mut self, values: &[i32]) -> Result<u32> {
         self.add_bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())
     }

@@ -1,25 +1,25 @@
 //! Where parameters come from: a `.safetensors` or `.npz` file, or a seed; always read in pieces.
 //!
-//! A graph holds its parameters as [`Expr`]essions; [`Weights::stream`] computes one and hands it out in chunks, so that a gigabyte of
+//! A graph holds its parameters as [`Expr`](crate::graph::Expr)essions; [`Weights::stream`] computes one and hands it out in chunks, so that a gigabyte of
 //! weights passes through a few hundred kilobytes. Only a permutation that moves the first axis holds its operand, one tensor at a
 //! time.
 
-pub(crate) mod export;
+pub mod export;
+mod keys;
 mod npz;
 pub(crate) mod safetensors;
 mod seeded;
 mod stream;
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub use export::export;
+pub(crate) use keys::missing;
+pub use keys::params;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::Input;
-use crate::graph::facts::for_each_param;
-use crate::graph::{Data, Expr, Graph, TensorKind};
+use crate::graph::Graph;
 
 /// A source of parameters.
 #[derive(Debug)]
@@ -73,9 +73,10 @@ impl Weights {
         let mut start = Vec::new();
         let read = input.file().take(4).read_to_end(&mut start);
         read.map_err(|e| Error::io(input.path(), "read the weights", &e))?;
-        let source = match npz::recognises(&start) {
-            true => Source::Npz(npz::File::open(&input)?),
-            false => Source::Safetensors(safetensors::File::of(&input)?),
+        let source = if npz::recognises(&start) {
+            Source::Npz(npz::File::open(&input)?)
+        } else {
+            Source::Safetensors(safetensors::File::of(&input)?)
         };
         let path = input.path().to_path_buf();
         let weights = Self {
@@ -110,27 +111,6 @@ impl Weights {
         let mut unused = self.keys();
         unused.retain(|key| !params.contains_key(key.as_str()));
         unused
-    }
-
-    /// Computes `expr` and hands its elements out in order.
-    ///
-    /// # Errors
-    /// What reading the parameters says, a value that is not finite, and what `sink` returns.
-    pub fn stream(&self, expr: &Expr, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
-        stream::stream(self, expr, sink)
-    }
-
-    /// Computes `expr` as a whole; for small tensors.
-    ///
-    /// # Errors
-    /// As [`Weights::stream`].
-    pub fn evaluate(&self, expr: &Expr) -> Result<Vec<f32>> {
-        let mut values = Vec::with_capacity(expr.shape().iter().product());
-        self.stream(expr, &mut |chunk| {
-            values.extend_from_slice(chunk);
-            Ok(())
-        })?;
-        Ok(values)
     }
 
     /// Elements `start..start + out.len()` of the parameter `key`.
@@ -198,47 +178,4 @@ impl Weights {
         }
         Ok(())
     }
-}
-
-/// Every parameter that the graph's constants read, with its traced shape, in name order.
-pub fn params(graph: &Graph) -> BTreeMap<&str, &[usize]> {
-    let mut params = BTreeMap::new();
-    for tensor in &graph.tensors {
-        if let TensorKind::Const(Data::Lazy(expr)) | TensorKind::State(Data::Lazy(expr)) = &tensor.kind {
-            for_each_param(expr, &mut |key, shape| {
-                params.insert(key, shape);
-            });
-        }
-    }
-    params
-}
-
-pub(crate) fn missing(key: &str, keys: &[String]) -> Error {
-    let mut near: Vec<(usize, &String)> = keys.iter().map(|k| (distance(key, k), k)).collect();
-    near.sort();
-    let near: Vec<_> = near.iter().take(3).map(|(_, k)| format!("`{k}`")).collect();
-    let error = Error::new(ErrorKind::Weights, format!("parameter `{key}` is missing"));
-    match near.is_empty() {
-        true => error.help("the file is empty"),
-        false => error.help(format!(
-            "the file has {} entries, nearest: {}",
-            keys.len(),
-            near.join(", ")
-        )),
-    }
-}
-
-/// Levenshtein distance of the first 64 characters.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, &x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

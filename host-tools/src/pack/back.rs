@@ -4,8 +4,9 @@ use super::dump::Dump;
 use super::options::Options;
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::lower::{self, Preferences};
 use crate::memory::{self, Placed, Region, Request, fit, in_place, schedule};
-use crate::program::{self, Preferences, Program};
+use crate::program::Program;
 use crate::report::{Summary, explain};
 use crate::stage::Stage;
 use crate::weights::Weights;
@@ -68,7 +69,7 @@ pub fn steps(graph: Graph, weights: &Weights, options: &Options) -> Result<Progr
         size: options.size,
         share: options.in_place,
     };
-    let mut program = program::lower(graph, preferences, weights)?;
+    let mut program = lower::lower(graph, preferences, weights)?;
     let found = schedule::schedule(&program, options.plan_nodes);
     schedule::apply(&mut program, &found.order);
     Ok(program)

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::{Weights, params};
+use super::Weights;
+use super::keys::params;
 use crate::error::{Error, Result};
 use crate::files::{Draft, Output};
 use crate::graph::{Expr, Graph};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::missing;
+use super::keys::missing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::Input;
 use crate::files::npy::{Element, Npy, Wrong};

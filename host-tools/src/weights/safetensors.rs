@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::missing;
+use super::keys::missing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::Input;
 use crate::import::json::Json;

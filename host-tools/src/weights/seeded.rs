@@ -20,7 +20,7 @@
 
 use std::collections::HashMap;
 
-use super::{missing, params};
+use super::keys::{missing, params};
 use crate::error::Result;
 use crate::graph::facts::for_each_param;
 use crate::graph::{BinaryKind, Data, Graph, Node, NodeId, Op, Role, TensorId, TensorKind};

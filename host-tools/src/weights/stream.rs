@@ -11,8 +11,31 @@ const CHUNK: usize = 1 << 16;
 /// Rows larger than this are not gathered one by one; the operand is held instead.
 const LARGEST_ROW: usize = 1 << 22;
 
+impl Weights {
+    /// Computes `expr` and hands its elements out in order.
+    ///
+    /// # Errors
+    /// What reading the parameters says, a value that is not finite, and what `sink` returns.
+    pub fn stream(&self, expr: &Expr, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
+        stream(self, expr, sink)
+    }
+
+    /// Computes `expr` as a whole; for small tensors.
+    ///
+    /// # Errors
+    /// As [`Weights::stream`].
+    pub fn evaluate(&self, expr: &Expr) -> Result<Vec<f32>> {
+        let mut values = Vec::with_capacity(expr.shape().iter().product());
+        self.stream(expr, &mut |chunk| {
+            values.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+}
+
 /// Hands out the elements of `expr` in order.
-pub(super) fn stream(weights: &Weights, expr: &Expr, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
+fn stream(weights: &Weights, expr: &Expr, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
     let shape = expr.shape();
     let elements: usize = shape.iter().product();
     let row: usize = shape.iter().skip(1).product::<usize>().max(1);

@@ -10,6 +10,7 @@ use arenite::DType;
 use arenite::ops::window::Window2d;
 
 use crate::graph::{Tensor, TensorId, TensorKind};
+use crate::lower::copies::copy_elements;
 use crate::program::{LoweredStep, Place, Program};
 
 /// How a band gets the rows that the band before it had. Tiles recompute what they share.
@@ -381,7 +382,7 @@ impl<'a> Builder<'a> {
         self.steps.push(LoweredStep {
             name: format!("{}:{kind}", self.originals[index].name),
             kind,
-            step: crate::ops::copy_elements(places, self.stages[index].element, from, len, axes)?,
+            step: copy_elements(places, self.stages[index].element, from, len, axes)?,
             macs: 0,
             completes: None,
         });

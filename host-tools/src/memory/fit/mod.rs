@@ -19,7 +19,7 @@ use super::place::{Placed, Request, place, whole_words};
 use super::plan::{self, Problem};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
-use crate::program::{Program, Section, State};
+use crate::program::{Constants, Program, State};
 
 /// A way of running the network: what it needs and what it costs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -147,7 +147,7 @@ fn skeleton(program: &Program) -> Program {
         share: program.share,
         steps: program.steps.clone(),
         views: program.views.clone(),
-        weights: Section::default(),
+        weights: Constants::default(),
         state: State {
             offsets: program.state.offsets.clone(),
             initial: Vec::new(),

@@ -3,12 +3,11 @@
 use arenite::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
 use arenite::{DType, Step};
 
-use super::conv2d::{bias_f32, per_tensor};
-use super::elementwise_int::factor;
-use super::{clamp, fit, input, output};
+use super::context::{Lower, fit, input, optional, output};
+use super::numbers::{clamp, factor, per_tensor};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Node};
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers an SVDF of f32 or int8 activations.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, rank: usize, activation: Activation) -> Result<()> {
@@ -19,7 +18,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, rank: usize, activation:
         input(node, 4)?,
         output(node)?,
     );
-    let bias = node.inputs.get(3).copied().flatten();
+    let bias = optional(node, 3);
     let graph = lower.graph();
     let (tx, tw, tv) = (graph.tensor(x), graph.tensor(w), graph.tensor(v));
     let filters = tw.shape[0];
@@ -42,7 +41,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, rank: usize, activation:
             shape,
             weights,
             time_weights,
-            bias: bias_f32(lower, bias, filters / rank)?,
+            bias: lower.bias_f32(bias, filters / rank)?,
             clamp: clamp(activation),
         };
         lower.push(node, "svdf", Step::SvdfF32(step), macs);

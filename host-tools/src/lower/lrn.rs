@@ -3,10 +3,10 @@
 use arenite::Step;
 use arenite::ops::lrn::LrnF32;
 
-use super::{fit, input, output, want_f32};
+use super::context::{Lower, fit, input, output, want_f32};
 use crate::error::{Error, Result};
 use crate::graph::Node;
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers a local response normalisation over the innermost axis.
 pub(super) fn lower(

@@ -4,12 +4,11 @@ use arenite::ops::reduce::{ReduceF32, ReduceInt, Reduction};
 use arenite::quant::Multiplier;
 use arenite::{DType, Step};
 
-use super::conv2d::per_tensor;
-use super::elementwise_int::factor;
-use super::{fit, input, output, want_f32};
+use super::context::{Lower, fit, input, output, want_f32};
+use super::numbers::{factor, per_tensor};
 use crate::error::{Error, Result};
 use crate::graph::{Node, ReduceKind};
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers a reduction whose axes form at most two groups of neighbours.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, kind: ReduceKind, axes: &[usize]) -> Result<()> {

@@ -1,19 +1,23 @@
-//! Convolutions: windows, weights and, where quantised, multipliers.
+//! Convolutions: of f32, int8 and int16. A linear layer is one of a row of pixels.
 
 use arenite::kernels::Backend;
-use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
+use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
 use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 use arenite::{DType, Step};
 
+use super::context::{Lower, fit, input, optional, output, want_f32};
+use super::numbers::{Affine, clamp, clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
 use super::select::{self, PackedF32};
-use super::{clamp, fit, input, output, want_f32};
+use super::windows::window;
 use crate::error::{Error, Result};
-use crate::graph::infer::nhwc;
-use crate::graph::{Activation, Conv2dAttrs, Node, Padding2d, Quant, Tensor, TensorId};
-use crate::program::{Lower, Place};
+use crate::graph::{Activation, Conv2dAttrs, Node, Quant, TensorId};
+use crate::program::Place;
 
-/// Lowers a convolution of f32 or int8 activations.
+/// The kind of a convolution with a group for each channel.
+const DEPTHWISE: &str = "depthwise_conv2d";
+
+/// Lowers a convolution of f32, int8 or int16 activations.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs) -> Result<()> {
     let graph = lower.graph();
     let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
@@ -30,22 +34,34 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs) -> 
     let macs = graph.tensor(y).elements() as u64 * graph.tensor(w).shape[1..].iter().product::<usize>() as u64;
     match graph.tensor(x).dtype {
         DType::I8 => lower_s8(lower, node, attrs, window, macs),
-        DType::I16 => super::conv2d_int::lower_s16(lower, node, window, attrs.groups, attrs.activation, macs),
+        DType::I16 => push_s16(
+            lower,
+            node,
+            window,
+            attrs.groups,
+            attrs.activation,
+            (kind(attrs.groups, &window), macs),
+        ),
         _ => lower_f32(lower, node, attrs, window, macs),
+    }
+}
+
+fn kind(groups: usize, window: &Window2d) -> &'static str {
+    if groups > 1 && groups == usize::from(window.input[2]) {
+        DEPTHWISE
+    } else {
+        "conv2d"
     }
 }
 
 fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
     want_f32(lower.graph(), node)?;
     let groups = fit(attrs.groups, "the number of groups")?;
-    let depthwise = groups == window.input[2] && groups > 1;
-    let residual = node.inputs.get(3).copied().flatten();
-    let bias = node.inputs.get(2).copied().flatten();
-    let bias = convolution_bias_f32(lower, bias, usize::from(window.output[2]))?;
+    let bias = convolution_bias_f32(lower, optional(node, 2), usize::from(window.output[2]))?;
     let op = Conv2dF32 {
         output: Place::Tensor(output(node)?, 0),
         input: lower.place(input(node, 0)?)?,
-        residual: residual.map(|id| lower.place(id)).transpose()?,
+        residual: optional(node, 3).map(|id| lower.place(id)).transpose()?,
         scratch: Place::Scratch,
         weights: 0,
         bias,
@@ -53,12 +69,16 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
         groups,
         clamp: clamp(attrs.activation),
     };
-    let kind = if depthwise { "depthwise_conv2d" } else { "conv2d" };
+    let kind = kind(attrs.groups, &window);
     if push_f32(lower, node, kind, op, macs)? {
         return Ok(());
     }
     let weights = lower.constant(input(node, 1)?)?;
-    let step = if depthwise { Step::DepthwiseF32 } else { Step::Conv2dF32 };
+    let step = if kind == DEPTHWISE {
+        Step::DepthwiseF32
+    } else {
+        Step::Conv2dF32
+    };
     lower.push(node, kind, step(Conv2dF32 { weights, ..op }), macs);
     Ok(())
 }
@@ -98,17 +118,12 @@ fn lower_s8(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Win
     let channels = usize::from(window.output[2]);
     let weights = lower.graph().tensor(w);
     let multipliers = multipliers(weights, channels, f64::from(input_q.0), f64::from(output_q.0))?;
-    let clamp = clamp_s8(attrs.activation, output_q);
+    let clamp = clamp_s8(attrs.activation, output_q)?;
     let groups = fit(attrs.groups, "the number of groups")?;
-    let kind = if groups == window.input[2] && groups > 1 {
-        "depthwise_conv2d"
-    } else {
-        "conv2d"
-    };
     push_s8(
         lower,
         node,
-        kind,
+        kind(attrs.groups, &window),
         S8 {
             window,
             groups,
@@ -126,9 +141,9 @@ pub(super) struct S8 {
     pub(super) window: Window2d,
     pub(super) groups: u16,
     /// Scale and zero point.
-    pub(super) input_q: (f32, i32),
+    pub(super) input_q: Affine,
     /// Scale and zero point.
-    pub(super) output_q: (f32, i32),
+    pub(super) output_q: Affine,
     pub(super) clamp: [i8; 2],
     /// One for each output channel.
     pub(super) multipliers: Vec<Multiplier>,
@@ -152,7 +167,7 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         ))
         .expected("int8 throughout"));
     }
-    let bias = match node.inputs.get(2).copied().flatten() {
+    let bias = match optional(node, 2) {
         Some(bias) if lower.graph().tensor(bias).dtype == DType::I32 => lower
             .bytes(bias)?
             .as_chunks::<4>()
@@ -193,124 +208,88 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
     let choice = select::conv2d_s8(&lower.program, op, &plain)
         .ok_or_else(|| Error::internal(format!("no backend of {} computes it", lower.program.target.name())))?;
     let weights = lower.program.weights.add_bytes(choice.weights)?;
-    let records = match choice.records.is_empty() {
-        true => weights,
-        false => lower.program.weights.add_i32(&choice.records)?,
+    let records = if choice.records.is_empty() {
+        weights
+    } else {
+        lower.program.weights.add_i32(&choice.records)?
     };
     lower.push(node, kind, (choice.step)(weights, records), macs);
     Ok(())
 }
 
-/// The device's window of a convolution or pooling.
-pub(super) fn window(
-    x: &Tensor,
-    y: &Tensor,
-    layout: crate::graph::Layout,
-    kernel: [usize; 2],
-    stride: [usize; 2],
-    dilation: [usize; 2],
-    padding: Padding2d,
-) -> Result<Window2d> {
-    if layout != crate::graph::Layout::Nhwc {
-        return Err(Error::internal("a spatial operator in NCHW order reached lowering"));
+/// Appends the step of an int16 convolution or linear layer: int8 weights, int64 biases and sums, all zero points 0.
+pub(super) fn push_s16(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    window: Window2d,
+    groups: usize,
+    activation: Activation,
+    (kind, macs): (&'static str, u64),
+) -> Result<()> {
+    let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+    let bias = optional(node, 2);
+    let graph = lower.graph();
+    let types = (
+        graph.tensor(w).dtype,
+        graph.tensor(y).dtype,
+        bias.map(|b| graph.tensor(b).dtype),
+    );
+    if !matches!(types, (DType::I8, DType::I16, None | Some(DType::I64))) {
+        return Err(Error::unsupported("an int16 layer with these types")
+            .expected("int8 weights, an int64 bias, an int16 result"));
     }
-    let [n, h, w, c] = nhwc(layout, &x.shape)?;
-    let [_, oh, ow, oc] = nhwc(layout, &y.shape)?;
-    // What the last window needs behind the input has the limit of what the first one needs before it.
-    for (axis, (extent, outputs, before)) in [(h, oh, padding.top), (w, ow, padding.left)].into_iter().enumerate() {
-        let last = outputs.saturating_sub(1).saturating_mul(stride[axis]);
-        let reach = kernel[axis].saturating_sub(1).saturating_mul(dilation[axis]);
-        let end = last.saturating_add(reach).saturating_add(1);
-        fit::<u8>(end.saturating_sub(extent.saturating_add(before)), "the padding")?;
+    let (qx, qy) = (per_tensor(graph.tensor(x))?, per_tensor(graph.tensor(y))?);
+    if (qx.1, qy.1) != (0, 0) {
+        return Err(Error::input(format!("zero points {} and {} of int16 tensors", qx.1, qy.1)).expected("0"));
     }
-    Ok(Window2d {
-        batch: fit(n, "the batch")?,
-        input: [
-            fit(h, "the height")?,
-            fit(w, "the width")?,
-            fit(c, "the number of input channels")?,
-        ],
-        output: [
-            fit(oh, "the height")?,
-            fit(ow, "the width")?,
-            fit(oc, "the number of output channels")?,
-        ],
-        kernel: [fit(kernel[0], "the kernel")?, fit(kernel[1], "the kernel")?],
-        stride: [fit(stride[0], "the stride")?, fit(stride[1], "the stride")?],
-        dilation: [fit(dilation[0], "the dilation")?, fit(dilation[1], "the dilation")?],
-        padding: [fit(padding.top, "the padding")?, fit(padding.left, "the padding")?],
-    })
+    let channels = usize::from(window.output[2]);
+    let records = records(graph.tensor(w).quant.as_ref(), channels, qx.0, qy.0, kind == "linear")?;
+    let clamp = clamp_int(activation, qy, DType::I16)?;
+    let bias = match bias {
+        Some(bias) => lower.bytes(bias)?,
+        None => vec![0; 8 * channels],
+    };
+    let at = lower.place(x)?;
+    let op = Conv2dS16 {
+        output: Place::Tensor(y, 0),
+        input: at,
+        weights: lower.constant(w)?,
+        bias: lower.program.weights.add_bytes(bias)?,
+        channels: lower.program.weights.add_i32(&records)?,
+        window,
+        groups: fit(groups, "the number of groups")?,
+        clamp: clamp.map(|c| c as i16),
+    };
+    lower.push(node, kind, Step::Conv2dS16(op), macs);
+    Ok(())
+}
+
+/// `[mantissa, shift]` of each output channel. A linear layer with one scale multiplies the two input scales in f32, as
+/// TensorFlow Lite does.
+fn records(weights: Option<&Quant>, channels: usize, input: f32, output: f32, linear: bool) -> Result<Vec<i32>> {
+    let quant = weights.ok_or_else(|| Error::input("weights without quantisation"))?;
+    if quant.zero_point.iter().any(|&z| z != 0) {
+        return Err(Error::unsupported("weights with a zero point").expected("0"));
+    }
+    let mut records = Vec::new();
+    for channel in 0..channels {
+        let real = match quant.axis {
+            None if linear => f64::from(input * quant.scale[0]) / f64::from(output),
+            axis => {
+                let scale = quant.scale[if axis.is_some() { channel } else { 0 }];
+                f64::from(input) * f64::from(scale) / f64::from(output)
+            }
+        };
+        let Multiplier { mantissa, shift } = factor(real)?;
+        records.extend([mantissa, i32::from(shift)]);
+    }
+    Ok(records)
 }
 
 /// The offset of a [`Conv2dF32`]'s bias; zeros for an absent one where kernels start their sums from a bias in memory, as Helium's do.
 pub(super) fn convolution_bias_f32(lower: &mut Lower<'_>, bias: Option<TensorId>, len: usize) -> Result<Option<u32>> {
     match bias {
         None if !select::backends(&lower.program).contains(&Backend::Mve) => Ok(None),
-        bias => bias_f32(lower, bias, len).map(Some),
+        bias => lower.bias_f32(bias, len).map(Some),
     }
-}
-
-/// The offset of an f32 bias; zeros where there is none.
-pub(super) fn bias_f32(lower: &mut Lower<'_>, bias: Option<TensorId>, len: usize) -> Result<u32> {
-    match bias {
-        Some(bias) => lower.constant(bias),
-        None => lower.program.weights.add_f32(&vec![0.0; len]),
-    }
-}
-
-/// Scale and zero point of a per-tensor quantised tensor.
-pub(crate) fn per_tensor(tensor: &Tensor) -> Result<(f32, i32)> {
-    match &tensor.quant {
-        Some(Quant {
-            scale,
-            zero_point,
-            axis: None,
-        }) => Ok((scale[0], zero_point[0])),
-        _ => Err(Error::input(format!(
-            "`{}` ({}) has no per-tensor quantisation",
-            tensor.name,
-            tensor.dtype.name()
-        ))),
-    }
-}
-
-/// A zero point as int8.
-pub(crate) fn zero_point_s8(zero_point: i32) -> Result<i8> {
-    i8::try_from(zero_point)
-        .map_err(|_| Error::input(format!("the zero point {zero_point} of an int8 tensor")).expected("-128 to 127"))
-}
-
-/// The clamp of a fused activation on stored int8 numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
-pub(crate) fn clamp_s8(activation: Activation, (scale, zero_point): (f32, i32)) -> [i8; 2] {
-    let [low, high] = clamp(activation);
-    let stored = |real: f32, open: i32| match real.is_finite() {
-        true => arenite::quant::quantize(real, scale, zero_point, -128, 127),
-        false => open,
-    };
-    [stored(low, -128) as i8, stored(high, 127) as i8]
-}
-
-/// The multiplier of each output channel: `input scale * weight scale / output scale`, in f64.
-pub(super) fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
-    let Some(quant) = &weights.quant else {
-        return Err(Error::input(format!(
-            "the weights `{}` have no quantisation",
-            weights.name
-        )));
-    };
-    if let Some(zero) = quant.zero_point.iter().find(|&&z| z != 0) {
-        return Err(Error::unsupported(format!("the weights `{}` have zero point {zero}", weights.name)).expected("0"));
-    }
-    (0..channels)
-        .map(|channel| {
-            let scale = if quant.axis.is_some() {
-                quant.scale[channel]
-            } else {
-                quant.scale[0]
-            };
-            let real = input * f64::from(scale) / output;
-            Multiplier::from_real(real)
-                .ok_or_else(|| Error::input(format!("channel {channel} of `{}` has the factor {real}", weights.name)))
-        })
-        .collect()
 }

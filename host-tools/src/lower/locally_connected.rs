@@ -3,11 +3,11 @@
 use arenite::Step;
 use arenite::ops::locally_connected::LocallyConnectedF32;
 
-use super::conv2d::bias_f32;
-use super::{clamp, fit, input, output, want_f32};
+use super::context::{Lower, fit, input, optional, output, want_f32};
+use super::numbers::clamp;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Node};
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers a locally connected layer.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Result<()> {
@@ -18,12 +18,12 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
     else {
         return Err(Error::internal("shapes were checked to have four and six axes"));
     };
-    let gain = match node.inputs.get(3).copied().flatten() {
+    let gain = match optional(node, 3) {
         Some(gain) => lower.values(gain)?[0],
         None => 1.0,
     };
     let weights = lower.constant(w)?;
-    let bias = bias_f32(lower, node.inputs.get(2).copied().flatten(), out * oh * ow)?;
+    let bias = lower.bias_f32(optional(node, 2), out * oh * ow)?;
     let at = lower.place(x)?;
     let op = LocallyConnectedF32 {
         output: Place::Tensor(y, 0),

@@ -1,15 +1,15 @@
 //! Quantise, dequantise, requantise, cast.
 
-use arenite::ops::convert::Convert;
-use arenite::quant::requantize;
+use arenite::ops::convert::{Convert, Rescale, Table};
+use arenite::quant::{Multiplier, requantize};
 use arenite::{DType, Step};
 
-use super::conv2d::per_tensor;
-use super::elementwise_int::{factor, limits, push_table, rescale};
-use super::{fit, input, output};
+use super::context::{Lower, fit, input, output};
+use super::copies::alias;
+use super::numbers::{Affine, factor, limits, per_tensor};
 use crate::error::{Error, Result};
-use crate::graph::Node;
-use crate::program::{Lower, Place};
+use crate::graph::{Node, Tensor};
+use crate::program::Place;
 
 /// Lowers a change of quantisation: from f32, or between integer types.
 pub(super) fn lower_quantize(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
@@ -53,12 +53,49 @@ pub(super) fn lower_dequantize(lower: &mut Lower<'_>, node: &Node) -> Result<()>
 pub(super) fn lower_cast(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
     if lower.graph().tensor(x).dtype == lower.graph().tensor(y).dtype {
-        return super::movement::alias(lower, node, x, y);
+        return alias(lower, node, x, y);
     }
     push(lower, node, "cast", (0.0, 0))
 }
 
-fn push(lower: &mut Lower<'_>, node: &Node, name: &'static str, (scale, zero_point): (f32, i32)) -> Result<()> {
+/// Appends a step that maps bytes through `table`, which is ordered by the operand's unsigned value.
+pub(super) fn push_table(lower: &mut Lower<'_>, node: &Node, name: &'static str, table: &[u8; 256]) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let step = Table {
+        output: Place::Tensor(y, 0),
+        input: lower.place(x)?,
+        count: fit(lower.graph().tensor(x).elements(), "the number of elements")?,
+        table: lower.program.weights.add_bytes(table.to_vec())?,
+    };
+    lower.push(node, name, Step::Table(step), 0);
+    Ok(())
+}
+
+/// A rescaling with one multiplier.
+pub(super) fn rescale(
+    [output, input]: [Place; 2],
+    count: u32,
+    from: &Tensor,
+    to: &Tensor,
+    [zero_in, zero_out]: [i32; 2],
+    scaled: Multiplier,
+) -> Result<Rescale<Place>> {
+    Ok(Rescale {
+        output,
+        input,
+        count,
+        from: from.dtype,
+        to: to.dtype,
+        zero_in,
+        zero_out,
+        absolute: false,
+        positive: scaled,
+        negative: scaled,
+        clamp: limits(to.dtype)?,
+    })
+}
+
+fn push(lower: &mut Lower<'_>, node: &Node, name: &'static str, (scale, zero_point): Affine) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
     let (from, to) = (lower.graph().tensor(x).dtype, lower.graph().tensor(y).dtype);
     if [from, to].contains(&DType::I64) {

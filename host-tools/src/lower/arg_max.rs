@@ -3,10 +3,10 @@
 use arenite::ops::arg_max::ArgMax;
 use arenite::{DType, Step};
 
-use super::{fit, input, output};
+use super::context::{Lower, fit, input, output};
 use crate::error::{Error, Result};
 use crate::graph::Node;
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers the index of the largest element along `axis`.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, axis: usize) -> Result<()> {

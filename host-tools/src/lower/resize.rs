@@ -3,10 +3,10 @@
 use arenite::ops::resize::{Interpolation, Resize};
 use arenite::{DType, Step};
 
-use super::{fit, input, output};
+use super::context::{Lower, fit, input, output};
 use crate::error::{Error, Result};
 use crate::graph::Node;
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers a resizing of NHWC images; `corners` and `centers` are TensorFlow's `align_corners` and `half_pixel_centers`.
 pub(super) fn lower(

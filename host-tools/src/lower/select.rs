@@ -82,7 +82,7 @@ pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8<Place>, plain: &Plain<'_
 pub(super) enum PackedF32 {
     /// The whole of them.
     Values(Vec<f32>),
-    /// OHWI in blocks of this many channels, channel innermost: [`Lower::blocked`](crate::program::Lower::blocked) streams them.
+    /// OHWI in blocks of this many channels, channel innermost: [`Lower::blocked`](super::context::Lower::blocked) streams them.
     Blocks(usize),
 }
 

@@ -4,11 +4,11 @@ use arenite::ops::softmax::{SoftmaxF32, SoftmaxInt, SoftmaxKind};
 use arenite::quant::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16};
 use arenite::{DType, Step};
 
-use super::conv2d::per_tensor;
-use super::{fit, input, output, want_f32};
+use super::context::{Lower, fit, input, output, want_f32};
+use super::numbers::per_tensor;
 use crate::error::{Error, Result};
 use crate::graph::Node;
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers a softmax along an axis that is innermost, up to axes of extent 1.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, axis: usize, beta: f32, log: bool) -> Result<()> {

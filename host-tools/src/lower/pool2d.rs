@@ -3,12 +3,13 @@
 use arenite::ops::pool2d::{PoolF32, PoolInt};
 use arenite::{DType, Step};
 
-use super::conv2d::{per_tensor, window};
-use super::elementwise_int::clamp_int;
-use super::{clamp, input, output, select, want_f32};
+use super::context::{Lower, input, output, want_f32};
+use super::numbers::{clamp, clamp_int, per_tensor};
+use super::select;
+use super::windows::window;
 use crate::error::Result;
 use crate::graph::{Node, PoolAttrs};
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Lowers a max or average pooling.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: bool) -> Result<()> {

@@ -4,12 +4,11 @@ use arenite::ops::lstm::{Gate, LstmF32, LstmInt, LstmShape};
 use arenite::quant::SigmoidI16;
 use arenite::{DType, Step};
 
-use super::conv2d::per_tensor;
-use super::elementwise_int::factor;
-use super::{fit, input, output};
+use super::context::{Lower, fit, input, output};
+use super::numbers::{factor, per_tensor};
 use crate::error::{Error, Result};
 use crate::graph::Node;
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
 /// Scale of the gates before their functions, and after.
 const GATE: f64 = 1.0 / 4096.0;

@@ -7,17 +7,18 @@ use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 use arenite::{DType, Step, Target};
 
-use super::conv2d::{self, S8, bias_f32, clamp_s8, convolution_bias_f32, per_tensor, push_f32, push_s8};
-use super::{clamp, fit, input, output, want_f32};
+use super::context::{Lower, fit, input, optional, output, want_f32};
+use super::conv2d::{S8, convolution_bias_f32, push_f32, push_s8, push_s16};
+use super::numbers::{self, clamp, clamp_s8, per_tensor};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Node, Quant, Tensor, TensorId, TensorKind};
-use crate::program::{Lower, Place};
+use crate::program::Place;
 
-/// Lowers a linear layer of f32 or int8 activations.
+/// Lowers a linear layer of f32, int8 or int16 activations.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Result<()> {
     match lower.graph().tensor(input(node, 0)?).dtype {
         DType::I8 => return lower_s8(lower, node, activation),
-        DType::I16 => return super::conv2d_int::lower_linear_s16(lower, node, activation),
+        DType::I16 => return lower_s16(lower, node, activation),
         _ => {}
     }
     want_f32(lower.graph(), node)?;
@@ -30,9 +31,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
     {
         return Ok(());
     }
-    let bias = match node.inputs.get(2).copied().flatten() {
+    let bias = match optional(node, 2) {
         Some(bias) => lower.place(bias)?,
-        None => Place::Constant(bias_f32(lower, None, outputs)?),
+        None => Place::Constant(lower.bias_f32(None, outputs)?),
     };
     let op = LinearF32 {
         output: Place::Tensor(y, 0),
@@ -57,7 +58,7 @@ fn as_convolution(
     activation: Activation,
 ) -> Result<Option<Conv2dF32<Place>>> {
     let constant = |id: TensorId| matches!(lower.graph().tensor(id).kind, TensorKind::Const(_));
-    let bias = node.inputs.get(2).copied().flatten();
+    let bias = optional(node, 2);
     let sizes = [rows, inputs, outputs].map(u16::try_from);
     let (Target::CortexM4 | Target::CortexM7 | Target::CortexM33 | Target::CortexM55, [Ok(rows), Ok(inputs), Ok(outs)]) =
         (lower.program.target, sizes)
@@ -100,7 +101,7 @@ fn lower_s8(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Resul
     let rows = graph.tensor(x).elements() / inputs.max(1);
     let (input_q, output_q) = (per_tensor(graph.tensor(x))?, per_tensor(graph.tensor(y))?);
     let multipliers = multipliers(graph.tensor(w), outputs, input_q.0, output_q.0)?;
-    let clamp = clamp_s8(activation, output_q);
+    let clamp = clamp_s8(activation, output_q)?;
     let window = one_row(
         fit(rows, "the number of rows")?,
         fit(inputs, "the number of inputs")?,
@@ -117,6 +118,25 @@ fn lower_s8(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Resul
     push_s8(lower, node, "linear", conv, (rows * inputs * outputs) as u64)
 }
 
+fn lower_s16(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Result<()> {
+    let (x, w) = (input(node, 0)?, input(node, 1)?);
+    let (outputs, inputs) = (lower.graph().tensor(w).shape[0], lower.graph().tensor(w).shape[1]);
+    let rows = lower.graph().tensor(x).elements() / inputs.max(1);
+    let window = one_row(
+        fit(rows, "the number of rows")?,
+        fit(inputs, "the number of features")?,
+        fit(outputs, "the number of features")?,
+    );
+    push_s16(
+        lower,
+        node,
+        window,
+        1,
+        activation,
+        ("linear", (rows * inputs * outputs) as u64),
+    )
+}
+
 /// The multiplier of each output: TensorFlow Lite multiplies the two input scales in f32 where the weights are per-tensor, in f64
 /// where they are per-channel.
 fn multipliers(weights: &Tensor, outputs: usize, input: f32, output: f32) -> Result<Vec<Multiplier>> {
@@ -131,6 +151,6 @@ fn multipliers(weights: &Tensor, outputs: usize, input: f32, output: f32) -> Res
                 .ok_or_else(|| Error::input(format!("`{}` gives the factor {real}", weights.name)))?;
             Ok(vec![multiplier; outputs])
         }
-        _ => conv2d::multipliers(weights, outputs, f64::from(input), f64::from(output)),
+        _ => numbers::multipliers(weights, outputs, f64::from(input), f64::from(output)),
     }
 }

@@ -1,19 +1,18 @@
 //! Elementwise operators of integers: two operands, or one through a table or a rescaling.
 
-use arenite::ops::convert::{Rescale, SigmoidS16};
+use arenite::ops::convert::SigmoidS16;
 use arenite::ops::elementwise_int::{BinaryInt, IntOp};
 use arenite::quant::{HardSwish, LogisticI8, Multiplier, SigmoidI16, leaky_relu, quantize, rsqrt_i8};
 use arenite::{DType, Step};
 
-use super::conv2d::per_tensor;
-use super::elementwise::loops;
-use super::{clamp, fit, input, output, select};
+use super::context::{Lower, fit, input, output};
+use super::convert::{push_table, rescale};
+use super::loops::loops;
+use super::numbers::{Affine, below_one, clamp, clamp_int, factor, limits, per_tensor};
+use super::select;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryKind, Node, Tensor, UnaryKind};
-use crate::program::{Lower, Place};
-
-/// Scale and zero point.
-pub(super) type Affine = (f32, i32);
+use crate::graph::{Activation, BinaryKind, Node, UnaryKind};
+use crate::program::Place;
 
 /// Lowers an operator of two integer operands.
 pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind, activation: Activation) -> Result<()> {
@@ -96,19 +95,6 @@ pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -
     }
 }
 
-/// Appends a step that maps bytes through `table`, which is ordered by the operand's unsigned value.
-pub(super) fn push_table(lower: &mut Lower<'_>, node: &Node, name: &'static str, table: &[u8; 256]) -> Result<()> {
-    let (x, y) = (input(node, 0)?, output(node)?);
-    let step = arenite::ops::convert::Table {
-        output: Place::Tensor(y, 0),
-        input: lower.place(x)?,
-        count: fit(lower.graph().tensor(x).elements(), "the number of elements")?,
-        table: lower.program.weights.add_bytes(table.to_vec())?,
-    };
-    lower.push(node, name, Step::Table(step), 0);
-    Ok(())
-}
-
 /// The table of an int8 function, by the arithmetic of TensorFlow Lite Micro's kernel of that name.
 fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Affine) -> Result<[u8; 256]> {
     let unusable = |what: &str| Error::input(format!("{what} with scales {scale_in} and {scale_out}"));
@@ -188,18 +174,20 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
     let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
     let count = fit(tx.elements(), "the number of elements")?;
     let plain = tx.quant.is_none() && ty.quant.is_none() && kind == UnaryKind::ABS;
-    let (qx, qy) = match plain {
-        true => ((1.0, 0), (1.0, 0)),
-        false => (per_tensor(tx)?, per_tensor(ty)?),
+    let (qx, qy) = if plain {
+        ((1.0, 0), (1.0, 0))
+    } else {
+        (per_tensor(tx)?, per_tensor(ty)?)
     };
     if (qx.1, qy.1) != (0, 0) && !matches!(kind, UnaryKind::LeakyRelu { .. }) {
         return Err(Error::input(format!("zero points {} and {} of int16 tensors", qx.1, qy.1)).expected("0"));
     }
     if let UnaryKind::LOGISTIC | UnaryKind::TANH = kind {
         let tanh = kind == UnaryKind::TANH;
-        let sigmoid = match tanh {
-            true => SigmoidI16::tanh_of_scale(qx.0),
-            false => SigmoidI16::logistic_of_scale(qx.0),
+        let sigmoid = if tanh {
+            SigmoidI16::tanh_of_scale(qx.0)
+        } else {
+            SigmoidI16::logistic_of_scale(qx.0)
         };
         if (qy.0 * 32768.0 - 1.0).abs() > 1e-3 {
             return Err(Error::input(format!("a result of scale {}", qy.0)).expected("1/32768"));
@@ -231,65 +219,4 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
     }
     lower.push(node, kind.name(), Step::Rescale(step), 0);
     Ok(())
-}
-
-/// A rescaling with one multiplier.
-pub(super) fn rescale(
-    [output, input]: [Place; 2],
-    count: u32,
-    from: &Tensor,
-    to: &Tensor,
-    [zero_in, zero_out]: [i32; 2],
-    scaled: Multiplier,
-) -> Result<Rescale<Place>> {
-    Ok(Rescale {
-        output,
-        input,
-        count,
-        from: from.dtype,
-        to: to.dtype,
-        zero_in,
-        zero_out,
-        absolute: false,
-        positive: scaled,
-        negative: scaled,
-        clamp: limits(to.dtype)?,
-    })
-}
-
-/// The range of an integer type.
-pub(super) fn limits(dtype: DType) -> Result<[i32; 2]> {
-    match dtype {
-        DType::I8 => Ok([-128, 127]),
-        DType::U8 => Ok([0, 255]),
-        DType::I16 => Ok([-32768, 32767]),
-        DType::I32 => Ok([i32::MIN, i32::MAX]),
-        other => Err(Error::unsupported(format!("arithmetic on {}", other.name()))),
-    }
-}
-
-/// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
-pub(super) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
-    let [min, max] = limits(dtype)?;
-    let [low, high] = clamp(activation);
-    let stored = |real: f32, open: i32| match real.is_finite() {
-        true => quantize(real, scale, zero_point, min, max),
-        false => open,
-    };
-    Ok([stored(low, min), stored(high, max)])
-}
-
-/// The multiplier of a factor.
-pub(super) fn factor(real: f64) -> Result<Multiplier> {
-    Multiplier::from_real(real).ok_or_else(|| Error::input(format!("the scales give the factor {real}")))
-}
-
-/// The multiplier of a factor that TensorFlow Lite Micro wants below 1.
-fn below_one(real: f64) -> Result<Multiplier> {
-    match real < 1.0 {
-        true => factor(real),
-        false => Err(Error::input(format!("the scales give the factor {real}"))
-            .expected("less than 1")
-            .help("TensorFlow Lite Micro refuses these scales as well; convert the model again")),
-    }
 }

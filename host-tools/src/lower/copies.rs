@@ -1,0 +1,114 @@
+//! Copies of elements along axes, and views that need none.
+
+use arenite::Step;
+use arenite::ops::elementwise::MAX_LOOPS;
+use arenite::ops::movement::{CopyLoop, CopyStrided};
+
+use super::context::{Lower, fit};
+use crate::error::{Error, Result};
+use crate::graph::{Node, Tensor, TensorId, TensorKind};
+use crate::program::Place;
+
+/// `output` holds the same bytes as `input`: a view, unless either side is fixed from outside (a network input that is an output,
+/// a constant, state), which takes a copy.
+pub(super) fn alias(lower: &mut Lower<'_>, node: &Node, x: TensorId, y: TensorId) -> Result<()> {
+    let graph = lower.graph();
+    let free = matches!(graph.tensor(x).kind, TensorKind::Activation | TensorKind::Input);
+    let interface = graph.outputs.contains(&y) && (graph.outputs.contains(&x) || graph.inputs.contains(&x));
+    if free && !interface {
+        lower.view(y, x, 0);
+        return Ok(());
+    }
+    copy_all(lower, node, "copy", x, y)
+}
+
+/// All elements of `x` into `y`.
+pub(super) fn copy_all(lower: &mut Lower<'_>, node: &Node, kind: &'static str, x: TensorId, y: TensorId) -> Result<()> {
+    let count = lower.graph().tensor(x).elements();
+    copy(lower, node, kind, (x, 0), (y, 0), &[(count, 1, 1)])
+}
+
+/// A copy to the first place from the second, along axes of (extent, stride in the destination, stride in the source), in elements of `element`
+/// bytes, outermost first; it begins at element `from` of a source of `len` elements.
+pub(crate) fn copy_elements(
+    [output, input]: [Place; 2],
+    element: usize,
+    from: usize,
+    len: usize,
+    axes: &[(usize, usize, usize)],
+) -> Option<Step<Place>> {
+    let mut loops = heapless::Vec::new();
+    for &(count, to, from) in axes {
+        let (count, to, from) = (count.try_into().ok()?, to.try_into().ok()?, from.try_into().ok()?);
+        loops.push(CopyLoop { count, to, from }).ok()?;
+    }
+    Some(Step::CopyBytes(CopyStrided {
+        output,
+        input,
+        element: element.try_into().ok()?,
+        input_len: len.try_into().ok()?,
+        from: from.try_into().ok()?,
+        loops,
+    }))
+}
+
+/// Whether axes of (extent, stride in the destination, stride in the source) walk neighbouring elements of both.
+pub(super) fn is_one_run(axes: &[(usize, usize, isize)]) -> bool {
+    let mut inner = 1;
+    axes.iter()
+        .rev()
+        .filter(|(count, ..)| *count != 1)
+        .all(|&(count, to, from)| {
+            let next = to == inner && from == inner as isize;
+            inner *= count;
+            next
+        })
+}
+
+/// A copy step between elements `from` of `x` and `to` of `y`, along `axes` of (extent, stride in y, stride in x).
+pub(super) fn copy(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    kind: &'static str,
+    (x, from): (TensorId, usize),
+    (y, to): (TensorId, usize),
+    axes: &[(usize, usize, isize)],
+) -> Result<()> {
+    let mut merged: Vec<(usize, usize, isize)> = Vec::new();
+    for &(count, to, from) in axes.iter().filter(|(count, ..)| *count != 1) {
+        match merged.last_mut() {
+            Some(last) if last.1 == count * to && last.2 == count as isize * from => *last = (last.0 * count, to, from),
+            _ => merged.push((count, to, from)),
+        }
+    }
+    let mut loops = heapless::Vec::new();
+    for (count, to, from) in merged {
+        let from = i32::try_from(from).map_err(|_| Error::unsupported(format!("a stride of {from}")))?;
+        let axis = CopyLoop {
+            count: fit(count, "an extent")?,
+            to: fit(to, "a stride")?,
+            from,
+        };
+        let full = || Error::unsupported(format!("a copy along more than {MAX_LOOPS} axes"));
+        loops.push(axis).map_err(|_| full())?;
+    }
+    let at = lower.place(x)?;
+    let tensor = lower.graph().tensor(x);
+    let element = tensor.dtype.bytes();
+    let op = CopyStrided {
+        output: Place::Tensor(y, fit(to * element, "the offset")?),
+        input: at,
+        element: element as u8,
+        input_len: fit(tensor.elements(), "the number of elements")?,
+        from: fit(from, "the offset")?,
+        loops,
+    };
+    lower.push(node, kind, Step::CopyBytes(op), 0);
+    Ok(())
+}
+
+/// Elements between neighbours along each axis.
+pub(super) fn strides(tensor: &Tensor) -> Vec<usize> {
+    let inner = |axis: usize| tensor.shape[axis + 1..].iter().product();
+    (0..tensor.shape.len()).map(inner).collect()
+}

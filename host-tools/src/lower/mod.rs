@@ -1,0 +1,154 @@
+//! From the graph to steps: one file an operator, named as in `core/src/ops`.
+//!
+//! What operators share lies below them, in leaves: [`context`] (the program so far, a node's operands), `numbers` (scales and multipliers), `loops`,
+//! `windows`, [`copies`], and `select`, which chooses kernels.
+
+mod arg_max;
+mod concat;
+pub mod context;
+mod conv2d;
+mod convert;
+pub(crate) mod copies;
+mod elementwise;
+mod elementwise_int;
+mod linear;
+mod locally_connected;
+mod loops;
+mod lrn;
+mod lstm;
+mod numbers;
+mod pad;
+mod pool2d;
+mod reduce;
+mod resize;
+mod select;
+mod slice;
+mod softmax;
+mod svdf;
+mod transpose;
+mod windows;
+
+use std::collections::HashMap;
+
+use arenite::Target;
+use arenite::ops::resize::Interpolation;
+
+use self::context::{Lower, input, output};
+use crate::error::{Error, Result};
+use crate::graph::{Data, Graph, Node, Op, TensorId, TensorKind};
+use crate::program::{Constants, Program, State};
+use crate::weights::Weights;
+
+/// What lowering goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Preferences {
+    /// What the blob is packed for.
+    pub target: Target,
+    /// Whether its smallest kernels are wanted and not its fastest.
+    pub size: bool,
+    /// Whether operands may lie inside results.
+    pub share: bool,
+}
+
+/// Lowers every node of `graph`.
+///
+/// # Errors
+/// [`crate::ErrorKind::Unsupported`] naming the operator.
+pub fn lower(graph: Graph, preferences: Preferences, weights: &Weights) -> Result<Program> {
+    let Preferences { target, size, share } = preferences;
+    let mut state = State::default();
+    for (index, tensor) in graph.tensors.iter().enumerate() {
+        if let TensorKind::State(data) = &tensor.kind {
+            let at = state.initial.len().next_multiple_of(arenite::ARENA_ALIGN);
+            state.initial.resize(at, 0);
+            match data {
+                Data::Bytes(bytes) => state.initial.extend_from_slice(bytes),
+                Data::Lazy(expr) => {
+                    let values = weights.evaluate(expr)?;
+                    state.initial.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+                }
+            }
+            state.offsets.insert(TensorId(index), at as u32);
+        }
+    }
+    let nodes = graph.nodes.clone();
+    let program = Program {
+        graph,
+        target,
+        size,
+        share,
+        steps: Vec::new(),
+        views: HashMap::new(),
+        weights: Constants::default(),
+        state,
+    };
+    let mut lower = Lower { program, weights };
+    for node in &nodes {
+        lower_node(&mut lower, node)
+            .map_err(|e| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin)))?;
+    }
+    Ok(lower.program)
+}
+
+/// Appends the steps of `node`.
+fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
+    match &node.op {
+        Op::Conv2d(attrs) => conv2d::lower(lower, node, attrs),
+        Op::LocallyConnected2d { activation } => locally_connected::lower(lower, node, *activation),
+        Op::Linear { activation } => linear::lower(lower, node, *activation),
+        Op::MaxPool2d(attrs) => pool2d::lower(lower, node, attrs, true),
+        Op::AvgPool2d(attrs) => pool2d::lower(lower, node, attrs, false),
+        Op::Binary { kind, activation } => elementwise::lower_binary(lower, node, *kind, *activation),
+        Op::Unary(kind) => elementwise::lower_unary(lower, node, *kind),
+        Op::Lrn {
+            axis,
+            radius,
+            bias,
+            alpha,
+            beta,
+        } => lrn::lower(lower, node, *axis, *radius, [*bias, *alpha, *beta]),
+        Op::Softmax { axis, beta } => softmax::lower(lower, node, *axis, *beta, false),
+        Op::LogSoftmax { axis } => softmax::lower(lower, node, *axis, 1.0, true),
+        Op::Reduce { kind, axes, .. } => reduce::lower(lower, node, *kind, axes),
+        Op::Reshape | Op::Identity => {
+            let (input, output) = (input(node, 0)?, output(node)?);
+            copies::alias(lower, node, input, output)
+        }
+        Op::Transpose { perm } => transpose::lower(lower, node, perm),
+        Op::Pad { pads, value } => pad::lower(lower, node, pads, *value),
+        Op::Concat { axis, activation } => concat::lower(lower, node, *axis, *activation),
+        Op::Slice { begin, stride } => slice::lower(lower, node, begin, stride),
+        Op::ArgMax { axis } => arg_max::lower(lower, node, *axis),
+        Op::ResizeNearest {
+            align_corners,
+            half_pixel_centers,
+        } => resize::lower(lower, node, Interpolation::Nearest, *align_corners, *half_pixel_centers),
+        Op::ResizeBilinear {
+            align_corners,
+            half_pixel_centers,
+        } => resize::lower(
+            lower,
+            node,
+            Interpolation::Bilinear,
+            *align_corners,
+            *half_pixel_centers,
+        ),
+        Op::Quantize => convert::lower_quantize(lower, node),
+        Op::Dequantize => convert::lower_dequantize(lower, node),
+        Op::Cast => convert::lower_cast(lower, node),
+        Op::Svdf { rank, activation } => svdf::lower(lower, node, *rank, *activation),
+        Op::UnidirectionalLstm { time_major, cell_clip } => lstm::lower(lower, node, *time_major, *cell_clip),
+        Op::ReadState => {
+            let (state, output) = (input(node, 0)?, output(node)?);
+            copies::copy_all(lower, node, "read_state", state, output)
+        }
+        Op::AssignState => {
+            let (state, value) = (input(node, 0)?, input(node, 1)?);
+            copies::copy_all(lower, node, "assign_state", value, state)
+        }
+        Op::MatMul { .. } | Op::Affine | Op::BatchNorm { .. } | Op::Opaque => {
+            Err(Error::unsupported(format!("no kernel computes {}", node.kind))
+                .help("leave it out of the network, or compute it in the application"))
+        }
+    }
+}

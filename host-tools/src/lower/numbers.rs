@@ -1,0 +1,109 @@
+//! Numbers of quantised steps: scales, zero points, clamps and multipliers, as TensorFlow Lite computes them.
+
+use arenite::DType;
+use arenite::quant::{Multiplier, quantize};
+
+use crate::error::{Error, Result};
+use crate::graph::{Activation, Quant, Tensor};
+
+/// Scale and zero point.
+pub(super) type Affine = (f32, i32);
+
+/// Scale and zero point of a per-tensor quantised tensor.
+pub(super) fn per_tensor(tensor: &Tensor) -> Result<Affine> {
+    match &tensor.quant {
+        Some(Quant {
+            scale,
+            zero_point,
+            axis: None,
+        }) => Ok((scale[0], zero_point[0])),
+        _ => Err(Error::input(format!(
+            "`{}` ({}) has no per-tensor quantisation",
+            tensor.name,
+            tensor.dtype.name()
+        ))),
+    }
+}
+
+/// A zero point as int8.
+pub(super) fn zero_point_s8(zero_point: i32) -> Result<i8> {
+    i8::try_from(zero_point)
+        .map_err(|_| Error::input(format!("the zero point {zero_point} of an int8 tensor")).expected("-128 to 127"))
+}
+
+/// The clamp of a fused activation on real numbers.
+pub(super) fn clamp(activation: Activation) -> [f32; 2] {
+    match activation {
+        Activation::None => [f32::NEG_INFINITY, f32::INFINITY],
+        Activation::Relu => [0.0, f32::INFINITY],
+        Activation::Relu6 => [0.0, 6.0],
+        Activation::ReluN1To1 => [-1.0, 1.0],
+    }
+}
+
+/// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
+pub(super) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
+    let [min, max] = limits(dtype)?;
+    let [low, high] = clamp(activation);
+    let stored = |real: f32, open: i32| match real.is_finite() {
+        true => quantize(real, scale, zero_point, min, max),
+        false => open,
+    };
+    Ok([stored(low, min), stored(high, max)])
+}
+
+/// The same on int8.
+pub(super) fn clamp_s8(activation: Activation, affine: Affine) -> Result<[i8; 2]> {
+    Ok(clamp_int(activation, affine, DType::I8)?.map(|bound| bound as i8))
+}
+
+/// The range of an integer type.
+pub(super) fn limits(dtype: DType) -> Result<[i32; 2]> {
+    match dtype {
+        DType::I8 => Ok([-128, 127]),
+        DType::U8 => Ok([0, 255]),
+        DType::I16 => Ok([-32768, 32767]),
+        DType::I32 => Ok([i32::MIN, i32::MAX]),
+        other => Err(Error::unsupported(format!("arithmetic on {}", other.name()))),
+    }
+}
+
+/// The multiplier of a factor.
+pub(super) fn factor(real: f64) -> Result<Multiplier> {
+    Multiplier::from_real(real).ok_or_else(|| Error::input(format!("the scales give the factor {real}")))
+}
+
+/// The multiplier of a factor that TensorFlow Lite Micro wants below 1.
+pub(super) fn below_one(real: f64) -> Result<Multiplier> {
+    match real < 1.0 {
+        true => factor(real),
+        false => Err(Error::input(format!("the scales give the factor {real}"))
+            .expected("less than 1")
+            .help("TensorFlow Lite Micro refuses these scales as well; convert the model again")),
+    }
+}
+
+/// The multiplier of each output channel: `input scale * weight scale / output scale`, in f64.
+pub(super) fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
+    let Some(quant) = &weights.quant else {
+        return Err(Error::input(format!(
+            "the weights `{}` have no quantisation",
+            weights.name
+        )));
+    };
+    if let Some(zero) = quant.zero_point.iter().find(|&&z| z != 0) {
+        return Err(Error::unsupported(format!("the weights `{}` have zero point {zero}", weights.name)).expected("0"));
+    }
+    (0..channels)
+        .map(|channel| {
+            let scale = if quant.axis.is_some() {
+                quant.scale[channel]
+            } else {
+                quant.scale[0]
+            };
+            let real = input * f64::from(scale) / output;
+            Multiplier::from_real(real)
+                .ok_or_else(|| Error::input(format!("channel {channel} of `{}` has the factor {real}", weights.name)))
+        })
+        .collect()
+}
