@@ -79,7 +79,7 @@ impl Error {
     /// Adds the file, unless one is named already.
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
-        self.0.file.get_or_insert_with(|| crate::files::input::shown(file));
+        self.0.file.get_or_insert_with(|| crate::files::paths::shown(file));
         self
     }
 

@@ -38,7 +38,7 @@ impl Array {
     /// [`ErrorKind::Io`] where it cannot be read, [`ErrorKind::Input`] where it is no array of numbers.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let bytes = files::read(path, "read the array")?;
-        Self::decode(&bytes).map_err(|e| e.in_file(&files::input::shown(path)))
+        Self::decode(&bytes).map_err(|e| e.in_file(&files::paths::shown(path)))
     }
 
     /// Reads an array of a `.npz` file.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::outcome::{StepFigures, bar};
 use super::place::{Place, ready};
-use super::{Verdict, grouped, print_json, print_out};
+use super::program::{Verdict, grouped, print_json};
 use crate::board::{self, BOARDS, Bench, BenchOptions, Board};
 use crate::files::print;
+use crate::files::print::out as print_out;
 use crate::model::{ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result};
 

@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use super::array::{Array, Values};
 use super::place::{Place, ready};
+use super::program::{Verdict, print_json};
 use super::run::{assign, read_inputs};
-use super::{Verdict, print_json, print_out};
 use crate::board::{self, RunOptions};
+use crate::files::print::out as print_out;
 use crate::files::zip::Zip;
 use crate::files::{Input, print};
 use crate::metadata::{StepMeta, TensorMeta};

@@ -1,9 +1,10 @@
 //! `arenite doctor`: what is installed of what boards need.
 
-use super::{Verdict, print_json, print_out};
+use super::program::{Verdict, print_json};
 use crate::Result;
 use crate::board;
 use crate::files::print;
+use crate::files::print::out as print_out;
 
 /// Arguments of `arenite doctor`.
 #[derive(Debug, clap::Args)]

@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::array::Array;
 use super::outcome::{How, bar, execute};
 use super::place::Place;
+use super::program::{Verdict, grouped, print_json};
 use super::run::{assign, read_inputs, stack};
-use super::{Verdict, grouped, print_json, print_out};
+use crate::files::print::out as print_out;
 use crate::model::ModelFile;
 use crate::{Error, Result};
 

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Verdict, grouped, print_json, print_out};
+use super::program::{Verdict, grouped, print_json};
 use crate::Result;
+use crate::files::print::out as print_out;
 use crate::metadata::Metadata;
 use crate::model::ModelFile;
 use crate::report::{PortSummary, Summary};

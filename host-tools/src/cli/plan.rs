@@ -1,6 +1,6 @@
 //! `arenite plan`: the arena planner alone.
 
-use super::{Verdict, print_json};
+use super::program::{Verdict, print_json};
 use crate::files::{Output, Print, publish};
 use crate::memory::plan::{self, CommandError, PlanArgs};
 use crate::{Error, ErrorKind, Result};

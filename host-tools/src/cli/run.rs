@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::array::{Array, Runs};
 use super::outcome::{How, Outcome, StepFigures, bar, execute};
 use super::place::Place;
-use super::{Verdict, grouped, print_json};
+use super::program::{Verdict, grouped, print_json};
 use crate::files::{self, Output, Print};
 use crate::model::ModelFile;
 use crate::{Error, ErrorKind, Result};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Verdict;
+use super::program::Verdict;
 use crate::{Error, Result};
 
 /// Options of `pack` that are not built yet. Whoever builds one moves it from here to `pack`'s own arguments.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Verdict, grouped, print_json, print_out};
+use super::program::{Verdict, grouped, print_json};
+use crate::files::print::out as print_out;
 use crate::memory::prove;
 use crate::model::ModelFile;
 use crate::{ErrorKind, Result};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Verdict, grouped};
+use super::program::{Verdict, grouped};
 use crate::files::{Output, print, publish};
 use crate::import::{self, ImportOptions};
 use crate::{Result, graph, weights};

@@ -5,10 +5,8 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::paths::{STDIN, shown};
 use crate::error::{Error, ErrorKind, Result};
-
-/// The path that stands for standard input.
-pub const STDIN: &str = "-";
 
 /// The largest file that is read into memory: 4 GiB, the most that a model can hold.
 pub const LARGEST: u64 = 4 << 30;
@@ -90,14 +88,6 @@ pub fn read_text(path: &Path, doing: &str) -> Result<String> {
             .at(format!("line {line}, byte {}", before.len()))
             .expected("UTF-8")
     })
-}
-
-/// What an input is called: standard input has a name that says so.
-pub fn shown(path: &Path) -> PathBuf {
-    match path.as_os_str() == STDIN {
-        true => PathBuf::from("stdin"),
-        false => path.to_path_buf(),
-    }
 }
 
 enum Source {

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::input::STDIN;
+use super::paths::STDIN;
 use super::{print, signals};
 use crate::error::{Error, ErrorKind, Result};
 

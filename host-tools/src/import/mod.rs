@@ -135,7 +135,7 @@ fn contains(content: &[u8], needle: &[u8]) -> bool {
 /// importer says.
 pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Result<(&'static str, Imported)> {
     let content = files::read(path, READING)?;
-    import_content(&files::input::shown(path), &content, dialect, options)
+    import_content(&files::paths::shown(path), &content, dialect, options)
 }
 
 /// Completes "cannot …" where a network cannot be read.

@@ -43,7 +43,7 @@ pub struct Front {
 pub fn run(options: &Options, dump: &mut Dump) -> Result<Front> {
     // Read once: a pipe has nothing to give a second time.
     let content = files::read(&options.input, import::READING)?;
-    let name = files::input::shown(&options.input);
+    let name = files::paths::shown(&options.input);
     let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &options.import)?;
     let input_sha256 = sha256(&content);
     drop(content);

@@ -20,7 +20,7 @@ pub fn params(graph: &Graph) -> BTreeMap<&str, &[usize]> {
 }
 
 /// The error where a file lacks a parameter: what it has instead.
-pub(super) fn missing(key: &str, keys: &[String]) -> Error {
+pub(crate) fn missing(key: &str, keys: &[String]) -> Error {
     let mut near: Vec<(usize, &String)> = keys.iter().map(|k| (distance(key, k), k)).collect();
     near.sort();
     let near: Vec<_> = near.iter().take(3).map(|(_, k)| format!("`{k}`")).collect();

@@ -105,7 +105,7 @@ pub enum CommandError {
 /// # Errors
 /// See [`CommandError`]. Nothing is left behind then.
 pub fn command(args: &PlanArgs) -> Result<(Report, Option<Draft>), CommandError> {
-    let path = || files::input::shown(&args.file);
+    let path = || files::paths::shown(&args.file);
     let output = args.output.as_deref().map(Output::to).transpose()?;
     output.iter().try_for_each(|output| output.differs_from(&args.file))?;
     let text = files::read_text(&args.file, "read the buffers")?;

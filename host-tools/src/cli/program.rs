@@ -1,0 +1,83 @@
+//! What the programs share: arguments in, an exit status out, and how results are printed.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::files::print;
+use crate::{Error, ErrorKind, Result, files};
+
+/// What the process ends with: the contract's exit status 1 where what was asked is done but its answer is no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Status 0.
+    Good,
+    /// Status 1.
+    Bad,
+}
+
+/// A whole program: signals, arguments, work, and the exit status that the contract gives to what came of it.
+pub fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> ExitCode {
+    files::signals::watch();
+    let result = match A::try_parse() {
+        Ok(arguments) => work(arguments),
+        Err(e) if e.use_stderr() => {
+            // Where standard error takes nothing there is nobody to tell.
+            let _ = e.print();
+            return ExitCode::from(2);
+        }
+        // Help and version are results.
+        Err(e) => {
+            let (page, styled) = (e.render(), std::io::stdout().is_terminal());
+            let text = if styled {
+                page.ansi().to_string()
+            } else {
+                page.to_string()
+            };
+            print::out(&text).map(|()| Verdict::Good)
+        }
+    };
+    match result {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::from(1),
+        Err(error) => {
+            if error.kind() != ErrorKind::Closed {
+                print::note(format_args!("error: {error}"));
+            }
+            ExitCode::from(if error.kind() == ErrorKind::Usage { 2 } else { 1 })
+        }
+    }
+}
+
+/// Prints JSON on stdout.
+pub(super) fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("JSON: {e}")))?;
+    print::out(&format!("{text}\n"))
+}
+
+/// A number with thin separators, for people: `25,526,632`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (25_526_632, "25,526,632")];
+        for (n, text) in cases {
+            assert_eq!(grouped(n), text);
+        }
+    }
+}
