@@ -1,7 +1,7 @@
 //! Host tools of Arenite: a traced network in, one blob for the runtime out.
 //!
 //! ```text
-//! import -> graph -> passes -> quantize -> schedule -> plan -> emit  =>  blob -> arena -> exec -> ops -> kernels
+//! import -> graph -> passes -> lower -> memory -> emit  =>  blob -> session -> ops -> kernels
 //! ```
 
 // A full or closed stream must not end the program: everything is printed through `files::print`.

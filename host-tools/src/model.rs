@@ -24,6 +24,15 @@ enum Bytes {
     Empty,
 }
 
+/// A blob as a board takes it.
+#[derive(Debug, Clone, Copy)]
+pub enum Blob<'a> {
+    /// Its bytes.
+    Bytes(&'a [u8]),
+    /// Its file, which qemu reads itself: nothing is copied.
+    File(&'a Path),
+}
+
 /// Memory that models run in: aligned for every kernel.
 pub struct Aligned {
     words: Vec<u128>,
@@ -71,10 +80,11 @@ impl ModelFile {
     }
 
     /// The model as a board's runner takes it: the file itself, or the bytes of one model of a bundle.
-    pub fn blob(&self) -> crate::board::Blob<'_> {
-        match self.part.is_some() || self.streamed {
-            true => crate::board::Blob::Bytes(self.bytes()),
-            false => crate::board::Blob::File(&self.path),
+    pub fn blob(&self) -> Blob<'_> {
+        if self.part.is_some() || self.streamed {
+            Blob::Bytes(self.bytes())
+        } else {
+            Blob::File(&self.path)
         }
     }
 

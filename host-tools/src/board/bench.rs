@@ -5,8 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bound::bound;
+use super::firmware::Firmware;
+use super::footprint::footprint;
+use super::run::{Progress, RunOptions, run_with_progress};
+use super::table::Board;
 use super::trace::Interval;
-use super::{Board, Firmware, Progress, RunOptions, footprint, run_with_progress};
 use crate::error::Result;
 use crate::model::ModelFile;
 

@@ -6,13 +6,13 @@ use arenite::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
 use arenite::ops::elementwise;
 use arenite::{Step, Target};
 
-use super::Board;
+use super::table::Board;
 
 /// The bound of `step`, which has `macs` multiply-accumulates, packed for `target`, on `board`; `None` for steps without any whose kernel states
 /// no other: softmax, copies, and pooling and sums of the scalar and the `int` backend.
 pub fn bound(step: &Step, target: Target, board: &Board, macs: u64) -> Option<u64> {
     // What compilers vectorise by themselves.
-    let vectors = matches!(board.timings, super::Core::A64 | super::Core::M55);
+    let vectors = matches!(board.timings, super::table::Core::A64 | super::table::Core::M55);
     let core = match target {
         Target::CortexM0 => int::Core::CortexM0,
         Target::Riscv32imac | Target::Riscv64gc => int::Core::Riscv32,

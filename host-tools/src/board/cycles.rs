@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Core;
+use super::table::Core;
 use super::trace::{Executed, Interval};
 
 /// An estimate, and where its timings come from.

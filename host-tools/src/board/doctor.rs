@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde::Serialize;
 
-use super::{BOARDS, Board, BoardError, firmware, qemu};
+use super::error::BoardError;
+use super::table::{BOARDS, Board};
+use super::{firmware, qemu};
 
 /// One thing that is needed, and whether it is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
-use super::{Board, BoardError, Memory};
+use super::error::BoardError;
+use super::table::{Board, Memory};
 use crate::files;
 
 /// A program built for a board.

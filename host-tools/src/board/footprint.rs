@@ -5,7 +5,9 @@ use std::path::Path;
 use object::{Object, ObjectSymbol};
 use serde::Serialize;
 
-use super::{Board, BoardError, Firmware};
+use super::error::BoardError;
+use super::firmware::Firmware;
+use super::table::Board;
 
 /// Sizes of a program that does nothing but load and run one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -15,6 +15,7 @@ mod run;
 mod table;
 mod trace;
 
+pub use crate::model::Blob;
 pub use arenite_protocol as protocol;
 pub use bench::{Bench, BenchOptions, BenchStep, bench};
 pub use bound::bound;
@@ -25,7 +26,7 @@ pub use firmware::Firmware;
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
 pub use run::{
-    Blob, Comparison, Counted, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, count, execute, kernels, run,
+    Comparison, Counted, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, count, execute, kernels, run,
     run_with_progress, selfcheck,
 };
 pub use table::{BOARDS, Board, Core, Memory, Timer};

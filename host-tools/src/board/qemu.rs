@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Board, BoardError, Firmware};
+use super::error::BoardError;
+use super::firmware::Firmware;
+use super::table::Board;
 use crate::files::signals;
 
 /// Where the frames of defmt go, inside the folder of the run.

@@ -11,19 +11,13 @@ use arenite_protocol::{
     REQUEST_FILE, Record, Request,
 };
 
+use super::error::BoardError;
+use super::firmware::Firmware;
 use super::qemu::{self, LogLine};
+use super::table::Board;
 use super::trace::{self, Trace};
-use super::{Board, BoardError, Firmware};
 use crate::files::Scratch;
-
-/// A blob for a board.
-#[derive(Debug, Clone, Copy)]
-pub enum Blob<'a> {
-    /// Its bytes.
-    Bytes(&'a [u8]),
-    /// Its file, which qemu reads itself: nothing is copied.
-    File(&'a Path),
-}
+use crate::model::Blob;
 
 /// Up to this size the tools have blobs compared before and after a run: summing gigabytes twice takes longer than running them.
 pub const GUARDED_BYTES: usize = 64 << 20;

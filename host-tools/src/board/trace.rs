@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::{BoardError, Firmware, firmware};
+use super::error::BoardError;
+use super::firmware;
+use super::firmware::Firmware;
 
 /// Name of the plugin's file in the folder of a run.
 pub(super) const TRACE_FILE: &str = "trace";

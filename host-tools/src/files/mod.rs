@@ -1,6 +1,7 @@
 //! Files: how every command reads its inputs and writes its outputs, and how it prints.
 
 pub mod input;
+pub(crate) mod json;
 pub(crate) mod npy;
 pub mod output;
 pub mod paths;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::ImportOptions;
+use super::imported::ImportOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Assumption;
 

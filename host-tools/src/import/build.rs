@@ -69,6 +69,17 @@ pub(super) fn refuse_unknown(unknown: impl IntoIterator<Item = (String, String)>
     }
 }
 
+/// Whether the content starts as a JSON object does.
+pub(super) fn is_json_object(content: &[u8]) -> bool {
+    content.trim_ascii_start().first() == Some(&b'{')
+}
+
+/// Whether `needle` stands anywhere in the first 4 MiB.
+pub(super) fn contains(content: &[u8], needle: &[u8]) -> bool {
+    let head = content.get(..4 << 20).unwrap_or(content);
+    head.windows(needle.len().max(1)).any(|window| window == needle)
+}
+
 /// Number of elements of a shape whose tensor stays below the 4 GiB that a blob can address.
 pub(super) fn elements(shape: &[usize]) -> Result<usize> {
     (shape.iter())

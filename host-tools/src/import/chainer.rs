@@ -9,7 +9,9 @@ mod shapes;
 
 use std::path::Path;
 
-use super::{Assumptions, ImportOptions, Imported, build as shared};
+use super::assume::Assumptions;
+use super::build as shared;
+use super::imported::{ImportOptions, Imported};
 use crate::error::Result;
 
 /// The first line holds two counts, the second a buffer: an id, a size, a name.

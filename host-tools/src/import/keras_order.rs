@@ -10,8 +10,9 @@ mod training;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
+use super::assume::Assumptions;
 use super::build::{self, Builder, NewNode, Weights, line};
-use super::{Assumptions, ImportOptions, Imported};
+use super::imported::{ImportOptions, Imported};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{
     Activation, BinaryKind, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, TensorId, UnaryKind,

@@ -11,15 +11,16 @@ mod sizes;
 
 use std::path::Path;
 
+use super::assume::Assumptions;
 use super::build as shared;
-use super::{Assumptions, ImportOptions, Imported};
+use super::imported::{ImportOptions, Imported};
 use crate::error::{Error, Result};
 
 /// Dimensions and rectangles, the words that every node of the picture has.
 pub(super) fn recognises(content: &[u8]) -> bool {
     let head = content.get(..64 << 10).unwrap_or(content);
     let count = |needle: &[u8]| head.windows(needle.len()).filter(|w| *w == needle).count();
-    !super::is_json_object(content) && count(b"dim=[") >= 2 && count(b"Rect(") >= 2
+    !shared::is_json_object(content) && count(b"dim=[") >= 2 && count(b"Rect(") >= 2
 }
 
 /// The largest picture that is read: names are matched one by one.

@@ -11,8 +11,9 @@ mod windows;
 
 use std::path::Path;
 
+use super::assume::Assumptions;
 use super::build as shared;
-use super::{Assumptions, ImportOptions, Imported};
+use super::imported::{ImportOptions, Imported};
 use crate::error::Result;
 
 /// Some row among the first says: a name, parenthesised shapes, a device, a number.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::keys::missing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::Input;
-use crate::import::json::Json;
+use crate::files::json::Json;
 
 /// The largest header that the format allows.
 const LARGEST_HEADER: u64 = 100_000_000;

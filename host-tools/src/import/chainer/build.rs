@@ -9,7 +9,7 @@ use crate::graph::facts::IMPLIED;
 use crate::graph::{
     Activation, BinaryKind, Conv2dAttrs, DType, Graph, Layout, Op, Origin, PoolAttrs, Role, TensorId, UnaryKind,
 };
-use crate::import::Assumptions;
+use crate::import::assume::Assumptions;
 use crate::import::build::{Builder, NewNode, Weights};
 use crate::import::solve::padding;
 

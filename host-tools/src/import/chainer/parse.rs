@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result};
+use crate::files::json::{Json, Object};
 use crate::import::build::LARGEST_EXTENT;
-use crate::import::json::{Json, Object};
 
 /// Operators that compare the network's output with labels.
 pub(super) const LOSSES: [&str; 4] = [

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::parse::{BufferName, LOSSES, Record, Trace, at};
 use crate::error::{Error, ErrorKind, Result};
-use crate::import::Assumptions;
+use crate::import::assume::Assumptions;
 use crate::import::build::{refuse_unknown, resolve};
 use crate::import::solve::{Axis, factor_pairs};
 

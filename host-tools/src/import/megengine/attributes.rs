@@ -1,6 +1,6 @@
 //! Operator parameters of the footprints, as attributes of our operators.
 
-use super::{Footprint, Operator};
+use super::dump::{Footprint, Operator};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryKind, Conv2dAttrs, Layout, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
 use crate::import::build::LARGEST_EXTENT;

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::attributes::{self, Elemwise, Pooling};
-use super::{CONSTANT, Operator, SINK, SOURCES, Trace, Variable};
+use super::dump::{CONSTANT, Dump, Operator, SINK, SOURCES, Variable};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryKind, DType, Data, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
-use crate::import::Assumptions;
+use crate::import::assume::Assumptions;
 use crate::import::build::{Builder, NewNode, Weights, elements, refuse_unknown, resolve};
 
 /// A graph, and the batch that it has.
@@ -18,7 +18,7 @@ pub(super) struct Built {
 
 /// Builds the graph at the traced batch, checking all that is stated, or rebuilds it `(from, to)` another batch.
 pub(super) fn build(
-    trace: &Trace<'_>,
+    trace: &Dump<'_>,
     name: &str,
     images: &HashMap<String, Vec<usize>>,
     rebatch: Option<(usize, usize)>,
@@ -66,7 +66,7 @@ pub(super) fn build(
 }
 
 struct Work<'a, 't, 'o> {
-    trace: &'a Trace<'t>,
+    trace: &'a Dump<'t>,
     builder: Builder,
     images: &'a HashMap<String, Vec<usize>>,
     rebatch: Option<(usize, usize)>,

@@ -2,13 +2,14 @@
 
 use arenite::ops::pointwise::Function;
 
-use super::{Operator, Work, origin};
+use super::trace::{Operator, Role, origin};
+use super::work::Work;
 use crate::error::{Error, Result};
+use crate::files::json::Json;
 use crate::graph::{
     Activation, BinaryKind, DType, Data, Layout, Op, Padding2d, ReduceKind, Tensor, TensorId, UnaryKind,
 };
 use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
-use crate::import::json::Json;
 
 impl Work<'_, '_, '_> {
     /// Adds one operator; false where its kind is not known.
@@ -439,7 +440,7 @@ impl Work<'_, '_, '_> {
     ) -> Result<Vec<usize>> {
         let (name, at) = o.named(index)?;
         let declared = self.trace.declared(name, at)?;
-        if !matches!(declared.role, super::Role::Parameter | super::Role::Constant) {
+        if !matches!(declared.role, Role::Parameter | Role::Constant) {
             return Err(at.locate(Error::unsupported(format!(
                 "`{name}`, which the network computes, as weights"
             ))));

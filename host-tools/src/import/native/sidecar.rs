@@ -3,27 +3,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Declared, Role, Trace};
+use super::trace::{Declared, Role, Trace, file_name};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::json::Json;
 use crate::graph::DType;
 use crate::import::build::elements;
-use crate::import::json::Json;
-use crate::import::{SampleRun, Samples};
+use crate::import::imported::{SampleRun, Samples};
 use crate::weights::safetensors::File;
 
 /// The largest part of a sidecar that is read into memory: samples and constants are small, weights are not read here.
 const LARGEST: usize = 256 << 20;
-
-/// A file name in the folder of the trace.
-pub(super) fn file_name(json: &Json<'_>) -> Result<String> {
-    let name = json.string()?;
-    match name.is_empty() || name == ".." || name == "." || name.contains(['/', '\\', '\0']) {
-        true => Err(json
-            .error(format!("file name {name:?}"))
-            .expected("a plain name in the folder of the trace")),
-        false => Ok(name),
-    }
-}
 
 /// The values of constants; checks that the file holds exactly what the trace names.
 pub(super) fn constants(trace: &Trace<'_>, folder: &Path) -> Result<HashMap<String, Vec<u8>>> {

@@ -1,7 +1,8 @@
 //! Operators that slide a window: convolution and pooling.
 
 use super::operators::layout_name;
-use super::{Operator, Work};
+use super::trace::Operator;
+use super::work::Work;
 use crate::error::{Error, Result};
 use crate::graph::infer::{nhwc, windows};
 use crate::graph::{Activation, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, TensorId};

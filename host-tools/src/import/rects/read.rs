@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::names::{self, Name, Training, Vocabulary, Word, digit};
 use crate::error::{Error, Result};
 use crate::graph::Role;
-use crate::import::Assumptions;
+use crate::import::assume::Assumptions;
 
 /// Distinct words that are matched letter by letter; a real picture has a few dozen.
 const MOST_GARBLED: usize = 4000;

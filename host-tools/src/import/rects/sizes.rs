@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::names::Name;
 use super::read::{Picture, Reading, What};
 use crate::error::{Error, ErrorKind, Result};
-use crate::import::Assumptions;
+use crate::import::assume::Assumptions;
 use crate::import::build::LARGEST_EXTENT;
 
 /// The network's sizes. Level 0 is the image, level i + 1 the result of layer i.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::rows::{Kernel, Node, Trace, at};
 use crate::error::{Error, ErrorKind, Result};
-use crate::import::Assumptions;
+use crate::import::assume::Assumptions;
 
 /// Axis order of a node's activations.
 pub(super) use crate::graph::Layout;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::edges::{Edges, Layout};
 use super::rows::{Kernel, Node, Trace, at};
 use crate::error::{Error, ErrorKind, Result};
-use crate::import::Assumptions;
+use crate::import::assume::Assumptions;
 use crate::import::solve::{Axis, same};
 
 /// Rows and columns of each convolution and pooling, by index of the node.

@@ -2,9 +2,9 @@
 //!
 //! Their results are those of TensorFlow Lite Micro's own kernels: sums of integers do not depend on their order.
 
+use super::importer::{Importer, View};
 use super::ops::{activation, by_output, padding, positive};
 use super::rearrange::Link;
-use super::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{
     Activation, BinaryKind, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, ReduceKind, Tensor, TensorId, TensorKind,

@@ -1,7 +1,7 @@
 //! Arithmetic on shapes: SHAPE and what converters build on it has a value when importing, because all shapes are static.
 
-use super::tensors::Constant;
-use super::{Importer, View};
+use super::constant::Constant;
+use super::importer::{Importer, View};
 use crate::error::Result;
 use crate::graph::DType;
 

@@ -1,6 +1,6 @@
 //! Operators that move elements: slices, splits, packs, paddings.
 
-use super::{Importer, View};
+use super::importer::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, DType, Op, TensorId};
 

@@ -2,8 +2,8 @@
 
 use arenite::ops::pointwise::{Function, Tflite};
 
+use super::importer::{Importer, View};
 use super::movement::axis_of;
-use super::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{
     Activation, BinaryKind, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, PoolAttrs, Quant, ReduceKind, Tensor,

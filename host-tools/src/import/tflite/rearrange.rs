@@ -1,7 +1,7 @@
 //! Operators that rearrange elements in blocks: each becomes reshapes, transposes, slices, paddings and concatenations.
 
+use super::importer::{Importer, View};
 use super::movement::axis_of;
-use super::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, DType, Op, TensorId};
 

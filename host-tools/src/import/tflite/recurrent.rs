@@ -1,7 +1,7 @@
 //! SVDF and LSTM: operators that carry variable tensors from run to run.
 
+use super::importer::{Importer, View};
 use super::ops::activation;
-use super::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, DType, Op, TensorId};
 

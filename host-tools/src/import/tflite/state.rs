@@ -6,47 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::tensors::Constant;
-use super::{Importer, View};
+use super::constant::Constant;
+use super::importer::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{DType, Data, Op, Tensor, TensorId, TensorKind};
-
-/// The variables of a model, by container and shared name.
-#[derive(Default)]
-pub(super) struct Variables {
-    by_name: HashMap<(String, String), usize>,
-    all: Vec<Variable>,
-    /// Handles of the main subgraph: tensor -> variable.
-    handles: HashMap<usize, usize>,
-}
-
-struct Variable {
-    name: String,
-    /// Its state tensor, once something reads or assigns it.
-    tensor: Option<TensorId>,
-    /// What the initialising subgraph assigns.
-    value: Option<Vec<u8>>,
-}
-
-impl Variables {
-    fn of(&mut self, container: String, name: String) -> usize {
-        let next = self.all.len();
-        let label = if name.is_empty() {
-            format!("variable#{next}")
-        } else {
-            name.clone()
-        };
-        let index = *self.by_name.entry((container, name)).or_insert(next);
-        if index == next {
-            self.all.push(Variable {
-                name: label,
-                tensor: None,
-                value: None,
-            });
-        }
-        index
-    }
-}
 
 impl Importer<'_, '_> {
     pub(super) fn var_handle(&mut self, view: View<'_, '_>) -> Result<()> {

@@ -1,21 +1,13 @@
 //! Weights that are stored in fewer bits than they are computed with: float16 behind DEQUANTIZE, and the int8 weights of hybrid operators, whose
 //! activations are float32. Both become float32 here: the device computes what the numbers mean.
 
-use super::tensors::Constant;
-use super::{Importer, View};
+use super::constant::Constant;
+use super::importer::{Importer, View, Widened};
 use crate::error::{Error, Result};
 use crate::graph::{DType, Quant};
 
 /// FLOAT16 in the schema.
 const FLOAT16: u8 = 1;
-
-/// What was widened, for one warning of each kind.
-#[derive(Default)]
-pub(super) struct Widened {
-    halves: usize,
-    /// Tensors whose int8 weights are float32 now.
-    hybrid: usize,
-}
 
 impl Importer<'_, '_> {
     /// Computes a DEQUANTIZE of float16 constants now; false where the operator is another one.

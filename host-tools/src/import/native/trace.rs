@@ -1,0 +1,371 @@
+//! The document: its tensors, operators and states, as `docs/trace-schema.md` has them.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::error::{Error, Result};
+use crate::files::json::{Json, Object};
+use crate::graph::{DType, Origin};
+use crate::import::build::elements;
+
+/// The document, checked for what it states of itself.
+pub(super) struct Trace<'a> {
+    pub(super) name: String,
+    pub(super) inputs: Vec<(String, Json<'a>)>,
+    pub(super) outputs: Vec<(String, Json<'a>)>,
+    pub(super) state: Vec<State<'a>>,
+    pub(super) tensors: HashMap<String, Declared<'a>>,
+    /// Names of `tensors` in the order of the file.
+    pub(super) order: Vec<String>,
+    pub(super) operators: Vec<Operator<'a>>,
+    pub(super) parameters: Option<String>,
+    pub(super) samples: Option<Json<'a>>,
+}
+
+/// A state: what reads it, and what it becomes.
+pub(super) struct State<'a> {
+    pub(super) json: Json<'a>,
+    pub(super) input: String,
+    pub(super) output: String,
+}
+
+/// An entry of `tensors`.
+pub(super) struct Declared<'a> {
+    pub(super) json: Json<'a>,
+    pub(super) shape: Vec<usize>,
+    pub(super) dtype: DType,
+    pub(super) role: Role,
+    pub(super) layout: Option<String>,
+}
+
+/// What a tensor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Input,
+    Activation,
+    Parameter,
+    Constant,
+    State,
+}
+
+/// An entry of `ops`.
+pub(super) struct Operator<'a> {
+    pub(super) json: Json<'a>,
+    pub(super) name: String,
+    pub(super) op: Json<'a>,
+    pub(super) kind: String,
+    pub(super) inputs: Vec<(Option<String>, Json<'a>)>,
+    pub(super) output: String,
+    pub(super) attrs: Option<Object<'a>>,
+    pub(super) source: Option<String>,
+}
+
+impl<'a> Trace<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self> {
+        let root = Json::parse(text)?.object()?;
+        // The version first: a later one may have any names.
+        let version = root.need("arenite_trace")?;
+        if version.integer()? != 1 {
+            return Err(version
+                .locate(Error::unsupported(format!(
+                    "version {} of the trace format",
+                    version.integer()?
+                )))
+                .expected("version 1"));
+        }
+        root.only(&[
+            "arenite_trace",
+            "producer",
+            "name",
+            "inputs",
+            "outputs",
+            "state",
+            "tensors",
+            "ops",
+            "parameters",
+            "samples",
+        ])?;
+        root.get("producer").map(Json::string).transpose()?;
+        let mut tensors = HashMap::new();
+        let mut order = Vec::new();
+        for (name, json) in root.need("tensors")?.object()?.fields() {
+            check_name(name, json)?;
+            tensors.insert(name.clone(), declared(json)?);
+            order.push(name.clone());
+        }
+        let list = |field: &str| -> Result<Vec<(String, Json<'a>)>> {
+            let json = root.need(field)?;
+            let items = json.array()?;
+            if items.is_empty() {
+                return Err(json
+                    .error(format!("`{field}` is empty"))
+                    .expected("at least one tensor"));
+            }
+            items.into_iter().map(|item| Ok((item.string()?, item))).collect()
+        };
+        let name = root.need("name")?;
+        let trace = Self {
+            name: name.string()?,
+            inputs: list("inputs")?,
+            outputs: list("outputs")?,
+            state: root.get("state").map(states).transpose()?.unwrap_or_default(),
+            tensors,
+            order,
+            operators: root
+                .need("ops")?
+                .array()?
+                .into_iter()
+                .map(operator)
+                .collect::<Result<_>>()?,
+            parameters: root.get("parameters").map(file_name).transpose()?,
+            samples: root.get("samples").cloned(),
+        };
+        check_name(&trace.name, name)?;
+        trace.check()?;
+        Ok(trace)
+    }
+
+    pub(super) fn declared(&self, name: &str, at: &Json<'_>) -> Result<&Declared<'a>> {
+        self.tensors
+            .get(name)
+            .ok_or_else(|| at.error(format!("tensor `{name}` is not among `tensors`")))
+    }
+
+    /// Roles, and that everything is mentioned.
+    fn check(&self) -> Result<()> {
+        let mut mentioned: HashSet<&str> = HashSet::new();
+        for (name, at) in &self.inputs {
+            if self.declared(name, at)?.role != Role::Input {
+                return Err(at.error(format!("`{name}` has another role")).expected("role `input`"));
+            }
+            if !mentioned.insert(name) {
+                return Err(at.error(format!("`{name}` is listed twice")));
+            }
+        }
+        for (name, at) in &self.outputs {
+            if !matches!(self.declared(name, at)?.role, Role::Input | Role::Activation) {
+                let role = "role `input` or `activation`";
+                return Err(at.error(format!("`{name}` has another role")).expected(role));
+            }
+            mentioned.insert(name);
+        }
+        let mut states = HashSet::new();
+        for state in &self.state {
+            let (input, output) = (
+                self.declared(&state.input, &state.json)?,
+                self.declared(&state.output, &state.json)?,
+            );
+            if input.role != Role::State || !states.insert(state.input.as_str()) {
+                let message = format!("`{}` has another role, or is in two entries", state.input);
+                return Err(state.json.error(message).expected("role `state`"));
+            }
+            if !matches!(output.role, Role::Activation | Role::Input) {
+                return Err(state
+                    .json
+                    .error(format!("`{}` has another role", state.output))
+                    .expected("`activation` or `input`"));
+            }
+            if (&input.shape, input.dtype) != (&output.shape, output.dtype) {
+                return Err(state.json.error(format!(
+                    "`{}` is {} {:?}, `{}` is {} {:?}",
+                    state.input,
+                    input.dtype.name(),
+                    input.shape,
+                    state.output,
+                    output.dtype.name(),
+                    output.shape
+                )));
+            }
+            mentioned.extend([state.input.as_str(), state.output.as_str()]);
+        }
+        let mut names = HashSet::new();
+        for operator in &self.operators {
+            if !names.insert(operator.name.as_str()) {
+                return Err(operator
+                    .json
+                    .error(format!("two operators are named `{}`", operator.name)));
+            }
+            for (name, at) in operator
+                .inputs
+                .iter()
+                .filter_map(|(name, at)| name.as_ref().map(|name| (name, at)))
+            {
+                self.declared(name, at)?;
+                mentioned.insert(name);
+            }
+            if self.declared(&operator.output, &operator.json)?.role != Role::Activation {
+                let message = format!("its output `{}` has another role", operator.output);
+                return Err(operator.json.error(message).expected("role `activation`"));
+            }
+            mentioned.insert(&operator.output);
+        }
+        for name in &self.order {
+            let declared = &self.tensors[name.as_str()];
+            let listed = match declared.role {
+                Role::Input => self.inputs.iter().any(|(n, _)| n == name),
+                Role::State => states.contains(name.as_str()),
+                _ => true,
+            };
+            if !mentioned.contains(name.as_str()) || !listed {
+                return Err(declared
+                    .json
+                    .error(format!("nothing uses tensor `{name}`, or its role is not listed")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The traced batch, where it must be rebuilt to be `batch`.
+    pub(super) fn batch_other_than(&self, batch: usize) -> Result<Option<usize>> {
+        let mut firsts = self
+            .inputs
+            .iter()
+            .map(|(name, at)| (self.tensors[name.as_str()].shape.first().copied(), at));
+        let Some((Some(first), at)) = firsts.next() else {
+            return match batch {
+                1 => Ok(None),
+                _ => Err(Error::unsupported("--batch of a network whose input is a scalar")),
+            };
+        };
+        let differ = firsts.any(|(other, _)| other != Some(first));
+        if batch == first || (differ && batch == 1) {
+            return Ok(None);
+        }
+        let refuse = |why: &str| {
+            Err(at.locate(Error::unsupported(format!(
+                "batch {first} cannot become {batch}: {why}"
+            ))))
+        };
+        match (differ, self.state.is_empty()) {
+            (true, _) => refuse("the inputs differ in their first extent"),
+            (_, false) => refuse("the states have the traced batch"),
+            _ => Ok(Some(first)),
+        }
+    }
+}
+impl Operator<'_> {
+    pub(super) fn locate(&self, error: Error) -> Error {
+        let source = self
+            .source
+            .as_ref()
+            .map_or(String::new(), |source| format!(", traced from {source}"));
+        let (line, path) = (self.json.line(), self.json.path());
+        error.at(format!("`{}` ({}), line {line} ({path}){source}", self.name, self.kind))
+    }
+}
+
+pub(super) fn origin(json: &Json<'_>) -> Origin {
+    Origin {
+        line: Some(json.line()),
+        path: json.path().to_string(),
+    }
+}
+
+fn check_name(name: &str, at: &Json<'_>) -> Result<()> {
+    match name.is_empty() || name.chars().any(char::is_control) {
+        true => Err(at
+            .error(format!("name {name:?}"))
+            .expected("a name that is not empty, without control characters")),
+        false => Ok(()),
+    }
+}
+
+fn declared<'a>(json: &Json<'a>) -> Result<Declared<'a>> {
+    let object = json.object()?;
+    object.only(&["shape", "dtype", "role", "layout"])?;
+    let shape = object.need("shape")?.sizes(1..=u32::MAX as usize)?;
+    if shape.len() > 6 {
+        return Err(json.error(format!("shape {shape:?}")).expected("at most 6 axes"));
+    }
+    elements(&shape).map_err(|e| json.locate(e))?;
+    let dtype = object.need("dtype")?;
+    let role = object.need("role")?;
+    let declared = Declared {
+        json: json.clone(),
+        dtype: match dtype.string()?.as_str() {
+            "f32" => DType::F32,
+            "i8" => DType::I8,
+            "i16" => DType::I16,
+            "i32" => DType::I32,
+            "i64" => DType::I64,
+            "u8" => DType::U8,
+            "bool" => DType::Bool,
+            other => {
+                return Err(dtype
+                    .error(format!("dtype `{other}`"))
+                    .expected("f32, i8, i16, i32, i64, u8 or bool"));
+            }
+        },
+        role: match role.string()?.as_str() {
+            "input" => Role::Input,
+            "activation" => Role::Activation,
+            "parameter" => Role::Parameter,
+            "constant" => Role::Constant,
+            "state" => Role::State,
+            other => {
+                let roles = "input, activation, parameter, constant or state";
+                return Err(role.error(format!("role `{other}`")).expected(roles));
+            }
+        },
+        layout: object.get("layout").map(Json::string).transpose()?,
+        shape,
+    };
+    if let Some(layout) = &declared.layout
+        && (!["NCHW", "NHWC", "OIHW", "OI"].contains(&layout.as_str()) || layout.len() != declared.shape.len())
+    {
+        return Err(json
+            .error(format!("layout `{layout}` of shape {:?}", declared.shape))
+            .expected("NCHW, NHWC or OIHW of four axes, or OI of two"));
+    }
+    Ok(declared)
+}
+
+fn states<'a>(json: &Json<'a>) -> Result<Vec<State<'a>>> {
+    let entry = |json: Json<'a>| {
+        let object = json.object()?;
+        object.only(&["input", "output"])?;
+        Ok(State {
+            input: object.need("input")?.string()?,
+            output: object.need("output")?.string()?,
+            json,
+        })
+    };
+    json.array()?.into_iter().map(entry).collect()
+}
+
+fn operator(json: Json<'_>) -> Result<Operator<'_>> {
+    let object = json.object()?;
+    object.only(&["name", "op", "inputs", "outputs", "attrs", "source"])?;
+    let inputs = object.need("inputs")?.array()?.into_iter().map(|item| {
+        let name = if item.is_null() { None } else { Some(item.string()?) };
+        Ok((name, item))
+    });
+    let outputs = object.need("outputs")?;
+    let names: Result<Vec<_>> = outputs.array()?.iter().map(Json::string).collect();
+    let [output] = names?
+        .try_into()
+        .map_err(|names: Vec<String>| outputs.error(format!("{} outputs", names.len())).expected("one"))?;
+    let op = object.need("op")?.clone();
+    let operator = Operator {
+        name: object.need("name")?.string()?,
+        kind: op.string()?,
+        op,
+        inputs: inputs.collect::<Result<_>>()?,
+        output,
+        attrs: object.get("attrs").map(Json::object).transpose()?,
+        source: object.get("source").map(Json::string).transpose()?,
+        json: json.clone(),
+    };
+    check_name(&operator.name, &json)?;
+    Ok(operator)
+}
+
+/// A file name in the folder of the trace.
+pub(super) fn file_name(json: &Json<'_>) -> Result<String> {
+    let name = json.string()?;
+    match name.is_empty() || name == ".." || name == "." || name.contains(['/', '\\', '\0']) {
+        true => Err(json
+            .error(format!("file name {name:?}"))
+            .expected("a plain name in the folder of the trace")),
+        false => Ok(name),
+    }
+}

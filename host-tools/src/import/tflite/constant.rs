@@ -1,0 +1,48 @@
+//! Values that are known when importing.
+
+use std::borrow::Cow;
+
+use crate::graph::DType;
+
+/// A value known when importing.
+#[derive(Debug, Clone)]
+pub(super) struct Constant<'a> {
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
+    /// Little-endian, row-major.
+    pub(super) bytes: Cow<'a, [u8]>,
+}
+
+impl Constant<'_> {
+    /// The elements of an integer tensor.
+    pub(super) fn integers(&self) -> Option<Vec<i64>> {
+        let read = |chunk: &[u8]| {
+            let mut wide = [if chunk.last()? & 0x80 == 0 { 0 } else { 0xFF }; 8];
+            wide.get_mut(..chunk.len())?.copy_from_slice(chunk);
+            Some(i64::from_le_bytes(wide))
+        };
+        match self.dtype {
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                self.bytes.chunks_exact(self.dtype.bytes()).map(read).collect()
+            }
+            _ => None,
+        }
+    }
+
+    /// An integer tensor of these elements; `None` where one does not fit the type.
+    pub(super) fn of_integers(dtype: DType, shape: Vec<usize>, values: &[i64]) -> Option<Constant<'static>> {
+        let bytes: Vec<u8> = match dtype {
+            DType::I32 => {
+                let values: Option<Vec<i32>> = values.iter().map(|&v| i32::try_from(v).ok()).collect();
+                values?.iter().flat_map(|v| v.to_le_bytes()).collect()
+            }
+            DType::I64 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            _ => return None,
+        };
+        Some(Constant {
+            dtype,
+            shape,
+            bytes: Cow::Owned(bytes),
+        })
+    }
+}
