@@ -1,10 +1,12 @@
 //! Typed views of the caller's bytes.
 //!
 //! An operator's output may overlap its input (in-place operators, a convolution over rows that it has consumed), so
-//! activations are shared slices of [`Cell`]s: aliasing is then plain safe Rust. This file holds the only casts from bytes to
-//! elements; everything that it hands out is within bounds and aligned.
+//! activations are shared slices of [`Cell`]s: aliasing is then plain safe Rust. An operand that is only read may lie among the constants, too, which are no cells:
+//! a [`Src`] is a pointer that reads either. This file holds the only casts from bytes to elements; everything that it hands out is within bounds and aligned.
 
 use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
 
 /// A number whose every bit pattern is valid, so that bytes can be viewed as it.
 pub trait Element: Copy + sealed::Sealed {}
@@ -23,12 +25,25 @@ elements!(u8 i8 i16 u16 i32 u32 i64 f32);
 
 /// Elements that are only read, from the arena, the state or the weights. The same step may be writing them through a
 /// [`Dst`]; each read sees the value of its moment.
+///
+/// A pointer and no slice: of cells it could not be made from constants, which are borrowed as what does not change; of plain elements not from cells,
+/// which change.
 #[derive(Clone, Copy)]
-pub struct Src<'a, T>(&'a [Cell<T>]);
+pub struct Src<'a, T> {
+    /// For as long as `'a` aligned and valid for reads of `len` elements, which nothing borrows exclusively.
+    start: NonNull<T>,
+    len: usize,
+    memory: PhantomData<&'a [Cell<T>]>,
+}
 
 /// Blocks of elements of a [`Src`].
 #[derive(Clone, Copy)]
-pub struct Chunks<'a, T, const N: usize>(&'a [[Cell<T>; N]]);
+pub struct Chunks<'a, T, const N: usize> {
+    /// As in [`Src`].
+    start: NonNull<[T; N]>,
+    len: usize,
+    memory: PhantomData<&'a [Cell<T>]>,
+}
 
 /// Elements that are written (and may be read back).
 #[derive(Clone, Copy)]
@@ -37,46 +52,99 @@ pub struct Dst<'a, T>(&'a [Cell<T>]);
 impl<'a, T: Element> Src<'a, T> {
     /// Views arena bytes; `None` where they are misaligned or no whole number of elements.
     pub fn from_cells(bytes: &'a [Cell<u8>]) -> Option<Self> {
-        cast_cells(bytes).map(Self)
+        cast_cells(bytes).map(Self::of_cells)
     }
 
     /// Views constant elements.
     pub fn from_slice(elements: &'a [T]) -> Self {
-        // SAFETY: `Cell<T>` has the layout of `T`, and `Src` never writes through it, so the elements stay constant while
-        // they are borrowed.
-        Self(unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<Cell<T>>(), elements.len()) })
+        Self {
+            start: NonNull::from(elements).cast(),
+            len: elements.len(),
+            memory: PhantomData,
+        }
+    }
+
+    fn of_cells(cells: &'a [Cell<T>]) -> Self {
+        Self {
+            start: NonNull::from(cells).cast(),
+            len: cells.len(),
+            memory: PhantomData,
+        }
     }
 
     /// Element `i`.
+    #[inline]
     pub fn get(self, i: usize) -> Option<T> {
-        self.0.get(i).map(Cell::get)
+        // SAFETY: in bounds, as just checked.
+        if i < self.len {
+            Some(unsafe { self.read(i) })
+        } else {
+            None
+        }
     }
 
     /// `len` elements from `start`.
+    #[inline]
     pub fn slice(self, start: usize, len: usize) -> Option<Self> {
-        self.0.get(start..)?.get(..len).map(Self)
+        if len > self.len.checked_sub(start)? {
+            return None;
+        }
+        Some(Self {
+            // SAFETY: in bounds or at their end, as just checked.
+            start: unsafe { self.start.add(start) },
+            len,
+            memory: PhantomData,
+        })
     }
 
     /// All elements in order.
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = T> + ExactSizeIterator + 'a {
-        self.0.iter().map(Cell::get)
+    #[inline]
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = T> + ExactSizeIterator + 'a
+    where
+        T: 'a,
+    {
+        // SAFETY: in bounds.
+        (0..self.len).map(move |i| unsafe { self.read(i) })
     }
 
     /// Whole blocks of `N` elements, and what is left over.
+    #[inline]
     pub fn chunks<const N: usize>(self) -> (Chunks<'a, T, N>, Self) {
-        let (chunks, rest) = self.0.as_chunks::<N>();
-        (Chunks(chunks), Self(rest))
+        const { assert!(N > 0) };
+        let (len, rest) = (self.len / N, self.len % N);
+        let chunks = Chunks {
+            start: self.start.cast(),
+            len,
+            memory: PhantomData,
+        };
+        let rest = Self {
+            // SAFETY: in bounds or at their end.
+            start: unsafe { self.start.add(len * N) },
+            len: rest,
+            memory: PhantomData,
+        };
+        (chunks, rest)
     }
 
     /// Number of elements.
     #[expect(clippy::len_without_is_empty, reason = "a view is never asked whether it is empty")]
+    #[inline]
     pub fn len(self) -> usize {
-        self.0.len()
+        self.len
     }
 
     /// The first element's address, for backends; valid for reads of `len` elements.
+    #[inline]
     pub fn as_ptr(self) -> *const T {
-        self.0.as_ptr().cast()
+        self.start.as_ptr()
+    }
+
+    /// # Safety
+    /// `i` is below `len`.
+    #[inline]
+    unsafe fn read(self, i: usize) -> T {
+        // SAFETY: in bounds, as the caller promises; valid and aligned, as the fields promise.
+        unsafe { self.start.add(i).read() }
     }
 }
 
@@ -84,7 +152,12 @@ impl<T: Element, const N: usize> Chunks<'_, T, N> {
     /// Block `i`.
     #[inline]
     pub fn get(self, i: usize) -> Option<[T; N]> {
-        self.0.get(i).map(|block| block.each_ref().map(Cell::get))
+        // SAFETY: in bounds, as just checked; valid and aligned, as the fields promise.
+        if i < self.len {
+            Some(unsafe { self.start.add(i).read() })
+        } else {
+            None
+        }
     }
 }
 
@@ -101,12 +174,17 @@ impl<'a, T: Element> Dst<'a, T> {
 
     /// The same elements for reading.
     pub fn as_src(self) -> Src<'a, T> {
-        Src(self.0)
+        Src::of_cells(self.0)
     }
 
     /// `len` elements from `start`.
     pub fn slice(self, start: usize, len: usize) -> Option<Self> {
         self.0.get(start..)?.get(..len).map(Self)
+    }
+
+    /// All elements from `start`.
+    pub fn tail(self, start: usize) -> Option<Self> {
+        self.0.get(start..).map(Self)
     }
 
     /// Writes element `i`; `None` where there is none.

@@ -181,7 +181,8 @@ impl Layout {
         };
         let columns = read.max(usize::from(window.padding[1]) + iw);
         let sets = if two_by_two { oh.div_ceil(2) } else { oh };
-        let most = (SCRATCH / (columns * pitch)).clamp(1, MOST).min(sets);
+        // Never 0, which the compiler does not see.
+        let most = (SCRATCH / (columns * pitch).max(1)).clamp(1, MOST).min(sets);
         let zero = c.next_multiple_of(VECTOR);
         Self {
             two_by_two,
@@ -337,7 +338,7 @@ impl Step<'_> {
         }
         let left = usize::from(window.padding[1]) * self.layout.pitch;
         let written = vectors * 4 * VECTOR;
-        let dst = self.scratch.slice(self.layout.zero + left, 0)?.as_mut_ptr();
+        let dst = self.scratch.tail(self.layout.zero + left)?.as_mut_ptr();
         for first in (0..c).step_by(VECTOR) {
             let lanes = if packed { VECTOR } else { (c - first).min(VECTOR) };
             // SAFETY: rows hold `vectors` vectors `step` bytes apart, of which `lanes` bytes from `first` are read; rows outside
@@ -389,7 +390,7 @@ impl Step<'_> {
                 .slice(layout.zero, chunk.sets * layout.set_bytes())?
                 .as_src()
                 .as_ptr(),
-            out: output.slice(chunk.row * row + first, 0)?.as_mut_ptr(),
+            out: output.tail(chunk.row * row + first)?.as_mut_ptr(),
             channels: count as u32,
             sets: chunk.sets as u32,
             units: units as u32,
