@@ -120,7 +120,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
 
     /// Gives the state its initial value.
     pub fn reset_state(&mut self) {
-        self.state.copy_from_slice(self.model.state_init());
+        copy(self.state, self.model.state_init());
     }
 
     /// Sets input `index` for the next run, in the model's dtype, little-endian, row-major.
@@ -138,7 +138,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
                 given,
             });
         }
-        input.copy_from_slice(bytes);
+        copy(input, bytes);
         Ok(())
     }
 
@@ -264,6 +264,11 @@ impl<K: Kernels> defmt::Format for Session<'_, '_, K> {
     fn format(&self, f: defmt::Formatter<'_>) {
         defmt::write!(f, "session at step {} of {}", self.next, self.model);
     }
+}
+
+/// Copies between slices of one length. `copy_from_slice` panics on others, and the compiler does not see that there are none.
+fn copy(to: &mut [u8], from: &[u8]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
 
 fn cells(bytes: &mut [u8]) -> &[Cell<u8>] {

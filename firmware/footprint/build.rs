@@ -18,6 +18,7 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     fs::write(out.join("memory.x"), board.memory_x()).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());
-    println!("cargo:rustc-link-arg-bins=-Tlink.x");
-    println!("cargo:rustc-link-arg-bins=--nmagic");
+    // The gate is never loaded and takes what layout the linker gives it.
+    println!("cargo:rustc-link-arg-bin=footprint=-Tlink.x");
+    println!("cargo:rustc-link-arg-bin=footprint=--nmagic");
 }

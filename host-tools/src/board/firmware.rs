@@ -66,6 +66,27 @@ impl Firmware {
         )
     }
 
+    /// Builds the program that calls all of the runtime and is never run, with every kernel of the board's build or with those of `model`.
+    ///
+    /// # Errors
+    /// Those of [`Firmware::build`].
+    pub fn build_gate(board: &'static Board, model: Option<&Path>) -> Result<Self, BoardError> {
+        let features = board.runtime.join(",");
+        let recipe = match model {
+            Some(model) => {
+                Recipe::with_model("arenite-footprint", "gate", format!("{features},embedded-model"), model)?
+            }
+            None => Recipe {
+                package: "arenite-footprint",
+                program: "gate",
+                features,
+                model: None,
+                name: "gate".to_owned(),
+            },
+        };
+        Self::once(board, &recipe)
+    }
+
     fn once(board: &'static Board, recipe: &Recipe<'_>) -> Result<Self, BoardError> {
         // A panic elsewhere while holding the lock leaves a valid map.
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -20,7 +20,7 @@ pub struct Footprint {
     pub code_bytes: u64,
     /// Bytes of the model, as linked.
     pub model_bytes: u64,
-    /// Functions of `core::panicking` that were linked; empty is the proof that nothing can panic.
+    /// Functions of the panic machinery that were linked; empty is the proof that nothing can panic.
     pub panics: Vec<String>,
 }
 
@@ -56,7 +56,19 @@ pub fn footprint(board: &'static Board, model: &Path) -> Result<Footprint, Board
     })
 }
 
-/// The functions of `core::panicking` that a program holds.
+/// Parts of the names of functions that panic, or are called by all that do: `core::panicking`, the cold functions of slices, options and results, and the
+/// panic handler itself, which is linked where a call of it is left, whatever was inlined into what.
+const PANICS: [&str; 7] = [
+    "core::panicking",
+    "rust_begin_unwind",
+    "unwrap_failed",
+    "expect_failed",
+    "slice::index::slice_",
+    "len_mismatch_fail",
+    "panic_",
+];
+
+/// The functions of the panic machinery that a program holds.
 ///
 /// # Errors
 /// [`BoardError::Elf`].
@@ -65,5 +77,7 @@ pub fn panics(firmware: &Firmware) -> Result<Vec<String>, BoardError> {
     let names = object
         .symbols()
         .filter_map(|symbol| Some(format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?))));
-    Ok(names.filter(|name| name.contains("core::panicking")).collect())
+    Ok(names
+        .filter(|name| PANICS.iter().any(|part| name.contains(part)))
+        .collect())
 }

@@ -134,6 +134,10 @@ pub(super) fn conv2d_f32(
 
 /// Chooses the kernel of an integer maximum (`max`) or average pooling.
 pub(super) fn pool_int(program: &Program, op: PoolInt<Place>, max: bool) -> Step<Place> {
+    first_pool_int(backends(program), op, max)
+}
+
+fn first_pool_int(backends: &[Backend], op: PoolInt<Place>, max: bool) -> Step<Place> {
     let candidate = |backend: &Backend| match (backend, max) {
         (Backend::Dsp, true) => kernel::<dsp::pool2d::Max>(op, Step::DspMaxPoolS8),
         (Backend::Dsp, false) => kernel::<dsp::pool2d::Average>(op, Step::DspAvgPoolS8),
@@ -146,10 +150,7 @@ pub(super) fn pool_int(program: &Program, op: PoolInt<Place>, max: bool) -> Step
         (Backend::Scalar | Backend::Fpu, _) => None,
     };
     let scalar = if max { Step::MaxPoolInt } else { Step::AvgPoolInt };
-    backends(program)
-        .iter()
-        .find_map(candidate)
-        .unwrap_or_else(|| scalar(op))
+    backends.iter().find_map(candidate).unwrap_or_else(|| scalar(op))
 }
 
 /// The step of a kernel, where it computes the operator.
@@ -319,4 +320,42 @@ fn records<K: Kernel<Op = Conv2dS8>>(
 /// Room for packed weights; `None` where the kernel's needs say that it cannot run the step at all.
 fn room(needs: Needs) -> Option<Vec<u8>> {
     (needs.weights < u32::MAX && needs.scratch < u32::MAX).then(|| vec![0; needs.weights as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use arenite::DType;
+    use arenite::ops::window::Window2d;
+
+    use super::*;
+
+    /// A pooling of the whole of an input.
+    fn global(input: [u16; 3]) -> PoolInt<Place> {
+        PoolInt {
+            output: Place::Scratch,
+            input: Place::Scratch,
+            dtype: DType::I8,
+            window: Window2d {
+                batch: 1,
+                input,
+                output: [1, 1, input[2]],
+                kernel: [input[0], input[1]],
+                stride: [1, 1],
+                dilation: [1, 1],
+                padding: [0, 0],
+            },
+            clamp: [-128, 127],
+        }
+    }
+
+    #[test]
+    fn averages_beyond_32_bits_go_to_the_kernel_that_has_64() {
+        for backend in [Backend::Int, Backend::Dsp, Backend::Mve, Backend::Compact] {
+            let kernel = |op, max| first_pool_int(&[backend, Backend::Scalar], op, max).kernel().backend();
+            assert_eq!(kernel(global([4095, 4081, 1]), false), backend);
+            assert_eq!(kernel(global([4096, 4081, 1]), false), Backend::Scalar);
+            // A maximum sums nothing.
+            assert_eq!(kernel(global([4096, 4081, 1]), true), backend);
+        }
+    }
 }

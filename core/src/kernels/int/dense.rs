@@ -67,16 +67,15 @@ impl Kernel for S8 {
                 x = scratch.as_src();
             }
             let y = output.slice(pixel * records.len(), records.len())?;
-            let groups = weights
-                .chunks_exact((words * 2).max(1))
-                .zip(records.chunks(4))
-                .zip(y.cells().chunks(4));
-            for ((weights, records), y) in groups {
-                // SAFETY: two words and a byte for each of `words` inputs; padding in scratch meets weights of zero. Records are valid.
-                let sums = unsafe { product.of(weights.as_ptr(), x.as_ptr(), records.first()?[2]) };
-                for ((record, y), sum) in records.iter().zip(y).zip(sums) {
-                    y.set(finish(op, record, *sum));
+            let (mut weights, mut sums) = (weights.as_ptr(), [0; 4]);
+            for (channel, (record, y)) in records.iter().zip(y.cells()).enumerate() {
+                if channel.is_multiple_of(4) {
+                    // SAFETY: two words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding
+                    // in scratch meets weights of zero. Records are valid.
+                    sums = *unsafe { product.of(weights, x.as_ptr(), record[2]) };
+                    weights = weights.wrapping_add(2 * words);
                 }
+                y.set(finish(op, record, *sums.get(channel % 4)?));
             }
         }
         limit(output, op.clamp);

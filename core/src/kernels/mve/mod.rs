@@ -79,8 +79,8 @@ fn pack_header(channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
 /// The part of `len` positions from `start` that lies within `0..extent`: how many to skip, and how many then.
 fn clip(start: isize, len: usize, extent: usize) -> (usize, usize) {
     let skip = (start.min(0).unsigned_abs()).min(len);
-    let room = (extent as isize).saturating_sub(start).clamp(0, len as isize) as usize;
-    (skip, room.saturating_sub(skip))
+    let room = (extent as isize).saturating_sub(start).max(0) as usize;
+    (skip, room.min(len).saturating_sub(skip))
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ impl Patch {
     /// The mean of 2 to [`FULL`] elements.
     fn mean(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
         let Part(all) = self.part(x, 0, self.rows, self.columns, self.channels)?;
-        let count = (self.rows * self.columns) as u32;
+        let count = ((self.rows * self.columns) as u32).max(1);
         // SAFETY: the patch lies in the input; `out` takes all channels.
         unsafe {
             mean(&Mean {
@@ -181,7 +181,8 @@ impl Patch {
     }
 
     fn mean_of_parts(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
-        let rows_at_once = (FULL / self.columns).clamp(1, self.rows);
+        // Never 0, which the compiler does not see.
+        let rows_at_once = (FULL / self.columns.max(1)).min(self.rows).max(1);
         for first in (0..self.channels).step_by(SUMS) {
             let lanes = (self.channels - first).min(SUMS);
             let mut sums = [0i32; SUMS];
@@ -202,7 +203,7 @@ impl Patch {
             let count = (self.rows * self.columns) as i32;
             for (out, sum) in out.slice(first, lanes)?.cells().iter().zip(sums) {
                 let half = if sum > 0 { count / 2 } else { -(count / 2) };
-                out.set((sum + half).checked_div(count)?.clamp(low, high) as i8);
+                out.set((sum + half).checked_div(count)?.max(low).min(high) as i8);
             }
         }
         Some(())

@@ -312,8 +312,12 @@ impl<P: Product> Rows<'_, P> {
         let (run, pitch) = (kw * c, iw * c);
         let last_read = (kh - 1) * pitch + run.next_multiple_of(VECTOR);
         // Output columns whose windows lie inside.
-        let first = left.div_ceil(sw);
-        let end = (iw + left).checked_sub(kw).map_or(0, |last| last / sw + 1).min(ow);
+        // The stride is never 0, as load has checked and the compiler does not see.
+        let first = left.div_ceil(sw.max(1));
+        let end = (iw + left)
+            .checked_sub(kw)
+            .map_or(0, |last| last / sw.max(1) + 1)
+            .min(ow);
         let scratch = self.scratch?;
         let (mut copied, mut done) = (0, 0);
         for image in 0..geometry.batch {

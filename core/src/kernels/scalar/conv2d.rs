@@ -242,14 +242,19 @@ fn each_pixel<T: crate::cells::Element>(
         output: [1, 1, window.output[2]],
         ..*window
     };
-    for pixel in 0..usize::from(window.batch) * oh * ow {
-        let (image, y, x) = (pixel / (oh * ow), pixel / ow % oh, pixel % ow);
-        each_output(&one, groups, stage, |at, _, _, _, o, first| {
-            value(pixel * oc + at, image, y, x, o, first)
-        })?;
-        let place = output.slice(pixel * oc, oc)?;
-        for (to, from) in place.cells().iter().zip(stage.as_src().iter()) {
-            to.set(from);
+    let mut pixel = 0;
+    for image in 0..usize::from(window.batch) {
+        for y in 0..oh {
+            for x in 0..ow {
+                each_output(&one, groups, stage, |at, _, _, _, o, first| {
+                    value(pixel + at, image, y, x, o, first)
+                })?;
+                let place = output.slice(pixel, oc)?;
+                for (to, from) in place.cells().iter().zip(stage.as_src().iter()) {
+                    to.set(from);
+                }
+                pixel += oc;
+            }
         }
     }
     Some(())

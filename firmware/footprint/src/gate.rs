@@ -1,0 +1,100 @@
+//! Everything that a program can call of the runtime, for its symbols alone: `tests/tests/panics.rs` builds it for every target and finds nothing of the
+//! panic machinery. It is never run. With the feature `embedded-model` it links the kernels of `ARENITE_MODEL`, else all of the build.
+#![no_std]
+#![no_main]
+
+use core::cell::UnsafeCell;
+use core::hint::black_box;
+
+use arenite::{Bundle, Header, LoadError, Model, RunError, Session, SessionError, Slot};
+
+#[cfg(not(feature = "embedded-model"))]
+use arenite::All as Set;
+#[cfg(feature = "embedded-model")]
+use model::Kernels as Set;
+
+#[cfg(feature = "embedded-model")]
+arenite::include_model!(mod model = env!("ARENITE_MODEL"));
+
+/// Memory that only `_start` uses.
+#[repr(C, align(16))]
+struct Memory(UnsafeCell<[u8; 4096]>);
+// SAFETY: one thread of execution, and `_start` borrows each once.
+unsafe impl Sync for Memory {}
+
+static FILE: Memory = Memory(UnsafeCell::new([0; 4096]));
+static ARENA: Memory = Memory(UnsafeCell::new([0; 4096]));
+static STATE: Memory = Memory(UnsafeCell::new([0; 4096]));
+
+enum Stop {
+    Load(LoadError),
+    Session(SessionError),
+    Run(RunError),
+}
+
+/// Memory of a content and length that the compiler does not know.
+fn memory(memory: &'static Memory) -> &'static mut [u8] {
+    // SAFETY: `_start` asks for each once.
+    let bytes = unsafe { &mut *memory.0.get() };
+    let len = black_box(bytes.len()).min(bytes.len());
+    black_box(bytes.split_at_mut_checked(len).map_or(&mut [], |(bytes, _)| bytes))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn _start() -> ! {
+    let (file, arena, state) = (memory(&FILE), memory(&ARENA), memory(&STATE));
+    let done = [single(file, arena, state), bundled(file)];
+    for result in &done {
+        match result {
+            Ok(()) => {}
+            Err(Stop::Load(error)) => _ = black_box(error),
+            Err(Stop::Session(error)) => _ = black_box(error),
+            Err(Stop::Run(error)) => _ = black_box(error),
+        }
+    }
+    loop {
+        black_box(&done);
+    }
+}
+
+/// A model with state, in two sessions: one from the start, one that goes on.
+fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Stop> {
+    let model = Model::<Set>::load_with(file).map_err(Stop::Load)?;
+    let index = black_box(0);
+    black_box((model.arena_bytes(index), model.state_bytes(), model.target_name()));
+    black_box((model.input(index), model.output(index), model.metadata()));
+    black_box(model.steps().count());
+    black_box(Header::parse(file).map_err(Stop::Load)?.write());
+    let mut session = Session::new(model, &mut *arena, &mut *state).map_err(Stop::Session)?;
+    session.input_mut(index).map_err(Stop::Run)?.fill(1);
+    session.run().map_err(Stop::Run)?;
+    black_box(session.output(index).map_err(Stop::Run)?);
+    let mut session = Session::resume(model, arena, state).map_err(Stop::Session)?;
+    session.set_input(index, black_box(&[0; 4])).map_err(Stop::Run)?;
+    session
+        .run_with(|step| {
+            black_box(step);
+        })
+        .map_err(Stop::Run)?;
+    black_box(session.step().map_err(Stop::Run)?);
+    black_box(session.read(black_box(Slot::default()), black_box(4)));
+    session.reset_state();
+    Ok(())
+}
+
+/// A model out of several.
+fn bundled(file: &[u8]) -> Result<(), Stop> {
+    let bundle = Bundle::open(file).map_err(Stop::Load)?;
+    let index = black_box(1);
+    black_box(bundle.entry(index).map(|entry| entry.name));
+    black_box((bundle.len(), bundle.arena_bytes(index)));
+    // Bundles link all kernels; a program of fewer loads their entries itself.
+    #[cfg(not(feature = "embedded-model"))]
+    black_box(bundle.load(index).map_err(Stop::Load)?.header());
+    Ok(())
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
