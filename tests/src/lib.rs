@@ -4,6 +4,7 @@ pub mod blob;
 pub mod golden;
 pub mod naive;
 pub mod variants;
+pub mod wire;
 pub mod writers;
 
 use std::path::{Path, PathBuf};

@@ -1,9 +1,11 @@
 //! The specification of the model file against the code, and an old file against the reader.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use arenite::{KernelId, LoadError, Target};
+use arenite::{LoadError, Step, Target};
 use arenite_host::model::{self, ModelFile};
+use arenite_tests::wire;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -14,12 +16,8 @@ fn specification() -> String {
 }
 
 #[test]
-fn the_specification_lists_every_kernel_and_target() {
+fn the_specification_lists_every_target_and_the_version() {
     let text = specification();
-    for kernel in KernelId::ALL {
-        let row = format!("| {} | `{}` | {:?} |", *kernel as u8, kernel.name(), kernel.backend());
-        assert!(text.contains(&row), "docs/format.md lacks `{row}`");
-    }
     for target in Target::ALL {
         assert!(
             text.contains(&format!("{} {}", target as u8, target.name())),
@@ -29,43 +27,75 @@ fn the_specification_lists_every_kernel_and_target() {
     assert!(text.contains(&format!("format version {}", arenite::FORMAT_VERSION)));
 }
 
-/// Fields are encoded in the order of their declaration, so the declarations are the format.
 #[test]
-fn the_specification_lists_every_field_in_order() {
-    let text = specification();
-    let mut structures = 0;
-    for entry in std::fs::read_dir(root().join("core/src/ops")).expect("the operators") {
-        let path = entry.expect("an entry").path();
-        let source = std::fs::read_to_string(&path).expect("a source file");
-        let file = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let mut rest = source.as_str();
-        while let Some(at) = rest.find("pub struct ") {
-            let (before, after) = rest.split_at(at);
-            let attributes = before.rsplit("\n\n").next().unwrap_or_default();
-            let (name, body) = after["pub struct ".len()..]
-                .split_once([' ', ';', '(', '<'])
-                .expect("a structure");
-            rest = body;
-            if !attributes.contains("Serialize") {
-                continue;
-            }
-            let body = body.split("\n}").next().unwrap_or_default();
-            // Operators are declared over places; in the file these are slots.
-            let fields: Vec<String> = body
-                .lines()
-                .filter_map(|line| line.trim_start().strip_prefix("pub ")?.strip_suffix([',', ';']))
-                .map(|field| field.replace("Option<P>", "Option<Slot>").replace("<P>", ""))
-                .map(|field| match field.strip_suffix(": P") {
-                    Some(name) => format!("`{name}: Slot`"),
-                    None => format!("`{field}`"),
-                })
-                .collect();
-            let line = format!("- `{name}` (`core/src/ops/{file}`): {}", fields.join(", "));
-            assert!(text.contains(&line), "docs/format.md lacks this line:\n{line}");
-            structures += 1;
+fn the_specification_states_every_structure_and_enum() {
+    let operators = wire::operators();
+    let ports = wire::registry::<arenite::DType>();
+    compare("docs/format.md", |text| {
+        between(text, "<!-- wire: generated -->\n", &wire::lines(&operators, &ports))
+    });
+    compare("docs/format.md", |text| {
+        let mut rows = "| number | kernel | backend | operator |\n| ---: | --- | --- | --- |\n".to_owned();
+        for operator in &operators {
+            let kernel = operator.kernel;
+            let _ = writeln!(
+                rows,
+                "| {} | `{}` | {:?} | `{}` |",
+                kernel as u8,
+                kernel.name(),
+                kernel.backend(),
+                operator.name
+            );
         }
+        between(text, "<!-- kernels: generated -->\n", &rows)
+    });
+}
+
+/// The bytes of a value of every structure and of every enum's variant, each field another number: what a change of the wire would change.
+#[test]
+fn every_variant_has_its_golden_encoding() {
+    compare("tests/models/format/v1.txt", |_| {
+        let mut text =
+            "# Format version 1: kernel, encoded parameters, and the value that postcard decodes from them.\n"
+                .to_owned();
+        for operator in wire::operators() {
+            for (bytes, value) in operator.examples() {
+                let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
+                    let _ = write!(hex, "{byte:02x}");
+                    hex
+                });
+                let _ = writeln!(text, "{} {hex} {value}", operator.kernel.name());
+                // The device's decoder finds the same value.
+                let device = Step::decode(operator.kernel, &bytes).unwrap_or_else(|e| panic!("{value}: {e}"));
+                let device = format!("{device:?}");
+                assert_eq!(device, format!("{}({value})", operator.kernel.name()));
+            }
+        }
+        text
+    });
+}
+
+/// Compares a tracked text with what is made of it, or writes it with `ARENITE_BLESS=1`.
+fn compare(path: &str, made: impl FnOnce(&str) -> String) {
+    let file = root().join(path);
+    let tracked = std::fs::read_to_string(&file).unwrap_or_default();
+    let made = made(&tracked);
+    if std::env::var_os("ARENITE_BLESS").is_some() {
+        std::fs::write(&file, made).unwrap_or_else(|e| panic!("{path}: {e}"));
+        return;
     }
-    assert!(structures > 20);
+    let differs = tracked.lines().zip(made.lines()).find(|(old, new)| old != new);
+    assert!(
+        tracked == made,
+        "{path} is generated, and differs: {differs:?}\nwhere that is meant, raise the format version where it must be, and \
+         ARENITE_BLESS=1 cargo test -p arenite-tests --test format"
+    );
+}
+
+fn between(text: &str, marker: &str, lines: &str) -> String {
+    let start = text.find(marker).expect("a start marker") + marker.len();
+    let end = start + text[start..].find("<!-- end -->").expect("an end marker");
+    format!("{}{lines}{}", &text[..start], &text[end..])
 }
 
 /// A file of the first release: it loads and gives the same numbers, or is refused with its version.

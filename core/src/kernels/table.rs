@@ -30,6 +30,13 @@ impl Kernels for All {
     const SET: u128 = u128::MAX;
 }
 
+/// What [`visit_operators`] calls.
+#[cfg(feature = "pack")]
+pub trait OperatorVisitor {
+    /// Called with the operator of `kernel`.
+    fn visit<O: serde::Serialize + serde::de::DeserializeOwned + core::fmt::Debug>(&mut self, kernel: KernelId);
+}
+
 macro_rules! table {
     ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {
         /// A kernel's number and name.
@@ -84,6 +91,12 @@ macro_rules! table {
             pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b mut [u8]> {
                 match self { $(Step::$variant(op) => postcard::to_slice(op, buffer).ok()),* }
             }
+        }
+
+        /// Calls `visitor` with each kernel's operator type, as it is in the file.
+        #[cfg(feature = "pack")]
+        pub fn visit_operators<V: OperatorVisitor>(visitor: &mut V) {
+            $(visitor.visit::<Over<$kernel, Slot>>(KernelId::$variant);)*
         }
 
         impl<P: Place> Step<P> {

@@ -31,9 +31,28 @@ pub struct Window2d {
 impl<'de> Deserialize<'de> for Window2d {
     #[inline(always)]
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_tuple(15, WindowVisitor)
+        deserializer.deserialize_struct("Window2d", WINDOW_FIELDS, WindowVisitor)
     }
 }
+
+/// The numbers of a window in the file; `padding` is above and to the left.
+const WINDOW_FIELDS: &[&str] = &[
+    "batch",
+    "input.rows",
+    "input.columns",
+    "input.channels",
+    "output.rows",
+    "output.columns",
+    "output.channels",
+    "kernel.rows",
+    "kernel.columns",
+    "stride.rows",
+    "stride.columns",
+    "dilation.rows",
+    "dilation.columns",
+    "padding.rows",
+    "padding.columns",
+];
 
 struct WindowVisitor;
 
