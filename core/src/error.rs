@@ -9,6 +9,7 @@ use crate::ops::fault::Fault;
 /// Why [`crate::Model::load`] refuses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum LoadError {
     /// The bytes do not start at a multiple of [`crate::align::MODEL_ALIGN`].
     Misaligned,
@@ -71,6 +72,7 @@ pub enum LoadError {
 /// Why a session cannot be opened on the memory it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum SessionError {
     /// An arena is smaller than the model needs.
     ArenaTooSmall {
@@ -100,6 +102,7 @@ pub enum SessionError {
 /// Why a run stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum RunError {
     /// There is no input or output of this index.
     NoSuchPort {

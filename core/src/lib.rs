@@ -1,7 +1,28 @@
 //! Arenite: a network as a flat list of steps laid out in one arena.
 //!
 //! A model file is checked once, in place, and then run from memory that the caller owns: no allocation, no panic, no global
-//! state. From the bottom up:
+//! state.
+//!
+//! ```
+//! // What `pack` wrote; a path from this source file. Only the kernels that this model needs are linked.
+//! arenite::include_model!(mod mlp = "../../tests/models/compat/mlp-v1.bin");
+//!
+//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
+//! let model = mlp::load()?;
+//! let mut arena = mlp::Arena::new();
+//! let mut session = arenite::Session::new(model, arena.bytes(), &mut [])?;
+//!
+//! let image = [0; 256]; // 8 x 8 numbers of type f32, little-endian
+//! session.set_input(0, &image)?;
+//! session.run()?;
+//! let logits = session.output(0)?;
+//! assert_eq!(logits.len(), 10 * size_of::<f32>());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Session::step`] advances a run step by step, so that a program can do other work in between. What follows is for those who change this crate; packers
+//! and their tests turn the feature `pack` on, which shows the modules below and adds the writer of model files. From the bottom up:
 //!
 //! - [`cells`]: bytes as elements. With the kernels the only place with `unsafe`.
 //! - [`arena`]: places in the caller's memory, and operands at them.
@@ -19,7 +40,7 @@
 //! [`RunError::Corrupt`].
 //!
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
-//! `defmt` for log formatting, `testkit` for generated cases of the kernels. A target whose cores cannot have an extension does not build with
+//! `defmt` for log formatting, `testkit` for generated cases of the kernels, `pack` for packers. A target whose cores cannot have an extension does not build with
 //! its feature; a core of such a target without it (some Cortex-M33) faults at the first step that wants it. Where a feature is off, load
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
 //!
@@ -30,25 +51,32 @@
 #![deny(unsafe_code)]
 
 mod align;
+#[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod arena;
 pub mod blob;
 pub mod bundle;
 #[allow(unsafe_code)]
+#[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod cells;
 mod crc;
 mod error;
 pub mod exec;
 mod fields;
 mod include;
+#[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod kernels;
+#[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod ops;
+#[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
 pub use align::{ARENA_ALIGN, MODEL_ALIGN};
-pub use arena::{Access, MAX_REGIONS, Mem, Operand, Place, Slot};
+#[cfg(feature = "pack")]
+pub use arena::{Access, Mem, Operand, Place};
+pub use arena::{MAX_REGIONS, Slot};
 pub use blob::{
     FORMAT_VERSION, HEADER_BYTES, Header, Model, Port, Section, Sections, Target, arena_bytes, checksum, checksummed,
     kernel_set, state_bytes,
@@ -56,7 +84,9 @@ pub use blob::{
 pub use bundle::Bundle;
 pub use error::{LoadError, RunError, SessionError};
 pub use exec::{Arenas, Progress, Session};
-pub use kernels::table::{All, KernelId, Kernels, Step};
+#[cfg(feature = "pack")]
+pub use kernels::table::Step;
+pub use kernels::table::{All, KernelId, Kernels};
 pub use ops::fault::Fault;
 pub use tensor::DType;
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
 
+use arenite::kernels::table::{OperatorVisitor, visit_operators};
 use arenite::ops::elementwise::BinaryOp;
 use arenite::ops::elementwise_int::IntOp;
 use arenite::ops::packed_conv2d::Form;
@@ -11,7 +12,6 @@ use arenite::ops::pointwise::{SpecialOp, UnaryOp};
 use arenite::ops::reduce::Reduction;
 use arenite::ops::resize::Interpolation;
 use arenite::ops::softmax::SoftmaxKind;
-use arenite::ops::table::{OperatorVisitor, visit_operators};
 use arenite::{DType, KernelId};
 use serde::de::DeserializeOwned;
 use serde_reflection::{

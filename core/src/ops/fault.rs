@@ -5,6 +5,7 @@ use core::fmt;
 /// What is wrong with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
 pub enum Fault {
     /// The parameters do not decode, or bytes are left over.
     Encoding,

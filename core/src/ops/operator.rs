@@ -22,7 +22,7 @@ pub trait Operator: Placed + Clone {
     }
 }
 
-/// A structure that holds places beside parameters; [`operator!`] implements it.
+/// A structure that holds places beside parameters; `operator!` implements it.
 pub trait Placed: Sized {
     /// Its places.
     type Place: Place;
