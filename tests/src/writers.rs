@@ -16,25 +16,25 @@ pub enum Layer {
     Conv {
         /// Output channels.
         out: usize,
-        /// Kernel side.
-        kernel: usize,
-        /// Stride of both axes.
-        stride: usize,
-        /// Padding on every side.
-        pad: usize,
+        /// Kernel: rows, columns, as all pairs here.
+        kernel: [usize; 2],
+        /// Stride.
+        stride: [usize; 2],
+        /// Padding above and below, left and right.
+        pad: [usize; 2],
         /// Groups.
         groups: usize,
-        /// Dilation of both axes.
-        dilation: usize,
+        /// Dilation.
+        dilation: [usize; 2],
     },
     /// max(x, 0)
     Relu,
     /// Max pooling.
     MaxPool {
-        /// Window side.
-        kernel: usize,
-        /// Stride of both axes.
-        stride: usize,
+        /// Window.
+        kernel: [usize; 2],
+        /// Stride.
+        stride: [usize; 2],
         /// Ceiling mode.
         ceiling: bool,
     },
@@ -77,17 +77,22 @@ impl Chain {
                     dilation,
                     ..
                 } => {
-                    let span = dilation * (kernel - 1) + 1;
-                    let side = |n: usize| (n + 2 * pad - span) / stride + 1;
-                    vec![out, side(x[1]), side(x[2])]
+                    let side = |axis: usize| {
+                        let span = dilation[axis] * (kernel[axis] - 1) + 1;
+                        (x[1 + axis] + 2 * pad[axis] - span) / stride[axis] + 1
+                    };
+                    vec![out, side(0), side(1)]
                 }
                 Layer::MaxPool {
                     kernel,
                     stride,
                     ceiling,
                 } => {
-                    let room = |n: usize| n - kernel + if ceiling { stride - 1 } else { 0 };
-                    vec![x[0], room(x[1]) / stride + 1, room(x[2]) / stride + 1]
+                    let side = |axis: usize| {
+                        let room = x[1 + axis] - kernel[axis] + if ceiling { stride[axis] - 1 } else { 0 };
+                        room / stride[axis] + 1
+                    };
+                    vec![x[0], side(0), side(1)]
                 }
                 Layer::Flatten => vec![x.iter().product()],
                 Layer::Linear { out } => vec![out],
@@ -102,7 +107,7 @@ impl Chain {
         self.sum(|layer, x, _| match *layer {
             Layer::Conv {
                 out, kernel, groups, ..
-            } => out * (x[0] / groups * kernel * kernel + 1),
+            } => out * (x[0] / groups * kernel[0] * kernel[1] + 1),
             Layer::Linear { out } => out * (x.iter().product::<usize>() + 1),
             _ => 0,
         })
@@ -111,7 +116,7 @@ impl Chain {
     /// Multiply-accumulates for one image.
     pub fn macs(&self) -> u64 {
         self.sum(|layer, x, y| match *layer {
-            Layer::Conv { kernel, groups, .. } => y.iter().product::<usize>() * x[0] / groups * kernel * kernel,
+            Layer::Conv { kernel, groups, .. } => y.iter().product::<usize>() * x[0] / groups * kernel[0] * kernel[1],
             Layer::Linear { out } => out * x.iter().product::<usize>(),
             _ => 0,
         })

@@ -80,15 +80,15 @@ fn read(dialect: &str, content: &[u8]) -> Result<String, String> {
 fn samples() -> Vec<Sample> {
     let conv = |out, kernel, pad| Layer::Conv {
         out,
-        kernel,
-        stride: 1,
-        pad,
+        kernel: [kernel; 2],
+        stride: [1; 2],
+        pad: [pad; 2],
         groups: 1,
-        dilation: 1,
+        dilation: [1; 2],
     };
     let pool = Layer::MaxPool {
-        kernel: 3,
-        stride: 2,
+        kernel: [3; 2],
+        stride: [2; 2],
         ceiling: false,
     };
     let chain = |layers: &[Layer]| Chain {

@@ -41,28 +41,47 @@ fn conv(out: usize, kernel: usize, stride: usize, pad: usize) -> Layer {
 fn grouped(out: usize, kernel: usize, stride: usize, pad: usize, groups: usize, dilation: usize) -> Layer {
     Layer::Conv {
         out,
-        kernel,
-        stride,
-        pad,
+        kernel: [kernel; 2],
+        stride: [stride; 2],
+        pad: [pad; 2],
         groups,
-        dilation,
+        dilation: [dilation; 2],
     }
 }
 
 fn pool(kernel: usize, stride: usize, ceiling: bool) -> Layer {
     Layer::MaxPool {
-        kernel,
-        stride,
+        kernel: [kernel; 2],
+        stride: [stride; 2],
         ceiling,
     }
 }
 
-/// Convolutions of the graph in order: stride, padding, dilation, groups.
-fn convolutions(graph: &Graph) -> Vec<([usize; 2], usize, [usize; 2], usize)> {
+/// A convolution's kernel, stride, padding, dilation (rows, columns) and groups.
+type Convolution = ([usize; 2], [usize; 2], [usize; 2], [usize; 2], usize);
+
+/// Convolutions of the graph in order; their padding is the same on opposite sides.
+fn convolutions(graph: &Graph) -> Vec<Convolution> {
     let nodes = graph.nodes.iter().filter(|node| node.role == Role::Forward);
     nodes
         .filter_map(|node| match &node.op {
-            Op::Conv2d(a) => Some((a.stride, a.padding.top, a.dilation, a.groups)),
+            Op::Conv2d(a) => {
+                assert_eq!((a.padding.top, a.padding.left), (a.padding.bottom, a.padding.right));
+                let padding = [a.padding.top, a.padding.left];
+                let weights = &graph.tensor(node.inputs[1].unwrap()).shape;
+                Some(([weights[1], weights[2]], a.stride, padding, a.dilation, a.groups))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Poolings of the graph in order: kernel and stride.
+fn poolings(graph: &Graph) -> Vec<([usize; 2], [usize; 2])> {
+    let nodes = graph.nodes.iter().filter(|node| node.role == Role::Forward);
+    nodes
+        .filter_map(|node| match &node.op {
+            Op::MaxPool2d(a) => Some((a.kernel, a.stride)),
             _ => None,
         })
         .collect()
@@ -77,15 +96,21 @@ fn expect(chain: &Chain, imported: &Imported, batch: usize) {
     assert_eq!(graph.tensor(graph.outputs[0]).shape, shape);
     let written = chain.layers.iter().filter_map(|layer| match *layer {
         Layer::Conv {
+            kernel,
             stride,
             pad,
             groups,
             dilation,
             ..
-        } => Some(([stride; 2], pad, [dilation; 2], groups)),
+        } => Some((kernel, stride, pad, dilation, groups)),
         _ => None,
     });
     assert_eq!(convolutions(graph), written.collect::<Vec<_>>());
+    let written = chain.layers.iter().filter_map(|layer| match *layer {
+        Layer::MaxPool { kernel, stride, .. } => Some((kernel, stride)),
+        _ => None,
+    });
+    assert_eq!(poolings(graph), written.collect::<Vec<_>>());
 }
 
 fn classifier(batch: usize, flatten: bool) -> Chain {
@@ -120,6 +145,66 @@ fn chainer_of_other_shapes_and_orders() {
             for wanted in [batch, 3] {
                 let imported = read("chainer", &text, &at_batch(wanted)).unwrap();
                 expect(&chain, &imported, wanted);
+            }
+        }
+    }
+}
+
+/// Rows unlike columns in everything: image, kernel, stride, padding, dilation, windows.
+fn uneven(batch: usize, ceiling: bool) -> Chain {
+    let wide = Layer::Conv {
+        out: 8,
+        kernel: [3, 5],
+        stride: [1, 2],
+        pad: [2, 1],
+        groups: 1,
+        dilation: [1, 1],
+    };
+    let tall = Layer::Conv {
+        out: 12,
+        kernel: [4, 2],
+        stride: [2, 1],
+        pad: [0, 3],
+        groups: 4,
+        dilation: [1, 3],
+    };
+    let flat = Layer::MaxPool {
+        kernel: [2, 3],
+        stride: [1, 2],
+        ceiling,
+    };
+    let high = Layer::MaxPool {
+        kernel: [3, 2],
+        stride: [3, 1],
+        ceiling: false,
+    };
+    Chain {
+        batch,
+        image: [3, 37, 52],
+        layers: vec![
+            wide,
+            Layer::Relu,
+            flat,
+            tall,
+            Layer::Relu,
+            high,
+            Layer::Flatten,
+            Layer::Linear { out: 7 },
+        ],
+    }
+}
+
+#[test]
+fn windows_with_rows_unlike_columns() {
+    for batch in [1, 4] {
+        for (dialect, ceiling, text) in [
+            ("chainer", true, chainer::write(&uneven(batch, true), 5)),
+            ("chainer", false, chainer::write(&uneven(batch, false), 6)),
+            ("megengine", false, megengine::write(&uneven(batch, false))),
+        ] {
+            for wanted in [batch, 2] {
+                let imported = read(dialect, &text, &at_batch(wanted)).unwrap_or_else(|e| panic!("{dialect}: {e}"));
+                expect(&uneven(batch, ceiling), &imported, wanted);
             }
         }
     }

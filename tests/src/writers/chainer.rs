@@ -29,10 +29,11 @@ pub fn write(chain: &Chain, seed: u64) -> String {
                 groups,
                 dilation,
             } => {
-                parameters(out * pair[0][0] / groups * kernel * kernel, out);
+                parameters(out * pair[0][0] / groups * kernel[0] * kernel[1], out);
+                let ([sy, sx], [ph, pw], [dy, dx]) = (stride, pad, dilation);
                 let attributes = format!(
-                    "\"sy\": {stride}, \"sx\": {stride}, \"ph\": {pad}, \"pw\": {pad}, \"cover_all\": false, \
-                     \"dy\": {dilation}, \"dx\": {dilation}, \"groups\": {groups}, "
+                    "\"sy\": {sy}, \"sx\": {sx}, \"ph\": {ph}, \"pw\": {pw}, \"cover_all\": false, \
+                     \"dy\": {dy}, \"dx\": {dx}, \"groups\": {groups}, "
                 );
                 ("Convolution2DFunction", attributes)
             }
@@ -42,8 +43,9 @@ pub fn write(chain: &Chain, seed: u64) -> String {
                 stride,
                 ceiling,
             } => {
+                let ([kh, kw], [sy, sx]) = (kernel, stride);
                 let attributes = format!(
-                    "\"kh\": {kernel}, \"kw\": {kernel}, \"sy\": {stride}, \"sx\": {stride}, \"ph\": 0, \"pw\": 0, \
+                    "\"kh\": {kh}, \"kw\": {kw}, \"sy\": {sy}, \"sx\": {sx}, \"ph\": 0, \"pw\": 0, \
                      \"cover_all\": {ceiling}, \"return_indices\": false, "
                 );
                 ("MaxPooling2D", attributes)

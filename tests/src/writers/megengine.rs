@@ -108,15 +108,15 @@ pub fn write(chain: &Chain) -> String {
                 groups,
                 dilation,
             } => {
-                let mut weights = vec![out / groups, a[1] / groups, kernel, kernel];
+                let mut weights = vec![out / groups, a[1] / groups, kernel[0], kernel[1]];
                 if groups > 1 {
                     weights.insert(0, groups);
                 }
                 let w = dump.constant(&weights);
                 let param = json!({"compute_mode": "DEFAULT", "format": "NCHW", "mode": "CROSS_CORRELATION",
-                    "sparse": if groups > 1 { "GROUP" } else { "DENSE" }, "stride_w": stride, "stride_h": stride,
-                    "pad_w": pad, "pad_h": pad, "dilate_w": dilation, "dilate_h": dilation});
-                let macs = elements * a[1] / groups * kernel * kernel;
+                    "sparse": if groups > 1 { "GROUP" } else { "DENSE" }, "stride_w": stride[1], "stride_h": stride[0],
+                    "pad_w": pad[1], "pad_h": pad[0], "dilate_w": dilation[1], "dilate_h": dilation[0]});
+                let macs = elements * a[1] / groups * kernel[0] * kernel[1];
                 let y = dump.compute("ConvolutionForward", &param, &[(&x, a), (&w, &weights)], b, macs);
                 bias(&mut dump, &y, &[1, out, 1, 1])
             }
@@ -127,8 +127,8 @@ pub fn write(chain: &Chain) -> String {
                 ceiling,
             } => {
                 assert!(!ceiling, "MegEngine pools in floor mode");
-                let param = json!({"format": "NCHW", "mode": "MAX", "window_w": kernel, "window_h": kernel,
-                    "stride_w": stride, "stride_h": stride, "pad_w": 0, "pad_h": 0});
+                let param = json!({"format": "NCHW", "mode": "MAX", "window_w": kernel[1], "window_h": kernel[0],
+                    "stride_w": stride[1], "stride_h": stride[0], "pad_w": 0, "pad_h": 0});
                 dump.compute("PoolingForward", &param, &[(&x, a)], b, 0)
             }
             Layer::Flatten => {

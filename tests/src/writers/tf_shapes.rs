@@ -38,7 +38,7 @@ pub fn write(chain: &Chain, seed: Option<u64>) -> String {
             } => {
                 scope += 1;
                 let s = format!("conv{scope}");
-                let filter = shape(&[k, k, a[0] / groups, out]);
+                let filter = shape(&[k[0], k[1], a[0] / groups, out]);
                 let bias = format!("({out}x1)");
                 for (name, shape) in [("weights", &filter), ("biases", &bias)] {
                     rows.push(row(&format!("{s}/{name}"), &["(1)".into()], shape));
@@ -56,7 +56,7 @@ pub fn write(chain: &Chain, seed: Option<u64>) -> String {
                 }
                 let gradient = format!("ConstantFolding/gradients/{s}/Conv2D_grad/ShapeN-matshapes-1");
                 rows.push(format!("{gradient}, ^{s}/weights/read, ^{source}, (int32 4x1), GPU, 0"));
-                let (f, x, y) = (shape(&[k, k, a[0] / groups, out]), nhwc(a), nhwc(b));
+                let (f, x, y) = (shape(&[k[0], k[1], a[0] / groups, out]), nhwc(a), nhwc(b));
                 let gradient = format!("gradients/{s}/Conv2D_grad/Conv2DBackpropFilter");
                 rows.push(row(&gradient, &[x, "(int32 4x1)".into(), y.clone()], &f));
                 let gradient = format!("gradients/{s}/BiasAdd_grad/BiasAddGrad");
