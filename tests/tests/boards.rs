@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arenite_host::board::protocol::{Command, Failure, Guarded};
+use arenite_host::board::protocol::{Command, Failure, Guarded, Purpose};
 use arenite_host::board::{BOARDS, Board, BoardError, ready, selfcheck};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -134,6 +134,21 @@ fn an_overrun_stack_is_noticed() {
                 what: Guarded::Stack, ..
             } => (),
             other => panic!("{}: {other:?}", board.name),
+        }
+    }
+}
+
+/// The bytes next to an arena and a state, and the farthest ones that are watched.
+#[test]
+fn a_write_beside_a_piece_of_memory_is_noticed() {
+    for board in boards("canaries", &[]) {
+        for (purpose, guarded) in [(Purpose::Arena, Guarded::Arena), (Purpose::State, Guarded::State)] {
+            for offset in [-1, -64, 0, 63] {
+                match failure(board, Failure::WriteBeside { purpose, offset }, TIMEOUT) {
+                    BoardError::Corrupted { what, .. } if what == guarded => (),
+                    other => panic!("{}: {purpose:?} at {offset}: {other:?}", board.name),
+                }
+            }
         }
     }
 }

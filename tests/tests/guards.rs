@@ -526,7 +526,7 @@ fn neighbours_of_refused_files_load_and_run() {
         let mut state = Aligned::new(model.state_bytes());
         let mut session = Session::new(model, arena.bytes(), state.bytes()).expect("memory as stated");
         session.input_mut(0).expect("an input").fill(0);
-        assert_eq!(session.run(), Ok(()), "file {index}");
+        assert_eq!(bounded(&mut session), Ok(()), "file {index}");
     }
 }
 
@@ -575,6 +575,15 @@ fn every_reason_to_refuse_memory_is_given_for_its_cause() {
     }
     let debug = cases.iter().map(|(_, error)| format!("{error:?}"));
     assert_eq!(unprovoked("core/src/error.rs", "SessionError", debug), [""; 0]);
+}
+
+/// A run with a limit of its own: one that does not end fails, and does not hang.
+fn bounded(session: &mut Session<'_, '_>) -> Result<(), RunError> {
+    let mut steps = 0;
+    session.run_with(|_| {
+        steps += 1;
+        assert!(steps < 100, "the run does not end");
+    })
 }
 
 /// Two inputs of one number each, of which the first is negated twice: three steps.
@@ -643,7 +652,11 @@ fn a_run_wants_its_inputs_and_takes_its_steps() {
     expect(session.run(), missing(0), "its inputs are gone");
     session.set_input(0, &2f32.to_le_bytes()).expect("the first");
     let mut after = Vec::new();
-    assert_eq!(session.run_with(|step| after.push(step)), Ok(()));
+    let pushed = session.run_with(|step| {
+        after.push(step);
+        assert!(after.len() < 100, "the run does not end");
+    });
+    assert_eq!(pushed, Ok(()));
     assert_eq!(after, [0, 1, 2], "the hook sees each step once");
     assert_eq!(session.output(0), Ok(&(-2f32).to_le_bytes()[..]));
 
@@ -668,7 +681,7 @@ fn a_file_that_changes_under_its_session() -> RunError {
         session.set_input(1, &[0; 4]).expect("the second");
     };
     set(&mut session);
-    assert_eq!(session.run(), Ok(()));
+    assert_eq!(bounded(&mut session), Ok(()));
     let steps = model.header().steps.offset as usize;
     let second = steps + (model.header().steps.len as usize) / 3;
     let mut writer = std::fs::OpenOptions::new().write(true).open(&path).expect("a file");

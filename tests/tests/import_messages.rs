@@ -77,11 +77,11 @@ fn unknown_operators_are_named_all_at_once() {
 
     let conv = Layer::Conv {
         out: 4,
-        kernel: 3,
-        stride: 1,
-        pad: 1,
+        kernel: [3; 2],
+        stride: [1; 2],
+        pad: [1; 2],
         groups: 1,
-        dilation: 1,
+        dilation: [1; 2],
     };
     let chain = Chain {
         batch: 2,
@@ -107,11 +107,11 @@ fn unknown_operators_are_named_all_at_once() {
 fn a_cause_is_not_hidden_behind_a_later_one() {
     let conv = Layer::Conv {
         out: 4,
-        kernel: 3,
-        stride: 1,
-        pad: 1,
+        kernel: [3; 2],
+        stride: [1; 2],
+        pad: [1; 2],
         groups: 1,
-        dilation: 1,
+        dilation: [1; 2],
     };
     let chain = Chain {
         batch: 2,

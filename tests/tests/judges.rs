@@ -719,3 +719,42 @@ fn a_trace_with_a_false_sample_is_not_packed() {
     assert!(error.to_string().contains("differs"), "{error}");
     assert!(!options.output.exists());
 }
+
+/// A tensor that waits between its writer and its reader is no operand of the steps between: only the proof sees a scratch on top of it.
+#[test]
+fn scratch_over_a_tensor_that_waits_is_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops/depthwise_3x3_same.tflite");
+    let case = Case::new("scratch".into(), &options(&path, folder.path(), Target::CortexM3));
+    let (mut blob, mut metadata) = (case.blob.clone(), case.metadata.clone());
+    let kept = blob.arena[0].next_multiple_of(16);
+    let port = Tensor::new("kept", at(kept), arenite::DType::U8, &[64]);
+    let tensor = metadata.tensors.len() as u32;
+    metadata.tensors.push("kept".into());
+    metadata.ports.insert(blob.inputs.len(), tensor);
+    metadata.ports.push(tensor);
+    metadata.input_keys.push(String::new());
+    blob.inputs.push(port.clone());
+    blob.outputs.push(port);
+    blob.meta = metadata.encode().expect("metadata");
+    let mut step = blob.decoded().swap_remove(0);
+    let scratch = operands(&step)
+        .into_iter()
+        .position(|o| o.access == Access::Scratch && o.bytes > 0);
+    let scratch = scratch.expect("it has scratch");
+    blob.arena[0] = kept + operands(&step)[scratch].bytes.next_multiple_of(16) + 64;
+    let inputs: Vec<Vec<Vec<u8>>> = case
+        .inputs
+        .iter()
+        .map(|inputs| inputs.iter().cloned().chain([vec![0x5A; 64]]).collect())
+        .collect();
+    let case = Case {
+        outputs: outputs(&blob.file(), &inputs).expect("it loads"),
+        inputs,
+        ..case
+    };
+    assert_eq!(case.judge(&blob), Verdict::Same);
+    set_slot(&mut step, scratch, at(kept));
+    blob.replace(0, &step);
+    assert_eq!(case.judge(&blob), Verdict::Proof);
+}

@@ -81,11 +81,11 @@ fn a_native_chain() {
 fn chain(layers: usize) -> Chain {
     let conv = Layer::Conv {
         out: 2,
-        kernel: 1,
-        stride: 1,
-        pad: 0,
+        kernel: [1; 2],
+        stride: [1; 2],
+        pad: [0; 2],
         groups: 1,
-        dilation: 1,
+        dilation: [1; 2],
     };
     Chain {
         batch: 1,

@@ -139,18 +139,18 @@ fn tf(text: &str) -> usize {
 fn conv(out: usize, kernel: usize, pad: usize) -> Layer {
     Layer::Conv {
         out,
-        kernel,
-        stride: 1,
-        pad,
+        kernel: [kernel; 2],
+        stride: [1; 2],
+        pad: [pad; 2],
         groups: 1,
-        dilation: 1,
+        dilation: [1; 2],
     }
 }
 
 fn features() -> Chain {
     let pool = Layer::MaxPool {
-        kernel: 3,
-        stride: 2,
+        kernel: [3; 2],
+        stride: [2; 2],
         ceiling: false,
     };
     Chain {
@@ -177,8 +177,8 @@ fn tf_shapes_without_an_operator() {
 
 fn classifier() -> Chain {
     let pool = Layer::MaxPool {
-        kernel: 2,
-        stride: 2,
+        kernel: [2; 2],
+        stride: [2; 2],
         ceiling: false,
     };
     let layers = vec![

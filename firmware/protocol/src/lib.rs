@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -90,6 +90,13 @@ pub enum Failure {
     OverrunStack,
     /// Write to the flash image (where the board lets that succeed).
     WriteFlash,
+    /// Write one byte beside a piece of memory that was handed out.
+    WriteBeside {
+        /// Which piece: an arena and a state are handed out.
+        purpose: Purpose,
+        /// Where: counted from the piece's first byte, if below 0, otherwise from its end.
+        offset: i8,
+    },
 }
 
 /// A blob that is in memory already, and how to run it.

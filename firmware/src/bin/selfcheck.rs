@@ -6,7 +6,8 @@
 use core::arch::asm;
 use core::ptr;
 
-use arenite_firmware::protocol::{Command, Failure, PROTOCOL_VERSION, Record, Request, exit};
+use arenite_firmware::memory::Areas;
+use arenite_firmware::protocol::{Command, Failure, PROTOCOL_VERSION, Purpose, Record, Request, exit};
 use arenite_firmware::{Exchange, counter::Counter, stack};
 
 arenite_firmware::entry!(main);
@@ -37,7 +38,7 @@ fn main(exchange: &mut Exchange) -> i32 {
             command: Command::Fail(failure),
         } => {
             defmt::warn!("failing on purpose");
-            fail(failure)
+            fail(exchange, failure)
         }
         _ => {
             exchange.record(&Record::BadRequest {
@@ -62,7 +63,7 @@ fn spin(rounds: u32) {
     }
 }
 
-fn fail(failure: Failure) -> i32 {
+fn fail(exchange: &mut Exchange, failure: Failure) -> i32 {
     match failure {
         Failure::Fault => {
             // SAFETY: an undefined instruction, which is the point.
@@ -91,6 +92,34 @@ fn fail(failure: Failure) -> i32 {
             // SAFETY: none: this is the stray write that the check at the end of a program must find.
             unsafe { ptr::write_volatile((&raw const CONSTANT).cast_mut(), 0xbad) };
             exit::DONE
+        }
+        Failure::WriteBeside { purpose, offset } => write_beside(exchange, purpose, offset),
+    }
+}
+
+/// Hands out an arena and a state, writes one byte beside one of them, and asks both whether they are intact.
+fn write_beside(exchange: &mut Exchange, purpose: Purpose, offset: i8) -> i32 {
+    const BYTES: usize = 100;
+    // SAFETY: once a program; there is no blob.
+    let mut areas = unsafe { Areas::new((0, 0)) };
+    let (Ok(arena), Ok(state)) = (areas.take(BYTES, Purpose::Arena), areas.take(BYTES, Purpose::State)) else {
+        return exit::REFUSED;
+    };
+    let piece = match purpose {
+        Purpose::Arena => &arena,
+        Purpose::State => &state,
+    };
+    // SAFETY: once for this piece.
+    let start = unsafe { piece.bytes() }.as_mut_ptr().expose_provenance();
+    let from = if offset < 0 { start } else { start + BYTES };
+    let at = from.wrapping_add_signed(offset.into());
+    // SAFETY: none: this is the stray write that the canaries must show. It lies in memory that nothing else uses.
+    unsafe { ptr::write_volatile(ptr::with_exposed_provenance_mut::<u8>(at), 0) };
+    match [arena, state].iter().find_map(|piece| piece.intact().err()) {
+        None => exit::DONE,
+        Some(what) => {
+            exchange.record(&Record::Corrupted { what });
+            exit::CORRUPTED
         }
     }
 }

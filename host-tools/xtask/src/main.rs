@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod mutants;
 mod setup;
 mod suite;
 
@@ -54,8 +55,14 @@ enum Task {
     },
     /// The long tier: full-size networks, on the host and on boards.
     Long {
-        /// Only tests whose name contains this.
+        /// Only tests whose name contains this. `mutants`: one-line changes to the product instead, of which the tests must notice each.
         filter: Option<String>,
+        /// Of the mutants one shard: K from 0.
+        #[arg(long, value_name = "K/N")]
+        shard: Option<String>,
+        /// Of the mutants those in this file.
+        #[arg(long, value_name = "FILE")]
+        file: Vec<PathBuf>,
     },
 }
 
@@ -68,7 +75,7 @@ fn main() -> ExitCode {
         Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
         Task::Test => setup::prepare(false).and_then(|()| suite::test()),
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
-        Task::Long { filter } => setup::prepare(true).and_then(|()| suite::long(filter.as_deref())),
+        Task::Long { filter, shard, file } => long(filter.as_deref(), shard.as_deref(), &file),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -76,6 +83,15 @@ fn main() -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn long(filter: Option<&str>, shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
+    setup::prepare(true)?;
+    match filter {
+        Some("mutants") => mutants::run(shard, files),
+        _ if shard.is_some() || !files.is_empty() => Err("--shard and --file go with `long mutants`".into()),
+        _ => suite::long(filter),
     }
 }
 

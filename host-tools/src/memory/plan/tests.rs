@@ -182,6 +182,45 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// With hardly a node to spend, a bound still holds, and a proof is claimed only where it does.
+    #[test]
+    fn tiny_budgets_prove_nothing_that_is_not_so(problem in prop_oneof![plain(7), general(5)], nodes in 0u64..4) {
+        let plan = solved(&problem, &within(nodes, None));
+        let least = brute_force(&problem);
+        prop_assert!(plan.lower_bound <= least && least <= plan.height, "{} {} {}", plan.lower_bound, least, plan.height);
+        prop_assert_eq!(plan.proven_optimal, plan.proof != Proof::None);
+        prop_assert!(!plan.proven_optimal || plan.height == least);
+    }
+}
+
+/// Perfect packings have a known optimum, which a search without time misses: it must not say that there is none.
+#[test]
+fn a_budget_that_runs_out_proves_nothing() {
+    const CAPACITY: u64 = 1 << 14;
+    let mut unproven = 0;
+    for seed in 0..12 {
+        let problem = generate::perfect(60, CAPACITY, 1 << 8, seed);
+        for nodes in [0, 1, 10, 100, 1000] {
+            let plan = solved(&problem, &within(nodes, None));
+            assert_eq!(plan.lower_bound, CAPACITY, "seed {seed}, {nodes} nodes");
+            assert_eq!(
+                plan.proven_optimal,
+                plan.height == CAPACITY,
+                "seed {seed}, {nodes} nodes"
+            );
+            assert_eq!(plan.proof == Proof::None, plan.height != CAPACITY);
+            unproven += u64::from(!plan.proven_optimal);
+            // Nor with a capacity that is asked for.
+            let plan = solved(&problem, &within(nodes, Some(CAPACITY)));
+            assert_eq!(plan.lower_bound, CAPACITY, "seed {seed}, {nodes} nodes");
+        }
+    }
+    assert!(unproven > 10, "{unproven}");
+}
+
 #[test]
 fn in_place_saves_a_buffer() {
     let buffers = vec![Buffer::new("in", 0, 2, 64), Buffer::new("out", 1, 3, 64)];
