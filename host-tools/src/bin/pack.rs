@@ -23,12 +23,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Packs a traced network into one file for the Arenite runtime.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "pack", version)]
 struct Args {
-    /// The network: trace.json, any trace dialect, or a .tflite file.
+    /// The network: trace.json, any trace dialect, or a .tflite file; several make a bundle; `-` is standard input.
     #[arg(required = true)]
     input: Vec<PathBuf>,
-    /// The model file to write.
+    /// The model file to write; `-` is standard output.
     #[arg(short, long)]
     output: PathBuf,
     /// Overrides recognition: native, chainer, megengine, tf-shapes, keras-order, rects, tflite.

@@ -1,7 +1,7 @@
 //! `arenite diff`: every layer against a reference, and the first that differs.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arenite::{DType, Slot};
@@ -12,6 +12,7 @@ use super::array::{Array, Values};
 use super::place::{Place, ready};
 use super::program::{Verdict, print_json};
 use super::run::{assign, read_inputs};
+use super::unbuilt::UnbuiltDiffOptions;
 use crate::board::{self, RunOptions};
 use crate::files::print::out as print_out;
 use crate::files::zip::Zip;
@@ -27,7 +28,8 @@ pub(super) struct Args {
     model: PathBuf,
     /// Every layer's output by the traced tensor's name (of .tflite files also `tINDEX`), in the traced layout; and the network's
     /// inputs in the same way.
-    reference: PathBuf,
+    #[arg(required_unless_present_any = ["float", "inputs"])]
+    reference: Option<PathBuf>,
     /// The inputs, where the reference does not hold them.
     #[arg(long, value_name = "[NAME=]X.npy", num_args = 1..)]
     input: Vec<String>,
@@ -43,6 +45,15 @@ pub(super) struct Args {
     /// The wall time that a board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
+    #[command(flatten)]
+    unbuilt: UnbuiltDiffOptions,
+}
+
+impl Args {
+    /// The reference; absent only beside options that are refused.
+    fn reference(&self) -> &Path {
+        self.reference.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -90,11 +101,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
 }
 
 fn compared(args: &Args) -> Result<Report> {
+    args.unbuilt.refuse()?;
     let file = ModelFile::open(&args.model)?;
     let view = file.view()?;
     let metadata = view.metadata()?;
     let metas = metadata.steps;
-    let input = Input::open(&args.reference, "read the reference")?;
+    let input = Input::open(args.reference(), "read the reference")?;
     let file_of_reference = input.file().try_clone();
     let npz = file_of_reference.and_then(Zip::open).map_err(|e| not_npz(args, &e))?;
     let keys: BTreeSet<String> = npz
@@ -119,7 +131,7 @@ fn compared(args: &Args) -> Result<Report> {
                     failed = comparison.step(step as usize, meta, &read).err();
                 }
             })?;
-            failed.map_or(Ok(()), |e| Err(e.in_file(&args.reference)))?;
+            failed.map_or(Ok(()), |e| Err(e.in_file(args.reference())))?;
         }
         Place::Board(board) => {
             ready(board)?;
@@ -138,7 +150,7 @@ fn compared(args: &Args) -> Result<Report> {
                     shadow.write(dump.slot, &dump.bytes);
                 }
                 let compared = comparison.step(step, meta, &|slot, bytes| shadow.read(slot, bytes));
-                compared.map_err(|e| e.in_file(&args.reference))?;
+                compared.map_err(|e| e.in_file(args.reference()))?;
             }
         }
     }
@@ -149,7 +161,7 @@ fn finish(args: &Args, comparison: Comparison) -> Result<Report> {
     let layers = comparison.layers;
     if layers.is_empty() {
         return Err(Error::input("none of its arrays is a tensor of the model")
-            .in_file(&args.reference)
+            .in_file(args.reference())
             .expected("arrays by the traced tensors' names")
             .help("`arenite inspect --steps` lists the names"));
     }
@@ -198,11 +210,11 @@ fn inputs(
     for (port, key) in ports {
         let Some(key) = key else {
             return Err(Error::input(format!("it does not hold the input `{}`", port.name))
-                .in_file(&args.reference)
+                .in_file(args.reference())
                 .help(format!("pass --input {}=FILE.npy", port.name)));
         };
-        let array = Array::of_npz(npz, &key).map_err(|e| e.in_file(&args.reference))?;
-        let (runs, note) = array.runs(port).map_err(|e| e.in_file(&args.reference))?;
+        let array = Array::of_npz(npz, &key).map_err(|e| e.in_file(args.reference()))?;
+        let (runs, note) = array.runs(port).map_err(|e| e.in_file(args.reference()))?;
         note.into_iter().for_each(print::note);
         all.push(single(vec![runs.runs])?.into_iter().next().unwrap_or_default());
     }
@@ -211,7 +223,7 @@ fn inputs(
 
 fn not_npz(args: &Args, error: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Input, format!("it is no NumPy archive: {error}"))
-        .in_file(&args.reference)
+        .in_file(args.reference())
         .expected("a file as numpy.savez writes it")
 }
 
@@ -407,7 +419,6 @@ mod tests {
     use crate::pack::{Options, pack};
     use ndarray::OwnedRepr;
     use ndarray_npy::{NpzReader, NpzWriter};
-    use std::path::Path;
 
     /// A model of one int8 convolution, its reference in `folder` (input `t0`, output `t3`) with `add` added to one element, and
     /// how both compare.
@@ -444,12 +455,13 @@ mod tests {
         npz.finish().expect("writes");
         let args = Args {
             model,
-            reference,
+            reference: Some(reference),
             input: Vec::new(),
             tolerance: 1e-4,
             on: Place::Host,
             json: false,
             timeout: 60,
+            unbuilt: UnbuiltDiffOptions::default(),
         };
         compared(&args).expect("compares")
     }

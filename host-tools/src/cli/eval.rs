@@ -10,6 +10,7 @@ use super::outcome::{How, bar, execute};
 use super::place::Place;
 use super::program::{Verdict, grouped, print_json};
 use super::run::{assign, read_inputs, stack};
+use super::unbuilt::only_one;
 use crate::files::print::out as print_out;
 use crate::model::ModelFile;
 use crate::{Error, Result};
@@ -18,7 +19,8 @@ use crate::{Error, Result};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The model file; its first output has a score for each class along its last axis.
-    model: PathBuf,
+    #[arg(required = true, value_name = "MODEL")]
+    models: Vec<PathBuf>,
     /// The inputs, one sample for each index of the leading axis.
     #[arg(long, value_name = "[NAME=]X.npy", num_args = 1.., required = true)]
     inputs: Vec<String>,
@@ -27,7 +29,7 @@ pub(super) struct Args {
     labels: PathBuf,
     /// Where to run: host, or qemu:BOARD.
     #[arg(long, value_name = "host|qemu:BOARD", default_value = "host")]
-    on: Place,
+    on: Vec<Place>,
     /// Starts each sample with fresh state.
     #[arg(long)]
     reset_each: bool,
@@ -54,7 +56,17 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
-    let file = ModelFile::open(&args.model)?;
+    let model = only_one(
+        &args.models,
+        "arenite eval of several models",
+        "evaluate them one after the other",
+    )?;
+    let on = *only_one(
+        &args.on,
+        "several --on of arenite eval",
+        "evaluate at one place after the other",
+    )?;
+    let file = ModelFile::open(model)?;
     let view = file.view()?;
     let labels = labels(&args.labels)?;
     let given = assign(&args.inputs, &view.inputs, "input")?;
@@ -64,13 +76,13 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             .in_file(&args.labels)
             .expected(format!("{}, one for each sample", sequence.runs.len())));
     }
-    let bar = bar(labels.len() as u64, args.on.name());
+    let bar = bar(labels.len() as u64, on.name());
     let how = How {
         reset_each: args.reset_each,
         profile: false,
         timeout: Duration::from_secs(args.timeout),
     };
-    let outcome = execute(&file, args.on, &sequence.runs, how, &mut |runs, _| {
+    let outcome = execute(&file, on, &sequence.runs, how, &mut |runs, _| {
         bar.set_position(runs as u64)
     });
     bar.finish_and_clear();
@@ -79,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let scores = stack(&outcome, &view.outputs, true)
         .into_iter()
         .next()
-        .ok_or_else(|| Error::input("the model has no output").in_file(&args.model))?;
+        .ok_or_else(|| Error::input("the model has no output").in_file(model))?;
     let classes = scores.shape.last().copied().unwrap_or(1);
     if let Some(&label) = labels.iter().find(|&&label| label >= classes) {
         return Err(Error::input(format!("label {label}"))
@@ -90,7 +102,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     if chosen.len() != labels.len() {
         return Err(
             Error::input(format!("output shape {:?} for a sample", &scores.shape[1..]))
-                .in_file(&args.model)
+                .in_file(model)
                 .expected("one score for each class"),
         );
     }
@@ -101,7 +113,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let correct = labels.iter().zip(&chosen).filter(|(a, b)| a == b).count();
     let count = outcome.instructions.len() as u64;
     let report = Report {
-        board: args.on.name(),
+        board: on.name(),
         samples: labels.len(),
         correct,
         accuracy: correct as f64 / labels.len().max(1) as f64,

@@ -18,6 +18,7 @@ mod weights;
 
 pub use program::{Verdict, grouped, run_to_the_end};
 pub use unbuilt::UnbuiltPackOptions;
+use unbuilt::{Anything, refuse};
 
 use std::process::ExitCode;
 
@@ -47,12 +48,30 @@ enum Command {
     Diff(diff::Args),
     /// The arena planner alone, on a CSV file of buffers.
     Plan(crate::memory::plan::PlanArgs),
-    /// Writes the weights that `pack --weights seeded:N` uses.
+    /// Writes the weights that `pack --weights seeded:N` uses, or lists what a network needs.
     Weights(weights::Args),
-    /// One page about a model: memory map, steps, assumptions.
-    Report(unbuilt::ReportArgs),
     /// Says what is installed, what is missing, and how to get it.
     Doctor(doctor::Args),
+    #[command(hide = true)]
+    Report(Anything),
+    #[command(hide = true)]
+    Compare(Anything),
+    #[command(hide = true)]
+    Size(Anything),
+    #[command(hide = true)]
+    Watch(Anything),
+    #[command(hide = true)]
+    New(Anything),
+    #[command(hide = true)]
+    Flash(Anything),
+    #[command(hide = true)]
+    Update(Anything),
+    #[command(hide = true)]
+    Migrate(Anything),
+    #[command(hide = true)]
+    Keygen(Anything),
+    #[command(hide = true)]
+    ExplainCode(Anything),
 }
 
 /// The program: parses the arguments, does the work, reports errors.
@@ -66,8 +85,37 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => diff::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Weights(args) => weights::run(&args),
-        Command::Report(args) => args.refuse(),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Report(_) => refuse(
+            "report",
+            "reports",
+            "`arenite inspect --steps` prints the per-step table",
+        ),
+        Command::Compare(_) => refuse(
+            "compare",
+            "reports",
+            "`arenite inspect --json` states what a model needs",
+        ),
+        Command::Size(_) => refuse("size", "chips", "`arenite inspect` states flash, arena and state"),
+        Command::Watch(_) => refuse("watch", "reports", "run pack and `arenite bench` after each change"),
+        Command::New(_) => refuse("new", "chips", "docs/boards.md says how to take a model into firmware"),
+        Command::Flash(_) => refuse("flash", "chips", "docs/boards.md says how to flash a model"),
+        Command::Update(_) => refuse("update", "signed updates", "flash the new model with your own tool"),
+        Command::Migrate(_) => refuse(
+            "migrate",
+            "format version 2",
+            "there is one version yet; pack the network again",
+        ),
+        Command::Keygen(_) => refuse(
+            "keygen",
+            "signed updates",
+            "sign the file with your update system's own tool",
+        ),
+        Command::ExplainCode(_) => refuse(
+            "explain-code",
+            "signed updates",
+            "errors of the runtime say what they mean",
+        ),
     })
 }
 

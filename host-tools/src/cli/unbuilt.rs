@@ -1,92 +1,112 @@
 //! What the contract has and these tools do not build yet: refused by name, never accepted and ignored.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 
 use super::program::Verdict;
 use crate::{Error, Result};
 
-/// Options of `pack` that are not built yet. Whoever builds one moves it from here to `pack`'s own arguments.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct UnbuiltPackOptions {
-    /// Element type of the packed network, where it is not the input's own.
-    #[arg(long, value_name = "f32|int8|int16x8", hide = true)]
-    dtype: Option<String>,
-    /// Sample inputs for quantising.
-    #[arg(long, value_name = "FILE", hide = true)]
-    calibrate: Option<PathBuf>,
-    /// A layer that stays in f32 when quantising.
-    #[arg(long, value_name = "NAME", hide = true)]
-    keep_f32: Vec<String>,
-    /// Samples whose outputs go into the model.
-    #[arg(long, value_name = "FILE", hide = true)]
-    self_test: Option<PathBuf>,
-    /// An ed25519 key.
-    #[arg(long, value_name = "KEYFILE", hide = true)]
-    sign: Option<PathBuf>,
-    /// A page about the model.
-    #[arg(long, value_name = "FILE.html", hide = true)]
-    report: Option<PathBuf>,
+/// Whether an option was given.
+trait Given {
+    fn given(&self) -> bool;
 }
 
-impl UnbuiltPackOptions {
-    /// Refuses the first of them that was given.
-    ///
-    /// # Errors
-    /// [`crate::ErrorKind::Unsupported`] naming the option and what to do instead.
-    pub fn refuse(&self) -> Result<()> {
-        let given = [
-            (
-                "--dtype",
-                self.dtype.is_some(),
-                "leave it out: the network keeps its own element type",
-            ),
-            (
-                "--calibrate",
-                self.calibrate.is_some(),
-                "quantise in the training framework and pack its .tflite file",
-            ),
-            (
-                "--keep-f32",
-                !self.keep_f32.is_empty(),
-                "leave it out: nothing is quantised",
-            ),
-            (
-                "--self-test",
-                self.self_test.is_some(),
-                "samples in a trace.json are replayed when packing",
-            ),
-            (
-                "--sign",
-                self.sign.is_some(),
-                "sign the file with your update system's own tool",
-            ),
-            (
-                "--report",
-                self.report.is_some(),
-                "`arenite inspect --steps` prints the per-step table",
-            ),
-        ];
-        match given.into_iter().find(|(_, given, _)| *given) {
-            None => Ok(()),
-            Some((name, _, instead)) => Err(Error::unsupported(format!("{name} is not built yet")).help(instead)),
-        }
+impl Given for bool {
+    fn given(&self) -> bool {
+        *self
     }
 }
 
-/// Arguments of `arenite report`.
-#[derive(Debug, clap::Args)]
-pub(super) struct ReportArgs {
-    /// The model file.
-    model: PathBuf,
-    /// The page to write.
-    #[arg(short, long)]
-    output: PathBuf,
+impl Given for Vec<String> {
+    fn given(&self) -> bool {
+        !self.is_empty()
+    }
 }
 
-impl ReportArgs {
-    /// Refuses the command.
-    pub(super) fn refuse(&self) -> Result<Verdict> {
-        Err(Error::unsupported("arenite report is not built yet")
-            .help("`arenite inspect --steps` prints the per-step table"))
+/// Options that are accepted only to be refused: name, field, type, the capability that they belong to, what to do instead.
+macro_rules! unbuilt {
+    ($(#[$doc:meta])* $visibility:vis $name:ident: $($option:literal $field:ident $type:ty, $capability:literal, $instead:literal;)*) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, clap::Args)]
+        $visibility struct $name {
+            $(
+                #[arg(long = $option, hide = true)]
+                $field: $type,
+            )*
+        }
+
+        impl $name {
+            /// Refuses the first of them that was given.
+            ///
+            /// # Errors
+            /// [`crate::ErrorKind::Unsupported`] naming the option and what to do instead.
+            $visibility fn refuse(&self) -> Result<()> {
+                $(
+                    if self.$field.given() {
+                        return Err(not_built(concat!("--", $option), $capability).help($instead));
+                    }
+                )*
+                Ok(())
+            }
+        }
+    };
+}
+
+fn not_built(what: &str, capability: &str) -> Error {
+    Error::unsupported(format!("{what} is not built yet: it comes with {capability}"))
+}
+
+unbuilt! {
+    /// Options of `pack` that are not built yet. Whoever builds one moves it from here to `pack`'s own arguments.
+    pub UnbuiltPackOptions:
+    "dtype" dtype Vec<String>, "quantisation", "leave it out: the network keeps its own element type";
+    "calibrate" calibrate Vec<String>, "quantisation", "quantise in the training framework and pack its .tflite file";
+    "keep-f32" keep_f32 Vec<String>, "quantisation", "leave it out: nothing is quantised";
+    "input-dtype" input_dtype Vec<String>, "quantisation", "inputs keep the network's element type";
+    "output-dtype" output_dtype Vec<String>, "quantisation", "outputs keep the network's element type";
+    "optimise-rounding" optimise_rounding bool, "quantisation", "leave it out: nothing is quantised";
+    "weight-bits" weight_bits Vec<String>, "quantisation", "leave it out: weights keep their own width";
+    "group" group Vec<String>, "quantisation", "leave it out: weights keep their own width";
+    "budget" budget Vec<String>, "quantisation", "--max-flash refuses a model that is too large";
+    "target-snr" target_snr Vec<String>, "quantisation", "leave it out: nothing is quantised";
+    "preprocess" preprocess Vec<String>, "preprocessing", "prepare the input before `Session::set_input`";
+    "self-test" self_test Vec<String>, "self-tests on the device", "samples in a trace.json are replayed when packing";
+    "sign" sign Vec<String>, "signed updates", "sign the file with your update system's own tool";
+    "sign-counter" sign_counter Vec<String>, "signed updates", "sign the file with your update system's own tool";
+    "max-step" max_step Vec<String>, "bounded steps", "a session runs step by step: `Session::step` returns after each";
+    "keep-dead-channels" keep_dead_channels bool, "pruning of channels", "leave it out: no channel is pruned";
+    "winograd" winograd bool, "Winograd convolutions", "leave it out: convolutions are computed directly";
+    "cores" cores Vec<String>, "several cores", "leave it out: one core runs the network";
+    "accelerator" accelerator Vec<String>, "accelerators", "leave it out: the core's own kernels run the network";
+    "report" report Vec<String>, "reports", "`arenite inspect --steps` prints the per-step table";
+}
+
+unbuilt! {
+    /// Options of `arenite diff` that are not built yet.
+    pub(super) UnbuiltDiffOptions:
+    "float" float Vec<String>, "quantisation", "compare each model with one reference: `arenite diff MODEL REFERENCE.npz`";
+    "inputs" inputs Vec<String>, "quantisation", "pass one sample with --input";
+}
+
+/// Arguments of a command that is not built yet, whatever they are.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct Anything {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<OsString>,
+}
+
+/// Refuses a command.
+pub(super) fn refuse(command: &str, capability: &str, instead: &str) -> Result<Verdict> {
+    Err(not_built(&format!("arenite {command}"), capability).help(instead))
+}
+
+/// Refuses several where one is built.
+///
+/// # Errors
+/// [`crate::ErrorKind::Unsupported`].
+pub(super) fn only_one<'a, T>(all: &'a [T], what: &str, instead: &str) -> Result<&'a T> {
+    match all {
+        [one] => Ok(one),
+        _ => Err(not_built(what, "comparisons").help(instead)),
     }
 }

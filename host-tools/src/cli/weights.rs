@@ -13,11 +13,14 @@ pub(super) struct Args {
     /// The network, as `pack` takes it.
     input: PathBuf,
     /// The seed: the weights are those of `pack --weights seeded:N`.
-    #[arg(long, value_name = "N")]
-    seed: u64,
-    /// The .safetensors file to write.
-    #[arg(short, long, value_name = "FILE.safetensors")]
-    output: PathBuf,
+    #[arg(long, value_name = "N", required_unless_present = "list")]
+    seed: Option<u64>,
+    /// The .safetensors file to write; `-` is standard output.
+    #[arg(short, long, value_name = "FILE.safetensors", required_unless_present = "list")]
+    output: Option<PathBuf>,
+    /// Lists the parameters that the network needs instead: name and shape, one a line, separated by a tab.
+    #[arg(long, conflicts_with_all = ["seed", "output"])]
+    list: bool,
     /// Overrides recognition.
     #[arg(long)]
     dialect: Option<String>,
@@ -30,15 +33,14 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
-    let output = Output::to(&args.output)?;
-    output.differs_from(&args.input)?;
+    let output = args.output.as_deref().map(Output::to).transpose()?;
+    output.iter().try_for_each(|output| output.differs_from(&args.input))?;
     let options = ImportOptions {
         batch: 1,
         input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
         assume: args.assume.clone(),
     };
     let (_, imported) = import::import(&args.input, args.dialect.as_deref(), &options)?;
-    imported.files.iter().try_for_each(|file| output.differs_from(file))?;
     graph::check::check(&imported.graph).map_err(|e| e.in_file(&args.input))?;
     for assumption in &imported.assumptions {
         let (key, value) = (&assumption.key, &assumption.value);
@@ -47,18 +49,24 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             assumption.applies_to, assumption.reason
         ));
     }
-    let draft = weights::export::draft(&imported.graph, args.seed, &output)?;
     let params = weights::params(&imported.graph);
+    let (Some(output), Some(seed)) = (output, args.seed) else {
+        let lines = params.iter().map(|(key, shape)| format!("{key}\t{shape:?}\n"));
+        print::out(&lines.collect::<String>())?;
+        return Ok(Verdict::Good);
+    };
+    imported.files.iter().try_for_each(|file| output.differs_from(file))?;
+    let draft = weights::export::draft(&imported.graph, seed, &output)?;
     let scalars: u64 = params
         .values()
         .map(|s| s.iter().map(|&n| n as u64).product::<u64>())
         .sum();
     print::note(format_args!(
         "{}: {} tensors, {} parameters of seed {}",
-        args.output.display(),
+        output.path().display(),
         params.len(),
         grouped(scalars),
-        args.seed
+        seed
     ));
     publish(vec![draft])?;
     Ok(Verdict::Good)

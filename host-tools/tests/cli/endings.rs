@@ -20,12 +20,18 @@ fn stuck(mut command: Command) -> (Child, std::io::PipeReader) {
     std::thread::spawn(move || while filler.write_all(&[b'x'; 4096]).is_ok() {});
     // A pipe holds 64 KiB; the filler hangs in its next write.
     std::thread::sleep(std::time::Duration::from_millis(50));
-    let child = command.stdout(writer).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut child = command.stdout(writer).stderr(Stdio::null()).spawn().expect("it starts");
+    wait_in(&mut child, "pipe_write");
+    (child, reader)
+}
+
+/// Waits until a process waits inside a function of the system.
+fn wait_in(child: &mut Child, function: &str) {
     let place = format!("/proc/{}/wchan", child.id());
-    while !fs::read_to_string(&place).is_ok_and(|place| place.contains("pipe_write")) {
+    while !fs::read_to_string(&place).is_ok_and(|place| place.contains(function)) {
+        assert!(child.try_wait().expect("asked").is_none(), "it ended by itself");
         std::thread::yield_now();
     }
-    (child, reader)
 }
 
 fn signal(child: &Child, name: &str) {
@@ -123,8 +129,9 @@ fn a_signal_ends_a_run_that_waits_for_its_input() {
         let mut command = Command::new(PACK);
         command.arg(&pipe).arg("-o").arg(bench.path("m.bin"));
         let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
-        // Opening the pipe for writing waits for its reader.
-        let writer = File::options().write(true).open(&pipe).expect("a reader");
+        // Open for reading as well, so that this does not wait for the program.
+        let writer = File::options().read(true).write(true).open(&pipe).expect("a pipe");
+        wait_in(&mut child, "pipe_read");
         signal(&child, name);
         assert_eq!(child.wait().expect("ended").code(), Some(status));
         drop(writer);

@@ -3,6 +3,7 @@
 mod commands;
 mod common;
 mod comparisons;
+mod contract;
 #[cfg(unix)]
 mod endings;
 mod inputs;
