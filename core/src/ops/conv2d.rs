@@ -225,7 +225,7 @@ impl<P: Place> Operator for Conv2dS8<P> {
         self.window.check()?;
         check_groups(&self.window, self.groups)?;
         self.weights_len().ok_or(Fault::Shape)?;
-        if self.clamp[0] > self.clamp[1] {
+        if self.clamp[0] > self.clamp[1] || self.flags & !Conv2dS8::STAGED != 0 {
             return Err(Fault::Quantisation);
         }
         Ok(())

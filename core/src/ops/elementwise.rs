@@ -88,6 +88,12 @@ pub fn operand_len(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> Option<u32>
     })
 }
 
+/// Whether a walk along all axes stays within 32 bits, one step beyond the end of each included.
+pub(crate) fn is_walkable(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
+    let walk = |len: u32, l: &Loop| len.checked_add(l.count.checked_mul(stride(l))?);
+    loops.iter().try_fold(0, walk).is_some()
+}
+
 /// Whether an operand with these strides is walked exactly as the output is.
 pub fn is_contiguous(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
     let mut inner = 1u32;
@@ -103,7 +109,10 @@ impl<P: Place> Operator for BinaryF32<P> {
         checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.b).ok_or(Fault::Shape)?, 4])?;
-        Ok(())
+        match is_walkable(&self.loops, |l| l.a) && is_walkable(&self.loops, |l| l.b) {
+            true => Ok(()),
+            false => Err(Fault::Shape),
+        }
     }
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
-use crate::ops::elementwise::{Loop, MAX_LOOPS, operand_len, output_len};
+use crate::ops::elementwise::{Loop, MAX_LOOPS, is_walkable, operand_len, output_len};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -61,6 +61,13 @@ impl<P: Place> Operator for BinaryInt<P> {
         checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.b).ok_or(Fault::Shape)?, 4])?;
+        if !is_walkable(&self.loops, |l| l.a) || !is_walkable(&self.loops, |l| l.b) {
+            return Err(Fault::Shape);
+        }
+        // Plain integers have no scale that a PReLU's factor could take.
+        if self.op == IntOp::Prelu && self.dtype == DType::I32 {
+            return Err(Fault::Unsupported);
+        }
         let valid = self.multipliers.iter().all(|m| m.is_valid()) && self.shift < 32 && self.clamp[0] <= self.clamp[1];
         match valid && matches!(self.dtype, DType::I8 | DType::I16 | DType::I32) {
             true => Ok(()),

@@ -10,6 +10,7 @@
 use crate::arena::Mem;
 use crate::kernels::dsp::instructions::{smlad, sxtb16, sxtb16_ror8};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::scalar::conv2d::channel_shifts_are_valid;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 use crate::ops::window::{three, two};
@@ -38,6 +39,16 @@ impl Kernel for S8 {
     fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
         // A window is read before its pixel is written.
         (index == 1).then(|| op.window.consumed_distance(1, 0))
+    }
+
+    fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
+        let mem = Mem::of_weights(weights);
+        let taps = taps(op).saturating_mul(op.group_channels()) as usize;
+        // Words are taken whole; behind a window scratch holds anything.
+        let padding = |row: &[u8]| row.iter().skip(taps).all(|&w| w == 0);
+        let rows = mem.weights::<u8>(op.weights, Self::needs(op).weights);
+        channel_shifts_are_valid(op, &mem)
+            && rows.is_some_and(|rows| rows.chunks_exact((row_bytes(op) as usize).max(1)).all(padding))
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {

@@ -50,6 +50,25 @@ impl Kernel for S8 {
         (index == 1).then(|| op.window.consumed_distance(1, 0))
     }
 
+    fn supports(op: &PackedConv2dS8) -> bool {
+        // The table of taps counts in 32 bits, signed.
+        op.window.input_len().is_some_and(|len| i32::try_from(len).is_ok())
+    }
+
+    fn trusts(op: &PackedConv2dS8, weights: &[u8]) -> bool {
+        let words = Self::needs(op).weights / 4;
+        let Some(stream) = Mem::of_weights(weights).weights::<u32>(op.weights, words) else {
+            return false;
+        };
+        stream
+            .chunks_exact(quad_words(&op.window, op.form) as usize)
+            .all(|quad| {
+                let (_, records) = quad.as_rchunks();
+                let records = records.len().checked_sub(4).and_then(|first| records.get(first..));
+                record::are_packed(records.unwrap_or_default(), op.form)
+            })
+    }
+
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
         let needs = Self::needs(op);
         let input = mem.src::<i8>(op.input, op.window.input_len()?)?;

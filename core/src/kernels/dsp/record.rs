@@ -4,6 +4,7 @@
 
 use super::instructions::{halves, split};
 use super::requant::{Requantize, Short};
+use crate::ops::packed_conv2d::Form;
 use crate::quant::Multiplier;
 
 /// Words of a record.
@@ -23,6 +24,33 @@ pub(crate) fn from_general(r: &Requantize) -> [u32; WORDS] {
         r.zero_point as u32,
         halves(low, high),
     ]
+}
+
+/// Whether the host can have written these bits of the reference's form: a shift that the arithmetic has, a zero point and limits of an int8.
+pub(crate) fn is_general(&[_, shift, zero_point, clamp]: &[u32; WORDS]) -> bool {
+    let [low, high] = split(clamp);
+    let byte = -128..=127;
+    (-31..=31).contains(&(shift as i32))
+        && byte.contains(&(zero_point as i32))
+        && byte.contains(&low)
+        && (low..=127).contains(&high)
+}
+
+/// Bits of a short record that the host leaves zero: shifts beyond a word, and the sign's correction in a form that has none.
+#[inline(always)]
+pub(crate) fn reserved(&[_, _, k, d]: &[u32; WORDS], form: Form) -> u32 {
+    k & !31 | if form == Form::Positive { d } else { 0 }
+}
+
+/// Whether all records of a form are as the host writes them; the loops shift by what they say.
+#[inline(always)]
+pub(crate) fn are_packed(records: &[[u32; WORDS]], form: Form) -> bool {
+    match form {
+        // Two factors in the place of a record; any will do.
+        Form::Folded => true,
+        Form::Positive | Form::Signed => records.iter().fold(0, |bits, record| bits | reserved(record, form)) == 0,
+        Form::General => records.iter().all(is_general),
+    }
 }
 
 /// Reads a general record.
@@ -50,10 +78,9 @@ pub(crate) unsafe fn general(record: *const u32) -> Requantize {
 pub(crate) unsafe fn short(record: *const u32) -> Short {
     // SAFETY: as the caller promises.
     let [m, c, k, d] = unsafe { *record.cast::<[u32; WORDS]>() };
-    // A shift that the host never writes must not end the process either.
     Short {
         offset: 0,
-        k: k & 31,
+        k,
         m: m as i32,
         c: c as i32,
         d: d as i32,

@@ -49,7 +49,22 @@ impl Kernel for S8 {
     }
 
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
-        records(op, padded(inputs(op)), &Mem::of_weights(weights)).is_some()
+        let (row, mem) = (inputs(op), Mem::of_weights(weights));
+        let inputs = padded(row);
+        let (Some(records), Some(weights)) = (
+            packed_records(op, inputs, &mem),
+            mem.weights::<u32>(op.weights, Self::needs(op).weights / 4),
+        ) else {
+            return false;
+        };
+        // The loops take whole words, and a constant channel's row beside another one's.
+        let beyond = beyond(row);
+        let rows = weights.chunks_exact((inputs as usize / 4).max(1));
+        records.iter().zip(rows).all(|(record, weights)| {
+            let constant = record[2] & CONSTANT != 0;
+            weights.last().is_some_and(|word| word & beyond == 0)
+                && (!constant || weights.iter().all(|&word| word == 0))
+        })
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
@@ -126,7 +141,21 @@ pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
     outputs * u64::from(inputs(op)) * core.rows() / 16 + outputs * core.requantize()
 }
 
-/// The records of a step, checked: the loops trust them.
+/// The records of a step as load wants them: [`records`], with every bit as a packer writes it.
+pub(super) fn packed_records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> Option<&'a [Record]> {
+    let packed = |record: &Record| record::is_packed(record, op.output_zero_point);
+    records(op, inputs, mem).filter(|records| records.iter().all(packed))
+}
+
+/// The bytes of a row's last word that lie beyond `row` bytes.
+pub(super) const fn beyond(row: u32) -> u32 {
+    match row % 4 {
+        0 => 0,
+        used => u32::MAX << (8 * used),
+    }
+}
+
+/// The records of a step, checked for what memory safety rests on.
 pub(super) fn records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> Option<&'a [Record]> {
     let count = u32::from(op.window.output[2]);
     let (records, _) = mem.weights::<i32>(op.channels, count.checked_mul(3)?)?.as_chunks::<3>();

@@ -7,7 +7,7 @@
 
 use super::accumulate::accumulate_any;
 use super::args::{Job, LANES};
-use super::conv2d::{limit, pointwise_pixels, records};
+use super::conv2d::{limit, packed_records, pointwise_pixels, records};
 use super::pack;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant, rows};
@@ -46,7 +46,29 @@ impl Kernel for S8 {
     }
 
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
-        records(op, padded(u32::from(op.window.input[2])), &Mem::of_weights(weights)).is_some()
+        let (inputs, mem) = (usize::from(op.window.input[2]), Mem::of_weights(weights));
+        let words = padded(inputs as u32);
+        let (Some(records), Some(weights)) = (
+            packed_records(op, words, &mem),
+            mem.weights::<i32>(op.weights, Self::needs(op).weights / 4),
+        ) else {
+            return false;
+        };
+        // The four channels of a group share a block; a dense layer has no places.
+        let block = |group: &[Record]| group.first().map_or(0, |record| record[2] & BLOCK);
+        let plain = |group: &[Record]| {
+            group
+                .iter()
+                .all(|record| record[2] as u32 >> 16 == 0 && record[2] & BLOCK == block(group))
+        };
+        let zero = |words: &[i32]| words.iter().all(|&w| w == 0);
+        let padding = |group: &[i32]| group.get(2 * inputs..).is_some_and(zero);
+        let groups = weights.chunks_exact((words as usize * 2).max(1));
+        records.chunks(4).all(plain)
+            && (inputs.is_multiple_of(4) || groups.clone().all(padding))
+            && groups
+                .last()
+                .is_some_and(|group| lanes_are_zero(group, records.len() % 4))
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
@@ -126,6 +148,19 @@ pub fn pack(
 pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     outputs * u64::from(op.window.input[2]) * core.rows() / 16 + outputs * core.requantize()
+}
+
+/// Whether a group of `channels` channels (0: four) has no weights beyond them.
+fn lanes_are_zero(group: &[i32], channels: usize) -> bool {
+    let (pairs, _) = group.as_chunks::<2>();
+    // The upper half of a word is its second channel; the first one's sign is borrowed from it.
+    let single = |w: i32| w == i32::from(w as i16);
+    match channels {
+        1 => pairs.iter().all(|&[a, b]| single(a) && b == 0),
+        2 => pairs.iter().all(|&[_, b]| b == 0),
+        3 => pairs.iter().all(|&[_, b]| single(b)),
+        _ => true,
+    }
 }
 
 /// An output from the sum of its products.

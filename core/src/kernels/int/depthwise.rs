@@ -7,10 +7,10 @@
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
 use super::args::{FLIP, Plane};
-use super::conv2d::{limit, records};
+use super::conv2d::{beyond, limit, packed_records, records};
 use super::pack;
 use super::plane;
-use super::record::{CONSTANT, GENERAL, Record, padded};
+use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant};
 use crate::arena::Mem;
 use crate::kernels::kernel::Kernel;
@@ -42,7 +42,19 @@ impl Kernel for S8 {
     }
 
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
-        records(op, 4, &Mem::of_weights(weights)).is_some()
+        let (taps, mem) = (taps(&op.window), Mem::of_weights(weights));
+        let rows = mem.weights::<u32>(op.weights, Self::needs(op).weights / 4);
+        // Blocks have no meaning here, and neither has what follows a channel's taps.
+        let blocks = |records: &[Record]| records.iter().fold(0, |bits, record| bits | record[2] & BLOCK);
+        let words = (padded(taps) as usize / 4).max(1);
+        let last = |rows: &[u32]| {
+            rows.iter()
+                .skip(words - 1)
+                .step_by(words)
+                .fold(0, |bits, word| bits | word)
+        };
+        packed_records(op, 4, &mem).is_some_and(|records| blocks(records) == 0)
+            && rows.is_some_and(|rows| last(rows) & beyond(taps) == 0)
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {

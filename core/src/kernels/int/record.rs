@@ -23,6 +23,8 @@ pub(super) const BLOCK8: i32 = 0x300;
 pub(super) const GENERAL: i32 = 0x400;
 /// Every input gives the same output: the bias alone, no products.
 pub(super) const CONSTANT: i32 = 0x800;
+/// Bits of the code without a meaning: zero.
+const RESERVED: i32 = 0xf000;
 
 /// Rounds up to the four inputs that a loop takes at a time.
 pub(super) const fn padded(inputs: u32) -> u32 {
@@ -32,6 +34,32 @@ pub(super) const fn padded(inputs: u32) -> u32 {
 /// The blocks that divide `inputs` (padded): bit n for block `n << 8`.
 pub(super) fn divisors(inputs: usize) -> u32 {
     1 | 1 << 1 | u32::from(inputs.is_multiple_of(12)) << 2 | u32::from(inputs.is_multiple_of(8)) << 3
+}
+
+/// Whether a packer can have written the record for outputs of this zero point, its block and place aside ([`is_valid`]): the arithmetic of its form holds, and
+/// what has no meaning is zero.
+#[inline(always)]
+pub(super) fn is_packed(record: &Record, zero_point: i8) -> bool {
+    let [bias, multiplier, code] = *record;
+    match code & (RESERVED | GENERAL | CONSTANT) {
+        0 => ((code & 0xff) as u32).wrapping_sub(1) < 30 && multiplier >= 0 && super::requant::is_short(bias),
+        _ => is_uncommon(record, zero_point),
+    }
+}
+
+/// [`is_packed`] for what is neither short nor varies.
+#[cold]
+#[inline(never)]
+fn is_uncommon(&[bias, multiplier, code]: &Record, zero_point: i8) -> bool {
+    match code & (RESERVED | GENERAL | CONSTANT) {
+        GENERAL => (-31..=31).contains(&(code as i8)),
+        // The output less the zero point, times four.
+        CONSTANT => {
+            let value = i8::try_from((bias >> 2).saturating_add(i32::from(zero_point)));
+            (multiplier, code & 0xff, bias & 3) == (1 << 30, 1, 0) && value.is_ok()
+        }
+        _ => false,
+    }
 }
 
 /// Whether loops in blocks that divide (`divisors`) into this many `outputs` stay within bounds whatever else the record says.

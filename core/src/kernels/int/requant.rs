@@ -25,6 +25,12 @@ pub(super) fn short_shift(magnitude: i64, multiplier: Multiplier, zero_point: i8
     (shift <= 30 && largest + 1 + addend.abs() <= i64::from(i32::MAX)).then_some(shift)
 }
 
+/// Whether the short form takes accumulators that start here.
+#[inline(always)]
+pub(super) fn is_short(bias: i32) -> bool {
+    bias.unsigned_abs() < LARGEST as u32
+}
+
 /// The addend of the short form: rounding and zero point. `twice` is `2 * zero_point + 1`.
 #[inline(always)]
 pub(super) fn addend(twice: i32, code: i32) -> i32 {
@@ -83,14 +89,17 @@ fn high_mul(acc: i32, m: i32) -> i32 {
 }
 
 /// With `acc = ah * 2^16 + al` (`al` signed) and `m = mh * 2^16 + ml` (`ml` unsigned) the product is `ah*mh * 2^32 + middle * 2^16` and 16 bits that a
-/// floor drops, for `middle = al*mh + ah*ml + (al*ml >> 16)`, which is below `2^30 + 2^28 + 2^15`.
+/// floor drops, for `middle = al*mh + ah*ml + (al*ml >> 16)`, which is below `2^30 + 2^28 + 2^15`. Beyond these bounds it wraps.
 #[cfg_attr(not(cortex_m = "baseline"), allow(dead_code))]
 #[inline(always)]
 fn high_mul_by_halves(acc: i32, m: i32) -> i32 {
     let (mh, ml) = (m >> 16, m & 0xffff);
     let al = i32::from(acc as i16);
     let ah = acc.wrapping_sub(al) >> 16;
-    let middle = al * mh + ah.wrapping_mul(ml).wrapping_add(al.wrapping_mul(ml) >> 16);
+    let middle = al
+        .wrapping_mul(mh)
+        .wrapping_add(ah.wrapping_mul(ml))
+        .wrapping_add(al.wrapping_mul(ml) >> 16);
     (ah.wrapping_mul(mh) << 1).wrapping_add((middle.wrapping_add(1 << 14)) >> 15)
 }
 
@@ -102,6 +111,14 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        /// Weights that a packer did not write make accumulators of any size.
+        #[test]
+        fn nothing_panics_beyond_the_bounds(acc: i32, m: i32, code: i32, twice: i32, zero_point: i8) {
+            high_mul_by_halves(acc, m);
+            short(acc, m, code, addend(twice, code));
+            super::any(acc, &[acc, m, code], zero_point, [-128, 127]);
+        }
 
         #[test]
         fn halves_make_the_product(acc in -(1 << 28)..1 << 28, m in 0..=i32::MAX) {

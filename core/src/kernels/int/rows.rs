@@ -39,47 +39,40 @@ pub(super) unsafe fn multiply(
     count: usize,
     zero_point: i8,
 ) {
+    let range = records.as_ptr_range();
     let mut job = Job {
         out,
         stride,
-        end: records.as_ptr_range().end,
+        end: range.end,
         twice: 2 * i32::from(zero_point) + 1,
         inputs,
         sums: [[0; 4]; LANES],
     };
-    let store = |records: &[Record], sums: &[[i32; 4]; LANES]| {
-        for (record, sums) in records.iter().zip(sums) {
+    let mut general = [[0; 3]; LANES];
+    let mut done = 0;
+    while done < records.len() {
+        // The loops store four pixels. Of fewer they are given records of the general form, whatever form the channels have, so that every sum is handed back.
+        let mut first = range.start.wrapping_add(done);
+        if count < 4 {
+            for (general, &[bias, _, code]) in general.iter_mut().zip(records.iter().skip(done)) {
+                *general = [bias, 0, code | GENERAL];
+            }
+            first = general.as_ptr();
+            job.end = first.wrapping_add(LANES.min(records.len() - done));
+        }
+        // SAFETY: rows and records from `done` on.
+        let reached = unsafe { rows(x, w.add(done * inputs), first, &mut job) };
+        if count == 4 {
+            // SAFETY: the loop returns a place within the records, or their end.
+            done = unsafe { reached.offset_from(range.start) } as usize;
+        }
+        for (record, sums) in records.iter().skip(done).zip(&job.sums) {
             for (pixel, &sum) in sums.iter().enumerate().take(count) {
                 let value = requant::any(sum, record, zero_point, [i8::MIN, i8::MAX]);
                 // SAFETY: a valid record's place is below `stride`.
                 unsafe { *out.add(pixel * stride + (record[2] as u32 >> 16) as usize) = value };
             }
+            done += 1;
         }
-    };
-    if count < 4 {
-        // The loops store four pixels. Of fewer they are given records of the general form, whatever form the channels have, so that every sum is handed back.
-        for (at, records) in records.chunks(LANES).enumerate() {
-            let mut general = [[0; 3]; LANES];
-            for (general, &[bias, _, code]) in general.iter_mut().zip(records) {
-                *general = [bias, 0, code | GENERAL];
-            }
-            job.end = general.as_ptr().wrapping_add(records.len());
-            // SAFETY: the records' rows.
-            unsafe { rows(x, w.add(at * LANES * inputs), general.as_ptr(), &mut job) };
-            store(records, &job.sums);
-        }
-        return;
-    }
-    let mut left = records;
-    while !left.is_empty() {
-        let done = records.len() - left.len();
-        // SAFETY: rows and records from `done` on.
-        let reached = unsafe { rows(x, w.add(done * inputs), left.as_ptr(), &mut job) };
-        // SAFETY: the loop returns a place within the records, or their end.
-        left = left
-            .get(unsafe { reached.offset_from(left.as_ptr()) } as usize..)
-            .unwrap_or_default();
-        store(left, &job.sums);
-        left = left.get(LANES..).unwrap_or_default();
     }
 }

@@ -60,6 +60,12 @@ impl Kernel for S8 {
         (index == 1).then(|| geometry(op).distance(&op.window, 1, ahead))
     }
 
+    fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
+        let (k, channels) = (k(op), u32::from(op.window.output[2]));
+        let weights = Mem::of_weights(weights).weights::<u8>(op.weights, gemm::packed_bytes(channels, k));
+        weights.is_some_and(|weights| gemm::is_packed(weights, channels as usize, k as usize))
+    }
+
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
         let (k, channels) = (k(op), u32::from(op.window.output[2]));
         let product = Matrix::new(

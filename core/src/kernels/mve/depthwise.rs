@@ -21,9 +21,9 @@ use super::args::{Depthwise, Interleave, RowSet};
 use super::loops::{
     depthwise_1x1_fast, depthwise_1x1_general, depthwise_2x2_fast, depthwise_2x2_general, fill, interleave,
 };
-use super::{HEADER, Output, clip, pack_header};
+use super::{HEADER, Output, clip, header, pack_header};
 use crate::arena::Mem;
-use crate::cells::{Dst, Src};
+use crate::cells::{Dst, Src, cast_slice};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::distance::furthest_of;
@@ -120,6 +120,11 @@ impl Kernel for S8 {
         (index == 1).then(|| distance(&op.window))
     }
 
+    fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
+        let packed = Mem::of_weights(weights).weights::<u8>(op.weights, packed_bytes(op));
+        packed.is_some_and(|weights| is_packed(op, weights))
+    }
+
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
         let layout = Layout::of(&op.window);
         let weights = mem.weights::<u8>(op.weights, packed_bytes(op))?;
@@ -139,6 +144,29 @@ impl Kernel for S8 {
 /// Bytes of the packed weights.
 fn packed_bytes(op: &Conv2dS8) -> u32 {
     HEADER as u32 + 28 * u32::from(op.window.output[2])
+}
+
+/// Whether packed weights are as [`pack`] writes them in what the loops trust: zeros outside the window, where they multiply whatever scratch holds, and shifts
+/// that are shifts, to the left only where the header says so.
+fn is_packed(op: &Conv2dS8, weights: &[u8]) -> bool {
+    let [kh, kw] = op.window.kernel.map(usize::from);
+    let (Some(left), Some(words)) = (header(weights), weights.get(HEADER..).and_then(cast_slice::<u32>)) else {
+        return false;
+    };
+    let (taps, table) = words.split_at((4 * usize::from(op.window.output[2])).min(words.len()));
+    // A column is a word, its first row the lowest byte.
+    let column = u32::MAX.checked_shl(8 * kh as u32).unwrap_or(0);
+    let outside = [0, 1, 2, 3].map(|at: usize| if at < kw { column } else { u32::MAX });
+    let (taps, table) = (taps.as_chunks::<4>().0, table.as_chunks::<3>().0);
+    let [a, b, c, d] = outside;
+    let beyond = taps.iter().fold(0, |bits, taps| {
+        bits | taps[0] & a | taps[1] & b | taps[2] & c | taps[3] & d
+    });
+    let most = if left { 31 } else { 0 };
+    beyond == 0
+        && table
+            .iter()
+            .all(|&[_, _, shift]| (-31..=most).contains(&(shift as i32)))
 }
 
 /// Whether a gather gives 2 x 2 outputs.

@@ -14,7 +14,8 @@ use super::loops::{
     rows1_fast, rows1_general, rows2_fast, rows2_general, rows2_k16_fast, rows2_k16_general, rows2_k32_fast,
     rows2_k32_general,
 };
-use super::{HEADER, Output, pack_header};
+use super::{HEADER, Output, header, pack_header};
+use crate::cells::cast_slice;
 
 /// Elements of a block.
 pub(super) const BLOCK: usize = 16;
@@ -72,6 +73,61 @@ pub(super) fn pack(
         }
     }
     Some(())
+}
+
+/// Whether weights of [`packed_bytes`] are as [`pack`] writes them in what the loops trust: shifts that are shifts, to the left only where the header says so, and
+/// zeros beyond K, where rows are read as well, and beyond the channels.
+pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
+    let half = padded(k as u32) as usize * GROUP / 2;
+    let (Some(left), Some(groups)) = (header(weights), weights.get(HEADER..).and_then(cast_slice::<u32>)) else {
+        return false;
+    };
+    let zero = |words: &[u32]| words.iter().all(|&word| word == 0);
+    // What of a channel's last 16 weights lies beyond K.
+    let beyond: [u32; 4] = core::array::from_fn(|word| match (k % BLOCK).saturating_sub(4 * word) {
+        4.. => 0,
+        used => u32::MAX << (8 * used),
+    });
+    let (mut lefts, mut rights) = (0, 0);
+    let mut groups = groups.chunks_exact((2 * half + TABLE) / 4);
+    let tables = groups.clone().all(|group| {
+        let (weights, table) = group.split_at(half / 2);
+        if let Some((_, table)) = table.split_first_chunk::<8>()
+            && let (Some(left), Some(right)) = (table.first_chunk::<8>(), table.last_chunk::<8>())
+        {
+            lefts |= left.iter().fold(0, |bits, shift| bits | shift);
+            rights |= right.iter().fold(0, |bits, shift| bits | shift.wrapping_neg());
+        }
+        // The last 16 weights of every channel of either half.
+        k.is_multiple_of(BLOCK)
+            || weights.chunks_exact(half / 4).all(|half| {
+                let (_, last) = half.as_rchunks::<4>();
+                let last = last
+                    .len()
+                    .checked_sub(4)
+                    .and_then(|at| last.get(at..))
+                    .unwrap_or_default();
+                last.iter().fold(0, |bits, words| {
+                    let beyond = words.iter().zip(beyond).map(|(word, beyond)| word & beyond);
+                    bits | beyond.fold(0, |bits, word| bits | word)
+                }) == 0
+            })
+    });
+    let missing = groups.next_back().is_some_and(|group| {
+        let (weights, table) = group.split_at(half / 2);
+        let lanes = (channels - 1) % GROUP + 1..GROUP;
+        lanes.into_iter().all(|within| {
+            let (odd, lane) = (within % 2, within / 2);
+            let row = weights
+                .get(odd * half / 4..)
+                .and_then(|weights| weights.get(..half / 4));
+            row.is_some_and(|row| {
+                row.chunks_exact(4 * 4)
+                    .all(|block| block.get(lane * 4..lane * 4 + 4).is_some_and(zero))
+            }) && table.iter().skip(odd * 4 + lane).step_by(8).all(|&word| word == 0)
+        })
+    });
+    tables && missing && (lefts | rights) & !31 == 0 && (left || lefts == 0)
 }
 
 /// Packed weights and what they are multiplied to.

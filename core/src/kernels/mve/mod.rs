@@ -76,6 +76,14 @@ fn pack_header(channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
     Some(())
 }
 
+/// Whether a header is as [`pack_header`] writes it; then, whether a multiplier shifts left.
+fn header(weights: &[u8]) -> Option<bool> {
+    match weights.get(..HEADER)?.split_first()? {
+        (&left @ (0 | 1), rest) if rest.iter().all(|&byte| byte == 0) => Some(left == 1),
+        _ => None,
+    }
+}
+
 /// The part of `len` positions from `start` that lies within `0..extent`: how many to skip, and how many then.
 fn clip(start: isize, len: usize, extent: usize) -> (usize, usize) {
     let skip = (start.min(0).unsigned_abs()).min(len);

@@ -112,6 +112,10 @@ impl Kernel for S8 {
         (index == 1).then(|| op.window.consumed_distance(1, lead))
     }
 
+    fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
+        channel_shifts_are_valid(op, &Mem::of_weights(weights))
+    }
+
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
         let window = &op.window;
         let input = mem.src::<i8>(op.input, window.input_len()?)?;
@@ -160,6 +164,10 @@ impl Kernel for DepthwiseS8 {
         S8::distance(op, index)
     }
 
+    fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
+        S8::trusts(op, weights)
+    }
+
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
         S8::run(op, mem)
     }
@@ -175,6 +183,12 @@ impl Kernel for S16 {
     fn distance(op: &Conv2dS16, index: usize) -> Option<i64> {
         let lead = u32::from(op.window.output[2]) - 1;
         (index == 1).then(|| op.window.consumed_distance(2, lead))
+    }
+
+    fn trusts(op: &Conv2dS16, weights: &[u8]) -> bool {
+        let words = u32::from(op.window.output[2]) * 2;
+        let records = Mem::of_weights(weights).weights::<i32>(op.channels, words);
+        records.is_some_and(|records| records.as_chunks::<2>().0.iter().all(|&[_, shift]| is_shift(shift)))
     }
 
     fn run(op: &Conv2dS16, mem: &Mem<'_>) -> Option<()> {
@@ -201,6 +215,16 @@ impl Kernel for S16 {
             Some(scaled.max(low).min(high) as i16)
         })
     }
+}
+
+/// Whether the words for the channels' shifts are shifts, in all their bits.
+pub(crate) fn channel_shifts_are_valid(op: &Conv2dS8, mem: &Mem<'_>) -> bool {
+    let records = mem.weights::<i32>(op.channels, u32::from(op.window.output[2]) * 3);
+    records.is_some_and(|records| records.as_chunks::<3>().0.iter().all(|&[_, _, shift]| is_shift(shift)))
+}
+
+fn is_shift(word: i32) -> bool {
+    i8::try_from(word).is_ok_and(|shift| Multiplier { mantissa: 0, shift }.is_valid())
 }
 
 /// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.
