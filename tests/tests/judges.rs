@@ -156,7 +156,11 @@ fn cases() -> Vec<Case> {
 /// Two branches that join in a concatenation, one of them through a padding, and an addition over the whole.
 fn branches(folder: &Path) -> PathBuf {
     let shape = |shape: &[usize], role: &str| serde_json::json!({"shape": shape, "dtype": "f32", "role": role});
-    let op = |name: &str, op: &str, inputs: &[&str], output: &str, attrs: serde_json::Value| serde_json::json!({"name": name, "op": op, "inputs": inputs, "outputs": [output], "attrs": attrs});
+    let op = |name: &str, op: &str, inputs: &[&str], output: &str, attrs: serde_json::Value| {
+        serde_json::json!({
+            "name": name, "op": op, "inputs": inputs, "outputs": [output], "attrs": attrs
+        })
+    };
     let trace = serde_json::json!({
         "arenite_trace": 1, "name": "branches", "inputs": ["x"], "outputs": ["y", "s"],
         "tensors": {

@@ -184,7 +184,8 @@ const M3: Timings = Timings {
     // Refilling the pipeline takes one to three cycles beside the branch's own.
     returning: 3,
     call: 3,
-    source: "Cortex-M3 Technical Reference Manual (DDI 0337I), table 3.1: MLA 2, SMULL 3 to 5, SMLAL 4 to 7, division 2 to 12, refill 1 to 3, of each the middle; neighbouring loads and stores overlap",
+    source: "Cortex-M3 Technical Reference Manual (DDI 0337I), table 3.1: MLA 2, SMULL 3 to 5, SMLAL 4 to 7, \
+        division 2 to 12, refill 1 to 3, of each the middle; neighbouring loads and stores overlap",
     ..M0
 };
 
@@ -195,7 +196,9 @@ const M4: Timings = Timings {
     float: 1,
     float_multiply_accumulate: 3,
     float_divide: 14,
-    source: "Cortex-M4 Technical Reference Manual (100166), tables of processor and FPU instructions: every product 1, VFMA 3, VDIV 14, division 2 to 12, refill 1 to 3, of each the middle; neighbouring loads and stores overlap",
+    source: "Cortex-M4 Technical Reference Manual (100166), tables of processor and FPU instructions: every \
+        product 1, VFMA 3, VDIV 14, division 2 to 12, refill 1 to 3, of each the middle; neighbouring loads \
+        and stores overlap",
     ..M3
 };
 
@@ -209,7 +212,8 @@ const RV: Timings = Timings {
     store: 1,
     taken_branch: 3,
     call: 2,
-    source: "an estimate, after the user manual of the CV32E40P, a single-issue RV32IMC core: loads 2 (1 and the stall of a use right behind), MULH 5, division 3 to 35 (the middle), taken branches 3, jumps 2",
+    source: "an estimate, after the user manual of the CV32E40P, a single-issue RV32IMC core: loads 2 (1 and \
+        the stall of a use right behind), MULH 5, division 3 to 35 (the middle), taken branches 3, jumps 2",
     ..M0
 };
 
@@ -240,7 +244,9 @@ fn timings(core: Core) -> Option<Timings> {
             float_multiply_accumulate: 1,
             vector: 2,
             loop_end: 0,
-            source: "an estimate, from two beats a cycle (Introduction to the Arm Cortex-M55 Processor): one cycle for scalar instructions, two for each 128-bit vector instruction, none for the end of a low-overhead loop; overlapping vector instructions are not taken into account, so rather too many",
+            source: "an estimate, from two beats a cycle (Introduction to the Arm Cortex-M55 Processor): one \
+                cycle for scalar instructions, two for each 128-bit vector instruction, none for the end of a \
+                low-overhead loop; overlapping vector instructions are not taken into account, so rather too many",
             ..M4
         },
         Core::Rv32 | Core::Rv64 => RV,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! flatbuffer: checked access   schema: structs   importer: the import under way   tensors: shapes, quantisation   fold: shape arithmetic
-//! ops: one row an operator, its types and its translation (movement, rearrange, compound, recurrent: parts of it)      widen: float16 and hybrid weights      state: variables and the initialising subgraph
+//! ops: one row an operator, its types and its translation (movement, rearrange, compound, recurrent: parts of it)
+//! widen: float16 and hybrid weights   state: variables and the initialising subgraph
 //! ```
 //!
 //! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Reference data may also

@@ -11,12 +11,14 @@
 //!
 //! | parameter | value of a normal n |
 //! | --- | --- |
-//! | weights of a convolution or matrix product | n * sqrt(2 / fan-in), times 0.25 where the result feeds an addition of two activations (directly or through bias, batch norm, affine, reshape), times 0.1 for the last linear of the network |
+//! | weights of a convolution or matrix product | n * sqrt(2 / fan-in), times 0.25 before a sum of two activations, 0.1 for the last linear |
 //! | bias, whatever else is added or subtracted, and parameters of no known use | 0.01 n |
 //! | batch norm: gamma, beta, mean, variance | 1 + 0.1 n, 0.1 n, 0.1 n, 1 + 0.1 \|n\| |
 //! | scalar factor | 1 |
 //! | other factors, divisors | 1 + 0.1 n, 1 + 0.1 \|n\| |
 //! | slope of a PReLU | 0.25 |
+//!
+//! Between weights and a sum there may be a bias, batch norm, affine or reshape; the last linear is that of the network.
 
 use std::collections::HashMap;
 

@@ -3,8 +3,9 @@
 //! Four output pixels at a time: their windows are unpacked side by side into scratch (`rows` says why), the border as the input's zero
 //! point, and every output channel's row of weights goes past them.
 //!
-//! **Weights**: a row of bytes for each output channel in the order `[kh, kw, in]`, zeros up to a multiple of 4, and zeros alone for a constant channel. **Channels**: [records](Record), one a
-//! row. The rows are sorted by the size of their blocks, so that neighbours run the same loop; a record knows its channel.
+//! **Weights**: a row of bytes for each output channel in the order `[kh, kw, in]`, zeros up to a multiple of 4, and zeros alone for a constant
+//! channel. **Channels**: [records](Record), one a row. The rows are sorted by the size of their blocks, so that neighbours run the same loop; a
+//! record knows its channel.
 
 use super::pack;
 use super::record::{self, BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};

@@ -2,8 +2,8 @@
 //!
 //! Four output channels at a time; the input is read in place, byte by byte. Twice the flash of [`super::conv2d`], and nothing to unpack.
 //!
-//! **Weights**: for every four output channels (the last ones filled up with zeros) and every input two words, `w0 + (w1 << 16)` and `w2 + (w3 << 16)`; inputs are
-//! filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block.
+//! **Weights**: for every four output channels (the last ones filled up with zeros) and every input two words, `w0 + (w1 << 16)` and
+//! `w2 + (w3 << 16)`; inputs are filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block.
 
 use super::accumulate::accumulate_any;
 use super::args::{Job, LANES};

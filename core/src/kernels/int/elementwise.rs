@@ -66,8 +66,8 @@ pub struct Term {
     pub multiplier: Multiplier,
 }
 
-/// `out = a + b`, element by element in order; the output may be either operand. `multiplier` takes the sum of the terms, which has 20 bits more, to the output's
-/// scale. `None` where lengths differ.
+/// `out = a + b`, element by element in order; the output may be either operand. `multiplier` takes the sum of the terms, which has 20 bits more, to
+/// the output's scale. `None` where lengths differ.
 pub fn add(
     (a, a_term): (Src<'_, i8>, &Term),
     (b, b_term): (Src<'_, i8>, &Term),

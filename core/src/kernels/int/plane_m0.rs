@@ -2,8 +2,8 @@
 //!
 //! The plane's bytes are unsigned (`FLIP`), since only those load from a register and a constant; the sums start 128 times the weights' sum lower.
 //!
-//! r0 a row of the plane or the output, r1 a tap, r2 a weight, r3, r7 free, r4-r6 sums, r8-r10 three rows of the plane, r11 2^14, r12 addend, lr output. The frame
-//! lies on the stack. The compiler takes 1.5 times the instructions.
+//! r0 a row of the plane or the output, r1 a tap, r2 a weight, r3, r7 free, r4-r6 sums, r8-r10 three rows of the plane, r11 2^14, r12 addend, lr
+//! output. The frame lies on the stack. The compiler takes 1.5 times the instructions.
 
 use super::super::args::{FLIP, Plane};
 

@@ -1,7 +1,8 @@
 //! [`plane3`] for ARMv7-M: 15 loads, 27 MLA and 9 loads of weights for three outputs.
 //!
-//! r0-r2 three rows of the plane, r3 weights, r4 output, r5 its stride, r6 groups left, r7-r9 sums, r10 a tap, r11, r12 and lr three weights. On the stack: rows
-//! left; bias, multiplier, addend, code; `&plane.plane`; whether an overlapping group is still to come. The compiler, which spills here, takes twice the instructions.
+//! r0-r2 three rows of the plane, r3 weights, r4 output, r5 its stride, r6 groups left, r7-r9 sums, r10 a tap, r11, r12 and lr three weights. On the
+//! stack: rows left; bias, multiplier, addend, code; `&plane.plane`; whether an overlapping group is still to come. The compiler, which spills here,
+//! takes twice the instructions.
 
 use super::super::args::Plane;
 

@@ -1,7 +1,7 @@
 //! [`plane3`] for RV32IM, with all nine weights in registers.
 //!
-//! a0-a2 three rows of the plane, a3 output, a4 its stride, a5 groups left, a6 addend, a7 the job, s0-s8 weights, s9 bias, s10 multiplier, s11 code, t0-t2 sums, t3 a tap,
-//! t5 and t6 the limits. The compiler, which spills here, takes 1.4 times the instructions.
+//! a0-a2 three rows of the plane, a3 output, a4 its stride, a5 groups left, a6 addend, a7 the job, s0-s8 weights, s9 bias, s10 multiplier, s11 code,
+//! t0-t2 sums, t3 a tap, t5 and t6 the limits. The compiler, which spills here, takes 1.4 times the instructions.
 
 use super::super::args::Plane;
 

@@ -465,7 +465,10 @@ mod pools {
                     for channel in 0..c {
                         let mut inside = Vec::new();
                         for (ky, kx) in (0..window.kernel[0]).flat_map(|ky| (0..window.kernel[1]).map(move |kx| (ky, kx))) {
-                            let at = |o: usize, k: u16, axis: usize| (o * usize::from(window.stride[axis]) + usize::from(k)).checked_sub(usize::from(window.padding[axis]));
+                            let at = |o: usize, k: u16, axis: usize| {
+                                let place = o * usize::from(window.stride[axis]) + usize::from(k);
+                                place.checked_sub(usize::from(window.padding[axis]))
+                            };
                             if let (Some(iy), Some(ix)) = (at(y, ky, 0), at(x, kx, 1)) && iy < h && ix < w {
                                 inside.push(i32::from(layer.input[((n * h + iy) * w + ix) * c + channel]));
                             }
