@@ -9,6 +9,8 @@ pub mod writers;
 
 use std::path::{Path, PathBuf};
 
+use arenite_xtask::require;
+
 /// Words that belong to the program and not into a message.
 pub fn developers_words(message: &str) -> Option<&'static str> {
     let words = [
@@ -36,7 +38,13 @@ pub fn shared() -> Option<PathBuf> {
 }
 
 /// Says that a test did not run, and why.
+///
+/// # Panics
+/// Where `ARENITE_REQUIRE` lists what is missing.
 pub fn skip(test: &str, reason: &str) {
+    if let Some(what) = require::violated(&require::required(), reason) {
+        panic!("{test} is skipped ({reason}), and ARENITE_REQUIRE has `{what}`");
+    }
     eprintln!("skipped: {test}: {reason}");
 }
 

@@ -7,9 +7,6 @@ use arenite_tests::{shared, skip};
 use arenite_xtask::results::{Configuration, SUBJECTS, Subject, grown, measure, quick, read};
 use arenite_xtask::tables;
 
-/// The documents with tables.
-const DOCUMENTS: [&str; 2] = ["docs/benchmarks.md", "docs/layers.md"];
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -82,7 +79,7 @@ fn no_count_has_grown_by_more_than_two_per_cent() {
 /// Among them the table of kernels, which comes from the runtime's own. `ARENITE_BLESS=1` writes them instead.
 #[test]
 fn the_tables_of_the_documents_are_those_of_the_results() {
-    for document in DOCUMENTS {
+    for document in tables::DOCUMENTS {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).expect(document);
         let fresh = tables::fill(&text, &root().join("tests/results")).unwrap_or_else(|e| panic!("{e}"));

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use arenite_xtask::{peer, results, tables};
+use arenite_xtask::{peer, results, tables, tiers};
 
 use super::{Result, root};
 
@@ -12,6 +12,9 @@ pub(super) fn run(models: &[String]) -> Result<()> {
     let (tests, results) = (root().join("tests/models"), root().join("tests/results"));
     let mut note = |line: &str| eprintln!("{line}");
     results::update(&tests, shared().as_deref(), &results, models, &mut note)?;
+    if models.is_empty() && shared().is_some() {
+        tiers::record(&results, "bench")?;
+    }
     fill()
 }
 
@@ -42,7 +45,7 @@ pub(super) fn peers() -> Result<()> {
 
 /// Writes the tables of the documents from the tracked results.
 pub(super) fn fill() -> Result<()> {
-    for document in ["docs/benchmarks.md", "docs/layers.md"] {
+    for document in tables::DOCUMENTS {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path)?;
         std::fs::write(&path, tables::fill(&text, &root().join("tests/results"))?)?;

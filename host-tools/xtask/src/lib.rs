@@ -1,8 +1,11 @@
 //! The laboratory: what the models of the benchmarks cost on every board, tracked in `tests/results`, and the documents' tables of it.
 //!
-//! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`tables`] writes both into the documents. The commands (`cargo
+//! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`tables`] writes both into the documents; [`require`] says what
+//! tests may not lack, [`tiers`] when they last passed. The commands (`cargo
 //! xtask`) are the package's program.
 
 pub mod peer;
+pub mod require;
 pub mod results;
 pub mod tables;
+pub mod tiers;

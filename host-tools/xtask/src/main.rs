@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod gates;
 mod mutants;
 mod setup;
 mod suite;
@@ -43,7 +44,16 @@ enum Task {
         peer: bool,
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
-    Test,
+    Test {
+        /// Only these parts.
+        parts: Vec<String>,
+        /// Runs nothing: lists the parts.
+        #[arg(long)]
+        list: bool,
+        /// Notes the date in tests/results/tiers.json where all of it passes.
+        #[arg(long, conflicts_with = "parts")]
+        record: bool,
+    },
     /// Runs the arena planner on all instances and prints the tables of docs/planner.md.
     PlanBench {
         /// MiniMalloc's command, to run beside it.
@@ -63,6 +73,9 @@ enum Task {
         /// Of the mutants those in this file.
         #[arg(long, value_name = "FILE")]
         file: Vec<PathBuf>,
+        /// Notes the date in tests/results/tiers.json where all of it passes.
+        #[arg(long, conflicts_with = "filter")]
+        record: bool,
     },
 }
 
@@ -73,9 +86,18 @@ fn main() -> ExitCode {
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
         Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
-        Task::Test => setup::prepare(false).and_then(|()| suite::test()),
+        Task::Test { list: true, .. } => {
+            println!("{}", suite::list());
+            Ok(())
+        }
+        Task::Test { parts, record, .. } => setup::prepare(false).and_then(|()| suite::test(&parts, record)),
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
-        Task::Long { filter, shard, file } => long(filter.as_deref(), shard.as_deref(), &file),
+        Task::Long {
+            filter,
+            shard,
+            file,
+            record,
+        } => long(filter.as_deref(), shard.as_deref(), &file, record),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,12 +108,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn long(filter: Option<&str>, shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
+fn long(filter: Option<&str>, shard: Option<&str>, files: &[PathBuf], record: bool) -> Result<()> {
     setup::prepare(true)?;
     match filter {
         Some("mutants") => mutants::run(shard, files),
         _ if shard.is_some() || !files.is_empty() => Err("--shard and --file go with `long mutants`".into()),
-        _ => suite::long(filter),
+        _ => suite::long(filter, record),
     }
 }
 

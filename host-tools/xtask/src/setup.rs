@@ -73,6 +73,21 @@ fn rust_targets() -> Result<()> {
     Ok(())
 }
 
+/// Whether cargo-deny is there.
+pub(super) fn has_deny() -> bool {
+    run_quietly("cargo", &["deny", "--version"]).is_some()
+}
+
+/// cargo-deny, which takes minutes to build: the long tier wants it.
+pub(super) fn deny() -> Result<()> {
+    if has_deny() {
+        return Ok(());
+    }
+    eprintln!("set-up: builds cargo-deny");
+    run(&mut super::cargo(&["install", "cargo-deny", "--locked"]))
+        .map_err(|error| format!("{error}\ncargo-deny comes from crates.io: connect, or install it from a copy").into())
+}
+
 /// Debian's packages by the programs that they bring.
 fn qemu() -> Result<()> {
     let packages = [

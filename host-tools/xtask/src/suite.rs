@@ -2,42 +2,189 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arenite_host::board::{BOARDS, Firmware};
+use arenite_xtask::{require, tiers};
 
-use super::{Result, cargo, root, run, setup};
+use super::{Result, bench, cargo, gates, root, run, setup};
+
+/// What came of a part that did not fail.
+pub(super) enum Outcome {
+    /// All of it holds.
+    Held,
+    /// Part of it did not run; the line says which, and why.
+    Skipped(String),
+    /// Tests ran.
+    Tested(Results),
+}
+
+impl Outcome {
+    pub(super) fn skipped(what: &str, reason: &str) -> Self {
+        Outcome::Skipped(format!("skipped: {what}: {reason}"))
+    }
+}
+
+struct Part {
+    name: &'static str,
+    about: &'static str,
+    run: fn() -> Result<Outcome>,
+    /// Whether the whole command runs it; what is not of the whole is contained in another part.
+    of_the_whole: bool,
+}
+
+const fn part(name: &'static str, about: &'static str, run: fn() -> Result<Outcome>) -> Part {
+    Part {
+        name,
+        about,
+        run,
+        of_the_whole: true,
+    }
+}
 
 /// Everything that must hold, cheapest first; the tests last, so that their results close the output.
-pub(super) fn test() -> Result<()> {
+const PARTS: [Part; 13] = [
+    part("format", "formatting of all workspaces", format),
+    part("msrv", "one minimum version of Rust, which CI tests with", gates::msrv),
+    part("clippy", "lints of everything that hosts compile", clippy),
+    part(
+        "clippy-kernels",
+        "lints of the runtime for every board's core",
+        gates::kernels,
+    ),
+    part(
+        "clippy-firmware",
+        "lints of the firmware for every board",
+        gates::firmware,
+    ),
+    part("deny", "licences, bans and sources of the dependencies", gates::deny),
+    part("package", "the published packages are complete", gates::package),
+    part("docs", "documentation without warnings", docs),
+    part("fuzz", "what the fuzz targets do compiles on stable", gates::fuzz),
+    part("python", "the references' and the tracer's own tests", gates::python),
+    part("firmware", "programs for every board", firmware),
+    Part {
+        of_the_whole: false,
+        ..part(
+            "matrix",
+            "targets, features, optimisation at link time: a part of `tests`",
+            matrix,
+        )
+    },
+    part("tests", "unit and end-to-end tests", all_tests),
+];
+
+/// Runs the parts of these names, all where there are none, and says how long each took. With `record`, a whole run that passes is dated.
+pub(super) fn test(names: &[String], record: bool) -> Result<()> {
+    let required = require::required();
+    require::check(&required)?;
+    if let Some(unknown) = names.iter().find(|name| PARTS.iter().all(|part| part.name != *name)) {
+        return Err(format!("no part is called `{unknown}`; there are:\n{}", list()).into());
+    }
     let start = Instant::now();
+    let (mut times, mut results) = (Vec::new(), Results::default());
+    results.good = true;
+    for part in &PARTS {
+        if !if names.is_empty() {
+            part.of_the_whole
+        } else {
+            names.iter().any(|name| name == part.name)
+        } {
+            continue;
+        }
+        let begin = Instant::now();
+        let outcome = (part.run)().map_err(|error| format!("{}: {error}", part.name))?;
+        times.push((part.name, begin.elapsed()));
+        match outcome {
+            Outcome::Held => {}
+            Outcome::Skipped(line) => results.skipped.push(line),
+            Outcome::Tested(of_tests) => results.add(of_tests),
+        }
+    }
+    report(&times);
+    results.finish(start, &required)?;
+    if record { passed("test") } else { Ok(()) }
+}
+
+/// Notes the date of a tier, and rewrites the table of it.
+fn passed(tier: &str) -> Result<()> {
+    tiers::record(&root().join("tests/results"), tier)?;
+    bench::fill()
+}
+
+/// The parts with what they are about.
+pub(super) fn list() -> String {
+    let lines = PARTS.iter().map(|part| format!("  {:16} {}", part.name, part.about));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn report(times: &[(&str, Duration)]) {
+    for (name, time) in times {
+        println!("{:>7.1} s  {name}", time.as_secs_f64());
+    }
+}
+
+fn format() -> Result<Outcome> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     for manifest in ["firmware/Cargo.toml", "host-tools/qemu-plugin/Cargo.toml"] {
         run(&mut cargo(&["fmt", "--all", "--check", "--manifest-path", manifest]))?;
     }
-    run(&mut cargo(&[
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+    Ok(Outcome::Held)
+}
+
+fn clippy() -> Result<Outcome> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run(&mut cargo(&arguments))?;
+    Ok(Outcome::Held)
+}
+
+fn docs() -> Result<Outcome> {
     run(cargo(&["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    Ok(Outcome::Held)
+}
+
+fn firmware() -> Result<Outcome> {
     for board in &BOARDS {
         for program in ["infer", "kernels", "selfcheck"] {
             eprintln!("firmware: {program} for {}", board.name);
             Firmware::build(board, program)?;
         }
     }
-    references()?;
-    let results = tests(&["test", "--workspace", "--no-fail-fast", "--", "--show-output"])?;
-    results.finish(start)
+    Ok(Outcome::Held)
+}
+
+fn matrix() -> Result<Outcome> {
+    let arguments = [
+        "test",
+        "--package",
+        "arenite-tests",
+        "--test",
+        "matrix",
+        "--",
+        "--show-output",
+    ];
+    Ok(Outcome::Tested(watched(cargo(&arguments))?))
+}
+
+fn all_tests() -> Result<Outcome> {
+    let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
+    Ok(Outcome::Tested(watched(cargo(&arguments))?))
 }
 
 /// Tests that take minutes: they are marked `ignore = "long: …"`.
-pub(super) fn long(filter: Option<&str>) -> Result<()> {
+pub(super) fn long(filter: Option<&str>, record: bool) -> Result<()> {
+    let required = require::required();
+    require::check(&required)?;
     let start = Instant::now();
+    let mut skipped = Vec::new();
+    if filter.is_none() {
+        setup::deny()?;
+        for gate in [gates::deny, gates::advisories] {
+            if let Outcome::Skipped(line) = gate()? {
+                skipped.push(line);
+            }
+        }
+    }
     let mut arguments = vec![
         "test",
         "--release",
@@ -51,21 +198,15 @@ pub(super) fn long(filter: Option<&str>) -> Result<()> {
     let python = setup::python().ok_or("the references need Python with NumPy and safetensors")?;
     let mut command = cargo(&arguments);
     command.env("ARENITE_PYTHON", python);
-    watched(command)?.finish(start)
+    let mut results = watched(command)?;
+    results.skipped.extend(skipped);
+    results.finish(start, &required)?;
+    if record { passed("long") } else { Ok(()) }
 }
 
-/// The references' own tests, where Python has what they need.
-fn references() -> Result<()> {
-    let Some(python) = setup::python() else {
-        eprintln!("skipped: tests/reference: no Python with NumPy and safetensors (`cargo xtask setup --python`)");
-        return Ok(());
-    };
-    let arguments = ["-m", "unittest", "discover", "--quiet", "-s", "tests/reference"];
-    run(Command::new(python).args(arguments).current_dir(root()))
-}
-
+/// What tests came to.
 #[derive(Default)]
-struct Results {
+pub(super) struct Results {
     passed: u64,
     failed: u64,
     ignored: u64,
@@ -75,11 +216,26 @@ struct Results {
 }
 
 impl Results {
-    /// The closing lines.
-    fn finish(mut self, start: Instant) -> Result<()> {
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.skipped.extend(other.skipped);
+        self.failures.extend(other.failures);
+        self.good &= other.good;
+    }
+
+    /// The closing lines. What is skipped for lack of something that is `required` fails.
+    fn finish(mut self, start: Instant, required: &str) -> Result<()> {
         self.skipped.sort();
         self.skipped.dedup();
         self.skipped.iter().for_each(|line| println!("{line}"));
+        for line in &self.skipped {
+            if let Some(what) = require::violated(required, line) {
+                self.failed += 1;
+                self.failures.push(format!("{line} (ARENITE_REQUIRE has `{what}`)"));
+            }
+        }
         self.failures.iter().for_each(|name| println!("failed: {name}"));
         let verdict = if self.good && self.failed == 0 { "ok" } else { "FAILED" };
         println!(
@@ -95,10 +251,6 @@ impl Results {
             _ => Err("tests failed".into()),
         }
     }
-}
-
-fn tests(arguments: &[&str]) -> Result<Results> {
-    watched(cargo(arguments))
 }
 
 /// Runs cargo test and passes its output on, but for what passing tests print: of that the `skipped:` lines are collected.

@@ -1,4 +1,4 @@
-//! The tables of `docs/benchmarks.md` and `docs/layers.md`, from the tracked results and the reference figures in `tests/results/tflm.json`.
+//! The tables of the [`DOCUMENTS`], from the tracked results and the reference figures in `tests/results/tflm.json`.
 //!
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
@@ -12,8 +12,12 @@ use serde::Deserialize;
 
 use crate::peer::{self, Peer};
 use crate::results::{Measured, SUBJECTS, read};
+use crate::tiers;
 use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
 use arenite_host::{Error, Result};
+
+/// The documents with tables.
+pub const DOCUMENTS: [&str; 3] = ["docs/README.md", "docs/benchmarks.md", "docs/layers.md"];
 
 /// The int8 models that have reference figures, with the head of their columns.
 const INT8: [(&str, &str); 4] = [
@@ -42,6 +46,7 @@ struct Data {
     measured: BTreeMap<&'static str, Vec<Measured>>,
     reference: BTreeMap<String, Reference>,
     peers: Vec<Peer>,
+    tiers: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -103,6 +108,7 @@ impl Data {
             measured,
             reference: references.models,
             peers: peer::read(&results.join("microflow.json"))?,
+            tiers: tiers::read(results)?,
         })
     }
 
@@ -126,6 +132,7 @@ impl Data {
             "size" => self.size(),
             "operators" => operators(),
             "peer" => self.peer(),
+            "tiers" => self.tiers(),
             _ => {
                 let (model, board) = name.strip_prefix("layers ")?.split_once(' ')?;
                 self.layers(model, board)?
@@ -145,6 +152,15 @@ impl Data {
             table.row([format!("`{board}`: {core}")].into_iter().chain(cells));
         }
         table.text
+    }
+
+    fn tiers(&self) -> String {
+        let mut text = "| `cargo xtask …` | what | last passed |\n| --- | --- | --- |".to_owned();
+        for (tier, about) in tiers::TIERS {
+            let date = self.tiers.get(tier).map_or("-", String::as_str);
+            text += &format!("\n| `{tier}` | {about} | {date} |");
+        }
+        text + "\n"
     }
 
     fn macs(&self) -> String {

@@ -1,0 +1,216 @@
+//! The gates of `cargo xtask test` beside formatting, documentation and the tests themselves.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use arenite_host::board::BOARDS;
+use serde_json::Value;
+
+use super::suite::Outcome;
+use super::{Result, cargo, root, run, setup};
+
+/// What is published, in the order of its dependencies.
+const PUBLISHED: [&str; 3] = ["arenite", "arenite-protocol", "arenite-host"];
+
+/// The workspaces of the product.
+const WORKSPACES: [&str; 2] = ["Cargo.toml", "firmware/Cargo.toml"];
+
+/// The kernels of each architecture, which a host never compiles.
+pub(super) fn kernels() -> Result<Outcome> {
+    let builds: BTreeSet<_> = BOARDS
+        .iter()
+        .map(|board| (board.triple, board.runtime.join(",")))
+        .collect();
+    for (triple, features) in builds {
+        let arguments = [
+            "clippy",
+            "--package",
+            "arenite",
+            "--lib",
+            "--target",
+            triple,
+            "--features",
+            &features,
+        ];
+        run(cargo(&arguments).args(["--", "-D", "warnings"]))?;
+    }
+    Ok(Outcome::Held)
+}
+
+/// The firmware's library and programs for every board.
+pub(super) fn firmware() -> Result<Outcome> {
+    let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, board.feature)).collect();
+    for (triple, feature) in boards {
+        let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", feature];
+        run(cargo(&arguments)
+            .arg("--target-dir")
+            .arg(root().join("target/clippy"))
+            .args(["--", "-D", "warnings"])
+            .current_dir(root().join("firmware")))?;
+    }
+    Ok(Outcome::Held)
+}
+
+/// One minimum version of Rust: every package states it, no dependency wants a later one, and the CI tests with it.
+pub(super) fn msrv() -> Result<Outcome> {
+    let mut stated = BTreeSet::new();
+    let mut wanted = Vec::new();
+    for manifest in WORKSPACES {
+        let metadata = metadata(manifest)?;
+        let members: Vec<&Value> = metadata["workspace_members"].as_array().into_iter().flatten().collect();
+        for package in metadata["packages"].as_array().into_iter().flatten() {
+            let (name, version) = (
+                package["name"].as_str().unwrap_or_default(),
+                package["rust_version"].as_str(),
+            );
+            match (members.contains(&&package["id"]), version) {
+                (true, Some(version)) => _ = stated.insert(version.to_owned()),
+                (true, None) => return Err(format!("{manifest}: {name} states no rust-version").into()),
+                (false, Some(version)) => wanted.push((name.to_owned(), version.to_owned())),
+                (false, None) => {}
+            }
+        }
+    }
+    let stated: Vec<_> = stated.into_iter().collect();
+    let [minimum] = stated.as_slice() else {
+        return Err(format!("the packages state different rust-versions: {}", stated.join(", ")).into());
+    };
+    if let Some((name, version)) = wanted.iter().find(|(_, version)| later(version, minimum)) {
+        return Err(format!("{name} wants Rust {version}, the workspace states {minimum}").into());
+    }
+    let ci = root().join(".github/workflows/ci.yml");
+    let tested = format!("RUSTUP_TOOLCHAIN: \"{minimum}\"");
+    match std::fs::read_to_string(&ci)?.contains(&tested) {
+        true => Ok(Outcome::Held),
+        false => Err(format!("{} does not say `{tested}`", ci.display()).into()),
+    }
+}
+
+fn later(version: &str, than: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u64> { version.split('.').map(|part| part.parse().unwrap_or(0)).collect() };
+    numbers(version) > numbers(than)
+}
+
+fn metadata(manifest: &str) -> Result<Value> {
+    let output = cargo(&[
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+        "--manifest-path",
+        manifest,
+    ])
+    .output()?;
+    match output.status.success() {
+        true => Ok(serde_json::from_slice(&output.stdout)?),
+        false => Err(format!("{manifest}: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
+
+/// Licences, sources and versions of the dependencies; `deny.toml` says what is allowed.
+pub(super) fn deny() -> Result<Outcome> {
+    if !setup::has_deny() {
+        return Ok(Outcome::skipped(
+            "deny",
+            "cargo-deny is missing (`cargo install cargo-deny --locked`; `cargo xtask long` does)",
+        ));
+    }
+    for manifest in WORKSPACES {
+        run(&mut cargo(&[
+            "deny",
+            "--manifest-path",
+            manifest,
+            "check",
+            "licenses",
+            "bans",
+            "sources",
+        ]))?;
+    }
+    Ok(Outcome::Held)
+}
+
+/// Known defects of the dependencies, from the database that is on this machine.
+pub(super) fn advisories() -> Result<Outcome> {
+    let home = std::env::var_os("CARGO_HOME").map(Into::into);
+    let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")));
+    let databases = home.map(|home| home.join("advisory-dbs"));
+    if !setup::has_deny() || !databases.is_some_and(|folder| folder.is_dir()) {
+        let reason = "no cargo-deny, or no database (`cargo deny fetch db`)";
+        return Ok(Outcome::skipped("advisories", reason));
+    }
+    run(&mut cargo(&["deny", "--offline", "check", "advisories"]))?;
+    Ok(Outcome::Held)
+}
+
+/// The references' own tests, and the tracer's.
+pub(super) fn python() -> Result<Outcome> {
+    let Some(python) = setup::python() else {
+        let reason = "no Python with NumPy and safetensors (`cargo xtask setup --python`)";
+        return Ok(Outcome::skipped("python: tests/reference", reason));
+    };
+    let arguments = ["-m", "unittest", "discover", "--quiet", "-s", "tests/reference"];
+    run(Command::new(&python).args(arguments).current_dir(root()))?;
+    let imports = ["-c", "import torch, pytest"];
+    if !Command::new(&python)
+        .args(imports)
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        return Ok(Outcome::skipped("python: host-tools/python", "no PyTorch and pytest"));
+    }
+    run(Command::new(&python)
+        .args(["-m", "pytest", "--quiet"])
+        .current_dir(root().join("host-tools/python")))?;
+    Ok(Outcome::Held)
+}
+
+/// What the fuzz targets do, on the stable toolchain and without libFuzzer.
+pub(super) fn fuzz() -> Result<Outcome> {
+    let arguments = [
+        "check",
+        "--lib",
+        "--no-default-features",
+        "--manifest-path",
+        "host-tools/fuzz/Cargo.toml",
+    ];
+    run(cargo(&arguments).arg("--target-dir").arg(root().join("target/fuzz")))?;
+    Ok(Outcome::Held)
+}
+
+/// The packages as they would be published: complete, with all that a registry shows.
+pub(super) fn package() -> Result<Outcome> {
+    let metadata = metadata("Cargo.toml")?;
+    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for name in PUBLISHED {
+        let package = packages.iter().find(|package| package["name"] == name);
+        let package = package.ok_or_else(|| format!("there is no package {name}"))?;
+        for field in ["description", "license", "readme", "repository", "rust_version"] {
+            if package[field].as_str().is_none_or(str::is_empty) {
+                return Err(format!("{name} states no {field}").into());
+            }
+        }
+        for field in ["keywords", "categories"] {
+            if package[field].as_array().is_none_or(Vec::is_empty) {
+                return Err(format!("{name} states no {field}").into());
+            }
+        }
+    }
+    let mut package = cargo(&["package", "--quiet", "--no-verify", "--allow-dirty"]);
+    PUBLISHED.iter().for_each(|name| _ = package.args(["--package", name]));
+    run(package.arg("--target-dir").arg(root().join("target/package-check")))?;
+    Ok(Outcome::Held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(later("1.100", "1.95"));
+        assert!(later("1.95.1", "1.95"));
+        assert!(!later("1.9", "1.95"));
+        assert!(!later("1.95", "1.95"));
+    }
+}

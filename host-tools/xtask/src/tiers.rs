@@ -1,0 +1,88 @@
+//! When each tier of the tests last passed as a whole: `tests/results/tiers.json`, of which the table in `docs/README.md` is made.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arenite_host::{Error, Result, files};
+
+/// A tier's command after `cargo xtask`, and what it is.
+pub const TIERS: [(&str, &str); 3] = [
+    (
+        "test",
+        "lints, unit and end-to-end tests on the host and on boards, firmware, documents",
+    ),
+    ("long", "full-size networks, all int8 models on all boards, every count"),
+    ("bench", "all counts measured again, results and tables rewritten"),
+];
+
+/// File in `tests/results`.
+const FILE: &str = "tiers.json";
+
+/// The dates of the last runs, by tier.
+///
+/// # Errors
+/// [`arenite_host::ErrorKind::Io`], [`arenite_host::ErrorKind::Input`].
+pub fn read(results: &Path) -> Result<BTreeMap<String, String>> {
+    let path = results.join(FILE);
+    let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, "read the dates", &e))?;
+    serde_json::from_str(&text).map_err(|e| Error::input(format!("no dates: {e}")).in_file(&path))
+}
+
+/// Notes that `tier` has passed today.
+///
+/// # Errors
+/// As [`read`].
+pub fn record(results: &Path, tier: &str) -> Result<()> {
+    let mut dates = read(results)?;
+    let seconds = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    dates.insert(tier.to_owned(), date(seconds / 86_400));
+    let text = serde_json::to_string_pretty(&dates).unwrap_or_default() + "\n";
+    files::write(&results.join(FILE), text.as_bytes())
+}
+
+/// The Gregorian date of a day after 1970-01-01. Years begin in March here, so that the leap day ends one.
+fn date(days: u64) -> String {
+    const ERA: u64 = 146_097;
+    let days = days + 719_468;
+    let (era, day) = (days / ERA, days % ERA);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let in_month = day - (153 * month + 2) / 5 + 1;
+    let (month, after) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{in_month:02}", era * 400 + year + after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_become_dates() {
+        for (days, expected) in [
+            (0, "1970-01-01"),
+            (58, "1970-02-28"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_454, "2026-01-01"),
+            (20_777, "2026-11-20"),
+        ] {
+            assert_eq!(date(days), expected);
+        }
+    }
+
+    #[test]
+    fn a_tier_is_recorded_and_the_others_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join(FILE), "{\"long\": \"2000-02-29\"}").expect("written");
+        record(folder.path(), "test").expect("recorded");
+        let dates = read(folder.path()).expect("dates");
+        assert_eq!(dates["long"], "2000-02-29");
+        assert!(dates["test"].as_str() > "2026", "{dates:?}");
+    }
+}
