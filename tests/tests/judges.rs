@@ -487,9 +487,9 @@ fn placements(step: &Step, apart_only: bool) -> Vec<Vec<u32>> {
     let operands = operands(step);
     let mut next = 1 << 12;
     let mut apart = Vec::new();
-    for slot in 0..slots(step).len() {
+    for operand in operands.iter().take(slots(step).len()) {
         apart.push(next);
-        next += operands[slot].bytes.next_multiple_of(64) + (1 << 12);
+        next += operand.bytes.next_multiple_of(64) + (1 << 12);
     }
     let mut all = vec![apart.clone()];
     if apart_only {
