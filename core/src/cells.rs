@@ -1,7 +1,8 @@
 //! Typed views of the caller's bytes.
 //!
 //! An operator's output may overlap its input (in-place operators, a convolution over rows that it has consumed), so
-//! activations are shared slices of [`Cell`]s: aliasing is then plain safe Rust. An operand that is only read may lie among the constants, too, which are no cells:
+//! activations are shared slices of [`Cell`]s: aliasing is then plain safe Rust. An operand that is only read may lie among the constants, too,
+//! which are no cells:
 //! a [`Src`] is a pointer that reads either. This file holds the only casts from bytes to elements; everything that it hands out is within bounds and aligned.
 
 use core::cell::Cell;

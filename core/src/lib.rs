@@ -40,8 +40,8 @@
 //! [`RunError::Corrupt`].
 //!
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
-//! `defmt` for log formatting, `testkit` for generated cases of the kernels, `pack` for packers. A target whose cores cannot have an extension does not build with
-//! its feature; a core of such a target without it (some Cortex-M33) faults at the first step that wants it. Where a feature is off, load
+//! `defmt` for log formatting, `testkit` for generated cases of the kernels, `pack` for packers. A target whose cores cannot have an extension
+//! does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step that wants it. Where a feature is off, load
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
 //!
 //! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `kernels::table`, and its half in the host

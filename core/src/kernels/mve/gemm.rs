@@ -75,8 +75,8 @@ pub(super) fn pack(
     Some(())
 }
 
-/// Whether weights of [`packed_bytes`] are as [`pack`] writes them in what the loops trust: shifts that are shifts, to the left only where the header says so, and
-/// zeros beyond K, where rows are read as well, and beyond the channels.
+/// Whether weights of [`packed_bytes`] are as [`pack`] writes them in what the loops trust: shifts that are shifts, to the left only where the
+/// header says so, and zeros beyond K, where rows are read as well, and beyond the channels.
 pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
     let half = padded(k as u32) as usize * GROUP / 2;
     let (Some(left), Some(groups)) = (header(weights), weights.get(HEADER..).and_then(cast_slice::<u32>)) else {
