@@ -76,8 +76,8 @@ impl<'a, T: Element> Src<'a, T> {
     /// Element `i`.
     #[inline]
     pub fn get(self, i: usize) -> Option<T> {
-        // SAFETY: in bounds, as just checked.
         if i < self.len {
+            // SAFETY: in bounds, as just checked.
             Some(unsafe { self.read(i) })
         } else {
             None
@@ -153,8 +153,8 @@ impl<T: Element, const N: usize> Chunks<'_, T, N> {
     /// Block `i`.
     #[inline]
     pub fn get(self, i: usize) -> Option<[T; N]> {
-        // SAFETY: in bounds, as just checked; valid and aligned, as the fields promise.
         if i < self.len {
+            // SAFETY: in bounds, as just checked; valid and aligned, as the fields promise.
             Some(unsafe { self.start.add(i).read() })
         } else {
             None
