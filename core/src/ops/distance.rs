@@ -29,7 +29,7 @@ pub(crate) fn furthest_of(
 }
 
 impl Window2d {
-    /// How far the output must start below the input ([`super::Kernel::distance`]) for a kernel that computes pixels in order and,
+    /// How far the output must start below the input (`Kernel::distance`) for a kernel that computes pixels in order and,
     /// before the last read for a pixel, has written all earlier pixels and at most `lead` further elements.
     ///
     /// With W(p) the bytes written before the last read for pixel p, and R(p) the first input byte that pixel p or a later one

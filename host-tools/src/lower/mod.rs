@@ -1,7 +1,7 @@
 //! From the graph to steps: one file an operator, named as in `core/src/ops`.
 //!
 //! What operators share lies below them, in leaves: [`context`] (the program so far, a node's operands), `numbers` (scales and multipliers), `loops`,
-//! `windows`, [`copies`], and `select`, which chooses kernels.
+//! `windows`, `copies`, and `select`, which chooses kernels.
 
 mod arg_max;
 mod concat;
