@@ -230,8 +230,9 @@ impl Paths {
     }
 
     fn end(&mut self, path: &mut Vec<String>) {
+        // One word alone leads nowhere else; `super` alone says who may see an item.
         let path = std::mem::take(path);
-        if !path.is_empty() {
+        if path.len() > 1 {
             self.found.push(path);
         }
     }
@@ -260,6 +261,9 @@ impl<'ast> Visit<'ast> for Paths {
         self.found
             .extend(leaves(&import.tree).into_iter().map(|(_, path)| path));
     }
+
+    /// `pub(super)` imports nothing.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         self.found
