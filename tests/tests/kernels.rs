@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arenite::KernelId;
 use arenite::kernels::Backend;
-use arenite::testkit::{Verdict, Workspace, compare};
+use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};
 use arenite_host::board::{BOARDS, kernels, ready};
 use arenite_tests::skip;
 
@@ -12,6 +12,11 @@ use arenite_tests::skip;
 const CASES: u32 = 150;
 /// On the host.
 const HOST_CASES: u32 = 4000;
+
+/// Cases of each kernel that are changed bit by bit on the host, and those that are changed at random; changes of each of the latter.
+const EVERY_BIT: u32 = 4;
+const MUTATED: u32 = 400;
+const CHANGES: u32 = 25;
 
 /// The kernels with something to be compared with.
 fn compared() -> impl Iterator<Item = KernelId> {
@@ -75,5 +80,37 @@ fn every_kernel_equals_the_scalar_one_on_its_boards() {
         let dsp = has("cortex-m4") || has("cortex-m33");
         assert_eq!(backends.contains(&Backend::Dsp), dsp, "{}", board.name);
         assert_eq!(backends.contains(&Backend::Mve), has("cortex-m55"), "{}", board.name);
+    }
+}
+
+/// Changed at random, some cases in two places.
+fn mutated(kernel: KernelId, cases: u32, workspace: &mut Workspace) -> Mutations {
+    let mut tally = Mutations::default();
+    for seed in 0..cases {
+        mutate(kernel, seed, Attack::Random(CHANGES), &mut tally, workspace)
+            .unwrap_or_else(|difference| panic!("{}, seed {seed}: {difference:x?}", kernel.name()));
+    }
+    tally
+}
+
+/// Whatever one bit of a packed kernel's constants and parameters says, load refuses it or the step stays within its operands, and no check of the development
+/// profile fires.
+#[test]
+fn no_bit_leads_a_kernel_out_of_its_operands_on_the_host() {
+    let mut workspace = Box::new(Workspace::new());
+    for kernel in compared() {
+        let mut tally = Mutations::default();
+        for seed in 0..EVERY_BIT {
+            mutate(kernel, seed, Attack::EveryBit, &mut tally, &mut workspace)
+                .unwrap_or_else(|difference| panic!("{}, seed {seed}: {difference:x?}", kernel.name()));
+        }
+        let Mutations { refused, ran, .. } = tally;
+        let random = mutated(kernel, MUTATED, &mut workspace);
+        println!("{}: bits {refused} refused, {ran} run; {random:?}", kernel.name());
+        assert!(
+            refused > 50 && ran > 50 && random.refused > 500 && random.ran > 500,
+            "{}: {refused} refused, {ran} run bit by bit; at random {random:?}",
+            kernel.name()
+        );
     }
 }

@@ -262,12 +262,19 @@ fn decode<O: DeserializeOwned>(params: &[u8]) -> Result<O, Malformed> {
     Fields::only(params)
 }
 
+/// Checks a step of `K` as load does.
 #[inline(never)]
-fn check<K: Kernel>(params: &[u8], bounds: &Bounds<'_>) -> Result<(), Fault> {
+pub(crate) fn check<K: Kernel>(params: &[u8], bounds: &Bounds<'_>) -> Result<(), Fault> {
     let decoded = decode::<K::Op>(params);
     let Ok(op) = &decoded else {
         return Err(Fault::Encoding);
     };
+    check_decoded::<K>(op, bounds)
+}
+
+/// As [`check`]; a part of it, which is called in no other place but tests.
+#[inline(always)]
+pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, bounds: &Bounds<'_>) -> Result<(), Fault> {
     op.check()?;
     if !K::supports(op) {
         return Err(Fault::Unsupported);

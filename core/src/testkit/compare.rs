@@ -1,10 +1,10 @@
 //! One kernel against the scalar kernel of its operator, on a generated case.
 
-use core::convert::Infallible;
-
 use super::cases::{self, Form, Random};
+use super::memory::{BROKEN, CHANNELS, Difference, GUARD, GUARD_BYTES, Places, Sizes, Workspace, assign, fill};
+#[cfg(feature = "pack")]
+use super::mutate::{Attack, Case, Mutations, attack, constants_len, loads};
 use super::run;
-use crate::arena::Slot;
 use crate::cells::{Element, cast_slice};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::table::KernelId;
@@ -26,69 +26,8 @@ pub enum Verdict {
     NotComputed,
 }
 
-/// An output that is not the scalar kernel's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
-    /// Its index; `u32::MAX` where the kernel did not run, or wrote beside its operands.
-    pub at: u32,
-    /// What the kernel computed: the number, or the bits of an f32.
-    pub found: u32,
-    /// What the scalar kernel computed.
-    pub expected: u32,
-}
-
-const BROKEN: Difference = Difference {
-    at: u32::MAX,
-    found: 0,
-    expected: 0,
-};
-
 /// Relative to values of order one; sums of f32 are fused on some cores.
 const TOLERANCE: f32 = 1e-4;
-const ARENA: usize = 3072;
-const CONSTANTS: usize = 2048;
-const PLAIN: usize = 1152;
-const EXPECTED: usize = 1472;
-const FLOATS: usize = 384;
-const CHANNELS: usize = 16;
-/// What memory is filled with that must not change.
-const GUARD: u8 = 0x55;
-const GUARD_BYTES: usize = 16;
-
-#[repr(C, align(16))]
-struct Aligned<const N: usize>([u8; N]);
-
-/// The memory of [`compare`], some 10 KiB.
-pub struct Workspace {
-    arena: Aligned<ARENA>,
-    constants: Aligned<CONSTANTS>,
-    plain: Aligned<PLAIN>,
-    expected: Aligned<EXPECTED>,
-    floats: [f32; FLOATS],
-    channels: [[i32; 3]; CHANNELS],
-    records: [[i32; 3]; CHANNELS],
-}
-
-impl Workspace {
-    /// Memory for any case.
-    pub const fn new() -> Self {
-        Self {
-            arena: Aligned([0; ARENA]),
-            constants: Aligned([0; CONSTANTS]),
-            plain: Aligned([0; PLAIN]),
-            expected: Aligned([0; EXPECTED]),
-            floats: [0.0; FLOATS],
-            channels: [[0; 3]; CHANNELS],
-            records: [[0; 3]; CHANNELS],
-        }
-    }
-}
-
-impl Default for Workspace {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// Runs `kernel` and the scalar kernel on the case of `seed`: with the output apart from the input, as close to it as the kernel allows, and in its place
 /// where that is allowed.
@@ -96,67 +35,79 @@ impl Default for Workspace {
 /// # Errors
 /// The first output that differs: by a bit for integers, by more than 1e-4 for f32.
 pub fn compare(kernel: KernelId, seed: u32, workspace: &mut Workspace) -> Result<Verdict, Difference> {
-    if !kernel.backend().available() {
-        return Ok(Verdict::NotComputed);
-    }
     let mut bench = Bench {
         random: Random::new(seed),
         workspace,
+        #[cfg(feature = "pack")]
+        task: Task::Compare,
     };
-    let done = match kernel {
-        KernelId::IntConv2dS8 => bench.records::<int::conv2d::S8>(Form::Convolution, int::conv2d::pack),
-        KernelId::IntDepthwiseS8 => bench.records::<int::depthwise::S8>(Form::Depthwise, int::depthwise::pack),
-        KernelId::IntDenseS8 => bench.records::<int::dense::S8>(Form::Dense, int::dense::pack),
-        KernelId::IntSumS8 => bench.packed_sum::<int::sum::S8>(),
-        KernelId::IntAddS8 => bench.sum::<int::elementwise::S8>(),
-        KernelId::IntAvgPoolS8 => bench.pool::<int::pool2d::Average, scalar::pool2d::AvgInt>(),
-        KernelId::IntMaxPoolS8 => bench.pool::<int::pool2d::Max, scalar::pool2d::MaxInt>(),
-        KernelId::DspConv2dS8 => {
-            bench.stream::<dsp::conv2d::S8>(Form::Convolution, dsp::conv2d::supports, dsp::conv2d::pack)
-        }
-        KernelId::DspDepthwiseS8 => {
-            bench.stream::<dsp::depthwise::S8>(Form::Depthwise, dsp::depthwise::supports, dsp::depthwise::pack)
-        }
-        KernelId::DspSumS8 => bench.packed_sum::<dsp::sum::S8>(),
-        KernelId::DspAvgPoolS8 => bench.pool::<dsp::pool2d::Average, scalar::pool2d::AvgInt>(),
-        KernelId::DspMaxPoolS8 => bench.pool::<dsp::pool2d::Max, scalar::pool2d::MaxInt>(),
-        KernelId::FpuConv2dF32 => {
-            bench.float::<fpu::conv2d::F32>(Form::Convolution, fpu::conv2d::supports, fpu::conv2d::pack)
-        }
-        KernelId::FpuDepthwiseF32 => {
-            bench.float::<fpu::depthwise::F32>(Form::Depthwise, fpu::depthwise::supports, fpu::depthwise::pack)
-        }
-        KernelId::MveConv2dS8 => {
-            bench.packed::<mve::conv2d::S8>(Form::Convolution, mve::conv2d::supports, mve::conv2d::pack)
-        }
-        KernelId::MveDepthwiseS8 => {
-            bench.packed::<mve::depthwise::S8>(Form::Depthwise, mve::depthwise::supports, mve::depthwise::pack)
-        }
-        KernelId::MveConv2dF32 => {
-            bench.float::<mve::conv2d::F32>(Form::Convolution, mve::conv2d::supports_f32, mve::conv2d::pack_f32)
-        }
-        KernelId::MveDepthwiseF32 => bench.float::<mve::depthwise_f32::F32>(
-            Form::Depthwise,
-            mve::depthwise_f32::supports,
-            mve::depthwise_f32::pack,
-        ),
-        KernelId::MveSumS8 => bench.sum::<mve::elementwise::SumS8>(),
-        KernelId::MveMaxPoolS8 => bench.pool::<mve::pool2d::MaxS8, scalar::pool2d::MaxInt>(),
-        KernelId::MveAvgPoolS8 => bench.pool::<mve::pool2d::AvgS8, scalar::pool2d::AvgInt>(),
-        KernelId::CompactConv2dS8 => {
-            let form = match seed % 3 {
-                0 => Form::Convolution,
-                1 => Form::Depthwise,
-                _ => Form::Dense,
-            };
-            bench.records::<compact::conv2d::S8>(form, compact::conv2d::pack)
-        }
-        KernelId::CompactMaxPoolS8 => bench.pool::<compact::pool2d::Max, scalar::pool2d::MaxInt>(),
-        KernelId::CompactAvgPoolS8 => bench.pool::<compact::pool2d::Average, scalar::pool2d::AvgInt>(),
-        // The scalar kernels are what the others are compared with.
-        _ => Ok(None),
-    };
+    let done = bench.each(kernel, seed);
     done.map(|computed| computed.map_or(Verdict::NotComputed, |()| Verdict::Equal))
+}
+
+/// The case of `seed` with its constants and parameters changed, as [`Attack`] says: each is refused by load's checks or runs within its operands. Counts up
+/// `tally`.
+///
+/// # Errors
+/// A changed case that load accepts and that does not run, or writes beside its operands.
+#[cfg(feature = "pack")]
+pub fn mutate(
+    kernel: KernelId,
+    seed: u32,
+    attack: Attack,
+    tally: &mut Mutations,
+    workspace: &mut Workspace,
+) -> Result<(), Difference> {
+    let mut bench = Bench {
+        random: Random::new(seed),
+        workspace,
+        task: Task::Mutate(kernel, attack, tally),
+    };
+    bench.each(kernel, seed).map(|_| ())
+}
+
+/// A step for a blob, of [`packed`].
+#[cfg(feature = "pack")]
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'w> {
+    /// The encoded operator.
+    pub params: &'w [u8],
+    /// The weights.
+    pub constants: &'w [u8],
+    /// Bytes of arena.
+    pub arena: usize,
+}
+
+/// The case of `seed` as a step of a blob; `None` where the kernel does not compute it.
+#[cfg(feature = "pack")]
+pub fn packed<'w>(
+    kernel: KernelId,
+    seed: u32,
+    params: &'w mut [u8],
+    workspace: &'w mut Workspace,
+) -> Option<Packed<'w>> {
+    let mut lens = [0; 3];
+    let mut bench = Bench {
+        random: Random::new(seed),
+        workspace,
+        task: Task::Export(params, &mut lens),
+    };
+    bench.each(kernel, seed).ok()??;
+    let [params_len, constants_len, arena] = lens;
+    Some(Packed {
+        params: params.get(..params_len)?,
+        constants: workspace.constants.0.get(..constants_len)?,
+        arena,
+    })
+}
+
+/// What is done with a case; boards only compare.
+#[cfg(feature = "pack")]
+enum Task<'t> {
+    Compare,
+    Mutate(KernelId, Attack, &'t mut Mutations),
+    /// Encoded parameters; their length, the constants' and the arena's.
+    Export(&'t mut [u8], &'t mut [usize; 3]),
 }
 
 /// `Ok(None)` for cases that the kernel does not compute.
@@ -174,42 +125,71 @@ type PackStream = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<PackedC
 struct Bench<'w> {
     random: Random,
     workspace: &'w mut Workspace,
-}
-
-/// Bytes of a step's operands.
-#[derive(Clone, Copy)]
-struct Sizes {
-    output: usize,
-    inputs: usize,
-    /// Of a second operand; 0 for none, and the third slot is then scratch.
-    second: usize,
-    /// Whether they hold f32, and not int8.
-    float: bool,
-}
-
-impl Sizes {
-    fn of(output: Option<u32>, input: Option<u32>, float: bool) -> Self {
-        let bytes = |len: Option<u32>| len.map_or(usize::MAX / 8, |len| len as usize * if float { 4 } else { 1 });
-        Self {
-            output: bytes(output),
-            inputs: bytes(input),
-            second: 0,
-            float,
-        }
-    }
-
-    /// Three tensors of `count` bytes.
-    fn sum(count: usize) -> Self {
-        Self {
-            output: count,
-            inputs: count,
-            second: count,
-            float: false,
-        }
-    }
+    #[cfg(feature = "pack")]
+    task: Task<'w>,
 }
 
 impl Bench<'_> {
+    /// The case of `seed`.
+    fn each(&mut self, kernel: KernelId, seed: u32) -> Outcome {
+        if !kernel.backend().available() {
+            return Ok(None);
+        }
+        match kernel {
+            KernelId::IntConv2dS8 => self.records::<int::conv2d::S8>(Form::Convolution, int::conv2d::pack),
+            KernelId::IntDepthwiseS8 => self.records::<int::depthwise::S8>(Form::Depthwise, int::depthwise::pack),
+            KernelId::IntDenseS8 => self.records::<int::dense::S8>(Form::Dense, int::dense::pack),
+            KernelId::IntSumS8 => self.packed_sum::<int::sum::S8>(),
+            KernelId::IntAddS8 => self.sum::<int::elementwise::S8>(),
+            KernelId::IntAvgPoolS8 => self.pool::<int::pool2d::Average, scalar::pool2d::AvgInt>(),
+            KernelId::IntMaxPoolS8 => self.pool::<int::pool2d::Max, scalar::pool2d::MaxInt>(),
+            KernelId::DspConv2dS8 => {
+                self.stream::<dsp::conv2d::S8>(Form::Convolution, dsp::conv2d::supports, dsp::conv2d::pack)
+            }
+            KernelId::DspDepthwiseS8 => {
+                self.stream::<dsp::depthwise::S8>(Form::Depthwise, dsp::depthwise::supports, dsp::depthwise::pack)
+            }
+            KernelId::DspSumS8 => self.packed_sum::<dsp::sum::S8>(),
+            KernelId::DspAvgPoolS8 => self.pool::<dsp::pool2d::Average, scalar::pool2d::AvgInt>(),
+            KernelId::DspMaxPoolS8 => self.pool::<dsp::pool2d::Max, scalar::pool2d::MaxInt>(),
+            KernelId::FpuConv2dF32 => {
+                self.float::<fpu::conv2d::F32>(Form::Convolution, fpu::conv2d::supports, fpu::conv2d::pack)
+            }
+            KernelId::FpuDepthwiseF32 => {
+                self.float::<fpu::depthwise::F32>(Form::Depthwise, fpu::depthwise::supports, fpu::depthwise::pack)
+            }
+            KernelId::MveConv2dS8 => {
+                self.packed::<mve::conv2d::S8>(Form::Convolution, mve::conv2d::supports, mve::conv2d::pack)
+            }
+            KernelId::MveDepthwiseS8 => {
+                self.packed::<mve::depthwise::S8>(Form::Depthwise, mve::depthwise::supports, mve::depthwise::pack)
+            }
+            KernelId::MveConv2dF32 => {
+                self.float::<mve::conv2d::F32>(Form::Convolution, mve::conv2d::supports_f32, mve::conv2d::pack_f32)
+            }
+            KernelId::MveDepthwiseF32 => self.float::<mve::depthwise_f32::F32>(
+                Form::Depthwise,
+                mve::depthwise_f32::supports,
+                mve::depthwise_f32::pack,
+            ),
+            KernelId::MveSumS8 => self.sum::<mve::elementwise::SumS8>(),
+            KernelId::MveMaxPoolS8 => self.pool::<mve::pool2d::MaxS8, scalar::pool2d::MaxInt>(),
+            KernelId::MveAvgPoolS8 => self.pool::<mve::pool2d::AvgS8, scalar::pool2d::AvgInt>(),
+            KernelId::CompactConv2dS8 => {
+                let form = match seed % 3 {
+                    0 => Form::Convolution,
+                    1 => Form::Depthwise,
+                    _ => Form::Dense,
+                };
+                self.records::<compact::conv2d::S8>(form, compact::conv2d::pack)
+            }
+            KernelId::CompactMaxPoolS8 => self.pool::<compact::pool2d::Max, scalar::pool2d::MaxInt>(),
+            KernelId::CompactAvgPoolS8 => self.pool::<compact::pool2d::Average, scalar::pool2d::AvgInt>(),
+            // The scalar kernels are what the others are compared with.
+            _ => Ok(None),
+        }
+    }
+
     fn records<K: Kernel<Op = Conv2dS8>>(&mut self, form: Form, pack: PackRecords) -> Outcome {
         self.conv2d_s8::<K>(form, |op, plain, channels, constants, records| {
             let mut op = *op;
@@ -414,6 +394,24 @@ impl Bench<'_> {
 
     fn placements<K: Kernel>(&mut self, op: K::Op, sizes: Sizes, data: [Random; 2]) -> Outcome {
         let scratch = K::needs(&op).scratch as usize;
+        #[cfg(feature = "pack")]
+        match &mut self.task {
+            Task::Compare => {}
+            Task::Mutate(kernel, how, tally) => {
+                let case = Case {
+                    kernel: *kernel,
+                    sizes,
+                    data: &data,
+                };
+                return attack::<K>(&case, op, *how, self.workspace, &mut self.random, tally);
+            }
+            Task::Export(params, lens) => {
+                let places = sizes.apart(scratch);
+                let op = assign(op, sizes, places);
+                let params = postcard::to_slice(&op, params).ok().map(|params| params.len());
+                return Ok(params.map(|params| **lens = [params, constants_len::<K>(&op), places.end]));
+            }
+        }
         let apart = sizes.output.next_multiple_of(16) as i64;
         let near = K::distance(&op, 1);
         let in_place = K::in_place(&op, 1).then_some(0);
@@ -429,7 +427,11 @@ impl Bench<'_> {
             if fill(&mut arena.0, sizes, places, &data).is_none() {
                 continue;
             }
-            run::<K>(&assign(op.clone(), sizes, places), &mut arena.0, &constants.0).ok_or(BROKEN)?;
+            let op = assign(op.clone(), sizes, places);
+            // What a packer writes, load accepts.
+            #[cfg(feature = "pack")]
+            loads::<K>(&op, places.end, &constants.0).map_err(|_| BROKEN)?;
+            run::<K>(&op, &mut arena.0, &constants.0).ok_or(BROKEN)?;
             let found = arena
                 .0
                 .get(places.output..)
@@ -457,74 +459,6 @@ impl Bench<'_> {
         }
         Ok(ran)
     }
-}
-
-/// Where the operands lie: scratch first, then, behind a guard, output and inputs, and a guard.
-#[derive(Clone, Copy)]
-struct Places {
-    output: usize,
-    input: usize,
-    second: usize,
-    start: usize,
-    end: usize,
-}
-
-impl Places {
-    /// With the output `distance` bytes below the input.
-    fn new(sizes: Sizes, scratch: usize, distance: i64) -> Self {
-        let start = scratch.next_multiple_of(16) + GUARD_BYTES;
-        let gap = distance.unsigned_abs() as usize;
-        let (output, input) = if distance >= 0 {
-            (start, start + gap)
-        } else {
-            (start + gap, start)
-        };
-        let second = (output + sizes.output).max(input + sizes.inputs).next_multiple_of(16);
-        let end = match sizes.second {
-            0 => (output + sizes.output).max(input + sizes.inputs),
-            bytes => second + bytes,
-        };
-        Self {
-            output,
-            input,
-            second,
-            start,
-            end,
-        }
-    }
-}
-
-/// The operator with its places: output, input, then scratch or a second operand.
-fn assign<O: Operator>(op: O, sizes: Sizes, places: Places) -> O::Over<Slot> {
-    let third = if sizes.second > 0 { places.second } else { 0 };
-    let mut offsets = [places.output, places.input, third].into_iter();
-    let mut next = |_| {
-        let offset = offsets.next().unwrap_or(0) as u32;
-        Ok::<_, Infallible>(Slot { region: 0, offset })
-    };
-    match op.map(&mut next) {
-        Ok(op) => op,
-    }
-}
-
-/// Fills the arena with the guard's byte and the operands; `None` where they do not fit.
-fn fill(arena: &mut [u8], sizes: Sizes, places: Places, data: &[Random; 2]) -> Option<()> {
-    arena.get(..places.end.checked_add(GUARD_BYTES)?)?;
-    arena.fill(GUARD);
-    let operands = [(places.input, sizes.inputs), (places.second, sizes.second)];
-    for ((at, len), random) in operands.into_iter().zip(data) {
-        let mut random = random.clone();
-        let bytes = arena.get_mut(at..)?.get_mut(..len)?;
-        match sizes.float {
-            true => bytes
-                .as_chunks_mut()
-                .0
-                .iter_mut()
-                .for_each(|value| *value = random.float().to_le_bytes()),
-            false => bytes.iter_mut().for_each(|byte| *byte = random.byte() as u8),
-        }
-    }
-    Some(())
 }
 
 /// Writes values, little-endian; `None` where they do not fit.

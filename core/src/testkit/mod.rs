@@ -1,10 +1,18 @@
-//! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob, and every kernel
-//! against the scalar one on generated cases ([`compare`]).
+//! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob, every kernel
+//! against the scalar one on generated cases ([`compare`](compare())), and every kernel on such cases with bits changed (with `pack`: `mutate`).
 
 mod cases;
 mod compare;
+mod memory;
+#[cfg(feature = "pack")]
+mod mutate;
 
-pub use compare::{Difference, Verdict, Workspace, compare};
+#[cfg(feature = "pack")]
+pub use compare::{Packed, mutate, packed};
+pub use compare::{Verdict, compare};
+pub use memory::{Difference, Workspace};
+#[cfg(feature = "pack")]
+pub use mutate::{Attack, Mutations};
 
 use core::cell::Cell;
 
