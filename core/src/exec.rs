@@ -148,7 +148,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// [`RunError::NoSuchPort`].
     pub fn input_mut(&mut self, index: usize) -> Result<&mut [u8], RunError> {
         let missing = RunError::NoSuchPort { index: index as u32 };
-        let place = self.model.sections.input_place(index).ok_or(missing)?;
+        let place = self.model.parts().input_place(index).ok_or(missing)?;
         if self.rest.take().is_some() || self.next > 0 {
             // A run was under way, or is over: its inputs are gone.
             self.missing = all_inputs(&self.model);
@@ -172,7 +172,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// [`RunError::NoSuchPort`].
     pub fn output(&self, index: usize) -> Result<&[u8], RunError> {
         let missing = RunError::NoSuchPort { index: index as u32 };
-        let place = self.model.sections.output_place(index).ok_or(missing)?;
+        let place = self.model.parts().output_place(index).ok_or(missing)?;
         self.read(place.slot, place.bytes).ok_or(missing)
     }
 

@@ -487,7 +487,7 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
         LoadError::Step { fault, .. } => Some(format!("{fault:?}")),
         _ => None,
     });
-    assert_eq!(unprovoked("core/src/error.rs", "Fault", faults), [""; 0]);
+    assert_eq!(unprovoked("core/src/ops/fault.rs", "Fault", faults), [""; 0]);
 }
 
 /// What the guards let through next to each refusal: they refuse no more than they must.

@@ -30,7 +30,7 @@ fn builds(test: &str) -> Vec<&'static Board> {
 fn found(board: &'static Board, model: Option<&Path>) -> Vec<String> {
     let gate = Firmware::build_gate(board, model).unwrap_or_else(|error| panic!("{error}"));
     let kernels = gate
-        .functions("arenite::ops::table::run_step")
+        .functions("arenite::kernels::table::run_step")
         .unwrap_or_else(|error| panic!("{error}"));
     assert!(!kernels.is_empty(), "{}: a gate without the runtime", board.name);
     panics(&gate).unwrap_or_else(|error| panic!("{error}"))

@@ -1,7 +1,8 @@
 //! [`Model::load`](super::Model::load): everything that is checked once, so that a run has nothing left to check.
 
+use super::header::Header;
 use super::port::PortPlace;
-use super::sections::Sections;
+use super::sections::{Parts, intact};
 use crate::arena::{Bounds, Slot};
 use crate::error::LoadError;
 use crate::fields::Fields;
@@ -11,20 +12,20 @@ use crate::ops::fault::Fault;
 /// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
 pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
-pub(super) fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<Sections<'_>, LoadError> {
-    let sections = Sections::open(bytes)?;
-    let header = sections.header();
+pub(super) fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<(&[u8], Header), LoadError> {
+    let (bytes, header) = intact(bytes)?;
+    let parts = Parts { bytes, header: &header };
     let bounds = Bounds {
         regions: header.arena,
         state: header.state_init.len,
-        weights: sections.weights(),
+        weights: parts.weights(),
     };
-    check_steps(&sections, &bounds, check_step)?;
-    check_ports(&sections, &bounds)?;
-    Ok(sections)
+    check_steps(parts, &bounds, check_step)?;
+    check_ports(parts, &bounds)?;
+    Ok((bytes, header))
 }
 
-fn check_steps(sections: &Sections<'_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
+fn check_steps(sections: Parts<'_, '_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
     let mut step = 0;
     for record in sections.steps() {
         let Some((id, params)) = record else {
@@ -38,13 +39,13 @@ fn check_steps(sections: &Sections<'_>, bounds: &Bounds<'_>, check_step: CheckSt
         }
         step += 1;
     }
-    match step == sections.header().step_count {
+    match step == sections.header.step_count {
         true => Ok(()),
         false => Err(LoadError::Header),
     }
 }
 
-fn unknown_kernel(sections: &Sections<'_>, step: u32, id: u8) -> LoadError {
+fn unknown_kernel(sections: Parts<'_, '_>, step: u32, id: u8) -> LoadError {
     match KernelId::from_u8(id) {
         None => LoadError::UnknownKernel { step, kernel: id },
         Some(kernel) => LoadError::Kernel {
@@ -55,8 +56,8 @@ fn unknown_kernel(sections: &Sections<'_>, step: u32, id: u8) -> LoadError {
     }
 }
 
-fn check_ports(sections: &Sections<'_>, bounds: &Bounds<'_>) -> Result<(), LoadError> {
-    let header = sections.header();
+fn check_ports(sections: Parts<'_, '_>, bounds: &Bounds<'_>) -> Result<(), LoadError> {
+    let header = sections.header;
     let mut fields = Fields::new(sections.ports());
     let count = u32::from(header.inputs) + u32::from(header.outputs);
     let (mut inputs, mut outputs) = (0u32, 0u32);

@@ -18,6 +18,7 @@ pub use header::{
     FORMAT_VERSION, HEADER_BYTES, Header, Section, Target, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use port::{MAX_RANK, Port};
+pub(crate) use sections::Parts;
 pub use sections::{Records, Sections};
 #[cfg(feature = "pack")]
 pub use write::{Lengths, MAX_STEP_BYTES, WEIGHTS_ALIGN, seal, write_port, write_record, write_step};
@@ -27,7 +28,8 @@ pub use write::{Lengths, MAX_STEP_BYTES, WEIGHTS_ALIGN, seal, write_port, write_
 /// `K` chooses the kernels that are linked: [`All`], or the set that [`crate::include_model!`] derives from the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Model<'a, K: Kernels = All> {
-    pub(crate) sections: Sections<'a>,
+    bytes: &'a [u8],
+    header: Header,
     kernels: PhantomData<K>,
 }
 
@@ -49,16 +51,17 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// See [`LoadError`].
     pub fn load_with(bytes: &'a [u8]) -> Result<Self, LoadError> {
         // All of it is compiled once; the kernels are behind one call.
-        let sections = load::check_file(bytes, check_step::<K>)?;
+        let (bytes, header) = load::check_file(bytes, check_step::<K>)?;
         Ok(Self {
-            sections,
+            bytes,
+            header,
             kernels: PhantomData,
         })
     }
 
     /// The header.
     pub fn header(&self) -> &Header {
-        self.sections.header()
+        &self.header
     }
 
     /// Bytes of arena that a session needs in `region`; 0 for a region that the model does not use.
@@ -73,37 +76,45 @@ impl<'a, K: Kernels> Model<'a, K> {
 
     /// Input `index`.
     pub fn input(&self, index: usize) -> Option<Port<'a>> {
-        self.sections.input(index)
+        self.parts().input(index)
     }
 
     /// Output `index`.
     pub fn output(&self, index: usize) -> Option<Port<'a>> {
-        self.sections.output(index)
+        self.parts().output(index)
     }
 
     /// The metadata: postcard, written and read by the host tools alone.
     pub fn metadata(&self) -> &'a [u8] {
-        self.sections.metadata()
+        self.parts().metadata()
     }
 
     /// The steps in order: a kernel's number and its parameters.
     pub fn steps(&self) -> Records<'a> {
-        self.sections.steps()
+        self.parts().steps()
     }
 
     /// The weights.
     pub fn weights(&self) -> &'a [u8] {
-        self.sections.weights()
+        self.parts().weights()
     }
 
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
-        self.sections.state_init()
+        self.parts().state_init()
+    }
+
+    /// What the file says.
+    pub(crate) fn parts(&self) -> Parts<'a, '_> {
+        Parts {
+            bytes: self.bytes,
+            header: &self.header,
+        }
     }
 
     /// The name of the target that the file states.
     pub fn target_name(&self) -> &'static str {
-        self.sections.target_name()
+        self.parts().target_name()
     }
 }
 

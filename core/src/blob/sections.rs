@@ -10,8 +10,34 @@ use crate::fields::Fields;
 /// [`Model`](super::Model).
 #[derive(Debug, Clone, Copy)]
 pub struct Sections<'a> {
-    bytes: &'a [u8],
-    header: Header,
+    pub(super) bytes: &'a [u8],
+    pub(super) header: Header,
+}
+
+/// Checks alignment, version, length, checksum, and that every section lies inside the file; gives the file without what follows it. Inlined, so that
+/// no header is copied: a `memcpy` is 0.9 KB that a small model needs for nothing else.
+#[inline(always)]
+pub(super) fn intact(bytes: &[u8]) -> Result<(&[u8], Header), LoadError> {
+    if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
+        return Err(LoadError::Misaligned);
+    }
+    let header = Header::parse(bytes)?;
+    let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let Some(bytes) = bytes.get(..header.total as usize) else {
+        return Err(LoadError::Truncated {
+            expected: header.total,
+            found,
+        });
+    };
+    let crc = checksum(bytes);
+    if crc != header.crc {
+        return Err(LoadError::Checksum {
+            expected: header.crc,
+            found: crc,
+        });
+    }
+    check_sections(&header)?;
+    Ok((bytes, header))
 }
 
 impl<'a> Sections<'a> {
@@ -20,25 +46,7 @@ impl<'a> Sections<'a> {
     /// # Errors
     /// See [`LoadError`]; none that names a step or port.
     pub fn open(bytes: &'a [u8]) -> Result<Self, LoadError> {
-        if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
-            return Err(LoadError::Misaligned);
-        }
-        let header = Header::parse(bytes)?;
-        let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let Some(bytes) = bytes.get(..header.total as usize) else {
-            return Err(LoadError::Truncated {
-                expected: header.total,
-                found,
-            });
-        };
-        let crc = checksum(bytes);
-        if crc != header.crc {
-            return Err(LoadError::Checksum {
-                expected: header.crc,
-                found: crc,
-            });
-        }
-        check_sections(&header)?;
+        let (bytes, header) = intact(bytes)?;
         Ok(Self { bytes, header })
     }
 
@@ -49,6 +57,52 @@ impl<'a> Sections<'a> {
 
     /// Input `index`.
     pub fn input(&self, index: usize) -> Option<Port<'a>> {
+        self.parts().input(index)
+    }
+
+    /// Output `index`.
+    pub fn output(&self, index: usize) -> Option<Port<'a>> {
+        self.parts().output(index)
+    }
+
+    /// The metadata.
+    pub fn metadata(&self) -> &'a [u8] {
+        self.parts().metadata()
+    }
+
+    /// The steps in order.
+    pub fn steps(&self) -> Records<'a> {
+        self.parts().steps()
+    }
+
+    /// The state's value after a reset.
+    pub fn state_init(&self) -> &'a [u8] {
+        self.parts().state_init()
+    }
+
+    /// The name of the target that the file states.
+    pub fn target_name(&self) -> &'static str {
+        self.parts().target_name()
+    }
+
+    fn parts(&self) -> Parts<'a, '_> {
+        Parts {
+            bytes: self.bytes,
+            header: &self.header,
+        }
+    }
+}
+
+/// A file and its header, as models and [`Sections`] hold them.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a, 'h> {
+    pub(super) bytes: &'a [u8],
+    pub(super) header: &'h Header,
+}
+
+impl<'a> Parts<'a, '_> {
+    /// Input `index`.
+    pub(crate) fn input(self, index: usize) -> Option<Port<'a>> {
         if index < usize::from(self.header.inputs) {
             self.ports_from(index)?.value()
         } else {
@@ -57,7 +111,7 @@ impl<'a> Sections<'a> {
     }
 
     /// Output `index`.
-    pub fn output(&self, index: usize) -> Option<Port<'a>> {
+    pub(crate) fn output(self, index: usize) -> Option<Port<'a>> {
         if index < usize::from(self.header.outputs) {
             self.ports_from(usize::from(self.header.inputs) + index)?.value()
         } else {
@@ -66,27 +120,27 @@ impl<'a> Sections<'a> {
     }
 
     /// The metadata: postcard, written and read by the host tools alone.
-    pub fn metadata(&self) -> &'a [u8] {
+    pub(crate) fn metadata(self) -> &'a [u8] {
         section(self.bytes, self.header.meta)
     }
 
     /// The steps in order: a kernel's number and its parameters.
-    pub fn steps(&self) -> Records<'a> {
+    pub(crate) fn steps(self) -> Records<'a> {
         Records(section(self.bytes, self.header.steps))
     }
 
     /// The weights.
-    pub fn weights(&self) -> &'a [u8] {
+    pub(crate) fn weights(self) -> &'a [u8] {
         section(self.bytes, self.header.weights)
     }
 
     /// The state's value after a reset.
-    pub fn state_init(&self) -> &'a [u8] {
+    pub(crate) fn state_init(self) -> &'a [u8] {
         section(self.bytes, self.header.state_init)
     }
 
     /// Where input `index` lies.
-    pub(crate) fn input_place(&self, index: usize) -> Option<PortPlace> {
+    pub(crate) fn input_place(self, index: usize) -> Option<PortPlace> {
         match index < usize::from(self.header.inputs) {
             true => PortPlace::read(&mut self.ports_from(index)?),
             false => None,
@@ -94,7 +148,7 @@ impl<'a> Sections<'a> {
     }
 
     /// Where output `index` lies.
-    pub(crate) fn output_place(&self, index: usize) -> Option<PortPlace> {
+    pub(crate) fn output_place(self, index: usize) -> Option<PortPlace> {
         match index < usize::from(self.header.outputs) {
             true => PortPlace::read(&mut self.ports_from(usize::from(self.header.inputs) + index)?),
             false => None,
@@ -102,12 +156,12 @@ impl<'a> Sections<'a> {
     }
 
     /// The encoded ports.
-    pub(super) fn ports(&self) -> &'a [u8] {
+    pub(super) fn ports(self) -> &'a [u8] {
         section(self.bytes, self.header.ports)
     }
 
     /// The fields of port `index` and of those after it.
-    fn ports_from(&self, index: usize) -> Option<Fields<'a>> {
+    fn ports_from(self, index: usize) -> Option<Fields<'a>> {
         let mut fields = Fields::new(self.ports());
         for _ in 0..index {
             PortPlace::read(&mut fields)?;
@@ -116,7 +170,7 @@ impl<'a> Sections<'a> {
     }
 
     /// The name of the target that the file states.
-    pub fn target_name(&self) -> &'static str {
+    pub(crate) fn target_name(self) -> &'static str {
         Target::ALL
             .get(usize::from(self.header.target))
             .map_or("an unknown target", |target| target.name())

@@ -43,12 +43,20 @@ impl Kernel for S8 {
 
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
         let mem = Mem::of_weights(weights);
-        let taps = taps(op).saturating_mul(op.group_channels()) as usize;
-        // Words are taken whole; behind a window scratch holds anything.
-        let padding = |row: &[u8]| row.iter().skip(taps).all(|&w| w == 0);
-        let rows = mem.weights::<u8>(op.weights, Self::needs(op).weights);
-        channel_shifts_are_valid(op, &mem)
-            && rows.is_some_and(|rows| rows.chunks_exact((row_bytes(op) as usize).max(1)).all(padding))
+        let (row, words) = (row_bytes(op), row_bytes(op) as usize / 4);
+        // Words are taken whole; behind a window scratch holds anything. At most three bytes of a row's last word are padding.
+        let padding = row.wrapping_sub(taps(op).saturating_mul(op.group_channels()));
+        let mask = !(u32::MAX.wrapping_shr(8 * padding));
+        let Some(mut rows) = mem.weights::<u32>(op.weights, Self::needs(op).weights / 4) else {
+            return false;
+        };
+        while let Some((row, others)) = rows.split_at_checked(words) {
+            match row.last() {
+                Some(last) if last & mask == 0 => rows = others,
+                _ => break,
+            }
+        }
+        rows.is_empty() && channel_shifts_are_valid(op, &mem)
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
