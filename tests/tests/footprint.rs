@@ -56,7 +56,8 @@ fn full_speed_is_within_its_limits() {
     }
 }
 
-/// Since load checks every bit of what kernels trust, and with copies of the header, it is over the 12 KiB that it was under (docs/footprint.md). No slower than a third of the C library's reference kernels, which take 116 million.
+/// Since load checks every bit of what kernels trust, and with copies of the header, it is over the 12 KiB that it was under (docs/footprint.md). No
+/// slower than a third of the C library's reference kernels, which take 116 million.
 #[test]
 fn size_is_within_its_limits() {
     if let Some(bench) = measured("size_is_within_its_limits", true) {

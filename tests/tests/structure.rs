@@ -367,7 +367,6 @@ fn no_file_of_the_runtime_imports_itself_by_way_of_others() {
 }
 
 #[test]
-#[ignore = "circles: not all are broken up yet"]
 fn no_file_of_the_host_tools_imports_itself_by_way_of_others() {
     has_no_circles("host-tools/src");
 }

@@ -265,7 +265,8 @@ fn change(random: &mut Random, constants: usize, params: usize) -> Change {
     }
 }
 
-/// Whether the outputs after a change are the same on every core. Sums of f32 are not, and neither is what becomes of two products in one word that are too large
+/// Whether the outputs after a change are the same on every core. Sums of f32 are not, and neither is what becomes of two products in one word that
+/// are too large
 /// for it: cores take different runs of inputs then.
 fn is_exact<O: Operator<Place = Slot>>(kernel: KernelId, op: &O, change: Change) -> bool {
     let (at, records) = match (kernel, change) {
