@@ -1,11 +1,11 @@
 //! What a machine has of what boards need.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde::Serialize;
 
 use super::error::BoardError;
+use super::qemu::find_program;
 use super::table::{BOARDS, Board};
 use super::{firmware, qemu};
 
@@ -85,10 +85,8 @@ fn finding(what: String, found: Option<String>, remedy: &str) -> Finding {
 
 /// A program with the first line of its `--version`.
 fn program(name: &str, remedy: &str) -> Finding {
-    let version = Command::new(name)
-        .arg("--version")
-        .output()
-        .ok()
+    let version = find_program(name)
+        .and_then(|path| Command::new(path).arg("--version").output().ok())
         .filter(|output| output.status.success());
     let version = version.map(|output| {
         String::from_utf8_lossy(&output.stdout)
@@ -98,10 +96,4 @@ fn program(name: &str, remedy: &str) -> Finding {
             .to_owned()
     });
     finding(name.to_owned(), version, remedy)
-}
-
-fn find_program(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
 }

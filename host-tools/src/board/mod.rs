@@ -25,6 +25,7 @@ pub use error::BoardError;
 pub use firmware::Firmware;
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
+pub use qemu::{QEMU_FOLDER, find_program};
 pub use run::{
     Comparison, Counted, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, count, execute, kernels, run,
     run_with_progress, selfcheck,

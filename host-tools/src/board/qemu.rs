@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::error::BoardError;
-use super::firmware::Firmware;
+use super::firmware::{Firmware, root};
 use super::table::Board;
 use crate::files::signals;
 
@@ -85,7 +85,7 @@ fn start(firmware: &Firmware, folder: &Path, arguments: &[String]) -> Result<Chi
         let path = folder.join(name);
         File::create(&path).map_err(|source| BoardError::File { path, source })
     };
-    let mut qemu = Command::new(board.qemu);
+    let mut qemu = Command::new(find_program(board.qemu).ok_or_else(|| missing(board))?);
     qemu.args(board.machine)
         .args(["-display", "none", "-serial", "null", "-monitor", "none"])
         .args(["-icount", &format!("shift={},sleep=off", board.icount_shift)])
@@ -104,6 +104,19 @@ fn start(firmware: &Firmware, folder: &Path, arguments: &[String]) -> Result<Chi
             source: error,
         },
     })
+}
+
+/// The folder of the checkout where `cargo xtask setup` puts a qemu that it may not install.
+pub const QEMU_FOLDER: &str = ".qemu";
+
+/// Where a program is: on the path, or unpacked in the checkout's [`QEMU_FOLDER`].
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let unpacked = root().ok().map(|root| root.join(QEMU_FOLDER).join("bin"));
+    std::env::split_paths(&path)
+        .chain(unpacked)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 /// That a board's qemu is not installed, and how to get it.

@@ -6,6 +6,7 @@ mod gates;
 mod mutants;
 mod setup;
 mod suite;
+mod unpack;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use arenite_host::board::{BOARDS, ready};
+use arenite_host::board::{BOARDS, QEMU_FOLDER, find_program, ready};
 
+use super::unpack::unpack;
 use super::{Result, root, run};
 
 const COMPONENTS: [&str; 2] = ["rustfmt", "clippy"];
@@ -88,19 +89,36 @@ pub(super) fn deny() -> Result<()> {
         .map_err(|error| format!("{error}\ncargo-deny comes from crates.io: connect, or install it from a copy").into())
 }
 
-/// Debian's packages by the programs that they bring.
+/// The qemus and Debian's packages that bring them.
+const QEMUS: [(&str, &[&str]); 2] = [
+    ("qemu-system-arm", &["qemu-system-arm", "qemu-system-aarch64"]),
+    ("qemu-system-misc", &["qemu-system-riscv32", "qemu-system-riscv64"]),
+];
+
+/// Installs the qemus that are missing. Where the system's own packages come from elsewhere and would have to go, they stay,
+/// and Debian's are unpacked into `.qemu` instead, where the boards look too.
 fn qemu() -> Result<()> {
-    let packages = [
-        ("qemu-system-arm", &["qemu-system-arm", "qemu-system-aarch64"]),
-        ("qemu-system-misc", &["qemu-system-riscv32", "qemu-system-riscv64"]),
-    ];
-    let lacks = |program: &&str| run_quietly(program, &["--version"]).is_none();
-    let missing: Vec<_> = packages
+    let lacks = |program: &&str| {
+        let starts = |path: PathBuf| run_quietly(&path.to_string_lossy(), &["--version"]).is_some();
+        !find_program(program).is_some_and(starts)
+    };
+    let missing: Vec<_> = QEMUS
         .iter()
         .filter(|(_, programs)| programs.iter().any(lacks))
-        .map(|(package, _)| *package)
         .collect();
-    apt(&missing)
+    let packages: Vec<_> = missing.iter().map(|(package, _)| *package).collect();
+    let Err(refused) = apt(&packages) else {
+        return Ok(());
+    };
+    if run_quietly("dpkg-deb", &["--version"]).is_none() {
+        return Err(refused);
+    }
+    eprintln!("{refused}\nset-up: unpacks them into .qemu instead, which touches nothing of this system");
+    let packages = QEMUS.map(|(package, _)| package);
+    let programs: Vec<_> = QEMUS.iter().flat_map(|(_, programs)| *programs).copied().collect();
+    let folder = root().join(QEMU_FOLDER);
+    unpack("apt-get".as_ref(), &packages, &programs, &folder)
+        .map_err(|error| format!("{refused}\nNor can they be unpacked: {error}").into())
 }
 
 fn apt(packages: &[&str]) -> Result<()> {
