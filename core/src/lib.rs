@@ -60,7 +60,6 @@ pub mod bundle;
 pub mod cells;
 mod crc;
 mod error;
-pub mod exec;
 mod fields;
 mod include;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
@@ -69,6 +68,7 @@ pub mod kernels;
 pub mod ops;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
+pub mod session;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
@@ -83,11 +83,11 @@ pub use blob::{
 };
 pub use bundle::Bundle;
 pub use error::{LoadError, RunError, SessionError};
-pub use exec::{Arenas, Progress, Session};
 #[cfg(feature = "pack")]
 pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};
 pub use ops::fault::Fault;
+pub use session::{Arenas, Progress, Session};
 pub use tensor::DType;
 
 #[cfg(target_endian = "big")]

@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn mutants_are_known_by_file_and_change() {
-        let mutant = "core/src/exec.rs:226:22: replace < with <= in Session::step";
+        let mutant = "core/src/session.rs:226:22: replace < with <= in Session::step";
         assert_eq!(
             placeless(mutant),
-            "core/src/exec.rs: replace < with <= in Session::step"
+            "core/src/session.rs: replace < with <= in Session::step"
         );
         assert_eq!(placeless("no place"), "no place");
     }
