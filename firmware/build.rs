@@ -51,7 +51,8 @@ fn main() {
         board.feature
     );
     if let Timer::Cmsdk { start, quarter_ns } = board.timer {
-        row += &format!("const CMSDK_START: usize = {start:#x};\nconst CMSDK_QUARTER_NS: u64 = {quarter_ns};\n");
+        row +=
+            &format!("pub const CMSDK_START: usize = {start:#x};\npub const CMSDK_QUARTER_NS: u64 = {quarter_ns};\n");
     }
     fs::write(out.join("row.rs"), row).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Multiplier, fixed, high_mul, high_mul_i16, inverse_sqrt, rounding_shift_right};
+use super::fixed::{self, inverse_sqrt};
+use super::rounding::{Multiplier, high_mul, high_mul_i16, rounding_shift_right};
 
 /// Logistic function and hyperbolic tangent of an 8-bit tensor, through Q4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //!
 //! `Qm` is a 32-bit number with `m` integer bits beside the sign: `real = raw / 2^(31 - m)`.
 
-use super::{high_mul, rounding_shift_right, saturating_shift_left};
+use super::rounding::{high_mul, rounding_shift_right, saturating_shift_left};
 
 /// exp(a) as Q0 for `a <= 0` in Q`INTEGER_BITS` (at most 5). exp(0) is the largest Q0 number.
 pub fn exp_on_negative_values<const INTEGER_BITS: u32>(a: i32) -> i32 {

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::activation::{input_radius, lookup_i16};
-use super::{Multiplier, exp_on_negative_values, high_mul, log_for_at_least_one, reciprocal, rounding_shift_right};
+use super::fixed::{exp_on_negative_values, log_for_at_least_one, reciprocal};
+use super::rounding::{Multiplier, high_mul, rounding_shift_right};
 
 /// Integer bits of the scaled difference to the row's largest value.
 const DIFF_BITS: u32 = 5;

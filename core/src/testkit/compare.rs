@@ -4,7 +4,7 @@ use super::cases::{self, Form, Random};
 use super::memory::{BROKEN, CHANNELS, Difference, GUARD, GUARD_BYTES, Places, Sizes, Workspace, assign, fill};
 #[cfg(feature = "pack")]
 use super::mutate::{Attack, Case, Mutations, attack, constants_len, loads};
-use super::run;
+use super::run::run;
 use crate::cells::{Element, cast_slice};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::table::KernelId;

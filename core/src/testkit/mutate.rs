@@ -3,7 +3,7 @@
 
 use super::cases::Random;
 use super::memory::{BROKEN, Difference, Sizes, Workspace, assign, fill};
-use super::run;
+use super::run::run;
 use crate::arena::{Access, Bounds, Operand, Slot};
 use crate::crc::Crc32;
 use crate::fields::Fields;

@@ -42,7 +42,7 @@ arenite_vectors:
 );
 
 extern "C" fn start() -> ! {
-    crate::run_program()
+    crate::run::run_program()
 }
 
 extern "C" fn trap(lr: u64, sp: u64) -> ! {
@@ -51,7 +51,7 @@ extern "C" fn trap(lr: u64, sp: u64) -> ! {
     unsafe {
         asm!("mrs {}, elr_el1", "mrs {}, esr_el1", "mrs {}, far_el1", out(reg) pc, out(reg) cause, out(reg) address);
     }
-    crate::fault(pc, lr, sp, cause, address)
+    crate::run::fault(pc, lr, sp, cause, address)
 }
 
 /// The 64-bit cycle counter: qemu's runs at 1 GHz, which under `-icount shift=0` is one cycle an instruction.

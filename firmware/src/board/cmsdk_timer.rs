@@ -3,7 +3,8 @@
 
 use core::ptr;
 
-use super::{CMSDK_QUARTER_NS, CMSDK_START, instructions_at_shift_7};
+use super::row::{CMSDK_QUARTER_NS, CMSDK_START};
+use super::ticks::instructions_at_shift_7;
 
 const TIMER0_CTRL: usize = CMSDK_START;
 const TIMER0_VALUE: usize = CMSDK_START + 0x4;

@@ -4,7 +4,7 @@ use cortex_m_rt::{ExceptionFrame, entry, exception};
 
 #[entry]
 fn start() -> ! {
-    crate::run_program()
+    crate::run::run_program()
 }
 
 /// Every fault escalates to this one, because no other is enabled.
@@ -14,7 +14,7 @@ unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
     const FRAME: usize = 32;
     let (cause, address) = cause();
     let sp = core::ptr::from_ref(frame).addr() + FRAME;
-    crate::fault(frame.pc().into(), frame.lr().into(), sp as u64, cause, address)
+    crate::run::fault(frame.pc().into(), frame.lr().into(), sp as u64, cause, address)
 }
 
 /// The configurable fault status and the address that faulted. The v6-M cores have neither.

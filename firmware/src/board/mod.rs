@@ -1,6 +1,11 @@
 //! One file per core family: start-up, faults, and the timer that counts instructions. Which timer, and where, says the board's row in
 //! `host-tools/src/board/table.rs`.
 
+#[cfg(board)]
+pub(crate) mod row;
+#[cfg(any(target_arch = "arm", target_arch = "riscv32"))]
+mod ticks;
+
 #[cfg(target_arch = "arm")]
 mod cortex_m;
 
@@ -25,22 +30,3 @@ pub(crate) mod timer;
 #[cfg(timer = "nrf")]
 #[path = "nrf_timer.rs"]
 pub(crate) mod timer;
-
-// What the build takes from the board's row.
-#[cfg(board)]
-include!(concat!(env!("OUT_DIR"), "/row.rs"));
-
-/// Instructions in `ticks`, for a timer whose tick is `quarter_ns` quarter nanoseconds, at 2^7 ns an instruction.
-#[cfg(target_arch = "arm")]
-fn instructions_at_shift_7(ticks: u64, quarter_ns: u64) -> u64 {
-    const QUARTER_NS: u64 = 4 << 7;
-    (ticks * quarter_ns + QUARTER_NS / 2) / QUARTER_NS
-}
-
-/// A 64-bit count from a low half and the high halves read before and after it: a low half that has just wrapped is
-/// small and belongs to the later one.
-#[cfg(any(timer = "system_counter", target_arch = "riscv32"))]
-fn joined(before: u32, low: u32, after: u32) -> u64 {
-    let high = if low < 1 << 31 { after } else { before };
-    u64::from(high) << 32 | u64::from(low)
-}

@@ -3,7 +3,7 @@
 
 use core::ptr;
 
-use super::instructions_at_shift_7;
+use super::ticks::instructions_at_shift_7;
 
 const TIMER0: usize = 0x4000_8000;
 const TASKS_START: usize = TIMER0;

@@ -37,7 +37,7 @@ arenite_trap:
 );
 
 extern "C" fn start() -> ! {
-    crate::run_program()
+    crate::run::run_program()
 }
 
 extern "C" fn trap(ra: usize, sp: usize) -> ! {
@@ -46,7 +46,7 @@ extern "C" fn trap(ra: usize, sp: usize) -> ! {
     unsafe {
         asm!("csrr {}, mepc", "csrr {}, mcause", "csrr {}, mtval", out(reg) pc, out(reg) cause, out(reg) address);
     }
-    crate::fault(pc as u64, ra as u64, sp as u64, cause as u64, address as u64)
+    crate::run::fault(pc as u64, ra as u64, sp as u64, cause as u64, address as u64)
 }
 
 /// Retired instructions: exact under `-icount shift=0`.
@@ -90,7 +90,7 @@ pub(crate) mod timer {
 
     #[cfg(target_arch = "riscv32")]
     pub(crate) fn instructions(start: Reading, end: Reading) -> u64 {
-        let count = |[before, low, after]: Reading| super::super::joined(before, low, after);
+        let count = |[before, low, after]: Reading| crate::board::ticks::joined(before, low, after);
         count(end).wrapping_sub(count(start))
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use super::{instructions_at_shift_7, joined};
+use super::ticks::{instructions_at_shift_7, joined};
 
 const CONTROL: usize = 0x5810_0000;
 const COUNT_LOW: usize = 0x4810_1000;

@@ -23,6 +23,8 @@ pub(super) const BLOCK8: i32 = 0x300;
 pub(super) const GENERAL: i32 = 0x400;
 /// Every input gives the same output: the bias alone, no products.
 pub(super) const CONSTANT: i32 = 0x800;
+/// Sums of the short form are below it in magnitude.
+pub(super) const SHORT_SUM: u32 = 1 << 28;
 /// Bits of the code without a meaning: zero.
 const RESERVED: i32 = 0xf000;
 
@@ -42,7 +44,7 @@ pub(super) fn divisors(inputs: usize) -> u32 {
 pub(super) fn is_packed(record: &Record, zero_point: i8) -> bool {
     let [bias, multiplier, code] = *record;
     match code & (RESERVED | GENERAL | CONSTANT) {
-        0 => ((code & 0xff) as u32).wrapping_sub(1) < 30 && multiplier >= 0 && super::requant::is_short(bias),
+        0 => ((code & 0xff) as u32).wrapping_sub(1) < 30 && multiplier >= 0 && bias.unsigned_abs() < SHORT_SUM,
         _ => is_uncommon(record, zero_point),
     }
 }

@@ -4,15 +4,12 @@
 //! `(q + 2^(s-1) - [q < 0]) >> s`; the zero point goes into the addend, `(2 * zero_point + 1) << (s - 1)`. All of it stays within 32 bits
 //! where the host has bounded the accumulator: the *short* form, for shifts of 1 to 30. Everything else takes [`general`], the reference itself.
 
-use super::record::{GENERAL, Record};
+use super::record::{GENERAL, Record, SHORT_SUM};
 use crate::quant::Multiplier;
-
-/// Bound of the accumulators of the short form.
-const LARGEST: i64 = 1 << 28;
 
 /// The short form's shift for accumulators of at most this magnitude; `None` where it does not hold.
 pub(super) fn short_shift(magnitude: i64, multiplier: Multiplier, zero_point: i8) -> Option<i32> {
-    if magnitude >= LARGEST || multiplier.mantissa < 0 || !(-31..0).contains(&multiplier.shift) {
+    if magnitude >= i64::from(SHORT_SUM) || multiplier.mantissa < 0 || !(-31..0).contains(&multiplier.shift) {
         return None;
     }
     let largest = ((magnitude * i64::from(multiplier.mantissa)) >> 31) + 1;
@@ -23,12 +20,6 @@ pub(super) fn short_shift(magnitude: i64, multiplier: Multiplier, zero_point: i8
     }
     let addend = (2 * i64::from(zero_point) + 1) << (shift - 1);
     (shift <= 30 && largest + 1 + addend.abs() <= i64::from(i32::MAX)).then_some(shift)
-}
-
-/// Whether the short form takes accumulators that start here.
-#[inline(always)]
-pub(super) fn is_short(bias: i32) -> bool {
-    bias.unsigned_abs() < LARGEST as u32
 }
 
 /// The addend of the short form: rounding and zero point. `twice` is `2 * zero_point + 1`.

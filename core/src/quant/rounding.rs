@@ -1,0 +1,279 @@
+//! What every quantised operator rounds with: multipliers, high halves, shifts, and the way between real and stored values.
+
+use serde::{Deserialize, Serialize};
+
+/// A real factor as `mantissa * 2^(shift - 31)`. The mantissa has its top bit at bit 30 (or is 0), so the factor has 31
+/// significant bits; negative factors have a negative mantissa.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Multiplier {
+    /// Q0.31 mantissa.
+    pub mantissa: i32,
+    /// Power of two applied after the mantissa: left above 0, right below. -31 to 31.
+    pub shift: i8,
+}
+
+impl Multiplier {
+    /// The factor 1, exactly.
+    pub const ONE: Self = Self {
+        mantissa: 1 << 30,
+        shift: 1,
+    };
+
+    /// The nearest multiplier of `real`; factors below 2^-32 become 0. `None` for a factor that is not finite or not below 2^31.
+    pub fn from_real(real: f64) -> Option<Self> {
+        if real == 0.0 {
+            return Some(Self { mantissa: 0, shift: 0 });
+        }
+        if !real.is_finite() {
+            return None;
+        }
+        let (fraction, exponent) = libm::frexp(real);
+        let mantissa = libm::round(fraction * TWO_POW_31);
+        // A fraction just below 1 rounds up to 1; the exponent takes it over.
+        let (mantissa, exponent) = match libm::fabs(mantissa) >= TWO_POW_31 {
+            true => (mantissa / 2.0, exponent.saturating_add(1)),
+            false => (mantissa, exponent),
+        };
+        match exponent {
+            32.. => None,
+            -31..=31 => Some(Self {
+                mantissa: mantissa as i32,
+                shift: exponent as i8,
+            }),
+            _ => Some(Self { mantissa: 0, shift: 0 }),
+        }
+    }
+
+    /// The factor as a real number.
+    pub fn to_real(self) -> f64 {
+        libm::ldexp(f64::from(self.mantissa), i32::from(self.shift) - 31)
+    }
+
+    /// Whether the fields are in the range that [`Multiplier::from_real`] gives.
+    pub const fn is_valid(self) -> bool {
+        -31 <= self.shift && self.shift <= 31
+    }
+
+    /// `x` times the factor, rounded to the high half (ties up) and again by the right shift (ties away from zero).
+    #[inline]
+    pub fn apply(self, x: i32) -> i32 {
+        let shift = i32::from(self.shift);
+        let shifted = x.wrapping_shl(shift.max(0) as u32);
+        rounding_shift_right(high_mul(shifted, self.mantissa), shift.min(0).unsigned_abs())
+    }
+
+    /// `x` times the factor for 48-bit accumulators of 16-bit activations: the mantissa is rounded to 16 bits, the product once.
+    /// The result is cut to 32 bits. Defined for shifts up to 7.
+    #[inline]
+    pub fn apply_wide(self, x: i64) -> i32 {
+        let mantissa = match self.mantissa < 0x7FFF_0000 {
+            true => self.mantissa.wrapping_add(1 << 15) >> 16,
+            false => 0x7FFF,
+        };
+        let shift = (15 - i32::from(self.shift)).clamp(1, 63) as u32;
+        let product = x.wrapping_mul(i64::from(mantissa)).wrapping_add(1 << (shift - 1));
+        (product >> shift) as i32
+    }
+}
+
+/// `a * b / 2^31`, rounded to nearest with ties up, saturated: gemmlowp's `SaturatingRoundingDoublingHighMul`, Arm's `VQRDMULH`.
+#[inline]
+pub fn high_mul(a: i32, b: i32) -> i32 {
+    let rounded = (i64::from(a) * i64::from(b) + (1 << 30)) >> 31;
+    // Only -2^31 * -2^31 exceeds the range.
+    rounded.min(i64::from(i32::MAX)) as i32
+}
+
+/// The 16-bit form of [`high_mul`]: `a * b / 2^15`.
+#[inline]
+pub fn high_mul_i16(a: i16, b: i16) -> i16 {
+    let rounded = (i32::from(a) * i32::from(b) + (1 << 14)) >> 15;
+    rounded.min(i32::from(i16::MAX)) as i16
+}
+
+/// `x / 2^exponent`, rounded to nearest with ties away from zero: gemmlowp's `RoundingDivideByPOT`. `exponent` is 0 to 31.
+#[inline]
+pub fn rounding_shift_right(x: i32, exponent: u32) -> i32 {
+    let exponent = exponent.min(31);
+    let mask = ((1_u32 << exponent) - 1) as i32;
+    let threshold = (mask >> 1) + i32::from(x < 0);
+    (x >> exponent) + i32::from((x & mask) > threshold)
+}
+
+/// `x * 2^exponent`, saturated.
+#[inline]
+pub fn saturating_shift_left(x: i32, exponent: u32) -> i32 {
+    let wide = i64::from(x) << exponent.min(31);
+    wide.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
+/// The stored value of a real one: `round(x / scale) + zero_point` with ties away from zero, clamped to `min..=max`. NaN is
+/// stored as the zero point.
+#[inline]
+pub fn quantize(x: f32, scale: f32, zero_point: i32, min: i32, max: i32) -> i32 {
+    (libm::roundf(x / scale) as i32)
+        .saturating_add(zero_point)
+        .clamp(min, max)
+}
+
+/// The real value of a stored one. The product is rounded to f32 once, from f64.
+#[inline]
+pub fn dequantize(q: i32, scale: f32, zero_point: i32) -> f32 {
+    (f64::from(scale) * f64::from(q.wrapping_sub(zero_point))) as f32
+}
+
+/// From one scale and zero point to another: `multiplier * (q - zero_point_in) + zero_point_out`, clamped to `min..=max`.
+#[inline]
+pub fn requantize(q: i32, zero_point_in: i32, multiplier: Multiplier, zero_point_out: i32, min: i32, max: i32) -> i32 {
+    multiplier
+        .apply(q.wrapping_sub(zero_point_in))
+        .wrapping_add(zero_point_out)
+        .clamp(min, max)
+}
+
+const TWO_POW_31: f64 = 2_147_483_648.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn multipliers_of_simple_factors() {
+        let of = |real| Multiplier::from_real(real);
+        assert_eq!(of(1.0), Some(Multiplier::ONE));
+        assert_eq!(
+            of(0.75),
+            Some(Multiplier {
+                mantissa: 3 << 29,
+                shift: 0
+            })
+        );
+        assert_eq!(
+            of(-0.5),
+            Some(Multiplier {
+                mantissa: -(1 << 30),
+                shift: 0
+            })
+        );
+        assert_eq!(of(0.0), Some(Multiplier { mantissa: 0, shift: 0 }));
+        // The fraction rounds up to 1.
+        assert_eq!(of(1.0 - 1e-12), Some(Multiplier::ONE));
+        // 2^-32 is 0.5 * 2^-31, the smallest that is kept.
+        let tiny = 1.0 / 4_294_967_296.0;
+        assert_eq!(
+            of(tiny),
+            Some(Multiplier {
+                mantissa: 1 << 30,
+                shift: -31
+            })
+        );
+        assert_eq!(of(tiny * 0.99), Some(Multiplier { mantissa: 0, shift: 0 }));
+        assert_eq!(of(TWO_POW_31), None);
+        assert_eq!(of(f64::NAN), None);
+        assert_eq!(of(f64::NEG_INFINITY), None);
+    }
+
+    #[test]
+    fn ties() {
+        // High half: up. Shift: away from zero.
+        assert_eq!(high_mul(1, 1 << 30), 1);
+        assert_eq!(high_mul(-1, 1 << 30), 0);
+        assert_eq!(high_mul(-3, 1 << 30), -1);
+        assert_eq!(high_mul(i32::MIN, i32::MIN), i32::MAX);
+        assert_eq!(high_mul_i16(i16::MIN, i16::MIN), i16::MAX);
+        assert_eq!(rounding_shift_right(5, 1), 3);
+        assert_eq!(rounding_shift_right(-5, 1), -3);
+        assert_eq!(rounding_shift_right(7, 0), 7);
+        assert_eq!(rounding_shift_right(i32::MIN, 31), -1);
+        assert_eq!(rounding_shift_right(i32::MAX, 31), 1);
+    }
+
+    #[test]
+    fn rounding_twice_differs_from_rounding_once() {
+        // 1.4999…: the first rounding makes it 1.5, the second 2.
+        let factor = Multiplier {
+            mantissa: 1 << 30,
+            shift: -1,
+        };
+        assert_eq!(factor.apply(5), 2);
+        assert_eq!((5.0 * factor.to_real()).round(), 1.0);
+    }
+
+    #[test]
+    fn quantize_rounds_ties_away_and_saturates() {
+        assert_eq!(quantize(0.25, 0.1, 0, -128, 127), 3);
+        assert_eq!(quantize(2.5, 1.0, 0, -128, 127), 3);
+        assert_eq!(quantize(-2.5, 1.0, 0, -128, 127), -3);
+        assert_eq!(quantize(1e30, 1.0, 5, -128, 127), 127);
+        assert_eq!(quantize(f32::NEG_INFINITY, 1.0, 5, -128, 127), -128);
+        assert_eq!(quantize(f32::NAN, 1.0, 5, -128, 127), 5);
+    }
+
+    proptest! {
+        /// gemmlowp writes the product with a sign-dependent nudge and a truncating division; the shift must equal it.
+        #[test]
+        fn high_mul_equals_the_truncating_form(a: i32, b: i32) {
+            prop_assume!(a != i32::MIN || b != i32::MIN);
+            let product = i64::from(a) * i64::from(b);
+            let nudge = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
+            prop_assert_eq!(i64::from(high_mul(a, b)), (product + nudge) / (1 << 31));
+        }
+
+        #[test]
+        fn high_mul_i16_equals_the_truncating_form(a: i16, b: i16) {
+            prop_assume!(a != i16::MIN || b != i16::MIN);
+            let product = i32::from(a) * i32::from(b);
+            let nudge = if product >= 0 { 1 << 14 } else { 1 - (1 << 14) };
+            prop_assert_eq!(i32::from(high_mul_i16(a, b)), (product + nudge) / (1 << 15));
+        }
+
+        #[test]
+        fn rounding_shift_is_round_half_away(x: i32, exponent in 0_u32..=31) {
+            let exact = f64::from(x) / f64::from(2.0_f32).powi(exponent as i32);
+            prop_assert_eq!(f64::from(rounding_shift_right(x, exponent)), exact.round());
+        }
+
+        #[test]
+        fn a_multiplier_is_within_half_a_unit_of_its_factor(real in 1e-6_f64..1e6, negative: bool) {
+            let real = if negative { -real } else { real };
+            let multiplier = Multiplier::from_real(real).unwrap();
+            prop_assert!((multiplier.to_real() / real - 1.0).abs() <= 1.0 / TWO_POW_31);
+            prop_assert!(multiplier.mantissa.unsigned_abs() >= 1 << 30);
+        }
+
+        #[test]
+        fn apply_is_within_one_of_the_exact_product(x in -(1_i32 << 24)..(1 << 24), real in 1e-9_f64..16.0) {
+            let multiplier = Multiplier::from_real(real).unwrap();
+            let exact = f64::from(x) * real;
+            prop_assert!((f64::from(multiplier.apply(x)) - exact).abs() <= 1.01, "{} {}", multiplier.apply(x), exact);
+        }
+
+        #[test]
+        fn apply_wide_is_within_its_16_bit_mantissa(x in -(1_i64 << 40)..(1 << 40), real in 1e-9_f64..1e-4) {
+            let multiplier = Multiplier::from_real(real).unwrap();
+            let exact = x as f64 * real;
+            let error = (f64::from(multiplier.apply_wide(x)) - exact).abs();
+            prop_assert!(error <= 0.51 + exact.abs() / 32768.0, "{error} of {exact}");
+        }
+
+        #[test]
+        fn nothing_panics(x: i32, wide: i64, mantissa: i32, shift: i8, real: f64) {
+            let multiplier = Multiplier { mantissa, shift };
+            multiplier.apply(x);
+            multiplier.apply_wide(wide);
+            Multiplier::from_real(real);
+        }
+
+        #[test]
+        fn quantize_undoes_dequantize(q in -128..=127, zero_point in -128..=127, scale in 1e-6_f32..1e3) {
+            prop_assert_eq!(quantize(dequantize(q, scale, zero_point), scale, zero_point, -128, 127), q);
+        }
+
+        #[test]
+        fn requantising_to_the_same_parameters_changes_nothing(q in -128..=127, zero_point in -128..=127) {
+            prop_assert_eq!(requantize(q, zero_point, Multiplier::ONE, zero_point, -128, 127), q);
+        }
+    }
+}

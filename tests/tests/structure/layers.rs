@@ -1,0 +1,124 @@
+//! What may import what: the pictures of `ARCHITECTURE.md` are the rule.
+//!
+//! A line of a picture names files and folders of a crate, then says what they are. A file imports files of its own entry and of those on lines below.
+
+use std::fs;
+use std::path::Path;
+
+use crate::imports::{Graph, imports};
+use crate::{root, shown};
+
+/// Entries of the picture below the line that starts with `heading`, the upper lines first.
+fn picture(text: &str, heading: &str) -> Vec<Vec<String>> {
+    text.lines()
+        .skip_while(|line| !line.starts_with(heading))
+        .skip_while(|line| !line.starts_with("    "))
+        .take_while(|line| line.starts_with("    "))
+        .map(|line| {
+            let entries = line.trim_start().split("   ").next().unwrap_or_default();
+            entries.split_whitespace().map(str::to_owned).collect()
+        })
+        .collect()
+}
+
+/// Whether the entry `a/` or `a` names the file `path`.
+fn names(entry: &str, path: &str) -> bool {
+    let entry = entry.trim_end_matches('/');
+    path.strip_prefix(entry)
+        .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+}
+
+/// The line and the entry of a file: the longest entry that names it.
+fn place<'a>(layers: &'a [Vec<String>], path: &str) -> Option<(usize, &'a str)> {
+    let all = layers.iter().enumerate();
+    all.flat_map(|(line, entries)| entries.iter().map(move |entry| (line, entry.as_str())))
+        .filter(|(_, entry)| names(entry, path))
+        .max_by_key(|(_, entry)| entry.len())
+}
+
+/// What a picture does not allow.
+fn broken(graph: &Graph, layers: &[Vec<String>], folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for (file, imported) in graph {
+        let file = shown(file, folder);
+        let Some((line, entry)) = place(layers, &file) else {
+            found.push(format!("{file}: in no layer"));
+            continue;
+        };
+        for other in imported {
+            let other = shown(other, folder);
+            match place(layers, &other) {
+                Some((below, at)) if below <= line && at != entry => {
+                    found.push(format!(
+                        "{file} ({entry}) imports {other} ({at}), which is not below it"
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+    for entry in layers.iter().flatten() {
+        let file = folder.join(format!("{}.rs", entry.trim_end_matches('/')));
+        if !file.is_file() && !file.with_extension("").is_dir() {
+            found.push(format!("{entry}: no such file or folder"));
+        }
+    }
+    found
+}
+
+fn holds(heading: &str, folder: &str) {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let layers = picture(&text, heading);
+    assert!(layers.len() > 8, "{heading}: {layers:?}");
+    let folder = root().join(folder);
+    let broken = broken(&imports(&folder.join("lib.rs")), &layers, &folder);
+    assert!(broken.is_empty(), "ARCHITECTURE.md, {heading}\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_runtime_imports_downwards() {
+    holds("**The runtime's layers.**", "core/src");
+}
+
+#[test]
+fn the_host_tools_import_downwards() {
+    holds("**The host's layers.**", "host-tools/src");
+}
+
+/// The test of the test: a crate whose files import upwards, sideways, and stand in no layer.
+#[test]
+fn every_breach_of_the_layers_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [
+        ("lib.rs", "mod a; mod b; mod c; mod d;"),
+        ("a.rs", "use crate::b::x;"),
+        ("b/mod.rs", "mod e; use crate::c::x;"),
+        ("b/e.rs", "use super::y; use crate::a::z;"),
+        ("c.rs", ""),
+        ("d.rs", ""),
+    ] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+    let layers = picture(
+        "**Layers.** Of a crate.\n\n    lib  gone  what is first\n    a          what uses\n    b/  c      what is used\n\nText.\n",
+        "**Layers.**",
+    );
+    assert_eq!(layers[2], ["b/", "c"]);
+    let layers = [
+        vec!["lib".to_owned(), "gone".to_owned()],
+        layers[1].clone(),
+        layers[2].clone(),
+    ];
+    let graph = imports(&folder.path().join("lib.rs"));
+    assert_eq!(
+        broken(&graph, &layers, folder.path()),
+        [
+            "b/e.rs (b/) imports a.rs (a), which is not below it",
+            "b/mod.rs (b/) imports c.rs (c), which is not below it",
+            "d.rs: in no layer",
+            "gone: no such file or folder",
+        ]
+    );
+}

@@ -1,0 +1,35 @@
+//! The form of the code itself: which file imports which, without a circle and downwards only; what its lines look like.
+
+mod circles;
+mod form;
+mod imports;
+mod layers;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn shown(path: &Path, folder: &Path) -> String {
+    path.strip_prefix(folder).unwrap_or(path).display().to_string()
+}
+
+fn sources(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("an entry").path();
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        match path.is_dir() {
+            true if !hidden && !path.ends_with("target") => found.extend(sources(&path, extension)),
+            true => {}
+            false if path.extension().is_some_and(|found| found == extension) => found.push(path),
+            false => {}
+        }
+    }
+    found.sort();
+    found
+}
