@@ -54,6 +54,7 @@ mod align;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod arena;
 pub mod blob;
+mod blocks;
 pub mod bundle;
 #[allow(unsafe_code)]
 #[cfg_attr(not(feature = "pack"), doc(hidden))]

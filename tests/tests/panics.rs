@@ -37,7 +37,6 @@ fn found(board: &'static Board, model: Option<&Path>) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "long: the checks of packed records brought panic paths back: see docs/safety.md"]
 fn no_kernel_of_any_target_can_panic() {
     let mut linked = Vec::new();
     for board in builds("no_kernel_of_any_target_can_panic") {
@@ -68,7 +67,6 @@ fn own_sets(name: &str, model: &Path, board: &'static Board) -> Vec<String> {
 
 /// The set that once linked a formatting panic and a division.
 #[test]
-#[ignore = "long: the checks of packed records brought panic paths back: see docs/safety.md"]
 fn visual_wake_words_cannot_panic_on_the_m55() {
     const TEST: &str = "visual_wake_words_cannot_panic_on_the_m55";
     let Some(shared) = shared() else {

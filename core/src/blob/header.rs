@@ -223,10 +223,14 @@ pub(in crate::blob) mod field {
 
 /// A little-endian word; 0 out of bounds, which callers exclude.
 const fn word(bytes: &[u8], at: usize) -> u32 {
-    if at + 4 > bytes.len() {
-        return 0;
+    // No indices: where this is a function of its own, the compiler does not see that they are in bounds, and links their panic.
+    match bytes.split_at_checked(at) {
+        Some((_, rest)) => match rest.first_chunk() {
+            Some(&word) => u32::from_le_bytes(word),
+            None => 0,
+        },
+        None => 0,
     }
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 fn half(bytes: &[u8], at: usize) -> u16 {

@@ -17,6 +17,7 @@ use super::instructions::{halves, sxtb16, sxtb16_ror8};
 use super::record;
 use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
+use crate::blocks::blocks;
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -71,7 +72,7 @@ impl Kernel for S8 {
         } else {
             0
         };
-        stream.chunks_exact(layout.stream_words() as usize).all(|pair| {
+        blocks(stream, layout.stream_words() as usize).all(|pair| {
             let (records, _) = pair.get(last + 1..).unwrap_or_default().as_chunks();
             pair.get(last).is_some_and(|word| word & missing == 0) && record::are_packed(records, op.form)
         })

@@ -15,6 +15,7 @@ use super::instructions::halves;
 use super::record;
 use super::requant::{FOLDED_SHIFT, SHIFT, Short};
 use crate::arena::Mem;
+use crate::blocks::{blocks, last};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -60,13 +61,10 @@ impl Kernel for S8 {
         let Some(stream) = Mem::of_weights(weights).weights::<u32>(op.weights, words) else {
             return false;
         };
-        stream
-            .chunks_exact(quad_words(&op.window, op.form) as usize)
-            .all(|quad| {
-                let (_, records) = quad.as_rchunks();
-                let records = records.len().checked_sub(4).and_then(|first| records.get(first..));
-                record::are_packed(records.unwrap_or_default(), op.form)
-            })
+        blocks(stream, quad_words(&op.window, op.form) as usize).all(|quad| {
+            let (_, records) = quad.as_rchunks();
+            record::are_packed(last(records, 4).unwrap_or_default(), op.form)
+        })
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {

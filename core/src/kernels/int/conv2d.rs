@@ -11,6 +11,7 @@ use super::pack;
 use super::record::{self, BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};
 use super::{Core, rows};
 use crate::arena::Mem;
+use crate::blocks::blocks;
 use crate::cells::Dst;
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
@@ -60,7 +61,7 @@ impl Kernel for S8 {
         };
         // The loops take whole words, and a constant channel's row beside another one's.
         let beyond = beyond(row);
-        let rows = weights.chunks_exact((inputs as usize / 4).max(1));
+        let rows = blocks(weights, inputs as usize / 4);
         records.iter().zip(rows).all(|(record, weights)| {
             let constant = record[2] & CONSTANT != 0;
             weights.last().is_some_and(|word| word & beyond == 0)

@@ -12,6 +12,7 @@ use super::pack;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant, rows};
 use crate::arena::Mem;
+use crate::blocks::{blocks, last};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -63,12 +64,10 @@ impl Kernel for S8 {
         };
         let zero = |words: &[i32]| words.iter().all(|&w| w == 0);
         let padding = |group: &[i32]| group.get(2 * inputs..).is_some_and(zero);
-        let groups = weights.chunks_exact((words as usize * 2).max(1));
+        let group = words as usize * 2;
         records.chunks(4).all(plain)
-            && (inputs.is_multiple_of(4) || groups.clone().all(padding))
-            && groups
-                .last()
-                .is_some_and(|group| lanes_are_zero(group, records.len() % 4))
+            && (inputs.is_multiple_of(4) || blocks(weights, group).all(padding))
+            && last(weights, group).is_some_and(|group| lanes_are_zero(group, records.len() % 4))
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {

@@ -32,15 +32,14 @@ impl Kernel for S8 {
         match (za, zb, zy, low, high) {
             (Some(za), Some(zb), Some(zy), Some(low), Some(high)) if supports(op) => {
                 let count = output_len(&op.loops)?;
-                let [a_term, b_term] = [(za, 0), (zb, 1)].map(|(zero_point, i): (i8, usize)| Term {
-                    zero_point,
-                    multiplier: op.multipliers[i],
-                });
+                let [a_multiplier, b_multiplier, multiplier] = op.multipliers;
+                let [a_term, b_term] = [(za, a_multiplier), (zb, b_multiplier)]
+                    .map(|(zero_point, multiplier)| Term { zero_point, multiplier });
                 let (a, b) = (mem.src(op.a, count)?, mem.src(op.b, count)?);
                 add(
                     (a, &a_term),
                     (b, &b_term),
-                    op.multipliers[2],
+                    multiplier,
                     zy,
                     [low, high],
                     mem.dst(op.output, count)?,

@@ -153,7 +153,9 @@ fn is_packed(op: &Conv2dS8, weights: &[u8]) -> bool {
     let (Some(left), Some(words)) = (header(weights), weights.get(HEADER..).and_then(cast_slice::<u32>)) else {
         return false;
     };
-    let (taps, table) = words.split_at((4 * usize::from(op.window.output[2])).min(words.len()));
+    let Some((taps, table)) = words.split_at_checked(4 * usize::from(op.window.output[2])) else {
+        return false;
+    };
     // A column is a word, its first row the lowest byte.
     let column = u32::MAX.checked_shl(8 * kh as u32).unwrap_or(0);
     let outside = [0, 1, 2, 3].map(|at: usize| if at < kw { column } else { u32::MAX });

@@ -15,6 +15,7 @@ use super::loops::{
     rows2_k32_general,
 };
 use super::{HEADER, Output, header, pack_header};
+use crate::blocks::{blocks, last};
 use crate::cells::cast_slice;
 
 /// Elements of a block.
@@ -89,9 +90,11 @@ pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
         used => u32::MAX << (8 * used),
     });
     let (mut lefts, mut rights) = (0, 0);
-    let mut groups = groups.chunks_exact((2 * half + TABLE) / 4);
-    let tables = groups.clone().all(|group| {
-        let (weights, table) = group.split_at(half / 2);
+    let group = (2 * half + TABLE) / 4;
+    let tables = blocks(groups, group).all(|group| {
+        let Some((weights, table)) = group.split_at_checked(half / 2) else {
+            return false;
+        };
         if let Some((_, table)) = table.split_first_chunk::<8>()
             && let (Some(left), Some(right)) = (table.first_chunk::<8>(), table.last_chunk::<8>())
         {
@@ -100,21 +103,19 @@ pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
         }
         // The last 16 weights of every channel of either half.
         k.is_multiple_of(BLOCK)
-            || weights.chunks_exact(half / 4).all(|half| {
-                let (_, last) = half.as_rchunks::<4>();
-                let last = last
-                    .len()
-                    .checked_sub(4)
-                    .and_then(|at| last.get(at..))
-                    .unwrap_or_default();
-                last.iter().fold(0, |bits, words| {
+            || blocks(weights, half / 4).all(|half| {
+                let (_, words) = half.as_rchunks::<4>();
+                let beyond_k = |words: &[u32; 4]| {
                     let beyond = words.iter().zip(beyond).map(|(word, beyond)| word & beyond);
-                    bits | beyond.fold(0, |bits, word| bits | word)
-                }) == 0
+                    beyond.fold(0, |bits, word| bits | word)
+                };
+                last(words, 4).is_some_and(|words| words.iter().fold(0, |bits, words| bits | beyond_k(words)) == 0)
             })
     });
-    let missing = groups.next_back().is_some_and(|group| {
-        let (weights, table) = group.split_at(half / 2);
+    let missing = last(groups, group).is_some_and(|group| {
+        let Some((weights, table)) = group.split_at_checked(half / 2) else {
+            return false;
+        };
         let lanes = (channels - 1) % GROUP + 1..GROUP;
         lanes.into_iter().all(|within| {
             let (odd, lane) = (within % 2, within / 2);
@@ -122,8 +123,10 @@ pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
                 .get(odd * half / 4..)
                 .and_then(|weights| weights.get(..half / 4));
             row.is_some_and(|row| {
-                row.chunks_exact(4 * 4)
-                    .all(|block| block.get(lane * 4..lane * 4 + 4).is_some_and(zero))
+                let (blocks, _) = row.as_chunks::<16>();
+                blocks
+                    .iter()
+                    .all(|block| block.as_chunks::<4>().0.get(lane).is_some_and(|words| zero(words)))
             }) && table.iter().skip(odd * 4 + lane).step_by(8).all(|&word| word == 0)
         })
     });
