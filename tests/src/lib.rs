@@ -1,6 +1,8 @@
 //! What the end-to-end tests share.
 
+pub mod attacks;
 pub mod blob;
+pub mod exact;
 pub mod golden;
 pub mod naive;
 pub mod variants;

@@ -104,7 +104,7 @@ fn run_zeros(model: Model<'_>) {
             Err(_) => break,
         }
     }
-    let _ = session.run();
+    session.run().expect("what loads runs");
 }
 
 #[test]

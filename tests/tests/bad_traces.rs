@@ -1,7 +1,6 @@
 //! Damaged traces of every dialect: an error, or exactly the network that was there; never a panic, never another network.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use arenite_host::graph::check::check;
 use arenite_host::graph::{Graph, Role, facts};
@@ -10,9 +9,6 @@ use arenite_host::memory::lifetimes;
 use arenite_host::passes::prune;
 use arenite_tests::developers_words;
 use arenite_tests::writers::{Chain, Layer, Random, chainer, keras_order, megengine, rects, tf_shapes};
-
-/// Longest time that one small file may take; generous, since tests share a machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The native dialect, a record a line: what is removed or doubled is a whole tensor or operator.
 const NATIVE: &str = r#"{"arenite_trace": 1,
@@ -64,13 +60,15 @@ fn fingerprint(graph: &Graph) -> String {
     text
 }
 
-/// The fingerprint, or the error's text. Panics and endless loops fail the test.
+/// The fingerprint of a consistent network, or the error's text. A file without end is the test command's to notice.
 fn read(dialect: &str, content: &[u8]) -> Result<String, String> {
-    let started = Instant::now();
     let found = DIALECTS.iter().find(|d| d.name == dialect).unwrap();
     let result = (found.import)(Path::new("x.trace"), content, &ImportOptions::default());
-    assert!(started.elapsed() < PATIENCE, "{dialect} took {:?}", started.elapsed());
-    result.map(|imported| fingerprint(&imported.graph)).map_err(|e| {
+    let consistent = result.map(|imported| {
+        check(&imported.graph).unwrap_or_else(|e| panic!("{dialect} returned an inconsistent network: {e}"));
+        fingerprint(&imported.graph)
+    });
+    consistent.map_err(|e| {
         let text = e.to_string();
         assert_eq!(developers_words(&text), None, "{text}");
         text
@@ -152,7 +150,7 @@ fn truncation_at_any_byte() {
             // Whole rows of a profile that is sorted by name may state a network without its last operators.
             let at_row = sample.text.as_bytes()[end] == b'\n' || sample.text[..end].ends_with('\n');
             if sample.dialect == "tf-shapes" && at_row {
-                let _ = read(sample.dialect, &sample.text.as_bytes()[..end]);
+                drop(read(sample.dialect, &sample.text.as_bytes()[..end]));
                 continue;
             }
             same_or_error(&sample, &sample.text.as_bytes()[..end], &format!("{end} bytes left"));
@@ -193,10 +191,10 @@ fn numbers_replaced_and_bytes_flipped() {
             let mut damaged = bytes.to_vec();
             damaged[digits[random.below(digits.len())]] = b'0' + random.below(10) as u8;
             // Another number may state another network, as long as that one is consistent.
-            let _ = read(sample.dialect, &damaged);
+            drop(read(sample.dialect, &damaged));
             let at = random.below(damaged.len());
             damaged[at] = random.below(256) as u8;
-            let _ = read(sample.dialect, &damaged);
+            drop(read(sample.dialect, &damaged));
         }
     }
 }
@@ -210,11 +208,9 @@ fn stacked_mutations() {
     for sample in samples() {
         for round in 0..rounds {
             let damaged = mutated(sample.text.as_bytes(), round);
-            let started = Instant::now();
             let found = DIALECTS.iter().find(|d| d.name == sample.dialect).unwrap();
             let result = (found.import)(Path::new("x.trace"), &damaged, &ImportOptions::default());
-            let (dialect, seconds) = (sample.dialect, started.elapsed());
-            assert!(seconds < PATIENCE, "{dialect}, round {round}, took {seconds:?}");
+            let dialect = sample.dialect;
             let Ok(imported) = result else { continue };
             let mut graph = imported.graph;
             check(&graph).unwrap_or_else(|e| panic!("{dialect}, round {round}: {e}"));
@@ -288,7 +284,7 @@ fn hugest_numbers() {
                     .find(|c: char| !c.is_ascii_digit())
                     .map_or(sample.text.len(), |n| at + n);
                 let damaged = format!("{}{huge}{}", &sample.text[..at], &sample.text[end..]);
-                let _ = read(sample.dialect, damaged.as_bytes());
+                drop(read(sample.dialect, damaged.as_bytes()));
                 rest = end + sample.text.len() / 200;
                 while !sample.text.is_char_boundary(rest.min(sample.text.len())) {
                     rest += 1;

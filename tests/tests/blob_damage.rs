@@ -1,8 +1,7 @@
-//! Model files of every operator under damage that the checksum does not show: refused, or run; never a panic, in bounded time. Test builds
+//! Model files of every operator under damage that the checksum does not show: refused, or run; never a panic. Test builds
 //! check arithmetic for overflow and slices for their bounds, so a kernel that trusts its weights too far fails here.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use arenite::{MAX_REGIONS, Model, Progress, Session, Target};
 use arenite_host::model::Aligned;
@@ -11,9 +10,6 @@ use arenite_tests::writers::Random;
 
 /// One of each backend, beside the compact one of `--size`; hosts have all kernels in portable Rust.
 const TARGETS: [Target; 4] = [Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55];
-
-/// Longest time that one small file may take; generous, since tests share a machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Largest arena or state that a damaged model gets.
 const MEMORY: usize = 1 << 20;
@@ -90,16 +86,11 @@ fn blobs() -> Vec<(String, Vec<u8>)> {
     blobs
 }
 
-/// Runs `attempt` and notes a panic, or that it took too long.
+/// Runs `attempt` and notes a panic.
 fn noted(what: &str, damaged: &[u8], findings: &mut Vec<String>) -> Option<Outcome> {
-    let started = Instant::now();
     let outcome = std::panic::catch_unwind(|| attempt(damaged));
-    let taken = started.elapsed();
-    if outcome.is_err() || taken > PATIENCE {
-        findings.push(format!(
-            "{what}: {}, {taken:?}",
-            if outcome.is_err() { "a panic" } else { "slow" }
-        ));
+    if outcome.is_err() {
+        findings.push(format!("{what}: a panic"));
     }
     outcome.ok()
 }

@@ -83,6 +83,25 @@ fn every_kernel_equals_the_scalar_one_on_its_boards() {
     }
 }
 
+/// Changes of all kernels together on the host for each release.
+const LONG: u64 = 10_000_000;
+
+#[test]
+#[ignore = "long: ten million changes, for each release"]
+fn no_change_leads_a_kernel_out_of_its_operands_on_the_host_long() {
+    let mut workspace = Box::new(Workspace::new());
+    let kernels: Vec<KernelId> = compared().collect();
+    let cases = LONG / u64::from(CHANGES) / kernels.len() as u64 * 2;
+    let [mut refused, mut ran] = [0u64; 2];
+    for kernel in kernels {
+        let tally = mutated(kernel, cases as u32, &mut workspace);
+        println!("{}: {tally:?}", kernel.name());
+        (refused, ran) = (refused + u64::from(tally.refused), ran + u64::from(tally.ran));
+    }
+    println!("{refused} refused, {ran} run");
+    assert!(refused + ran >= LONG, "{refused} refused, {ran} run");
+}
+
 /// Changed at random, some cases in two places.
 fn mutated(kernel: KernelId, cases: u32, workspace: &mut Workspace) -> Mutations {
     let mut tally = Mutations::default();

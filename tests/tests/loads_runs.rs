@@ -11,8 +11,8 @@ use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 use arenite::testkit::{Packed, Workspace, packed};
 use arenite::{Access, DType, Fault, KernelId, Model, Operand, RunError, Session, Slot, Step};
-use arenite_host::model::Aligned;
-use arenite_tests::blob::{Blob, aligned};
+use arenite_tests::blob::Blob;
+use arenite_tests::exact::Exact;
 use arenite_tests::writers::Random;
 
 /// Streams of numbers that are read as a step, for each kernel.
@@ -216,11 +216,11 @@ fn file(kernel: KernelId, params: &[u8], [arena, state]: [u32; 2], constants: &[
 
 /// Loads and runs; whether it loaded.
 fn attempt(file: &[u8], random: &mut Random) -> Result<bool, RunError> {
-    let mut memory = aligned(file);
+    let mut memory = Exact::of(file);
     let Ok(model) = Model::load(memory.bytes()) else {
         return Ok(false);
     };
-    let (mut arena, mut state) = (Aligned::new(model.arena_bytes(0)), Aligned::new(model.state_bytes()));
+    let (mut arena, mut state) = (Exact::new(model.arena_bytes(0), 0), Exact::new(model.state_bytes(), 0));
     let kind = random.below(4);
     for byte in arena.bytes() {
         *byte = match kind {
@@ -240,12 +240,13 @@ fn described(kernel: KernelId, seed: u64, step: &Step) -> String {
     format!("{}, stream {seed}: {step:?}", kernel.name())
 }
 
-#[test]
-fn what_loads_of_any_numbers_runs() {
+/// Steps from `streams` streams for each kernel; how many files were tried.
+fn campaign(streams: u64) -> u64 {
+    let mut tried = 0;
     let mut ran: BTreeMap<u8, BTreeMap<String, u32>> = BTreeMap::new();
     let mut findings = Vec::new();
     for &kernel in KernelId::ALL {
-        for seed in 0..STREAMS {
+        for seed in 0..streams {
             let mut random = Random::new(seed << 8 | kernel as u64);
             let Some(mut step) = decoded(kernel, &stream(&mut random)) else {
                 continue;
@@ -262,6 +263,7 @@ fn what_loads_of_any_numbers_runs() {
             let mut buffer = [0; 512];
             let params = case.step.encode(&mut buffer).expect("parameters are short");
             let file = file(kernel, params, [case.arena, case.state], &constants(&mut random));
+            tried += 1;
             match std::panic::catch_unwind(|| attempt(&file, &mut Random::new(seed))) {
                 Ok(Ok(true)) => {
                     let found = ran.entry(kernel as u8).or_default();
@@ -291,6 +293,22 @@ fn what_loads_of_any_numbers_runs() {
             kernel.name()
         );
     }
+    tried
+}
+
+#[test]
+fn what_loads_of_any_numbers_runs() {
+    let tried = campaign(STREAMS);
+    println!("{tried} files");
+    assert!(tried > 100_000, "{tried} files");
+}
+
+#[test]
+#[ignore = "long: thirty times as many, for each release"]
+fn what_loads_of_any_numbers_runs_long() {
+    let tried = campaign(30 * STREAMS);
+    println!("{tried} files");
+    assert!(tried > 5_000_000, "{tried} files");
 }
 
 /// The packed kernels refuse records that mean nothing: their cases come from the packers.

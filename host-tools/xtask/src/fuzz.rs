@@ -1,0 +1,152 @@
+//! `cargo xtask long fuzz`: what load and runs are attacked with, in builds that see more than the tests do. docs/safety.md holds the figures.
+
+use std::process::Command;
+
+use super::suite::{Results, watched};
+use super::{Result, cargo, root, run, setup};
+
+/// Tests that load and run hostile files, on the host.
+const ATTACKS: [&str; 4] = ["kernels", "loads_runs", "blob_damage", "corpus"];
+
+/// 32-bit hosts: C library and start files come with the Rust target, and the linker with the toolchain.
+const NARROW: &str = "i686-unknown-linux-musl";
+
+/// One way to look; `Some` says why it was skipped.
+type Stage = fn(&Options, &mut Results) -> Result<Option<String>>;
+
+const STAGES: [(&str, &str, Stage); 5] = [
+    ("host", "ten million changed records, five million hostile files", host),
+    (
+        "address",
+        "the attacks of the test command under AddressSanitizer",
+        address,
+    ),
+    ("narrow", "the same on a 32-bit host, with overflow checks", narrow),
+    ("miri", "the same on Miri, in part", miri),
+    ("guided", "each target of host-tools/fuzz, guided by coverage", guided),
+];
+
+/// What a person chooses.
+pub(super) struct Options {
+    /// For each guided target.
+    pub(super) seconds: u32,
+    /// The stages; all where there are none.
+    pub(super) stages: Vec<String>,
+}
+
+/// Runs the stages, names those that could not run, and fails where one found something.
+pub(super) fn attack(options: &Options) -> Result<()> {
+    let known = STAGES.map(|(name, about, _)| format!("  {name:8} {about}"));
+    if let Some(unknown) = options
+        .stages
+        .iter()
+        .find(|stage| STAGES.iter().all(|(name, ..)| name != stage))
+    {
+        return Err(format!("no stage is called `{unknown}`; there are:\n{}", known.join("\n")).into());
+    }
+    let start = std::time::Instant::now();
+    let mut results = Results::none();
+    for (name, about, stage) in STAGES {
+        if !options.stages.is_empty() && options.stages.iter().all(|wanted| wanted != name) {
+            continue;
+        }
+        eprintln!("{name}: {about}");
+        if let Some(reason) = stage(options, &mut results)? {
+            results.skip(format!("skipped: {name}: {reason}"));
+        }
+    }
+    results.finish(start, "")
+}
+
+fn tests(arguments: &[&str], tests: &[&str]) -> Command {
+    let mut command = cargo(&["test", "--package", "arenite-tests", "--no-fail-fast"]);
+    command.args(arguments);
+    command.args(tests.iter().flat_map(|name| ["--test", name]));
+    command
+}
+
+fn host(_: &Options, results: &mut Results) -> Result<Option<String>> {
+    let mut command = tests(&["--release"], &["kernels", "loads_runs"]);
+    command.args(["--", "--ignored", "--nocapture", "_long"]);
+    results.add(watched(command)?);
+    Ok(None)
+}
+
+fn address(_: &Options, results: &mut Results) -> Result<Option<String>> {
+    let Some(triple) = setup::host_triple() else {
+        return Ok(Some("rustc does not name its host".into()));
+    };
+    // The sanitiser comes with stable toolchains and its flag does not: this lets the flag through. With a target, build scripts are built without it.
+    let mut command = tests(&["--target", &triple, "--target-dir", "target/address"], &ATTACKS);
+    command
+        .args(["--", "--skip", "boards", "--show-output"])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("ASAN_OPTIONS", "detect_leaks=0");
+    results.add(watched(command)?);
+    Ok(None)
+}
+
+fn narrow(_: &Options, results: &mut Results) -> Result<Option<String>> {
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        return Ok(Some(format!("programs for {NARROW} run on 64-bit x86 under Linux")));
+    }
+    setup::rust_target(NARROW)?;
+    let mut command = tests(&["--target", NARROW], &ATTACKS);
+    command
+        .args(["--", "--skip", "boards", "--show-output"])
+        .env("CARGO_TARGET_I686_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld");
+    results.add(watched(command)?);
+    Ok(None)
+}
+
+/// Both models of borrows, over the runtime's own tests.
+fn miri(_: &Options, results: &mut Results) -> Result<Option<String>> {
+    let installed = cargo(&["miri", "--version"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        return Ok(Some(
+            "Miri comes with nightly toolchains alone: `rustup component add miri` there".into(),
+        ));
+    }
+    for model in ["", "-Zmiri-tree-borrows"] {
+        let mut command = cargo(&[
+            "miri",
+            "test",
+            "--package",
+            "arenite",
+            "--features",
+            "pack,testkit",
+            "--lib",
+        ]);
+        command.env("MIRIFLAGS", model);
+        results.add(watched(command)?);
+    }
+    Ok(None)
+}
+
+fn guided(options: &Options, _: &mut Results) -> Result<Option<String>> {
+    let installed = cargo(&["fuzz", "--version"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        return Ok(Some(
+            "cargo-fuzz is not installed: `cargo install --locked cargo-fuzz`".into(),
+        ));
+    }
+    let folder = root().join("host-tools/fuzz");
+    let targets = Command::new("cargo")
+        .args(["fuzz", "list"])
+        .current_dir(&folder)
+        .output()?;
+    for target in String::from_utf8_lossy(&targets.stdout).lines() {
+        let seconds = format!("-max_total_time={}", options.seconds);
+        // What is found new goes into the first folder, which is not kept.
+        let found = root().join("target/fuzz/corpus").join(target);
+        std::fs::create_dir_all(&found)?;
+        run(Command::new("cargo")
+            .args(["fuzz", "run", target])
+            .args([found, root().join("tests/corpus").join(target)])
+            .args(["--", &seconds, "-rss_limit_mb=2048", "-timeout=30"])
+            .env("RUSTC_BOOTSTRAP", "1")
+            .current_dir(&folder))?;
+    }
+    Ok(None)
+}
