@@ -7,6 +7,8 @@
 //! - `fpu`: single precision and the hard-float calling convention.
 //!
 //! Nothing is set for any other core, Arm's A and R profiles among them.
+//!
+//! And `cfg(packing)` where kernels are chosen and their weights packed: with the features `pack` and `testkit`.
 
 use std::env;
 
@@ -22,6 +24,11 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(cortex_m, values(\"baseline\", \"mainline\", \"dsp\", \"mve\", \"fpu\"))");
+    println!("cargo:rustc-check-cfg=cfg(packing)");
+    let features = ["CARGO_FEATURE_PACK", "CARGO_FEATURE_TESTKIT"];
+    if features.iter().any(|feature| env::var_os(feature).is_some()) {
+        println!("cargo:rustc-cfg=packing");
+    }
     let target = env::var("TARGET").expect("set by cargo");
     let (architecture, _) = target.split_once('-').unwrap_or((&target, ""));
     let hard_float = target.ends_with("hf");

@@ -45,8 +45,8 @@
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
 //!
 //! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `kernels::table`, and its half in the host
-//! tools; exhaustive matches name what is missing. **To add a backend**: a folder in `kernels`, a variant of `Backend`, rows in
-//! the table.
+//! tools; exhaustive matches name what is missing. **To add a backend**: a folder in `kernels`, a row in the table of `kernels`, and its kernels' rows in
+//! `kernels::table`.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -70,6 +70,7 @@ pub mod ops;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
 pub mod session;
+mod target;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
@@ -79,7 +80,7 @@ pub use align::{ARENA_ALIGN, MODEL_ALIGN};
 pub use arena::{Access, Mem, Operand, Place};
 pub use arena::{MAX_REGIONS, Slot};
 pub use blob::{
-    FORMAT_VERSION, HEADER_BYTES, Header, Model, Port, Section, Sections, Target, arena_bytes, checksum, checksummed,
+    FORMAT_VERSION, HEADER_BYTES, Header, Model, Port, Section, Sections, arena_bytes, checksum, checksummed,
     kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
@@ -89,6 +90,7 @@ pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};
 pub use ops::fault::Fault;
 pub use session::{Arenas, Progress, Session};
+pub use target::Target;
 pub use tensor::DType;
 
 #[cfg(target_endian = "big")]

@@ -15,7 +15,7 @@ use crate::error::LoadError;
 use crate::kernels::table::{All, Kernels, check_step};
 
 pub use header::{
-    FORMAT_VERSION, HEADER_BYTES, Header, Section, Target, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
+    FORMAT_VERSION, HEADER_BYTES, Header, Section, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use port::{MAX_RANK, Port};
 pub(crate) use sections::Parts;

@@ -1,10 +1,11 @@
 //! The parts of an intact file, before its steps are trusted.
 
-use super::header::{HEADER_BYTES, Header, Section, Target, checksum};
+use super::header::{HEADER_BYTES, Header, Section, checksum};
 use super::port::{Port, PortPlace};
 use crate::align::MODEL_ALIGN;
 use crate::error::LoadError;
 use crate::fields::Fields;
+use crate::target::Target;
 
 /// The sections of a file whose header, length and checksum are right. What they say is not checked: that makes a
 /// [`Model`](super::Model).

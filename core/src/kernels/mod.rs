@@ -1,68 +1,137 @@
 //! The kernels: one folder a backend. The only place where `unsafe` is allowed.
 //!
-//! A step names its kernel, so nothing is chosen here at run time; [`Backend::available`] says which backends this build has.
+//! A step names its kernel, so nothing is chosen here at run time; [`Backend::available`] says which backends this build has. A backend is its folder, its
+//! line among the modules and its row in the table of backends, and its kernels' rows in [`table`]; everything else is derived.
 #![allow(unsafe_code)]
+// What packs weights has no caller on a device; builds with `pack` find what is unused indeed.
+#![cfg_attr(not(any(test, packing)), allow(dead_code))]
+
+#[cfg(any(test, packing))]
+pub mod candidate;
+pub mod kernel;
+#[cfg(any(test, packing))]
+pub mod linear_sum;
+mod overlap;
+#[cfg(test)]
+mod pool_tests;
+pub mod table;
 
 pub mod compact;
 pub mod dsp;
 pub mod fpu;
 pub mod int;
-pub mod kernel;
 pub mod mve;
-mod overlap;
-#[cfg(test)]
-mod pool_tests;
 pub mod scalar;
-pub mod table;
 
-/// A family of kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[repr(u8)]
-pub enum Backend {
-    /// Portable, safe, always there: oracle and fallback.
-    Scalar = 0,
-    /// For cores without SIMD; portable Rust on all others.
-    Int = 1,
-    /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
-    Dsp = 2,
-    /// Helium, on Cortex-M55 and later: builds with the feature `mve`. Hosts have the same kernels in portable Rust.
-    Mve = 3,
-    /// Floating point blocked for a core's registers; portable.
-    Fpu = 4,
-    /// Little code for `pack --size`; portable.
-    Compact = 5,
+#[cfg(any(test, packing))]
+use crate::target::Target;
+
+macro_rules! backends {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident = $number:literal, $name:literal;
+        built: $available:expr;
+        tried: $tried:expr;
+    )*) => {
+        /// A family of kernels.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+        #[repr(u8)]
+        pub enum Backend {
+            $($(#[doc = $doc])+ $variant = $number,)*
+        }
+
+        impl Backend {
+            /// All backends, in the order in which packing tries those that are for a target.
+            pub const ALL: &'static [Backend] = &[$(Backend::$variant),*];
+
+            /// Whether this build of the runtime has it.
+            pub const fn available(self) -> bool {
+                match self { $(Backend::$variant => $available),* }
+            }
+
+            /// The name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Backend::$variant => $name),* }
+            }
+
+            /// What it is for, in a line or two.
+            #[cfg(any(test, packing))]
+            pub const fn about(self) -> &'static str {
+                match self { $(Backend::$variant => concat!($($doc),+)),* }
+            }
+
+            #[cfg(any(test, packing))]
+            const fn tried(self) -> Tried {
+                match self { $(Backend::$variant => $tried),* }
+            }
+        }
+    };
 }
 
-impl Backend {
-    /// All backends.
-    pub const ALL: &'static [Backend] = &[
-        Backend::Scalar,
-        Backend::Int,
-        Backend::Dsp,
-        Backend::Mve,
-        Backend::Fpu,
-        Backend::Compact,
-    ];
+// In the order of preference. A number is kept for ever; `tried` says for which targets packing looks among the backend's kernels.
+backends! {
+    /// Little code for `pack --size`; portable.
+    Compact = 5, "compact";
+    built: true;
+    tried: Tried::for_size(&[]);
 
-    /// Whether this build of the runtime has it.
-    pub const fn available(self) -> bool {
-        match self {
-            Backend::Scalar | Backend::Int | Backend::Fpu | Backend::Compact => true,
-            Backend::Dsp => cfg!(any(not(target_os = "none"), all(cortex_m = "dsp", feature = "dsp"))),
-            Backend::Mve => cfg!(any(not(target_os = "none"), all(cortex_m = "mve", feature = "mve"))),
-        }
+    /// Helium, on Cortex-M55 and later: builds with the feature `mve`. Hosts have the same kernels in portable Rust.
+    Mve = 3, "mve";
+    built: cfg!(any(not(target_os = "none"), all(cortex_m = "mve", feature = "mve")));
+    tried: Tried::on(&[Target::CortexM55]);
+
+    /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
+    Dsp = 2, "dsp";
+    built: cfg!(any(not(target_os = "none"), all(cortex_m = "dsp", feature = "dsp")));
+    tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33]);
+
+    /// Floating point blocked for a core's registers; portable.
+    // Blocks of sums in registers: on AArch64, too, less than half of the scalar kernel's instructions (docs/full-size.md).
+    Fpu = 4, "fpu";
+    built: true;
+    tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33, Target::Aarch64]);
+
+    /// For cores without SIMD; portable Rust on all others.
+    // Its sums take less code than the scalar kernel of all integer operators.
+    Int = 1, "int";
+    built: true;
+    tried: Tried::for_size(&[Target::CortexM0, Target::CortexM3, Target::Riscv32imac, Target::Riscv64gc]);
+
+    /// Portable, safe, always there: oracle and fallback.
+    Scalar = 0, "scalar";
+    built: true;
+    tried: Tried::for_size(&Target::ALL);
+}
+
+/// When packing tries a backend.
+#[cfg(any(test, packing))]
+struct Tried {
+    targets: &'static [Target],
+    size: bool,
+}
+
+#[cfg(any(test, packing))]
+impl Tried {
+    /// For these targets where speed is preferred.
+    const fn on(targets: &'static [Target]) -> Self {
+        Self { targets, size: false }
     }
 
-    /// The name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Backend::Scalar => "scalar",
-            Backend::Fpu => "fpu",
-            Backend::Int => "int",
-            Backend::Dsp => "dsp",
-            Backend::Mve => "mve",
-            Backend::Compact => "compact",
-        }
+    /// As [`Tried::on`], and for any target where small code is preferred.
+    const fn for_size(targets: &'static [Target]) -> Self {
+        Self { targets, size: true }
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Backend {
+    /// The backends whose kernels packing tries for a target, best first; `size`: where small code is preferred over speed.
+    pub fn order(target: Target, size: bool) -> impl Iterator<Item = Backend> {
+        let tried = move |backend: Backend| match size {
+            true => backend.tried().size,
+            false => backend.tried().targets.contains(&target),
+        };
+        Backend::ALL.iter().copied().filter(move |&backend| tried(backend))
     }
 }

@@ -4,6 +4,8 @@
 
 use serde::de::DeserializeOwned;
 
+#[cfg(any(test, packing))]
+use super::candidate::{Candidate, Job, JobKind, Layout, Machine};
 use super::kernel::Kernel;
 use super::overlap::{Operands, check_operands};
 use crate::arena::{Bounds, Mem, Operand, Place, Slot};
@@ -12,6 +14,8 @@ use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
 use crate::ops::pointwise;
+#[cfg(any(test, packing))]
+use crate::target::Target;
 
 /// The kernels that a program links: a bit for each kernel's number.
 ///
@@ -28,6 +32,16 @@ pub struct All;
 
 impl Kernels for All {
     const SET: u128 = u128::MAX;
+}
+
+/// What [`KernelId::visit`] calls.
+#[cfg(any(test, packing))]
+pub trait KernelVisitor {
+    /// What the call gives.
+    type Output;
+
+    /// Called with the kernel's type.
+    fn visit<K: Candidate>(self) -> Self::Output;
 }
 
 /// What [`visit_operators`] calls.
@@ -66,6 +80,32 @@ macro_rules! table {
             /// The backend that it belongs to.
             pub const fn backend(self) -> Backend {
                 match self { $(KernelId::$variant => Backend::$backend),* }
+            }
+        }
+
+        #[cfg(any(test, packing))]
+        impl KernelId {
+            /// Calls `visitor` with the kernel of this number.
+            pub fn visit<V: KernelVisitor>(self, visitor: V) -> V::Output {
+                match self { $(KernelId::$variant => visitor.visit::<$kernel>()),* }
+            }
+
+            /// [`Candidate::JOB`].
+            pub const fn job(self) -> Option<JobKind> {
+                match self { $(KernelId::$variant => <$kernel as Candidate>::JOB),* }
+            }
+
+            /// [`Candidate::BIAS`].
+            pub const fn wants_bias(self) -> bool {
+                match self { $(KernelId::$variant => <$kernel as Candidate>::BIAS),* }
+            }
+
+            /// The candidates for the jobs of a program for `target`, in the order of preference; `size`: where small code is preferred over speed.
+            pub fn candidates(target: Target, size: bool) -> impl Iterator<Item = KernelId> {
+                Backend::order(target, size).flat_map(|backend| {
+                    let all = KernelId::ALL.iter().copied();
+                    all.filter(move |kernel| kernel.backend() == backend && kernel.job().is_some())
+                })
             }
         }
 
@@ -153,6 +193,49 @@ macro_rules! table {
                     Ok::<_, core::convert::Infallible>(place)
                 };
                 let Ok(_) = self.clone().map(&mut each);
+            }
+
+            /// The step of `kernel` that does `job`, without its constants; `None` where the kernel is not meant for it.
+            #[cfg(any(test, packing))]
+            pub fn candidate(kernel: KernelId, job: &Job<'_, P>) -> Option<Self> {
+                match kernel {
+                    $(KernelId::$variant => {
+                        let op = <$kernel as Candidate>::step(job)?;
+                        <$kernel as Kernel>::supports(&op.clone().parameters()).then(|| Step::$variant(op))
+                    })*
+                }
+            }
+
+            /// [`Candidate::layout`].
+            #[cfg(any(test, packing))]
+            pub fn layout(&self) -> Layout {
+                match self { $(Step::$variant(op) => <$kernel as Candidate>::layout(&op.clone().parameters())),* }
+            }
+
+            /// [`Candidate::RECORDS`].
+            #[cfg(any(test, packing))]
+            pub fn has_records(&self) -> bool {
+                match self { $(Step::$variant(_) => <$kernel as Candidate>::RECORDS),* }
+            }
+
+            /// [`Candidate::pack`].
+            #[cfg(any(test, packing))]
+            pub fn pack(&self, job: &Job<'_>, packed: &mut [u8], records: &mut [[i32; 3]]) -> Option<()> {
+                match self {
+                    $(Step::$variant(op) => <$kernel as Candidate>::pack(job, &op.clone().parameters(), packed, records)),*
+                }
+            }
+
+            /// [`Operator::set_constants`].
+            #[cfg(any(test, packing))]
+            pub fn set_constants(&mut self, weights: u32, records: u32) {
+                match self { $(Step::$variant(op) => op.set_constants(weights, records)),* }
+            }
+
+            /// [`Candidate::bound`].
+            #[cfg(any(test, packing))]
+            pub fn bound(&self, on: &Machine) -> Option<u64> {
+                match self { $(Step::$variant(op) => <$kernel as Candidate>::bound(&op.clone().parameters(), on)),* }
             }
 
             /// [`Placed::map`].

@@ -142,6 +142,11 @@ impl<P: Place> Operator for Conv2dS16<P> {
 }
 
 impl<P: Place> Conv2dF32<P> {
+    /// Whether there is a group for each input channel, and more than one.
+    pub fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.groups == self.window.input[2]
+    }
+
     /// The bias, `[out]`; empty where there is none.
     pub(crate) fn biases<'a>(&self, mem: &Mem<'a>) -> Option<&'a [f32]> {
         match self.bias {
@@ -168,7 +173,17 @@ impl Conv2dS8 {
     pub const STAGED: u8 = 1;
 }
 
-impl<P: Place> Conv2dS8<P> {
+impl<P> Conv2dS8<P> {
+    /// Whether there is a group for each input channel, and more than one.
+    pub fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.groups == self.window.input[2]
+    }
+
+    /// Whether images of one pixel become images of one pixel, as in a fully connected layer.
+    pub fn is_one_pixel(&self) -> bool {
+        self.window.output[..2] == [1, 1] && self.window.input[..2] == [1, 1]
+    }
+
     /// Whether [`Conv2dS8::STAGED`] is set.
     pub fn is_staged(&self) -> bool {
         self.flags & Conv2dS8::STAGED != 0
@@ -215,6 +230,10 @@ impl<P: Place> Operator for Conv2dF32<P> {
         }
     }
 
+    fn set_constants(&mut self, weights: u32, _: u32) {
+        self.weights = weights;
+    }
+
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         Some(&mut self.window)
     }
@@ -251,6 +270,10 @@ impl<P: Place> Operator for Conv2dS8<P> {
             self.channels,
             u32::from(self.window.output[2]).saturating_mul(3),
         ));
+    }
+
+    fn set_constants(&mut self, weights: u32, records: u32) {
+        (self.weights, self.channels) = (weights, records);
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

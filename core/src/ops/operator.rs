@@ -16,6 +16,11 @@ pub trait Operator: Placed + Clone {
     /// operands in this order. Constants in the weights come last.
     fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<Self::Place>));
 
+    /// Says where its packed weights and the records of its channels are, for the host, which packs them before it knows.
+    fn set_constants(&mut self, weights: u32, records: u32) {
+        let _ = (weights, records);
+    }
+
     /// The window of an operator that slides over rows and columns, for the host to cut it into bands of rows.
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         None

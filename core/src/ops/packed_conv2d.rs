@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::conv2d::Conv2dS8;
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -47,6 +48,21 @@ pub enum Form {
     General = 3,
 }
 
+impl<P: Place> PackedConv2dS8<P> {
+    /// The packed form of `op`; its weights are still `op`'s.
+    pub fn of(op: &Conv2dS8<P>, form: Form) -> Self {
+        Self {
+            output: op.output,
+            input: op.input,
+            scratch: op.scratch,
+            weights: op.weights,
+            window: op.window,
+            input_zero_point: op.input_zero_point,
+            form,
+        }
+    }
+}
+
 impl<P: Place> Operator for PackedConv2dS8<P> {
     fn check(&self) -> Result<(), Fault> {
         self.window.check()?;
@@ -65,6 +81,10 @@ impl<P: Place> Operator for PackedConv2dS8<P> {
             align: 4,
             ..Operand::constant::<i8>(self.weights, needs.weights)
         });
+    }
+
+    fn set_constants(&mut self, weights: u32, _: u32) {
+        self.weights = weights;
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

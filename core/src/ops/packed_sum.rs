@@ -28,6 +28,26 @@ operator! {
     }
 }
 
+impl PackedSumS8 {
+    /// Fraction bits of the sum.
+    pub const FRACTION: u32 = 20;
+}
+
+impl<P> PackedSumS8<P> {
+    /// One element. A sum beyond 32 bits, which the host never packs, is cut as in the kernels' loops.
+    #[inline]
+    pub fn element(&self, a: i8, b: i8) -> i8 {
+        (self.linear(a, b) as i32 >> PackedSumS8::FRACTION).clamp(-128, 127) as i8
+    }
+
+    /// The linear form.
+    #[inline]
+    pub(crate) fn linear(&self, a: i8, b: i8) -> i64 {
+        let [fa, fb] = self.factors.map(i64::from);
+        i64::from(self.offset) + ((fa * i64::from(a)) >> 8) + ((fb * i64::from(b)) >> 8)
+    }
+}
+
 impl<P: Place> Operator for PackedSumS8<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.count]).map(|_| ())

@@ -6,15 +6,14 @@ use super::memory::{BROKEN, CHANNELS, Difference, GUARD, GUARD_BYTES, Places, Si
 use super::mutate::{Attack, Case, Mutations, attack, constants_len, loads};
 use super::run::run;
 use crate::cells::{Element, cast_slice};
+use crate::kernels::candidate::{Candidate, Job, JobKind, Layout, PlainS8};
 use crate::kernels::kernel::Kernel;
-use crate::kernels::table::KernelId;
-use crate::kernels::{compact, dsp, fpu, int, mve, scalar};
+use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
+use crate::kernels::table::{KernelId, KernelVisitor};
+use crate::kernels::{Backend, scalar};
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise;
-use crate::ops::elementwise_int::BinaryInt;
 use crate::ops::operator::Operator;
-use crate::ops::packed_conv2d::{Form as Packing, PackedConv2dS8};
-use crate::ops::packed_sum::PackedSumS8;
 use crate::ops::pool2d::PoolInt;
 
 /// What a comparison found.
@@ -61,7 +60,7 @@ pub fn mutate(
     let mut bench = Bench {
         random: Random::new(seed),
         workspace,
-        task: Task::Mutate(kernel, attack, tally),
+        task: Task::Mutate(attack, tally),
     };
     bench.each(kernel, seed).map(|_| ())
 }
@@ -105,22 +104,13 @@ pub fn packed<'w>(
 #[cfg(feature = "pack")]
 enum Task<'t> {
     Compare,
-    Mutate(KernelId, Attack, &'t mut Mutations),
+    Mutate(Attack, &'t mut Mutations),
     /// Encoded parameters; their length, the constants' and the arena's.
     Export(&'t mut [u8], &'t mut [usize; 3]),
 }
 
 /// `Ok(None)` for cases that the kernel does not compute.
 type Outcome = Result<Option<()>, Difference>;
-
-/// Packs a channel's weights and record for kernels that keep them apart.
-type PackRecords = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8], &mut [[i32; 3]]) -> Option<()>;
-
-/// Packs both into one stream.
-type Pack = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>;
-
-/// As [`Pack`], and gives the operator that reads it.
-type PackStream = fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<PackedConv2dS8>;
 
 struct Bench<'w> {
     random: Random,
@@ -129,131 +119,67 @@ struct Bench<'w> {
     task: Task<'w>,
 }
 
+/// The case of a seed for the kernel that it visits.
+struct CaseOf<'b, 'w> {
+    bench: &'b mut Bench<'w>,
+    seed: u32,
+}
+
+impl KernelVisitor for CaseOf<'_, '_> {
+    type Output = Outcome;
+
+    fn visit<K: Candidate>(self) -> Outcome {
+        let Self { bench, seed } = self;
+        match K::JOB {
+            Some(JobKind::Conv2dS8) => bench.conv2d_s8::<K>(seed),
+            Some(JobKind::Conv2dF32) => bench.conv2d_f32::<K>(seed),
+            Some(JobKind::LinearSumS8) => bench.linear_sum::<K>(),
+            Some(JobKind::BinaryInt) => bench.binary::<K>(),
+            Some(JobKind::MaxPoolInt) => bench.pool::<K, MaxInt>(Job::MaxPoolInt),
+            Some(JobKind::AvgPoolInt) => bench.pool::<K, AvgInt>(Job::AvgPoolInt),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Forms of a convolution. A case is of the first, from its seed's on, that the kernel is meant for.
+const FORMS: [Form; 3] = [Form::Convolution, Form::Depthwise, Form::Dense];
+
+fn forms(seed: u32) -> impl Iterator<Item = Form> {
+    FORMS.into_iter().cycle().skip((seed % 3) as usize).take(FORMS.len())
+}
+
+/// Where the weights of an f32 convolution are: behind its bias.
+const WEIGHTS: usize = 4 * CHANNELS;
+
+/// A convolution for kernel `K` and for the scalar one, whose constants are in the workspace.
+struct Stated<K: Kernel, O> {
+    step: K::Op,
+    plain: O,
+    sizes: Sizes,
+}
+
+// Functions of their own for each kernel and job, so that a case takes the stack of its own alone: boards have little.
 impl Bench<'_> {
     /// The case of `seed`.
     fn each(&mut self, kernel: KernelId, seed: u32) -> Outcome {
-        if !kernel.backend().available() {
+        // The scalar kernels are what the others are compared with.
+        if !kernel.backend().available() || kernel.backend() == Backend::Scalar {
             return Ok(None);
         }
-        match kernel {
-            KernelId::IntConv2dS8 => self.records::<int::conv2d::S8>(Form::Convolution, int::conv2d::pack),
-            KernelId::IntDepthwiseS8 => self.records::<int::depthwise::S8>(Form::Depthwise, int::depthwise::pack),
-            KernelId::IntDenseS8 => self.records::<int::dense::S8>(Form::Dense, int::dense::pack),
-            KernelId::IntSumS8 => self.packed_sum::<int::sum::S8>(),
-            KernelId::IntAddS8 => self.sum::<int::elementwise::S8>(),
-            KernelId::IntAvgPoolS8 => self.pool::<int::pool2d::Average, scalar::pool2d::AvgInt>(),
-            KernelId::IntMaxPoolS8 => self.pool::<int::pool2d::Max, scalar::pool2d::MaxInt>(),
-            KernelId::DspConv2dS8 => {
-                self.stream::<dsp::conv2d::S8>(Form::Convolution, dsp::conv2d::supports, dsp::conv2d::pack)
-            }
-            KernelId::DspDepthwiseS8 => {
-                self.stream::<dsp::depthwise::S8>(Form::Depthwise, dsp::depthwise::supports, dsp::depthwise::pack)
-            }
-            KernelId::DspSumS8 => self.packed_sum::<dsp::sum::S8>(),
-            KernelId::DspAvgPoolS8 => self.pool::<dsp::pool2d::Average, scalar::pool2d::AvgInt>(),
-            KernelId::DspMaxPoolS8 => self.pool::<dsp::pool2d::Max, scalar::pool2d::MaxInt>(),
-            KernelId::FpuConv2dF32 => {
-                self.float::<fpu::conv2d::F32>(Form::Convolution, fpu::conv2d::supports, fpu::conv2d::pack)
-            }
-            KernelId::FpuDepthwiseF32 => {
-                self.float::<fpu::depthwise::F32>(Form::Depthwise, fpu::depthwise::supports, fpu::depthwise::pack)
-            }
-            KernelId::MveConv2dS8 => {
-                self.packed::<mve::conv2d::S8>(Form::Convolution, mve::conv2d::supports, mve::conv2d::pack)
-            }
-            KernelId::MveDepthwiseS8 => {
-                self.packed::<mve::depthwise::S8>(Form::Depthwise, mve::depthwise::supports, mve::depthwise::pack)
-            }
-            KernelId::MveConv2dF32 => {
-                self.float::<mve::conv2d::F32>(Form::Convolution, mve::conv2d::supports_f32, mve::conv2d::pack_f32)
-            }
-            KernelId::MveDepthwiseF32 => self.float::<mve::depthwise_f32::F32>(
-                Form::Depthwise,
-                mve::depthwise_f32::supports,
-                mve::depthwise_f32::pack,
-            ),
-            KernelId::MveSumS8 => self.sum::<mve::elementwise::SumS8>(),
-            KernelId::MveMaxPoolS8 => self.pool::<mve::pool2d::MaxS8, scalar::pool2d::MaxInt>(),
-            KernelId::MveAvgPoolS8 => self.pool::<mve::pool2d::AvgS8, scalar::pool2d::AvgInt>(),
-            KernelId::CompactConv2dS8 => {
-                let form = match seed % 3 {
-                    0 => Form::Convolution,
-                    1 => Form::Depthwise,
-                    _ => Form::Dense,
-                };
-                self.records::<compact::conv2d::S8>(form, compact::conv2d::pack)
-            }
-            KernelId::CompactMaxPoolS8 => self.pool::<compact::pool2d::Max, scalar::pool2d::MaxInt>(),
-            KernelId::CompactAvgPoolS8 => self.pool::<compact::pool2d::Average, scalar::pool2d::AvgInt>(),
-            // The scalar kernels are what the others are compared with.
-            _ => Ok(None),
+        kernel.visit(CaseOf { bench: self, seed })
+    }
+
+    #[inline(never)]
+    fn conv2d_s8<K: Candidate>(&mut self, seed: u32) -> Outcome {
+        match forms(seed).find_map(|form| self.state_s8::<K>(form)) {
+            Some(Stated { step, plain, sizes }) => self.against::<K, scalar::conv2d::S8>(step, plain, sizes),
+            None => Ok(None),
         }
     }
 
-    fn records<K: Kernel<Op = Conv2dS8>>(&mut self, form: Form, pack: PackRecords) -> Outcome {
-        self.conv2d_s8::<K>(form, |op, plain, channels, constants, records| {
-            let mut op = *op;
-            let (weights, count) = (K::needs(&op).weights as usize, channels.len());
-            op.channels = weights.next_multiple_of(4) as u32;
-            let records = records.get_mut(..count)?;
-            pack(&op, plain, channels, constants.get_mut(..weights)?, records)?;
-            write(
-                constants.get_mut(op.channels as usize..)?,
-                records.as_flattened(),
-                i32::to_le_bytes,
-            )?;
-            Some(op)
-        })
-    }
-
-    fn packed<K: Kernel<Op = Conv2dS8>>(&mut self, form: Form, supports: fn(&Conv2dS8) -> bool, pack: Pack) -> Outcome {
-        self.conv2d_s8::<K>(form, |op, plain, channels, constants, _| {
-            if !supports(op) {
-                return None;
-            }
-            pack(op, plain, channels, constants.get_mut(..K::needs(op).weights as usize)?)?;
-            Some(*op)
-        })
-    }
-
-    fn stream<K: Kernel<Op = PackedConv2dS8>>(
-        &mut self,
-        form: Form,
-        supports: fn(&Conv2dS8) -> bool,
-        pack: PackStream,
-    ) -> Outcome {
-        self.conv2d_s8::<K>(form, |op, plain, channels, constants, _| {
-            if !supports(op) {
-                return None;
-            }
-            // As many bytes as the form takes that packing chooses: the first that it accepts.
-            let forms = [Packing::Folded, Packing::Positive, Packing::Signed, Packing::General];
-            forms.into_iter().find_map(|form| {
-                let sizing = PackedConv2dS8 {
-                    output: op.output,
-                    input: op.input,
-                    scratch: op.scratch,
-                    weights: 0,
-                    window: op.window,
-                    input_zero_point: op.input_zero_point,
-                    form,
-                };
-                pack(
-                    op,
-                    plain,
-                    channels,
-                    constants.get_mut(..K::needs(&sizing).weights as usize)?,
-                )
-            })
-        })
-    }
-
-    /// A convolution; `prepare` packs the constants and gives the operator that reads them.
-    fn conv2d_s8<K: Kernel>(
-        &mut self,
-        form: Form,
-        prepare: impl Fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8], &mut [[i32; 3]]) -> Option<K::Op>,
-    ) -> Outcome {
+    #[inline(never)]
+    fn state_s8<K: Candidate>(&mut self, form: Form) -> Option<Stated<K, Conv2dS8>> {
         let op = cases::conv2d_s8(&mut self.random, form);
         let random = &mut self.random;
         let Workspace {
@@ -263,11 +189,14 @@ impl Bench<'_> {
             constants,
             ..
         } = &mut *self.workspace;
-        let len = op.weights_len().map_or(usize::MAX, |len| len as usize);
-        let count = usize::from(op.window.output[2]);
-        let (Some(weights), Some(channels)) = (plain.0.get_mut(..len), channels.get_mut(..count)) else {
-            return Ok(None);
-        };
+        let (len, count) = (op.weights_len()? as usize, usize::from(op.window.output[2]));
+        let at = len.next_multiple_of(4);
+        let (weights, behind) = plain.0.split_at_mut_checked(at)?;
+        let (weights, channels, records) = (
+            weights.get_mut(..len)?,
+            channels.get_mut(..count)?,
+            records.get_mut(..count)?,
+        );
         for weights in weights.chunks_mut((len / count.max(1)).max(1)) {
             let limit = cases::limit(random);
             for weight in weights {
@@ -275,27 +204,50 @@ impl Bench<'_> {
             }
         }
         channels.fill_with(|| cases::channel(random));
-        let weights: &[i8] = cast_slice(weights).unwrap_or(&[]);
-        let Some(step) = prepare(&op, weights, channels, &mut constants.0, records) else {
-            return Ok(None);
-        };
-        let mut plain_op = op;
-        plain_op.channels = len.next_multiple_of(4) as u32;
-        let behind = plain.0.get_mut(plain_op.channels as usize..).unwrap_or(&mut []);
-        if write(behind, channels.as_flattened(), i32::to_le_bytes).is_none() {
-            return Ok(None);
+        write(behind, channels.as_flattened(), i32::to_le_bytes)?;
+        let job = Job::Conv2dS8(
+            op,
+            PlainS8 {
+                weights: cast_slice(weights)?,
+                channels,
+            },
+        );
+        let mut step = K::step(&job).filter(K::supports)?;
+        let (packed, behind) = constants.0.split_at_mut_checked(K::needs(&step).weights as usize)?;
+        let padding = packed.len().next_multiple_of(4) - packed.len();
+        match K::layout(&step) {
+            Layout::Plain => {
+                packed.copy_from_slice(weights);
+                records.copy_from_slice(channels);
+            }
+            Layout::Own | Layout::Blocks(_) => K::pack(&job, &step, packed, records)?,
         }
+        let records_at = match K::RECORDS {
+            true => {
+                write(behind.get_mut(padding..)?, records.as_flattened(), i32::to_le_bytes)?;
+                packed.len() + padding
+            }
+            false => 0,
+        };
+        step.set_constants(0, records_at as u32);
+        let mut plain = op;
+        plain.set_constants(0, at as u32);
         let sizes = Sizes::of(op.window.output_len(), op.window.input_len(), false);
-        self.against::<K, scalar::conv2d::S8>(step, plain_op, sizes)
+        Some(Stated { step, plain, sizes })
     }
 
-    fn float<K: Kernel<Op = Conv2dF32>>(
-        &mut self,
-        form: Form,
-        supports: fn(&Conv2dF32) -> bool,
-        pack: fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>,
-    ) -> Outcome {
-        let op = cases::conv2d_f32(&mut self.random, form);
+    #[inline(never)]
+    fn conv2d_f32<K: Candidate>(&mut self, seed: u32) -> Outcome {
+        match forms(seed).find_map(|form| self.state_f32::<K>(form)) {
+            Some(Stated { step, plain, sizes }) => self.against::<K, scalar::conv2d::F32>(step, plain, sizes),
+            None => Ok(None),
+        }
+    }
+
+    #[inline(never)]
+    fn state_f32<K: Candidate>(&mut self, form: Form) -> Option<Stated<K, Conv2dF32>> {
+        let mut op = cases::conv2d_f32(&mut self.random, form);
+        op.bias = op.bias.map(|_| 0);
         let random = &mut self.random;
         let Workspace {
             plain,
@@ -303,57 +255,62 @@ impl Bench<'_> {
             floats,
             ..
         } = &mut *self.workspace;
-        let count = usize::from(op.window.output[2]);
-        let len = op.weights_len().map_or(usize::MAX, |len| len as usize);
-        let packed_len = K::needs(&op).weights as usize / 4;
-        let (Some(values), true) = (floats.get_mut(..len), supports(&op)) else {
-            return Ok(None);
-        };
-        values.fill_with(|| random.float());
+        let weights = floats.get_mut(..op.weights_len()? as usize)?;
+        weights.fill_with(|| random.float());
         let mut bias = [0.0; CHANNELS];
         bias.fill_with(|| random.float());
-        let bias = bias.get(..count).unwrap_or(&[]);
-        let place = |memory: &mut [u8], weights: &[f32]| {
-            write(memory, weights, f32::to_le_bytes)?;
-            write(memory.get_mut(4 * weights.len()..)?, bias, f32::to_le_bytes)
-        };
-        let mut step = op;
-        let plain_written = place(&mut plain.0, values);
-        let prepared = plain_written.and_then(|()| {
-            let weights: &[f32] = cast_slice(plain.0.get(..4 * len)?)?;
-            let packed = floats.get_mut(..packed_len)?;
-            pack(&op, weights, packed)?;
-            place(&mut constants.0, packed)
-        });
-        if prepared.is_none() {
-            return Ok(None);
+        let job = Job::Conv2dF32(op, weights);
+        let mut step = K::step(&job).filter(K::supports)?;
+        write(&mut plain.0, &bias, f32::to_le_bytes)?;
+        write(plain.0.get_mut(WEIGHTS..)?, weights, f32::to_le_bytes)?;
+        write(&mut constants.0, &bias, f32::to_le_bytes)?;
+        let packed = constants.0.get_mut(WEIGHTS..)?;
+        match K::layout(&step) {
+            Layout::Plain => write(packed, weights, f32::to_le_bytes)?,
+            Layout::Own | Layout::Blocks(_) => {
+                let packed = packed.get_mut(..K::needs(&step).weights as usize)?;
+                K::pack(&job, &step, packed, &mut [])?;
+            }
         }
-        let mut plain_op = op;
-        (plain_op.bias, step.bias) = (op.bias.map(|_| 4 * len as u32), op.bias.map(|_| 4 * packed_len as u32));
+        let mut plain = op;
+        plain.set_constants(WEIGHTS as u32, 0);
+        step.set_constants(WEIGHTS as u32, 0);
         let sizes = Sizes::of(op.window.output_len(), op.window.input_len(), true);
-        self.against::<K, scalar::conv2d::F32>(step, plain_op, sizes)
+        Some(Stated { step, plain, sizes })
     }
 
-    fn pool<K: Kernel<Op = PoolInt>, S: Kernel<Op = PoolInt>>(&mut self) -> Outcome {
+    #[inline(never)]
+    fn pool<K: Candidate, S: Kernel<Op = PoolInt>>(&mut self, state: fn(PoolInt) -> Job<'static>) -> Outcome {
         let op = cases::pool(&mut self.random);
         let sizes = Sizes::of(op.window.output_len(), op.window.input_len(), false);
-        self.against::<K, S>(op, op, sizes)
+        match K::step(&state(op)) {
+            Some(step) => self.against::<K, S>(step, op, sizes),
+            None => Ok(None),
+        }
     }
 
-    fn sum<K: Kernel<Op = BinaryInt>>(&mut self) -> Outcome {
+    #[inline(never)]
+    fn binary<K: Candidate>(&mut self) -> Outcome {
         let op = cases::binary(&mut self.random);
         let count = elementwise::output_len(&op.loops).unwrap_or(0) as usize;
         let sizes = Sizes::sum(count);
-        self.against::<K, scalar::elementwise_int::Binary>(op.clone(), op, sizes)
+        match K::step(&Job::BinaryInt(op.clone())) {
+            Some(step) => self.against::<K, scalar::elementwise_int::Binary>(step, op, sizes),
+            None => Ok(None),
+        }
     }
 
     /// The linear form has no scalar kernel: it is compared with its definition.
-    fn packed_sum<K: Kernel<Op = PackedSumS8>>(&mut self) -> Outcome {
+    #[inline(never)]
+    fn linear_sum<K: Candidate>(&mut self) -> Outcome {
         let op = cases::packed_sum(&mut self.random);
         let count = op.count as usize;
         let (a, b) = (Random::new(self.random.next()), Random::new(self.random.next()));
         let (mut left, mut right) = (a.clone(), b.clone());
-        let Some(expected) = self.workspace.expected.0.get_mut(..count) else {
+        let (Some(expected), Some(step)) = (
+            self.workspace.expected.0.get_mut(..count),
+            K::step(&Job::LinearSumS8(op)).filter(K::supports),
+        ) else {
             return Ok(None);
         };
         for y in expected {
@@ -362,11 +319,12 @@ impl Bench<'_> {
             let sum = ((fa * a) >> 8) + ((fb * b) >> 8) + i64::from(op.offset);
             *y = (sum >> 20).clamp(-128, 127) as u8;
         }
-        self.placements::<K>(op, Sizes::sum(count), [a, b])
+        self.placements::<K>(step, Sizes::sum(count), [a, b])
     }
 
     /// The scalar kernel's outputs, then the kernel's in every placement.
-    fn against<K: Kernel, S: Kernel>(&mut self, op: K::Op, plain: S::Op, sizes: Sizes) -> Outcome {
+    #[inline(never)]
+    fn against<K: Candidate, S: Kernel>(&mut self, op: K::Op, plain: S::Op, sizes: Sizes) -> Outcome {
         if op.check().is_err() || plain.check().is_err() || !K::supports(&op) {
             return Ok(None);
         }
@@ -392,17 +350,13 @@ impl Bench<'_> {
         }
     }
 
-    fn placements<K: Kernel>(&mut self, op: K::Op, sizes: Sizes, data: [Random; 2]) -> Outcome {
+    fn placements<K: Candidate>(&mut self, op: K::Op, sizes: Sizes, data: [Random; 2]) -> Outcome {
         let scratch = K::needs(&op).scratch as usize;
         #[cfg(feature = "pack")]
         match &mut self.task {
             Task::Compare => {}
-            Task::Mutate(kernel, how, tally) => {
-                let case = Case {
-                    kernel: *kernel,
-                    sizes,
-                    data: &data,
-                };
+            Task::Mutate(how, tally) => {
+                let case = Case { sizes, data: &data };
                 return attack::<K>(&case, op, *how, self.workspace, &mut self.random, tally);
             }
             Task::Export(params, lens) => {

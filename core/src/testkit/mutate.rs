@@ -7,11 +7,11 @@ use super::run::run;
 use crate::arena::{Access, Bounds, Operand, Slot};
 use crate::crc::Crc32;
 use crate::fields::Fields;
-use crate::kernels::Backend;
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
-use crate::kernels::table::{KernelId, check, check_decoded};
+use crate::kernels::table::{check, check_decoded};
 use crate::ops::fault::Fault;
-use crate::ops::operator::{Needs, Operator};
+use crate::ops::operator::Operator;
 
 /// Bytes for the parameters of any operator of a case.
 const PARAMS: usize = 160;
@@ -49,7 +49,6 @@ enum Change {
 
 /// An unchanged case.
 pub(super) struct Case<'c> {
-    pub(super) kernel: KernelId,
     pub(super) sizes: Sizes,
     pub(super) data: &'c [Random; 2],
 }
@@ -88,7 +87,7 @@ pub(super) fn constants_len<K: Kernel>(op: &K::Op) -> usize {
 
 /// Changes the case of `op`, whose constants lie in the workspace. `None` where load does not accept it as it is.
 #[inline(never)]
-pub(super) fn attack<K: Kernel>(
+pub(super) fn attack<K: Candidate>(
     case: &Case<'_>,
     op: K::Op,
     attack: Attack,
@@ -96,7 +95,7 @@ pub(super) fn attack<K: Kernel>(
     random: &mut Random,
     tally: &mut Mutations,
 ) -> Result<Option<()>, Difference> {
-    let &Case { kernel, sizes, data } = case;
+    let &Case { sizes, data } = case;
     let places = sizes.apart(K::needs(&op).scratch as usize);
     let len = constants_len::<K>(&op);
     let op = &assign(op, sizes, places);
@@ -159,7 +158,7 @@ pub(super) fn attack<K: Kernel>(
                 Change::Param(..) => {}
             }
         }
-        let exact = changes.iter().flatten().all(|&change| is_exact(kernel, op, change));
+        let exact = !sizes.float && changes.iter().flatten().all(|&change| is_exact::<K>(op, change));
         let result = one::<K>(params, &mut arena.0, places.end, constants, exact, tally);
         for (at, size, old) in saved.into_iter().rev().flatten() {
             let places = constants.iter_mut().skip(at).take(size);
@@ -265,25 +264,10 @@ fn change(random: &mut Random, constants: usize, params: usize) -> Change {
     }
 }
 
-/// Whether the outputs after a change are the same on every core. Sums of f32 are not, and neither is what becomes of two products in one word that
-/// are too large
-/// for it: cores take different runs of inputs then.
-fn is_exact<O: Operator<Place = Slot>>(kernel: KernelId, op: &O, change: Change) -> bool {
-    let (at, records) = match (kernel, change) {
-        (KernelId::IntConv2dS8 | KernelId::IntDenseS8, Change::Constant(at, _) | Change::Word(at, _)) => {
-            let mut records = 0;
-            op.operands(Needs::default(), &mut |operand| {
-                if operand.place.region == Slot::WEIGHTS && operand.align == 4 {
-                    records = records.max(operand.place.offset as usize);
-                }
-            });
-            (at, records)
-        }
-        _ => {
-            return !matches!(kernel.backend(), Backend::Fpu)
-                && !matches!(kernel, KernelId::MveConv2dF32 | KernelId::MveDepthwiseF32);
-        }
-    };
-    // The code is the third word of a record.
-    at >= records && (at - records) % 12 < 8
+/// Whether the outputs after a change are the same on every core, but for sums of f32, which never are.
+fn is_exact<K: Candidate>(op: &K::Op, change: Change) -> bool {
+    match change {
+        Change::Constant(at, _) | Change::Word(at, _) => !K::varies(op, at),
+        Change::Param(..) => true,
+    }
 }

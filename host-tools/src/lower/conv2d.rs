@@ -1,6 +1,6 @@
 //! Convolutions: of f32, int8 and int16. A linear layer is one of a row of pixels.
 
-use arenite::kernels::Backend;
+use arenite::kernels::candidate::PlainS8;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
 use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
@@ -8,7 +8,7 @@ use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::numbers::{Affine, clamp, clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
-use super::select::{self, PackedF32};
+use super::select::{self, Choice, Constants};
 use super::windows::window;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Conv2dAttrs, Node, Quant, TensorId};
@@ -69,44 +69,39 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
         groups,
         clamp: clamp(attrs.activation),
     };
-    let kind = kind(attrs.groups, &window);
-    if push_f32(lower, node, kind, op, macs)? {
-        return Ok(());
-    }
-    let weights = lower.constant(input(node, 1)?)?;
-    let step = if kind == DEPTHWISE {
-        Step::DepthwiseF32
-    } else {
-        Step::Conv2dF32
-    };
-    lower.push(node, kind, step(Conv2dF32 { weights, ..op }), macs);
-    Ok(())
+    let choice = choose_f32(lower, node, op)?;
+    push_f32(lower, node, kind(attrs.groups, &window), choice, macs)
 }
 
-/// Appends the step of an f32 convolution, or of a linear layer in the form of one, where a kernel beside the scalar one computes it. Operands: activations,
-/// weights (OHWI when read in order), bias, residual.
+/// Chooses the kernel of an f32 convolution, or of a linear layer in the form of one. Operands: activations, weights (OHWI when read in order), bias,
+/// residual.
+pub(super) fn choose_f32(lower: &Lower<'_>, node: &Node, op: Conv2dF32<Place>) -> Result<Choice> {
+    let w = input(node, 1)?;
+    select::conv2d_f32(&lower.program, op, || {
+        let bytes = lower.bytes(w)?;
+        let values = bytes.as_chunks::<4>().0.iter();
+        Ok(values.map(|v| f32::from_le_bytes(*v)).collect())
+    })
+}
+
+/// Adds the weights of the step that [`choose_f32`] chose, and appends it.
 pub(super) fn push_f32(
     lower: &mut Lower<'_>,
     node: &Node,
     kind: &'static str,
-    mut op: Conv2dF32<Place>,
+    choice: Choice,
     macs: u64,
-) -> Result<bool> {
+) -> Result<()> {
     let w = input(node, 1)?;
-    let read = || {
-        let bytes = lower.bytes(w)?;
-        let values = bytes.as_chunks::<4>().0.iter();
-        Ok(values.map(|v| f32::from_le_bytes(*v)).collect())
+    let Choice { mut step, constants } = choice;
+    let weights = match constants {
+        Constants::Plain => lower.constant(w)?,
+        Constants::Blocks(channels) => lower.blocked(w, channels)?,
+        Constants::Packed { weights, .. } => lower.program.weights.add_bytes(weights)?,
     };
-    let Some((step, weights)) = select::conv2d_f32(&lower.program, &op, read)? else {
-        return Ok(false);
-    };
-    op.weights = match weights {
-        PackedF32::Values(packed) => lower.program.weights.add_f32(&packed)?,
-        PackedF32::Blocks(channels) => lower.blocked(w, channels)?,
-    };
-    lower.push(node, kind, step(op), macs);
-    Ok(true)
+    step.set_constants(weights, weights);
+    lower.push(node, kind, step, macs);
+    Ok(())
 }
 
 fn lower_s8(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
@@ -201,19 +196,26 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         clamp: conv.clamp,
         flags: if stages { Conv2dS8::STAGED } else { 0 },
     };
-    let plain = select::Plain {
+    let plain = PlainS8 {
         weights: &weights,
         channels: &channels,
     };
-    let choice = select::conv2d_s8(&lower.program, op, &plain)
-        .ok_or_else(|| Error::internal(format!("no backend of {} computes it", lower.program.target.name())))?;
-    let weights = lower.program.weights.add_bytes(choice.weights)?;
-    let records = if choice.records.is_empty() {
-        weights
-    } else {
-        lower.program.weights.add_i32(&choice.records)?
+    let Choice { mut step, constants } = select::conv2d_s8(&lower.program, op, plain)?;
+    let (packed, records) = match constants {
+        Constants::Packed { weights, records } => (weights, records),
+        Constants::Plain | Constants::Blocks(_) => (
+            weights.iter().map(|&w| w as u8).collect(),
+            channels.as_flattened().to_vec(),
+        ),
     };
-    lower.push(node, kind, (choice.step)(weights, records), macs);
+    let weights = lower.program.weights.add_bytes(packed)?;
+    let records = match records.is_empty() {
+        // They are in the weights: their field points there too.
+        true => weights,
+        false => lower.program.weights.add_i32(&records)?,
+    };
+    step.set_constants(weights, records);
+    lower.push(node, kind, step, macs);
     Ok(())
 }
 
@@ -286,10 +288,10 @@ fn records(weights: Option<&Quant>, channels: usize, input: f32, output: f32, li
     Ok(records)
 }
 
-/// The offset of a [`Conv2dF32`]'s bias; zeros for an absent one where kernels start their sums from a bias in memory, as Helium's do.
+/// The offset of a [`Conv2dF32`]'s bias; zeros for an absent one where kernels start their sums from a bias in memory.
 pub(super) fn convolution_bias_f32(lower: &mut Lower<'_>, bias: Option<TensorId>, len: usize) -> Result<Option<u32>> {
     match bias {
-        None if !select::backends(&lower.program).contains(&Backend::Mve) => Ok(None),
+        None if !select::wants_bias_f32(&lower.program) => Ok(None),
         bias => lower.bias_f32(bias, len).map(Some),
     }
 }

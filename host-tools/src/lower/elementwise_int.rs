@@ -72,7 +72,8 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
         let [low, high] = clamp(activation);
         step.clamp = [low as i32, high as i32];
     }
-    lower.push(node, name, select::binary_int(&lower.program, step), 0);
+    let step = select::binary_int(&lower.program, &step)?;
+    lower.push(node, name, step, 0);
     Ok(())
 }
 

@@ -8,8 +8,9 @@ use arenite::quant::Multiplier;
 use arenite::{DType, Step, Target};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
-use super::conv2d::{S8, convolution_bias_f32, push_f32, push_s8, push_s16};
+use super::conv2d::{S8, choose_f32, convolution_bias_f32, push_f32, push_s8, push_s16};
 use super::numbers::{self, clamp, clamp_s8, per_tensor};
+use super::select::Constants;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Node, Quant, Tensor, TensorId, TensorKind};
 use crate::program::Place;
@@ -26,10 +27,12 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
     let (outputs, inputs) = (lower.graph().tensor(w).shape[0], lower.graph().tensor(w).shape[1]);
     let rows = lower.graph().tensor(x).elements() / inputs.max(1);
     let macs = (rows * inputs * outputs) as u64;
-    if let Some(op) = as_convolution(lower, node, [rows, inputs, outputs], activation)?
-        && push_f32(lower, node, "linear", op, macs)?
-    {
-        return Ok(());
+    if let Some(op) = as_convolution(lower, node, [rows, inputs, outputs], activation)? {
+        let choice = choose_f32(lower, node, op)?;
+        // A kernel of plain weights is no better than the dot products of a linear layer.
+        if !matches!(choice.constants, Constants::Plain) {
+            return push_f32(lower, node, "linear", choice, macs);
+        }
     }
     let bias = match optional(node, 2) {
         Some(bias) => lower.place(bias)?,

@@ -35,7 +35,8 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: 
             clamp: clamp.map(|c| c as i16),
         };
         let kind = if max { "max_pool2d" } else { "avg_pool2d" };
-        lower.push(node, kind, select::pool_int(&lower.program, op, max), 0);
+        let step = select::pool_int(&lower.program, op, max)?;
+        lower.push(node, kind, step, 0);
         return Ok(());
     }
     want_f32(graph, node)?;

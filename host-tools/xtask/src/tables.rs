@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use arenite::KernelId;
 use arenite::kernels::Backend;
+use arenite::kernels::candidate::JobKind;
+use arenite::{KernelId, Target};
 use serde::Deserialize;
 
 use crate::peer::{self, Peer};
@@ -131,6 +132,7 @@ impl Data {
             "f32" => self.f32(),
             "size" => self.size(),
             "operators" => operators(),
+            "candidates" => candidates(),
             "peer" => self.peer(),
             "tiers" => self.tiers(),
             _ => {
@@ -401,38 +403,49 @@ fn over_bound(step: &BenchStep) -> String {
     }
 }
 
-/// Operators by backend, from the runtime's own table: the kernels' numbers in the file format.
+/// Kernels by what they compute and by backend, from the runtime's own table: their numbers in the file format.
 fn operators() -> String {
-    let backends: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
-    let heads: Vec<&str> = ["kernel"].into_iter().chain(backends.iter().copied()).collect();
-    let mut rows: BTreeMap<&str, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
-    for kernel in KernelId::ALL {
-        let backend = kernel.backend().name();
-        let name = kernel.name();
-        // Kernels of a backend bear its name before the operator's.
-        let operator = match name.get(..backend.len()) {
-            Some(prefix) if prefix.eq_ignore_ascii_case(backend) => &name[backend.len()..],
-            _ => name,
-        };
-        // What the scalar backend computes with a kernel of a wider kind.
-        let operator = match operator {
-            "AddS8" | "SumS8" => "BinaryInt",
-            "AvgPoolS8" => "AvgPoolInt",
-            "MaxPoolS8" => "MaxPoolInt",
-            "DenseS8" => "Conv2dS8",
-            other => other,
-        };
-        let numbers = rows.entry(operator).or_default().entry(backend).or_default();
-        numbers.push((*kernel as u8).to_string());
+    let mut backends = Backend::ALL.to_vec();
+    backends.sort_by_key(|&backend| backend as u8);
+    let names = backends.iter().map(|backend| backend.name());
+    let heads: Vec<&str> = ["kernel"].into_iter().chain(names).collect();
+    let mut rows: BTreeMap<String, Vec<KernelId>> = BTreeMap::new();
+    for &kernel in KernelId::ALL {
+        let name = kernel.job().map_or(kernel.name().to_owned(), |job| format!("{job:?}"));
+        rows.entry(name).or_default().push(kernel);
     }
     let mut table = Table::new(&heads, 1);
-    for (operator, numbers) in rows {
+    for (name, kernels) in rows {
         let cells = backends
             .iter()
-            .map(|backend| numbers.get(backend).map_or(String::new(), |n| n.join(", ")));
-        table.row([operator.to_owned()].into_iter().chain(cells));
+            .map(|&backend| numbers(kernels.iter().copied().filter(|kernel| kernel.backend() == backend)));
+        table.row([name].into_iter().chain(cells));
     }
     table.text
+}
+
+/// The candidates for each job, in the order of preference.
+fn candidates() -> String {
+    let jobs = JobKind::ALL.map(|job| format!("{job:?}"));
+    let heads: Vec<&str> = ["target"].into_iter().chain(jobs.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&heads, 1);
+    let mut row = |name: &str, target: Target, size: bool| {
+        let cells = JobKind::ALL
+            .map(|job| numbers(KernelId::candidates(target, size).filter(|kernel| kernel.job() == Some(job))));
+        table.row([name.to_owned()].into_iter().chain(cells));
+    };
+    for target in Target::ALL {
+        row(target.name(), target, false);
+    }
+    row("any, with `--size`", Target::Portable, true);
+    table.text
+}
+
+fn numbers(kernels: impl Iterator<Item = KernelId>) -> String {
+    kernels
+        .map(|kernel| (kernel as u8).to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A Markdown table.

@@ -319,10 +319,10 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-pub type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+pub(crate) type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
 /// Which file of the crate imports which others.
-pub fn imports(entry: &Path) -> Graph {
+pub(crate) fn imports(entry: &Path) -> Graph {
     let it = Crate::read(entry);
     let mut graph = Graph::new();
     for (module, file, items) in &it.parsed {

@@ -1,6 +1,7 @@
 //! What may import what: the pictures of `ARCHITECTURE.md` are the rule.
 //!
 //! A line of a picture names files and folders of a crate, then says what they are. A file imports files of its own entry and of those on lines below.
+//! `a/*` stands for every file and folder of `a` without a line of its own, each an entry by itself.
 
 use std::fs;
 use std::path::Path;
@@ -21,19 +22,26 @@ fn picture(text: &str, heading: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Whether the entry `a/` or `a` names the file `path`.
-fn names(entry: &str, path: &str) -> bool {
-    let entry = entry.trim_end_matches('/');
-    path.strip_prefix(entry)
-        .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+/// What of `entry` names the file `path`: the entry itself, or what its `*` stands for.
+fn named(entry: &str, path: &str) -> Option<String> {
+    let entry = match entry.strip_suffix('*') {
+        Some(folder) => {
+            let inside = path.strip_prefix(folder)?;
+            format!("{folder}{}", inside.split(['/', '.']).next()?)
+        }
+        None => entry.trim_end_matches('/').to_owned(),
+    };
+    let rest = path.strip_prefix(&entry)?;
+    (rest == ".rs" || rest.starts_with('/')).then_some(entry)
 }
 
 /// The line and the entry of a file: the longest entry that names it.
-fn place<'a>(layers: &'a [Vec<String>], path: &str) -> Option<(usize, &'a str)> {
+fn place(layers: &[Vec<String>], path: &str) -> Option<(usize, String)> {
     let all = layers.iter().enumerate();
-    all.flat_map(|(line, entries)| entries.iter().map(move |entry| (line, entry.as_str())))
-        .filter(|(_, entry)| names(entry, path))
-        .max_by_key(|(_, entry)| entry.len())
+    all.flat_map(|(line, entries)| entries.iter().map(move |entry| (line, entry)))
+        .filter_map(|(line, entry)| Some((line, entry.len(), named(entry, path)?)))
+        .max_by_key(|(_, length, _)| *length)
+        .map(|(line, _, entry)| (line, entry))
 }
 
 /// What a picture does not allow.
@@ -58,7 +66,7 @@ fn broken(graph: &Graph, layers: &[Vec<String>], folder: &Path) -> Vec<String> {
         }
     }
     for entry in layers.iter().flatten() {
-        let file = folder.join(format!("{}.rs", entry.trim_end_matches('/')));
+        let file = folder.join(format!("{}.rs", entry.trim_end_matches(['/', '*'])));
         if !file.is_file() && !file.with_extension("").is_dir() {
             found.push(format!("{entry}: no such file or folder"));
         }
@@ -90,19 +98,22 @@ fn the_host_tools_import_downwards() {
 fn every_breach_of_the_layers_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in [
-        ("lib.rs", "mod a; mod b; mod c; mod d;"),
+        ("lib.rs", "mod a; mod b; mod c; mod d; mod f;"),
         ("a.rs", "use crate::b::x;"),
         ("b/mod.rs", "mod e; use crate::c::x;"),
         ("b/e.rs", "use super::y; use crate::a::z;"),
-        ("c.rs", ""),
+        ("c.rs", "use crate::f::g::x;"),
         ("d.rs", ""),
+        ("f/mod.rs", "pub mod g; pub mod h;"),
+        ("f/g.rs", "use super::h::x;"),
+        ("f/h.rs", ""),
     ] {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         fs::write(path, text).expect("written");
     }
     let layers = picture(
-        "**Layers.** Of a crate.\n\n    lib  gone  what is first\n    a          what uses\n    b/  c      what is used\n\nText.\n",
+        "**Layers.** Of a crate.\n\n    lib  gone  what is first\n    a          what uses\n    b/  c      what is used\n    f/*        each apart\n\nText.\n",
         "**Layers.**",
     );
     assert_eq!(layers[2], ["b/", "c"]);
@@ -110,14 +121,16 @@ fn every_breach_of_the_layers_is_found() {
         vec!["lib".to_owned(), "gone".to_owned()],
         layers[1].clone(),
         layers[2].clone(),
+        layers[3].clone(),
     ];
     let graph = imports(&folder.path().join("lib.rs"));
     assert_eq!(
         broken(&graph, &layers, folder.path()),
         [
-            "b/e.rs (b/) imports a.rs (a), which is not below it",
-            "b/mod.rs (b/) imports c.rs (c), which is not below it",
+            "b/e.rs (b) imports a.rs (a), which is not below it",
+            "b/mod.rs (b) imports c.rs (c), which is not below it",
             "d.rs: in no layer",
+            "f/g.rs (f/g) imports f/h.rs (f/h), which is not below it",
             "gone: no such file or folder",
         ]
     );

@@ -8,6 +8,10 @@
 //! `[bias, mantissa, shift]` of each, zero-point correction included (`bias - zero_point * sum(weights)`).
 
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::dsp::instructions::{smlad, sxtb16, sxtb16_ror8};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::conv2d::channel_shifts_are_valid;
@@ -24,7 +28,7 @@ impl Kernel for S8 {
     type Op = Conv2dS8;
 
     fn supports(op: &Conv2dS8) -> bool {
-        supports(op)
+        op.groups == 1 || (op.groups == op.window.input[2] && op.groups == op.window.output[2])
     }
 
     fn needs(op: &Conv2dS8) -> Needs {
@@ -79,14 +83,28 @@ impl Kernel for S8 {
     }
 }
 
-/// Whether this kernel computes `op`.
-pub fn supports(op: &Conv2dS8) -> bool {
-    op.groups == 1 || (op.groups == op.window.input[2] && op.groups == op.window.output[2])
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    const RECORDS: bool = true;
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        job.conv2d_s8().map(|(op, _)| op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], records: &mut [[i32; 3]]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed, records)
+    }
+
+    fn bound(op: &Conv2dS8, _: &Machine) -> Option<u64> {
+        Some(bound(op))
+    }
 }
 
 /// Packs for this kernel: OHWI `weights` and the scalar kernel's `channels` (`[bias, mantissa, shift]`) into `packed`, of [`Kernel::needs`]'s bytes,
-/// and `records`, as many as there are output channels. `None` where a length is wrong or `op` is not [supported](supports).
-pub fn pack(
+/// and `records`, as many as there are output channels. `None` where a length is wrong or `op` is not [supported](Kernel::supports).
+fn pack(
     op: &Conv2dS8,
     weights: &[i8],
     channels: &[[i32; 3]],
@@ -96,7 +114,7 @@ pub fn pack(
     let row = (taps(op) * op.group_channels()) as usize;
     let count = usize::from(op.window.output[2]);
     let lengths = weights.len() == row.checked_mul(count)? && channels.len() == count && records.len() == count;
-    if !supports(op) || row == 0 || !lengths || packed.len() != S8::needs(op).weights as usize {
+    if !S8::supports(op) || row == 0 || !lengths || packed.len() != S8::needs(op).weights as usize {
         return None;
     }
     let rows = packed.chunks_exact_mut(padded(row as u32) as usize);
@@ -114,7 +132,7 @@ pub fn pack(
 }
 
 /// Instructions of the step's inner loops with the DSP extension, and the requantising of every output.
-pub fn bound(op: &Conv2dS8) -> u64 {
+fn bound(op: &Conv2dS8) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     let row = u64::from(taps(op)) * u64::from(op.group_channels());
     outputs * (if op.groups == 1 { row * 2 } else { row * 6 } + 24)
@@ -399,7 +417,7 @@ mod tests {
             clamp: [-128, 127],
             flags: 0,
         };
-        assert!(!supports(&op));
+        assert!(!S8::supports(&op));
         assert_eq!(pack(&op, &[0; 8], &[[0; 3]; 4], &mut [0; 16], &mut [[0; 3]; 4]), None);
         let one = Conv2dS8 { groups: 1, ..op };
         assert_eq!(pack(&one, &[0; 15], &[[0; 3]; 4], &mut [0; 16], &mut [[0; 3]; 4]), None);

@@ -1,6 +1,10 @@
 //! Pooling of int8: the scalar loop for one element type alone.
 
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d as scalar;
 use crate::ops::pool2d::PoolInt;
@@ -43,5 +47,23 @@ impl Kernel for Max {
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
         scalar::maximum::<i8>(op, mem)
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for Average {
+    const JOB: Option<JobKind> = Some(JobKind::AvgPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.avg_pool_int()
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for Max {
+    const JOB: Option<JobKind> = Some(JobKind::MaxPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.max_pool_int()
     }
 }

@@ -17,7 +17,11 @@ use super::instructions::{halves, sxtb16, sxtb16_ror8};
 use super::record;
 use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::blocks::blocks;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -91,38 +95,36 @@ impl Kernel for S8 {
     }
 }
 
-/// Whether this kernel computes `op`.
-pub fn supports(op: &Conv2dS8) -> bool {
-    op.groups == 1
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PackedConv2dS8<P>> {
+        let (op, plain) = job.conv2d_s8()?;
+        let form = form(&op, plain.weights, plain.channels)?;
+        Some(PackedConv2dS8::of(&op, form))
+    }
+
+    fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
+        Some(bound(op))
+    }
 }
 
 /// Packs `op` for this kernel: OHWI `weights` and the scalar kernel's `channels` (`[bias, mantissa, shift]`) into `stream`, of
-/// `needs(..).weights` bytes. Returns the step; its offsets are still `op`'s. `None` where a slice has the wrong length or `op` is not
-/// [supported](supports).
-pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [u8]) -> Option<PackedConv2dS8> {
+/// `needs(..).weights` bytes. Returns the step; its offsets are still `op`'s. `None` where [`form`] has none.
+pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [u8]) -> Option<PackedConv2dS8> {
+    let form = form(op, weights, channels)?;
     let layout = Layout::of(&op.window);
     let taps = (layout.runs * layout.len) as usize;
     let count = usize::from(op.window.output[2]);
-    if !supports(op) || channels.len() != count || weights.len() != taps.checked_mul(count)? {
-        return None;
-    }
     let window = |c: usize| weights.get(c * taps..).and_then(|w| w.get(..taps)).unwrap_or(&[]);
     let channel = |c: usize| Channel::new(op, window(c).iter().copied(), *channels.get(c).unwrap_or(&[0; 3]));
-    let all = |signed| (0..count).all(|c| channel(c).short(SHIFT, 31, signed).is_some());
-    let form = match all(false) {
-        true => Form::Positive,
-        false if all(true) => Form::Signed,
-        false => Form::General,
-    };
-    let packed = PackedConv2dS8 {
-        output: op.output,
-        input: op.input,
-        scratch: op.scratch,
-        weights: op.weights,
-        window: op.window,
-        input_zero_point: op.input_zero_point,
-        form,
-    };
+    let packed = PackedConv2dS8::of(op, form);
     if stream.len() != S8::needs(&packed).weights as usize {
         return None;
     }
@@ -157,9 +159,31 @@ pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [
     Some(packed)
 }
 
+/// The form that all channels allow. `None` where a slice has the wrong length or `op` has several groups.
+fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Form> {
+    let layout = Layout::of(&op.window);
+    let taps = (layout.runs * layout.len) as usize;
+    let count = usize::from(op.window.output[2]);
+    if op.groups != 1 || channels.len() != count || weights.len() != taps.checked_mul(count)? {
+        return None;
+    }
+    let all = |signed| {
+        let mut each = weights.chunks_exact(taps.max(1)).zip(channels);
+        each.all(|(window, &channel)| {
+            let channel = Channel::new(op, window.iter().copied(), channel);
+            channel.short(SHIFT, 31, signed).is_some()
+        })
+    };
+    Some(match all(false) {
+        true => Form::Positive,
+        false if all(true) => Form::Signed,
+        false => Form::General,
+    })
+}
+
 /// The fewest instructions that the step can take: the inner loop's MACs and the least requantisation of each output (shift, multiply, saturate,
 /// store).
-pub fn bound(op: &PackedConv2dS8) -> u64 {
+fn bound(op: &PackedConv2dS8) -> u64 {
     let layout = Layout::of(&op.window);
     let outputs = op.window.output_len().map_or(0, u64::from);
     let [height, width, _] = op.window.output.map(u64::from);
@@ -178,7 +202,11 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) fn new(op: &Conv2dS8, weights: impl Iterator<Item = i8>, [bias, mantissa, shift]: [i32; 3]) -> Self {
+    pub(super) fn new<P>(
+        op: &Conv2dS8<P>,
+        weights: impl Iterator<Item = i8>,
+        [bias, mantissa, shift]: [i32; 3],
+    ) -> Self {
         let mut bias = i64::from(bias);
         let (mut least, mut largest) = (0, 0);
         for w in weights.map(i64::from) {

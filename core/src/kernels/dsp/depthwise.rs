@@ -15,7 +15,11 @@ use super::instructions::halves;
 use super::record;
 use super::requant::{FOLDED_SHIFT, SHIFT, Short};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::blocks::{blocks, last};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -80,42 +84,36 @@ impl Kernel for S8 {
     }
 }
 
-/// Whether this kernel computes `op`.
-pub fn supports(op: &Conv2dS8) -> bool {
-    let [_, _, channels] = op.window.input;
-    channels == op.groups && channels == op.window.output[2] && channels.is_multiple_of(4)
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PackedConv2dS8<P>> {
+        let (op, plain) = job.conv2d_s8()?;
+        let form = form(&op, plain.weights, plain.channels)?;
+        Some(PackedConv2dS8::of(&op, form))
+    }
+
+    fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
+        Some(bound(op))
+    }
 }
 
 /// Packs `op` for this kernel: `weights` `[channels, kh, kw]` and the scalar kernel's `channels` (`[bias, mantissa, shift]`) into `stream`,
 /// which must be as long as `needs` of some form says ([`Form::General`]'s is the longest) and is used from its start. Returns the step; its offsets
-/// are still `op`'s, and its `needs` say how much of the stream is used. `None` where a slice has the wrong length or `op` is not [supported](supports).
-pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [u8]) -> Option<PackedConv2dS8> {
+/// are still `op`'s, and its `needs` say how much of the stream is used. `None` where [`form`] has none.
+pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [u8]) -> Option<PackedConv2dS8> {
+    let form = form(op, weights, channels)?;
     let taps = taps(&op.window) as usize;
     let count = usize::from(op.window.output[2]);
-    if !supports(op) || channels.len() != count || weights.len() != taps.checked_mul(count)? {
-        return None;
-    }
     let window = |c: usize| weights.get(c * taps..).and_then(|w| w.get(..taps)).unwrap_or(&[]);
     let channel = |c: usize| Channel::new(op, window(c).iter().copied(), *channels.get(c).unwrap_or(&[0; 3]));
-    let short = |c: usize, form: Form| match form {
-        Form::Folded => channel(c).short(FOLDED_SHIFT, 8, false),
-        Form::Positive => channel(c).short(SHIFT, 31, false),
-        Form::Signed => channel(c).short(SHIFT, 31, true),
-        Form::General => None,
-    };
-    let form = [Form::Folded, Form::Positive, Form::Signed]
-        .into_iter()
-        .find(|&form| (0..count).all(|c| short(c, form).is_some()))
-        .unwrap_or(Form::General);
-    let packed = PackedConv2dS8 {
-        output: op.output,
-        input: op.input,
-        scratch: op.scratch,
-        weights: op.weights,
-        window: op.window,
-        input_zero_point: op.input_zero_point,
-        form,
-    };
+    let packed = PackedConv2dS8::of(op, form);
     let mut words = stream
         .get_mut(..S8::needs(&packed).weights as usize)?
         .chunks_exact_mut(4);
@@ -134,7 +132,7 @@ pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [
     for first in (0..count).step_by(4) {
         let quad = [0, 1, 2, 3].map(|i| {
             let c = first + i;
-            (c, channel(c), short(c, form).unwrap_or(NONE))
+            (c, channel(c), short(&channel(c), form).unwrap_or(NONE))
         });
         // The pre-shift of the folded form is in weights and biases.
         let fold = |short: &Short| if form == Form::Folded { short.k } else { 0 };
@@ -164,8 +162,36 @@ pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [
     Some(packed)
 }
 
+/// The form that all channels allow. `None` where a slice has the wrong length or `op` is not one input channel a group, a multiple of four.
+fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Form> {
+    let [_, _, inputs] = op.window.input;
+    let (taps, count) = (taps(&op.window) as usize, usize::from(inputs));
+    let own = inputs == op.groups && inputs == op.window.output[2] && inputs.is_multiple_of(4);
+    if !own || channels.len() != count || weights.len() != taps.checked_mul(count)? {
+        return None;
+    }
+    let all = |form| {
+        let mut each = weights.chunks_exact(taps.max(1)).zip(channels);
+        each.all(|(window, &channel)| short(&Channel::new(op, window.iter().copied(), channel), form).is_some())
+    };
+    let found = [Form::Folded, Form::Positive, Form::Signed]
+        .into_iter()
+        .find(|&form| all(form));
+    Some(found.unwrap_or(Form::General))
+}
+
+/// A channel's requantising in a short form.
+fn short(channel: &Channel, form: Form) -> Option<Short> {
+    match form {
+        Form::Folded => channel.short(FOLDED_SHIFT, 8, false),
+        Form::Positive => channel.short(SHIFT, 31, false),
+        Form::Signed => channel.short(SHIFT, 31, true),
+        Form::General => None,
+    }
+}
+
 /// The fewest instructions that the step can take: the inner loop's, and the least requantisation of each output.
-pub fn bound(op: &PackedConv2dS8) -> u64 {
+fn bound(op: &PackedConv2dS8) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     let taps = u64::from(taps(&op.window));
     let requantising = match op.form {

@@ -2,7 +2,11 @@
 
 use super::instructions::{max_s8x4, split, sxtab16, sxtab16_ror8};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;
@@ -22,7 +26,7 @@ impl Kernel for Average {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op) && op.sums_fit()
+        is_plain(op) && op.sums_fit()
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
@@ -40,7 +44,7 @@ impl Kernel for Max {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op)
+        is_plain(op)
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
@@ -53,9 +57,36 @@ impl Kernel for Max {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for Average {
+    const JOB: Option<JobKind> = Some(JobKind::AvgPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.avg_pool_int()
+    }
+
+    fn bound(op: &PoolInt, _: &Machine) -> Option<u64> {
+        Some(bound(&op.window))
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for Max {
+    const JOB: Option<JobKind> = Some(JobKind::MaxPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.max_pool_int()
+    }
+
+    fn bound(op: &PoolInt, _: &Machine) -> Option<u64> {
+        Some(bound(&op.window))
+    }
+}
+
 type Operands<'a> = (Src<'a, i8>, Dst<'a, i8>, [i8; 2]);
 
-fn supports(op: &PoolInt) -> bool {
+/// int8 without dilation.
+fn is_plain(op: &PoolInt) -> bool {
     op.dtype == DType::I8 && op.window.dilation == [1, 1]
 }
 
@@ -113,7 +144,7 @@ pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i
 }
 
 /// The fewest instructions of an average: three for each four elements, and the division.
-pub fn bound(window: &Window2d) -> u64 {
+fn bound(window: &Window2d) -> u64 {
     let outputs = window.output_len().map_or(0, u64::from);
     let [rows, columns] = window.kernel.map(u64::from);
     outputs * rows * columns * 3 / 4 + outputs * 4

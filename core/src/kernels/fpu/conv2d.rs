@@ -6,12 +6,18 @@
 
 use super::products::{CHANNELS, multiply};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Layout, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::{clamp, taps};
 use crate::ops::conv2d::Conv2dF32;
 use crate::ops::operator::Needs;
 use crate::ops::window::Window2d;
+#[cfg(any(test, packing))]
+use crate::target::Target;
 
 /// Pixels of a block.
 const PIXELS: usize = 4;
@@ -22,6 +28,10 @@ pub struct F32;
 
 impl Kernel for F32 {
     type Op = Conv2dF32;
+
+    fn supports(op: &Conv2dF32) -> bool {
+        op.groups == 1
+    }
 
     fn needs(op: &Conv2dF32) -> Needs {
         let blocks = u32::from(op.window.output[2]).div_ceil(CHANNELS as u32);
@@ -82,17 +92,37 @@ impl Kernel for F32 {
     }
 }
 
-/// Whether this kernel computes `op`.
-pub fn supports(op: &Conv2dF32) -> bool {
-    op.groups == 1
+#[cfg(any(test, packing))]
+impl Candidate for F32 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dF32);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dF32<P>> {
+        job.conv2d_f32().map(|(op, _)| op)
+    }
+
+    fn layout(op: &Conv2dF32) -> Layout {
+        match usize::from(op.window.output[2]).is_multiple_of(CHANNELS) {
+            true => Layout::Blocks(CHANNELS),
+            false => Layout::Own,
+        }
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dF32, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, weights) = job.conv2d_f32()?;
+        pack(&op, weights, packed.as_chunks_mut().0)
+    }
+
+    fn bound(op: &Conv2dF32, on: &Machine) -> Option<u64> {
+        Some(bound(op, on.target == Target::Aarch64))
+    }
 }
 
-/// Packs OHWI weights into `packed`, of `needs(..).weights / 4` elements. `None` where a slice has the wrong length.
-pub fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [f32]) -> Option<()> {
+/// Packs OHWI weights into `packed`, of `needs(..).weights / 4` elements, little-endian. `None` where a slice has the wrong length.
+pub(super) fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [[u8; 4]]) -> Option<()> {
     let window = &op.window;
     let len = window_len(window)? as usize;
     let channels = usize::from(window.output[2]);
-    if !supports(op)
+    if !F32::supports(op)
         || weights.len() != channels.checked_mul(len)?
         || packed.len() != channels.next_multiple_of(CHANNELS) * len
     {
@@ -102,7 +132,7 @@ pub fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [f32]) -> Option<()> {
         for (at, packed) in packed.chunks_exact_mut(CHANNELS).enumerate() {
             for (channel, packed) in packed.iter_mut().enumerate() {
                 let from = (block * CHANNELS + channel) * len + at;
-                *packed = weights.get(from).copied().unwrap_or(0.0);
+                *packed = weights.get(from).copied().unwrap_or(0.0).to_le_bytes();
             }
         }
     }
@@ -112,7 +142,7 @@ pub fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [f32]) -> Option<()> {
 /// The fewest instructions that the step can take on a Cortex-M with an FPU: 39 for 32 MACs where four pixels share the weights, 20 for 16
 /// where a pixel is alone (`products`), and the load and store of every sum. Products with the border count as well: where there is much of it, a
 /// step can stay below. `vectors`: on AArch64 16 MACs take 4 loads of inputs, one of weights, 4 multiplications and 4 additions.
-pub fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
+fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
     let window = &in_one_row(&op.window);
     let outputs = window.output_len().map_or(0, u64::from);
     let macs = outputs.saturating_mul(window_len(window).map_or(0, u64::from));

@@ -1,6 +1,10 @@
 //! f32 depthwise convolution, eight channels of a pixel at a time. Weights: `[kh, kw, channels]`.
 
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::{clamp, taps};
 use crate::ops::conv2d::Conv2dF32;
@@ -16,8 +20,13 @@ pub struct F32;
 impl Kernel for F32 {
     type Op = Conv2dF32;
 
+    fn supports(op: &Conv2dF32) -> bool {
+        let [_, _, channels] = op.window.input;
+        channels == op.groups && channels == op.window.output[2]
+    }
+
     fn needs(op: &Conv2dF32) -> Needs {
-        let weights = match supports(op) {
+        let weights = match Self::supports(op) {
             true => op.weights_len().and_then(|len| len.checked_mul(4)),
             // Not computed by this kernel: more than any file has.
             false => None,
@@ -100,15 +109,27 @@ impl Kernel for F32 {
     }
 }
 
-/// Whether this kernel computes `op`.
-pub fn supports(op: &Conv2dF32) -> bool {
-    let [_, _, channels] = op.window.input;
-    channels == op.groups && channels == op.window.output[2]
+#[cfg(any(test, packing))]
+impl Candidate for F32 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dF32);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dF32<P>> {
+        job.conv2d_f32().map(|(op, _)| op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dF32, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, weights) = job.conv2d_f32()?;
+        pack(&op, weights, packed.as_chunks_mut().0)
+    }
+
+    fn bound(op: &Conv2dF32, on: &Machine) -> Option<u64> {
+        Some(bound(op, on.vectors))
+    }
 }
 
 /// The fewest instructions that the step can take: two loads, a multiplication and an addition for every MAC inside the input, a load and a store for
 /// every output. `vectors`: on AArch64 four channels at a time.
-pub fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
+fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     let [rows, columns] = [0, 1].map(|axis| {
         let places = 0..op.window.output.get(axis).map_or(0, |&n| usize::from(n));
@@ -121,17 +142,17 @@ pub fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
     if vectors { instructions / 4 } else { instructions }
 }
 
-/// Packs weights `[channels, kh, kw]` into `packed`, of the same length. `None` where a slice has the wrong length.
-pub fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [f32]) -> Option<()> {
+/// Packs weights `[channels, kh, kw]` into `packed`, of the same length, little-endian. `None` where a slice has the wrong length.
+pub(super) fn pack(op: &Conv2dF32, weights: &[f32], packed: &mut [[u8; 4]]) -> Option<()> {
     let window = &op.window;
     let [rows, columns] = window.kernel.map(usize::from);
     let (taps, channels) = (rows * columns, usize::from(window.output[2]));
-    if !supports(op) || weights.len() != taps * channels || packed.len() != weights.len() {
+    if !F32::supports(op) || weights.len() != taps * channels || packed.len() != weights.len() {
         return None;
     }
     for (tap, packed) in packed.chunks_exact_mut(channels.max(1)).enumerate() {
         for (channel, packed) in packed.iter_mut().enumerate() {
-            *packed = weights.get(channel * taps + tap).copied().unwrap_or(0.0);
+            *packed = weights.get(channel * taps + tap).copied().unwrap_or(0.0).to_le_bytes();
         }
     }
     Some(())

@@ -109,15 +109,17 @@ proptest! {
             d => (-d as usize, 0),
         };
         if deep {
-            let mut packed = vec![0.0; depthwise::F32::needs(&op).weights as usize / 4];
+            let mut packed = vec![[0; 4]; depthwise::F32::needs(&op).weights as usize / 4];
             depthwise::pack(&op, &weights, &mut packed).unwrap();
+            let mut packed: Vec<f32> = packed.into_iter().map(f32::from_le_bytes).collect();
             packed.extend(&bias);
             check(run::<depthwise::F32>(&op, apart, &data, &outputs, &packed))?;
             let near = places(depthwise::F32::distance(&op, 1).unwrap());
             check(run::<depthwise::F32>(&op, near, &data, &outputs, &packed))?;
         } else {
-            let mut packed = vec![0.0; conv2d::F32::needs(&op).weights as usize / 4];
+            let mut packed = vec![[0; 4]; conv2d::F32::needs(&op).weights as usize / 4];
             conv2d::pack(&op, &weights, &mut packed).unwrap();
+            let mut packed: Vec<f32> = packed.into_iter().map(f32::from_le_bytes).collect();
             packed.extend(&bias);
             check(run::<conv2d::F32>(&op, apart, &data, &outputs, &packed))?;
             let near = places(conv2d::F32::distance(&op, 1).unwrap());

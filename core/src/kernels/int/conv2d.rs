@@ -11,8 +11,12 @@ use super::pack;
 use super::record::{self, BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};
 use super::{Core, rows};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::blocks::blocks;
 use crate::cells::Dst;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -92,10 +96,35 @@ impl Kernel for S8 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    const RECORDS: bool = true;
+
+    /// Of more than one pixel: [`super::dense`] takes that.
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        let (op, _) = job.conv2d_s8()?;
+        (!op.is_one_pixel()).then_some(op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], records: &mut [Record]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed, records)
+    }
+
+    fn varies(op: &Conv2dS8, at: usize) -> bool {
+        is_code(op, at)
+    }
+
+    fn bound(op: &Conv2dS8, on: &Machine) -> Option<u64> {
+        Some(bound(op, Core::of(on.target)))
+    }
+}
+
 /// Packs for this kernel: OHWI `weights` and the scalar kernel's `channels` (`[bias, mantissa, shift]`) into `packed`, of [`Kernel::needs`]'s bytes,
 /// and `records`, as many as there are output channels. `None` where a length is wrong or this kernel does not compute `op`: more
 /// than one group, or neighbouring weights of -128. On failure the destinations hold anything.
-pub fn pack(
+pub(super) fn pack(
     op: &Conv2dS8,
     weights: &[i8],
     channels: &[Record],
@@ -138,7 +167,7 @@ pub fn pack(
 
 /// The fewest instructions of the step: its MACs in blocks of 4, and the least requantising of every output. Constant channels have no MACs, larger
 /// blocks cost less: a model that has many of them can stay below it.
-pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
+fn bound(op: &Conv2dS8, core: Core) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     outputs * u64::from(inputs(op)) * core.rows() / 16 + outputs * core.requantize()
 }
@@ -147,6 +176,12 @@ pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
 pub(super) fn packed_records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> Option<&'a [Record]> {
     let packed = |record: &Record| record::is_packed(record, op.output_zero_point);
     records(op, inputs, mem).filter(|records| records.iter().all(packed))
+}
+
+/// Whether byte `at` of the weights is of a record's code: cores that put two products in one word take different runs of inputs where the block in it is
+/// too long.
+pub(super) fn is_code(op: &Conv2dS8, at: usize) -> bool {
+    at.checked_sub(op.channels as usize).is_some_and(|at| at % 12 >= 8)
 }
 
 /// The bytes of a row's last word that lie beyond `row` bytes.

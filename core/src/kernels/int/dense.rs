@@ -12,7 +12,11 @@ use super::pack;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant, rows};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::blocks::{blocks, last};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job as Wanted, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -104,8 +108,32 @@ impl Kernel for S8 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    const RECORDS: bool = true;
+
+    fn step<P: Place>(job: &Wanted<'_, P>) -> Option<Conv2dS8<P>> {
+        let (op, _) = job.conv2d_s8()?;
+        op.is_one_pixel().then_some(op)
+    }
+
+    fn pack(job: &Wanted<'_>, _: &Conv2dS8, packed: &mut [u8], records: &mut [Record]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed, records)
+    }
+
+    fn varies(op: &Conv2dS8, at: usize) -> bool {
+        super::conv2d::is_code(op, at)
+    }
+
+    fn bound(op: &Conv2dS8, on: &Machine) -> Option<u64> {
+        Some(bound(op, Core::of(on.target)))
+    }
+}
+
 /// Packs for this kernel; as [`super::conv2d::pack`], with this layout. `None` also where the window is not 1 x 1 at stride 1 without padding.
-pub fn pack(
+pub(super) fn pack(
     op: &Conv2dS8,
     weights: &[i8],
     channels: &[Record],
@@ -144,7 +172,7 @@ pub fn pack(
 }
 
 /// As [`super::conv2d::bound`].
-pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
+fn bound(op: &Conv2dS8, core: Core) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     outputs * u64::from(op.window.input[2]) * core.rows() / 16 + outputs * core.requantize()
 }

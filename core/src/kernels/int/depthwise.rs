@@ -13,6 +13,10 @@ use super::plane;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
 use super::{Core, requant};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -26,7 +30,7 @@ impl Kernel for S8 {
     type Op = Conv2dS8;
 
     fn supports(op: &Conv2dS8) -> bool {
-        is_depthwise(op)
+        has_own_filters(op)
     }
 
     fn needs(op: &Conv2dS8) -> Needs {
@@ -85,8 +89,28 @@ impl Kernel for S8 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    const RECORDS: bool = true;
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        let (op, _) = job.conv2d_s8()?;
+        op.is_depthwise().then_some(op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], records: &mut [Record]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed, records)
+    }
+
+    fn bound(op: &Conv2dS8, on: &Machine) -> Option<u64> {
+        Some(bound(op, Core::of(on.target)))
+    }
+}
+
 /// Packs for this kernel: `[channel, kh, kw, 1]` `weights`; otherwise as [`super::conv2d::pack`].
-pub fn pack(
+pub(super) fn pack(
     op: &Conv2dS8,
     weights: &[i8],
     channels: &[Record],
@@ -96,7 +120,7 @@ pub fn pack(
     let taps = taps(&op.window) as usize;
     let count = usize::from(op.window.output[2]);
     let lengths = weights.len() == taps.checked_mul(count)? && channels.len() == count && records.len() == count;
-    if !is_depthwise(op) || !lengths || packed.len() != S8::needs(op).weights as usize {
+    if !has_own_filters(op) || !lengths || packed.len() != S8::needs(op).weights as usize {
         return None;
     }
     let rows = weights.chunks_exact(taps).zip(channels).zip(records);
@@ -117,13 +141,14 @@ pub fn pack(
 }
 
 /// The fewest instructions of the step: sums three at a time and the least requantising of every output; copying the plane is on top.
-pub fn bound(op: &Conv2dS8, core: Core) -> u64 {
+fn bound(op: &Conv2dS8, core: Core) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     let sums = core.plane(op.window.stride[1]) * u64::from(taps(&op.window)) / 9;
     outputs * sums / 3 + outputs * core.requantize()
 }
 
-fn is_depthwise(op: &Conv2dS8) -> bool {
+/// One input and one output channel a group.
+fn has_own_filters(op: &Conv2dS8) -> bool {
     let [_, _, channels] = op.window.input;
     channels == op.groups && channels == op.window.output[2]
 }

@@ -6,7 +6,11 @@
 
 use super::requant;
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::elementwise_int::Binary;
 use crate::ops::elementwise::{is_contiguous, output_len};
@@ -30,7 +34,7 @@ impl Kernel for S8 {
         let [za, zb, zy] = op.zero.map(narrow);
         let [low, high] = op.clamp.map(narrow);
         match (za, zb, zy, low, high) {
-            (Some(za), Some(zb), Some(zy), Some(low), Some(high)) if supports(op) => {
+            (Some(za), Some(zb), Some(zy), Some(low), Some(high)) if has_loop(op) => {
                 let count = output_len(&op.loops)?;
                 let [a_multiplier, b_multiplier, multiplier] = op.multipliers;
                 let [a_term, b_term] = [(za, a_multiplier), (zb, b_multiplier)]
@@ -50,8 +54,21 @@ impl Kernel for S8 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::BinaryInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<BinaryInt<P>> {
+        job.binary_int().filter(|op| has_loop(op))
+    }
+
+    fn bound(op: &BinaryInt, on: &Machine) -> Option<u64> {
+        Some(bound(u64::from(output_len(&op.loops)?), super::Core::of(on.target)))
+    }
+}
+
 /// Whether this kernel has a loop of its own for `op`.
-pub fn supports(op: &BinaryInt) -> bool {
+pub(super) fn has_loop<P>(op: &BinaryInt<P>) -> bool {
     let one_shape = is_contiguous(&op.loops, |l| l.a) && is_contiguous(&op.loops, |l| l.b);
     op.dtype == DType::I8 && op.op == IntOp::Add && op.shift == 20 && one_shape
 }
@@ -98,7 +115,7 @@ pub fn add(
 }
 
 /// The fewest instructions of a sum of `count` elements, one term of which is exactly halved.
-pub fn bound(count: u64, core: super::Core) -> u64 {
+fn bound(count: u64, core: super::Core) -> u64 {
     let terms = match core {
         super::Core::CortexM0 => 15,
         super::Core::CortexM3 => 10,

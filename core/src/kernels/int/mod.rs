@@ -35,9 +35,12 @@ mod requant;
 mod rows;
 pub mod sum;
 
+#[cfg(any(test, packing))]
+use crate::target::Target;
+
 /// The instruction sets that have loops of their own, for the estimates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Core {
+enum Core {
     /// ARMv6-M.
     CortexM0,
     /// ARMv7-M, without the DSP extension.
@@ -47,6 +50,16 @@ pub enum Core {
 }
 
 impl Core {
+    /// The instruction set whose loops a target runs; ARMv7-M's stand for all others.
+    #[cfg(any(test, packing))]
+    pub(super) const fn of(target: Target) -> Self {
+        match target {
+            Target::CortexM0 => Core::CortexM0,
+            Target::Riscv32imac | Target::Riscv64gc => Core::Riscv32,
+            _ => Core::CortexM3,
+        }
+    }
+
     /// Instructions for 16 MACs of `rows`, without the loop's own, in blocks of 4.
     const fn rows(self) -> u64 {
         match self {

@@ -3,7 +3,11 @@
 use core::num::NonZeroU32;
 
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;
@@ -23,7 +27,7 @@ impl Kernel for Average {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op) && op.sums_fit()
+        is_plain(op) && op.sums_fit()
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
@@ -45,7 +49,7 @@ impl Kernel for Max {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op)
+        is_plain(op)
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
@@ -63,7 +67,26 @@ impl Kernel for Max {
     }
 }
 
-fn supports(op: &PoolInt) -> bool {
+#[cfg(any(test, packing))]
+impl Candidate for Average {
+    const JOB: Option<JobKind> = Some(JobKind::AvgPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.avg_pool_int()
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for Max {
+    const JOB: Option<JobKind> = Some(JobKind::MaxPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.max_pool_int()
+    }
+}
+
+/// int8 without dilation.
+fn is_plain(op: &PoolInt) -> bool {
     op.dtype == DType::I8 && op.window.dilation == [1, 1]
 }
 

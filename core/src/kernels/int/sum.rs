@@ -1,9 +1,13 @@
-//! Sums of two int8 tensors by the linear form that the host has found to give the reference's bits ([`Sum::find`](crate::kernels::dsp::sum::Sum::find)).
+//! Sums of two int8 tensors by the linear form that the host has found to give the reference's bits (`kernels::linear_sum`).
 //!
 //! A factor has 36 bits with its byte; in halves, `factor = high * 2^8 + low`, its product's floor is `high * x + ((low * x) >> 8)`: two small products
 //! where the two-rounding form of [`super::elementwise`] takes three and both roundings.
 
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::packed_sum::PackedSumS8;
 
@@ -32,8 +36,21 @@ impl Kernel for S8 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::LinearSumS8);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PackedSumS8<P>> {
+        job.linear_sum_s8()
+    }
+
+    fn bound(op: &PackedSumS8, on: &Machine) -> Option<u64> {
+        Some(bound(op, super::Core::of(on.target)))
+    }
+}
+
 /// The fewest instructions of the step.
-pub fn bound(op: &PackedSumS8, core: super::Core) -> u64 {
+fn bound(op: &PackedSumS8, core: super::Core) -> u64 {
     let element = match core {
         super::Core::CortexM0 => 15,
         super::Core::CortexM3 => 10,

@@ -4,6 +4,10 @@ use super::gemm::{self, Matrix};
 use super::gemm_f32;
 use super::rows::{Geometry, Product, Rows};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::operator::Needs;
@@ -12,14 +16,28 @@ use crate::ops::operator::Needs;
 #[derive(Debug)]
 pub struct S8;
 
-/// Whether this kernel computes the step; another one must where it does not.
-pub fn supports(op: &Conv2dS8) -> bool {
-    op.groups == 1 && op.window.dilation == [1, 1]
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        job.conv2d_s8().map(|(op, _)| op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed)
+    }
+
+    /// Left shifts, which few channels have, only cost more.
+    fn bound(op: &Conv2dS8, _: &Machine) -> Option<u64> {
+        Some(bound(op, false))
+    }
 }
 
 /// Packs OHWI weights and the channel records `{ bias, mantissa, shift }`; `dst` has the kernel's `needs(op).weights` bytes. `None` where
 /// a slice is too short.
-pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
+pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
     let path = geometry(op).path;
     let channels = channels.get(..usize::from(op.window.output[2]))?;
     let k = k(op) as usize;
@@ -31,7 +49,7 @@ pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]
 }
 
 /// The least instructions of a step.
-pub fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
+fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
     let output = super::Output::new(op.output_zero_point, op.clamp, left_shifts);
     gemm::bound(u64::from(op.window.batch) * h * w, k(op), c, output.fast)
@@ -40,8 +58,12 @@ pub fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
+    fn supports(op: &Conv2dS8) -> bool {
+        op.groups == 1 && op.window.dilation == [1, 1]
+    }
+
     fn needs(op: &Conv2dS8) -> Needs {
-        if !supports(op) {
+        if !Self::supports(op) {
             // No arena is that large: load refuses the step.
             return Needs {
                 scratch: u32::MAX,
@@ -131,13 +153,27 @@ impl Product for Matrix<'_> {
 #[derive(Debug)]
 pub struct F32;
 
-/// Whether this kernel computes the step; another one must where it does not. Its sums start from a bias in memory.
-pub fn supports_f32(op: &Conv2dF32) -> bool {
-    op.groups == 1 && op.window.dilation == [1, 1] && op.bias.is_some()
+#[cfg(any(test, packing))]
+impl Candidate for F32 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dF32);
+    const BIAS: bool = true;
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dF32<P>> {
+        job.conv2d_f32().map(|(op, _)| op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dF32, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, weights) = job.conv2d_f32()?;
+        pack_f32(&op, weights, packed.as_chunks_mut().0)
+    }
+
+    fn bound(op: &Conv2dF32, _: &Machine) -> Option<u64> {
+        Some(bound_f32(op))
+    }
 }
 
-/// Packs OHWI weights; `dst` has the kernel's `needs(op).weights` bytes. `None` where a slice is too short.
-pub fn pack_f32(op: &Conv2dF32, weights: &[f32], dst: &mut [f32]) -> Option<()> {
+/// Packs OHWI weights, little-endian; `dst` has the kernel's `needs(op).weights` bytes. `None` where a slice is too short.
+pub(super) fn pack_f32(op: &Conv2dF32, weights: &[f32], dst: &mut [[u8; 4]]) -> Option<()> {
     let path = geometry_f32(op).path;
     let k = k_f32(op) as usize;
     let weight = |channel: usize, i: usize| {
@@ -148,7 +184,7 @@ pub fn pack_f32(op: &Conv2dF32, weights: &[f32], dst: &mut [f32]) -> Option<()> 
 }
 
 /// The least instructions of a step.
-pub fn bound_f32(op: &Conv2dF32) -> u64 {
+fn bound_f32(op: &Conv2dF32) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
     gemm_f32::bound(u64::from(op.window.batch) * h * w, u64::from(k_f32(op)), c)
 }
@@ -156,8 +192,13 @@ pub fn bound_f32(op: &Conv2dF32) -> u64 {
 impl Kernel for F32 {
     type Op = Conv2dF32;
 
+    /// Its sums start from a bias in memory.
+    fn supports(op: &Conv2dF32) -> bool {
+        op.groups == 1 && op.window.dilation == [1, 1] && op.bias.is_some()
+    }
+
     fn needs(op: &Conv2dF32) -> Needs {
-        if !supports_f32(op) {
+        if !Self::supports(op) {
             // No arena is that large: load refuses the step.
             return Needs {
                 scratch: u32::MAX,

@@ -23,7 +23,11 @@ use super::loops::{
 };
 use super::{HEADER, Output, clip, header, pack_header};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src, cast_slice};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::distance::furthest_of;
@@ -44,23 +48,29 @@ const VECTOR: usize = 16;
 #[derive(Debug)]
 pub struct S8;
 
-/// Whether this kernel computes the step; another one must where it does not.
-pub fn supports(op: &Conv2dS8) -> bool {
-    let window = &op.window;
-    let fits = |axis: usize| {
-        let kernel = window.kernel.get(axis).copied().unwrap_or(0);
-        kernel <= 4 && u16::from(window.padding.get(axis).copied().unwrap_or(0)) < kernel
-    };
-    op.groups == window.input[2]
-        && window.input[2] == window.output[2]
-        && window.dilation == [1, 1]
-        && fits(0)
-        && fits(1)
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        let (op, _) = job.conv2d_s8()?;
+        op.is_depthwise().then_some(op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed)
+    }
+
+    /// Left shifts, which few channels have, only cost more.
+    fn bound(op: &Conv2dS8, _: &Machine) -> Option<u64> {
+        Some(bound(op, false))
+    }
 }
 
 /// Packs OHWI weights, i.e. `[channels, kh, kw, 1]`, and the channel records `{ bias, mantissa, shift }`; `dst` has the kernel's
 /// `needs(op).weights` bytes. `None` where a slice is too short.
-pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
+pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
     let [kh, kw] = op.window.kernel.map(usize::from);
     let count = usize::from(op.window.output[2]);
     let channels = channels.get(..count)?;
@@ -87,7 +97,7 @@ pub fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]
 }
 
 /// The least instructions of a step: units, and the interleaving.
-pub fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
+fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
     let outputs = u64::from(op.window.batch) * h * w * c;
     let columns = u64::from(op.window.batch) * h * u64::from(op.window.input[1]) * c;
@@ -102,8 +112,21 @@ pub fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
+    fn supports(op: &Conv2dS8) -> bool {
+        let window = &op.window;
+        let fits = |axis: usize| {
+            let kernel = window.kernel.get(axis).copied().unwrap_or(0);
+            kernel <= 4 && u16::from(window.padding.get(axis).copied().unwrap_or(0)) < kernel
+        };
+        op.groups == window.input[2]
+            && window.input[2] == window.output[2]
+            && window.dilation == [1, 1]
+            && fits(0)
+            && fits(1)
+    }
+
     fn needs(op: &Conv2dS8) -> Needs {
-        if !supports(op) {
+        if !Self::supports(op) {
             // No arena is that large: load refuses the step.
             return Needs {
                 scratch: u32::MAX,

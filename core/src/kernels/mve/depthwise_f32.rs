@@ -3,6 +3,10 @@
 use super::args::DepthwiseF32;
 use super::loops::depthwise_f32;
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::taps;
 use crate::ops::conv2d::Conv2dF32;
@@ -12,29 +16,39 @@ use crate::ops::operator::Needs;
 #[derive(Debug)]
 pub struct F32;
 
-/// Whether this kernel computes the step; another one must where it does not. Its sums start from a bias in memory.
-pub fn supports(op: &Conv2dF32) -> bool {
-    let window = &op.window;
-    op.groups == window.input[2]
-        && window.input[2] == window.output[2]
-        && window.dilation == [1, 1]
-        && op.bias.is_some()
+#[cfg(any(test, packing))]
+impl Candidate for F32 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dF32);
+    const BIAS: bool = true;
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dF32<P>> {
+        job.conv2d_f32().map(|(op, _)| op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dF32, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, weights) = job.conv2d_f32()?;
+        pack(&op, weights, packed.as_chunks_mut().0)
+    }
+
+    fn bound(op: &Conv2dF32, _: &Machine) -> Option<u64> {
+        Some(bound(op))
+    }
 }
 
-/// Packs OHWI weights, i.e. `[channels, kh, kw, 1]`, as `[kh, kw, channels]`; `None` where a slice is too short.
-pub fn pack(op: &Conv2dF32, weights: &[f32], dst: &mut [f32]) -> Option<()> {
+/// Packs OHWI weights, i.e. `[channels, kh, kw, 1]`, as `[kh, kw, channels]`, little-endian; `None` where a slice is too short.
+pub(super) fn pack(op: &Conv2dF32, weights: &[f32], dst: &mut [[u8; 4]]) -> Option<()> {
     let channels = usize::from(op.window.output[2]);
     let taps = usize::from(op.window.kernel[0]) * usize::from(op.window.kernel[1]);
     for (tap, places) in dst.chunks_exact_mut(channels).enumerate().take(taps) {
         for (channel, place) in places.iter_mut().enumerate() {
-            *place = *weights.get(channel * taps + tap)?;
+            *place = weights.get(channel * taps + tap)?.to_le_bytes();
         }
     }
     Some(())
 }
 
 /// The least instructions of a step.
-pub fn bound(op: &Conv2dF32) -> u64 {
+fn bound(op: &Conv2dF32) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
     let [kh, kw] = op.window.kernel.map(u64::from);
     u64::from(op.window.batch) * h * w * c.div_ceil(4) * (kh * kw * 6 + 12)
@@ -43,11 +57,20 @@ pub fn bound(op: &Conv2dF32) -> u64 {
 impl Kernel for F32 {
     type Op = Conv2dF32;
 
+    /// Its sums start from a bias in memory.
+    fn supports(op: &Conv2dF32) -> bool {
+        let window = &op.window;
+        op.groups == window.input[2]
+            && window.input[2] == window.output[2]
+            && window.dilation == [1, 1]
+            && op.bias.is_some()
+    }
+
     fn needs(op: &Conv2dF32) -> Needs {
         Needs {
             scratch: 0,
             // No blob is that large: load refuses the step.
-            weights: match supports(op) {
+            weights: match Self::supports(op) {
                 true => op.weights_len().unwrap_or(u32::MAX).saturating_mul(4),
                 false => u32::MAX,
             },

@@ -1,14 +1,18 @@
 //! Sums of two int8 tensors of one shape.
 //!
 //! The reference scales both operands with 20 more bits, by `s / (2 * max(s_a, s_b))`, and adds. The operand with the larger scale so has
-//! the factor 1/2 exactly, and is only shifted. [`supports`] says whether a pair of multipliers has that form; every sum of the 8-bit
+//! the factor 1/2 exactly, and is only shifted. `have_form` says whether a pair of multipliers has that form; every sum of the 8-bit
 //! specification has.
 
 use super::Output;
 use super::args::Add;
 use super::loops::{add_fast, add_general};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::elementwise::{is_contiguous, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
@@ -22,16 +26,25 @@ pub struct SumS8;
 /// Bits by which the operands are shifted left before they are scaled.
 const SHIFT: u8 = 20;
 
-/// Whether [`SumS8`] computes the step; another kernel must where it does not.
-pub fn supports_sum(op: &BinaryInt) -> bool {
-    terms(op).is_some_and(|(a, b, ..)| supports(&a, &b, op.multipliers[2]))
+#[cfg(any(test, packing))]
+impl Candidate for SumS8 {
+    const JOB: Option<JobKind> = Some(JobKind::BinaryInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<BinaryInt<P>> {
+        job.binary_int()
+    }
+
+    fn bound(op: &BinaryInt, _: &Machine) -> Option<u64> {
+        let limits = op.clamp.map(|limit| limit as i8);
+        Some(bound(u64::from(output_len(&op.loops)?), op.zero[2] as i8, limits))
+    }
 }
 
 impl Kernel for SumS8 {
     type Op = BinaryInt;
 
     fn supports(op: &BinaryInt) -> bool {
-        supports_sum(op)
+        terms(op).is_some_and(|(a, b, ..)| have_form(&a, &b, op.multipliers[2]))
     }
 
     fn distance(_: &BinaryInt, index: usize) -> Option<i64> {
@@ -94,14 +107,14 @@ pub struct Term {
 }
 
 /// Whether [`add`] computes a sum of these terms, with this multiplier of the result.
-pub fn supports(a: &Term, b: &Term, multiplier: Multiplier) -> bool {
+fn have_form(a: &Term, b: &Term, multiplier: Multiplier) -> bool {
     let exact = |term: &Term| term.multiplier == HALF;
     let right = |m: Multiplier| m.shift <= 0;
     (exact(a) && right(b.multiplier) || exact(b) && right(a.multiplier)) && right(multiplier)
 }
 
 /// `out = a + b`, element by element in order; the output may be either operand. `None` where lengths differ or the multipliers do not
-/// have the form that [`supports`] asks for.
+/// have the form that `have_form` asks for.
 pub fn add(
     (a, a_term): (Src<'_, i8>, &Term),
     (b, b_term): (Src<'_, i8>, &Term),
@@ -110,7 +123,7 @@ pub fn add(
     limits: [i8; 2],
     out: Dst<'_, i8>,
 ) -> Option<()> {
-    if !supports(a_term, b_term, multiplier) || a.len() != out.cells().len() || b.len() != a.len() || a.len() == 0 {
+    if !have_form(a_term, b_term, multiplier) || a.len() != out.cells().len() || b.len() != a.len() || a.len() == 0 {
         return None;
     }
     let ((a, a_term), (b, b_term)) = match a_term.multiplier == HALF {
@@ -141,7 +154,7 @@ pub fn add(
 }
 
 /// The least instructions of a sum.
-pub fn bound(count: u64, zero_point: i8, limits: [i8; 2]) -> u64 {
+fn bound(count: u64, zero_point: i8, limits: [i8; 2]) -> u64 {
     let loop_of_four = if Output::new(zero_point, limits, false).fast {
         16
     } else {

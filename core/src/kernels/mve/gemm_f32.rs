@@ -24,13 +24,14 @@ pub(super) fn pack(
     channels: usize,
     k: usize,
     weight: impl Fn(usize, usize) -> Option<f32>,
-    dst: &mut [f32],
+    dst: &mut [[u8; 4]],
 ) -> Option<()> {
     let groups = dst.chunks_exact_mut(k.checked_mul(GROUP)?);
     for (group, dst) in groups.enumerate().take(channels.div_ceil(GROUP)) {
         for (i, places) in dst.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
             for (channel, place) in (group * GROUP..).zip(places) {
-                *place = if channel < channels { weight(channel, i)? } else { 0.0 };
+                let weight = if channel < channels { weight(channel, i)? } else { 0.0 };
+                *place = weight.to_le_bytes();
             }
         }
     }

@@ -6,7 +6,11 @@ use super::args::{Mean, Pool};
 use super::clip;
 use super::loops::{maximum, mean, sum};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::pool2d::PoolInt;
 use crate::ops::window::Window2d;
@@ -20,8 +24,34 @@ pub struct AvgS8;
 #[derive(Debug)]
 pub struct MaxS8;
 
-/// Whether these kernels compute the step, but for averages of too many elements; another one must where they do not.
-pub fn supports(op: &PoolInt) -> bool {
+#[cfg(any(test, packing))]
+impl Candidate for AvgS8 {
+    const JOB: Option<JobKind> = Some(JobKind::AvgPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.avg_pool_int()
+    }
+
+    fn bound(op: &PoolInt, _: &Machine) -> Option<u64> {
+        Some(bound(&op.window, true))
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for MaxS8 {
+    const JOB: Option<JobKind> = Some(JobKind::MaxPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.max_pool_int()
+    }
+
+    fn bound(op: &PoolInt, _: &Machine) -> Option<u64> {
+        Some(bound(&op.window, false))
+    }
+}
+
+/// int8, with an element inside the input in every window.
+fn has_elements(op: &PoolInt) -> bool {
     let window = &op.window;
     let inside = (0..2).all(|axis| {
         let at = |pair: &[u8; 2]| u32::from(pair.get(axis).copied().unwrap_or(0));
@@ -47,7 +77,7 @@ impl Kernel for AvgS8 {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op) && op.sums_fit()
+        has_elements(op) && op.sums_fit()
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
@@ -64,7 +94,7 @@ impl Kernel for MaxS8 {
     type Op = PoolInt;
 
     fn supports(op: &PoolInt) -> bool {
-        supports(op)
+        has_elements(op)
     }
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
@@ -115,7 +145,7 @@ pub fn distance(window: &Window2d) -> i64 {
 }
 
 /// The least instructions of an average or maximum over windows that lie inside the input.
-pub fn bound(window: &Window2d, average: bool) -> u64 {
+fn bound(window: &Window2d, average: bool) -> u64 {
     let [h, w, c] = window.output.map(u64::from);
     let [kh, kw] = window.kernel.map(u64::from);
     let pixels = u64::from(window.batch) * h * w;

@@ -276,7 +276,7 @@ fn compare_f32<V: Kernel<Op = Conv2dF32>>(
     window: Window2d,
     groups: u16,
     random: &mut Random,
-    pack: impl Fn(&Conv2dF32, &[f32], &mut [f32]) -> Option<()>,
+    pack: impl Fn(&Conv2dF32, &[f32], &mut [[u8; 4]]) -> Option<()>,
 ) {
     for (with_residual, clamp) in [(false, [f32::NEG_INFINITY, f32::INFINITY]), (true, [0.0, 6.0])] {
         let mut op = Conv2dF32 {
@@ -297,8 +297,9 @@ fn compare_f32<V: Kernel<Op = Conv2dF32>>(
         );
         let weights = floats(op.weights_len().unwrap() as usize);
         let (input, residual, bias) = (floats(inputs), floats(outputs), floats(usize::from(window.output[2])));
-        let mut packed = vec![f32::NAN; V::needs(&op).weights as usize / 4];
+        let mut packed = vec![f32::NAN.to_le_bytes(); V::needs(&op).weights as usize / 4];
         pack(&op, &weights, &mut packed).unwrap();
+        let packed: Vec<f32> = packed.into_iter().map(f32::from_le_bytes).collect();
         let run =
             |op: &mut Conv2dF32, kernel: fn(&Conv2dF32, &Mem<'_>) -> Option<()>, scratch: usize, weights: &[f32]| {
                 let scratch = scratch.next_multiple_of(4);
@@ -390,14 +391,14 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
             ],
             clamp: [-128, 127],
         };
-        assert!(elementwise::supports_sum(&op));
+        assert!(elementwise::SumS8::supports(&op));
         both(
             &|mem| elementwise::SumS8::run(&op, mem),
             &|mem| scalar::elementwise_int::Binary::run(&op, mem),
             90,
         );
         op.loops[0].b = 0;
-        assert!(!elementwise::supports_sum(&op));
+        assert!(!elementwise::SumS8::supports(&op));
     }
     for window in [
         window(1, [7, 6, 20], 20, [3, 2], [2, 1], [1, 1], [1, 0]),
@@ -410,7 +411,7 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
             window,
             clamp: [-100, 100],
         };
-        assert!(pool2d::supports(&op));
+        assert!(pool2d::MaxS8::supports(&op));
         let bytes = (window.input_len().unwrap() + window.output_len().unwrap()) as usize;
         both(
             &|mem| pool2d::AvgS8::run(&op, mem),
@@ -426,7 +427,7 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
             dtype: DType::I16,
             ..op
         };
-        assert!(!pool2d::supports(&wide));
+        assert!(!pool2d::MaxS8::supports(&wide));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::arena::Mem;
 use crate::cells::Element;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::arg_max::ArgMax;
 use crate::ops::size::size;
@@ -21,6 +23,9 @@ impl Kernel for ArgMaxKernel {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for ArgMaxKernel {}
 
 fn search<T: Element + PartialOrd>(op: &ArgMax, mem: &Mem<'_>) -> Option<()> {
     let [outer, extent, inner] = op.shape.map(|n| n as usize);

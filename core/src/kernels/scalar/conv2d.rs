@@ -2,7 +2,11 @@
 
 use super::{clamp, dot, taps};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind, Layout};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
 use crate::ops::operator::Needs;
@@ -65,6 +69,20 @@ impl Kernel for F32 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for F32 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dF32);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dF32<P>> {
+        let (op, _) = job.conv2d_f32()?;
+        (!op.is_depthwise()).then_some(op)
+    }
+
+    fn layout(_: &Conv2dF32) -> Layout {
+        Layout::Plain
+    }
+}
+
 /// f32 with one input channel a group. Weights OHWI, i.e. `[channels, kh, kw, 1]`.
 #[derive(Debug)]
 pub struct DepthwiseF32;
@@ -82,6 +100,20 @@ impl Kernel for DepthwiseF32 {
 
     fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
         F32::run(op, mem)
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for DepthwiseF32 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dF32);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dF32<P>> {
+        let (op, _) = job.conv2d_f32()?;
+        op.is_depthwise().then_some(op)
+    }
+
+    fn layout(_: &Conv2dF32) -> Layout {
+        Layout::Plain
     }
 }
 
@@ -149,6 +181,21 @@ impl Kernel for S8 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    const RECORDS: bool = true;
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        let (op, _) = job.conv2d_s8()?;
+        (!op.is_depthwise()).then_some(op)
+    }
+
+    fn layout(_: &Conv2dS8) -> Layout {
+        Layout::Plain
+    }
+}
+
 /// int8 with one input channel a group. The channel records' bias is the model's own.
 #[derive(Debug)]
 pub struct DepthwiseS8;
@@ -170,6 +217,21 @@ impl Kernel for DepthwiseS8 {
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
         S8::run(op, mem)
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for DepthwiseS8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    const RECORDS: bool = true;
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        let (op, _) = job.conv2d_s8()?;
+        op.is_depthwise().then_some(op)
+    }
+
+    fn layout(_: &Conv2dS8) -> Layout {
+        Layout::Plain
     }
 }
 
@@ -216,6 +278,9 @@ impl Kernel for S16 {
         })
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for S16 {}
 
 /// Whether the words for the channels' shifts are shifts, in all their bits.
 pub(crate) fn channel_shifts_are_valid(op: &Conv2dS8, mem: &Mem<'_>) -> bool {

@@ -2,6 +2,8 @@
 
 use super::int::{IntDst, IntSrc};
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
 use crate::quant::{dequantize, leaky_relu, quantize};
@@ -41,6 +43,9 @@ impl Kernel for TableKernel {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for TableKernel {}
+
 impl Kernel for RescaleKernel {
     type Op = Rescale;
 
@@ -66,6 +71,9 @@ impl Kernel for RescaleKernel {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for RescaleKernel {}
+
 impl Kernel for SigmoidKernel {
     type Op = SigmoidS16;
 
@@ -86,6 +94,9 @@ impl Kernel for SigmoidKernel {
         Some(())
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for SigmoidKernel {}
 
 impl Kernel for ConvertKernel {
     type Op = Convert;
@@ -136,6 +147,9 @@ impl Kernel for ConvertKernel {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for ConvertKernel {}
 
 /// [`Kernel::distance`] of elements taken in order: a wider result runs ahead of its operand.
 fn in_order(from: DType, to: DType, count: u32) -> i64 {

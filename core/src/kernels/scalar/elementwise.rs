@@ -4,6 +4,8 @@ use core::marker::PhantomData;
 
 use crate::arena::{Mem, Slot};
 use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::elementwise::{BinaryF32, BinaryOp, Loop, UnaryF32, is_contiguous, operand_len, output_len};
 use crate::ops::pointwise::{Pointwise, Visitor, clamp};
@@ -32,6 +34,9 @@ impl Kernel for Binary {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for Binary {}
+
 /// Computes a [`UnaryF32`] with the functions of `F`.
 #[derive(Debug)]
 pub struct Unary<F>(PhantomData<F>);
@@ -50,6 +55,9 @@ impl<F: Pointwise> Kernel for Unary<F> {
         Some(())
     }
 }
+
+#[cfg(any(test, packing))]
+impl<F: Pointwise> Candidate for Unary<F> {}
 
 /// `y = clamp(a op b)` over broadcast axes.
 pub(crate) fn binary(

@@ -3,6 +3,10 @@
 use super::elementwise::broadcast;
 use super::int::Int;
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
 use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
@@ -30,6 +34,15 @@ impl Kernel for Binary {
             DType::I16 => quantised::<i16>(op, mem),
             _ => plain(op, mem),
         }
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for Binary {
+    const JOB: Option<JobKind> = Some(JobKind::BinaryInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<BinaryInt<P>> {
+        job.binary_int()
     }
 }
 

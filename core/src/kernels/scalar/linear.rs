@@ -3,6 +3,8 @@
 use super::{clamp, row};
 use crate::arena::Mem;
 use crate::cells::Src;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::linear::LinearF32;
 
@@ -29,6 +31,9 @@ impl Kernel for F32 {
         Some(())
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}
 
 /// Dot product with eight accumulators in a fixed order.
 fn dot(x: Src<'_, f32>, w: Src<'_, f32>) -> f32 {

@@ -2,6 +2,8 @@
 
 use super::clamp;
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::locally_connected::LocallyConnectedF32;
 
@@ -44,3 +46,6 @@ impl Kernel for F32 {
         Some(())
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}

@@ -2,6 +2,8 @@
 
 use super::row;
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::lrn::LrnF32;
 
@@ -30,3 +32,6 @@ impl Kernel for F32 {
         Some(())
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}

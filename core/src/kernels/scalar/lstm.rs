@@ -6,6 +6,8 @@
 use super::int::Int;
 use crate::arena::Mem;
 use crate::cells::{Dst, Element, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::lstm::{LstmF32, LstmInt, LstmShape};
 use crate::quant::{Multiplier, SigmoidI16};
@@ -29,6 +31,9 @@ impl Kernel for Quantised {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for Quantised {}
 
 impl Kernel for F32 {
     type Op = LstmF32;
@@ -66,6 +71,9 @@ impl Kernel for F32 {
         })
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}
 
 fn quantised<A: Int>(
     op: &LstmInt,

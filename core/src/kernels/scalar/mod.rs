@@ -61,15 +61,6 @@ pub(crate) fn dot(x: Src<'_, f32>, w: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + tail
 }
 
-/// The fewest instructions for `macs` products: two loads, a multiplication and an addition each; integers on a scalar core also subtract the
-/// zero point, and multiply and add at once. `vectors`: on AArch64 compilers take four at a time.
-pub const fn bound(macs: u64, vectors: bool) -> u64 {
-    match vectors {
-        true => macs,
-        false => macs.saturating_mul(4),
-    }
-}
-
 /// The innermost `len` elements of row `row`.
 pub(crate) fn row<T: Element>(x: Src<'_, T>, row: usize, len: usize) -> Option<Src<'_, T>> {
     x.slice(row.checked_mul(len)?, len)

@@ -2,6 +2,8 @@
 
 use crate::arena::Mem;
 use crate::cells::{Dst, Element, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::elementwise::MAX_LOOPS;
 use crate::ops::movement::{CopyLoop, CopyStrided};
@@ -36,6 +38,9 @@ impl Kernel for Copy {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for Copy {}
 
 fn strided<T: Element>(op: &CopyStrided, mem: &Mem<'_>) -> Option<()> {
     let output = mem.dst::<T>(op.output, op.output_len()?)?;

@@ -2,8 +2,12 @@
 
 use super::int::Int;
 use super::{clamp, taps};
+#[cfg(any(test, packing))]
+use crate::arena::Place;
 use crate::arena::{Mem, Slot};
 use crate::cells::{Element, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
 use crate::ops::pool2d::{PoolF32, PoolInt};
 use crate::ops::window::{Window2d, three};
@@ -35,6 +39,9 @@ impl Kernel for MaxF32 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for MaxF32 {}
+
 impl Kernel for AvgF32 {
     type Op = PoolF32;
 
@@ -54,6 +61,9 @@ impl Kernel for AvgF32 {
         )
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for AvgF32 {}
 
 /// Maximum of int8 or int16.
 #[derive(Debug)]
@@ -78,6 +88,15 @@ impl Kernel for MaxInt {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for MaxInt {
+    const JOB: Option<JobKind> = Some(JobKind::MaxPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.max_pool_int()
+    }
+}
+
 impl Kernel for AvgInt {
     type Op = PoolInt;
 
@@ -92,6 +111,15 @@ impl Kernel for AvgInt {
             (DType::I16, false) => average_of_many::<i16>(op, mem),
             (_, false) => average_of_many::<i8>(op, mem),
         }
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for AvgInt {
+    const JOB: Option<JobKind> = Some(JobKind::AvgPoolInt);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PoolInt<P>> {
+        job.avg_pool_int()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::int::Int;
 use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
 use crate::ops::size::size;
@@ -50,6 +52,9 @@ impl Kernel for F32 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}
+
 /// int8 or int16.
 #[derive(Debug)]
 pub struct Quantised;
@@ -78,6 +83,9 @@ impl Kernel for Quantised {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for Quantised {}
 
 fn quantised<T: Int>(op: &ReduceInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
     let [a, r, b, s, c] = op.shape.map(|n| n as usize);

@@ -2,6 +2,8 @@
 
 use crate::arena::Mem;
 use crate::cells::Element;
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::resize::{Interpolation, Resize};
 use crate::tensor::DType;
@@ -31,6 +33,9 @@ impl Kernel for ResizeKernel {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for ResizeKernel {}
 
 /// Calls `pixel([low low, low high, high low, high high], row fraction, column fraction)`, corners named row first.
 fn each<T: Element>(op: &Resize, mem: &Mem<'_>, pixel: impl Fn([T; 4], i32, i32) -> T) -> Option<()> {

@@ -3,6 +3,8 @@
 use super::row;
 use crate::arena::Mem;
 use crate::cells::{Dst, Element, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::softmax::{SoftmaxF32, SoftmaxInt, SoftmaxKind, TABLE_LEN};
 
@@ -42,6 +44,9 @@ impl Kernel for F32 {
     }
 }
 
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}
+
 /// int8 into int8: the softmax of a classifier, by itself, because the others are four times its code.
 #[derive(Debug)]
 pub struct S8;
@@ -64,6 +69,9 @@ impl Kernel for S8 {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for S8 {}
 
 /// int8 and int16, and logarithms.
 #[derive(Debug)]
@@ -91,6 +99,9 @@ impl Kernel for Quantised {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for Quantised {}
 
 fn rows<X: Element, Y: Element>(op: &SoftmaxInt, mem: &Mem<'_>, run: impl Fn(Src<'_, X>, Dst<'_, Y>)) -> Option<()> {
     let len = op.rows.checked_mul(op.classes)?;

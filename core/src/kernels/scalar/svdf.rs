@@ -4,6 +4,8 @@ use super::clamp;
 use super::int::Int;
 use crate::arena::Mem;
 use crate::cells::{Dst, Element};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::size::size;
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
@@ -27,6 +29,9 @@ impl Kernel for S8 {
         }
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for S8 {}
 
 impl Kernel for F32 {
     type Op = SvdfF32;
@@ -61,6 +66,9 @@ impl Kernel for F32 {
         Some(())
     }
 }
+
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}
 
 fn run_s8<S: Int>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
     let shape = op.shape;

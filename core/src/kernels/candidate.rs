@@ -1,0 +1,207 @@
+//! What packing asks of a kernel beside the trait [`Kernel`]: which job it is a candidate for, which parameters it is meant for, how it wants its constants,
+//! and what it takes at least. A kernel says so in its own file; the host's selection, the test kit, the bounds and the documents ask all kernels of the table.
+
+use super::kernel::Kernel;
+use crate::arena::{Place, Slot};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
+use crate::ops::elementwise_int::BinaryInt;
+use crate::ops::operator::Placed;
+use crate::ops::packed_sum::PackedSumS8;
+use crate::ops::pool2d::PoolInt;
+use crate::target::Target;
+
+/// A kernel's operator over places `P`.
+pub type Over<K, P> = <<K as Kernel>::Op as Placed>::Over<P>;
+
+/// A job that several kernels can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JobKind {
+    /// An int8 convolution, depthwise convolution or, as a convolution of one row of pixels, fully connected layer.
+    Conv2dS8,
+    /// The same of f32.
+    Conv2dF32,
+    /// An int8 sum in its linear form, where it has one; it goes before the same sum as [`JobKind::BinaryInt`].
+    LinearSumS8,
+    /// An integer operator of two operands.
+    BinaryInt,
+    /// An integer maximum over windows.
+    MaxPoolInt,
+    /// An integer average over windows.
+    AvgPoolInt,
+}
+
+impl JobKind {
+    /// All jobs.
+    pub const ALL: [JobKind; 6] = [
+        JobKind::Conv2dS8,
+        JobKind::Conv2dF32,
+        JobKind::LinearSumS8,
+        JobKind::BinaryInt,
+        JobKind::MaxPoolInt,
+        JobKind::AvgPoolInt,
+    ];
+}
+
+/// The constants of an int8 convolution in their plain form.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainS8<'a> {
+    /// OHWI.
+    pub weights: &'a [i8],
+    /// `[bias, mantissa, shift]` of each output channel; the bias is the model's own.
+    pub channels: &'a [[i32; 3]],
+}
+
+/// A job as lowering states it: the operator over places `P`, its constants in their plain form beside it.
+#[derive(Debug, Clone)]
+pub enum Job<'a, P = Slot> {
+    /// [`JobKind::Conv2dS8`].
+    Conv2dS8(Conv2dS8<P>, PlainS8<'a>),
+    /// [`JobKind::Conv2dF32`], with its OHWI weights. They may be large: until a kernel is to pack them, they are empty.
+    Conv2dF32(Conv2dF32<P>, &'a [f32]),
+    /// [`JobKind::LinearSumS8`].
+    LinearSumS8(PackedSumS8<P>),
+    /// [`JobKind::BinaryInt`].
+    BinaryInt(BinaryInt<P>),
+    /// [`JobKind::MaxPoolInt`].
+    MaxPoolInt(PoolInt<P>),
+    /// [`JobKind::AvgPoolInt`].
+    AvgPoolInt(PoolInt<P>),
+}
+
+impl<'a, P: Place> Job<'a, P> {
+    /// Its operator and plain constants, where it is [`JobKind::Conv2dS8`]; the others likewise.
+    pub fn conv2d_s8(&self) -> Option<(Conv2dS8<P>, PlainS8<'a>)> {
+        match self {
+            Job::Conv2dS8(op, plain) => Some((*op, *plain)),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn conv2d_f32(&self) -> Option<(Conv2dF32<P>, &'a [f32])> {
+        match self {
+            Job::Conv2dF32(op, weights) => Some((*op, weights)),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn linear_sum_s8(&self) -> Option<PackedSumS8<P>> {
+        match self {
+            Job::LinearSumS8(op) => Some(*op),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn binary_int(&self) -> Option<BinaryInt<P>> {
+        match self {
+            Job::BinaryInt(op) => Some(op.clone()),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn max_pool_int(&self) -> Option<PoolInt<P>> {
+        match self {
+            Job::MaxPoolInt(op) => Some(*op),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn avg_pool_int(&self) -> Option<PoolInt<P>> {
+        match self {
+            Job::AvgPoolInt(op) => Some(*op),
+            _ => None,
+        }
+    }
+
+    /// The job without its places.
+    pub fn parameters(&self) -> Job<'a> {
+        match self {
+            Job::Conv2dS8(op, plain) => Job::Conv2dS8(op.parameters(), *plain),
+            Job::Conv2dF32(op, weights) => Job::Conv2dF32(op.parameters(), weights),
+            Job::LinearSumS8(op) => Job::LinearSumS8(op.parameters()),
+            Job::BinaryInt(op) => Job::BinaryInt(op.clone().parameters()),
+            Job::MaxPoolInt(op) => Job::MaxPoolInt(op.parameters()),
+            Job::AvgPoolInt(op) => Job::AvgPoolInt(op.parameters()),
+        }
+    }
+}
+
+/// How a kernel wants the weights of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// As [`Candidate::pack`] writes them.
+    Own,
+    /// In their plain form; so are the records of the channels.
+    Plain,
+    /// OHWI in blocks of so many output channels, channel innermost, which a packer can also stream: [`Candidate::pack`] writes the same.
+    Blocks(usize),
+}
+
+/// What a bound depends on beside the step.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// What the model was packed for.
+    pub target: Target,
+    /// Whether compilers use vectors there by themselves.
+    pub vectors: bool,
+    /// Multiply-accumulates of the step.
+    pub macs: u64,
+}
+
+/// A kernel as packing sees it.
+pub trait Candidate: Kernel + Sized {
+    /// The job that it is a candidate for; none for the only kernel of an operator, which lowering names.
+    const JOB: Option<JobKind> = None;
+
+    /// Whether it keeps a record of three words for each output channel beside its weights; where not, they are in them.
+    const RECORDS: bool = false;
+
+    /// Whether its sums start from a bias in memory, which is zero where the model has none.
+    const BIAS: bool = false;
+
+    /// The step that does `job`, before its constants are anywhere. `None` where the kernel is not meant for these parameters, or cannot pack these
+    /// constants; [`Kernel::supports`] is asked as well, and need not be repeated.
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Over<Self, P>> {
+        let _ = job;
+        None
+    }
+
+    /// How it wants the weights of a step.
+    fn layout(op: &Self::Op) -> Layout {
+        let _ = op;
+        Layout::Own
+    }
+
+    /// Packs the constants of `job`, of which `op` is the step, into `packed`, of [`Kernel::needs`]'s bytes, and, with [`Candidate::RECORDS`],
+    /// `records`, as many as there are output channels. `None` where a length is wrong or these values cannot be packed; the destinations then hold anything.
+    fn pack(job: &Job<'_>, op: &Self::Op, packed: &mut [u8], records: &mut [[i32; 3]]) -> Option<()> {
+        let _ = (job, op, packed, records);
+        Some(())
+    }
+
+    /// Whether the outputs may differ from core to core when byte `at` of the weights is changed to what no packer writes, within the operands though.
+    fn varies(op: &Self::Op, at: usize) -> bool {
+        let _ = (op, at);
+        false
+    }
+
+    /// The fewest instructions that the step's loops could take: its MACs through the inner loop, and the least requantising of every output. `None` for steps
+    /// without MACs whose kernel states no other.
+    fn bound(op: &Self::Op, on: &Machine) -> Option<u64> {
+        let _ = op;
+        (on.macs > 0).then(|| plain_loop(on))
+    }
+}
+
+/// Two loads, a multiplication and an addition for each MAC; integers on a scalar core also subtract the zero point, and multiply and add at once. Where
+/// compilers use vectors, they take four at a time.
+const fn plain_loop(on: &Machine) -> u64 {
+    match on.vectors {
+        true => on.macs,
+        false => on.macs.saturating_mul(4),
+    }
+}
