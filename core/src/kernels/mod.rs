@@ -28,7 +28,7 @@ use crate::target::Target;
 
 macro_rules! backends {
     ($(
-        $(#[doc = $doc:literal])+
+        $(#[$about:meta])+
         $variant:ident = $number:literal, $name:literal;
         built: $available:expr;
         tried: $tried:expr;
@@ -38,7 +38,7 @@ macro_rules! backends {
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[repr(u8)]
         pub enum Backend {
-            $($(#[doc = $doc])+ $variant = $number,)*
+            $($(#[$about])+ $variant = $number,)*
         }
 
         impl Backend {
@@ -53,12 +53,6 @@ macro_rules! backends {
             /// The name in reports.
             pub const fn name(self) -> &'static str {
                 match self { $(Backend::$variant => $name),* }
-            }
-
-            /// What it is for, in a line or two.
-            #[cfg(any(test, packing))]
-            pub const fn about(self) -> &'static str {
-                match self { $(Backend::$variant => concat!($($doc),+)),* }
             }
 
             #[cfg(any(test, packing))]
