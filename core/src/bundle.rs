@@ -5,7 +5,7 @@
 
 use crate::align::MODEL_ALIGN;
 use crate::arena::MAX_REGIONS;
-use crate::blob::{Header, Model};
+use crate::blob::{Header, Model, half, word};
 use crate::crc::Crc32;
 use crate::error::LoadError;
 
@@ -62,46 +62,19 @@ impl<'a> Bundle<'a> {
         if !Self::is_bundle(file) {
             return Err(LoadError::NotABlob);
         }
-        let [
-            ..,
-            v0,
-            v1,
-            c0,
-            c1,
-            t0,
-            t1,
-            t2,
-            t3,
-            s0,
-            s1,
-            s2,
-            s3,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-        ] = *head;
-        let version = u16::from_le_bytes([v0, v1]);
+        let version = half(head, field::VERSION);
         if version != BUNDLE_VERSION {
             return Err(LoadError::Version {
                 found: version,
                 supported: BUNDLE_VERSION,
             });
         }
-        let count = usize::from(u16::from_le_bytes([c0, c1]));
-        let total = u32::from_le_bytes([t0, t1, t2, t3]);
+        let count = usize::from(half(head, field::COUNT));
+        let total = word(head, field::TOTAL);
         let Some(bytes) = file.get(..total as usize) else {
             return Err(LoadError::Truncated { expected: total, found });
         };
-        let expected = u32::from_le_bytes([s0, s1, s2, s3]);
+        let expected = word(head, field::CRC);
         let Some(directory) = bytes.get(..BUNDLE_ENTRY * (count + 1)) else {
             return Err(LoadError::Header);
         };
@@ -133,9 +106,8 @@ impl<'a> Bundle<'a> {
             .bytes
             .get(BUNDLE_ENTRY * (index + 1)..)?
             .first_chunk::<BUNDLE_ENTRY>()?;
-        let [o0, o1, o2, o3, l0, l1, l2, l3, name @ ..] = entry;
-        let offset = u32::from_le_bytes([*o0, *o1, *o2, *o3]) as usize;
-        let len = u32::from_le_bytes([*l0, *l1, *l2, *l3]) as usize;
+        let (offset, len) = (word(entry, field::OFFSET) as usize, word(entry, field::LEN) as usize);
+        let name = entry.get(field::NAME..)?;
         if !offset.is_multiple_of(MODEL_ALIGN) {
             return None;
         }
@@ -176,27 +148,44 @@ pub fn write_directory<'n>(
 ) -> Option<()> {
     let count = u16::try_from(entries.len()).ok()?;
     directory.fill(0);
-    directory.get_mut(..8)?.copy_from_slice(&MAGIC);
-    directory.get_mut(8..10)?.copy_from_slice(&BUNDLE_VERSION.to_le_bytes());
-    directory.get_mut(10..12)?.copy_from_slice(&count.to_le_bytes());
-    directory.get_mut(12..16)?.copy_from_slice(&total.to_le_bytes());
+    put(directory, 0, &MAGIC)?;
+    put(directory, field::VERSION, &BUNDLE_VERSION.to_le_bytes())?;
+    put(directory, field::COUNT, &count.to_le_bytes())?;
+    put(directory, field::TOTAL, &total.to_le_bytes())?;
     for (entry, (name, offset, len)) in directory
         .get_mut(BUNDLE_ENTRY..)?
         .chunks_exact_mut(BUNDLE_ENTRY)
         .zip(entries)
     {
-        entry.get_mut(..4)?.copy_from_slice(&offset.to_le_bytes());
-        entry.get_mut(4..8)?.copy_from_slice(&len.to_le_bytes());
-        entry.get_mut(8..8 + name.len())?.copy_from_slice(name.as_bytes());
+        put(entry, field::OFFSET, &offset.to_le_bytes())?;
+        put(entry, field::LEN, &len.to_le_bytes())?;
+        put(entry, field::NAME, name.as_bytes())?;
     }
-    let checksum = directory_checksum(directory).to_le_bytes();
-    directory.get_mut(16..20)?.copy_from_slice(&checksum);
+    let checksum = directory_checksum(directory);
+    put(directory, field::CRC, &checksum.to_le_bytes())?;
     Some(())
+}
+
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) -> Option<()> {
+    bytes.get_mut(at..at + value.len())?.copy_from_slice(value);
+    Some(())
+}
+
+/// Where each field of the header and of an entry lies, in bytes from its start.
+mod field {
+    pub(super) const VERSION: usize = 8;
+    pub(super) const COUNT: usize = 10;
+    pub(super) const TOTAL: usize = 12;
+    pub(super) const CRC: usize = 16;
+    /// Of an entry.
+    pub(super) const OFFSET: usize = 0;
+    pub(super) const LEN: usize = 4;
+    pub(super) const NAME: usize = 8;
 }
 
 /// The CRC-32 of a directory without the checksum's own four bytes.
 fn directory_checksum(directory: &[u8]) -> u32 {
-    let (before, rest) = directory.split_at_checked(16).unwrap_or((directory, &[]));
+    let (before, rest) = directory.split_at_checked(field::CRC).unwrap_or((directory, &[]));
     Crc32::new()
         .update(before)
         .update(rest.get(4..).unwrap_or_default())

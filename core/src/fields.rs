@@ -321,9 +321,10 @@ impl<'a> Deserializer<'a> for &mut Fields<'a> {
 
     #[inline(always)]
     fn deserialize_option<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Malformed> {
-        match self.flag() {
-            true => visitor.visit_some(self),
-            false => visitor.visit_none(),
+        if self.flag() {
+            visitor.visit_some(self)
+        } else {
+            visitor.visit_none()
         }
     }
 

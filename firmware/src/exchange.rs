@@ -4,7 +4,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicI32, Ordering};
 
 use arenite_protocol::{
-    DUMP_FILE, INPUT_FILE, OUTPUT_FILE, Place, RECORD_MAX, REQUEST_FILE, REQUEST_MAX, Record, Request, TEXT_MAX,
+    DUMP_FILE, DumpEntry, INPUT_FILE, OUTPUT_FILE, RECORD_MAX, REQUEST_FILE, REQUEST_MAX, Record, Request, TEXT_MAX,
 };
 use semihosting::fd::BorrowedFd;
 use semihosting::fs::File;
@@ -72,13 +72,13 @@ impl Exchange {
     }
 
     /// The next place in the list of places to dump; `None` behind the last.
-    pub fn next_place(&mut self) -> Option<Place> {
+    pub fn next_place(&mut self) -> Option<DumpEntry> {
         let file = match &mut self.places {
             Some(file) => file,
             slot => slot.insert(File::open(c"places").ok()?),
         };
-        let mut bytes = [0; Place::BYTES];
-        (read_full(file, &mut bytes) == bytes.len()).then(|| Place::from_bytes(bytes))
+        let mut bytes = [0; DumpEntry::BYTES];
+        (read_full(file, &mut bytes) == bytes.len()).then(|| DumpEntry::from_bytes(bytes))
     }
 
     /// Fills `bytes` with the next bytes of the inputs.

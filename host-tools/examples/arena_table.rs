@@ -41,9 +41,10 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
     let (max_live, by_size) = (separate.max_live(), greedy_by_size(&separate.problem));
     let place = |bodies: Bodies, in_place| memory::place(bodies, &back::request(&options(path, weights, in_place)));
     let (shared, separate) = (place(shared, true)?, place(separate, false)?);
-    let bound = match shared.proven_optimal() {
-        true => "proven".to_string(),
-        false => grouped(shared.lower_bound()),
+    let bound = if shared.proven_optimal() {
+        "proven".to_string()
+    } else {
+        grouped(shared.lower_bound())
     };
     Ok(format!(
         "{} | {bound} | {} | {} | {} ",

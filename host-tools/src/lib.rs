@@ -24,6 +24,7 @@ pub mod pack;
 pub mod passes;
 pub mod program;
 pub mod report;
+mod spelling;
 pub mod stage;
 pub mod weights;
 

@@ -50,9 +50,10 @@ impl ModelFile {
             return Self::map(Path::new(bundle))?.in_bundle(name);
         }
         let file = Self::map(path)?;
-        match Bundle::is_bundle(file.bytes()) {
-            true => file.in_bundle(""),
-            false => Ok(file),
+        if Bundle::is_bundle(file.bytes()) {
+            file.in_bundle("")
+        } else {
+            Ok(file)
         }
     }
 
@@ -212,9 +213,10 @@ impl<'a> ModelView<'a> {
             Step::decode(id, params).map_err(wrong)
         };
         let steps: Vec<Step> = self.sections.steps().enumerate().map(decode).collect::<Result<_>>()?;
-        match steps.len() == self.header().step_count as usize {
-            true => Ok(steps),
-            false => Err(load_error(LoadError::Header)),
+        if steps.len() == self.header().step_count as usize {
+            Ok(steps)
+        } else {
+            Err(load_error(LoadError::Header))
         }
     }
 

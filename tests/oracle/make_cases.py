@@ -17,6 +17,7 @@ import zlib
 import numpy as np
 
 import rearranged  # registers cases
+import stateful  # likewise
 import uneven  # likewise
 from cases import CASES
 from tflite_builder import random_input, run, schema

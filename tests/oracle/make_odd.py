@@ -157,8 +157,10 @@ def main():
     odd("schema_version", edited(conv(), lambda m: setattr(m, "version", 2)), error=["schema version 2", "expected 3"])
     odd("zero_points", edited(conv(scale=[0.1, 0.2, 0.3]), lambda m: setattr(t(m, 1).quantization, "zeroPoint", [0, 0])),
         warning=["t1", "2 zero points for 3 scales", "the first counts"])
-    odd("zero_point_of_64_bits", edited(conv(), lambda m: setattr(t(m, 1).quantization, "zeroPoint", [1 << 40])), error=["t1", "zero point 1099511627776", "-128 to 127"])
-    odd("scales_of_an_activation", edited(conv(), lambda m: (setattr(t(m, 3).quantization, "scale", [0.1, 0.2]), setattr(t(m, 3).quantization, "zeroPoint", [1, 2]))),
+    odd("zero_point_of_64_bits", edited(conv(), lambda m: setattr(t(m, 1).quantization, "zeroPoint", [1 << 40])),
+        error=["t1", "zero point 1099511627776", "-128 to 127"])
+    odd("scales_of_an_activation", edited(conv(), lambda m: (setattr(t(m, 3).quantization, "scale", [0.1, 0.2]),
+                                                           setattr(t(m, 3).quantization, "zeroPoint", [1, 2]))),
         warning=["t3", "2 scales", "the first counts"])
     # TensorFlow Lite Micro never looks at a bias's quantisation, nor at its axes.
     for name, (scale, zero_point, axis) in {

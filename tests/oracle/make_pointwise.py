@@ -1,10 +1,10 @@
-"""The values of every pointwise operator, by the function that its row names (PyTorch or NumPy, in float64).
+"""The values of every pointwise operator of one operand and of two, by the function that its row names (PyTorch or NumPy, in float64).
 
     pip install numpy safetensors torch
     python tests/oracle/make_pointwise.py
 
-reads ../reference/pointwise.json, which is generated from the rows of core/src/ops/pointwise.rs, and writes
-../models/pointwise/values.safetensors: the arguments `x` (f32) and the results (f64) under each operator's name.
+reads ../reference/pointwise.json, which is generated from the rows of core/src/ops/pointwise.rs and binary.rs, and writes
+../models/pointwise/values.safetensors: the arguments `x` and `other` (f32) and the results (f64) under each operator's name.
 """
 
 import importlib
@@ -36,16 +36,19 @@ def function(text: str):
     call = getattr(importlib.import_module(module), name)
     keywords = {k: v.strip("'") for k, v in (part.split("=") for part in (given or "").split(",") if part)}
     if module == "numpy":
-        return lambda x: call(x, **keywords)
-    return lambda x: call(torch.from_numpy(x), **keywords).numpy()
+        return lambda *x: call(*x, **keywords)
+    return lambda *x: call(*map(torch.from_numpy, x), **keywords).numpy()
 
 
 def main() -> None:
     x = arguments()
-    values = {"x": x}
+    # Every kind of number meets others: equal ones, zeros, signs.
+    other = np.where(np.arange(len(x)) % 11 == 0, x, np.roll(x[::-1], 7)).astype(np.float32)
+    values = {"x": x, "other": other}
     with np.errstate(all="ignore"):
         for row in json.loads((HERE / "../reference/pointwise.json").read_text()):
-            values[row["trace"]] = np.ascontiguousarray(function(row["oracle"])(x.astype(np.float64)))
+            operands = [values[name].astype(np.float64) for name in ("x", "other")[: row["operands"]]]
+            values[row["trace"]] = np.ascontiguousarray(function(row["oracle"])(*operands))
     save_file(values, HERE / "../models/pointwise/values.safetensors")
 
 

@@ -118,15 +118,19 @@ def _unary(function: Callable[[Array], Array]) -> Callable[[list, dict], Array]:
     return lambda inputs, a: function(inputs[0])
 
 
+def _binary(function: Callable[[Array, Array], Array]) -> Callable[[list, dict], Array]:
+    return lambda inputs, a: function(ops.f64(inputs[0]), ops.f64(inputs[1]))
+
+
 def _pointwise() -> dict[str, Callable[[list, dict], Array]]:
     """The runtime's pointwise operators: the NumPy function that the row names, or, where that is PyTorch's, the one of `ops`."""
     rows = json.loads(Path(__file__).with_name("pointwise.json").read_text())
-    functions = {row["trace"]: row["oracle"].removeprefix("numpy.") for row in rows}
-    return {op: _unary(getattr(np, f) if "." not in f else getattr(ops, op)) for op, f in functions.items()}
-
-
-def _binary(function: Callable[[Array, Array], Array]) -> Callable[[list, dict], Array]:
-    return lambda inputs, a: function(ops.f64(inputs[0]), ops.f64(inputs[1]))
+    functions = {}
+    for row in rows:
+        op, name = row["trace"], row["oracle"].removeprefix("numpy.")
+        function = getattr(np, name) if "." not in name else getattr(ops, op)
+        functions[op] = _unary(function) if row["operands"] == 1 else _binary(function)
+    return functions
 
 
 def _reduce(function: Callable[..., Array]) -> Callable[[list, dict], Array]:
@@ -145,12 +149,6 @@ OPERATORS: dict[str, Callable[[list, dict], Array]] = {
     "silu": _unary(lambda x: x * ops.sigmoid(x)),
     "identity": _unary(lambda x: x),
     "dropout": _unary(lambda x: x),
-    "add": _binary(np.add),
-    "sub": _binary(np.subtract),
-    "mul": _binary(np.multiply),
-    "div": _binary(np.divide),
-    "maximum": _binary(np.maximum),
-    "minimum": _binary(np.minimum),
     "batch_norm": _batch_norm,
     "softmax": lambda inputs, a: ops.softmax(inputs[0], a.get("axis", -1)),
     "log_softmax": lambda inputs, a: ops.log_softmax(inputs[0], a.get("axis", -1)),

@@ -161,9 +161,10 @@ fn conv2d(x: &ArrayD<f64>, w: &ArrayD<f64>, bias: Option<&ArrayD<f64>>, attrs: &
 
 fn pool(x: &ArrayD<f64>, attrs: &Value, max: bool) -> ArrayD<f64> {
     let kernel = pair(attrs, "kernel", 1);
-    let strides = match attrs["strides"].is_null() {
-        true => kernel,
-        false => pair(attrs, "strides", 1),
+    let strides = if attrs["strides"].is_null() {
+        kernel
+    } else {
+        pair(attrs, "strides", 1)
     };
     let padding = four(attrs);
     let include = attrs["count_include_pad"].as_bool().unwrap_or(true);
@@ -171,12 +172,11 @@ fn pool(x: &ArrayD<f64>, attrs: &Value, max: bool) -> ArrayD<f64> {
     let extent = |axis: usize| {
         let (n, before, after) = (shape[2 + axis] as i64, padding[2 * axis], padding[2 * axis + 1]);
         let span = n + before + after - kernel[axis];
-        match attrs["ceil_mode"].as_bool().unwrap_or(false) {
-            false => (span / strides[axis] + 1) as usize,
-            true => {
-                let out = (span + strides[axis] - 1) / strides[axis] + 1;
-                (out - i64::from((out - 1) * strides[axis] >= n + before)) as usize
-            }
+        if attrs["ceil_mode"].as_bool().unwrap_or(false) {
+            let out = (span + strides[axis] - 1) / strides[axis] + 1;
+            (out - i64::from((out - 1) * strides[axis] >= n + before)) as usize
+        } else {
+            (span / strides[axis] + 1) as usize
         }
     };
     ArrayD::from_shape_fn(IxDyn(&[shape[0], shape[1], extent(0), extent(1)]), |at| {

@@ -74,9 +74,10 @@ impl Fixed {
 
     /// As a number with other integer bits, saturated or rounded.
     fn rescaled(self, bits: u32) -> Self {
-        let raw = match bits <= self.bits {
-            true => (self.raw << (self.bits - bits)).clamp(LOW, HIGH),
-            false => nearest(self.raw, 1 << (bits - self.bits)),
+        let raw = if bits <= self.bits {
+            (self.raw << (self.bits - bits)).clamp(LOW, HIGH)
+        } else {
+            nearest(self.raw, 1 << (bits - self.bits))
         };
         Self { raw, bits }
     }
@@ -241,9 +242,10 @@ fn root(x: i32) -> (i128, i32) {
         y = next.rescaled(3);
     }
     let mantissa = y.times(Fixed::of(0.5f64.sqrt(), 0)).raw;
-    match shift < 0 {
-        true => (mantissa << -shift, 0),
-        false => (mantissa, -shift),
+    if shift < 0 {
+        (mantissa << -shift, 0)
+    } else {
+        (mantissa, -shift)
     }
 }
 
@@ -350,9 +352,10 @@ fn decomposed(real: f64) -> Option<(i128, i128)> {
     }
     let sign = if bits >> 63 == 1 { -1 } else { 1 };
     let mantissa = nearest((1 << 52 | fraction) << 31, 1 << 53);
-    let (mantissa, exponent) = match mantissa == 1 << 31 {
-        true => (1 << 30, exponent - 1021),
-        false => (mantissa, exponent - 1022),
+    let (mantissa, exponent) = if mantissa == 1 << 31 {
+        (1 << 30, exponent - 1021)
+    } else {
+        (mantissa, exponent - 1022)
     };
     match exponent {
         32.. => None,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use arenite::{LoadError, Step, Target};
+use arenite::{HEADER_BYTES, Header, LoadError, Section, Step, Target};
 use arenite_host::model::{self, ModelFile};
 use arenite_tests::wire;
 
@@ -25,6 +25,125 @@ fn the_specification_lists_every_target_and_the_version() {
         );
     }
     assert!(text.contains(&format!("format version {}", arenite::FORMAT_VERSION)));
+}
+
+/// Rows of the header's table: offset, bytes, words.
+fn header_rows() -> Vec<(usize, usize, String)> {
+    let text = specification();
+    let rows = text.lines().skip_while(|line| !line.starts_with("## Header"));
+    let rows = rows.skip_while(|line| !line.starts_with("| ---")).skip(1);
+    let number = |cell: &str| cell.trim().parse().unwrap_or_else(|e| panic!("{cell}: {e}"));
+    rows.take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells: Vec<&str> = line.splitn(5, '|').collect();
+            let words = cells[3..].join("|");
+            (
+                number(cells[1]),
+                number(cells[2]),
+                words.trim_matches([' ', '|']).to_owned(),
+            )
+        })
+        .collect()
+}
+
+/// Every field of the header by itself changes the bytes that the table gives it, and nothing else does.
+#[test]
+fn the_specification_states_where_every_field_of_the_header_lies() {
+    let section = Section {
+        offset: u32::MAX,
+        len: u32::MAX,
+    };
+    let zero = Header::default();
+    let fields = [
+        ("target", Header { target: 255, ..zero }),
+        ("number of inputs", Header { inputs: 255, ..zero }),
+        ("number of outputs", Header { outputs: 255, ..zero }),
+        (
+            "length of the file",
+            Header {
+                total: u32::MAX,
+                ..zero
+            },
+        ),
+        ("CRC-32", Header { crc: u32::MAX, ..zero }),
+        ("ports: offset, length", Header { ports: section, ..zero }),
+        ("steps: offset, length", Header { steps: section, ..zero }),
+        (
+            "number of steps",
+            Header {
+                step_count: u32::MAX,
+                ..zero
+            },
+        ),
+        ("metadata: offset, length", Header { meta: section, ..zero }),
+        (
+            "weights: offset",
+            Header {
+                weights: section,
+                ..zero
+            },
+        ),
+        (
+            "initial state: offset, length",
+            Header {
+                state_init: section,
+                ..zero
+            },
+        ),
+        (
+            "arena bytes of regions 0 to 3",
+            Header {
+                arena: [u32::MAX; 4],
+                ..zero
+            },
+        ),
+        (
+            "bytes of all inputs",
+            Header {
+                input_bytes: u32::MAX,
+                ..zero
+            },
+        ),
+        (
+            "bytes of all outputs",
+            Header {
+                output_bytes: u32::MAX,
+                ..zero
+            },
+        ),
+        (
+            "kernels",
+            Header {
+                kernels: u128::MAX,
+                ..zero
+            },
+        ),
+    ];
+    let (rows, empty) = (header_rows(), zero.write());
+    let mut next = 0;
+    for (offset, bytes, words) in &rows {
+        assert_eq!(*offset, next, "`{words}` does not follow what is above it");
+        next += bytes;
+        let field = fields.iter().find(|(start, _)| words.starts_with(start));
+        let place = *offset..next;
+        match (field, words.as_str()) {
+            (Some((_, header)), _) => {
+                let written = header.write();
+                let changed: Vec<usize> = (0..HEADER_BYTES).filter(|&at| written[at] != empty[at]).collect();
+                assert_eq!(changed, place.collect::<Vec<_>>(), "`{words}`");
+            }
+            (None, "0") => assert!(empty[place].iter().all(|&byte| byte == 0), "{offset}"),
+            (None, "magic: `ARENITE` and a line feed") => assert_eq!(&empty[place], b"ARENITE\n"),
+            (None, "format version: 1") => assert_eq!(empty[place], arenite::FORMAT_VERSION.to_le_bytes()),
+            (None, "header length: 128") => assert_eq!(empty[place], (HEADER_BYTES as u16).to_le_bytes()),
+            (None, _) => panic!("no field is `{words}`"),
+        }
+    }
+    assert_eq!(next, HEADER_BYTES);
+    let stated = rows
+        .iter()
+        .filter(|row| fields.iter().any(|(start, _)| row.2.starts_with(start)));
+    assert_eq!(stated.count(), fields.len(), "a field without a row, or two of one");
 }
 
 #[test]

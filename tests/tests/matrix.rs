@@ -92,9 +92,10 @@ fn cargo(command: &str, triple: &str, features: &str, profile: &str, lto: &str) 
         .env(format!("CARGO_PROFILE_{}_LTO", profile.to_uppercase()), lto)
         .output()
         .expect("cargo starts");
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use arenite::ops::pointwise::{Function, Names};
+use arenite::ops::binary::{BinaryNames, BinaryOp};
+use arenite::ops::pointwise::{Aten, Function, Names, Tflite};
 use arenite_host::board::{self, Blob, RunOptions};
 use arenite_host::model::{self, ModelFile};
 use arenite_host::pack::{Options, pack};
@@ -28,6 +29,19 @@ fn traced() -> Vec<(&'static str, &'static Names)> {
         .collect()
 }
 
+fn binary() -> Vec<(&'static str, &'static BinaryNames)> {
+    BinaryOp::ROWS
+        .iter()
+        .filter_map(|(_, names)| Some((names.trace?, names)))
+        .collect()
+}
+
+/// Operators of TensorFlow Lite, of one operand and of two.
+fn tflite() -> impl Iterator<Item = Tflite> {
+    let unary = Function::rows().filter_map(|(_, names)| names.tflite);
+    unary.chain(BinaryOp::ROWS.iter().filter_map(|(_, names)| names.tflite))
+}
+
 /// Compares a tracked text with what the rows make of it, or writes it with `ARENITE_BLESS=1`.
 fn same(path: &str, made: impl FnOnce(&str) -> String) {
     let file = root().join(path);
@@ -44,9 +58,9 @@ fn same(path: &str, made: impl FnOnce(&str) -> String) {
 }
 
 /// Replaces what lies between the markers of a document.
-fn between_markers(text: &str, lines: &str) -> String {
-    let (from, to) = ("<!-- pointwise: generated -->\n", "<!-- end -->");
-    let start = text.find(from).expect("a start marker") + from.len();
+fn between_markers(text: &str, what: &str, lines: &str) -> String {
+    let (from, to) = (format!("<!-- {what}: generated -->\n"), "<!-- end -->");
+    let start = text.find(&from).expect("a start marker") + from.len();
     let end = start + text[start..].find(to).expect("an end marker");
     format!("{}{lines}{}", &text[..start], &text[end..])
 }
@@ -59,36 +73,50 @@ fn what_is_generated_from_the_rows_is_as_tracked() {
             let formula = names.formula.replace('|', "\\|");
             let _ = writeln!(lines, "| `{op}` | {formula} |");
         }
-        between_markers(text, &lines)
+        let text = between_markers(text, "pointwise", &lines);
+        let mut lines = "| op | y |\n| --- | --- |\n".to_owned();
+        for (op, names) in binary() {
+            let _ = writeln!(lines, "| `{op}` | {} |", names.formula);
+        }
+        between_markers(&text, "binary", &lines)
     });
     same("docs/operators.md", |text| {
         let mut lines = "| operator | version | types |\n| --- | ---: | --- |\n".to_owned();
-        for tflite in Function::rows().filter_map(|(_, names)| names.tflite) {
+        for tflite in tflite() {
             let types: Vec<_> = tflite.types.iter().map(|dtype| dtype.name()).collect();
             let _ = writeln!(lines, "| {} | {} | {} |", tflite.name, tflite.version, types.join(", "));
         }
-        between_markers(text, &lines)
+        between_markers(text, "pointwise", &lines)
     });
     same("tests/reference/pointwise.json", |_| {
         let rows: Vec<Value> = traced()
             .iter()
-            .map(|(op, names)| json!({"trace": op, "oracle": names.oracle}))
+            .map(|(op, names)| json!({"trace": op, "operands": 1, "oracle": names.oracle}))
+            .chain(
+                binary()
+                    .iter()
+                    .map(|(op, names)| json!({"trace": op, "operands": 2, "oracle": names.oracle})),
+            )
             .collect();
         format!("{}\n", serde_json::to_string_pretty(&rows).expect("rows are text"))
     });
     same("host-tools/python/arenite_trace/_pointwise.py", |_| {
-        let mut text = "\"\"\"Generated from the rows of core/src/ops/pointwise.rs: ATen call, its further arguments, operator of trace.json.\"\"\"\n\n\
+        let mut text = "\"\"\"Generated from the rows of core/src/ops/pointwise.rs and binary.rs:\n\
+            ATen call, its further arguments, operator of trace.json.\"\"\"\n\n\
             from typing import Any\n\nPOINTWISE: tuple[tuple[str, dict[str, Any], str], ...] = (\n"
             .to_owned();
-        for (op, names) in traced() {
-            let Some(aten) = names.aten else { continue };
+        let row = |text: &mut String, op: &str, aten: Option<Aten>| {
+            let Some(aten) = aten else { return };
             let arguments: Vec<_> = aten
                 .arguments
                 .iter()
                 .map(|(name, value)| format!("\"{name}\": {}", value.replace('\'', "\"")))
                 .collect();
             let _ = writeln!(text, "    (\"{}\", {{{}}}, \"{op}\"),", aten.name, arguments.join(", "));
-        }
+        };
+        traced().iter().for_each(|(op, names)| row(&mut text, op, names.aten));
+        text += ")\n\nBINARY: tuple[tuple[str, dict[str, Any], str], ...] = (\n";
+        binary().iter().for_each(|(op, names)| row(&mut text, op, names.aten));
         text + ")\n"
     });
 }
@@ -104,6 +132,14 @@ fn names_of_rows_are_names_of_one_row() {
         }
         assert!(seen.len() > 8, "{seen:?}");
     };
+    let tflite: Vec<_> = tflite().map(|tflite| tflite.name).collect();
+    let ops: Vec<_> = (traced().iter().map(|(op, _)| *op))
+        .chain(binary().iter().map(|(op, _)| *op))
+        .collect();
+    for names in [tflite, ops] {
+        let different: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len(), "{names:?}");
+    }
     all(|names| Some(names.name.to_owned()));
     all(|names| names.trace.map(str::to_owned));
     all(|names| names.tflite.map(|tflite| tflite.name.to_owned()));
@@ -114,6 +150,7 @@ fn names_of_rows_are_names_of_one_row() {
 struct Network {
     file: ModelFile,
     x: Vec<u8>,
+    other: Vec<u8>,
     expected: Vec<(&'static str, Vec<f64>)>,
     _folder: tempfile::TempDir,
 }
@@ -135,23 +172,25 @@ fn network() -> Network {
     let tensor = |role: &str| json!({"shape": shape, "dtype": "f32", "role": role});
     let mut tensors = serde_json::Map::new();
     tensors.insert("x".into(), tensor("input"));
+    tensors.insert("other".into(), tensor("input"));
     let (mut ops, mut outputs, mut expected) = (Vec::new(), Vec::new(), Vec::new());
-    for (op, names) in traced() {
+    let unary = traced().into_iter().map(|(op, names)| (op, names.oracle, json!(["x"])));
+    let both = binary()
+        .into_iter()
+        .map(|(op, names)| (op, names.oracle, json!(["x", "other"])));
+    for (op, by, inputs) in unary.chain(both) {
         let y = format!("{op}.y");
         tensors.insert(y.clone(), tensor("activation"));
-        ops.push(json!({"name": op, "op": op, "inputs": ["x"], "outputs": [y], "attrs": {}}));
+        ops.push(json!({"name": op, "op": op, "inputs": inputs, "outputs": [y], "attrs": {}}));
         outputs.push(y);
         let oracle = values.tensor(op).unwrap_or_else(|_| {
-            panic!(
-                "no values of {op}: python tests/oracle/make_pointwise.py computes them by {}",
-                names.oracle
-            )
+            panic!("no values of {op}: python tests/oracle/make_pointwise.py computes them by {by}")
         });
         let oracle = oracle.data().as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b));
         expected.push((op, oracle.collect()));
     }
     let trace = json!({
-        "arenite_trace": 1, "name": "pointwise", "inputs": ["x"], "outputs": outputs, "tensors": tensors, "ops": ops,
+        "arenite_trace": 1, "name": "pointwise", "inputs": ["x", "other"], "outputs": outputs, "tensors": tensors, "ops": ops,
     });
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (input, output) = (
@@ -163,6 +202,7 @@ fn network() -> Network {
     Network {
         file: ModelFile::open(&output).unwrap_or_else(|e| panic!("{e}")),
         x: x.data().to_vec(),
+        other: values.tensor("other").expect("second arguments").data().to_vec(),
         expected,
         _folder: folder,
     }
@@ -172,8 +212,13 @@ fn network() -> Network {
 fn every_function_is_the_named_oracles_on_the_host() {
     let network = network();
     let model = network.file.load().unwrap_or_else(|e| panic!("{e}"));
-    let outputs =
-        model::run(&model, &[vec![network.x.clone()]], true, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));
+    let outputs = model::run(
+        &model,
+        &[vec![network.x.clone(), network.other.clone()]],
+        true,
+        &mut |_, _, _| {},
+    )
+    .unwrap_or_else(|e| panic!("{e}"));
     let x = floats(&network.x);
     for (bytes, (op, expected)) in outputs[0].iter().zip(&network.expected) {
         let got = floats(bytes);
@@ -181,8 +226,9 @@ fn every_function_is_the_named_oracles_on_the_host() {
         for ((x, &got), &expected) in x.iter().zip(&got).zip(expected) {
             let got = f64::from(got);
             let close = (got - expected).abs() <= RELATIVE * expected.abs() + ABSOLUTE;
+            // Beyond the largest f32 the result is infinite.
             assert!(
-                close || got == expected || (got.is_nan() && expected.is_nan()),
+                close || got == f64::from(expected as f32) || (got.is_nan() && expected.is_nan()),
                 "{op}({x}) is {got}, not {expected}"
             );
         }
@@ -201,12 +247,17 @@ fn every_function_has_the_hosts_bits_on_a_board() {
     }
     let network = network();
     let model = network.file.load().unwrap_or_else(|e| panic!("{e}"));
-    let host =
-        model::run(&model, &[vec![network.x.clone()]], true, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));
+    let host = model::run(
+        &model,
+        &[vec![network.x.clone(), network.other.clone()]],
+        true,
+        &mut |_, _, _| {},
+    )
+    .unwrap_or_else(|e| panic!("{e}"));
     let report = board::run(
         m4f,
         Blob::Bytes(network.file.bytes()),
-        &network.x,
+        &[network.x.clone(), network.other.clone()].concat(),
         &RunOptions::default(),
     )
     .unwrap_or_else(|e| panic!("{e}"));

@@ -162,23 +162,25 @@ impl Network {
                 };
                 reduced.reverse();
                 for axis in reduced {
-                    match kept {
-                        true => result[axis] = 1,
-                        false => drop(result.remove(axis)),
+                    if kept {
+                        result[axis] = 1;
+                    } else {
+                        result.remove(axis);
                     }
                 }
                 self.push(op, vec![json!(x)], json!({"axes": axes, "keepdims": kept}), &result);
             }
             5 => {
                 let rest = c * h * w;
-                match self.random.flip() {
-                    true => self.push("flatten", vec![json!(x)], json!({}), &[n, rest]),
-                    false => self.push(
+                if self.random.flip() {
+                    self.push("flatten", vec![json!(x)], json!({}), &[n, rest])
+                } else {
+                    self.push(
                         "reshape",
                         vec![json!(x)],
                         json!({"shape": [-1, h, w * c]}),
                         &[n, h, w * c],
-                    ),
+                    )
                 }
             }
             _ => self.add_to_any(x, shape),
@@ -210,9 +212,10 @@ impl Network {
         };
         let fan_in = (c / groups * kernel[0] * kernel[1]) as f64;
         let weight = self.parameter(&[out, c / groups, kernel[0], kernel[1]], |v| v * (3.0 / fan_in).sqrt());
-        let bias = match self.random.flip() {
-            true => self.parameter(&[out], |v| 0.2 * v),
-            false => Value::Null,
+        let bias = if self.random.flip() {
+            self.parameter(&[out], |v| 0.2 * v)
+        } else {
+            Value::Null
         };
         let attrs = json!({"strides": stride, "padding": padding, "dilation": dilation, "groups": groups});
         self.push("conv2d", vec![json!(x), weight, bias], attrs, &[n, out, oh, ow]);
@@ -225,24 +228,22 @@ impl Network {
         let out = |length: usize, axis: usize| {
             let (before, after) = (padding[2 * axis], padding[2 * axis + 1]);
             let span = (length + before + after).checked_sub(kernel[axis])?;
-            Some(match ceil {
-                false => span / stride[axis] + 1,
-                true => {
-                    let out = span.div_ceil(stride[axis]) + 1;
-                    out - usize::from((out - 1) * stride[axis] >= length + before)
-                }
+            Some(if ceil {
+                let out = span.div_ceil(stride[axis]) + 1;
+                out - usize::from((out - 1) * stride[axis] >= length + before)
+            } else {
+                span / stride[axis] + 1
             })
         };
         let (Some(oh), Some(ow)) = (out(h, 0), out(w, 1)) else {
             return;
         };
         let mut attrs = json!({"kernel": kernel, "strides": stride, "padding": padding, "ceil_mode": ceil});
-        let op = match self.random.flip() {
-            true => "max_pool2d",
-            false => {
-                attrs["count_include_pad"] = json!(self.random.flip());
-                "avg_pool2d"
-            }
+        let op = if self.random.flip() {
+            "max_pool2d"
+        } else {
+            attrs["count_include_pad"] = json!(self.random.flip());
+            "avg_pool2d"
         };
         self.push(op, vec![json!(x)], attrs, &[n, c, oh, ow]);
     }
@@ -281,15 +282,14 @@ impl Network {
                     .filter(|(_, other)| other == shape)
                     .map(|(name, _)| name.clone())
                     .collect();
-                let other = match self.random.flip() {
-                    true => json!(same[self.random.within(0, same.len())]),
-                    false => {
-                        let dims: Vec<usize> = shape[1..]
-                            .iter()
-                            .map(|&n| if self.random.flip() { n } else { 1 })
-                            .collect();
-                        self.parameter(&dims, |v| v)
-                    }
+                let other = if self.random.flip() {
+                    json!(same[self.random.within(0, same.len())])
+                } else {
+                    let dims: Vec<usize> = shape[1..]
+                        .iter()
+                        .map(|&n| if self.random.flip() { n } else { 1 })
+                        .collect();
+                    self.parameter(&dims, |v| v)
                 };
                 self.push(op, vec![json!(x), other], json!({}), shape);
             }
@@ -330,9 +330,10 @@ impl Network {
             8 if rank >= 2 && shape[rank - 1] <= 64 => {
                 let (length, out) = (shape[rank - 1], self.random.within(1, 9));
                 let weight = self.parameter(&[out, length], |v| v * (3.0 / length as f64).sqrt());
-                let bias = match self.random.flip() {
-                    true => self.parameter(&[out], |v| 0.2 * v),
-                    false => Value::Null,
+                let bias = if self.random.flip() {
+                    self.parameter(&[out], |v| 0.2 * v)
+                } else {
+                    Value::Null
                 };
                 let mut result = shape.to_vec();
                 result[rank - 1] = out;

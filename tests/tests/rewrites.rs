@@ -186,12 +186,11 @@ impl Case {
             _ => None,
         });
         let found = found.expect("the reader");
-        match has(|op| matches!(op, Op::Pad { .. })) {
-            true => {
-                assert_eq!(found, own, "{self:?}: folded, and still there");
-                None
-            }
-            false => Some(found),
+        if has(|op| matches!(op, Op::Pad { .. })) {
+            assert_eq!(found, own, "{self:?}: folded, and still there");
+            None
+        } else {
+            Some(found)
         }
     }
 }

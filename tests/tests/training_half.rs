@@ -25,9 +25,10 @@ fn assuming(assume: &[(&str, &str)]) -> ImportOptions {
 
 fn read(dialect: &str, text: &str) -> Result<Graph, Error> {
     // Of an image that is not square a Chainer dump leaves the sides open.
-    let options = match text.contains(" 2880 0\n") && dialect == "chainer" {
-        true => assuming(&[("image", "3x12x10")]),
-        false => ImportOptions::default(),
+    let options = if text.contains(" 2880 0\n") && dialect == "chainer" {
+        assuming(&[("image", "3x12x10")])
+    } else {
+        ImportOptions::default()
     };
     read_with(dialect, text, &options).map(|imported| imported.graph)
 }

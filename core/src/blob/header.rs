@@ -169,7 +169,7 @@ pub(in crate::blob) mod field {
 }
 
 /// A little-endian word; 0 out of bounds, which callers exclude.
-const fn word(bytes: &[u8], at: usize) -> u32 {
+pub(crate) const fn word(bytes: &[u8], at: usize) -> u32 {
     // No indices: where this is a function of its own, the compiler does not see that they are in bounds, and links their panic.
     match bytes.split_at_checked(at) {
         Some((_, rest)) => match rest.first_chunk() {
@@ -180,6 +180,7 @@ const fn word(bytes: &[u8], at: usize) -> u32 {
     }
 }
 
-fn half(bytes: &[u8], at: usize) -> u16 {
+/// A little-endian half word; 0 out of bounds.
+pub(crate) const fn half(bytes: &[u8], at: usize) -> u16 {
     word(bytes, at) as u16
 }

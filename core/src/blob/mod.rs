@@ -17,6 +17,7 @@ use crate::kernels::table::{All, Kernels, check_step};
 pub use header::{
     FORMAT_VERSION, HEADER_BYTES, Header, Section, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
+pub(crate) use header::{half, word};
 pub use port::{MAX_RANK, Port};
 pub(crate) use sections::Parts;
 pub use sections::{Records, Sections};

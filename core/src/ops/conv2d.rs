@@ -283,8 +283,9 @@ impl<P: Place> Operator for Conv2dS8<P> {
 
 fn check_groups(window: &Window2d, groups: u16) -> Result<(), Fault> {
     let fits = |channels: u16| groups > 0 && channels.is_multiple_of(groups);
-    match fits(window.input[2]) && fits(window.output[2]) {
-        true => Ok(()),
-        false => Err(Fault::Shape),
+    if fits(window.input[2]) && fits(window.output[2]) {
+        Ok(())
+    } else {
+        Err(Fault::Shape)
     }
 }

@@ -119,9 +119,10 @@ impl<P: Place> Operator for Rescale<P> {
         checked_size(&[self.count, 4])?;
         let integer = |dtype| matches!(dtype, DType::I8 | DType::U8 | DType::I16 | DType::I32);
         let valid = self.positive.is_valid() && self.negative.is_valid() && self.clamp[0] <= self.clamp[1];
-        match valid && integer(self.from) && integer(self.to) {
-            true => Ok(()),
-            false => Err(Fault::Quantisation),
+        if valid && integer(self.from) && integer(self.to) {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
         }
     }
 
@@ -145,9 +146,10 @@ impl<P: Place> Operator for Convert<P> {
         checked_size(&[self.count, 4])?;
         let known = |dtype| !matches!(dtype, DType::I64);
         let moves = (self.from, self.to) != (DType::F32, DType::F32);
-        match moves && known(self.from) && known(self.to) && self.scale.is_finite() && self.scale >= 0.0 {
-            true => Ok(()),
-            false => Err(Fault::Quantisation),
+        if moves && known(self.from) && known(self.to) && self.scale.is_finite() && self.scale >= 0.0 {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
         }
     }
 

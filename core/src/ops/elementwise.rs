@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+pub use crate::ops::binary::BinaryOp;
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -22,22 +23,6 @@ pub struct Loop {
     pub a: u32,
     /// Stride in operand b.
     pub b: u32,
-}
-
-/// Operations of two operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[expect(missing_docs, reason = "named by their operation")]
-pub enum BinaryOp {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Minimum,
-    Maximum,
-    SquaredDifference,
-    /// `a` where it is above zero, else `a * b`.
-    Prelu,
 }
 
 operator! {
@@ -109,9 +94,10 @@ impl<P: Place> Operator for BinaryF32<P> {
         checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.b).ok_or(Fault::Shape)?, 4])?;
-        match is_walkable(&self.loops, |l| l.a) && is_walkable(&self.loops, |l| l.b) {
-            true => Ok(()),
-            false => Err(Fault::Shape),
+        if is_walkable(&self.loops, |l| l.a) && is_walkable(&self.loops, |l| l.b) {
+            Ok(())
+        } else {
+            Err(Fault::Shape)
         }
     }
 

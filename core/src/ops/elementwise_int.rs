@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+pub use crate::ops::binary::IntOp;
 use crate::ops::elementwise::{Loop, MAX_LOOPS, is_walkable, operand_len, output_len};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
@@ -14,19 +15,6 @@ use crate::ops::operator::{Needs, Operator};
 use crate::ops::size::checked_size;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
-
-/// Operations of two integer operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[expect(missing_docs, reason = "named by their operation")]
-pub enum IntOp {
-    Add,
-    Sub,
-    Mul,
-    Minimum,
-    Maximum,
-    Prelu,
-}
 
 operator! {
     /// `y = clamp(zero[2] + a op b)` on stored integers of one type.
@@ -69,9 +57,10 @@ impl<P: Place> Operator for BinaryInt<P> {
             return Err(Fault::Unsupported);
         }
         let valid = self.multipliers.iter().all(|m| m.is_valid()) && self.shift < 32 && self.clamp[0] <= self.clamp[1];
-        match valid && matches!(self.dtype, DType::I8 | DType::I16 | DType::I32) {
-            true => Ok(()),
-            false => Err(Fault::Quantisation),
+        if valid && matches!(self.dtype, DType::I8 | DType::I16 | DType::I32) {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
         }
     }
 

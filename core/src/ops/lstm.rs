@@ -131,9 +131,10 @@ impl<P: Place> Operator for LstmInt<P> {
     fn check(&self) -> Result<(), Fault> {
         self.shape.check()?;
         let valid = self.gates.iter().flatten().chain(&self.products).all(|m| m.is_valid());
-        match valid && self.clip >= 0 && matches!(self.dtype, DType::I8 | DType::I16) {
-            true => Ok(()),
-            false => Err(Fault::Quantisation),
+        if valid && self.clip >= 0 && matches!(self.dtype, DType::I8 | DType::I16) {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
         }
     }
 

@@ -4,6 +4,7 @@
 //! [`Kernel`](crate::kernels::kernel::Kernel)'s matter.
 
 pub mod arg_max;
+pub mod binary;
 pub mod conv2d;
 pub mod convert;
 pub(crate) mod distance;

@@ -79,9 +79,10 @@ impl<P: Place> Operator for CopyStrided<P> {
         self.loops
             .iter()
             .for_each(|l| writes = writes.and_then(|writes| writes.checked_mul(l.count)));
-        match writes.is_some_and(|writes| writes <= output_len) {
-            true => Ok(()),
-            false => Err(Fault::Shape),
+        if writes.is_some_and(|writes| writes <= output_len) {
+            Ok(())
+        } else {
+            Err(Fault::Shape)
         }
     }
 

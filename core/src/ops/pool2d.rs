@@ -72,9 +72,10 @@ impl<P: Place> Operator for PoolInt<P> {
             DType::I8 => self.clamp.iter().all(|&limit| i8::try_from(limit).is_ok()),
             dtype => dtype == DType::I16,
         };
-        match self.clamp[0] <= self.clamp[1] && stored {
-            true => Ok(()),
-            false => Err(Fault::Quantisation),
+        if self.clamp[0] <= self.clamp[1] && stored {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
         }
     }
 

@@ -75,9 +75,10 @@ impl<P: Place> Operator for ReduceInt<P> {
     fn check(&self) -> Result<(), Fault> {
         let [a, r, b, s, c] = self.shape;
         checked_size(&[a, r, b, s, c, 2])?;
-        match self.multiplier.is_valid() && matches!(self.dtype, DType::I8 | DType::I16) {
-            true => Ok(()),
-            false => Err(Fault::Quantisation),
+        if self.multiplier.is_valid() && matches!(self.dtype, DType::I8 | DType::I16) {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
         }
     }
 

@@ -139,9 +139,10 @@ impl<P: Place> Operator for SvdfS8<P> {
     fn check(&self) -> Result<(), Fault> {
         self.shape.check()?;
         let valid = self.multipliers.iter().all(|m| m.is_valid());
-        match valid && matches!(self.state_type, DType::I8 | DType::I16) {
-            true => Ok(()),
-            false => Err(Fault::Quantisation),
+        if valid && matches!(self.state_type, DType::I8 | DType::I16) {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
         }
     }
 

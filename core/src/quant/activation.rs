@@ -101,9 +101,10 @@ impl SigmoidI16 {
         let x = self.rescale(x);
         // Scale 1/(24 * 512): nine fractional bits between table entries.
         let result = interpolate(x.unsigned_abs(), 9).unwrap_or(0x7FFF << 10);
-        let result = match x >= 0 {
-            true => result.wrapping_add(1 << 9),
-            false => (1_u32 << 25).wrapping_sub(result).wrapping_add(1 << 9).wrapping_sub(1),
+        let result = if x >= 0 {
+            result.wrapping_add(1 << 9)
+        } else {
+            (1_u32 << 25).wrapping_sub(result).wrapping_add(1 << 9).wrapping_sub(1)
         };
         (result >> 10) as i16
     }
@@ -113,9 +114,10 @@ impl SigmoidI16 {
     pub fn tanh(self, x: i16) -> i16 {
         let x = self.rescale(x);
         let result = interpolate(x.unsigned_abs(), 8).unwrap_or(0xFFFF << 8) as i32;
-        let result = match x >= 0 {
-            true => result - (1 << 23) + (1 << 7),
-            false => -result + (1 << 23) + (1 << 7) - 1,
+        let result = if x >= 0 {
+            result - (1 << 23) + (1 << 7)
+        } else {
+            -result + (1 << 23) + (1 << 7) - 1
         };
         (result >> 8) as i16
     }
@@ -172,9 +174,10 @@ impl HardSwish {
         let fine = (1.0 / 128.0) * scale_in;
         let short = |real: f32| {
             let multiplier = Multiplier::from_real(f64::from(real))?;
-            let mantissa = match multiplier.mantissa >= i32::MAX - (1 << 15) {
-                true => i16::MAX,
-                false => ((multiplier.mantissa + (1 << 15)) >> 16) as i16,
+            let mantissa = if multiplier.mantissa >= i32::MAX - (1 << 15) {
+                i16::MAX
+            } else {
+                ((multiplier.mantissa + (1 << 15)) >> 16) as i16
             };
             Some((mantissa, i32::from(multiplier.shift)))
         };
@@ -227,16 +230,17 @@ pub fn leaky_relu(
     range: (i32, i32),
 ) -> i32 {
     let x = q.wrapping_sub(zero_point_in);
-    let scaled = match x >= 0 {
-        true => identity.apply(x),
+    let scaled = if x >= 0 {
+        identity.apply(x)
+    } else if slope.mantissa < 0 {
         // A negative slope is applied as the negated product, which rounds the other way.
-        false if slope.mantissa < 0 => Multiplier {
+        let opposite = Multiplier {
             mantissa: slope.mantissa.wrapping_neg(),
             ..slope
-        }
-        .apply(x)
-        .wrapping_neg(),
-        false => slope.apply(x),
+        };
+        opposite.apply(x).wrapping_neg()
+    } else {
+        slope.apply(x)
     };
     scaled.wrapping_add(zero_point_out).clamp(range.0, range.1)
 }

@@ -31,9 +31,10 @@ impl Multiplier {
         let (fraction, exponent) = libm::frexp(real);
         let mantissa = libm::round(fraction * TWO_POW_31);
         // A fraction just below 1 rounds up to 1; the exponent takes it over.
-        let (mantissa, exponent) = match libm::fabs(mantissa) >= TWO_POW_31 {
-            true => (mantissa / 2.0, exponent.saturating_add(1)),
-            false => (mantissa, exponent),
+        let (mantissa, exponent) = if libm::fabs(mantissa) >= TWO_POW_31 {
+            (mantissa / 2.0, exponent.saturating_add(1))
+        } else {
+            (mantissa, exponent)
         };
         match exponent {
             32.. => None,
@@ -67,9 +68,10 @@ impl Multiplier {
     /// The result is cut to 32 bits. Defined for shifts up to 7.
     #[inline]
     pub fn apply_wide(self, x: i64) -> i32 {
-        let mantissa = match self.mantissa < 0x7FFF_0000 {
-            true => self.mantissa.wrapping_add(1 << 15) >> 16,
-            false => 0x7FFF,
+        let mantissa = if self.mantissa < 0x7FFF_0000 {
+            self.mantissa.wrapping_add(1 << 15) >> 16
+        } else {
+            0x7FFF
         };
         let shift = (15 - i32::from(self.shift)).clamp(1, 63) as u32;
         let product = x.wrapping_mul(i64::from(mantissa)).wrapping_add(1 << (shift - 1));

@@ -52,9 +52,10 @@ impl SoftmaxI8 {
         let exponent = (bits_over_one + 31 - output_bits).clamp(0, 31) as u32;
         for q in row() {
             let diff = i32::from(q) - largest;
-            store(match diff >= self.diff_min {
-                true => rounding_shift_right(high_mul(scale, exp_of_diff(diff, self.multiplier)), exponent),
-                false => 0,
+            store(if diff >= self.diff_min {
+                rounding_shift_right(high_mul(scale, exp_of_diff(diff, self.multiplier)), exponent)
+            } else {
+                0
             });
         }
     }
@@ -137,13 +138,12 @@ impl LogSoftmaxI8 {
         let floor = floor.max(self.diff_min.wrapping_sub(1));
         for q in row() {
             let diff = i32::from(q) - largest;
-            write(match diff > floor {
-                true => {
-                    let log = self.multiplier.apply(diff).wrapping_sub(log_sum);
-                    let stored = rounding_shift_right(log, 31 - DIFF_BITS - OUTPUT_BITS).wrapping_add(127);
-                    stored.clamp(-128, 127) as i8
-                }
-                false => i8::MIN,
+            write(if diff > floor {
+                let log = self.multiplier.apply(diff).wrapping_sub(log_sum);
+                let stored = rounding_shift_right(log, 31 - DIFF_BITS - OUTPUT_BITS).wrapping_add(127);
+                stored.clamp(-128, 127) as i8
+            } else {
+                i8::MIN
             });
         }
     }

@@ -183,9 +183,10 @@ pub(super) fn conv2d_f32(random: &mut Random, form: Form) -> Conv2dF32 {
         bias: (random.below(4) > 0).then_some(0),
         window,
         groups: if form == Form::Depthwise { window.input[2] } else { 1 },
-        clamp: match random.coin() {
-            true => [0.0, 6.0],
-            false => [f32::NEG_INFINITY, f32::INFINITY],
+        clamp: if random.coin() {
+            [0.0, 6.0]
+        } else {
+            [f32::NEG_INFINITY, f32::INFINITY]
         },
     }
 }

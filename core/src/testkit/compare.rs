@@ -392,9 +392,10 @@ impl Bench<'_> {
                 .and_then(|rest| rest.get(..sizes.output))
                 .ok_or(BROKEN)?;
             let expected = expected.0.get(..sizes.output).ok_or(BROKEN)?;
-            match sizes.float {
-                true => same::<f32>(found, expected, |a, b| (a - b).abs() <= TOLERANCE, f32::to_bits),
-                false => same::<u8>(found, expected, |a, b| a == b, u32::from),
+            if sizes.float {
+                same::<f32>(found, expected, |a, b| (a - b).abs() <= TOLERANCE, f32::to_bits)
+            } else {
+                same::<u8>(found, expected, |a, b| a == b, u32::from)
             }?;
             let untouched = |range: core::ops::Range<usize>| {
                 arena

@@ -164,13 +164,14 @@ pub(super) fn fill(arena: &mut [u8], sizes: Sizes, places: Places, data: &[Rando
     for ((at, len), random) in operands.into_iter().zip(data) {
         let mut random = random.clone();
         let bytes = arena.get_mut(at..)?.get_mut(..len)?;
-        match sizes.float {
-            true => bytes
+        if sizes.float {
+            bytes
                 .as_chunks_mut()
                 .0
                 .iter_mut()
-                .for_each(|value| *value = random.float().to_le_bytes()),
-            false => bytes.iter_mut().for_each(|byte| *byte = random.byte() as u8),
+                .for_each(|value| *value = random.float().to_le_bytes())
+        } else {
+            bytes.iter_mut().for_each(|byte| *byte = random.byte() as u8)
         }
     }
     Some(())

@@ -235,9 +235,10 @@ fn bytes_of<'m>(memory: &'m [u8], operand: &Operand) -> &'m [u8] {
 /// Bit `index` of `constants` bytes, or of the parameters behind them.
 fn bit(index: usize, constants: usize) -> Change {
     let (byte, bits) = (index / 8, 1 << (index % 8));
-    match byte < constants {
-        true => Change::Constant(byte, bits),
-        false => Change::Param(byte - constants, bits),
+    if byte < constants {
+        Change::Constant(byte, bits)
+    } else {
+        Change::Param(byte - constants, bits)
     }
 }
 

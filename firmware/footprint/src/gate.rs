@@ -18,13 +18,13 @@ arenite::include_model!(mod model = env!("ARENITE_MODEL"));
 
 /// Memory that only `_start` uses.
 #[repr(C, align(16))]
-struct Memory(UnsafeCell<[u8; 4096]>);
+struct StaticCell(UnsafeCell<[u8; 4096]>);
 // SAFETY: one thread of execution, and `_start` borrows each once.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for StaticCell {}
 
-static FILE: Memory = Memory(UnsafeCell::new([0; 4096]));
-static ARENA: Memory = Memory(UnsafeCell::new([0; 4096]));
-static STATE: Memory = Memory(UnsafeCell::new([0; 4096]));
+static FILE: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
+static ARENA: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
+static STATE: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
 
 enum Stop {
     Load(LoadError),
@@ -33,7 +33,7 @@ enum Stop {
 }
 
 /// Memory of a content and length that the compiler does not know.
-fn memory(memory: &'static Memory) -> &'static mut [u8] {
+fn memory(memory: &'static StaticCell) -> &'static mut [u8] {
     // SAFETY: `_start` asks for each once.
     let bytes = unsafe { &mut *memory.0.get() };
     let len = black_box(bytes.len()).min(bytes.len());

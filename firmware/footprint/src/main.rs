@@ -13,12 +13,12 @@ arenite::include_model!(mod model = env!("ARENITE_MODEL"));
 
 /// Memory that only `main` uses.
 #[repr(C, align(16))]
-struct Memory<T>(UnsafeCell<T>);
+struct StaticCell<T>(UnsafeCell<T>);
 // SAFETY: one thread of execution, and `main` borrows each once.
-unsafe impl<T> Sync for Memory<T> {}
+unsafe impl<T> Sync for StaticCell<T> {}
 
-static ARENA: Memory<[u8; model::ARENA_BYTES]> = Memory(UnsafeCell::new([0; model::ARENA_BYTES]));
-static STATE: Memory<[u8; model::STATE_BYTES]> = Memory(UnsafeCell::new([0; model::STATE_BYTES]));
+static ARENA: StaticCell<[u8; model::ARENA_BYTES]> = StaticCell(UnsafeCell::new([0; model::ARENA_BYTES]));
+static STATE: StaticCell<[u8; model::STATE_BYTES]> = StaticCell(UnsafeCell::new([0; model::STATE_BYTES]));
 
 enum Stop {
     Load(LoadError),

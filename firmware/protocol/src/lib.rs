@@ -19,7 +19,7 @@ pub const INPUT_FILE: &str = "input";
 pub const RECORD_FILE: &str = "record";
 /// Per run, the network's outputs in order, raw little-endian bytes.
 pub const OUTPUT_FILE: &str = "output";
-/// With [`Infer::dump_steps`]: the [`Place`]s to dump in the first run, in step order.
+/// With [`Infer::dump_steps`]: the [`DumpEntry`]s to dump in the first run, in step order.
 pub const PLACES_FILE: &str = "places";
 /// With [`Infer::dump_steps`]: the bytes of those places, each read when its step was done.
 pub const DUMP_FILE: &str = "dump";
@@ -120,7 +120,7 @@ pub struct Infer {
 
 /// A tensor to dump: it lies in a region of the arena (or elsewhere, see the runtime's slots) once a step is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct DumpEntry {
     /// The step.
     pub step: u32,
     /// The slot's region.
@@ -131,7 +131,7 @@ pub struct Place {
     pub length: u32,
 }
 
-impl Place {
+impl DumpEntry {
     /// Bytes of a place in [`PLACES_FILE`]: four little-endian words.
     pub const BYTES: usize = 16;
 

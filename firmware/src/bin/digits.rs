@@ -24,10 +24,10 @@ const LABEL_BYTES: usize = 8;
 static IMAGE_DATA: [u8; IMAGES * IMAGE_BYTES] = npy(include_bytes!("../../../tests/models/digits/test_images.npy"));
 static LABEL_DATA: [u8; IMAGES * LABEL_BYTES] = npy(include_bytes!("../../../tests/models/digits/test_labels.npy"));
 
-struct Memory(UnsafeCell<digits::Arena>);
+struct StaticCell(UnsafeCell<digits::Arena>);
 // SAFETY: one thread of execution; `main` borrows it once.
-unsafe impl Sync for Memory {}
-static ARENA: Memory = Memory(UnsafeCell::new(digits::Arena::new()));
+unsafe impl Sync for StaticCell {}
+static ARENA: StaticCell = StaticCell(UnsafeCell::new(digits::Arena::new()));
 
 fn main(_: &mut Exchange) -> i32 {
     match classify() {

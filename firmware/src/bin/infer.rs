@@ -13,7 +13,7 @@ use arenite_firmware::counter::Counter;
 use arenite_firmware::exchange::{Exchange, ExchangeError, Text};
 use arenite_firmware::memory::{self, Areas, OutOfMemory, Piece};
 use arenite_firmware::protocol::{
-    Command, During, Guarded, Infer, PROTOCOL_VERSION, Place, Purpose, Record, Request, exit,
+    Command, DumpEntry, During, Guarded, Infer, PROTOCOL_VERSION, Purpose, Record, Request, exit,
 };
 use arenite_firmware::stack;
 
@@ -171,7 +171,7 @@ fn run_stepwise(
     meter: &Meter,
     watch_stack: bool,
     deepest: &mut u32,
-    next_place: &mut Option<Place>,
+    next_place: &mut Option<DumpEntry>,
 ) -> Result<u64, i32> {
     let mut total = 0;
     for index in 0.. {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._builder import Builder, Unsupported
-from ._pointwise import POINTWISE
+from ._pointwise import BINARY, POINTWISE
 
 Arguments = dict[str, Any]
 Converter = Callable[[Builder, Arguments], Any]
@@ -262,8 +262,8 @@ def _binary(aten: str, op: str) -> None:
         return b.emit(op, [left, right])
 
 
-for _name in ("add", "sub", "mul", "div", "maximum", "minimum"):
-    _binary(_name, _name)
+for _name, _, _op in BINARY:
+    _binary(_name, _op)
 
 
 @converts("rsub")

@@ -1,4 +1,5 @@
-"""Generated from the rows of core/src/ops/pointwise.rs: ATen call, its further arguments, operator of trace.json."""
+"""Generated from the rows of core/src/ops/pointwise.rs and binary.rs:
+ATen call, its further arguments, operator of trace.json."""
 
 from typing import Any
 
@@ -22,4 +23,13 @@ POINTWISE: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("gelu", {"approximate": "tanh"}, "gelu_tanh"),
     ("hardsigmoid", {}, "hardsigmoid"),
     ("softplus", {"beta": 1, "threshold": 20}, "softplus"),
+)
+
+BINARY: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("add", {}, "add"),
+    ("sub", {}, "sub"),
+    ("mul", {}, "mul"),
+    ("div", {}, "div"),
+    ("minimum", {}, "minimum"),
+    ("maximum", {}, "maximum"),
 )

@@ -12,7 +12,7 @@ use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
 use arenite_host::files::{Output, Print, print, publish, read_text};
-use arenite_host::import::ImportOptions;
+use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::memory::plan;
 use arenite_host::pack::{self, Options, Packed};
 use arenite_host::report::Summary;
@@ -31,8 +31,7 @@ struct Args {
     /// The model file to write; `-` is standard output.
     #[arg(short, long)]
     output: PathBuf,
-    /// Overrides recognition: native, chainer, megengine, tf-shapes, keras-order, rects, tflite.
-    #[arg(long)]
+    #[arg(long, help = dialects())]
     dialect: Option<String>,
     /// A .safetensors or .npz file, or seeded:N for reproducible random weights.
     #[arg(long)]
@@ -86,6 +85,12 @@ struct Args {
     unbuilt: UnbuiltPackOptions,
 }
 
+/// The help of `--dialect`.
+fn dialects() -> String {
+    let names: Vec<&str> = DIALECTS.iter().map(|dialect| dialect.name).collect();
+    format!("Overrides recognition: {}", names.join(", "))
+}
+
 fn main() -> ExitCode {
     run_to_the_end(run)
 }
@@ -122,15 +127,14 @@ fn run(args: Args) -> Result<Verdict> {
     bar.finish_and_clear();
     let (bundled, packed, draft) = result?;
     packed.iter().for_each(tell);
-    match json {
-        true => {
-            let text = match (&bundled, &packed[..]) {
-                (Some(bundle), _) => serde_json::to_string_pretty(bundle),
-                (None, packed) => serde_json::to_string_pretty(&packed[0].summary),
-            };
-            print::out(&format!("{}\n", text.map_err(|e| Error::internal(e.to_string()))?))?;
-        }
-        false => report.text(&text(&packed, bundled.as_ref(), output.path()))?,
+    if json {
+        let text = match (&bundled, &packed[..]) {
+            (Some(bundle), _) => serde_json::to_string_pretty(bundle),
+            (None, packed) => serde_json::to_string_pretty(&packed[0].summary),
+        };
+        print::out(&format!("{}\n", text.map_err(|e| Error::internal(e.to_string()))?))?;
+    } else {
+        report.text(&text(&packed, bundled.as_ref(), output.path()))?
     }
     // The file comes last: where the report could not be told there is no file.
     publish(vec![draft])?;
@@ -244,9 +248,10 @@ fn text(packed: &[Packed], bundled: Option<&BundleSummary>, output: &Path) -> St
 }
 
 fn figures(summary: &Summary, output: &Path) -> String {
-    let proof = match summary.plan_proven_optimal {
-        true => "proven minimal for this order".to_string(),
-        false => format!("lower bound {}", summary.plan_lower_bound_bytes),
+    let proof = if summary.plan_proven_optimal {
+        "proven minimal for this order".to_string()
+    } else {
+        format!("lower bound {}", summary.plan_lower_bound_bytes)
     };
     let mut text = format!(
         "{} ({}, {}) -> {}\n",

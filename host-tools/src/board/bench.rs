@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bound::bound;
+use super::exchange::Progress;
 use super::firmware::Firmware;
 use super::footprint::footprint;
-use super::run::{Progress, RunOptions, run_with_progress};
+use super::run::{RunOptions, run_with_progress};
 use super::table::Board;
 use super::trace::Interval;
 use crate::error::Result;
@@ -183,9 +184,10 @@ pub fn bench(
         state_bytes: whole.state_bytes,
         stack_bytes: whole.stack_bytes,
         load_stack_bytes: whole.load_stack_bytes,
-        code_bytes: match code {
-            true => Some(footprint(board, model.path())?.code_bytes),
-            false => None,
+        code_bytes: if code {
+            Some(footprint(board, model.path())?.code_bytes)
+        } else {
+            None
         },
     })
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::error::BoardError;
-use super::table::{Board, Memory};
+use super::table::{AddressRange, Board};
 use crate::files;
 
 /// A program built for a board.
@@ -137,7 +137,7 @@ impl Firmware {
     ///
     /// # Errors
     /// [`BoardError::Elf`].
-    pub fn loaded_end(&self, memory: Memory) -> Result<u64, BoardError> {
+    pub fn loaded_end(&self, memory: AddressRange) -> Result<u64, BoardError> {
         let header = object::read::elf::ElfFile32::<object::Endianness>::parse(&*self.elf);
         let physical: Vec<(u64, u64)> = match &header {
             Ok(elf) => {

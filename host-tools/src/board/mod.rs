@@ -8,6 +8,7 @@ mod bound;
 mod cycles;
 mod doctor;
 mod error;
+mod exchange;
 mod firmware;
 mod footprint;
 mod qemu;
@@ -22,13 +23,14 @@ pub use bound::bound;
 pub use cycles::Estimate;
 pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;
+pub use exchange::Progress;
 pub use firmware::Firmware;
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
 pub use qemu::{QEMU_FOLDER, find_program};
 pub use run::{
-    Comparison, Counted, Dump, GUARDED_BYTES, Progress, RunOptions, RunReport, count, execute, kernels, run,
-    run_with_progress, selfcheck,
+    Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, run, run_with_progress,
+    selfcheck,
 };
-pub use table::{BOARDS, Board, Core, Memory, Timer};
-pub use trace::{Executed, Interval, Trace};
+pub use table::{AddressRange, BOARDS, Board, Core, Timer};
+pub use trace::{Executed, ExecutionTrace, Interval};

@@ -31,11 +31,11 @@ pub struct Board {
     /// Exponent of `-icount shift=`: an instruction takes 2^shift ns of the board's time.
     pub icount_shift: u32,
     /// Code and constants; the same as `ram` where the board runs from RAM.
-    pub flash: Memory,
+    pub flash: AddressRange,
     /// Data and stack.
-    pub ram: Memory,
+    pub ram: AddressRange,
     /// Further memory for blob, arenas and state.
-    pub extra: Option<Memory>,
+    pub extra: Option<AddressRange>,
     /// Bytes of `ram` kept for the stack.
     pub stack: u64,
     /// Values of `pack --target` that the board's firmware runs.
@@ -44,7 +44,7 @@ pub struct Board {
 
 /// A range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
+pub struct AddressRange {
     /// First address.
     pub start: u64,
     /// Bytes.
@@ -98,8 +98,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-const fn memory(start: u64, size: u64) -> Memory {
-    Memory { start, size }
+const fn memory(start: u64, size: u64) -> AddressRange {
+    AddressRange { start, size }
 }
 
 /// 25 MHz are 160 quarters of a nanosecond, 20 MHz are 200.
@@ -315,7 +315,7 @@ impl Board {
             "/* {}: from the table in host-tools/src/board/table.rs. */\nMEMORY\n{{\n",
             self.feature
         );
-        let mut region = |name: &str, at: Memory| {
+        let mut region = |name: &str, at: AddressRange| {
             writeln!(
                 text,
                 "  {name} : ORIGIN = {:#010x}, LENGTH = {}",
@@ -334,7 +334,7 @@ impl Board {
         } else {
             format!("REGION_ALIAS(\"CODE\", {code});\n")
         };
-        let extra = self.extra.unwrap_or(Memory { start: 0, size: 0 });
+        let extra = self.extra.unwrap_or(AddressRange { start: 0, size: 0 });
         write!(
             text,
             "}}\n{alias}\n_stack_size = {};\n_extra_start = {:#x};\n_extra_end = {:#x};\n",
@@ -359,7 +359,7 @@ impl Timer {
     }
 }
 
-impl Memory {
+impl AddressRange {
     /// First address behind the range.
     pub fn end(self) -> u64 {
         self.start + self.size

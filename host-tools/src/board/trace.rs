@@ -16,7 +16,7 @@ const MOST_INTERVALS: u32 = 1024;
 
 /// The counted intervals of a run of `infer`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct ExecutionTrace {
     /// The checked load.
     pub load: Interval,
     /// Each run, or when profiling each step of each run.
@@ -83,7 +83,7 @@ pub(super) fn arguments(firmware: &Firmware) -> Result<Vec<String>, BoardError> 
 }
 
 /// Reads the plugin's file.
-pub(super) fn read(board: &'static str, path: &Path) -> Result<Trace, BoardError> {
+pub(super) fn read(board: &'static str, path: &Path) -> Result<ExecutionTrace, BoardError> {
     let text = fs::read_to_string(path).map_err(|source| BoardError::File {
         path: path.to_owned(),
         source,
@@ -103,7 +103,7 @@ pub(super) fn read(board: &'static str, path: &Path) -> Result<Trace, BoardError
     let mut raw = raw.into_iter();
     let own = raw.next().unwrap_or_default();
     let mut intervals = raw.skip(1).map(|interval| interval.less(&own));
-    Ok(Trace {
+    Ok(ExecutionTrace {
         load: intervals.next().unwrap_or_default(),
         runs: intervals.collect(),
     })

@@ -178,9 +178,10 @@ impl Array {
         };
         let (bytes, note) = self.converted(port)?;
         let each = wanted.iter().product::<usize>() * port.dtype.bytes();
-        let runs = match sequence {
-            true => bytes.chunks_exact(each.max(1)).map(<[u8]>::to_vec).collect(),
-            false => vec![bytes],
+        let runs = if sequence {
+            bytes.chunks_exact(each.max(1)).map(<[u8]>::to_vec).collect()
+        } else {
+            vec![bytes]
         };
         Ok((Runs { sequence, runs }, note))
     }

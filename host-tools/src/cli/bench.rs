@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::machine::{Machine, ready};
 use super::outcome::{StepFigures, bar};
-use super::place::{Place, ready};
 use super::program::{Verdict, grouped, print_json};
 use crate::board::{self, BOARDS, Bench, BenchOptions, Board};
 use crate::files::print;
@@ -19,7 +19,7 @@ pub(super) struct Args {
     model: PathBuf,
     /// The board; repeatable.
     #[arg(long, value_name = "qemu:BOARD", required_unless_present = "all")]
-    on: Vec<Place>,
+    on: Vec<Machine>,
     /// Every board that runs the model's target and has room for it; the others are named on stderr.
     #[arg(long, conflicts_with = "on")]
     all: bool,
@@ -78,8 +78,8 @@ fn boards(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
         return Ok(boards);
     }
     let boards = args.on.iter().map(|place| match place {
-        Place::Board(board) => Ok(*board),
-        Place::Host => Err(
+        Machine::Board(board) => Ok(*board),
+        Machine::Host => Err(
             Error::new(ErrorKind::Usage, "--on host: this host counts no instructions")
                 .expected("qemu:BOARD")
                 .help("`arenite run --on host --profile` times the steps"),

@@ -9,7 +9,7 @@ use ndarray::{ArrayD, IxDyn};
 use serde::Serialize;
 
 use super::array::{Array, Values};
-use super::place::{Place, ready};
+use super::machine::{Machine, ready};
 use super::program::{Verdict, print_json};
 use super::run::{assign, read_inputs};
 use super::unbuilt::UnbuiltDiffOptions;
@@ -38,7 +38,7 @@ pub(super) struct Args {
     tolerance: f64,
     /// Where to run: host, or qemu:BOARD.
     #[arg(long, value_name = "host|qemu:BOARD", default_value = "host")]
-    on: Place,
+    on: Machine,
     /// Prints the comparison as JSON on stdout.
     #[arg(long)]
     json: bool,
@@ -90,9 +90,10 @@ struct Layer {
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let report = compared(args)?;
-    match args.json {
-        true => print_json(&report)?,
-        false => print_out(&text(&report))?,
+    if args.json {
+        print_json(&report)?
+    } else {
+        print_out(&text(&report))?
     }
     Ok(match report.first_difference {
         None => Verdict::Good,
@@ -123,7 +124,7 @@ fn compared(args: &Args) -> Result<Report> {
         not_in_reference: Vec::new(),
     };
     match args.on {
-        Place::Host => {
+        Machine::Host => {
             let mut failed = None;
             model::run(&file.load()?, &[inputs], false, &mut |_, step, session| {
                 let read = |slot: Slot, bytes: u32| session.read(slot, bytes).map(<[u8]>::to_vec);
@@ -133,7 +134,7 @@ fn compared(args: &Args) -> Result<Report> {
             })?;
             failed.map_or(Ok(()), |e| Err(e.in_file(args.reference())))?;
         }
-        Place::Board(board) => {
+        Machine::Board(board) => {
             ready(board)?;
             let options = RunOptions {
                 dump_steps: true,
@@ -275,12 +276,11 @@ impl Comparison {
         }
         let float_reference = matches!(reference.values, Values::F32(_) | Values::F64(_));
         let quantised = tensor.scale != 0.0 && tensor.dtype != DType::F32;
-        let ours: Vec<f64> = match float_reference && quantised {
-            true => {
-                let real = |&v: &f64| f64::from(tensor.scale) * (v - f64::from(tensor.zero_point));
-                ours.iter().map(real).collect()
-            }
-            false => ours.iter().copied().collect(),
+        let ours: Vec<f64> = if float_reference && quantised {
+            let real = |&v: &f64| f64::from(tensor.scale) * (v - f64::from(tensor.zero_point));
+            ours.iter().map(real).collect()
+        } else {
+            ours.iter().copied().collect()
         };
         let distance = |at: usize| match (ours[at] - theirs[at]).abs() {
             _ if ours[at] == theirs[at] || (ours[at].is_nan() && theirs[at].is_nan()) => 0.0,
@@ -289,9 +289,10 @@ impl Comparison {
         };
         let at = (0..ours.len()).fold(0, |best, at| if distance(at) > distance(best) { at } else { best });
         let exact = !float_reference;
-        let error = match exact {
-            true => distance(at),
-            false => compare::relative_f64(&ours, &theirs),
+        let error = if exact {
+            distance(at)
+        } else {
+            compare::relative_f64(&ours, &theirs)
         };
         Ok(Layer {
             step,
@@ -458,7 +459,7 @@ mod tests {
             reference: Some(reference),
             input: Vec::new(),
             tolerance: 1e-4,
-            on: Place::Host,
+            on: Machine::Host,
             json: false,
             timeout: 60,
             unbuilt: UnbuiltDiffOptions::default(),

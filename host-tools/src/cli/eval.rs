@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::array::Array;
+use super::machine::Machine;
 use super::outcome::{How, bar, execute};
-use super::place::Place;
 use super::program::{Verdict, grouped, print_json};
 use super::run::{assign, read_inputs, stack};
 use super::unbuilt::only_one;
@@ -29,7 +29,7 @@ pub(super) struct Args {
     labels: PathBuf,
     /// Where to run: host, or qemu:BOARD.
     #[arg(long, value_name = "host|qemu:BOARD", default_value = "host")]
-    on: Vec<Place>,
+    on: Vec<Machine>,
     /// Starts each sample with fresh state.
     #[arg(long)]
     reset_each: bool,
@@ -122,9 +122,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         confusion,
         instructions: (count > 0).then(|| outcome.instructions.iter().sum::<u64>() / count),
     };
-    match args.json {
-        true => print_json(&report)?,
-        false => print_out(&text(&report))?,
+    if args.json {
+        print_json(&report)?
+    } else {
+        print_out(&text(&report))?
     }
     Ok(Verdict::Good)
 }

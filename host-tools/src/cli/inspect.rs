@@ -67,16 +67,15 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         steps: metas,
         ..
     } = view.metadata()?;
-    let step_list = match args.steps {
-        false => None,
-        true => {
-            let steps = view.steps()?.into_iter().zip(metas).enumerate();
-            Some(
-                steps
-                    .map(|(index, (step, meta))| step_report(index, &step, meta))
-                    .collect(),
-            )
-        }
+    let step_list = if args.steps {
+        let steps = view.steps()?.into_iter().zip(metas).enumerate();
+        Some(
+            steps
+                .map(|(index, (step, meta))| step_report(index, &step, meta))
+                .collect(),
+        )
+    } else {
+        None
     };
     let report = Report {
         summary: view.summary()?,
@@ -86,9 +85,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         labels,
         step_list,
     };
-    match args.json {
-        true => print_json(&report)?,
-        false => print_out(&text(&report))?,
+    if args.json {
+        print_json(&report)?
+    } else {
+        print_out(&text(&report))?
     }
     Ok(Verdict::Good)
 }
@@ -138,9 +138,10 @@ fn text(report: &Report) -> String {
             .iter()
             .for_each(|port| text += &format!("  {what:<11}{}\n", port_text(port)));
     }
-    let proof = match s.plan_proven_optimal {
-        true => "proven minimal for this order".to_string(),
-        false => format!("lower bound {}", grouped(s.plan_lower_bound_bytes)),
+    let proof = if s.plan_proven_optimal {
+        "proven minimal for this order".to_string()
+    } else {
+        format!("lower bound {}", grouped(s.plan_lower_bound_bytes))
     };
     text += &format!("  parameters {}\n", grouped(s.params));
     text += &format!(

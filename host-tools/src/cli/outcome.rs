@@ -7,7 +7,7 @@ use arenite::Model;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::place::{Place, ready};
+use super::machine::{Machine, ready};
 use crate::board::{self, RunOptions};
 use crate::metadata::StepMeta;
 use crate::model::{self, ModelFile};
@@ -75,14 +75,14 @@ impl Outcome {
 /// What loading says, what the board says, a wrong size of inputs.
 pub(crate) fn execute(
     file: &ModelFile,
-    place: Place,
+    machine: Machine,
     runs: &[Vec<Vec<u8>>],
     how: How,
     done: &mut dyn FnMut(usize, Option<(u32, u32)>),
 ) -> Result<Outcome> {
-    match place {
-        Place::Host => on_host(&file.load()?, runs, how, done),
-        Place::Board(board) => on_board(file, board, runs, how, done),
+    match machine {
+        Machine::Host => on_host(&file.load()?, runs, how, done),
+        Machine::Board(board) => on_board(file, board, runs, how, done),
     }
 }
 

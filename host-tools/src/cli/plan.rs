@@ -14,9 +14,10 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict> {
         CommandError::Check(_) => Error::internal(e.to_string()),
         CommandError::Csv { .. } | CommandError::Plan { .. } => Error::input(e.to_string()),
     })?;
-    match args.json {
-        true => print_json(&report)?,
-        false => print.text(&format!("{report}\n"))?,
+    if args.json {
+        print_json(&report)?
+    } else {
+        print.text(&format!("{report}\n"))?
     }
     publish(draft.into_iter().collect())?;
     Ok(Verdict::Good)

@@ -8,8 +8,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::array::{Array, Runs};
+use super::machine::Machine;
 use super::outcome::{How, Outcome, StepFigures, bar, execute};
-use super::place::Place;
 use super::program::{Verdict, grouped, print_json};
 use crate::files::{self, Output, Print};
 use crate::model::ModelFile;
@@ -28,7 +28,7 @@ pub(super) struct Args {
     output: Vec<String>,
     /// Where to run: host, or qemu:BOARD.
     #[arg(long, value_name = "host|qemu:BOARD", default_value = "host")]
-    on: Place,
+    on: Machine,
     /// Starts each run of a sequence with fresh state.
     #[arg(long)]
     reset_each: bool,
@@ -97,9 +97,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         Some(array.draft(place))
     });
     let drafts = drafts.collect::<Result<_>>()?;
-    let steps = match args.profile {
-        true => Some(outcome.steps(&view.metadata()?.steps)),
-        false => None,
+    let steps = if args.profile {
+        Some(outcome.steps(&view.metadata()?.steps))
+    } else {
+        None
     };
     let report = Report {
         board: args.on.name(),
@@ -116,9 +117,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         instructions: (!outcome.instructions.is_empty()).then_some(outcome.instructions),
         steps,
     };
-    match args.json {
-        true => print_json(&report)?,
-        false => print.text(&text(&report, &stacked, sequence.runs.len()))?,
+    if args.json {
+        print_json(&report)?
+    } else {
+        print.text(&text(&report, &stacked, sequence.runs.len()))?
     }
     files::publish(drafts)?;
     Ok(Verdict::Good)

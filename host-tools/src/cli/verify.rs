@@ -55,9 +55,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         print_json(&report)?;
         return Ok(Verdict::Good);
     }
-    let how = match report.loaded {
-        true => "passes the checks of a device",
-        false => "is intact; this host lacks the kernels of its target, so its operands were checked by the tools",
+    let how = if report.loaded {
+        "passes the checks of a device"
+    } else {
+        "is intact; this host lacks the kernels of its target, so its operands were checked by the tools"
     };
     print_out(&format!(
         "{}: {how}\n{} steps, {} reads: each finds the bytes that were written for it, in {} of {} bytes of arena\n",

@@ -99,10 +99,11 @@ impl Source {
     fn of(path: &Path, doing: &str) -> Result<Self> {
         if path.as_os_str() == STDIN {
             static TAKEN: AtomicBool = AtomicBool::new(false);
-            return match TAKEN.swap(true, Ordering::Relaxed) {
-                true => Err(Error::new(ErrorKind::Usage, "`-` is given for two inputs")
-                    .expected("one input from the standard input")),
-                false => Ok(Self::Stream(Box::new(io::stdin()))),
+            return if TAKEN.swap(true, Ordering::Relaxed) {
+                Err(Error::new(ErrorKind::Usage, "`-` is given for two inputs")
+                    .expected("one input from the standard input"))
+            } else {
+                Ok(Self::Stream(Box::new(io::stdin())))
             };
         }
         let io = |e: io::Error| Error::io(path, doing, &e);
@@ -119,14 +120,15 @@ impl Source {
 }
 
 fn within(path: &Path, bytes: u64, limit: u64) -> Result<()> {
-    match bytes > limit {
-        true => Err(Error::input(format!("it does not end within {limit} bytes"))
+    if bytes > limit {
+        Err(Error::input(format!("it does not end within {limit} bytes"))
             .in_file(&shown(path))
             .expected(match limit {
                 LARGEST_STREAM => "at most that much from a pipe, a device or the standard input",
                 _ => "at most that much, as no model holds more",
             })
-            .help("larger weights come in a file of their own: --weights FILE.safetensors")),
-        false => Ok(()),
+            .help("larger weights come in a file of their own: --weights FILE.safetensors"))
+    } else {
+        Ok(())
     }
 }

@@ -129,11 +129,12 @@ impl<'a> Json<'a> {
     /// A finite number.
     pub(crate) fn number(&self) -> Result<f64> {
         let value: f64 = self.read("a number")?;
-        match value.is_finite() {
-            true => Ok(value),
-            false => Err(self
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(self
                 .error(format!("found {}", self.excerpt()))
-                .expected("a finite number")),
+                .expected("a finite number"))
         }
     }
 
@@ -150,9 +151,12 @@ impl<'a> Json<'a> {
     }
 
     fn read<T: Deserialize<'a>>(&self, expected: &str) -> Result<T> {
-        serde_json::from_str(self.text).map_err(|e| match e.is_data() && e.to_string().starts_with(TWICE) {
-            true => syntax(&e, self.document, self.text),
-            false => self.error(format!("found {}", self.excerpt())).expected(expected),
+        serde_json::from_str(self.text).map_err(|e| {
+            if e.is_data() && e.to_string().starts_with(TWICE) {
+                syntax(&e, self.document, self.text)
+            } else {
+                self.error(format!("found {}", self.excerpt())).expected(expected)
+            }
         })
     }
 
@@ -197,14 +201,13 @@ impl<'a> Object<'a> {
     /// Refuses fields that are not among `names`.
     pub(crate) fn only(&self, names: &[&str]) -> Result<()> {
         match self.fields.iter().find(|(n, _)| !names.contains(&n.as_str())) {
-            Some((name, value)) => {
-                Err(value
-                    .error(format!("unknown name `{name}`"))
-                    .expected(match names.is_empty() {
-                        true => "no name at all".to_string(),
-                        false => format!("one of {}", names.join(", ")),
-                    }))
-            }
+            Some((name, value)) => Err(value
+                .error(format!("unknown name `{name}`"))
+                .expected(if names.is_empty() {
+                    "no name at all".to_string()
+                } else {
+                    format!("one of {}", names.join(", "))
+                })),
             None => Ok(()),
         }
     }

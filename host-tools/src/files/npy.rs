@@ -101,10 +101,7 @@ impl<'a> Npy<'a> {
         // Extents of 0 do not excuse the others.
         let mut real = shape.iter().filter(|&&extent| extent > 0);
         let most = real.try_fold(size, |bytes, &extent| bytes.checked_mul(extent));
-        let claimed = match shape.contains(&0) {
-            true => most.map(|_| 0),
-            false => most,
-        };
+        let claimed = if shape.contains(&0) { most.map(|_| 0) } else { most };
         if claimed != Some(data.len()) || most.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
             let text = format!(
                 "its header says {shape:?} of {size} byte{}, and {} bytes follow",
@@ -227,14 +224,13 @@ impl<'a> Rest<'a> {
     }
 
     fn expect(&mut self, token: &str) -> Result<(), Wrong> {
-        match self.take(token) {
-            true => Ok(()),
-            false => {
-                let found: String = self.0.chars().take(20).collect();
-                Err(Wrong::Malformed(format!(
-                    "its header has `{found}` where `{token}` is expected"
-                )))
-            }
+        if self.take(token) {
+            Ok(())
+        } else {
+            let found: String = self.0.chars().take(20).collect();
+            Err(Wrong::Malformed(format!(
+                "its header has `{found}` where `{token}` is expected"
+            )))
         }
     }
 

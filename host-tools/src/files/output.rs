@@ -122,13 +122,14 @@ impl Output {
             (Ok(output), Ok(found)) => same_file((place, &output), (input, &found)),
             _ => false,
         };
-        match same {
-            true => Err(
+        if same {
+            Err(
                 Error::new(ErrorKind::Usage, format!("the output is the input {}", input.display()))
                     .in_file(&self.asked)
                     .help("choose another output: nothing was written"),
-            ),
-            false => Ok(()),
+            )
+        } else {
+            Ok(())
         }
     }
 

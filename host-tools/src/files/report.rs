@@ -21,15 +21,17 @@ impl Print {
     /// # Errors
     /// [`ErrorKind::Usage`] where a report for scripts (`wanted`: JSON, a dump) wants standard output as well.
     pub fn beside<'a>(outputs: impl IntoIterator<Item = &'a Output>, wanted: bool) -> Result<Self> {
-        match outputs.into_iter().any(Output::is_stdout) {
-            true if wanted => Err(Error::new(
+        if !outputs.into_iter().any(Output::is_stdout) {
+            return Ok(Self::Out);
+        }
+        if wanted {
+            return Err(Error::new(
                 ErrorKind::Usage,
                 "the output `-` and what else is asked for both want the standard output",
             )
-            .expected("a file for one of them")),
-            true => Ok(Self::Beside),
-            false => Ok(Self::Out),
+            .expected("a file for one of them"));
         }
+        Ok(Self::Beside)
     }
 
     /// Prints a report for people.

@@ -42,9 +42,10 @@ pub fn watch() {
                 held.children.iter().for_each(|&child| stop(child));
                 for name in &held.names {
                     // What cannot be removed now is removed by the next run.
-                    let _ = match name.is_dir() {
-                        true => std::fs::remove_dir_all(name),
-                        false => std::fs::remove_file(name),
+                    let _ = if name.is_dir() {
+                        std::fs::remove_dir_all(name)
+                    } else {
+                        std::fs::remove_file(name)
                     };
                 }
                 signal_hook::low_level::exit(128 + signal);

@@ -266,11 +266,12 @@ fn matmul(a: &Tensor, b: &Tensor, transpose_a: bool, transpose_b: bool) -> Resul
 
 fn reduced(shape: &[usize], axes: &[usize], keep_dims: bool) -> Vec<usize> {
     let kept = |axis: &usize| !axes.contains(axis);
-    match keep_dims {
-        true => (0..shape.len())
+    if keep_dims {
+        (0..shape.len())
             .map(|axis| if kept(&axis) { shape[axis] } else { 1 })
-            .collect(),
-        false => (0..shape.len()).filter(kept).map(|axis| shape[axis]).collect(),
+            .collect()
+    } else {
+        (0..shape.len()).filter(kept).map(|axis| shape[axis]).collect()
     }
 }
 
@@ -283,11 +284,10 @@ fn extent(x: &Tensor, axis: usize) -> Result<usize> {
 }
 
 fn rank(what: &str, t: &Tensor, rank: usize) -> Result<()> {
-    match t.shape.len() == rank {
-        true => Ok(()),
-        false => Err(
-            Error::input(format!("the {what} `{}` have shape {:?}", t.name, t.shape)).expected(format!("{rank} axes")),
-        ),
+    if t.shape.len() == rank {
+        Ok(())
+    } else {
+        Err(Error::input(format!("the {what} `{}` have shape {:?}", t.name, t.shape)).expected(format!("{rank} axes")))
     }
 }
 

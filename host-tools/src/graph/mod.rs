@@ -9,8 +9,9 @@ pub mod facts;
 pub mod infer;
 pub mod op;
 
+pub use arenite::ops::binary::BinaryOp;
 pub use data::{Data, Expr};
-pub use op::{Activation, BinaryKind, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
+pub use op::{Activation, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
 
 use std::collections::BTreeMap;
 use std::fmt;

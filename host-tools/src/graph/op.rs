@@ -3,6 +3,7 @@
 //! Semantics are those of the operator of the same name in `core/src/ops`; where an operator exists only on the host
 //! (folded or fused before lowering) this file says what it means.
 
+use arenite::ops::binary::BinaryOp;
 use arenite::ops::pointwise::{Function, UnaryOp};
 
 /// Axis order of the activations of a spatial operator.
@@ -73,21 +74,6 @@ pub struct PoolAttrs {
     pub count_include_pad: bool,
     /// Fused clamp.
     pub activation: Activation,
-}
-
-/// Elementwise operators of two operands, with NumPy broadcasting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "named by their operation")]
-pub enum BinaryKind {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Minimum,
-    Maximum,
-    SquaredDifference,
-    /// `x if x > 0 else slope * x`; operand 1 is the slope, broadcast.
-    Prelu,
 }
 
 /// Elementwise operators of one operand: the functions of the runtime's rows, and those with parameters or a meaning of their own in passes.
@@ -185,7 +171,7 @@ pub enum Op {
     /// in 0, in 1: operands.
     Binary {
         /// The operation.
-        kind: BinaryKind,
+        kind: BinaryOp,
         /// Fused clamp.
         activation: Activation,
     },

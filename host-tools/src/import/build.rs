@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::infer::infer;
 use crate::graph::{DType, Data, Expr, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind};
 
-/// The largest trace that is read: 100,000 operators of the wordiest dialect, MegEngine's, with their kernels' times.
+/// The largest trace that is read: 100,000 operators of the wordiest dialect, which has its kernels' times as well.
 const LARGEST_TRACE: usize = 256 << 20;
 
 /// The largest extent, kernel, stride or padding that a trace may state; products of two stay far from overflow.

@@ -3,6 +3,7 @@
 //! Shapes are solved, not read ([`shapes`]): the batch, the channels of a convolution from its bias, spatial sizes from bytes and
 //! attributes. Backward records must mirror their forward record.
 
+mod batch;
 mod build;
 mod parse;
 mod shapes;

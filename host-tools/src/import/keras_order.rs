@@ -5,17 +5,19 @@
 //! state that network completely: a layer that is missing, unknown, doubled or out of order is an error.
 
 mod roles;
+mod trace;
 mod training;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
+use self::trace::{Trace, at};
 use super::assume::Assumptions;
 use super::build::{self, Builder, NewNode, Weights, line};
 use super::imported::{ImportOptions, Imported};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{
-    Activation, BinaryKind, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, TensorId, UnaryKind,
+    Activation, BinaryOp, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, TensorId, UnaryKind,
 };
 
 /// Names of a Keras ResNet and its training loop, one a line.
@@ -97,117 +99,6 @@ fn input_shape(options: &ImportOptions, assumptions: &mut Assumptions<'_>) -> Re
         (1, batch) => Ok([batch, h, w, c]),
         (n, batch) if n == batch => Ok([batch, h, w, c]),
         _ => Err(usage("contradicts --batch")),
-    }
-}
-
-/// The lines, sorted by what they are.
-struct Trace<'a> {
-    /// The first path element of the forward half, such as `resnet50`.
-    network: String,
-    /// Forward operators `layer/Op` in the order of execution, with their lines.
-    forward: Vec<(&'a str, usize)>,
-    /// Line of each forward operator.
-    lines: HashMap<&'a str, usize>,
-    /// Layers that any name under the network mentions, with the first line.
-    layers: BTreeMap<&'a str, usize>,
-    /// Everything else: name and line.
-    outside: Vec<(&'a str, usize)>,
-}
-
-/// Operators of the forward half, by the last path element.
-const OPERATORS: [&str; 11] = [
-    "Pad",
-    "Conv2D",
-    "BiasAdd",
-    "FusedBatchNormV3",
-    "Relu",
-    "add",
-    "AddV2",
-    "MaxPool",
-    "Mean",
-    "MatMul",
-    "Softmax",
-];
-
-impl<'a> Trace<'a> {
-    fn parse(text: &'a str) -> Result<Self> {
-        let names: Vec<(&str, usize)> = (text.lines().enumerate())
-            .map(|(index, name)| (name.trim_end(), index + 1))
-            .filter(|(name, _)| !name.is_empty())
-            .collect();
-        let mut seen = HashMap::new();
-        for &(name, number) in &names {
-            if !is_node_name(name) {
-                let start: String = name.chars().take(60).collect();
-                return Err(at(number, format!("`{start}` is no TensorFlow node name")));
-            }
-            if let Some(first) = seen.insert(name, number) {
-                return Err(at(number, format!("`{name}` stands on line {first} already")));
-            }
-        }
-        let stems: Vec<_> = names
-            .iter()
-            .filter_map(|(name, number)| Some((name.strip_suffix("/conv1_conv/Conv2D")?, number)))
-            .collect();
-        let stems: Vec<_> = stems
-            .into_iter()
-            .filter(|(network, _)| !network.contains('/'))
-            .collect();
-        let network = match stems.as_slice() {
-            [(network, _)] => network.to_string(),
-            [] => return Err(Error::input("no `…/conv1_conv/Conv2D`").expected("the names of a Keras ResNet")),
-            [_, (_, number), ..] => return Err(at(**number, "a second network")),
-        };
-        let mut trace = Self {
-            forward: Vec::new(),
-            lines: HashMap::new(),
-            layers: BTreeMap::new(),
-            outside: Vec::new(),
-            network,
-        };
-        let mut unsupported = Vec::new();
-        for (name, number) in names {
-            let inside = name
-                .strip_prefix(trace.network.as_str())
-                .and_then(|rest| rest.strip_prefix('/'));
-            let Some((layer, op)) = inside.and_then(|inside| inside.split_once('/')) else {
-                trace.outside.push((name, number));
-                continue;
-            };
-            trace.layers.entry(layer).or_insert(number);
-            if OPERATORS.contains(&op) {
-                let inside = inside.unwrap_or_default();
-                trace.forward.push((inside, number));
-                trace.lines.insert(inside, number);
-            } else if roles::of_layer(op).is_some() {
-                trace.outside.push((name, number));
-            } else {
-                unsupported.push((op.to_string(), format!("line {number}, layer `{layer}`")));
-            }
-        }
-        build::refuse_unknown(unsupported, "Keras's ResNets have no such operators")?;
-        Ok(trace)
-    }
-
-    /// Records of the training step: by role, without edges, since the trace states none.
-    fn outside(&self, builder: &mut Builder, warnings: &mut Vec<String>) {
-        let mut unknown = Vec::new();
-        for &(name, number) in &self.outside {
-            let role = roles::of(name, &self.network);
-            if role.is_none() {
-                unknown.push(format!("`{name}` (line {number})"));
-            }
-            let kind = name.rsplit('/').next().unwrap_or(name);
-            let role = role.unwrap_or(crate::graph::Role::Bookkeeping);
-            builder.opaque(name, kind, role, &[], &[], line(number));
-        }
-        if !unknown.is_empty() {
-            warnings.push(format!(
-                "{} names outside the network are of no known kind and count as bookkeeping: {}",
-                unknown.len(),
-                unknown.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
-            ));
-        }
     }
 }
 
@@ -472,7 +363,7 @@ impl Work<'_, '_> {
                     self.builder
                         .param(&format!("{layer}/bias"), &[channels], &Weights::Same)?,
                 );
-                let kind = BinaryKind::Add;
+                let kind = BinaryOp::Add;
                 Op::Binary { kind, activation }
             }
             Step::BatchNorm => {
@@ -494,7 +385,7 @@ impl Work<'_, '_> {
                     let shapes: Vec<_> = inputs.iter().map(|&id| self.builder.shape(id)).collect();
                     return Err(Error::input(format!("shortcut and branch have shapes {shapes:?}")));
                 }
-                let kind = BinaryKind::Add;
+                let kind = BinaryOp::Add;
                 Op::Binary { kind, activation }
             }
             Step::MaxPool => Op::MaxPool2d(PoolAttrs {
@@ -550,17 +441,4 @@ impl Step {
             Step::Softmax => "Softmax",
         }
     }
-}
-
-/// TensorFlow's rule for node names.
-fn is_node_name(name: &str) -> bool {
-    let mut characters = name.chars();
-    characters
-        .next()
-        .is_some_and(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
-        && characters.all(|c| c.is_ascii_alphanumeric() || "_.\\/>-:".contains(c))
-}
-
-fn at(line: usize, message: impl Into<String>) -> Error {
-    Error::input(message).at(format!("line {line}"))
 }

@@ -6,6 +6,8 @@
 mod attributes;
 mod build;
 mod dump;
+mod integers;
+mod work;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! Our own schema, `trace.json`, as `docs/trace-schema.md` specifies it: whatever that document does not define is refused.
 
+mod operator;
 mod operators;
 mod sidecar;
 mod trace;

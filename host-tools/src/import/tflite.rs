@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flatbuffer: checked access   schema: structs   importer: the import under way   tensors: shapes, quantisation   fold: shape arithmetic
-//! ops: one row an operator, its types and its translation (movement, rearrange, compound, recurrent: parts of it)
+//! ops: one row an operator, its types and its translation (products, movement, rearrange, compound, recurrent: parts of it)
 //! widen: float16 and hybrid weights   state: variables and the initialising subgraph
 //! ```
 //!
@@ -18,6 +18,7 @@ mod fold;
 mod importer;
 mod movement;
 mod ops;
+mod products;
 mod rearrange;
 mod recurrent;
 mod schema;

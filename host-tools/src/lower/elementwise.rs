@@ -1,6 +1,6 @@
 //! Elementwise operators.
 
-use arenite::ops::elementwise::{BinaryF32, BinaryOp, UnaryF32};
+use arenite::ops::elementwise::{BinaryF32, UnaryF32};
 use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::{DType, Step};
 
@@ -9,11 +9,11 @@ use super::elementwise_int;
 use super::loops::loops;
 use super::numbers::clamp;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryKind, Node, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Node, UnaryKind};
 use crate::program::Place;
 
 /// Lowers an operator of two operands.
-pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind, activation: Activation) -> Result<()> {
+pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, activation: Activation) -> Result<()> {
     if lower.graph().tensor(input(node, 0)?).dtype != DType::F32 {
         return elementwise_int::lower_binary(lower, node, kind, activation);
     }
@@ -21,25 +21,15 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
     let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
     let graph = lower.graph();
     let loops = loops(&graph.tensor(y).shape, &graph.tensor(a).shape, &graph.tensor(b).shape)?;
-    let (op, name) = match kind {
-        BinaryKind::Add => (BinaryOp::Add, "add"),
-        BinaryKind::Sub => (BinaryOp::Sub, "sub"),
-        BinaryKind::Mul => (BinaryOp::Mul, "mul"),
-        BinaryKind::Div => (BinaryOp::Div, "div"),
-        BinaryKind::Minimum => (BinaryOp::Minimum, "minimum"),
-        BinaryKind::Maximum => (BinaryOp::Maximum, "maximum"),
-        BinaryKind::SquaredDifference => (BinaryOp::SquaredDifference, "squared_difference"),
-        BinaryKind::Prelu => (BinaryOp::Prelu, "prelu"),
-    };
     let step = BinaryF32 {
         output: Place::Tensor(y, 0),
         a: lower.place(a)?,
         b: lower.place(b)?,
         loops,
-        op,
+        op: kind,
         clamp: clamp(activation),
     };
-    lower.push(node, name, Step::BinaryF32(step), 0);
+    lower.push(node, kind.names().name, Step::BinaryF32(step), 0);
     Ok(())
 }
 

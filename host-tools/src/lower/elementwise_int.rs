@@ -11,11 +11,11 @@ use super::loops::loops;
 use super::numbers::{Affine, below_one, clamp, clamp_int, factor, limits, per_tensor};
 use super::select;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryKind, Node, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Node, UnaryKind};
 use crate::program::Place;
 
 /// Lowers an operator of two integer operands.
-pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind, activation: Activation) -> Result<()> {
+pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, activation: Activation) -> Result<()> {
     let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
     let (at_a, at_b) = (lower.place(a)?, lower.place(b)?);
     let graph = lower.graph();
@@ -27,16 +27,9 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryKind,
                 .expected(format!("{} as the result", dtype.name())),
         );
     }
-    let (op, name) = match kind {
-        BinaryKind::Add => (IntOp::Add, "add"),
-        BinaryKind::Sub => (IntOp::Sub, "sub"),
-        BinaryKind::Mul => (IntOp::Mul, "mul"),
-        BinaryKind::Minimum => (IntOp::Minimum, "minimum"),
-        BinaryKind::Maximum => (IntOp::Maximum, "maximum"),
-        BinaryKind::Prelu => (IntOp::Prelu, "prelu"),
-        BinaryKind::Div | BinaryKind::SquaredDifference => {
-            return Err(Error::unsupported(format!("{} of {}", node.kind, dtype.name())).expected("f32"));
-        }
+    let name = kind.names().name;
+    let Some(op) = kind.names().integer else {
+        return Err(Error::unsupported(format!("{} of {}", node.kind, dtype.name())).expected("f32"));
     };
     let mut step = BinaryInt {
         output: Place::Tensor(y, 0),
@@ -108,12 +101,15 @@ fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Af
         }
         table
     };
-    let fixed_output = |scale: f32, zero_point: i32| match (scale_out, zero_out) == (scale, zero_point) {
-        true => Ok(()),
-        false => Err(
-            Error::input(format!("a result of scale {scale_out} and zero point {zero_out}"))
-                .expected(format!("scale {scale} and zero point {zero_point}")),
-        ),
+    let fixed_output = |scale: f32, zero_point: i32| {
+        if (scale_out, zero_out) == (scale, zero_point) {
+            Ok(())
+        } else {
+            Err(
+                Error::input(format!("a result of scale {scale_out} and zero point {zero_out}"))
+                    .expected(format!("scale {scale} and zero point {zero_point}")),
+            )
+        }
     };
     let logistic = || LogisticI8::new(scale_in, zero_in).ok_or_else(|| unusable("a logistic function"));
     Ok(match kind {

@@ -45,9 +45,12 @@ pub(super) fn clamp(activation: Activation) -> [f32; 2] {
 pub(super) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
     let [min, max] = limits(dtype)?;
     let [low, high] = clamp(activation);
-    let stored = |real: f32, open: i32| match real.is_finite() {
-        true => quantize(real, scale, zero_point, min, max),
-        false => open,
+    let stored = |real: f32, open: i32| {
+        if real.is_finite() {
+            quantize(real, scale, zero_point, min, max)
+        } else {
+            open
+        }
     };
     Ok([stored(low, min), stored(high, max)])
 }
@@ -75,11 +78,12 @@ pub(super) fn factor(real: f64) -> Result<Multiplier> {
 
 /// The multiplier of a factor that TensorFlow Lite Micro wants below 1.
 pub(super) fn below_one(real: f64) -> Result<Multiplier> {
-    match real < 1.0 {
-        true => factor(real),
-        false => Err(Error::input(format!("the scales give the factor {real}"))
+    if real < 1.0 {
+        factor(real)
+    } else {
+        Err(Error::input(format!("the scales give the factor {real}"))
             .expected("less than 1")
-            .help("TensorFlow Lite Micro refuses these scales as well; convert the model again")),
+            .help("TensorFlow Lite Micro refuses these scales as well; convert the model again"))
     }
 }
 

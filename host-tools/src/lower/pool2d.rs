@@ -47,9 +47,10 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: 
         count_include_pad: attrs.count_include_pad,
         clamp: clamp(attrs.activation),
     };
-    let (step, kind) = match max {
-        true => (Step::MaxPoolF32(op), "max_pool2d"),
-        false => (Step::AvgPoolF32(op), "avg_pool2d"),
+    let (step, kind) = if max {
+        (Step::MaxPoolF32(op), "max_pool2d")
+    } else {
+        (Step::AvgPoolF32(op), "avg_pool2d")
     };
     lower.push(node, kind, step, 0);
     Ok(())

@@ -59,9 +59,10 @@ pub(super) fn lower(
 
 /// Index of the nearest neighbour, in f32.
 fn nearest(at: usize, from: usize, to: usize, corners: bool, centers: bool) -> i32 {
-    let scale = match corners && to > 1 {
-        true => (from - 1) as f32 / (to - 1) as f32,
-        false => from as f32 / to as f32,
+    let scale = if corners && to > 1 {
+        (from - 1) as f32 / (to - 1) as f32
+    } else {
+        from as f32 / to as f32
     };
     let place = (at as f32 + if centers { 0.5 } else { 0.0 }) * scale;
     let index = if corners { place.round() } else { place.floor() };
@@ -70,13 +71,15 @@ fn nearest(at: usize, from: usize, to: usize, corners: bool, centers: bool) -> i
 
 /// Two neighbours and the weight of the second as the bits of an f32.
 fn bilinear(at: usize, from: usize, to: usize, corners: bool, centers: bool) -> [i32; 3] {
-    let scale = match corners && to > 1 {
-        true => (from - 1) as f32 / (to - 1) as f32,
-        false => from as f32 / to as f32,
+    let scale = if corners && to > 1 {
+        (from - 1) as f32 / (to - 1) as f32
+    } else {
+        from as f32 / to as f32
     };
-    let place = match centers {
-        true => (at as f32 + 0.5) * scale - 0.5,
-        false => at as f32 * scale,
+    let place = if centers {
+        (at as f32 + 0.5) * scale - 0.5
+    } else {
+        at as f32 * scale
     };
     let low = (place.floor() as i32).max(0);
     let high = (place.ceil() as i32).min(from as i32 - 1);
@@ -86,13 +89,15 @@ fn bilinear(at: usize, from: usize, to: usize, corners: bool, centers: bool) -> 
 /// Two neighbours and the weight of the second in 1/1024.
 fn bilinear_int(at: usize, from: usize, to: usize, corners: bool, centers: bool) -> [i32; 3] {
     let (at, from, to) = (at as i32, from as i32, to as i32);
-    let scale = match corners && to > 1 {
-        true => (1024 * (from - 1) + (to - 1) / 2) / (to - 1),
-        false => (1024 * from + to / 2) / to,
+    let scale = if corners && to > 1 {
+        (1024 * (from - 1) + (to - 1) / 2) / (to - 1)
+    } else {
+        (1024 * from + to / 2) / to
     };
-    let place = match centers {
-        true => at * scale + scale / 2 - 512,
-        false => at * scale,
+    let place = if centers {
+        at * scale + scale / 2 - 512
+    } else {
+        at * scale
     };
     let low = (place / 1024).max(0);
     let high = ((place + 1023) / 1024).min(from - 1);

@@ -26,9 +26,10 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, begin: &[usize], stride:
             _ => return Err(Error::input("a slice with stride 0")),
         };
         let kept = result.shape.len() == source.shape.len();
-        let extent = match kept {
-            true => result.shape[axis],
-            false => left.next_if(|&n| n <= room).unwrap_or(1),
+        let extent = if kept {
+            result.shape[axis]
+        } else {
+            left.next_if(|&n| n <= room).unwrap_or(1)
         };
         if extent > room {
             return Err(Error::input(format!(

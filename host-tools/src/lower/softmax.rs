@@ -52,12 +52,15 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, classes: usize, beta: f32, log:
     let rows = tx.elements() / classes.max(1);
     let types = (tx.dtype, ty.dtype);
     let unusable = || Error::input(format!("an operand of scale {} and beta {beta}", qx.0));
-    let want = |scale: f32, zero_point: i32| match (qy.0 / scale - 1.0).abs() < 1e-3 && qy.1 == zero_point {
-        true => Ok(()),
-        false => Err(
-            Error::input(format!("a result of scale {} and zero point {}", qy.0, qy.1))
-                .expected(format!("scale {scale} and zero point {zero_point}")),
-        ),
+    let want = |scale: f32, zero_point: i32| {
+        if (qy.0 / scale - 1.0).abs() < 1e-3 && qy.1 == zero_point {
+            Ok(())
+        } else {
+            Err(
+                Error::input(format!("a result of scale {} and zero point {}", qy.0, qy.1))
+                    .expected(format!("scale {scale} and zero point {zero_point}")),
+            )
+        }
     };
     let kind = match types {
         (DType::I8, DType::I8) if log => {

@@ -3,7 +3,7 @@
 
 use super::rewrite::Rewriter;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryKind, Graph, Node, NodeId, Op, Tensor};
+use crate::graph::{Activation, BinaryOp, Graph, Node, NodeId, Op, Tensor};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
     let nodes = graph.nodes.len();
@@ -55,13 +55,13 @@ fn expand(net: &mut Rewriter<'_>, id: NodeId) -> Result<()> {
     };
     let product = Node {
         name: format!("{}:gain", node.name),
-        op: binary(BinaryKind::Mul),
+        op: binary(BinaryOp::Mul),
         inputs: vec![Some(x), Some(gain)],
         outputs: vec![scaled],
         ..node.clone()
     };
     let sum = Node {
-        op: binary(BinaryKind::Add),
+        op: binary(BinaryOp::Add),
         inputs: vec![Some(scaled), Some(bias)],
         ..node
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::rewrite::Rewriter;
 use crate::error::{Error, Result};
 use crate::graph::data::ExprOp;
-use crate::graph::{Activation, BinaryKind, DType, Data, Expr, Graph, Node, NodeId, Op, Tensor, TensorId, TensorKind};
+use crate::graph::{Activation, BinaryOp, DType, Data, Expr, Graph, Node, NodeId, Op, Tensor, TensorId, TensorKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
     let nodes = graph.nodes.len();
@@ -94,8 +94,8 @@ fn fold(net: &mut Rewriter<'_>, id: NodeId, axis: usize, epsilon: f32) -> Result
         outputs: vec![output],
         ..node.clone()
     };
-    let product = step(":scale", BinaryKind::Mul, [x, scale], scaled);
-    net.set(id, step("", BinaryKind::Add, [scaled, offset], node.outputs[0]));
+    let product = step(":scale", BinaryOp::Mul, [x, scale], scaled);
+    net.set(id, step("", BinaryOp::Add, [scaled, offset], node.outputs[0]));
     net.insert_before(id, product);
     Ok(())
 }

@@ -3,16 +3,14 @@
 
 use std::sync::Arc;
 
-use super::rewrite::{Rewriter, is_const};
+use super::rewrite::{Rewriter, is_const, rewrite_all};
 use crate::error::Result;
 use crate::graph::{
-    Activation, BinaryKind, Conv2dAttrs, DType, Data, Expr, Graph, Layout, Node, NodeId, Op, Tensor, TensorKind,
+    Activation, BinaryOp, Conv2dAttrs, DType, Data, Expr, Graph, Layout, Node, NodeId, Op, Tensor, TensorKind,
 };
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    let mut net = Rewriter::new(graph);
-    net.until_stable(fold);
-    net.finish();
+    rewrite_all(graph, fold);
     Ok(())
 }
 
@@ -21,7 +19,7 @@ fn fold(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     let node = &graph.nodes[id.0];
     let (
         Op::Binary {
-            kind: BinaryKind::Add,
+            kind: BinaryOp::Add,
             activation,
         },
         [Some(a), Some(b)],

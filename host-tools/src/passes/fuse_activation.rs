@@ -1,13 +1,11 @@
 //! A clamp after an operator that can clamp its own result becomes part of it.
 
-use super::rewrite::Rewriter;
+use super::rewrite::{Rewriter, rewrite_all};
 use crate::error::Result;
 use crate::graph::{Activation, Graph, NodeId, Op, UnaryKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    let mut net = Rewriter::new(graph);
-    net.until_stable(fuse);
-    net.finish();
+    rewrite_all(graph, fuse);
     Ok(())
 }
 

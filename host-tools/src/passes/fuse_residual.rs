@@ -1,14 +1,12 @@
 //! An f32 addition of a convolution's result becomes part of the convolution, which then writes the sum (in place, where the
 //! planner finds it worth it). Quantised additions rescale both operands and stay steps of their own.
 
-use super::rewrite::{Rewriter, is_const};
+use super::rewrite::{Rewriter, is_const, rewrite_all};
 use crate::error::Result;
-use crate::graph::{Activation, BinaryKind, Conv2dAttrs, DType, Graph, Node, NodeId, Op};
+use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Graph, Node, NodeId, Op};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    let mut net = Rewriter::new(graph);
-    net.until_stable(fuse);
-    net.finish();
+    rewrite_all(graph, fuse);
     Ok(())
 }
 
@@ -17,7 +15,7 @@ fn fuse(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     let node = graph.nodes[id.0].clone();
     let (
         Op::Binary {
-            kind: BinaryKind::Add,
+            kind: BinaryOp::Add,
             activation,
         },
         [Some(a), Some(b)],

@@ -350,9 +350,10 @@ impl Rewrite<'_> {
 
     fn push_transpose(&mut self, name: String, from: TensorId, to: TensorId, perm: [usize; 4]) {
         let shape = &self.graph.tensor(from).shape;
-        let op = match moves_nothing(&perm, shape) {
-            true => Op::Reshape,
-            false => Op::Transpose { perm: perm.to_vec() },
+        let op = if moves_nothing(&perm, shape) {
+            Op::Reshape
+        } else {
+            Op::Transpose { perm: perm.to_vec() }
         };
         self.nodes.push(Node {
             name,

@@ -122,12 +122,11 @@ pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
         let before = graph.tensors.len();
         (pass.run)(graph)?;
         // New names come with new tensors.
-        let checked = match graph.tensors.len() == before {
-            true => check_structure(graph),
-            false => {
-                name_apart(graph);
-                check(graph)
-            }
+        let checked = if graph.tensors.len() == before {
+            check_structure(graph)
+        } else {
+            name_apart(graph);
+            check(graph)
         };
         checked.map_err(|e| {
             Error::new(

@@ -1,7 +1,7 @@
 //! Recognises a softmax that is written out: x - max(x), exp, sum, division, along one axis.
 
 use crate::error::Result;
-use crate::graph::{Activation, BinaryKind, Graph, NodeId, Op, ReduceKind, TensorId, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Graph, NodeId, Op, ReduceKind, TensorId, UnaryKind};
 
 /// Replaces each written-out softmax whose intermediate results nobody else reads by one [`Op::Softmax`], in place of its
 /// division. The maximum may be missing: it does not change the value.
@@ -16,7 +16,7 @@ pub fn run(graph: &mut Graph) -> Result<()> {
         let is_division = matches!(
             graph.nodes[index].op,
             Op::Binary {
-                kind: BinaryKind::Div,
+                kind: BinaryOp::Div,
                 activation: Activation::None
             }
         );
@@ -55,7 +55,7 @@ fn find(graph: &Graph, producers: &[Option<NodeId>], consumers: &[Vec<NodeId>], 
     let private = |id: NodeId, readers: &[NodeId]| {
         output(id).is_some_and(|out| consumers[out.0] == readers && !graph.outputs.contains(&out))
     };
-    let binary = |id: NodeId, wanted: BinaryKind| matches!(op(id), Op::Binary { kind, activation: Activation::None } if *kind == wanted);
+    let binary = |id: NodeId, wanted: BinaryOp| matches!(op(id), Op::Binary { kind, activation: Activation::None } if *kind == wanted);
     let reduced = |id: NodeId, wanted: ReduceKind| match op(id) {
         Op::Reduce {
             kind,
@@ -79,7 +79,7 @@ fn find(graph: &Graph, producers: &[Option<NodeId>], consumers: &[Vec<NodeId>], 
         let difference = writer(argument)?;
         let x = input(difference, 0)?;
         let maximum = writer(input(difference, 1)?)?;
-        let fits = binary(difference, BinaryKind::Sub)
+        let fits = binary(difference, BinaryOp::Sub)
             && reduced(maximum, ReduceKind::Max)? == axis
             && input(maximum, 0)? == x
             && private(difference, &[exp])
@@ -116,10 +116,10 @@ mod tests {
         };
         for (op, inputs, output) in [
             (reduce(ReduceKind::Max, 1), vec![x], max),
-            (binary(BinaryKind::Sub), vec![x, max], sub),
+            (binary(BinaryOp::Sub), vec![x, max], sub),
             (Op::Unary(UnaryKind::EXP), vec![sub], exp),
             (reduce(ReduceKind::Sum, axis_of_sum), vec![exp], sum),
-            (binary(BinaryKind::Div), vec![exp, sum], y),
+            (binary(BinaryOp::Div), vec![exp, sum], y),
         ] {
             let name = graph.tensor(output).name.clone();
             graph.add_node(Node {

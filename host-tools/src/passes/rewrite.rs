@@ -16,7 +16,7 @@ pub(super) struct Rewriter<'g> {
     readers: Vec<Readers>,
     outputs: HashSet<TensorId>,
     /// By node: where it stands, and whether it is still there.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Position>>,
     /// Whether a node has come or gone.
     reordered: bool,
 }
@@ -30,7 +30,7 @@ struct Readers {
 
 /// At an original node's place: those inserted before it, itself, those inserted behind it, each in the order of insertion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Position {
     at: usize,
     side: Side,
     number: usize,
@@ -41,6 +41,13 @@ enum Side {
     Before,
     Itself,
     Behind,
+}
+
+/// A pass that is one rewrite: tries it on every node until it applies nowhere.
+pub(super) fn rewrite_all(graph: &mut Graph, rewrite: impl FnMut(&mut Rewriter<'_>, NodeId) -> bool) {
+    let mut net = Rewriter::new(graph);
+    net.until_stable(rewrite);
+    net.finish();
 }
 
 impl<'g> Rewriter<'g> {
@@ -54,7 +61,7 @@ impl<'g> Rewriter<'g> {
             graph,
         };
         for index in 0..net.graph.nodes.len() {
-            net.places.push(Some(Place {
+            net.places.push(Some(Position {
                 at: index,
                 side: Side::Itself,
                 number: 0,
@@ -116,7 +123,7 @@ impl<'g> Rewriter<'g> {
             return;
         }
         let nodes = std::mem::take(&mut self.graph.nodes);
-        let mut placed: Vec<(Place, Node)> = (self.places.into_iter().zip(nodes))
+        let mut placed: Vec<(Position, Node)> = (self.places.into_iter().zip(nodes))
             .filter_map(|(place, node)| Some((place?, node)))
             .collect();
         placed.sort_by_key(|(place, _)| *place);
@@ -127,7 +134,7 @@ impl<'g> Rewriter<'g> {
         self.reordered = true;
         let number = self.graph.nodes.len();
         let at = self.places[at.0].map_or(at.0, |place| place.at);
-        self.places.push(Some(Place { at, side, number }));
+        self.places.push(Some(Position { at, side, number }));
         self.graph.nodes.push(node);
         self.link(NodeId(number));
     }

@@ -1,13 +1,11 @@
 //! Kernels sum along the innermost axis: a softmax along another one gets a transpose before and after it.
 
-use super::rewrite::Rewriter;
+use super::rewrite::{Rewriter, rewrite_all};
 use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, Op, Tensor, TensorId, TensorKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
-    let mut net = Rewriter::new(graph);
-    net.until_stable(move_inside);
-    net.finish();
+    rewrite_all(graph, move_inside);
     Ok(())
 }
 

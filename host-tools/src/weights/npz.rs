@@ -79,9 +79,10 @@ impl File {
                 found = true;
             }
         })?;
-        match found {
-            true => Ok(()),
-            false => Err(Error::internal(format!("elements beyond the end of `{key}`"))),
+        if found {
+            Ok(())
+        } else {
+            Err(Error::internal(format!("elements beyond the end of `{key}`")))
         }
     }
 

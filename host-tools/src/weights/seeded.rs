@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use super::keys::{missing, params};
 use crate::error::Result;
 use crate::graph::facts::for_each_param;
-use crate::graph::{BinaryKind, Data, Graph, Node, NodeId, Op, Role, TensorId, TensorKind};
+use crate::graph::{Activation, BinaryOp, Data, Graph, Node, NodeId, Op, Role, TensorId, TensorKind};
 
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -142,10 +142,10 @@ fn other(node: &Node, index: usize, elements: usize) -> Recipe {
         (Op::BatchNorm { .. }, 4) => POSITIVE,
         (Op::Affine, 1) => recipe(1.0, 0.0),
         (Op::Binary { kind, .. }, _) => match kind {
-            BinaryKind::Mul | BinaryKind::Div if elements == 1 => recipe(1.0, 0.0),
-            BinaryKind::Mul => FACTOR,
-            BinaryKind::Div => POSITIVE,
-            BinaryKind::Prelu => recipe(0.25, 0.0),
+            BinaryOp::Mul | BinaryOp::Div if elements == 1 => recipe(1.0, 0.0),
+            BinaryOp::Mul => FACTOR,
+            BinaryOp::Div => POSITIVE,
+            BinaryOp::Prelu => recipe(0.25, 0.0),
             _ => BIAS,
         },
         _ => BIAS,
@@ -192,13 +192,16 @@ fn feeds_addition(graph: &Graph, consumers: &[Vec<NodeId>], id: TensorId) -> boo
             let node = &graph.nodes[reader.0];
             match &node.op {
                 Op::Binary {
-                    kind: BinaryKind::Add | BinaryKind::Sub,
+                    kind: BinaryOp::Add | BinaryOp::Sub,
                     activation,
-                } => match reads_const(graph, node, 0) || reads_const(graph, node, 1) {
-                    false => return true,
-                    true if *activation == crate::graph::Activation::None => rest.extend(&node.outputs),
-                    true => {}
-                },
+                } => {
+                    if !reads_const(graph, node, 0) && !reads_const(graph, node, 1) {
+                        return true;
+                    }
+                    if *activation == Activation::None {
+                        rest.extend(&node.outputs);
+                    }
+                }
                 Op::BatchNorm { .. } | Op::Affine | Op::Identity | Op::Reshape => rest.extend(&node.outputs),
                 _ => {}
             }

@@ -299,9 +299,10 @@ fn over_size(cli: &Cli) -> Result<String> {
             let problem = generate(count);
             let (plan, seconds) = timed(&problem, None, cli.nodes)?;
             let ratio = plan.height as f64 / plan.lower_bound.max(1) as f64;
-            match plan.proven_optimal {
-                true => write!(text, " {seconds:.2}, 1 |")?,
-                false => write!(text, " {seconds:.2}, {ratio:.4} |")?,
+            if plan.proven_optimal {
+                write!(text, " {seconds:.2}, 1 |")?
+            } else {
+                write!(text, " {seconds:.2}, {ratio:.4} |")?
             }
         }
         text.push('\n');
@@ -310,9 +311,10 @@ fn over_size(cli: &Cli) -> Result<String> {
 }
 
 fn fits(height: u64, capacity: u64) -> String {
-    match height <= capacity {
-        true => grouped(height),
-        false => format!("{}, does not fit", grouped(height)),
+    if height <= capacity {
+        grouped(height)
+    } else {
+        format!("{}, does not fit", grouped(height))
     }
 }
 

@@ -77,9 +77,10 @@ pub(super) fn run() -> Result<()> {
         samples,
     };
     println!("{}", text(&outcome));
-    match outcome.right == outcome.right_in_pytorch && outcome.same_choice == samples && outcome.worst <= 1e-5 {
-        true => Ok(()),
-        false => Err("the board's results are not PyTorch's".into()),
+    if outcome.right == outcome.right_in_pytorch && outcome.same_choice == samples && outcome.worst <= 1e-5 {
+        Ok(())
+    } else {
+        Err("the board's results are not PyTorch's".into())
     }
 }
 

@@ -81,9 +81,10 @@ pub(super) fn msrv() -> Result<Outcome> {
     }
     let ci = root().join(".github/workflows/ci.yml");
     let tested = format!("RUSTUP_TOOLCHAIN: \"{minimum}\"");
-    match std::fs::read_to_string(&ci)?.contains(&tested) {
-        true => Ok(Outcome::Held),
-        false => Err(format!("{} does not say `{tested}`", ci.display()).into()),
+    if std::fs::read_to_string(&ci)?.contains(&tested) {
+        Ok(Outcome::Held)
+    } else {
+        Err(format!("{} does not say `{tested}`", ci.display()).into())
     }
 }
 
@@ -102,9 +103,10 @@ fn metadata(manifest: &str) -> Result<Value> {
         manifest,
     ])
     .output()?;
-    match output.status.success() {
-        true => Ok(serde_json::from_slice(&output.stdout)?),
-        false => Err(format!("{manifest}: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout)?)
+    } else {
+        Err(format!("{manifest}: {}", String::from_utf8_lossy(&output.stderr)).into())
     }
 }
 

@@ -39,14 +39,15 @@ pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
         survivors.len(),
         survivors.len() - new.len()
     );
-    match new.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if new.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "{} mutants survive: kill them, or state in {} why nothing can",
             new.len(),
             list.display()
         )
-        .into()),
+        .into())
     }
 }
 

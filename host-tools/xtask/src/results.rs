@@ -104,9 +104,10 @@ pub struct Configuration {
 impl Subject {
     /// Where the model is: `tests` is the folder of the tests' own models, `shared` that of the shared data.
     pub fn file(&self, tests: &Path, shared: Option<&Path>) -> Option<PathBuf> {
-        match self.shared {
-            true => Some(shared?.join("data/models").join(self.path)),
-            false => Some(tests.join(self.path)),
+        if self.shared {
+            Some(shared?.join("data/models").join(self.path))
+        } else {
+            Some(tests.join(self.path))
         }
     }
 

@@ -33,12 +33,11 @@ pub(super) fn prepare(python: bool) -> Result<()> {
         .iter()
         .filter_map(|board| ready(board).err().map(|e| format!("{}: {e}", board.name)))
         .collect();
-    match missing.is_empty() {
-        true => {
-            eprintln!("set-up: complete, all {} boards can run", BOARDS.len());
-            Ok(())
-        }
-        false => Err(format!("the set-up is not complete:\n  {}", missing.join("\n  ")).into()),
+    if missing.is_empty() {
+        eprintln!("set-up: complete, all {} boards can run", BOARDS.len());
+        Ok(())
+    } else {
+        Err(format!("the set-up is not complete:\n  {}", missing.join("\n  ")).into())
     }
 }
 

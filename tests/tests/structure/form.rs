@@ -1,27 +1,64 @@
 //! The form of the sources: lines within the limit, assembly that states what it needs, dependencies that are used.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::{root, sources};
 
-/// Columns of a comment; what the formatter lays out has its own limit of 120.
+/// Columns of a comment and of Python; what the formatter lays out has its own limit of 120.
 const COLUMNS: usize = 160;
+
+fn too_long(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).expect("a source");
+    let lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.chars().count() > COLUMNS);
+    lines
+        .map(|(at, line)| format!("{}:{}: {}", path.display(), at + 1, line.chars().count()))
+        .collect()
+}
 
 #[test]
 fn no_line_is_longer_than_its_limit() {
     let mut long = Vec::new();
     for folder in ["core", "host-tools", "firmware", "tests/src", "tests/tests"] {
         for path in sources(&root().join(folder), "rs") {
-            let text = fs::read_to_string(&path).expect("a source");
-            let lines = text
-                .lines()
-                .enumerate()
-                .filter(|(_, line)| line.chars().count() > COLUMNS);
-            long.extend(lines.map(|(at, line)| format!("{}:{}: {}", path.display(), at + 1, line.chars().count())));
+            long.extend(too_long(&path));
+        }
+    }
+    for folder in ["host-tools/python", "tests/oracle", "tests/reference"] {
+        for path in sources(&root().join(folder), "py") {
+            long.extend(too_long(&path));
         }
     }
     assert!(long.is_empty(), "over {COLUMNS} columns:\n{}", long.join("\n"));
+}
+
+/// A file is about one thing; what is longer is about two.
+#[test]
+fn no_file_is_longer_than_500_lines() {
+    const LINES: usize = 500;
+    let mut long = Vec::new();
+    for (folder, ending) in [
+        ("core", "rs"),
+        ("host-tools", "rs"),
+        ("host-tools", "py"),
+        ("firmware", "rs"),
+        ("tests/src", "rs"),
+        ("tests/tests", "rs"),
+        ("tests/oracle", "py"),
+        ("tests/reference", "py"),
+    ] {
+        for path in sources(&root().join(folder), ending) {
+            let lines = fs::read_to_string(&path).expect("a source").lines().count();
+            // A kernel's loops stay together.
+            if lines > LINES && !path.starts_with(root().join("core/src/kernels")) {
+                long.push(format!("{}: {lines}", path.display()));
+            }
+        }
+    }
+    assert!(long.is_empty(), "over {LINES} lines:\n{}", long.join("\n"));
 }
 
 /// One block's `.cpu` reaches the next of the same module, and hides that it lacks its own.
@@ -45,7 +82,7 @@ fn every_block_of_assembly_names_its_core() {
     assert!(blocks > 20, "{blocks}");
 }
 
-/// A dependency that no source names is none. Cargo's spelling has dashes.
+/// A dependency that no source names is none; one that tests alone name is theirs. Cargo's spelling has dashes.
 #[test]
 fn every_dependency_is_used() {
     for folder in [
@@ -58,26 +95,33 @@ fn every_dependency_is_used() {
     ] {
         let folder = root().join(folder);
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
-        let mut own: Vec<PathBuf> = Vec::new();
-        for part in ["src", "tests", "examples"] {
-            if folder.join(part).is_dir() {
-                own.extend(sources(&folder.join(part), "rs"));
-            }
-        }
-        let text: String = own
-            .iter()
-            .map(|path| fs::read_to_string(path).expect("a source"))
-            .collect();
-        let mut within = false;
+        let of = |parts: &[&str], tests: bool| -> String {
+            let folders = parts.iter().map(|part| folder.join(part)).filter(|part| part.is_dir());
+            let files = folders.flat_map(|part| sources(&part, "rs"));
+            let texts = files.map(|path| fs::read_to_string(path).expect("a source"));
+            texts
+                .map(|text| match text.split_once("#[cfg(test)]\nmod tests {") {
+                    Some((product, _)) if !tests => product.to_owned(),
+                    _ => text,
+                })
+                .collect()
+        };
+        // What examples need is a dev-dependency as well, but the packages that only test have no other sources.
+        let product = of(&["src"], false);
+        let all = of(&["src", "tests", "examples"], true);
+        let only_tests = ["tests", "xtask"].iter().any(|name| folder.ends_with(name));
+        let mut within = None;
         for line in manifest.lines() {
             if let Some(section) = line.strip_prefix('[') {
-                within = section.trim_end_matches(']').ends_with("dependencies") && !section.starts_with("workspace");
+                let section = section.trim_end_matches(']');
+                let dependencies = section.ends_with("dependencies") && !section.starts_with("workspace");
+                within = dependencies.then_some(section.ends_with("dev-dependencies"));
                 continue;
             }
-            let Some((name, _)) = line.split_once(['=', '.', ' ']) else {
+            let (Some(dev), Some((name, _))) = (within, line.split_once(['=', '.', ' '])) else {
                 continue;
             };
-            if !within || name.is_empty() || line.starts_with('#') {
+            if name.is_empty() || line.starts_with('#') {
                 continue;
             }
             let name = name.replace('-', "_");
@@ -87,9 +131,10 @@ fn every_dependency_is_used() {
                 format!("use {name} as"),
                 format!("derive({name}"),
             ];
+            let text = if dev || only_tests { &all } else { &product };
             assert!(
                 used.iter().any(|used| text.contains(used)),
-                "{}: {name} is used nowhere",
+                "{}: {name} is used nowhere, or in tests alone",
                 folder.display()
             );
         }

@@ -101,9 +101,10 @@ impl Crate {
                     for file in &named {
                         // Beside the file that names it.
                         let file = path.parent().expect("a folder").join(file);
-                        let inside = match file.file_name().is_some_and(|name| name == "mod.rs") {
-                            true => file.parent().expect("a folder").to_owned(),
-                            false => file.with_extension(""),
+                        let inside = if file.file_name().is_some_and(|name| name == "mod.rs") {
+                            file.parent().expect("a folder").to_owned()
+                        } else {
+                            file.with_extension("")
                         };
                         self.file(deeper.clone(), &file, &inside);
                     }

@@ -4,6 +4,7 @@ mod circles;
 mod form;
 mod imports;
 mod layers;
+mod once;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,12 @@ fn sources(folder: &Path, extension: &str) -> Vec<PathBuf> {
         let hidden = path
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        match path.is_dir() {
-            true if !hidden && !path.ends_with("target") => found.extend(sources(&path, extension)),
-            true => {}
-            false if path.extension().is_some_and(|found| found == extension) => found.push(path),
-            false => {}
+        if path.is_dir() {
+            if !hidden && !path.ends_with("target") {
+                found.extend(sources(&path, extension));
+            }
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
         }
     }
     found.sort();

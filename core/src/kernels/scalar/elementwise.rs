@@ -7,7 +7,8 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
-use crate::ops::elementwise::{BinaryF32, BinaryOp, Loop, UnaryF32, is_contiguous, operand_len, output_len};
+use crate::ops::binary::{BinaryOp, BinaryVisitor};
+use crate::ops::elementwise::{BinaryF32, Loop, UnaryF32, is_contiguous, operand_len, output_len};
 use crate::ops::pointwise::{Pointwise, Visitor, clamp};
 
 /// Computes a [`BinaryF32`].
@@ -69,17 +70,30 @@ pub(crate) fn binary(
     b: Src<'_, f32>,
 ) -> Option<()> {
     // One monomorphised loop an operation: the match stays outside.
-    match op {
-        BinaryOp::Add => broadcast(loops, output, a, b, |a, b| clamp(a + b, limits)),
-        BinaryOp::Sub => broadcast(loops, output, a, b, |a, b| clamp(a - b, limits)),
-        BinaryOp::Mul => broadcast(loops, output, a, b, |a, b| clamp(a * b, limits)),
-        BinaryOp::Div => broadcast(loops, output, a, b, |a, b| clamp(a / b, limits)),
-        BinaryOp::Minimum => broadcast(loops, output, a, b, |a, b| clamp(if b < a { b } else { a }, limits)),
-        BinaryOp::Maximum => broadcast(loops, output, a, b, |a, b| clamp(if b > a { b } else { a }, limits)),
-        BinaryOp::SquaredDifference => broadcast(loops, output, a, b, |a, b| clamp((a - b) * (a - b), limits)),
-        BinaryOp::Prelu => broadcast(loops, output, a, b, |a, b| {
-            clamp(if a > 0.0 { a } else { a * b }, limits)
-        }),
+    op.visit(Broadcast {
+        loops,
+        limits,
+        output,
+        a,
+        b,
+    })
+}
+
+struct Broadcast<'a> {
+    loops: &'a [Loop],
+    limits: [f32; 2],
+    output: Dst<'a, f32>,
+    a: Src<'a, f32>,
+    b: Src<'a, f32>,
+}
+
+impl BinaryVisitor for Broadcast<'_> {
+    type Output = Option<()>;
+
+    #[inline(always)]
+    fn visit(self, f: impl Fn(f32, f32) -> f32) -> Option<()> {
+        let limits = self.limits;
+        broadcast(self.loops, self.output, self.a, self.b, |a, b| clamp(f(a, b), limits))
     }
 }
 

@@ -7,7 +7,7 @@ use super::shapes::{CONVOLUTION, Solution};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
 use crate::graph::{
-    Activation, BinaryKind, Conv2dAttrs, DType, Graph, Layout, Op, Origin, PoolAttrs, Role, TensorId, UnaryKind,
+    Activation, BinaryOp, Conv2dAttrs, DType, Graph, Layout, Op, Origin, PoolAttrs, Role, TensorId, UnaryKind,
 };
 use crate::import::assume::Assumptions;
 use crate::import::build::{Builder, NewNode, Weights};
@@ -37,14 +37,13 @@ pub(super) fn build(
     work.tensors.insert(solution.image, id);
     let mut outputs = Vec::new();
     for (record, is_loss) in trace.forward.iter().zip(&solution.is_loss) {
-        match is_loss {
-            false => work.forward(record).map_err(|e| record.locate(e))?,
-            true => {
-                // What a loss compares with the labels is what the network computes.
-                let compared = record.inputs.first().and_then(|(id, _)| work.tensors.get(id));
-                outputs.extend(compared.filter(|&&id| work.is_forward_result(id)));
-                work.outside(record, Role::Loss);
-            }
+        if *is_loss {
+            // What a loss compares with the labels is what the network computes.
+            let compared = record.inputs.first().and_then(|(id, _)| work.tensors.get(id));
+            outputs.extend(compared.filter(|&&id| work.is_forward_result(id)));
+            work.outside(record, Role::Loss);
+        } else {
+            work.forward(record).map_err(|e| record.locate(e))?
         }
     }
     for record in &trace.backward {
@@ -147,7 +146,7 @@ impl Work<'_, '_> {
             "Sigmoid" => unary(UnaryKind::LOGISTIC),
             "Tanh" => unary(UnaryKind::TANH),
             "Add" if inputs.len() == 2 => Op::Binary {
-                kind: BinaryKind::Add,
+                kind: BinaryOp::Add,
                 activation: Activation::None,
             },
             "Softmax" => Op::Softmax {
@@ -178,9 +177,10 @@ impl Work<'_, '_> {
             output: &format!("buffer{output}"),
             origin: origin(record),
         };
-        let id = match is_reshape {
-            true => self.builder.node_of_shape(node, &shape)?,
-            false => self.builder.node(node)?,
+        let id = if is_reshape {
+            self.builder.node_of_shape(node, &shape)?
+        } else {
+            self.builder.node(node)?
         };
         if self.builder.shape(id) != shape {
             return Err(Error::internal(format!(

@@ -73,9 +73,10 @@ impl<'a> Trace<'a> {
                     return Err(record.error(format!("buffer {id} is not in the table")));
                 }
             }
-            match record.is_forward {
-                true => forward.push(record),
-                false => backward.push(record),
+            if record.is_forward {
+                forward.push(record)
+            } else {
+                backward.push(record)
             }
         }
         if let Some((index, rest)) = lines.lines.find(|(_, line)| !line.trim().is_empty()) {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{OPERATORS, Trace, at, roles};
+use super::roles;
+use super::trace::{OPERATORS, Trace, at};
 use crate::error::Result;
 
 impl Trace<'_> {

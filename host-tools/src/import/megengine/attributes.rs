@@ -2,13 +2,13 @@
 
 use super::dump::{Footprint, Operator};
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryKind, Conv2dAttrs, Layout, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Conv2dAttrs, Layout, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
 use crate::import::build::LARGEST_EXTENT;
 
 /// An elementwise mode.
 pub(super) enum Elemwise {
     Unary(UnaryKind),
-    Binary(BinaryKind, Activation),
+    Binary(BinaryOp, Activation),
 }
 
 /// `mode` of an Elemwise.
@@ -18,13 +18,13 @@ pub(super) fn elemwise(operator: &Operator<'_>) -> Result<Elemwise> {
     let mode = param.need("mode")?;
     let binary = |kind| Elemwise::Binary(kind, Activation::None);
     Ok(match mode.string()?.as_str() {
-        "ADD" => binary(BinaryKind::Add),
-        "SUB" => binary(BinaryKind::Sub),
-        "MUL" => binary(BinaryKind::Mul),
-        "TRUE_DIV" => binary(BinaryKind::Div),
-        "MAX" => binary(BinaryKind::Maximum),
-        "MIN" => binary(BinaryKind::Minimum),
-        "FUSE_ADD_RELU" => Elemwise::Binary(BinaryKind::Add, Activation::Relu),
+        "ADD" => binary(BinaryOp::Add),
+        "SUB" => binary(BinaryOp::Sub),
+        "MUL" => binary(BinaryOp::Mul),
+        "TRUE_DIV" => binary(BinaryOp::Div),
+        "MAX" => binary(BinaryOp::Maximum),
+        "MIN" => binary(BinaryOp::Minimum),
+        "FUSE_ADD_RELU" => Elemwise::Binary(BinaryOp::Add, Activation::Relu),
         "RELU" => Elemwise::Unary(UnaryKind::Relu),
         "EXP" => Elemwise::Unary(UnaryKind::EXP),
         "SIGMOID" => Elemwise::Unary(UnaryKind::LOGISTIC),
@@ -148,9 +148,10 @@ pub(super) fn transposes(operator: &Operator<'_>) -> Result<(bool, bool)> {
 fn is(footprint: &Footprint<'_>, name: &str, allowed: &[&str]) -> Result<()> {
     let value = footprint.param.need(name)?;
     let found = value.string()?;
-    match allowed.contains(&found.as_str()) {
-        true => Ok(()),
-        false => Err(value.locate(Error::unsupported(format!("{name} {found}")).expected(allowed.join(" or ")))),
+    if allowed.contains(&found.as_str()) {
+        Ok(())
+    } else {
+        Err(value.locate(Error::unsupported(format!("{name} {found}")).expected(allowed.join(" or "))))
     }
 }
 

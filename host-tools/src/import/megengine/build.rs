@@ -1,11 +1,12 @@
 //! From the operators of the dump to the graph.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::attributes::{self, Elemwise, Pooling};
-use super::dump::{CONSTANT, Dump, Operator, SINK, SOURCES, Variable};
+use super::dump::{CONSTANT, Dump, Operator, SINK, SOURCES};
+use super::work::{Work, origin};
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryKind, DType, Data, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
+use crate::graph::{Activation, DType, Graph, Op, Role, TensorId};
 use crate::import::assume::Assumptions;
 use crate::import::build::{Builder, NewNode, Weights, elements, refuse_unknown, resolve};
 
@@ -65,37 +66,11 @@ pub(super) fn build(
     })
 }
 
-struct Work<'a, 't, 'o> {
-    trace: &'a Dump<'t>,
-    builder: Builder,
-    images: &'a HashMap<String, Vec<usize>>,
-    rebatch: Option<(usize, usize)>,
-    assumptions: &'a mut Assumptions<'o>,
-    /// Variables that some operator reads.
-    read: HashSet<&'a str>,
-    tensors: HashMap<&'a str, TensorId>,
-    /// Shape arithmetic, folded.
-    integers: HashMap<&'a str, Vec<Integer>>,
-    /// Constants by variable: the operator and its variable.
-    constants: HashMap<&'a str, (&'a Operator<'t>, &'a Variable<'t>)>,
-    outputs: Vec<TensorId>,
-    /// Kinds of operators that are not known, each with its line: what follows is looked at all the same, so that one message names all.
-    unknown: Vec<(String, String)>,
-    workspaces: usize,
-}
-
 fn refuse(unknown: Vec<(String, String)>) -> Result<()> {
     refuse_unknown(
         unknown,
         "build the network from other operators, or trace it in another dialect",
     )
-}
-
-/// A value of the shape arithmetic, and whether the trace states it as a literal rather than by asking for a shape.
-#[derive(Clone, Copy)]
-struct Integer {
-    value: i64,
-    literal: bool,
 }
 
 impl<'a, 't> Work<'a, 't, '_> {
@@ -108,14 +83,6 @@ impl<'a, 't> Work<'a, 't, '_> {
             "Concat" if operator.inputs.iter().all(|id| self.is_integers(id)) => self.shape_arithmetic(operator),
             _ => self.compute(operator),
         }
-    }
-
-    fn is_integers(&self, id: &str) -> bool {
-        self.integers.contains_key(id)
-            || self
-                .constants
-                .get(id)
-                .is_some_and(|(_, v)| v.bytes.is_none() && v.value.is_some())
     }
 
     fn constant(&mut self, operator: &'a Operator<'t>) -> Result<()> {
@@ -170,73 +137,6 @@ impl<'a, 't> Work<'a, 't, '_> {
         self.outputs.extend(&inputs);
         self.bookkeeping(operator, &inputs, &[]);
         Ok(())
-    }
-
-    fn shape_arithmetic(&mut self, operator: &'a Operator<'t>) -> Result<()> {
-        let [output] = operator.outputs.as_slice() else {
-            return Err(operator.error("shape arithmetic has one output"));
-        };
-        let operand = |work: &Self, index: usize| {
-            let id = operator.inputs.get(index);
-            id.and_then(|id| work.integers_of(id))
-                .ok_or_else(|| operator.error(format!("input {index} is not known before the network runs")))
-        };
-        let literal = false;
-        let values = match (operator.kind.as_str(), operator.inputs.as_slice()) {
-            ("GetVarShape", [x]) => {
-                let x = self.tensors.get(x.as_str()).copied();
-                let x =
-                    x.ok_or_else(|| operator.error("it asks for the shape of something that no kernel computes"))?;
-                let shape = self.builder.shape(x).iter();
-                shape
-                    .map(|&n| Integer {
-                        value: n as i64,
-                        literal,
-                    })
-                    .collect()
-            }
-            ("Subtensor", [_, _]) => {
-                let (of, index) = (operand(self, 0)?, operand(self, 1)?);
-                let [Integer { value: index, .. }] = index.as_slice() else {
-                    return Err(operator
-                        .error("a slice with other than one index")
-                        .expected("one index"));
-                };
-                let from_end = if *index < 0 { of.len() as i64 } else { 0 };
-                let at = index.checked_add(from_end).and_then(|i| usize::try_from(i).ok());
-                let value = at.and_then(|i| of.get(i)).copied();
-                vec![value.ok_or_else(|| operator.error(format!("index {index} into {} values", of.len())))?]
-            }
-            ("Concat", inputs) => {
-                let parts: Result<Vec<_>> = (0..inputs.len()).map(|index| operand(self, index)).collect();
-                parts?.concat()
-            }
-            (kind, inputs) => {
-                let message = format!("{kind} with {} inputs", inputs.len());
-                return Err(operator.locate(Error::unsupported(message)));
-            }
-        };
-        let variable = self.trace.variable(operator, output)?;
-        if let (None, Some(stated)) = (self.rebatch, &variable.value)
-            && !stated.iter().copied().eq(values.iter().map(|v| v.value))
-        {
-            let found: Vec<i64> = values.iter().map(|v| v.value).collect();
-            return Err(operator.error(format!("the trace says {stated:?}, the inputs say {found:?}")));
-        }
-        let inputs = self.edges(&operator.inputs);
-        let tensor = self.builder.outside(&variable.name, &[values.len()], DType::I32);
-        self.tensors.insert(output, tensor);
-        self.integers.insert(output, values);
-        self.bookkeeping(operator, &inputs, &[tensor]);
-        Ok(())
-    }
-
-    fn integers_of(&self, id: &str) -> Option<Vec<Integer>> {
-        if let Some(values) = self.integers.get(id) {
-            return Some(values.clone());
-        }
-        let values = self.constants.get(id)?.1.value.as_ref()?;
-        Some(values.iter().map(|&value| Integer { value, literal: true }).collect())
     }
 
     /// A kernel: a node of the graph, checked against its footprint.
@@ -333,14 +233,10 @@ impl<'a, 't> Work<'a, 't, '_> {
             }
             Elemwise::Binary(kind, activation) => {
                 let mut inputs = self.operands::<2>(operator)?;
-                let commutes = matches!(
-                    kind,
-                    BinaryKind::Add | BinaryKind::Mul | BinaryKind::Maximum | BinaryKind::Minimum
-                );
                 let first_is_const = inputs
                     .first()
                     .is_some_and(|&id| self.builder.graph().tensor(id).is_const());
-                if commutes && first_is_const {
+                if kind.names().commutes && first_is_const {
                     inputs.reverse();
                 }
                 self.node(operator, Op::Binary { kind, activation }, &inputs, name)
@@ -392,12 +288,13 @@ impl<'a, 't> Work<'a, 't, '_> {
         match self.constants.get(b.as_str()) {
             Some(&(source, variable)) if !transpose_a => {
                 let shape = (variable.shape.as_deref()).ok_or_else(|| source.error("a constant without a shape"))?;
-                let weights = match transpose_b {
-                    true => Weights::Same,
-                    false => Weights::Moved {
+                let weights = if transpose_b {
+                    Weights::Same
+                } else {
+                    Weights::Moved {
                         shape: shape.to_vec(),
                         perm: vec![1, 0],
-                    },
+                    }
                 };
                 if shape.len() != 2 {
                     return Err(source
@@ -418,116 +315,6 @@ impl<'a, 't> Work<'a, 't, '_> {
                 self.node(operator, op, &inputs, name)
             }
         }
-    }
-
-    fn node(&mut self, operator: &Operator<'_>, op: Op, inputs: &[TensorId], output: &str) -> Result<TensorId> {
-        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
-        self.builder.node(NewNode {
-            name: &operator.name,
-            kind: &operator.kind,
-            op,
-            inputs: &inputs,
-            output,
-            origin: origin(operator),
-        })
-    }
-
-    fn operands<const N: usize>(&mut self, operator: &'a Operator<'t>) -> Result<Vec<TensorId>> {
-        if operator.inputs.len() != N {
-            return Err(operator
-                .error(format!("it has {} inputs", operator.inputs.len()))
-                .expected(N));
-        }
-        operator.inputs.iter().map(|id| self.operand(operator, id)).collect()
-    }
-
-    /// The tensor of a variable: an activation, a parameter (it has memory of its own), or a constant of a stated value.
-    fn operand(&mut self, operator: &Operator<'_>, id: &'a str) -> Result<TensorId> {
-        if let Some(&tensor) = self.tensors.get(id) {
-            return Ok(tensor);
-        }
-        let Some(&(source, variable)) = self.constants.get(id) else {
-            return Err(operator
-                .error(format!("it reads variable {id} before anything writes it"))
-                .help("the operators form a cycle, or comp_seq is not in the order of execution"));
-        };
-        let shape = (variable.shape.as_deref()).ok_or_else(|| source.error("a constant without a shape"))?;
-        let tensor = match (&variable.value, variable.bytes) {
-            (Some(values), None) if values.len() == elements(shape)? => {
-                let values: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-                self.builder.tensor(Tensor {
-                    kind: TensorKind::Const(Data::from_f32(&values)),
-                    ..Tensor::activation(&source.name, shape, DType::F32)
-                })?
-            }
-            _ => self.builder.param(&source.name, shape, &Weights::Same)?,
-        };
-        self.tensors.insert(id, tensor);
-        Ok(tensor)
-    }
-
-    /// Everything that the footprint and the variable state about an operator must be what the graph infers.
-    fn check_footprint(&self, operator: &Operator<'_>, output: &str, tensor: TensorId) -> Result<()> {
-        let footprint = operator.footprint()?;
-        let shape = self.builder.shape(tensor);
-        let stated = [
-            ("footprint", footprint.out_shapes.first()),
-            ("variable", self.trace.variable(operator, output)?.shape.as_ref()),
-        ];
-        for (what, stated) in stated.into_iter().filter_map(|(what, s)| s.map(|s| (what, s))) {
-            if stated != shape {
-                return Err(operator
-                    .error(format!("its {what} says that its output has shape {stated:?}"))
-                    .expected(format!("{shape:?}, which follows from its inputs and parameters")));
-            }
-        }
-        if footprint.in_shapes.len() != operator.inputs.len() {
-            return Err(operator.error(format!("{} input shapes in its footprint", footprint.in_shapes.len())));
-        }
-        for (id, stated) in operator.inputs.iter().zip(&footprint.in_shapes) {
-            let actual = match self.constants.get(id.as_str()) {
-                Some((_, variable)) => variable.shape.as_deref(),
-                None if self.integers.contains_key(id.as_str()) => continue,
-                None => self.tensors.get(id.as_str()).map(|&id| self.builder.shape(id)),
-            };
-            if actual.is_some_and(|actual| actual != stated) {
-                return Err(operator
-                    .error(format!("its footprint says that it reads {stated:?}"))
-                    .expected(format!("{:?}", actual.unwrap_or_default())));
-            }
-        }
-        let macs = crate::graph::facts::macs(self.builder.graph(), self.builder.graph().nodes.len().saturating_sub(1));
-        if let (true, Some(stated)) = (macs > 0, footprint.computation)
-            && stated != macs.saturating_mul(2)
-        {
-            return Err(operator
-                .error(format!("its footprint counts {stated} operations"))
-                .expected(format!("{}, two for each multiply-accumulate", macs.saturating_mul(2))));
-        }
-        if let (Some(stated), false) = (footprint.memory, operator.kind == "Reshape") {
-            let inputs = footprint.in_shapes.iter().map(|s| s.as_slice());
-            let bytes = inputs
-                .chain([shape])
-                .try_fold(0u64, |sum, s| Ok::<u64, Error>(sum + 4 * elements(s)? as u64))?;
-            if stated != bytes {
-                return Err(operator
-                    .error(format!("its footprint counts {stated} bytes of memory"))
-                    .expected(format!("{bytes} for its inputs and its output")));
-            }
-        }
-        Ok(())
-    }
-
-    fn edges(&self, ids: &[String]) -> Vec<TensorId> {
-        ids.iter()
-            .filter_map(|id| self.tensors.get(id.as_str()).copied())
-            .collect()
-    }
-
-    fn bookkeeping(&mut self, operator: &Operator<'_>, inputs: &[TensorId], outputs: &[TensorId]) {
-        let (name, kind) = (&operator.name, &operator.kind);
-        self.builder
-            .opaque(name, kind, Role::Bookkeeping, inputs, outputs, origin(operator));
     }
 
     /// What the callbacks return; without callbacks, what nobody reads.
@@ -554,12 +341,5 @@ impl<'a, 't> Work<'a, 't, '_> {
                 unread.len()
             ))),
         }
-    }
-}
-
-fn origin(operator: &Operator<'_>) -> Origin {
-    Origin {
-        line: Some(operator.json.line()),
-        path: operator.json.path().to_string(),
     }
 }

@@ -158,10 +158,11 @@ impl<'a> Dump<'a> {
                 }
             }
         }
-        match found.is_empty() {
-            true => Err(Error::input("no operator reads the output of an InputCallback")
-                .expected("a convolution whose in_shapes state the image's shape")),
-            false => Ok(found),
+        if found.is_empty() {
+            Err(Error::input("no operator reads the output of an InputCallback")
+                .expected("a convolution whose in_shapes state the image's shape"))
+        } else {
+            Ok(found)
         }
     }
 }

@@ -2,13 +2,12 @@
 
 use arenite::ops::pointwise::Function;
 
+use super::operator::axis;
 use super::trace::{Operator, Role, origin};
 use super::work::Work;
 use crate::error::{Error, Result};
 use crate::files::json::Json;
-use crate::graph::{
-    Activation, BinaryKind, DType, Data, Layout, Op, Padding2d, ReduceKind, Tensor, TensorId, UnaryKind,
-};
+use crate::graph::{Activation, BinaryOp, DType, Data, Op, ReduceKind, Tensor, TensorId, UnaryKind};
 use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
 
 impl Work<'_, '_, '_> {
@@ -60,12 +59,6 @@ impl Work<'_, '_, '_> {
                 }
                 self.unary_unchecked(o, Op::Identity)?
             }
-            "add" => self.binary(o, BinaryKind::Add)?,
-            "sub" => self.binary(o, BinaryKind::Sub)?,
-            "mul" => self.binary(o, BinaryKind::Mul)?,
-            "div" => self.binary(o, BinaryKind::Div)?,
-            "maximum" => self.binary(o, BinaryKind::Maximum)?,
-            "minimum" => self.binary(o, BinaryKind::Minimum)?,
             "batch_norm" => self.batch_norm(o)?,
             "softmax" => {
                 let (x, axis) = self.along_axis(o)?;
@@ -87,6 +80,9 @@ impl Work<'_, '_, '_> {
             "slice" => self.slice(o)?,
             other if let Some((function, _)) = Function::rows().find(|(_, names)| names.trace == Some(other)) => {
                 self.unary(o, unary(UnaryKind::Function(function)))?
+            }
+            other if let Some((kind, _)) = BinaryOp::ROWS.iter().find(|(_, names)| names.trace == Some(other)) => {
+                self.binary(o, *kind)?
             }
             _ => return Ok(false),
         };
@@ -153,12 +149,11 @@ impl Work<'_, '_, '_> {
         self.node(o, op, &[x])
     }
 
-    fn binary(&mut self, o: &Operator<'_>, kind: BinaryKind) -> Result<TensorId> {
+    fn binary(&mut self, o: &Operator<'_>, kind: BinaryOp) -> Result<TensorId> {
         o.only(&[])?;
         o.operands(2, 2)?;
         let mut inputs = [self.f32_input(o, 0)?, self.f32_input(o, 1)?];
-        let commutes = !matches!(kind, BinaryKind::Sub | BinaryKind::Div);
-        if commutes && self.builder.graph().tensor(inputs[0]).is_const() {
+        if kind.names().commutes && self.builder.graph().tensor(inputs[0]).is_const() {
             inputs.reverse();
         }
         let activation = Activation::None;
@@ -180,7 +175,7 @@ impl Work<'_, '_, '_> {
         view.resize(shape.len().saturating_sub(1).max(1), 1);
         let perm = (0..view.len()).collect();
         let slope = self.weights(o, 1, &Weights::Moved { shape: view, perm })?;
-        let (kind, activation) = (BinaryKind::Prelu, Activation::None);
+        let (kind, activation) = (BinaryOp::Prelu, Activation::None);
         self.node(o, Op::Binary { kind, activation }, &[x, slope])
     }
 
@@ -190,7 +185,7 @@ impl Work<'_, '_, '_> {
         o.operands(1, 1)?;
         let x = self.f32_input(o, 0)?;
         let sigmoid = self.part(o, "sigmoid", Op::Unary(UnaryKind::LOGISTIC), &[x])?;
-        let (kind, activation) = (BinaryKind::Mul, Activation::None);
+        let (kind, activation) = (BinaryOp::Mul, Activation::None);
         self.node(o, Op::Binary { kind, activation }, &[x, sigmoid])
     }
 
@@ -319,9 +314,10 @@ impl Work<'_, '_, '_> {
         o.only(&["padding", "value"])?;
         o.operands(1, 1)?;
         let value = o.attr("value").map_or(Ok(0.0), Json::number)? as f32;
-        let x = match value == 0.0 {
-            true => self.input(o, 0)?,
-            false => self.f32_input(o, 0)?,
+        let x = if value == 0.0 {
+            self.input(o, 0)?
+        } else {
+            self.f32_input(o, 0)?
         };
         let pads =
             o.need("padding")?
@@ -467,99 +463,6 @@ impl Work<'_, '_, '_> {
     }
 }
 
-impl<'a> Operator<'a> {
-    pub(super) fn only(&self, names: &[&str]) -> Result<()> {
-        self.attrs.as_ref().map_or(Ok(()), |attrs| attrs.only(names))
-    }
-
-    pub(super) fn attr(&self, name: &str) -> Option<&Json<'a>> {
-        self.attrs.as_ref().and_then(|attrs| attrs.get(name))
-    }
-
-    fn need(&self, name: &str) -> Result<&Json<'a>> {
-        self.attr(name)
-            .ok_or_else(|| self.json.error(format!("attribute `{name}` is missing")))
-    }
-
-    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool> {
-        self.attr(name).map_or(Ok(default), Json::boolean)
-    }
-
-    pub(super) fn has(&self, index: usize) -> bool {
-        self.inputs.get(index).is_some_and(|(name, _)| name.is_some())
-    }
-
-    fn named(&self, index: usize) -> Result<(&str, &Json<'a>)> {
-        match self.inputs.get(index) {
-            Some((Some(name), at)) => Ok((name, at)),
-            _ => Err(self.json.error(format!("operand {index} is missing"))),
-        }
-    }
-
-    pub(super) fn operands(&self, least: usize, most: usize) -> Result<()> {
-        let count = self.inputs.len();
-        // Trailing optional operands may be left out.
-        match count <= most && (count >= least || most == 0) {
-            true => Ok(()),
-            false => Err(self
-                .json
-                .error(format!("{count} operands"))
-                .expected(match least == most {
-                    true => format!("{least}"),
-                    false => format!("at least {least}"),
-                })),
-        }
-    }
-
-    pub(super) fn pair(&self, name: &str, default: Option<[usize; 2]>) -> Result<[usize; 2]> {
-        match (self.attr(name), default) {
-            (None, Some(default)) => Ok(default),
-            _ => {
-                let json = self.need(name)?;
-                let pair = json.sizes(1..=LARGEST_EXTENT)?;
-                pair.try_into()
-                    .map_err(|_| json.error(format!("`{name}`")).expected("[rows, columns]"))
-            }
-        }
-    }
-
-    pub(super) fn padding(&self) -> Result<Padding2d> {
-        let Some(json) = self.attr("padding") else {
-            return Ok(Padding2d::default());
-        };
-        match *json.sizes(0..=LARGEST_EXTENT)?.as_slice() {
-            [top, bottom, left, right] => Ok(Padding2d {
-                top,
-                bottom,
-                left,
-                right,
-            }),
-            _ => Err(json.error("`padding`").expected("[top, bottom, left, right]")),
-        }
-    }
-
-    pub(super) fn layout(&self) -> Result<Layout> {
-        let Some(json) = self.attr("layout") else {
-            return Ok(Layout::Nchw);
-        };
-        match json.string()?.as_str() {
-            "NCHW" => Ok(Layout::Nchw),
-            "NHWC" => Ok(Layout::Nhwc),
-            other => Err(json.error(format!("layout `{other}`")).expected("NCHW or NHWC")),
-        }
-    }
-
-    fn axis(&self, name: &str, default: Option<i64>, rank: usize) -> Result<usize> {
-        match (self.attr(name), default) {
-            (None, Some(default)) => axis(&self.json, default, rank),
-            _ => {
-                let json = self.need(name)?;
-                axis(json, json.integer()?, rank)
-            }
-        }
-    }
-}
-
 fn new_node<'n>(o: &'n Operator<'_>, op: Op, inputs: &'n [Option<TensorId>]) -> NewNode<'n> {
     NewNode {
         name: &o.name,
@@ -568,23 +471,5 @@ fn new_node<'n>(o: &'n Operator<'_>, op: Op, inputs: &'n [Option<TensorId>]) -> 
         inputs,
         output: &o.output,
         origin: origin(&o.json),
-    }
-}
-
-pub(super) fn layout_name(layout: Layout) -> &'static str {
-    match layout {
-        Layout::Nchw => "NCHW",
-        Layout::Nhwc => "NHWC",
-    }
-}
-
-fn axis(at: &Json<'_>, index: i64, rank: usize) -> Result<usize> {
-    let signed = rank as i64;
-    let positive = if index < 0 { index.saturating_add(signed) } else { index };
-    match usize::try_from(positive) {
-        Ok(found) if found < rank => Ok(found),
-        _ => Err(at
-            .error(format!("axis {index} of an operand of {rank} axes"))
-            .expected(format!("-{rank} … {rank} - 1"))),
     }
 }

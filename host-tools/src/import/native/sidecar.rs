@@ -134,12 +134,13 @@ fn check_entry(file: &File, key: &str, shape: &[usize], dtype: DType) -> Result<
         DType::I64 => "I64",
         DType::Bool => "BOOL",
     };
-    match found == shape && found_dtype == wanted {
-        true => Ok(()),
-        false => Err(
+    if found == shape && found_dtype == wanted {
+        Ok(())
+    } else {
+        Err(
             Error::new(ErrorKind::Weights, format!("entry `{key}` is {found_dtype} {found:?}"))
                 .expected(format!("{wanted} {shape:?}")),
-        ),
+        )
     }
 }
 

@@ -261,11 +261,12 @@ pub(super) fn origin(json: &Json<'_>) -> Origin {
 }
 
 fn check_name(name: &str, at: &Json<'_>) -> Result<()> {
-    match name.is_empty() || name.chars().any(char::is_control) {
-        true => Err(at
+    if name.is_empty() || name.chars().any(char::is_control) {
+        Err(at
             .error(format!("name {name:?}"))
-            .expected("a name that is not empty, without control characters")),
-        false => Ok(()),
+            .expected("a name that is not empty, without control characters"))
+    } else {
+        Ok(())
     }
 }
 
@@ -362,10 +363,11 @@ fn operator(json: Json<'_>) -> Result<Operator<'_>> {
 /// A file name in the folder of the trace.
 pub(super) fn file_name(json: &Json<'_>) -> Result<String> {
     let name = json.string()?;
-    match name.is_empty() || name == ".." || name == "." || name.contains(['/', '\\', '\0']) {
-        true => Err(json
+    if name.is_empty() || name == ".." || name == "." || name.contains(['/', '\\', '\0']) {
+        Err(json
             .error(format!("file name {name:?}"))
-            .expected("a plain name in the folder of the trace")),
-        false => Ok(name),
+            .expected("a plain name in the folder of the trace"))
+    } else {
+        Ok(name)
     }
 }

@@ -1,6 +1,6 @@
 //! Operators that slide a window: convolution and pooling.
 
-use super::operators::layout_name;
+use super::operator::layout_name;
 use super::trace::Operator;
 use super::work::Work;
 use crate::error::{Error, Result};
@@ -114,8 +114,9 @@ fn ceiling(n: usize, kernel: usize, stride: usize, before: usize, after: usize) 
     let covered = (floor - 1) * stride + kernel;
     let next = floor * stride;
     // One more window, unless it would start in the padding behind the input.
-    match covered < n + before + after && next < n + before {
-        true => Ok((next + kernel).saturating_sub(n + before + after)),
-        false => Ok(0),
+    if covered < n + before + after && next < n + before {
+        Ok((next + kernel).saturating_sub(n + before + after))
+    } else {
+        Ok(0)
     }
 }

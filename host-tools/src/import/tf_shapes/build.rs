@@ -7,7 +7,7 @@ use super::rows::{Field, Kernel, Trace, at};
 use super::windows::{Lrn, Windows};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
-use crate::graph::{Activation, BinaryKind, Conv2dAttrs, DType, Graph, Op, PoolAttrs, TensorId, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Graph, Op, PoolAttrs, TensorId, UnaryKind};
 use crate::import::build::{Builder, NewNode, Weights, line};
 use crate::import::solve::padding;
 
@@ -112,7 +112,7 @@ impl Work<'_, '_, '_> {
                     Layout::Nhwc => Weights::Same,
                 };
                 inputs.push(Some(self.builder.param(parameter, bias, &weights)?));
-                let kind = BinaryKind::Add;
+                let kind = BinaryOp::Add;
                 Op::Binary { kind, activation }
             }
             (Kernel::Relu, _) => Op::Unary(UnaryKind::Relu),

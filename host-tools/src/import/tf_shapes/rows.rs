@@ -129,13 +129,14 @@ impl<'a> Trace<'a> {
     }
 
     pub(super) fn warnings(&self) -> Vec<String> {
-        match self.unknown.is_empty() {
-            true => Vec::new(),
-            false => vec![format!(
+        if self.unknown.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!(
                 "{} rows are of no known kind and count as bookkeeping: {}",
                 self.unknown.len(),
                 self.unknown.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
-            )],
+            )]
         }
     }
 

@@ -292,15 +292,16 @@ impl Spec {
     /// The padding that it means for these extents; `None` where it does not give the output.
     fn axes(&self, (input, output): ([usize; 2], [usize; 2])) -> Option<(Axis, Axis)> {
         let axis = |i: usize| {
-            let mut axis = match self.is_same {
-                true => same(input[i], self.kernel[i], self.stride[i], 1)?,
-                false => Axis {
+            let mut axis = if self.is_same {
+                same(input[i], self.kernel[i], self.stride[i], 1)?
+            } else {
+                Axis {
                     kernel: self.kernel[i],
                     stride: self.stride[i],
                     dilation: 1,
                     before: 0,
                     after: 0,
-                },
+                }
             };
             (axis.windows(input[i], false)? == output[i]).then_some(axis)
         };

@@ -7,7 +7,7 @@ use super::ops::{activation, by_output, padding, positive};
 use super::rearrange::Link;
 use crate::error::{Error, Result};
 use crate::graph::{
-    Activation, BinaryKind, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, ReduceKind, Tensor, TensorId, TensorKind,
+    Activation, BinaryOp, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, ReduceKind, Tensor, TensorId, TensorKind,
     UnaryKind,
 };
 
@@ -135,7 +135,7 @@ impl Importer<'_, '_> {
         ];
         let factor = self.links(view, x, y, links)?;
         let (x, y) = (self.operand(x)?, self.output(y)?);
-        self.node(view, "", binary(BinaryKind::Mul), vec![Some(x), Some(factor)], vec![y]);
+        self.node(view, "", binary(BinaryOp::Mul), vec![Some(x), Some(factor)], vec![y]);
         Ok(())
     }
 
@@ -159,13 +159,13 @@ impl Importer<'_, '_> {
             kind: TensorKind::Const(Data::Bytes(1_f32.to_le_bytes().to_vec().into())),
             ..Tensor::activation(format!("ELU#{}/one", view.index), &[1], DType::F32)
         });
-        let low = (binary(BinaryKind::Sub), shape.clone());
+        let low = (binary(BinaryOp::Sub), shape.clone());
         let low = self.then(view, "/low", y, low, vec![Some(power), Some(one)])?;
         let from = self.operand(x)?;
         let high = (Op::Unary(UnaryKind::Relu), shape);
         let high = self.then(view, "/high", y, high, vec![Some(from)])?;
         let y = self.output(y)?;
-        self.node(view, "", binary(BinaryKind::Add), vec![Some(high), Some(low)], vec![y]);
+        self.node(view, "", binary(BinaryOp::Add), vec![Some(high), Some(low)], vec![y]);
         Ok(())
     }
 
@@ -248,7 +248,7 @@ fn edges(extent: usize, result: usize, kernel: usize, pad: usize) -> Result<(usi
     Ok((before, after))
 }
 
-fn binary(kind: BinaryKind) -> Op {
+fn binary(kind: BinaryOp) -> Op {
     Op::Binary {
         kind,
         activation: Activation::None,

@@ -224,9 +224,10 @@ impl Importer<'_, '_> {
                 };
                 last = first.saturating_add(step.signum());
             }
-            let count = match step > 0 {
-                true => (last - first + step - 1).div_euclid(step),
-                false => (first - last - step - 1).div_euclid(-step),
+            let count = if step > 0 {
+                (last - first + step - 1).div_euclid(step)
+            } else {
+                (first - last - step - 1).div_euclid(-step)
             };
             if count < 1 || !(0..extent).contains(&first) {
                 return Err(wrong().expected("at least one element on each axis"));

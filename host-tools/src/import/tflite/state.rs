@@ -118,14 +118,16 @@ impl Importer<'_, '_> {
         let like = self.out.tensor(like).clone();
         if let Some(id) = self.variables.all[variable].tensor {
             let state = self.out.tensor(id);
-            return match (&state.shape, state.dtype) == (&like.shape, like.dtype) {
-                true => Ok(id),
-                false => {
-                    Err(
-                        Error::input(format!("variable `{}` is used as {:?}", state.name, like.shape))
-                            .expected(format!("{} {:?}, as before", state.dtype.name(), state.shape)),
-                    )
-                }
+            return if (&state.shape, state.dtype) == (&like.shape, like.dtype) {
+                Ok(id)
+            } else {
+                Err(
+                    Error::input(format!("variable `{}` is used as {:?}", state.name, like.shape)).expected(format!(
+                        "{} {:?}, as before",
+                        state.dtype.name(),
+                        state.shape
+                    )),
+                )
             };
         }
         let fill = match (&like.quant, like.dtype) {

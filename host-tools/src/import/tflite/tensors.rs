@@ -266,9 +266,10 @@ impl<'a> Importer<'_, 'a> {
                 Error::input(format!("zero point {z}")).expected(format!("{low} to {high}"))
             ));
         }
-        let zero_point: Vec<i32> = match counts.0 == counts.1 {
-            true => info.zero_point.iter().take(channels).map(|&z| z as i32).collect(),
-            false => vec![info.zero_point[0] as i32; channels],
+        let zero_point: Vec<i32> = if counts.0 == counts.1 {
+            info.zero_point.iter().take(channels).map(|&z| z as i32).collect()
+        } else {
+            vec![info.zero_point[0] as i32; channels]
         };
         let mut odd = Vec::new();
         if counts.1 != 1 && counts.0 != counts.1 {

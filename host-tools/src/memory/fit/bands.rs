@@ -158,9 +158,10 @@ fn needed(stages: &[Stage], last: Rect, tiled: bool) -> Vec<Rect> {
 fn input_rect(window: &Window2d, output: &Rect, tiled: bool) -> Rect {
     Rect {
         rows: input_range(window, 0, &output.rows),
-        columns: match tiled {
-            true => input_range(window, 1, &output.columns),
-            false => 0..usize::from(window.input[1]),
+        columns: if tiled {
+            input_range(window, 1, &output.columns)
+        } else {
+            0..usize::from(window.input[1])
         },
     }
 }

@@ -1,6 +1,7 @@
 //! Lower bounds on the height of every plan.
 
-use super::instance::{Instance, round_up};
+use super::instance::Instance;
+use super::units::round_up;
 
 /// Max-live with what alignment and relations allow for: no plan is lower (scaled units).
 ///
@@ -15,7 +16,7 @@ pub(super) fn max_live(instance: &Instance) -> i64 {
         .unwrap_or(0);
     if !instance.bodies.iter().all(|b| b.plain || b.parts.is_empty()) {
         let mut bound = tallest;
-        instance.visit_sections(&mut |section| bound = bound.max(section.bound));
+        instance.visit_live_sets(&mut |live_set| bound = bound.max(live_set.bound));
         return bound;
     }
     let grid = instance.common_alignment();

@@ -1,7 +1,8 @@
 //! Greedy placement in several orders, and its improvement by moving what stands on top to the front.
 
-use super::instance::{Instance, round_up};
+use super::instance::Instance;
 use super::random::Random;
+use super::units::round_up;
 
 /// Comparisons of pairs that improvement may spend: it bounds the time for large problems.
 const IMPROVEMENT_WORK: u64 = 60_000_000;
@@ -77,7 +78,7 @@ pub(super) fn contention(instance: &Instance, bodies: &[u32]) -> Vec<i64> {
 
 /// Orders of preference of `bodies`, one for each word: the letters name what decides, first to last.
 ///
-/// T: contention, W: lifetime, C: lifetime in sections, A: area, Z: size, U: end, L: begin, each from large to small.
+/// T: contention, W: lifetime, C: lifetime in live sets, A: area, Z: size, U: end, L: begin, each from large to small.
 pub(super) fn orders(instance: &Instance, bodies: &[u32], words: &[&str]) -> Vec<Vec<u32>> {
     let total = contention(instance, bodies);
     let peaks = peaks(instance, bodies);
@@ -107,7 +108,7 @@ pub(super) fn orders(instance: &Instance, bodies: &[u32], words: &[&str]) -> Vec
         .collect()
 }
 
-/// The steps at which a set of bodies alive together is complete, one for each section.
+/// The steps at which a set of bodies alive together is complete, one for each live set.
 fn peaks(instance: &Instance, bodies: &[u32]) -> Vec<u64> {
     let mut events: Vec<(u64, bool)> = Vec::with_capacity(2 * bodies.len());
     for body in bodies.iter().map(|&body| &instance.bodies[body as usize]) {

@@ -1,14 +1,12 @@
-//! The problem as the algorithms see it: validated, scaled by its common divisor, with separations and sections.
+//! The problem as the algorithms see it: validated, scaled by its common divisor, with separations and live sets.
 
 use std::collections::HashMap;
 
 use super::problem::{PlanError, Problem};
+use super::units::{common_unit, gcd, round_up, validate};
 
-/// Sums over sections of their members, and pairs of bodies alive together, up to which the exact search is tried.
+/// Sums over live sets of their members, and pairs of bodies alive together, up to which the exact search is tried.
 pub(super) const SEARCH_LIMIT: usize = 2_000_000;
-
-/// Largest sum of sizes and alignments accepted, so that no offset arithmetic can overflow `i64`.
-const LIMIT: u64 = 1 << 60;
 
 /// One rectangle of a body, in scaled units.
 #[derive(Clone, Debug)]
@@ -44,28 +42,6 @@ impl Body {
     }
 }
 
-/// What one body occupies in one section.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Member {
-    pub(super) body: u32,
-    /// Lowest occupied byte, relative to the body's offset.
-    pub(super) low: i64,
-    /// Bytes that the body is certain to add to the section's height.
-    pub(super) weight: i64,
-    /// How much of `weight` is padding that alignment enforces; it is not needed above the topmost member.
-    pub(super) pad: i64,
-}
-
-/// A maximal set of bodies that are alive at one time.
-#[derive(Clone, Debug)]
-pub(super) struct Section {
-    /// The step at which it is complete.
-    pub(super) at: u64,
-    pub(super) members: Vec<Member>,
-    /// Lower bound on the height of this section alone.
-    pub(super) bound: i64,
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Instance {
     /// Bytes per scaled unit.
@@ -73,9 +49,9 @@ pub(super) struct Instance {
     /// Empty buffers (no byte at any time) have `parts` empty.
     pub(super) bodies: Vec<Body>,
     /// (below, above) -> least difference of offsets, for pairs that may overlap.
-    relations: HashMap<(u32, u32), i64>,
+    pub(super) relations: HashMap<(u32, u32), i64>,
     /// Of each body, those that it has a relation with, in order and each once.
-    related: Vec<Vec<u32>>,
+    pub(super) related: Vec<Vec<u32>>,
     /// Whether an exhausted search proves that no plan exists: see [`Instance::new`].
     pub(super) exhaustible: bool,
     /// Whether every separation is at least 0, so that offsets never fall along a stack.
@@ -293,29 +269,7 @@ impl Instance {
         false
     }
 
-    /// The most bytes that two bodies can share within their windows of one section.
-    fn shared(&self, a: &Member, b: &Member) -> i64 {
-        let (x, y) = (a.body, b.body);
-        let one_way = |below: &Member, above: &Member| {
-            self.relations.get(&(below.body, above.body)).map_or(0, |&distance| {
-                let top = self.bodies[below.body as usize].height + below.pad;
-                (top - above.low - distance).clamp(0, below.weight.min(above.weight))
-            })
-        };
-        if self.bodies[x as usize].plain || self.bodies[y as usize].plain {
-            return 0;
-        }
-        one_way(a, b).max(one_way(b, a))
-    }
-
-    /// The maximal sets of bodies alive together, in order of time.
-    pub(super) fn sections(&self) -> Vec<Section> {
-        let mut sections = Vec::new();
-        self.visit_sections(&mut |section| sections.push(section));
-        sections
-    }
-
-    /// What the exact search has to keep: members of all sections, and pairs of bodies alive together.
+    /// What the exact search has to keep: members of all live sets, and pairs of bodies alive together.
     pub(super) fn search_size(&self) -> usize {
         let mut events: Vec<(u64, bool)> = Vec::new();
         for body in self.bodies.iter().filter(|b| !b.parts.is_empty()) {
@@ -341,227 +295,6 @@ impl Instance {
     pub(super) fn common_alignment(&self) -> i64 {
         let used = self.bodies.iter().filter(|b| !b.parts.is_empty());
         used.fold(0, |common, body| gcd(common, body.align as u64)).max(1) as i64
-    }
-
-    /// Calls `visit` with every section, in order of time.
-    pub(super) fn visit_sections(&self, visit: &mut dyn FnMut(Section)) {
-        let mut events: Vec<(u64, bool, u32, u32)> = Vec::new();
-        for (index, body) in self.bodies.iter().enumerate() {
-            for (part, rect) in body.parts.iter().enumerate() {
-                events.push((rect.upper, false, index as u32, part as u32));
-                events.push((rect.lower, true, index as u32, part as u32));
-            }
-        }
-        events.sort_unstable();
-        let mut alive: std::collections::BTreeSet<(u32, u32)> = Default::default();
-        let (mut grew, mut at) = (false, 0);
-        for (time, starts, body, part) in events {
-            if starts {
-                alive.insert((body, part));
-                (grew, at) = (true, time);
-            } else {
-                // A set is maximal exactly when something begins before it and ends after it.
-                if grew {
-                    visit(self.section(&alive, at));
-                    grew = false;
-                }
-                alive.remove(&(body, part));
-            }
-        }
-    }
-
-    fn section(&self, alive: &std::collections::BTreeSet<(u32, u32)>, at: u64) -> Section {
-        let mut members: Vec<Member> = Vec::new();
-        let mut windows: Vec<(i64, i64)> = Vec::new();
-        let mut iter = alive.iter().peekable();
-        let mut grid = 0u64;
-        while let Some(&(body, part)) = iter.next() {
-            let rect = &self.bodies[body as usize].parts[part as usize];
-            windows.push((rect.offset, rect.offset + rect.size));
-            if iter.peek().is_some_and(|next| next.0 == body) {
-                continue;
-            }
-            windows.sort_unstable();
-            let low = windows.first().map_or(0, |w| w.0);
-            let (mut weight, mut end) = (0, i64::MIN);
-            for &(from, to) in &windows {
-                weight += (to - from.max(end)).max(0);
-                end = end.max(to);
-            }
-            // Padding is only certain where the occupied bytes are contiguous.
-            let contiguous = weight == end - low;
-            grid = gcd(grid, self.bodies[body as usize].align as u64);
-            grid = gcd(grid, low.unsigned_abs());
-            grid = if contiguous { grid } else { 1 };
-            windows.clear();
-            members.push(Member {
-                body,
-                low,
-                weight,
-                pad: 0,
-            });
-        }
-        if grid > 1 {
-            for member in &mut members {
-                let padded = round_up(member.weight, grid as i64);
-                member.pad = padded - member.weight;
-                member.weight = padded;
-            }
-        }
-        self.discount(&mut members);
-        let total: i64 = members.iter().map(|m| m.weight).sum();
-        let spare = members.iter().map(|m| m.pad).max().unwrap_or(0);
-        let highest = members
-            .iter()
-            .map(|m| self.bodies[m.body as usize].fixed.unwrap_or(0) + self.bodies[m.body as usize].height)
-            .max()
-            .unwrap_or(0);
-        Section {
-            at,
-            members,
-            bound: (total - spare).max(highest),
-        }
-    }
-
-    /// Takes from the weights what related members may share.
-    ///
-    /// Counting members in any order, each adds at least its own bytes minus what it may share with those counted
-    /// before. Those with the most relations are counted last, so that the output of an operator that may lie over either of two
-    /// inputs is discounted once, and never below zero.
-    fn discount(&self, members: &mut [Member]) {
-        let special: Vec<usize> = (0..members.len())
-            .filter(|&m| !self.bodies[members[m].body as usize].plain)
-            .collect();
-        if special.len() < 2 {
-            return;
-        }
-        // Only related bodies share anything.
-        let original: Vec<Member> = members.to_vec();
-        let position: HashMap<u32, usize> = special.iter().map(|&m| (original[m].body, m)).collect();
-        let sharing: HashMap<usize, Vec<(usize, i64)>> = special
-            .iter()
-            .map(|&a| {
-                let partners = self.related[original[a].body as usize].iter();
-                let shared = partners.filter_map(|body| {
-                    let &b = position.get(body).filter(|&&b| b != a)?;
-                    let bytes = self.shared(&original[a], &original[b]);
-                    (bytes > 0).then_some((b, bytes))
-                });
-                (a, shared.collect())
-            })
-            .collect();
-        let mut order: Vec<usize> = special;
-        order.sort_unstable_by_key(|a| (sharing[a].len(), -original[*a].weight, *a));
-        let mut counted = vec![false; members.len()];
-        for a in order {
-            let before = sharing[&a].iter().filter(|(b, _)| counted[*b]);
-            let taken: i64 = before.map(|(_, bytes)| bytes).sum();
-            members[a].weight = (members[a].weight - taken).max(0);
-            counted[a] = true;
-        }
-    }
-}
-
-/// Smallest multiple of `grid` that is not below `value`.
-pub(super) fn round_up(value: i64, grid: i64) -> i64 {
-    let rest = value.rem_euclid(grid);
-    if rest == 0 { value } else { value + (grid - rest) }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-fn validate(problem: &Problem) -> Result<(), PlanError> {
-    let mut sum = 0u64;
-    let invalid = |buffer: &str, reason: &str| {
-        Err(PlanError::Invalid {
-            buffer: buffer.to_owned(),
-            reason: reason.to_owned(),
-        })
-    };
-    if problem.buffers.len() >= u32::MAX as usize {
-        return invalid("", "at most 4294967294 buffers are supported");
-    }
-    for buffer in &problem.buffers {
-        if buffer.align == 0 {
-            return invalid(&buffer.name, "the alignment must be at least 1");
-        }
-        if buffer.fixed.is_some_and(|offset| !offset.is_multiple_of(buffer.align)) {
-            return invalid(&buffer.name, "the fixed offset must be a multiple of the alignment");
-        }
-        if buffer.parts.iter().any(|p| p.lower > p.upper) {
-            return invalid(&buffer.name, "a lifetime must not end before it begins");
-        }
-        let height = buffer
-            .parts
-            .iter()
-            .map(|p| p.offset.saturating_add(p.size))
-            .max()
-            .unwrap_or(0);
-        for bytes in [height, buffer.align, buffer.fixed.unwrap_or(0)] {
-            sum = sum.saturating_add(bytes);
-        }
-        if sum > LIMIT {
-            return invalid(
-                &buffer.name,
-                "sizes, alignments and offsets up to this buffer add up to more than 2^60 bytes",
-            );
-        }
-    }
-    for relation in &problem.relations {
-        for index in [relation.below, relation.above] {
-            if index >= problem.buffers.len() {
-                return invalid(
-                    "",
-                    &format!(
-                        "a relation names buffer {index}, but there are {}",
-                        problem.buffers.len()
-                    ),
-                );
-            }
-        }
-        if relation.below == relation.above {
-            return invalid(
-                &problem.buffers[relation.below].name,
-                "a relation needs two different buffers",
-            );
-        }
-        if relation.distance.unsigned_abs() > LIMIT {
-            return invalid(
-                &problem.buffers[relation.below].name,
-                "a relation's distance must be within 2^60 bytes",
-            );
-        }
-    }
-    Ok(())
-}
-
-/// The greatest unit of which all sizes, offsets and distances are multiples, and which divides or is divided by every alignment.
-fn common_unit(problem: &Problem) -> u64 {
-    let mut unit = 0;
-    for buffer in &problem.buffers {
-        for part in buffer.parts.iter().filter(|p| p.size > 0 && p.upper > p.lower) {
-            unit = gcd(gcd(unit, part.size), part.offset);
-        }
-        unit = gcd(unit, buffer.fixed.unwrap_or(0));
-    }
-    for relation in &problem.relations {
-        unit = gcd(unit, relation.distance.unsigned_abs());
-    }
-    if unit == 0 {
-        return 1;
-    }
-    loop {
-        let before = unit;
-        for buffer in &problem.buffers {
-            if !unit.is_multiple_of(buffer.align) {
-                unit = gcd(unit, buffer.align);
-            }
-        }
-        if unit == before {
-            return unit;
-        }
     }
 }
 

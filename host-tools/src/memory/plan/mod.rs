@@ -15,6 +15,7 @@ mod command;
 mod failures;
 mod greedy;
 mod instance;
+mod live_set;
 mod problem;
 mod random;
 mod search;
@@ -22,6 +23,7 @@ mod solve;
 mod state;
 #[cfg(test)]
 mod tests;
+mod units;
 
 pub use check::{CheckError, check};
 pub use command::{CommandError, PlanArgs, Report, command};

@@ -1,26 +1,27 @@
-//! Exact search: depth first over canonical plans, with section inference, decomposition in time, and memory of failures.
+//! Exact search: depth first over canonical plans, with live set inference, decomposition in time, and memory of failures.
 //!
 //! A plan in which no buffer can be lowered is determined by the order in which its buffers are placed, each at the least offset
 //! that those below it allow. The search enumerates such orders by non-decreasing offset, so that each plan is met once. It
 //! gives up a branch as soon as
 //!
-//! - some section's floor (the least byte that any of its unplaced members can still take) plus the bytes of those members exceeds the
+//! - some live set's floor (the least byte that any of its unplaced members can still take) plus the bytes of those members exceeds the
 //!   capacity, or
 //! - a buffer would be placed so high that another would fit untouched beneath it (the plan is dominated), or
 //! - the unplaced buffers with their least offsets have been met before, and failed: what lies beneath them is irrelevant.
 //!
-//! Where the unplaced buffers fall apart into groups that share no section, each group is solved alone. Several orders of
+//! Where the unplaced buffers fall apart into groups that share no live set, each group is solved alone. Several orders of
 //! preference are tried in turn under growing node limits; a failed state stays failed in all of them. Most of them are sorted afresh,
 //! by what is still unplaced, whenever a group falls apart.
 //!
 //! The ideas of canonical plans, section inference, dominance and decomposition are those of M. D. Moffitt, "MiniMalloc: A Lightweight
-//! Memory Allocator for Hardware-Accelerated Machine Learning" (ASPLOS 2023).
+//! Memory Allocator for Hardware-Accelerated Machine Learning" (ASPLOS 2023), whose sections are the live sets here.
 
 use std::ops::Range;
 
 use super::failures::{Failures, state_hash};
 use super::greedy;
-use super::instance::{Instance, Section};
+use super::instance::Instance;
+use super::live_set::LiveSet;
 use super::random::Random;
 use super::state::{NONE, State};
 
@@ -65,7 +66,7 @@ struct Bar {
 /// A group of unplaced bodies that is searched on its own.
 struct Scope {
     mask: Vec<u64>,
-    sections: Range<usize>,
+    live_sets: Range<usize>,
 }
 
 /// The search over one set of bodies that share no step with any other body.
@@ -90,15 +91,15 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Prepares the search over `bodies` (indices into the instance, none of them empty), alive in `sections`.
-    pub(super) fn new(instance: &Instance, bodies: &[u32], sections: &[Section]) -> Self {
+    /// Prepares the search over `bodies` (indices into the instance, none of them empty), alive in `live sets`.
+    pub(super) fn new(instance: &Instance, bodies: &[u32], live_sets: &[LiveSet]) -> Self {
         let mut local = vec![0; instance.bodies.len()];
         for (index, &body) in bodies.iter().enumerate() {
             local[body as usize] = index as u32;
         }
         let orders = greedy::orders(instance, bodies, &STRATEGIES.map(|(letters, _)| letters));
         Search {
-            state: State::new(instance, bodies, sections),
+            state: State::new(instance, bodies, live_sets),
             orders: orders
                 .into_iter()
                 .map(|order| order.into_iter().map(|b| local[b as usize]).collect())
@@ -158,16 +159,16 @@ impl Search {
         }
     }
 
-    /// Solves every independent group among the unplaced bodies of a range of sections.
-    fn split(&mut self, sections: Range<usize>, last: Option<Bar>) -> Step {
+    /// Solves every independent group among the unplaced bodies of a range of live sets.
+    fn split(&mut self, live_sets: Range<usize>, last: Option<Bar>) -> Step {
         let mut groups: Vec<(usize, Scope)> = Vec::new();
-        let mut from = sections.start;
-        for section in sections.clone() {
-            if section + 1 < sections.end && self.state.span[section] > 0 {
+        let mut from = live_sets.start;
+        for live_set in live_sets.clone() {
+            if live_set + 1 < live_sets.end && self.state.span[live_set] > 0 {
                 continue;
             }
             let mut mask = vec![0u64; self.state.unplaced.len()];
-            for other in from..=section {
+            for other in from..=live_set {
                 let (begin, end) = self.state.member_range[other];
                 for &body in &self.state.member_body[begin as usize..end as usize] {
                     mask[body as usize / 64] |= (1 << (body % 64)) & self.state.unplaced[body as usize / 64];
@@ -180,14 +181,14 @@ impl Search {
                     size as usize,
                     Scope {
                         mask,
-                        sections: from..section + 1,
+                        live_sets: from..live_set + 1,
                     },
                 ));
             }
-            from = section + 1;
+            from = live_set + 1;
         }
         // The smallest group first: if it fails, the others need not be tried.
-        groups.sort_by_key(|(size, scope)| (*size, scope.sections.start));
+        groups.sort_by_key(|(size, scope)| (*size, scope.live_sets.start));
         for (_, group) in groups {
             let step = if self.rerank {
                 // Ranks change their meaning, so that a tie with the body placed last tells nothing.
@@ -220,7 +221,7 @@ impl Search {
                 let uses = &self.state.uses[from as usize..to as usize];
                 let total = uses
                     .iter()
-                    .map(|&(section, _)| self.state.total[section as usize])
+                    .map(|&(live_set, _)| self.state.total[live_set as usize])
                     .max();
                 list.push((-total.unwrap_or(0), self.base_rank[body], body as u32));
             }
@@ -278,8 +279,8 @@ impl Search {
             return Step::Failed;
         }
         if self.state.monotone {
-            // Whatever comes next, nothing stays below it: no section may need more room than that leaves.
-            let range = scope.sections.clone();
+            // Whatever comes next, nothing stays below it: no live set may need more room than that leaves.
+            let range = scope.live_sets.clone();
             let highest = self.state.limit[range.clone()]
                 .iter()
                 .zip(&self.state.total[range])
@@ -298,9 +299,9 @@ impl Search {
             let depth = self.state.trail.len();
             self.state.broke = false;
             let mut step = Step::Failed;
-            if self.state.place(body, offset, &scope.sections) {
+            if self.state.place(body, offset, &scope.live_sets) {
                 step = if self.state.broke {
-                    self.split(scope.sections.clone(), Some(Bar { offset, rank, body }))
+                    self.split(scope.live_sets.clone(), Some(Bar { offset, rank, body }))
                 } else {
                     self.descend(scope, Some(Bar { offset, rank, body }))
                 };

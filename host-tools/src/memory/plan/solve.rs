@@ -2,7 +2,8 @@
 
 use super::bound;
 use super::greedy::{self, Placement};
-use super::instance::{Instance, SEARCH_LIMIT, Section};
+use super::instance::{Instance, SEARCH_LIMIT};
+use super::live_set::LiveSet;
 use super::problem::{Options, Plan, PlanError, Problem, Proof};
 use super::search::{Outcome, Search};
 
@@ -68,7 +69,7 @@ pub fn lower_bound(problem: &Problem) -> Result<u64, PlanError> {
 pub fn profile(problem: &Problem) -> Result<Vec<(u64, u64)>, PlanError> {
     let instance = Instance::new(problem)?;
     let mut profile = Vec::new();
-    instance.visit_sections(&mut |section| profile.push((section.at, section.bound as u64 * instance.unit)));
+    instance.visit_live_sets(&mut |live_set| profile.push((live_set.at, live_set.bound as u64 * instance.unit)));
     Ok(profile)
 }
 
@@ -106,7 +107,7 @@ impl Solver<'_> {
             self.height = hard.iter().map(|(height, ..)| *height).fold(self.height, i64::max);
             return;
         }
-        let sections = self.instance.sections();
+        let live_sets = self.instance.live_sets();
         // The highest first: its optimum is a bound for the others.
         hard.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         for (height, bodies) in hard {
@@ -114,7 +115,7 @@ impl Solver<'_> {
             let height = if height <= known.max(capacity.unwrap_or(0)) {
                 height
             } else {
-                self.improve(bodies, &sections, height, capacity)
+                self.improve(bodies, &live_sets, height, capacity)
             };
             self.height = self.height.max(height);
         }
@@ -130,8 +131,8 @@ impl Solver<'_> {
             return (outcome, used);
         }
         for (grid, instance) in coarse {
-            let sections = own_sections(&instance, bodies, &instance.sections());
-            let mut rough = Search::new(&instance, bodies, &sections);
+            let live_sets = own_live_sets(&instance, bodies, &instance.live_sets());
+            let mut rough = Search::new(&instance, bodies, &live_sets);
             let (outcome, more) = run_with_stack(&mut rough, aim / grid, turn.min(budget - used), stack);
             used += more;
             if let Outcome::Found(offsets) = outcome {
@@ -162,9 +163,9 @@ impl Solver<'_> {
     }
 
     /// Searches for lower plans of one component; returns its height then.
-    fn improve(&mut self, bodies: Vec<u32>, sections: &[Section], height: i64, capacity: Option<i64>) -> i64 {
-        let sections = own_sections(self.instance, &bodies, sections);
-        let mut search = Search::new(self.instance, &bodies, &sections);
+    fn improve(&mut self, bodies: Vec<u32>, live_sets: &[LiveSet], height: i64, capacity: Option<i64>) -> i64 {
+        let live_sets = own_live_sets(self.instance, &bodies, live_sets);
+        let mut search = Search::new(self.instance, &bodies, &live_sets);
         let mut best = height;
         // Heights from `low` up are undecided; those from `sure` up are not proven impossible.
         let mut sure = self.bound.max(self.height);
@@ -250,15 +251,15 @@ impl Solver<'_> {
     }
 }
 
-/// The sections that have any of `bodies`.
-fn own_sections(instance: &Instance, bodies: &[u32], sections: &[Section]) -> Vec<Section> {
-    // Sections are in order of time, and groups share none.
+/// The live sets that have any of `bodies`.
+fn own_live_sets(instance: &Instance, bodies: &[u32], live_sets: &[LiveSet]) -> Vec<LiveSet> {
+    // Live sets are in order of time, and groups share none.
     let lives = || bodies.iter().map(|&body| &instance.bodies[body as usize]);
     let first = lives().map(|body| body.lower).min().unwrap_or(0);
     let last = lives().map(|body| body.upper).max().unwrap_or(0);
-    let from = sections.partition_point(|section| section.at < first);
-    let to = sections.partition_point(|section| section.at < last);
-    sections[from..to].to_vec()
+    let from = live_sets.partition_point(|live_set| live_set.at < first);
+    let to = live_sets.partition_point(|live_set| live_set.at < last);
+    live_sets[from..to].to_vec()
 }
 
 /// Runs the search on a thread whose stack fits its depth.

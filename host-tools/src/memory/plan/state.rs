@@ -1,9 +1,11 @@
 //! The state of the exact search: what is placed, what that means for the rest, and how to take it back.
 //!
-//! Bodies and sections are numbered within one component. All lists are flat, and every change is logged, so that a step of the search
+//! Bodies and live sets are numbered within one component. All lists are flat, and every change is logged, so that a step of the search
 //! touches little memory and allocates nothing.
 
-use super::instance::{Body, Instance, Member, Section, round_up};
+use super::instance::{Body, Instance};
+use super::live_set::{LiveSet, Member};
+use super::units::round_up;
 
 /// Above every offset.
 pub(super) const NONE: i64 = i64::MAX / 4;
@@ -34,7 +36,7 @@ pub(super) struct State {
     pub(super) start: Vec<i64>,
     pub(super) edges: Vec<Edge>,
     pub(super) edge_range: Vec<Range>,
-    /// Members of all sections: the body, as an index into `bodies`, and the lowest byte that it takes there.
+    /// Members of all live sets: the body, as an index into `bodies`, and the lowest byte that it takes there.
     pub(super) member_body: Vec<u32>,
     pub(super) member_low: Vec<i64>,
     /// All of `member_low` are 0.
@@ -42,11 +44,11 @@ pub(super) struct State {
     pub(super) member_range: Vec<Range>,
     pub(super) spare: Vec<i64>,
     pub(super) weight_sum: Vec<i64>,
-    /// (section, weight) of every body.
+    /// (live set, weight) of every body.
     pub(super) uses: Vec<(u32, i64)>,
     pub(super) use_range: Vec<Range>,
-    /// `dirty.len()` words a body: the sections it is a member of.
-    pub(super) section_mask: Vec<u64>,
+    /// `dirty.len()` words a body: the live sets it is a member of.
+    pub(super) live_set_mask: Vec<u64>,
     /// All separations are above 0.
     pub(super) positive: bool,
     pub(super) monotone: bool,
@@ -60,7 +62,7 @@ pub(super) struct State {
     pub(super) current: Vec<i64>,
     pub(super) floor: Vec<i64>,
     pub(super) total: Vec<i64>,
-    /// Unplaced bodies that span the boundary after each section.
+    /// Unplaced bodies that span the boundary after each live set.
     pub(super) span: Vec<u32>,
     /// Unplaced bodies alive together with each body.
     pub(super) crowd: Vec<u32>,
@@ -76,8 +78,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Nothing placed yet of `bodies` (indices into the instance, none of them empty), alive in `sections`.
-    pub(super) fn new(instance: &Instance, bodies: &[u32], sections: &[Section]) -> Self {
+    /// Nothing placed yet of `bodies` (indices into the instance, none of them empty), alive in `live sets`.
+    pub(super) fn new(instance: &Instance, bodies: &[u32], live_sets: &[LiveSet]) -> Self {
         let count = bodies.len();
         let mut local = vec![u32::MAX; instance.bodies.len()];
         for (index, &body) in bodies.iter().enumerate() {
@@ -88,23 +90,23 @@ impl State {
         };
         let (mut members, mut member_range, mut spare) = (Vec::new(), Vec::new(), Vec::new());
         let mut uses_of: Vec<Vec<(u32, i64)>> = vec![Vec::new(); count];
-        for (index, section) in sections.iter().enumerate() {
+        for (index, live_set) in live_sets.iter().enumerate() {
             let from = members.len() as u32;
-            for member in &section.members {
+            for member in &live_set.members {
                 let body = local[member.body as usize];
                 uses_of[body as usize].push((index as u32, member.weight));
                 members.push(Member { body, ..*member });
             }
             member_range.push((from, members.len() as u32));
-            spare.push(section.members.iter().map(|m| m.pad).max().unwrap_or(0));
+            spare.push(live_set.members.iter().map(|m| m.pad).max().unwrap_or(0));
         }
         let (mut edges, mut edge_range) = (Vec::new(), Vec::new());
         let mut seen = vec![u32::MAX; count];
         for a in 0..count {
             let from = edges.len() as u32;
             seen[a] = a as u32;
-            for &(section, _) in &uses_of[a] {
-                let (begin, end) = member_range[section as usize];
+            for &(live_set, _) in &uses_of[a] {
+                let (begin, end) = member_range[live_set as usize];
                 for member in &members[begin as usize..end as usize] {
                     let b = member.body as usize;
                     if seen[b] != a as u32 {
@@ -122,10 +124,10 @@ impl State {
         }
         let (mut uses, mut use_range) = (Vec::new(), Vec::new());
         let words = spare.len().div_ceil(64);
-        let mut section_mask = vec![0u64; count * words];
+        let mut live_set_mask = vec![0u64; count * words];
         for (body, list) in uses_of.into_iter().enumerate() {
-            for &(section, _) in &list {
-                section_mask[body * words + section as usize / 64] |= 1 << (section % 64);
+            for &(live_set, _) in &list {
+                live_set_mask[body * words + live_set as usize / 64] |= 1 << (live_set % 64);
             }
             let from = uses.len() as u32;
             uses.extend(list);
@@ -150,13 +152,13 @@ impl State {
             span: vec![0; spare.len()],
             dirty: vec![0; words],
             spare,
-            weight_sum: sections
+            weight_sum: live_sets
                 .iter()
                 .map(|s| s.members.iter().map(|m| m.weight).sum())
                 .collect(),
             uses,
             use_range,
-            section_mask,
+            live_set_mask,
             positive: edges.iter().all(|e: &Edge| e.distance > 0),
             edges,
             monotone: instance.monotone,
@@ -175,7 +177,7 @@ impl State {
         }
     }
 
-    /// Takes everything back. False if some section or body alone exceeds the capacity.
+    /// Takes everything back. False if some live set or body alone exceeds the capacity.
     pub(super) fn reset(&mut self, capacity: i64) -> bool {
         self.capacity = capacity;
         let count = self.height.len();
@@ -200,17 +202,17 @@ impl State {
                     .for_each(|span| *span += 1);
             }
         }
-        for section in 0..self.spare.len() {
-            self.limit[section] = self.capacity + self.spare[section];
-            let (from, to) = self.member_range[section];
+        for live_set in 0..self.spare.len() {
+            self.limit[live_set] = self.capacity + self.spare[live_set];
+            let (from, to) = self.member_range[live_set];
             let range = from as usize..to as usize;
             let floors = self.member_body[range.clone()].iter().zip(&self.member_low[range]);
-            self.floor[section] = floors
+            self.floor[live_set] = floors
                 .map(|(&body, &low)| self.least[body as usize] + low)
                 .min()
                 .unwrap_or(0);
-            self.total[section] = self.weight_sum[section];
-            if self.floor[section] + self.total[section] > self.limit[section] {
+            self.total[live_set] = self.weight_sum[live_set];
+            if self.floor[live_set] + self.total[live_set] > self.limit[live_set] {
                 return false;
             }
         }
@@ -223,7 +225,7 @@ impl State {
     }
 
     /// Places a body and draws the consequences. False where no plan can follow; `unwind` undoes it either way.
-    pub(super) fn place(&mut self, body: usize, offset: i64, sections: &std::ops::Range<usize>) -> bool {
+    pub(super) fn place(&mut self, body: usize, offset: i64, live_sets: &std::ops::Range<usize>) -> bool {
         self.trail.push(Mark {
             body: body as u32,
             raised: self.raised.len(),
@@ -239,7 +241,7 @@ impl State {
         self.release(body);
         let (from, to) = self.edge_range[body];
         // Taking it back costs as much again.
-        self.work += 2 * u64::from(to - from) + (self.dirty.len() + sections.len()) as u64;
+        self.work += 2 * u64::from(to - from) + (self.dirty.len() + live_sets.len()) as u64;
         for edge in from as usize..to as usize {
             let Edge { other, distance } = self.edges[edge];
             let other = other as usize;
@@ -267,7 +269,7 @@ impl State {
             self.take(other);
             self.release(other);
         }
-        fits && self.sections_fit(if self.monotone { offset } else { 0 }, sections)
+        fits && self.live_sets_fit(if self.monotone { offset } else { 0 }, live_sets)
     }
 
     /// Undoes placements, the latest first, until `depth` are left.
@@ -287,8 +289,8 @@ impl State {
             }
         }
         while self.floors.len() > mark.floors {
-            if let Some((section, floor)) = self.floors.pop() {
-                self.floor[section as usize] = floor;
+            if let Some((live_set, floor)) = self.floors.pop() {
+                self.floor[live_set as usize] = floor;
             }
         }
         while self.raised.len() > mark.raised {
@@ -319,13 +321,13 @@ impl State {
         self.current[body] = self.least[body];
     }
 
-    /// Takes a placed body out of its sections.
+    /// Takes a placed body out of its live sets.
     fn release(&mut self, body: usize) {
         let (from, to) = self.use_range[body];
         let uses = &self.uses[from as usize..to as usize];
         self.work += 2 * uses.len() as u64;
-        for &(section, weight) in uses {
-            self.total[section as usize] -= weight;
+        for &(live_set, weight) in uses {
+            self.total[live_set as usize] -= weight;
         }
         if let (Some(first), Some(last)) = (uses.first(), uses.last()) {
             for span in &mut self.span[first.0 as usize..last.0 as usize] {
@@ -335,12 +337,12 @@ impl State {
         }
     }
 
-    /// Puts an unplaced body back into its sections.
+    /// Puts an unplaced body back into its live sets.
     fn retain(&mut self, body: usize) {
         let (from, to) = self.use_range[body];
         let uses = &self.uses[from as usize..to as usize];
-        for &(section, weight) in uses {
-            self.total[section as usize] += weight;
+        for &(live_set, weight) in uses {
+            self.total[live_set as usize] += weight;
         }
         if let (Some(first), Some(last)) = (uses.first(), uses.last()) {
             for span in &mut self.span[first.0 as usize..last.0 as usize] {
@@ -349,30 +351,30 @@ impl State {
         }
     }
 
-    /// Marks the sections of a body as changed.
+    /// Marks the live sets of a body as changed.
     fn mark(&mut self, body: usize) {
         let words = self.dirty.len();
         self.work += words as u64;
         for (dirty, &mask) in self
             .dirty
             .iter_mut()
-            .zip(&self.section_mask[body * words..(body + 1) * words])
+            .zip(&self.live_set_mask[body * words..(body + 1) * words])
         {
             *dirty |= mask;
         }
     }
 
-    /// Recomputes the floors of changed sections and compares all sections with the capacity.
-    fn sections_fit(&mut self, bar: i64, range: &std::ops::Range<usize>) -> bool {
+    /// Recomputes the floors of changed live sets and compares all live sets with the capacity.
+    fn live_sets_fit(&mut self, bar: i64, range: &std::ops::Range<usize>) -> bool {
         for word in 0..self.dirty.len() {
             let mut bits = self.dirty[word];
             while bits != 0 {
-                let section = word * 64 + bits.trailing_zeros() as usize;
+                let live_set = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                if self.total[section] == 0 {
+                if self.total[live_set] == 0 {
                     continue;
                 }
-                let (from, to) = self.member_range[section];
+                let (from, to) = self.member_range[live_set];
                 let bodies = &self.member_body[from as usize..to as usize];
                 self.work += bodies.len() as u64;
                 let floor = if self.flat {
@@ -390,10 +392,10 @@ impl State {
                         .min()
                         .unwrap_or(NONE)
                 };
-                if floor > self.floor[section] && floor < NONE {
-                    self.floors.push((section as u32, self.floor[section]));
-                    self.floor[section] = floor;
-                    if floor + self.total[section] > self.limit[section] {
+                if floor > self.floor[live_set] && floor < NONE {
+                    self.floors.push((live_set as u32, self.floor[live_set]));
+                    self.floor[live_set] = floor;
+                    if floor + self.total[live_set] > self.limit[live_set] {
                         return false;
                     }
                 }

@@ -7,34 +7,34 @@ use crate::{Error, Result};
 
 /// Where a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Machine {
     /// This machine, with the portable kernels.
     Host,
     /// An emulated board.
     Board(&'static Board),
 }
 
-impl Place {
+impl Machine {
     /// The name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Place::Host => "host",
-            Place::Board(board) => board.name,
+            Machine::Host => "host",
+            Machine::Board(board) => board.name,
         }
     }
 }
 
-impl FromStr for Place {
+impl FromStr for Machine {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         if text == "host" {
-            return Ok(Place::Host);
+            return Ok(Machine::Host);
         }
         let names = || BOARDS.iter().map(|b| format!("qemu:{}", b.name)).collect::<Vec<_>>();
         let board = text.strip_prefix("qemu:").and_then(Board::find);
         board
-            .map(Place::Board)
+            .map(Machine::Board)
             .ok_or_else(|| format!("expected host, {}", names().join(", ")))
     }
 }

@@ -1,0 +1,176 @@
+//! Functions of two numbers, element by element with broadcasting: a row each.
+//!
+//! A row is all that there is to say of such an operator, as in [`pointwise`](super::pointwise) for one number: the importers, the converter for
+//! PyTorch, the kernel, the tables of the documents and the tests iterate the rows. **To add one**: a row at the end of [`BinaryOp`] and a line in the
+//! changelog; `ARENITE_BLESS=1 cargo test -p arenite-tests --test pointwise` writes what is generated, `tests/oracle/make_pointwise.py` computes the
+//! oracle's values.
+//!
+//! The order of an enum's variants is part of the format: rows are appended, never moved.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ops::pointwise::{Aten, Tflite};
+use crate::tensor::DType::{self, F32, I8, I16, I32};
+
+/// What a row says beside the meaning.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BinaryNames {
+    /// The kind in summaries.
+    pub name: &'static str,
+    /// `y` in words of the documents.
+    pub formula: &'static str,
+    /// Whether the operands may change places.
+    pub commutes: bool,
+    /// The operator of `trace.json`; it has two inputs and no attributes.
+    pub trace: Option<&'static str>,
+    /// The call of ATen that it is.
+    pub aten: Option<Aten>,
+    /// The builtin operator of TensorFlow Lite that it is.
+    pub tflite: Option<Tflite>,
+    /// Whether that operator's options name an activation.
+    pub activation: bool,
+    /// The same of quantised integers.
+    pub integer: Option<IntOp>,
+    /// The Python function that computes it for the tests: PyTorch's where NumPy has none.
+    pub oracle: &'static str,
+}
+
+/// What is to be done with a function: the loops of a kernel, compiled for each.
+pub trait BinaryVisitor {
+    /// What it gives.
+    type Output;
+    /// Does it with `f`.
+    fn visit(self, f: impl Fn(f32, f32) -> f32) -> Self::Output;
+}
+
+/// Operations of two integer operands; [`BinaryInt`](super::elementwise_int::BinaryInt) has their meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[expect(missing_docs, reason = "named by their operation")]
+pub enum IntOp {
+    Add,
+    Sub,
+    Mul,
+    Minimum,
+    Maximum,
+    Prelu,
+}
+
+macro_rules! binary {
+    ($($function:ident ($a:ident, $b:ident) => $value:expr, $names:expr;)*) => {
+        /// Operations of two operands.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+        #[expect(missing_docs, reason = "named by their operation; the rows have the formulas")]
+        pub enum BinaryOp {
+            $($function),*
+        }
+
+        impl BinaryOp {
+            /// Its functions, with all that there is to say of them.
+            pub const ROWS: &'static [(BinaryOp, BinaryNames)] = &[$((BinaryOp::$function, $names)),*];
+
+            /// The row of this function.
+            pub const fn names(self) -> &'static BinaryNames {
+                match self {
+                    $(BinaryOp::$function => const { &$names }),*
+                }
+            }
+
+            /// Calls `visitor` with the function.
+            #[inline(always)]
+            pub fn visit<V: BinaryVisitor>(self, visitor: V) -> V::Output {
+                match self {
+                    $(BinaryOp::$function => visitor.visit(|$a, $b| $value)),*
+                }
+            }
+        }
+    };
+}
+
+const NUMBERS: &[DType] = &[F32, I8, I16, I32];
+
+binary! {
+    Add(a, b) => a + b, BinaryNames {
+        formula: "a + b",
+        activation: true,
+        integer: Some(IntOp::Add),
+        tflite: tflite("ADD", 5, NUMBERS),
+        ..traced("add", "numpy.add")
+    };
+    Sub(a, b) => a - b, BinaryNames {
+        formula: "a - b",
+        commutes: false,
+        activation: true,
+        integer: Some(IntOp::Sub),
+        tflite: tflite("SUB", 5, NUMBERS),
+        ..traced("sub", "numpy.subtract")
+    };
+    Mul(a, b) => a * b, BinaryNames {
+        formula: "a * b",
+        activation: true,
+        integer: Some(IntOp::Mul),
+        tflite: tflite("MUL", 7, NUMBERS),
+        ..traced("mul", "numpy.multiply")
+    };
+    Div(a, b) => a / b, BinaryNames {
+        formula: "a / b",
+        commutes: false,
+        activation: true,
+        tflite: tflite("DIV", 2, &[F32]),
+        ..traced("div", "numpy.divide")
+    };
+    Minimum(a, b) => if b < a { b } else { a }, BinaryNames {
+        formula: "the smaller of a and b",
+        integer: Some(IntOp::Minimum),
+        tflite: tflite("MINIMUM", 4, NUMBERS),
+        ..traced("minimum", "numpy.minimum")
+    };
+    Maximum(a, b) => if b > a { b } else { a }, BinaryNames {
+        formula: "the larger of a and b",
+        integer: Some(IntOp::Maximum),
+        tflite: tflite("MAXIMUM", 4, NUMBERS),
+        ..traced("maximum", "numpy.maximum")
+    };
+    SquaredDifference(a, b) => (a - b) * (a - b), BinaryNames {
+        formula: "(a - b)^2",
+        tflite: tflite("SQUARED_DIFFERENCE", 2, &[F32]),
+        ..named("squared_difference", "torch.nn.functional.mse_loss(reduction='none')")
+    };
+    // In trace.json `prelu` has its slopes along axis 1, which the importer lays out.
+    Prelu(a, b) => if a > 0.0 { a } else { a * b }, BinaryNames {
+        formula: "a where it is above 0, else a * b",
+        commutes: false,
+        integer: Some(IntOp::Prelu),
+        tflite: tflite("PRELU", 2, &[F32, I8]),
+        ..named("prelu", "torch.nn.functional.prelu")
+    };
+}
+
+/// The names of an operator that commutes and is known by `name` alone.
+const fn named(name: &'static str, oracle: &'static str) -> BinaryNames {
+    BinaryNames {
+        name,
+        formula: "as named",
+        commutes: true,
+        trace: None,
+        aten: None,
+        tflite: None,
+        activation: false,
+        integer: None,
+        oracle,
+    }
+}
+
+/// One that `trace.json` and ATen call by its name as well.
+const fn traced(name: &'static str, oracle: &'static str) -> BinaryNames {
+    BinaryNames {
+        trace: Some(name),
+        aten: Some(Aten { name, arguments: &[] }),
+        ..named(name, oracle)
+    }
+}
+
+const fn tflite(name: &'static str, version: i32, types: &'static [DType]) -> Option<Tflite> {
+    Some(Tflite { name, version, types })
+}

@@ -1,0 +1,294 @@
+//! The folder that firmware and host share for one run: what goes in, what is recorded, how a failure is read from it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use arenite_protocol::{Command, PROTOCOL_VERSION, RECORD_FILE, REQUEST_FILE, Record, Request};
+
+use super::error::BoardError;
+use super::firmware::Firmware;
+use super::qemu::{self, LogLine};
+use crate::files::Scratch;
+use crate::model::Blob;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Complete runs.
+    pub runs: u32,
+    /// Complete steps of the current run, where steps are counted.
+    pub steps: u32,
+    /// Steps of the network; 0 before it is loaded.
+    pub of_steps: u32,
+}
+
+/// The folder that firmware and host share for one run.
+pub(super) struct Exchange {
+    folder: Scratch,
+}
+
+impl Exchange {
+    pub(super) fn new() -> Result<Self, BoardError> {
+        Scratch::new()
+            .map(|folder| Self { folder })
+            .map_err(|source| BoardError::File {
+                path: std::env::temp_dir(),
+                source,
+            })
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), BoardError> {
+        let path = self.path(name);
+        fs::write(&path, bytes).map_err(|source| BoardError::File { path, source })
+    }
+
+    /// A file that the firmware wrote; empty where it had nothing to write.
+    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, BoardError> {
+        let path = self.path(name);
+        match fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            other => other.map_err(|source| BoardError::File { path, source }),
+        }
+    }
+
+    /// Chooses the blob's address and returns it with the length and what makes qemu load it there.
+    pub(super) fn place_blob(
+        &self,
+        firmware: &Firmware,
+        blob: Blob<'_>,
+    ) -> Result<(u64, u64, Vec<String>), BoardError> {
+        const NAME: &str = "blob";
+        /// Blobs start where flash sectors, cache lines and vectors all do.
+        const ALIGN: u64 = 1024;
+        let board = firmware.board();
+        let length = match blob {
+            Blob::Bytes(bytes) => bytes.len() as u64,
+            Blob::File(path) => fs::metadata(path)
+                .map_err(|source| BoardError::File {
+                    path: path.to_owned(),
+                    source,
+                })?
+                .len(),
+        };
+        let (place, address, end) = match board.extra {
+            Some(extra) => ("memory", extra.start, extra.end()),
+            None => {
+                let free = firmware.loaded_end(board.flash)?.next_multiple_of(ALIGN);
+                ("flash", free, board.flash.end())
+            }
+        };
+        let available = end.saturating_sub(address);
+        if length > available {
+            return Err(BoardError::BlobTooLarge {
+                board: board.name,
+                place,
+                needed: length,
+                available,
+            });
+        }
+        match blob {
+            Blob::Bytes(bytes) => self.write(NAME, bytes)?,
+            Blob::File(path) => {
+                let link = self.path(NAME);
+                let failed = |source| BoardError::File {
+                    path: path.to_owned(),
+                    source,
+                };
+                std::os::unix::fs::symlink(path.canonicalize().map_err(failed)?, link).map_err(failed)?;
+            }
+        }
+        // qemu refuses to load an empty file; an empty blob is for the firmware to refuse.
+        let loader = match length {
+            0 => Vec::new(),
+            _ => vec![
+                "-device".to_owned(),
+                format!("loader,file={NAME},addr={address:#x},force-raw=on"),
+            ],
+        };
+        Ok((address, length, loader))
+    }
+
+    /// Sends the request, runs the program to its end, hands every record to `note` and turns failures into errors.
+    pub(super) fn carry_out(
+        &self,
+        firmware: &Firmware,
+        command: Command,
+        arguments: &[String],
+        timeout: Duration,
+        progress: &mut dyn FnMut(Progress),
+        mut note: impl FnMut(&Record<'_>),
+    ) -> Result<Vec<LogLine>, BoardError> {
+        let board = firmware.board();
+        let request = Request {
+            version: PROTOCOL_VERSION,
+            command,
+        };
+        let request = postcard::to_stdvec(&request).map_err(|error| BoardError::Protocol {
+            board: board.name,
+            reason: error.to_string(),
+        })?;
+        self.write(REQUEST_FILE, &request)?;
+
+        let mut seen = Seen::default();
+        let records = self.path(RECORD_FILE);
+        let ended = qemu::run(firmware, self.folder.path(), arguments, timeout, || {
+            if let Some(now) = seen.look(&records) {
+                progress(now);
+            }
+        })?;
+
+        let bytes = self.read(RECORD_FILE)?;
+        let mut rest = bytes.as_slice();
+        let mut last = None;
+        while let Ok((record, others)) = postcard::take_from_bytes::<Record<'_>>(rest) {
+            note(&record);
+            last = Some(record);
+            rest = others;
+        }
+        let Some(status) = ended.status else {
+            let reached = last.map_or("nothing".to_owned(), |record| format!("{record:?}"));
+            return Err(BoardError::Timeout {
+                board: board.name,
+                seconds: timeout.as_secs(),
+                reached,
+            });
+        };
+        if let Some(error) = last.as_ref().and_then(|record| failure(firmware, record)) {
+            return Err(error);
+        }
+        if !status.success() {
+            return Err(BoardError::Qemu {
+                board: board.name,
+                status: status.to_string(),
+                stderr: ended.stderr,
+            });
+        }
+        if !rest.is_empty() || last.is_none() {
+            let reason = format!("{} bytes of its record cannot be decoded", rest.len());
+            return Err(BoardError::Protocol {
+                board: board.name,
+                reason,
+            });
+        }
+        Ok(ended.logs)
+    }
+}
+
+/// The error that a program's last record stands for, if any.
+fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
+    let board = firmware.board().name;
+    Some(match *last {
+        Record::Boot { .. }
+        | Record::Counted { .. }
+        | Record::Compared { .. }
+        | Record::Differs { .. }
+        | Record::Loaded { .. }
+        | Record::Step { .. }
+        | Record::Ran { .. }
+        | Record::Finished { .. } => return None,
+        Record::Refused { during, name, text } => BoardError::Refused {
+            board,
+            during,
+            name: name.to_owned(),
+            text: text.to_owned(),
+        },
+        Record::OutOfMemory {
+            needed,
+            available,
+            purpose,
+        } => BoardError::OutOfMemory {
+            board,
+            purpose,
+            needed,
+            available,
+        },
+        Record::InputSize { runs, each, given } => BoardError::InputSize { runs, each, given },
+        Record::BadRequest { version } => BoardError::Protocol {
+            board,
+            reason: format!(
+                "the firmware speaks protocol {version} and these tools {PROTOCOL_VERSION}, or the program is another"
+            ),
+        },
+        Record::Io { file, wanted, got } => BoardError::Protocol {
+            board,
+            reason: format!("exchange file `{file}`: {wanted} bytes wanted, {got} served"),
+        },
+        Record::Corrupted { what } => BoardError::Corrupted { board, what },
+        Record::Fault {
+            pc,
+            lr,
+            sp,
+            cause,
+            address,
+        } => BoardError::Fault {
+            board,
+            pc,
+            function: firmware.function_at(pc),
+            lr,
+            sp,
+            cause,
+            address,
+        },
+        Record::Panicked { file, line, text } => BoardError::Panicked {
+            board,
+            file: file.to_owned(),
+            line,
+            text: text.to_owned(),
+        },
+    })
+}
+
+/// Reads a record file while it grows.
+#[derive(Default)]
+struct Seen {
+    decoded: usize,
+    runs: u32,
+    steps: u32,
+    of_steps: u32,
+    skipped: u32,
+}
+
+impl Seen {
+    /// How far the program is, if that changed since the last look.
+    fn look(&mut self, path: &Path) -> Option<Progress> {
+        /// Looks between two reads of the file: a look comes every few milliseconds, a person does not.
+        const EVERY: u32 = 50;
+        self.skipped += 1;
+        if self.skipped < EVERY {
+            return None;
+        }
+        self.skipped = 0;
+        let bytes = read_from(path, self.decoded)?;
+        let mut rest = bytes.as_slice();
+        while let Ok((record, others)) = postcard::take_from_bytes::<Record<'_>>(rest) {
+            match record {
+                Record::Loaded { steps, .. } => self.of_steps = steps,
+                Record::Step { index, .. } => self.steps = index + 1,
+                Record::Ran { .. } => (self.runs, self.steps) = (self.runs + 1, 0),
+                _ => (),
+            }
+            rest = others;
+        }
+        let decoded = bytes.len() - rest.len();
+        self.decoded += decoded;
+        (decoded > 0).then_some(Progress {
+            runs: self.runs,
+            steps: self.steps,
+            of_steps: self.of_steps,
+        })
+    }
+}
+
+fn read_from(path: &Path, offset: usize) -> Option<Vec<u8>> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = fs::File::open(path).ok()?;
+    file.seek(SeekFrom::Start(offset as u64)).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

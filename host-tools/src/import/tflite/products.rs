@@ -1,0 +1,189 @@
+//! Convolutions, fully connected layers and pooling.
+
+use super::importer::{Importer, View};
+use super::ops::{activation, by_output, padding, positive};
+use crate::error::{Error, Result};
+use crate::graph::{Conv2dAttrs, Data, Layout, Op, PoolAttrs, Tensor, TensorId, TensorKind};
+
+impl Importer<'_, '_> {
+    pub(super) fn conv2d(&mut self, view: View<'_, '_>, depthwise: bool) -> Result<()> {
+        let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
+        self.widen_hybrid(x, w)?;
+        self.refuse_hybrid(view, x, w)?;
+        self.need_quant(view, 2)?;
+        let (x_shape, w_shape) = (self.shape(x)?, self.shape(w)?);
+        let (&[_, h, width, channels], &[w0, kh, kw, w3]) = (x_shape.as_slice(), w_shape.as_slice()) else {
+            return Err(Error::input(format!("operand shapes {x_shape:?} and {w_shape:?}")).expected("four axes each"));
+        };
+        let groups = if depthwise {
+            if w0 != 1 || w3 % channels != 0 {
+                return Err(
+                    Error::input(format!("depthwise weights {w_shape:?} for {channels} channels"))
+                        .expected("[1, rows, columns, a multiple of the channels]"),
+                );
+            }
+            // Some converters leave it out.
+            let multiplier = view.option::<i32>(3, 0)?;
+            if multiplier != 0 && multiplier as usize != w3 / channels {
+                let text = format!("depth multiplier {multiplier}, {channels} channels and weights {w_shape:?}");
+                return Err(Error::input(text).expected(format!("depth multiplier {}", w3 / channels)));
+            }
+            channels
+        } else {
+            if channels % w3 != 0 {
+                return Err(Error::input(format!("weights {w_shape:?} for {channels} channels"))
+                    .expected("channels that are a multiple of the weights' last axis"));
+            }
+            channels / w3
+        };
+        let first = if depthwise { 5 } else { 4 };
+        let (strides, dilations) = (
+            [view.option(2, 0)?, view.option(1, 0)?],
+            [view.option(first + 1, 1)?, view.option(first, 1)?],
+        );
+        let (stride, dilation) = (positive(strides, "stride")?, positive(dilations, "dilation")?);
+        let padding = padding(view.option(0, 0)?, [h, width], [kh, kw], stride, dilation)?;
+        let activation = activation(view.option(if depthwise { 4 } else { 3 }, 0)?)?;
+        let weights = if depthwise {
+            self.depthwise_weights(w)?
+        } else {
+            self.channel_weights(w)?
+        };
+        let out = if depthwise { w3 } else { w0 };
+        let bias = self.bias(view.optional(2), x, out)?;
+        let (x, y) = (self.operand(x)?, self.output(y)?);
+        let op = Op::Conv2d(Conv2dAttrs {
+            layout: Layout::Nhwc,
+            stride,
+            dilation,
+            padding,
+            groups,
+            activation,
+        });
+        self.node(view, "", op, vec![Some(x), Some(weights), bias], vec![y]);
+        Ok(())
+    }
+
+    /// Weights `[out, …]`, quantised by output channel if by any: of another axis as long as that one TensorFlow Lite Micro reads the scales
+    /// as those of the outputs.
+    pub(super) fn channel_weights(&mut self, w: usize) -> Result<TensorId> {
+        let id = self.operand(w)?;
+        let tensor = self.out.tensor_mut(id);
+        let out = tensor.shape[0];
+        if let Some(quant) = tensor.quant.as_mut().filter(|quant| quant.axis.is_some()) {
+            by_output(quant, out).map_err(|e| e.at(format_args!("tensor {w} `{}`", tensor.name)))?;
+        }
+        Ok(id)
+    }
+
+    /// Depthwise weights `[1, kh, kw, out]` as OHWI `[out, kh, kw, 1]`.
+    fn depthwise_weights(&mut self, w: usize) -> Result<crate::graph::TensorId> {
+        let Some(constant) = self.constant(w)? else {
+            return Err(
+                Error::unsupported("depthwise weights that are computed at run time").help("make them constants")
+            );
+        };
+        let [_, kh, kw, out] = <[usize; 4]>::try_from(constant.shape.as_slice()).unwrap_or_default();
+        let size = constant.dtype.bytes();
+        let taps = kh * kw;
+        let mut bytes = Vec::with_capacity(constant.bytes.len());
+        for channel in 0..out {
+            for tap in 0..taps {
+                let at = (tap * out + channel) * size;
+                bytes.extend_from_slice(&constant.bytes[at..at + size]);
+            }
+        }
+        let name = self.info(w).name.clone();
+        let mut quant = self.quant(w)?;
+        if let Some(quant) = quant.as_mut().filter(|quant| quant.axis.is_some()) {
+            by_output(quant, out).map_err(|e| e.at(format_args!("tensor {w} `{name}`")))?;
+        }
+        let id = self.add_const(Tensor {
+            quant,
+            kind: TensorKind::Const(Data::Bytes(bytes.into())),
+            traced_perm: Some(vec![3, 1, 2, 0]),
+            ..Tensor::activation(name, &[out, kh, kw, 1], constant.dtype)
+        });
+        self.parameter(w, id);
+        Ok(id)
+    }
+
+    pub(super) fn fully_connected(&mut self, view: View<'_, '_>) -> Result<()> {
+        let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
+        self.widen_hybrid(x, w)?;
+        self.refuse_hybrid(view, x, w)?;
+        self.need_quant(view, 2)?;
+        if view.option::<i8>(1, 0)? != 0 {
+            return Err(Error::unsupported("a shuffled weights format").help("convert the model without it"));
+        }
+        let activation = activation(view.option(0, 0)?)?;
+        let &[out, k] = self.shape(w)?.as_slice() else {
+            return Err(Error::input(format!("weights of shape {:?}", self.shape(w)?)).expected("[out, in]"));
+        };
+        let (x_shape, y_shape) = (self.shape(x)?, self.shape(y)?);
+        let elements: usize = x_shape.iter().product();
+        if !elements.is_multiple_of(k) || y_shape.iter().product::<usize>() != elements / k * out {
+            return Err(
+                Error::input(format!("{x_shape:?} times weights [{out}, {k}] into {y_shape:?}"))
+                    .expected("rows of the weights' second extent"),
+            );
+        }
+        // Leading axes are rows; whatever the shapes, the operator sees a matrix.
+        let rows = elements / k;
+        let keeps =
+            |shape: &[usize]| matches!(shape.split_last(), Some((_, rest)) if rest.iter().product::<usize>() == rows);
+        let same = x_shape.last() == Some(&k) && keeps(&y_shape) && x_shape.len() == y_shape.len();
+        let from = if same && x_shape[..x_shape.len() - 1] == y_shape[..y_shape.len() - 1] {
+            self.operand(x)?
+        } else {
+            self.reshaped(view, x, &[rows, k])?
+        };
+        let mut natural = self.out.tensor(from).shape.clone();
+        let (from, weights) = self.centred(view, x, w, from)?;
+        let inputs = vec![Some(from), Some(weights), self.bias(view.optional(2), x, out)?];
+        let op = Op::Linear { activation };
+        if let Some(last) = natural.last_mut() {
+            *last = out;
+        }
+        if natural == y_shape {
+            let y = self.output(y)?;
+            self.node(view, "", op, inputs, vec![y]);
+            self.macs(elements * out);
+            return Ok(());
+        }
+        let flat = self.temporary(&format!("FULLY_CONNECTED#{}/rows", view.index), y, &natural)?;
+        self.node(view, "/rows", op, inputs, vec![flat]);
+        self.macs(elements * out);
+        let y = self.output(y)?;
+        self.node(view, "", Op::Reshape, vec![Some(flat)], vec![y]);
+        Ok(())
+    }
+
+    pub(super) fn pool(&mut self, view: View<'_, '_>, max: bool) -> Result<()> {
+        let x = view.input(0)?;
+        let shape = self.shape(x)?;
+        let &[_, h, w, _] = shape.as_slice() else {
+            return Err(Error::input(format!("an operand of shape {shape:?}")).expected("four axes"));
+        };
+        let kernel = positive([view.option(4, 0)?, view.option(3, 0)?], "filter extent")?;
+        let stride = positive([view.option(2, 0)?, view.option(1, 0)?], "stride")?;
+        let attrs = PoolAttrs {
+            layout: Layout::Nhwc,
+            kernel,
+            stride,
+            padding: padding(view.option(0, 0)?, [h, w], kernel, stride, [1, 1])?,
+            count_include_pad: false,
+            activation: activation(view.option(5, 0)?)?,
+        };
+        self.same_scales(view)?;
+        self.elementwise(
+            view,
+            if max {
+                Op::MaxPool2d(attrs)
+            } else {
+                Op::AvgPool2d(attrs)
+            },
+            1,
+        )
+    }
+}

@@ -1,0 +1,102 @@
+"""More cases: operators with a state of their own; importing this registers them."""
+
+import numpy as np
+
+from cases import ACT, Builder, case, quant
+from tflite_builder import RANGES
+
+
+def svdf(name, batch, inputs, units, rank, memory, state, act=ACT.NONE):
+    @case(name)
+    def make(rng):
+        b = Builder()
+        filters = units * rank
+        if state == "float32":
+            x, y = b.tensor((batch, inputs), "float32"), b.tensor((batch, units), "float32")
+            wf = b.const(rng.normal(0, 0.4, (filters, inputs)).astype(np.float32))
+            wt = b.const(rng.normal(0, 0.4, (filters, memory)).astype(np.float32))
+            bias = b.const(rng.normal(0, 1, units).astype(np.float32))
+            s = b.tensor((batch, memory * filters), "float32", variable=True)
+        else:
+            wide = state == "int16"
+            s_state, s_time = (0.0004, 0.00005) if wide else (0.06, 0.02)
+            x = b.tensor((batch, inputs), "int8", scale=0.05, zero_point=4)
+            wf = b.const(rng.integers(-127, 128, (filters, inputs)), "int8", scale=0.01)
+            top = 32767 if wide else 127
+            wt = b.const(rng.integers(-top, top + 1, (filters, memory)), state, scale=s_time)
+            bias = b.const(rng.integers(-3000, 3000, units), "int32", scale=s_state * s_time)
+            s = b.tensor((batch, memory * filters), state, scale=s_state, variable=True)
+            y = b.tensor((batch, units), "int8", scale=0.2, zero_point=-9)
+        b.op("SVDF", [x, wf, wt, bias, s], [y], "SVDFOptions", version=3, rank=rank, fusedActivationFunction=act)
+        return b.finish([x], [y]), 6, None
+
+
+svdf("svdf_i16_state", 1, 7, 4, 2, 3, "int16", ACT.RELU)
+svdf("svdf_i16_state_rank1", 2, 5, 3, 1, 4, "int16")
+svdf("svdf_i8_state", 1, 7, 4, 2, 3, "int8")
+svdf("svdf_f32", 2, 7, 4, 2, 3, "float32", ACT.RELU)
+
+
+def lstm(name, batch, time, inputs, cells, dtype="int8", time_major=False, clip=0.0):
+    @case(name)
+    def make(rng):
+        b = Builder()
+        shape = (time, batch, inputs) if time_major else (batch, time, inputs)
+        out = shape[:2] + (cells,)
+        real = dtype == "float32"
+        q = {} if real else dict(scale=0.03, zero_point=3) if dtype == "int8" else dict(scale=0.0001)
+        x = b.tensor(shape, dtype, **q)
+        hidden_q = {} if real else dict(scale=0.008, zero_point=-4) if dtype == "int8" else dict(scale=2.0**-15)
+
+        def weight(n):
+            if real:
+                return b.const(rng.normal(0, 0.4, (cells, n)).astype(np.float32))
+            return b.const(rng.integers(-127, 128, (cells, n)), "int8", scale=rng.uniform(0.004, 0.01))
+
+        weights = [weight(inputs) for _ in range(4)] + [weight(cells) for _ in range(4)]
+        bias_dtype = "float32" if real else "int32" if dtype == "int8" else "int64"
+        bias_q = {} if real else dict(scale=0.0002)
+        biases = [b.const(rng.normal(0, 0.5 if real else 1500, cells).astype(bias_dtype), **bias_q) for _ in range(4)]
+        hidden = b.tensor((batch, cells), dtype, variable=True, **hidden_q)
+        cell = b.tensor((batch, cells), "float32" if real else "int16", variable=True, **({} if real else dict(scale=2.0**-11)))
+        y = b.tensor(out, dtype, **hidden_q)
+        b.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *weights, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1], [y],
+             "UnidirectionalSequenceLSTMOptions", version=3, fusedActivationFunction=ACT.TANH, timeMajor=time_major, cellClip=clip)
+        return b.finish([x], [y]), 3, None
+
+
+lstm("lstm", 1, 5, 4, 3)
+lstm("lstm_batch", 2, 3, 5, 4)
+lstm("lstm_time_major", 2, 3, 5, 4, time_major=True)
+lstm("lstm_clip", 1, 4, 4, 3, clip=0.5)
+lstm("lstm_i16", 1, 4, 5, 4, dtype="int16")
+lstm("lstm_f32", 2, 4, 5, 4, dtype="float32", clip=1.0)
+
+
+def variable(name, dtype, initialised):
+    @case(name)
+    def make(rng):
+        b = Builder()
+        q = quant(dtype)
+        x = b.tensor((1, 6), dtype, **q)
+        handle = b.tensor((1,), "resource")
+        old, new = b.tensor((1, 6), dtype, **q), b.tensor((1, 6), dtype, **q)
+        if initialised:
+            b.op("CALL_ONCE", [], [], "CallOnceOptions", initSubgraphIndex=1)
+        b.op("VAR_HANDLE", [], [handle], "VarHandleOptions", container="", sharedName="memory")
+        b.op("READ_VARIABLE", [handle], [old], "ReadVariableOptions")
+        b.op("ADD", [x, old], [new], "AddOptions", version=2)
+        b.op("ASSIGN_VARIABLE", [handle, new], [], "AssignVariableOptions")
+        if initialised:
+            b.subgraph()
+            handle = b.tensor((1,), "resource")
+            low, high = RANGES.get(dtype, (-3, 3))
+            value = b.const(rng.integers(low, high, (1, 6)), dtype, **q)
+            b.op("VAR_HANDLE", [], [handle], "VarHandleOptions", container="", sharedName="memory")
+            b.op("ASSIGN_VARIABLE", [handle, value], [], "AssignVariableOptions")
+        return b.finish([x], [new]), 4, None
+
+
+variable("variable_i8", "int8", True)
+variable("variable_f32", "float32", True)
+variable("variable_uninitialised", "int8", False)

@@ -1,0 +1,266 @@
+//! TensorFlow Lite models on the boards: packed for the board's own core, with `--size` too, and as portable, int8 outputs the bits of TensorFlow Lite
+//! Micro, f32 ones within 1e-5, every step's result the host's.
+//!
+//! `quick` takes a few models and inputs on every board; `long` (ignored) takes everything.
+
+mod case;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use self::case::*;
+use arenite::{DType, Target};
+use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, ready, run};
+use arenite_host::model::{self, ModelFile};
+use arenite_tests::golden::{Archive, difference, packed, packed_small};
+use arenite_tests::{shared, skip};
+use sha2::{Digest, Sha256};
+
+/// What the quick tier runs of the real models; the streaming voice detector has state.
+const QUICK: [&str; 4] = ["ad01_int8", "esphome_v2_vad", "kws_ref_model", "tflm_hello_world_int8"];
+
+/// What the quick tier runs of the committed single operators: a kernel of every backend, each in an awkward form.
+const OPERATORS: [&str; 13] = [
+    "add_int8",
+    "average_pool_same",
+    "conv_asymmetric_stride",
+    "conv_constant_channels",
+    "conv_dilated_same",
+    "conv_grouped",
+    "depthwise_3x3_stride2",
+    "depthwise_multiplier2",
+    "linear_batch_relu",
+    "lstm",
+    "max_pool_same",
+    "softmax_0",
+    "svdf_i8_state",
+];
+
+/// One test for each board of the table: few inputs in `quick`, everything in `long`.
+macro_rules! on_boards {
+    ($($name:ident $board:literal)*) => {
+        const TESTED: &[&str] = &[$($board),*];
+
+        mod quick {
+            use super::*;
+            $(#[test]
+            fn $name() {
+                quick(concat!("quick::", stringify!($name)), $board);
+            })*
+        }
+
+        mod long {
+            use super::*;
+            $(#[test]
+            #[ignore = "long: every input of every int8 model"]
+            fn $name() {
+                long(concat!("long::", stringify!($name)), $board);
+            })*
+        }
+    };
+}
+
+on_boards! {
+    mps2_an385 "mps2-an385"
+    mps2_an385_thumbv6m "mps2-an385:thumbv6m"
+    mps2_an386 "mps2-an386"
+    mps2_an500 "mps2-an500"
+    mps2_an505 "mps2-an505"
+    mps3_an547 "mps3-an547"
+    microbit "microbit"
+    riscv32_virt "riscv32-virt"
+    riscv64_virt "riscv64-virt"
+    aarch64_virt "aarch64-virt"
+}
+
+#[test]
+fn every_board_of_the_table_is_tested() {
+    let boards: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
+    assert_eq!(TESTED, boards);
+}
+
+fn board(name: &str) -> &'static Board {
+    Board::find(name).unwrap_or_else(|| panic!("{name} is not in the table"))
+}
+
+/// Two independent inputs, three of a sequence.
+fn quick(test: &str, name: &str) {
+    let Some(shared) = shared() else {
+        return skip(test, "no shared data");
+    };
+    let mut cases = Case::real(&shared, |model| QUICK.contains(&model), 3);
+    for group in cases.iter_mut().flat_map(|case| &mut case.groups) {
+        group.truncate(if group.sequence { 3 } else { 2 });
+    }
+    assert_eq!(cases.len(), QUICK.len());
+    compare(test, board(name), &cases, true);
+}
+
+fn long(test: &str, name: &str) {
+    let Some(shared) = shared() else {
+        return skip(test, "no shared data");
+    };
+    let cases = Case::real(&shared, is_int8, usize::MAX);
+    assert_eq!(cases.len(), 14);
+    // The host gives the reference's bits too (`tflite_run`), so equal outputs are equal digests.
+    compare(test, board(name), &cases, false);
+}
+
+/// Needs no shared data: a board of each vector backend and one without.
+#[test]
+fn single_operators() {
+    let cases = Case::operators(&OPERATORS);
+    for name in ["mps2-an386", "mps3-an547", "riscv32-virt"] {
+        compare("single_operators", board(name), &cases, true);
+    }
+}
+
+#[test]
+fn float_models_are_within_1e_minus_5() {
+    const TEST: &str = "float_models_are_within_1e_minus_5";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let cases = Case::real(
+        &shared,
+        |model| ["ad01_fp32", "tflm_hello_world_float"].contains(&model),
+        2,
+    );
+    for name in ["mps2-an386", "aarch64-virt"] {
+        compare(TEST, board(name), &cases, false);
+    }
+}
+
+#[test]
+#[ignore = "long: every f32 model"]
+fn every_float_model_is_within_1e_minus_5() {
+    const TEST: &str = "every_float_model_is_within_1e_minus_5";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let cases = Case::real(&shared, |model| FLOAT.contains(&model), 2);
+    assert_eq!(cases.len(), FLOAT.len());
+    for name in ["mps2-an386", "aarch64-virt"] {
+        compare(TEST, board(name), &cases, false);
+    }
+}
+
+#[test]
+fn models_too_large_for_a_board_are_refused_with_both_figures() {
+    const TEST: &str = "models_too_large_for_a_board_are_refused_with_both_figures";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let microbit = board("microbit");
+    if let Err(reason) = ready(microbit) {
+        return skip(TEST, &reason.to_string());
+    }
+    let refused = ["vww_96_int8", "pretrainedResnet_quant"].map(|name| {
+        let case = Case::real(&shared, |model| model == name, 1).remove(0);
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = packed(&case.file, folder.path(), Target::CortexM0).unwrap_or_else(|e| panic!("{e}"));
+        match on_board(microbit, &file, &case.groups) {
+            Outcome::DoesNotFit(error) => {
+                assert!(states_both_figures(&error, &file), "{name}: {error}");
+                error
+            }
+            Outcome::Same(..) => panic!("{name} runs"),
+            Outcome::Different(text) => panic!("{name}: {text}"),
+        }
+    });
+    assert!(
+        matches!(
+            refused,
+            [
+                BoardError::BlobTooLarge { place: "flash", .. },
+                BoardError::OutOfMemory { .. }
+            ]
+        ),
+        "{refused:?}"
+    );
+}
+
+/// What every step leaves on a board is what it leaves on the host, and what the portable kernels leave there; `tflite_intermediates`
+/// compares those with the references.
+#[test]
+fn every_steps_result_is_the_hosts() {
+    const TEST: &str = "every_steps_result_is_the_hosts";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    let models = [
+        "ad01_int8",
+        "kws_ref_model",
+        "pretrainedResnet_quant",
+        "tinyengine_vww",
+        "vww_96_int8",
+    ];
+    for case in Case::real(&shared, |name| models.contains(&name), 1) {
+        let input = &case.groups[0].inputs[..1];
+        let portable = results(&case, input, Target::Portable);
+        for board in ["mps2-an385", "mps2-an386", "mps3-an547", "riscv32-virt"].map(board) {
+            if let Err(reason) = ready(board) {
+                skip(TEST, &format!("{}: {reason}", board.name));
+                continue;
+            }
+            let (target, _) = packings(board)[0];
+            let what = format!("{} for {} on {}", case.name, target.name(), board.name);
+            let own = results(&case, input, target);
+            let common: Vec<&String> = own.keys().filter(|name| portable.contains_key(*name)).collect();
+            assert!(
+                2 * common.len() >= portable.len(),
+                "{what}: {} tensors in common",
+                common.len()
+            );
+            for name in common {
+                assert!(
+                    own[name] == portable[name],
+                    "{what}: `{name}` is not the portable kernels'"
+                );
+            }
+            dumps(&case, input, target, board, &what);
+        }
+    }
+}
+
+/// The tensors that the steps complete on the host, by name.
+fn results(case: &Case, input: &[Vec<Vec<u8>>], target: Target) -> BTreeMap<String, Vec<u8>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = packed(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
+    let metadata = file.view().and_then(|view| view.metadata()).expect("metadata");
+    let mut found = BTreeMap::new();
+    model::run(&file.load().expect("loads"), input, true, &mut |_, step, session| {
+        if let Some(tensor) = &metadata.steps[step as usize].completes {
+            let len = tensor.shape.iter().product::<u32>() * tensor.dtype.bytes() as u32;
+            let bytes = session.read(tensor.slot, len).expect("in bounds");
+            found.extend(tensor.names.iter().map(|name| (name.clone(), bytes.to_vec())));
+        }
+    })
+    .expect("runs");
+    found
+}
+
+/// Compares everything that the steps of the first run write, place by place.
+fn dumps(case: &Case, input: &[Vec<Vec<u8>>], target: Target, board: &'static Board, what: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = packed(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
+    let options = RunOptions {
+        dump_steps: true,
+        timeout: Duration::from_secs(1200),
+        ..RunOptions::default()
+    };
+    let report = run(board, Blob::File(file.path()), &input[0].concat(), &options).unwrap_or_else(|e| panic!("{e}"));
+    let mut compared = 0;
+    let model = file.load().expect("loads");
+    model::run(&model, input, true, &mut |_, step, session| {
+        for dump in report.dumps.iter().filter(|dump| dump.step == step) {
+            let here = session.read(dump.slot, dump.bytes.len() as u32).expect("in bounds");
+            assert!(here == dump.bytes, "{what}: step {step} leaves other bytes");
+            compared += 1;
+        }
+    })
+    .expect("runs");
+    assert!(compared == report.dumps.len() && compared >= model.header().step_count as usize);
+    println!("{what}: {compared} results");
+}
