@@ -5,6 +5,8 @@ pub mod blob;
 pub mod exact;
 pub mod golden;
 pub mod naive;
+pub mod oracle;
+pub mod properties;
 pub mod variants;
 pub mod wire;
 pub mod writers;

@@ -11,7 +11,7 @@ use arenite::{DType, Fault, LoadError, Model, RunError, Session, SessionError, S
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
-use arenite_tests::digits_options;
+use arenite_tests::{digits_options, properties};
 use proptest::prelude::*;
 
 fn blob(network: &str) -> Vec<u8> {
@@ -263,7 +263,7 @@ fn a_missing_model_names_the_file() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(properties::config("bad_input", 0.25))]
 
     /// Bytes that are no model are refused whatever they are.
     #[test]

@@ -69,6 +69,29 @@ fn models_of_a_bundle_run_in_turn_in_one_arena_as_they_do_alone() {
 }
 
 #[test]
+fn the_largest_model_decides_the_arena_wherever_it_stands() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut found = Vec::new();
+    for names in [["digits", "mlp"], ["mlp", "digits"]] {
+        let path = folder.path().join(format!("{}.bin", names[0]));
+        let (summary, _) = bundle(&names.map(options), &path, &mut |_, _, _| {}).expect("a bundle");
+        let file = std::fs::read(&path).expect("the bundle");
+        let mut aligned = Aligned::new(file.len());
+        aligned.bytes().copy_from_slice(&file);
+        let bytes: &[u8] = aligned.bytes();
+        let opened = Bundle::open(bytes).expect("a bundle");
+        let alone: Vec<u64> = summary.models.iter().map(|model| model.arena_bytes).collect();
+        assert_ne!(alone[0], alone[1]);
+        assert_eq!(opened.arena_bytes(0) as u64, alone[0].max(alone[1]), "{names:?}");
+        assert_eq!(summary.arena_bytes, alone[0].max(alone[1]), "{names:?}");
+        assert_eq!(opened.arena_bytes(1), 0);
+        found.push(alone);
+    }
+    found[1].reverse();
+    assert_eq!(found[0], found[1]);
+}
+
+#[test]
 fn a_damaged_directory_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, _) = bundled(folder.path());

@@ -9,7 +9,7 @@ use arenite_host::compare;
 use arenite_host::memory::prove;
 use arenite_host::model::{self, ModelFile};
 use arenite_host::pack::pack;
-use arenite_tests::digits_options;
+use arenite_tests::{digits_options, oracle};
 use ndarray::ArrayD;
 
 const IMAGES: usize = 360;
@@ -95,6 +95,7 @@ fn check(network: &Network, outputs: &[u8], images: usize, place: &str) {
     if images == IMAGES {
         assert_eq!(right, network.right, "{} on {place}", network.name);
     }
+    oracle::compared("PyTorch", images, 8);
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use arenite::Target;
+use arenite_host::metadata::TensorMeta;
 use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::pack;
 use arenite_tests::golden::options;
 use arenite_tests::naive::{Tensors, evaluate};
+use arenite_tests::{oracle, properties};
 use ndarray::{ArrayD, IxDyn};
 use proptest::prelude::*;
 use safetensors::Dtype;
@@ -14,7 +16,7 @@ use safetensors::tensor::TensorView;
 use serde_json::{Map, Value, json};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(properties::config("random_graphs", 1.2))]
 
     #[test]
     fn random_networks_equal_their_formulas(
@@ -35,12 +37,22 @@ proptest! {
         let file = ModelFile::open(&options.output).expect("the model");
         let model = file.load().expect("it loads");
         let input: Vec<u8> = network.tensors["x"].iter().flat_map(|&v| (v as f32).to_le_bytes()).collect();
-        let found = run(&model, &[vec![input]], false, &mut |_, _, _| {}).expect("it runs");
+        let metadata = file.view().and_then(|view| view.metadata()).expect("metadata");
+        let mut activations: Vec<(String, Vec<f64>)> = Vec::new();
+        let found = run(&model, &[vec![input]], false, &mut |_, step, session| {
+            if let Some(tensor) = &metadata.steps[step as usize].completes {
+                let bytes = tensor.shape.iter().product::<u32>() * 4;
+                let values = completed(tensor, session.read(tensor.slot, bytes).expect("in the arena"));
+                activations.extend(tensor.names.first().map(|name| (name.clone(), values)));
+            }
+        }).expect("it runs");
 
         let mut expected = network.tensors.clone();
         evaluate(&trace, &mut expected);
-        for (name, found) in network.outputs.iter().zip(&found[0]) {
-            let found: Vec<f64> = found.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect();
+        let outputs = network.outputs.iter().zip(&found[0]).map(|(name, found)| (name.clone(), floats(found)));
+        activations.retain(|(name, _)| expected.contains_key(name));
+        let found: Vec<_> = outputs.chain(activations).collect();
+        for (name, found) in &found {
             let expected: Vec<f64> = expected[name].iter().copied().collect();
             prop_assert_eq!(found.len(), expected.len(), "{}", name);
             let largest = expected.iter().fold(1e-3f64, |m, v| m.max(v.abs()));
@@ -49,7 +61,24 @@ proptest! {
                 prop_assert!(error <= 1e-5 * (1.0 + network.depth() as f64), "{name}[{at}]: {found} for {expected}\n{trace:#}");
             }
         }
+        oracle::compared("loops in f64", found.len(), 1);
     }
+}
+
+fn floats(bytes: &[u8]) -> Vec<f64> {
+    let words = bytes.as_chunks::<4>().0.iter();
+    words.map(|word| f64::from(f32::from_le_bytes(*word))).collect()
+}
+
+/// A tensor that a step completes, in the traced order of its axes.
+fn completed(tensor: &TensorMeta, bytes: &[u8]) -> Vec<f64> {
+    let shape: Vec<usize> = tensor.shape.iter().map(|&extent| extent as usize).collect();
+    let array = ArrayD::from_shape_vec(IxDyn(&shape), floats(bytes)).expect("its extents");
+    let axes: Vec<usize> = match tensor.traced_perm.is_empty() {
+        true => (0..shape.len()).collect(),
+        false => tensor.traced_perm.iter().map(|&axis| usize::from(axis)).collect(),
+    };
+    array.permuted_axes(IxDyn(&axes)).iter().copied().collect()
 }
 
 /// A network of the trace schema, and its values.

@@ -7,7 +7,7 @@ use arenite_host::graph::{TensorKind, facts};
 use arenite_host::import::tflite::import;
 use arenite_host::import::{ImportOptions, Imported};
 use arenite_host::{Error, ErrorKind};
-use arenite_tests::{developers_words, shared, skip};
+use arenite_tests::{developers_words, properties, shared, skip};
 use proptest::prelude::*;
 
 fn read(path: &Path, content: &[u8]) -> Result<Imported, Error> {
@@ -250,7 +250,7 @@ fn an_unsupported_operator_is_named_with_a_remedy() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(properties::config("tflite_import", 12.0))]
 
     /// No damage makes the importer or the graph's check panic.
     #[test]

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use arenite::Target;
 use arenite_host::model::run;
 use arenite_tests::golden::{Archive, Runs, difference, packed};
-use arenite_tests::{shared, skip};
+use arenite_tests::{oracle, shared, skip};
 
 /// One target of each backend: hosts have all kernels in portable Rust.
 const TARGETS: &[Target] = &[Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55];
 
-/// Runs a model, packed for each target, on arrays and compares all outputs; `None` where they are as expected.
+/// Runs a model, packed for each target, on arrays and compares all outputs: how many were compared, or what differs.
 fn mismatch(
     model: &Path,
     folder: &Path,
@@ -19,11 +19,13 @@ fn mismatch(
     inputs: &[String],
     outputs: &[String],
     reset: bool,
-) -> Option<String> {
-    TARGETS.iter().find_map(|&target| {
-        mismatch_for(target, model, folder, archive, inputs, outputs, reset)
-            .map(|text| format!("{}: {text}", target.name()))
-    })
+) -> Result<usize, String> {
+    let mut compared = 0;
+    for &target in TARGETS {
+        let found = mismatch_for(target, model, folder, archive, inputs, outputs, reset);
+        compared += found.map_err(|text| format!("{}: {text}", target.name()))?;
+    }
+    Ok(compared)
 }
 
 fn mismatch_for(
@@ -34,30 +36,26 @@ fn mismatch_for(
     inputs: &[String],
     outputs: &[String],
     reset: bool,
-) -> Option<String> {
-    let file = match packed(model, folder, target) {
-        Ok(file) => file,
-        Err(error) => return Some(error.to_string()),
-    };
+) -> Result<usize, String> {
+    let file = packed(model, folder, target).map_err(|error| error.to_string())?;
     let model = file.load().expect("it loads");
     let inputs: Vec<Runs> = inputs.iter().map(|key| archive.runs(key)).collect();
     let runs: Vec<Vec<Vec<u8>>> = (0..inputs[0].0.len())
         .map(|run| inputs.iter().map(|input| input.0[run].clone()).collect())
         .collect();
-    let results = match run(&model, &runs, reset, &mut |_, _, _| {}) {
-        Ok(results) => results,
-        Err(error) => return Some(error.to_string()),
-    };
+    let results = run(&model, &runs, reset, &mut |_, _, _| {}).map_err(|error| error.to_string())?;
+    let mut compared = 0;
     for (port, key) in outputs.iter().enumerate() {
         let expected = archive.runs(key);
         let dtype = model.output(port).expect("an output").dtype;
         for (index, (result, expected)) in results.iter().zip(&expected.0).enumerate() {
             if let Some(text) = difference(dtype, &result[port], expected) {
-                return Some(format!("{key}, run {index}: {text}"));
+                return Err(format!("{key}, run {index}: {text}"));
             }
+            compared += 1;
         }
     }
-    None
+    Ok(compared)
 }
 
 fn operators() -> PathBuf {
@@ -77,19 +75,20 @@ fn every_single_operator_is_as_in_tensorflow_lite_micro() {
         let (inputs, outputs) = cases.entry(case.to_string()).or_default();
         if array.starts_with("in_") { inputs } else { outputs }.push(key.clone());
     }
-    let mut wrong = Vec::new();
+    let (mut wrong, mut compared) = (Vec::new(), 0);
     for (case, (mut inputs, mut outputs)) in cases {
         inputs.sort();
         outputs.sort();
         let path = operators().join(format!("{case}.tflite"));
         let found = mismatch(&path, folder.path(), &mut archive, &inputs, &outputs, false);
         match (found, REFUSED.iter().any(|r| case.starts_with(r))) {
-            (Some(text), false) => wrong.push(format!("{case}: {text}")),
-            (None, true) => wrong.push(format!("{case}: runs, but is listed as refused")),
-            _ => {}
+            (Err(text), false) => wrong.push(format!("{case}: {text}")),
+            (Ok(_), true) => wrong.push(format!("{case}: runs, but is listed as refused")),
+            (found, _) => compared += found.unwrap_or(0),
         }
     }
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
+    oracle::compared("TensorFlow Lite Micro, operators", compared, 3800);
 }
 
 #[test]
@@ -100,7 +99,7 @@ fn every_real_model_is_as_in_tensorflow_lite_micro() {
     let folder = tempfile::tempdir().expect("a folder");
     let models = shared.join("data/models");
     let mut wrong = Vec::new();
-    let mut compared = 0;
+    let (mut compared, mut results) = (0, 0);
     for entry in std::fs::read_dir(&models).expect("models") {
         let path = entry.expect("an entry").path();
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
@@ -120,14 +119,16 @@ fn every_real_model_is_as_in_tensorflow_lite_micro() {
                 continue;
             }
             let reset = !set.starts_with("seq");
-            if let Some(text) = mismatch(&path, folder.path(), &mut archive, &inputs, &outputs, reset) {
-                wrong.push(format!("{name}: {text}"));
+            match mismatch(&path, folder.path(), &mut archive, &inputs, &outputs, reset) {
+                Ok(found) => results += found,
+                Err(text) => wrong.push(format!("{name}: {text}")),
             }
             compared += 1;
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(compared >= 21, "{compared} sets were compared");
+    oracle::compared("TensorFlow Lite Micro, whole models", results, 1000);
 }
 
 /// A hybrid model computes in float32 here, as NumPy does with the same weights (tests/oracle/make_hybrid.py). TensorFlow Lite quantises its activations at

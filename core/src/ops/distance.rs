@@ -96,7 +96,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 16))]
 
         #[test]
         fn the_closed_form_is_the_walk(
@@ -110,7 +110,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(60))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
 
         /// One long axis, strides and padding up to what the fields hold.
         #[test]

@@ -11,14 +11,6 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BoardError {
-    /// No board has this name.
-    #[error("no board is called `{name}`; there are {known}")]
-    UnknownBoard {
-        /// As given.
-        name: String,
-        /// All names.
-        known: String,
-    },
     /// A program that is needed is not installed.
     #[error("`{tool}` is not installed; {how}")]
     ToolMissing {
@@ -210,7 +202,6 @@ fn guarded_name(what: Guarded) -> &'static str {
 impl From<BoardError> for Error {
     fn from(error: BoardError) -> Self {
         let kind = match &error {
-            BoardError::UnknownBoard { .. } => ErrorKind::Usage,
             BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } => ErrorKind::DoesNotFit,
             BoardError::Refused { .. } => ErrorKind::Unsupported,
             BoardError::InputSize { .. } => ErrorKind::Input,

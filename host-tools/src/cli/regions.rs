@@ -84,6 +84,15 @@ mod tests {
     fn sizes() {
         assert_eq!(parse_size("--fit", "32K").unwrap(), 32_768);
         assert_eq!(parse_size("--fit", "100").unwrap(), 100);
+        for (text, bytes) in [
+            ("3k", 3 << 10),
+            ("8M", 8 << 20),
+            ("8m", 8 << 20),
+            ("5G", 5 << 30),
+            ("2g", 2 << 30),
+        ] {
+            assert_eq!(parse_size("--fit", text).unwrap(), bytes, "{text}");
+        }
         for wrong in ["", "K", "-1", "0", "1.5M", "99999999999G"] {
             assert_eq!(
                 parse_size("--fit", wrong).unwrap_err().kind(),

@@ -68,7 +68,7 @@ enum Task {
     /// The long tier: full-size networks, on the host and on boards.
     Long {
         /// Only tests whose name contains this. `mutants`: one-line changes to the product instead, of which the tests must notice each. `fuzz`: attacks on
-        /// load, runs and importers, in builds that see more.
+        /// load, runs and importers, in builds that see more. `properties`: random cases, ten times as many as in the tests.
         filter: Option<String>,
         /// Of `fuzz` only this stage: host, address, narrow, miri or guided.
         #[arg(long, value_name = "NAME")]

@@ -1,4 +1,5 @@
-//! `cargo xtask long mutants`: one-line changes to the product, of which the tests must notice each.
+//! `cargo xtask long mutants`: one-line changes to the product, of which the tests must notice each. `cargo xtask test` tries some of those in the lines that
+//! differ from the main branch.
 //!
 //! The changes are those of cargo-mutants. `.cargo/mutants.toml` says what is changed and whose tests look; `tests/mutants.txt` lists what
 //! survives, each with the reason why nothing can notice it.
@@ -6,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use super::suite::Outcome;
 use super::{Result, cargo, root};
 
 /// Shards of a whole run: each is some hours on two cores, and can be run alone.
@@ -15,10 +18,25 @@ const SHARDS: usize = 32;
 /// What `cargo mutants` ends with where every mutant was tried.
 const TRIED: [i32; 3] = [0, 2, 3];
 
+/// The most mutants of changed lines that the test command tries: each is a build and the tests of [`NARROW`], about a minute on two cores.
+const CHANGED: usize = 4;
+
+/// Tests that judge changed lines: those whose oracle is the narrowest, and no board.
+const NARROW: [&str; 9] = [
+    "--lib",
+    "--test",
+    "guards",
+    "--test",
+    "judges",
+    "--test",
+    "rewrites",
+    "--test",
+    "tflite_run",
+];
+
 /// Runs one shard (`K/N`, K from 0), or all in turn; with `files` only the mutants in them.
 pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
-    let installed = cargo(&["mutants", "--version"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
+    if !installed() {
         return Err("cargo-mutants is not installed: `cargo install --locked cargo-mutants`".into());
     }
     let shards = match shard {
@@ -26,10 +44,82 @@ pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
         None if !files.is_empty() => vec!["0/1".to_string()],
         None => (0..SHARDS).map(|shard| format!("{shard}/{SHARDS}")).collect(),
     };
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let only: Vec<&str> = files.iter().flat_map(|file| ["--file", file.as_str()]).collect();
     let mut survivors = Vec::new();
     for shard in shards {
-        survivors.extend(one(&shard, files)?);
+        survivors.extend(one(&shard, &only, &[])?);
     }
+    judge(&survivors)
+}
+
+/// Tries some mutants of the lines that differ from the main branch, where there is one.
+pub(super) fn changed() -> Result<Outcome> {
+    const NAME: &str = "mutants-changed";
+    let Some(base) = ["main", "origin/main"].into_iter().find_map(merge_base) else {
+        return Ok(Outcome::skipped(NAME, "no main branch to compare with"));
+    };
+    let diff = git(&[
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        &base,
+        "--",
+        "core/src",
+        "host-tools/src",
+    ])
+    .unwrap_or_default();
+    if diff.trim().is_empty() {
+        return Ok(Outcome::skipped(NAME, "no line differs from the main branch"));
+    }
+    if !installed() {
+        return Ok(Outcome::skipped(NAME, "cargo-mutants is missing"));
+    }
+    let folder = root().join("target/mutants");
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("changed.diff");
+    fs::write(&file, diff)?;
+    let file = file.display().to_string();
+    let listed = cargo(&["mutants", "--list", "--in-diff", &file]).output()?;
+    if !listed.status.success() {
+        return Err(format!("`cargo mutants --list` ended with {}", listed.status).into());
+    }
+    let count = String::from_utf8_lossy(&listed.stdout).lines().count();
+    if count == 0 {
+        return Ok(Outcome::skipped(NAME, "no changed line has a mutant"));
+    }
+    let shards = count.div_ceil(CHANGED);
+    let survivors = one(&format!("0/{shards}"), &["--in-diff", &file], &NARROW)?;
+    judge(&survivors)?;
+    match shards {
+        1 => Ok(Outcome::Held),
+        _ => Ok(Outcome::skipped(
+            NAME,
+            &format!(
+                "all but one in {shards} of {count} mutants; `cargo xtask long mutants --file FILE` tries the rest"
+            ),
+        )),
+    }
+}
+
+fn installed() -> bool {
+    let version = cargo(&["mutants", "--version"]).output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+/// Where this branch left another one.
+fn merge_base(branch: &str) -> Option<String> {
+    git(&["merge-base", "HEAD", branch]).map(|base| base.trim().to_string())
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).current_dir(root()).output().ok()?;
+    let said = output.status.success().then_some(output.stdout)?;
+    Some(String::from_utf8_lossy(&said).into_owned())
+}
+
+/// Every survivor must have its reason.
+fn judge(survivors: &[String]) -> Result<()> {
     let list = root().join("tests/mutants.txt");
     let known = reasons(&fs::read_to_string(&list)?)?;
     let new: Vec<&String> = survivors.iter().filter(|mutant| !known.contains_key(*mutant)).collect();
@@ -51,14 +141,14 @@ pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// The mutants of a shard that no test noticed.
-fn one(shard: &str, files: &[PathBuf]) -> Result<Vec<String>> {
+/// The mutants of a shard that no test noticed; `only` chooses among all, `tests` among the tests.
+fn one(shard: &str, only: &[&str], tests: &[&str]) -> Result<Vec<String>> {
     let output = root().join("target/mutants").join(shard.replace('/', "-of-"));
     fs::create_dir_all(&output)?;
     let mut command = cargo(&["mutants", "--no-shuffle", "--shard", shard, "--output"]);
-    command.arg(&output);
-    for file in files {
-        command.arg("--file").arg(file);
+    command.arg(&output).args(only);
+    if !tests.is_empty() {
+        command.arg("--").args(tests);
     }
     // The copy that is changed lies elsewhere: the shared data is not beside it.
     let shared = root().join("../shared");

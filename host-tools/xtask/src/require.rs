@@ -7,6 +7,9 @@ const REQUIREMENTS: [(&str, &[&str]); 3] = [
     ("python", &["Python", "NumPy", "ARENITE_PYTHON"]),
 ];
 
+/// Files of `tests/tests` that hold property tests; the long tier runs them with more cases.
+pub const PROPERTIES: [&str; 4] = ["arena", "bad_input", "random_graphs", "tflite_import"];
+
 /// Checks what `ARENITE_REQUIRE` says.
 ///
 /// # Errors

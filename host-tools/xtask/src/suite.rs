@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use arenite_host::board::{BOARDS, Firmware};
 use arenite_xtask::{require, tiers};
 
-use super::{Result, bench, cargo, gates, root, run, setup};
+use super::{Result, bench, cargo, gates, mutants, root, run, setup};
 
 /// What came of a part that did not fail.
 pub(super) enum Outcome {
@@ -44,7 +44,7 @@ const fn part(name: &'static str, about: &'static str, run: fn() -> Result<Outco
 }
 
 /// Everything that must hold, cheapest first; the tests last, so that their results close the output.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     part("format", "formatting of all workspaces", format),
     part("msrv", "one minimum version of Rust, which CI tests with", gates::msrv),
     part("clippy", "lints of everything that hosts compile", clippy),
@@ -64,6 +64,11 @@ const PARTS: [Part; 13] = [
     part("fuzz", "what the fuzz targets do compiles on stable", gates::fuzz),
     part("python", "the references' and the tracer's own tests", gates::python),
     part("firmware", "programs for every board", firmware),
+    part(
+        "mutants-changed",
+        "a few mutants of the lines that differ from the main branch",
+        mutants::changed,
+    ),
     Part {
         of_the_whole: false,
         ..part(
@@ -166,16 +171,55 @@ fn matrix() -> Result<Outcome> {
     Ok(Outcome::Tested(watched(cargo(&arguments))?))
 }
 
+/// Comparisons with independent oracles that the tests make with the project's own data alone.
+const COMPARISONS: u64 = 5500;
+
 fn all_tests() -> Result<Outcome> {
     let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
-    Ok(Outcome::Tested(watched(cargo(&arguments))?))
+    let results = watched(cargo(&arguments))?;
+    if results.good && results.compared < COMPARISONS {
+        return Err(format!(
+            "{} results were compared with independent oracles, expected {COMPARISONS}",
+            results.compared
+        )
+        .into());
+    }
+    Ok(Outcome::Tested(results))
 }
 
-/// Tests that take minutes: they are marked `ignore = "long: …"`.
+/// The long tier tries this many cases of a property; [`ProptestConfig::cases`] without it is 256, of which the properties state multiples.
+///
+/// [`ProptestConfig::cases`]: https://docs.rs/proptest/latest/proptest/test_runner/struct.Config.html
+const LONG_CASES: &str = "2560";
+
+/// Property tests, ten times as long and from another seed, which is printed.
+fn properties() -> Result<Results> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    let seed = std::env::var("PROPTEST_RNG_SEED").unwrap_or_else(|_| since.as_secs().to_string());
+    println!("properties: PROPTEST_RNG_SEED={seed} PROPTEST_CASES={LONG_CASES} repeats this");
+    let mut results = Results::none();
+    let files = require::PROPERTIES.iter().flat_map(|file| ["--test", file]);
+    let of_tests: Vec<&str> = ["--package", "arenite-tests"].into_iter().chain(files).collect();
+    let units = vec!["--package", "arenite", "--package", "arenite-host", "--lib"];
+    for of in [units, of_tests] {
+        let mut command = cargo(&["test", "--release", "--no-fail-fast"]);
+        command.args(of).args(["--", "--show-output"]);
+        command
+            .env("PROPTEST_RNG_SEED", &seed)
+            .env("PROPTEST_CASES", LONG_CASES);
+        results.add(watched(command)?);
+    }
+    Ok(results)
+}
+
+/// Tests that take minutes: they are marked `ignore = "long: …"`. Then the property tests; `properties` is these alone.
 pub(super) fn long(filter: Option<&str>, record: bool) -> Result<()> {
     let required = require::required();
     require::check(&required)?;
     let start = Instant::now();
+    if filter == Some("properties") {
+        return properties()?.finish(start, &required);
+    }
     let mut skipped = Vec::new();
     if filter.is_none() {
         setup::deny()?;
@@ -200,6 +244,9 @@ pub(super) fn long(filter: Option<&str>, record: bool) -> Result<()> {
     command.env("ARENITE_PYTHON", python);
     let mut results = watched(command)?;
     results.skipped.extend(skipped);
+    if filter.is_none() {
+        results.add(properties()?);
+    }
     results.finish(start, &required)?;
     if record { passed("long") } else { Ok(()) }
 }
@@ -210,6 +257,8 @@ pub(super) struct Results {
     passed: u64,
     failed: u64,
     ignored: u64,
+    /// Results that tests compared with an independent oracle.
+    compared: u64,
     skipped: Vec<String>,
     failures: Vec<String>,
     good: bool,
@@ -233,6 +282,7 @@ impl Results {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
+        self.compared += other.compared;
         self.skipped.extend(other.skipped);
         self.failures.extend(other.failures);
         self.good &= other.good;
@@ -250,6 +300,9 @@ impl Results {
             }
         }
         self.failures.iter().for_each(|name| println!("failed: {name}"));
+        if self.compared > 0 {
+            println!("{} results compared with independent oracles", self.compared);
+        }
         let verdict = if self.good && self.failed == 0 { "ok" } else { "FAILED" };
         println!(
             "test result: {verdict}. {} passed; {} failed; {} ignored; {} skipped; finished in {:.0}s",
@@ -320,6 +373,10 @@ impl Reader {
         if line.starts_with("skipped: ") {
             results.skipped.push(line.to_owned());
         }
+        if let Some(of) = line.strip_prefix("compared: ") {
+            let count = of.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
+            results.compared += count.unwrap_or(0);
+        }
         if line.starts_with("test result: ") {
             let count = |what: &str| {
                 let words: Vec<_> = line.split_whitespace().collect();
@@ -366,6 +423,8 @@ mod tests {
             "test three ... FAILED",
             "successes:",
             "skipped: four: no board",
+            "compared: 1200 with one oracle",
+            "compared: 34 with another",
             "test result: FAILED. 2 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.01s",
         ];
         lines.iter().for_each(|line| reader.read(line));
@@ -374,11 +433,12 @@ mod tests {
             passed,
             failed,
             ignored,
+            compared,
             skipped,
             failures,
             ..
         } = reader.results;
-        assert_eq!((passed, failed, ignored), (2, 1, 3));
+        assert_eq!((passed, failed, ignored, compared), (2, 1, 3, 1234));
         assert_eq!(
             (skipped, failures),
             (vec!["skipped: four: no board".to_owned()], vec!["three".to_owned()])

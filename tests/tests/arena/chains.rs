@@ -2,14 +2,19 @@
 
 use super::*;
 
-/// A layer of a random chain: its operator, kernel, stride, padding, and channels after it.
+/// A layer of a random chain: its operator, rows and columns of its window, and channels after it.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
     kind: Kind,
-    kernel: usize,
-    stride: usize,
-    padding: usize,
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    /// Of a convolution.
+    dilation: [usize; 2],
+    /// Before and behind alike.
+    padding: [usize; 2],
     channels: usize,
+    /// Whether its result is an output of the network as well.
+    is_output: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,37 +32,51 @@ pub(crate) fn layer() -> impl Strategy<Value = Layer> {
         1 => Just(Kind::MaxPool),
         1 => Just(Kind::AvgPool),
     ];
-    (kind, 1usize..=3, 1usize..=2, 0usize..=1, 1usize..=6).prop_map(|(kind, kernel, stride, padding, channels)| Layer {
-        kind,
-        kernel,
-        stride,
-        padding: padding.min(kernel / 2),
-        channels,
-    })
-}
-
-/// A trace of the layers on an image of `side` rows and columns.
-pub(crate) fn trace(layers: &[Layer], side: usize, channels: usize) -> serde_json::Value {
-    use serde_json::json;
-    let activation = |side: usize, channels: usize, role: &str| json!({"shape": [1, side, side, channels], "dtype": "f32", "role": role});
-    let mut tensors = serde_json::Map::new();
-    tensors.insert("t0".into(), activation(side, channels, "input"));
-    let (mut side, mut channels, mut ops) = (side, channels, Vec::new());
-    for (index, layer) in layers.iter().enumerate() {
-        let Layer {
+    let pair = |most: usize| prop::array::uniform2(1usize..=most);
+    let shape = (pair(3), pair(2), pair(2), prop::array::uniform2(0usize..=1), 1usize..=6);
+    (kind, shape, prop::bool::weighted(0.1)).prop_map(
+        |(kind, (kernel, stride, dilation, padding, channels), is_output)| Layer {
             kind,
             kernel,
             stride,
-            padding,
+            dilation: match kind {
+                Kind::Conv | Kind::Depthwise => dilation,
+                _ => [1, 1],
+            },
+            padding: [padding[0].min(kernel[0] / 2), padding[1].min(kernel[1] / 2)],
+            channels,
+            is_output,
+        },
+    )
+}
+
+/// A trace of the layers on an image of `extents` rows and columns.
+pub(crate) fn trace(layers: &[Layer], extents: [usize; 2], channels: usize) -> serde_json::Value {
+    use serde_json::json;
+    let activation = |[rows, columns]: [usize; 2], channels: usize, role: &str| json!({"shape": [1, rows, columns, channels], "dtype": "f32", "role": role});
+    let mut tensors = serde_json::Map::new();
+    tensors.insert("t0".into(), activation(extents, channels, "input"));
+    let (mut extents, mut channels, mut ops, mut outputs) = (extents, channels, Vec::new(), Vec::new());
+    for (index, layer) in layers.iter().enumerate() {
+        let Layer {
+            kind,
+            kernel: [kh, kw],
+            stride,
+            dilation,
+            padding: [ph, pw],
             ..
         } = *layer;
-        if side + 2 * padding < kernel {
+        let out = |axis: usize| {
+            let reach = (layer.kernel[axis] - 1) * dilation[axis];
+            let room = (extents[axis] + 2 * layer.padding[axis]).checked_sub(reach + 1)?;
+            Some(room / stride[axis] + 1)
+        };
+        let (Some(rows), Some(columns)) = (out(0), out(1)) else {
             break;
-        }
-        side = (side + 2 * padding - kernel) / stride + 1;
+        };
+        extents = [rows, columns];
         let mut inputs = vec![json!(format!("t{index}"))];
-        let (k, p) = (json!([kernel, kernel]), json!([padding, padding, padding, padding]));
-        let mut attrs = json!({"strides": [stride, stride], "padding": p, "layout": "NHWC"});
+        let mut attrs = json!({"strides": stride, "padding": [ph, ph, pw, pw], "layout": "NHWC"});
         let op = match kind {
             Kind::Conv | Kind::Depthwise => {
                 let (out, within, groups) = match kind {
@@ -65,18 +84,19 @@ pub(crate) fn trace(layers: &[Layer], side: usize, channels: usize) -> serde_jso
                     _ => (channels, 1, channels),
                 };
                 let weight = format!("w{index}");
-                let shape = [out, within, kernel, kernel];
+                let shape = [out, within, kh, kw];
                 tensors.insert(
                     weight.clone(),
                     json!({"shape": shape, "dtype": "f32", "role": "parameter"}),
                 );
                 inputs.push(json!(weight));
                 attrs["groups"] = json!(groups);
+                attrs["dilation"] = json!(dilation);
                 channels = out;
                 "conv2d"
             }
             Kind::MaxPool | Kind::AvgPool => {
-                attrs["kernel"] = k;
+                attrs["kernel"] = json!([kh, kw]);
                 if kind == Kind::MaxPool {
                     "max_pool2d"
                 } else {
@@ -84,26 +104,45 @@ pub(crate) fn trace(layers: &[Layer], side: usize, channels: usize) -> serde_jso
                 }
             }
         };
-        tensors.insert(format!("t{}", index + 1), activation(side, channels, "activation"));
-        ops.push(json!({"name": format!("op{index}"), "op": op, "inputs": inputs,
-            "outputs": [format!("t{}", index + 1)], "attrs": attrs}));
+        let result = format!("t{}", index + 1);
+        tensors.insert(result.clone(), activation(extents, channels, "activation"));
+        ops.push(
+            json!({"name": format!("op{index}"), "op": op, "inputs": inputs, "outputs": [result], "attrs": attrs}),
+        );
+        if layer.is_output {
+            outputs.push(result);
+        }
     }
     let last = format!("t{}", ops.len());
-    json!({"arenite_trace": 1, "name": "chain", "inputs": ["t0"], "outputs": [last], "tensors": tensors, "ops": ops})
+    if outputs.last() != Some(&last) {
+        outputs.push(last);
+    }
+    json!({"arenite_trace": 1, "name": "chain", "inputs": ["t0"], "outputs": outputs, "tensors": tensors, "ops": ops})
 }
 
 /// Packs a chain whole, and again for every cut that is offered; returns how many there were of them, and of these how many in tiles.
 pub(crate) fn compare_every_cut(
     layers: &[Layer],
-    side: usize,
+    extents: [usize; 2],
     channels: usize,
+    target: Target,
+    seed: u64,
+) -> Result<(usize, usize), TestCaseError> {
+    compare_cuts_of(&trace(layers, extents, channels), 1, target, seed)
+}
+
+/// [`compare_every_cut`] of any trace, at a batch.
+pub(crate) fn compare_cuts_of(
+    trace: &serde_json::Value,
+    batch: usize,
     target: Target,
     seed: u64,
 ) -> Result<(usize, usize), TestCaseError> {
     let folder = tempfile::tempdir().expect("a folder");
     let input = folder.path().join("chain.trace.json");
-    std::fs::write(&input, trace(layers, side, channels).to_string()).expect("written");
+    std::fs::write(&input, trace.to_string()).expect("written");
     let mut whole = options(&input, folder.path(), target);
+    whole.import.batch = batch;
     whole.weights = Some("seeded:1".into());
     whole.explain = true;
     let (plain, expected) = packed_outputs(&whole, seed);
@@ -123,27 +162,23 @@ pub(crate) fn compare_every_cut(
 /// Bands of rows with line buffers and with recomputed halos, and tiles, of convolutions and poolings in f32.
 #[test]
 pub(crate) fn random_chains_fit_bit_for_bit() {
-    let config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(48)
-    };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let mut runner = TestRunner::new(properties::config("arena", 0.2));
     let targets = prop_oneof![Just(Target::Portable), Just(Target::CortexM4)];
     let strategy = (
         prop::collection::vec(layer(), 2..6),
-        6usize..20,
+        [6usize..20, 6usize..20],
         1usize..5,
         targets,
         any::<u64>(),
     );
     let (networks, cuts, tiles) = (Cell::new(0), Cell::new(0), Cell::new(0));
-    let result = runner.run(&strategy, |(layers, side, channels, target, seed)| {
+    let result = runner.run(&strategy, |(layers, extents, channels, target, seed)| {
         prop_assume!(
-            trace(&layers, side, channels)["ops"]
+            trace(&layers, extents, channels)["ops"]
                 .as_array()
                 .is_some_and(|ops| ops.len() >= 2)
         );
-        let (cut, tiled) = compare_every_cut(&layers, side, channels, target, seed)?;
+        let (cut, tiled) = compare_every_cut(&layers, extents, channels, target, seed)?;
         networks.set(networks.get() + usize::from(cut > 0));
         cuts.set(cuts.get() + cut);
         tiles.set(tiles.get() + tiled);
@@ -165,13 +200,15 @@ pub(crate) fn random_chains_fit_bit_for_bit() {
 pub(crate) fn neighbours_run_row_by_row_without_extra_macs() {
     let depthwise = |stride| Layer {
         kind: Kind::Depthwise,
-        kernel: 3,
-        stride,
-        padding: 1,
+        kernel: [3, 3],
+        stride: [stride, stride],
+        dilation: [1, 1],
+        padding: [1, 1],
         channels: 0,
+        is_output: false,
     };
     let layers = [depthwise(1), pointwise(24), depthwise(2)];
-    let (whole, front) = survey(&layers, 24, 8);
+    let (whole, front) = survey(&layers, [24, 24], 8);
     // The widest tensor is 24 x 24 x 24 f32; its whole never exists in the cut network.
     assert!(whole.arena_bytes >= 24 * 24 * 24 * 4);
     let point = front
@@ -195,13 +232,15 @@ pub(crate) fn neighbours_run_row_by_row_without_extra_macs() {
 pub(crate) fn tiles_are_smaller_than_rows_where_the_middle_is_wide() {
     let depthwise = Layer {
         kind: Kind::Depthwise,
-        kernel: 3,
-        stride: 1,
-        padding: 1,
+        kernel: [3, 3],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [1, 1],
         channels: 0,
+        is_output: false,
     };
     let layers = [pointwise(48), depthwise, pointwise(4)];
-    let (whole, front) = survey(&layers, 20, 4);
+    let (whole, front) = survey(&layers, [20, 20], 4);
     let least = |tiled: bool| {
         let points = front
             .iter()
@@ -214,25 +253,103 @@ pub(crate) fn tiles_are_smaller_than_rows_where_the_middle_is_wide() {
     eprintln!("whole {}, rows {rows:?}, tiles {tiles:?}", whole.arena_bytes);
     assert!(tiles.arena_bytes * 3 < rows.arena_bytes * 2, "{tiles:?} {rows:?}");
     assert!(tiles.extra_macs > 0);
-    let (cut, tiled) = compare_every_cut(&layers, 20, 4, Target::Portable, 4).expect("the same bits");
+    let (cut, tiled) = compare_every_cut(&layers, [20, 20], 4, Target::Portable, 4).expect("the same bits");
     assert!(cut > tiled && tiled > 0, "{cut} cuts, {tiled} in tiles");
+}
+
+/// Rows unlike columns in everything, with dilation: cuts are on offer, tiles too, and each computes the same bits.
+#[test]
+pub(crate) fn dilated_and_uneven_chains_fit_bit_for_bit() {
+    let conv = |kernel, stride, dilation, padding, channels| Layer {
+        kind: Kind::Conv,
+        kernel,
+        stride,
+        dilation,
+        padding,
+        channels,
+        is_output: false,
+    };
+    let layers = [
+        conv([1, 3], [1, 2], [1, 2], [0, 1], 12),
+        conv([3, 2], [1, 1], [3, 1], [2, 0], 16),
+        Layer {
+            kind: Kind::Depthwise,
+            ..conv([2, 3], [2, 1], [2, 1], [1, 1], 0)
+        },
+    ];
+    for target in [Target::Portable, Target::CortexM4] {
+        let (cut, tiled) = compare_every_cut(&layers, [22, 31], 3, target, 9).expect("the same bits");
+        assert!(cut > tiled && tiled > 0, "{cut} cuts, {tiled} in tiles");
+    }
+}
+
+/// Wide twice, narrow between: only a cut through all four layers is smaller. What is between is an output: then no cut goes through it, for its
+/// rows must all be there at the end.
+#[test]
+pub(crate) fn an_inner_output_is_not_cut_away() {
+    let layers = |is_output| {
+        let between = Layer {
+            is_output,
+            ..pointwise(2)
+        };
+        [pointwise(48), between, pointwise(48), pointwise(2)]
+    };
+    let (whole, front) = survey(&layers(false), [20, 30], 2);
+    assert!(
+        front.iter().any(|point| point.arena_bytes < whole.arena_bytes / 2),
+        "{front:?}"
+    );
+    let (_, front) = survey(&layers(true), [20, 30], 2);
+    assert_eq!(front.len(), 1, "{front:?}");
+    let (cut, _) = compare_every_cut(&layers(false), [20, 30], 2, Target::Portable, 5).expect("the same bits");
+    assert!(cut > 0);
+}
+
+/// A band has rows of one image: two images are not cut.
+#[test]
+pub(crate) fn a_batch_is_not_cut() {
+    let layers = [pointwise(48), pointwise(2)];
+    let chain = trace(&layers, [20, 30], 2);
+    let (alone, _) = compare_cuts_of(&chain, 1, Target::Portable, 6).expect("the same bits");
+    assert!(alone > 0);
+    let (together, _) = compare_cuts_of(&chain, 2, Target::Portable, 6).expect("the same bits");
+    assert_eq!(together, 0);
+}
+
+/// The wide tensor is read by the next layer, and by a pooling behind all others: its rows must stay.
+#[test]
+pub(crate) fn a_tensor_with_two_readers_is_not_cut_away() {
+    use serde_json::json;
+    let layers = [pointwise(48), pointwise(2), pointwise(40), pointwise(3)];
+    let mut branched = trace(&layers, [20, 30], 2);
+    let (alone, _) = compare_cuts_of(&branched, 1, Target::Portable, 7).expect("the same bits");
+    assert!(alone > 0);
+    branched["tensors"]["late"] = json!({"shape": [1, 1, 1, 2], "dtype": "f32", "role": "activation"});
+    let pool = json!({"name": "late", "op": "max_pool2d", "inputs": ["t2"], "outputs": ["late"],
+        "attrs": {"kernel": [20, 30], "layout": "NHWC"}});
+    branched["ops"].as_array_mut().expect("operators").push(pool);
+    branched["outputs"].as_array_mut().expect("outputs").push(json!("late"));
+    // Whatever is cut beside it, nothing goes through it.
+    compare_cuts_of(&branched, 1, Target::Portable, 7).expect("the same bits");
 }
 
 pub(crate) fn pointwise(channels: usize) -> Layer {
     Layer {
         kind: Kind::Conv,
-        kernel: 1,
-        stride: 1,
-        padding: 0,
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [0, 0],
         channels,
+        is_output: false,
     }
 }
 
 /// The chain packed whole, and the front of arena against extra MACs.
-pub(crate) fn survey(layers: &[Layer], side: usize, channels: usize) -> (Summary, Vec<Point>) {
+pub(crate) fn survey(layers: &[Layer], extents: [usize; 2], channels: usize) -> (Summary, Vec<Point>) {
     let folder = tempfile::tempdir().expect("a folder");
     let input = folder.path().join("chain.trace.json");
-    std::fs::write(&input, trace(layers, side, channels).to_string()).expect("written");
+    std::fs::write(&input, trace(layers, extents, channels).to_string()).expect("written");
     let mut options = options(&input, folder.path(), Target::Portable);
     options.weights = Some("seeded:1".into());
     options.explain = true;

@@ -14,9 +14,9 @@ use arenite_host::model::{Aligned, ModelFile, run};
 use arenite_host::pack::{Options, pack};
 use arenite_host::report::Summary;
 use arenite_tests::golden::options;
-use arenite_tests::{shared, skip};
+use arenite_tests::{properties, shared, skip};
 use proptest::prelude::*;
-use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use proptest::test_runner::TestRunner;
 
 /// The models of the shared data, or a word on why the test does not run.
 fn models(test: &str) -> Option<PathBuf> {

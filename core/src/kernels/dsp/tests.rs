@@ -214,7 +214,7 @@ fn clamps() -> impl Strategy<Value = [i8; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 6 / 5))]
 
     #[test]
     fn convolutions_equal_the_scalar_kernel(

@@ -56,7 +56,7 @@ fn run<K: Kernel<Op = Conv2dF32>>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 5))]
 
     #[test]
     fn blocks_equal_the_scalar_kernel(

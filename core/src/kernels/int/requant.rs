@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 16))]
 
         /// Weights that a packer did not write make accumulators of any size.
         #[test]

@@ -224,7 +224,7 @@ impl Random {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 400 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { ProptestConfig::default().cases * 3 / 2 }))]
 
     #[test]
     fn convolutions_equal_the_scalar_kernel(layer in layer(false, 3)) {

@@ -495,7 +495,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 16))]
 
         #[test]
         fn the_closed_form_of_the_distance_is_the_walk(

@@ -67,6 +67,17 @@ fn the_checker_finds_every_kind_of_fault() {
             ..
         })
     ));
+    // One byte that they share is found at either end.
+    for offsets in [vec![8, 1, 9], vec![0, 7, 15]] {
+        let height = offsets[2] + 8;
+        let touching = Plan {
+            offsets,
+            height,
+            ..plan.clone()
+        };
+        let found = check(&related(8), &touching);
+        assert!(matches!(found, Err(CheckError::Overlap { step: 2, .. })), "{found:?}");
+    }
 }
 
 #[test]
