@@ -57,10 +57,12 @@ fn window() -> Window2d {
     }
 }
 
+type Change = fn(&mut Window2d);
+
 #[test]
 fn a_window_meets_its_input() {
     assert_eq!(load(&with(&conv(window())).file()), Ok(()));
-    let changes: [(&str, fn(&mut Window2d)); 8] = [
+    let changes: [(&str, Change); 8] = [
         ("a first row of padding alone", |w| w.kernel[0] = 1),
         ("a first column of padding alone", |w| w.padding[1] = 1),
         ("a last row behind the input", |w| w.output[0] = 5),
