@@ -5,7 +5,7 @@ use std::time::Duration;
 use arenite::kernels::Backend;
 use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};
 use arenite::{KernelId, Target};
-use arenite_host::board::{BOARDS, kernels, ready};
+use arenite_host::board::{BOARDS, kernels, mutations, ready};
 use arenite_tests::skip;
 
 /// Cases for each kernel on a board: a second or two of emulation, five for Helium.
@@ -114,6 +114,59 @@ fn mutated(kernel: KernelId, cases: u32, workspace: &mut Workspace) -> Mutations
             .unwrap_or_else(|difference| panic!("{}, seed {seed}: {difference:x?}", kernel.name()));
     }
     tally
+}
+
+/// Changed cases of each kernel on each board of the test command, and changes of each; and of the long tier.
+const BOARD_CASES: u32 = 20;
+const BOARD_CASES_LONG: u32 = 700;
+
+/// The board's own loops under the same attack: every change is refused or runs within its operands, which canaries show, and what ran computed what the
+/// portable loops of the host compute.
+fn attacked_on_boards(cases: u32, name: &str) {
+    let mut workspace = Box::new(Workspace::new());
+    let mut expected: Vec<(KernelId, Mutations)> = Vec::new();
+    // Its RAM holds the cases and no stack for the attack as well; another board runs the same programs.
+    for board in BOARDS.iter().filter(|board| board.name != "microbit") {
+        if let Err(reason) = ready(board) {
+            skip(&format!("{name} on {}", board.name), &reason.to_string());
+            continue;
+        }
+        let found = mutations(board, 0, cases, CHANGES, Duration::from_secs(3600)).unwrap_or_else(|e| panic!("{e}"));
+        let [mut refused, mut ran] = [0; 2];
+        for attacked in found {
+            let kernel = attacked.kernel;
+            let tally = attacked.result.unwrap_or_else(|(seed, difference)| {
+                panic!("{} on {}, seed {seed}: {difference:x?}", kernel.name(), board.name)
+            });
+            let known = expected.iter().find(|(id, _)| *id == kernel).map(|&(_, tally)| tally);
+            let host = known.unwrap_or_else(|| mutated(kernel, cases, &mut workspace));
+            if known.is_none() {
+                expected.push((kernel, host));
+            }
+            assert_eq!(tally, host, "{} on {}", kernel.name(), board.name);
+            (refused, ran) = (refused + tally.refused, ran + tally.ran);
+        }
+        println!("{}: {refused} refused, {ran} run", board.name);
+        assert!(
+            refused > cases && ran > cases,
+            "{}: {refused} refused, {ran} run",
+            board.name
+        );
+    }
+}
+
+#[test]
+fn no_change_leads_a_kernel_out_of_its_operands_on_boards() {
+    attacked_on_boards(BOARD_CASES, "no_change_leads_a_kernel_out_of_its_operands_on_boards");
+}
+
+#[test]
+#[ignore = "long: a hundred thousand changes on every board, for each release"]
+fn no_change_leads_a_kernel_out_of_its_operands_on_boards_long() {
+    attacked_on_boards(
+        BOARD_CASES_LONG,
+        "no_change_leads_a_kernel_out_of_its_operands_on_boards_long",
+    );
 }
 
 /// Whatever one bit of a packed kernel's constants and parameters says, load refuses it or the step stays within its operands, and no check of the development

@@ -3,7 +3,8 @@
 use super::cases::{self, Form, Random};
 use super::memory::{BROKEN, CHANNELS, Difference, GUARD, GUARD_BYTES, Places, Sizes, Workspace, assign, fill};
 #[cfg(feature = "pack")]
-use super::mutate::{Attack, Case, Mutations, attack, constants_len, loads};
+use super::mutate::loads;
+use super::mutate::{Attack, Case, Mutations, attack, constants_len};
 use super::run::run;
 use crate::cells::{Element, cast_slice};
 use crate::kernels::candidate::{Candidate, Job, JobKind, Layout, PlainS8};
@@ -37,7 +38,6 @@ pub fn compare(kernel: KernelId, seed: u32, workspace: &mut Workspace) -> Result
     let mut bench = Bench {
         random: Random::new(seed),
         workspace,
-        #[cfg(feature = "pack")]
         task: Task::Compare,
     };
     let done = bench.each(kernel, seed);
@@ -49,7 +49,6 @@ pub fn compare(kernel: KernelId, seed: u32, workspace: &mut Workspace) -> Result
 ///
 /// # Errors
 /// A changed case that load accepts and that does not run, or writes beside its operands.
-#[cfg(feature = "pack")]
 pub fn mutate(
     kernel: KernelId,
     seed: u32,
@@ -66,7 +65,6 @@ pub fn mutate(
 }
 
 /// A step for a blob, of [`packed`].
-#[cfg(feature = "pack")]
 #[derive(Debug, Clone, Copy)]
 pub struct Packed<'w> {
     /// The encoded operator.
@@ -78,7 +76,6 @@ pub struct Packed<'w> {
 }
 
 /// The case of `seed` as a step of a blob; `None` where the kernel does not compute it.
-#[cfg(feature = "pack")]
 pub fn packed<'w>(
     kernel: KernelId,
     seed: u32,
@@ -100,8 +97,7 @@ pub fn packed<'w>(
     })
 }
 
-/// What is done with a case; boards only compare.
-#[cfg(feature = "pack")]
+/// What is done with a case.
 enum Task<'t> {
     Compare,
     Mutate(Attack, &'t mut Mutations),
@@ -115,7 +111,6 @@ type Outcome = Result<Option<()>, Difference>;
 struct Bench<'w> {
     random: Random,
     workspace: &'w mut Workspace,
-    #[cfg(feature = "pack")]
     task: Task<'w>,
 }
 
@@ -352,7 +347,6 @@ impl Bench<'_> {
 
     fn placements<K: Candidate>(&mut self, op: K::Op, sizes: Sizes, data: [Random; 2]) -> Outcome {
         let scratch = K::needs(&op).scratch as usize;
-        #[cfg(feature = "pack")]
         match &mut self.task {
             Task::Compare => {}
             Task::Mutate(how, tally) => {

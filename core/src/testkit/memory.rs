@@ -92,7 +92,6 @@ impl Sizes {
     }
 
     /// Every operand behind a guard of its own.
-    #[cfg(feature = "pack")]
     pub(super) fn apart(self, scratch: usize) -> Places {
         Places::new(self, scratch, (self.output.next_multiple_of(16) + GUARD_BYTES) as i64)
     }

@@ -57,6 +57,7 @@ pub(super) struct Case<'c> {
 ///
 /// # Errors
 /// The fault that load would report.
+#[cfg(feature = "pack")]
 #[inline(never)]
 pub(super) fn loads<K: Kernel>(op: &K::Op, arena: usize, constants: &[u8]) -> Result<(), Fault> {
     check_decoded::<K>(op, &bounds(arena, constants))

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -74,6 +74,15 @@ pub enum Command {
         first: u32,
         /// Cases for each kernel.
         cases: u32,
+    },
+    /// Change the constants and parameters of generated cases of every kernel of the build at random: load's checks refuse each, or it runs within its operands.
+    Mutations {
+        /// The first seed of the generated cases.
+        first: u32,
+        /// Cases for each kernel.
+        cases: u32,
+        /// Changes of each case.
+        changes: u32,
     },
 }
 
@@ -187,6 +196,17 @@ pub enum Record<'a> {
         kernel: u8,
         /// Cases that it computes.
         cases: u32,
+    },
+    /// The changed cases of a kernel were refused or ran.
+    Mutated {
+        /// The kernel's number.
+        kernel: u8,
+        /// Refused as load refuses them.
+        refused: u32,
+        /// Accepted, and run within their operands.
+        ran: u32,
+        /// A checksum over the outputs of those that ran, where no core may differ.
+        digest: u32,
     },
     /// A kernel computed something else than the scalar one; the next kernel follows.
     Differs {

@@ -1,11 +1,12 @@
-//! Compares every kernel of this build with the scalar one on generated cases, on the core itself: the assembly of a backend runs nowhere else.
+//! Compares every kernel of this build with the scalar one on generated cases, or attacks it with changed ones, on the core itself: the assembly of a
+//! backend runs nowhere else.
 #![no_std]
 #![no_main]
 
 use core::cell::UnsafeCell;
 
 use arenite::KernelId;
-use arenite::testkit::{Verdict, Workspace, compare};
+use arenite::testkit::{Attack, Difference, Mutations, Verdict, Workspace, compare, mutate};
 use arenite_firmware::Exchange;
 use arenite_firmware::protocol::{Command, PROTOCOL_VERSION, Record, Request, exit};
 
@@ -18,11 +19,11 @@ unsafe impl Sync for Static {}
 static WORKSPACE: Static = Static(UnsafeCell::new(Workspace::new()));
 
 fn main(exchange: &mut Exchange) -> i32 {
-    let (first, cases) = match exchange.request() {
+    let command = match exchange.request() {
         Ok(Request {
             version: PROTOCOL_VERSION,
-            command: Command::Kernels { first, cases },
-        }) => (first, cases),
+            command: command @ (Command::Kernels { .. } | Command::Mutations { .. }),
+        }) => command,
         Ok(_) => {
             exchange.record(&Record::BadRequest {
                 version: PROTOCOL_VERSION,
@@ -37,7 +38,11 @@ fn main(exchange: &mut Exchange) -> i32 {
     // SAFETY: the one reference to it.
     let workspace = unsafe { &mut *WORKSPACE.0.get() };
     for &kernel in KernelId::ALL.iter().filter(|kernel| kernel.backend().available()) {
-        let record = compared(kernel, first, cases, workspace);
+        let record = match command {
+            Command::Kernels { first, cases } => compared(kernel, first, cases, workspace),
+            Command::Mutations { first, cases, changes } => mutated(kernel, first, cases, changes, workspace),
+            _ => continue,
+        };
         exchange.record(&record);
     }
     exit::DONE
@@ -50,19 +55,37 @@ fn compared(kernel: KernelId, first: u32, cases: u32, workspace: &mut Workspace)
         match compare(kernel, seed, workspace) {
             Ok(Verdict::Equal) => equal += 1,
             Ok(Verdict::NotComputed) => {}
-            Err(difference) => {
-                return Record::Differs {
-                    kernel: kernel as u8,
-                    seed,
-                    at: difference.at,
-                    found: difference.found,
-                    expected: difference.expected,
-                };
-            }
+            Err(difference) => return differs(kernel, seed, difference),
         }
     }
     Record::Compared {
         kernel: kernel as u8,
         cases: equal,
+    }
+}
+
+/// Changes cases until one is accepted that should not be.
+fn mutated(kernel: KernelId, first: u32, cases: u32, changes: u32, workspace: &mut Workspace) -> Record<'static> {
+    let mut tally = Mutations::default();
+    for seed in first..first.saturating_add(cases) {
+        if let Err(difference) = mutate(kernel, seed, Attack::Random(changes), &mut tally, workspace) {
+            return differs(kernel, seed, difference);
+        }
+    }
+    Record::Mutated {
+        kernel: kernel as u8,
+        refused: tally.refused,
+        ran: tally.ran,
+        digest: tally.digest,
+    }
+}
+
+fn differs(kernel: KernelId, seed: u32, difference: Difference) -> Record<'static> {
+    Record::Differs {
+        kernel: kernel as u8,
+        seed,
+        at: difference.at,
+        found: difference.found,
+        expected: difference.expected,
     }
 }

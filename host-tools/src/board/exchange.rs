@@ -186,6 +186,7 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
         Record::Boot { .. }
         | Record::Counted { .. }
         | Record::Compared { .. }
+        | Record::Mutated { .. }
         | Record::Differs { .. }
         | Record::Loaded { .. }
         | Record::Step { .. }

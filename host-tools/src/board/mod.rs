@@ -29,8 +29,8 @@ pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
 pub use qemu::{QEMU_FOLDER, find_program};
 pub use run::{
-    Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, run, run_with_progress,
-    selfcheck,
+    Attacked, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, mutations, run,
+    run_with_progress, selfcheck,
 };
 pub use table::{AddressRange, BOARDS, Board, Core, Timer};
 pub use trace::{Executed, ExecutionTrace, Interval};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use arenite::testkit::Difference;
+use arenite::testkit::{Difference, Mutations};
 use arenite::{Access, KernelId, Model, Slot, Step};
 use arenite_protocol::{Command, DUMP_FILE, DumpEntry, INPUT_FILE, Infer, OUTPUT_FILE, PLACES_FILE, Record};
 
@@ -267,6 +267,51 @@ pub fn kernels(
             _ => return,
         };
         found.extend(KernelId::from_u8(kernel).map(|kernel| Comparison { kernel, result }));
+    })?;
+    Ok(found)
+}
+
+/// What became of a kernel's changed cases on a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attacked {
+    /// The kernel.
+    pub kernel: KernelId,
+    /// Refused, run, and what the runs computed; or the seed of the first case that load accepts and that does not run or writes beside its operands.
+    pub result: Result<Mutations, (u32, Difference)>,
+}
+
+/// Runs the program `kernels` on changed cases: of each kernel of the board's build `cases`, from seed `first` on, each changed `changes` times.
+///
+/// # Errors
+/// As [`run`].
+pub fn mutations(
+    board: &'static Board,
+    first: u32,
+    cases: u32,
+    changes: u32,
+    timeout: Duration,
+) -> Result<Vec<Attacked>, BoardError> {
+    let firmware = Firmware::build(board, "kernels")?;
+    let mut found = Vec::new();
+    let command = Command::Mutations { first, cases, changes };
+    Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
+        let (kernel, result) = match *record {
+            Record::Mutated {
+                kernel,
+                refused,
+                ran,
+                digest,
+            } => (kernel, Ok(Mutations { refused, ran, digest })),
+            Record::Differs {
+                kernel,
+                seed,
+                at,
+                found,
+                expected,
+            } => (kernel, Err((seed, Difference { at, found, expected }))),
+            _ => return,
+        };
+        found.extend(KernelId::from_u8(kernel).map(|kernel| Attacked { kernel, result }));
     })?;
     Ok(found)
 }
