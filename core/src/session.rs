@@ -209,7 +209,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             state: cells(self.state),
             weights: self.model.weights(),
         };
-        let steps = self.model.header().step_count;
+        let steps = self.model.parts().step_count();
         if let Some(record) = self.rest.as_mut().and_then(Iterator::next) {
             let done = record.and_then(|(id, params)| run_step::<K>(id, params, &mem));
             if done.is_none() {
@@ -246,7 +246,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             match progress {
                 Progress::Step { step, .. } => after(step),
                 Progress::Done => {
-                    after(self.model.header().step_count.saturating_sub(1));
+                    after(self.model.parts().step_count().saturating_sub(1));
                     return Ok(());
                 }
             }
@@ -277,6 +277,6 @@ fn cells(bytes: &mut [u8]) -> &[Cell<u8>] {
 
 fn all_inputs<K: Kernels>(model: &Model<'_, K>) -> u32 {
     // At most 32, as load has checked.
-    1u32.checked_shl(u32::from(model.header().inputs))
+    1u32.checked_shl(model.parts().inputs() as u32)
         .map_or(u32::MAX, |bit| bit.wrapping_sub(1))
 }

@@ -186,7 +186,7 @@ impl<'a> ModelView<'a> {
     }
 
     /// The header.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> Header {
         self.sections.header()
     }
 

@@ -32,7 +32,7 @@ fn measured(test: &str, small: bool) -> Option<Bench> {
 }
 
 /// Limits of code, instructions and what holds for both.
-fn holds(bench: &Bench, code: u64, instructions: u64) {
+fn holds(bench: &Bench, code: u64, load: u64, instructions: u64) {
     println!(
         "code {:?}, stack {} and {} (load), load {} of which the CRC {:?}, run {}",
         bench.code_bytes,
@@ -45,22 +45,21 @@ fn holds(bench: &Bench, code: u64, instructions: u64) {
     assert!(bench.code_bytes.is_some_and(|bytes| bytes > KIB && bytes <= code));
     assert!(bench.stack_bytes > 100 && bench.stack_bytes < 800);
     let checksum = bench.load_crc_instructions.expect("a traced load");
-    assert!(checksum > 1_000_000 && bench.load_instructions - checksum < 300_000);
+    assert!(checksum > 1_000_000 && bench.load_instructions - checksum <= load);
     assert!(bench.instructions <= instructions);
 }
 
 #[test]
 fn full_speed_is_within_its_limits() {
     if let Some(bench) = measured("full_speed_is_within_its_limits", false) {
-        holds(&bench, 24 * KIB, 13_500_000);
+        holds(&bench, 20 * KIB, 75_000, 13_500_000);
     }
 }
 
-/// Since load checks every bit of what kernels trust, and with copies of the header, it is over the 12 KiB that it was under (docs/footprint.md). No
-/// slower than a third of the C library's reference kernels, which take 116 million.
+/// No slower than a third of the C library's reference kernels, which take 116 million.
 #[test]
 fn size_is_within_its_limits() {
     if let Some(bench) = measured("size_is_within_its_limits", true) {
-        holds(&bench, 13 * KIB, 40_000_000);
+        holds(&bench, 12 * KIB, 82_000, 40_000_000);
     }
 }

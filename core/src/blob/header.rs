@@ -50,55 +50,62 @@ impl Header {
     /// # Errors
     /// [`LoadError::Truncated`], [`LoadError::NotABlob`], [`LoadError::Version`], [`LoadError::Header`].
     pub fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
-        let Some((head, _)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(LoadError::Truncated {
-                expected: HEADER_BYTES as u32,
-                found: bytes.len() as u32,
-            });
-        };
-        if head.get(field::MAGIC..field::VERSION) != Some(&MAGIC) {
-            return Err(LoadError::NotABlob);
-        }
-        let version = half(head, field::VERSION);
-        if version != FORMAT_VERSION {
-            return Err(LoadError::Version {
-                found: version,
-                supported: FORMAT_VERSION,
-            });
-        }
-        if usize::from(half(head, field::HEADER_LEN)) != HEADER_BYTES
-            || head[field::RESERVED] != 0
-            || (word(head, field::TOTAL) as usize) < HEADER_BYTES
-        {
-            return Err(LoadError::Header);
-        }
-        let section = |at: usize| Section {
-            offset: word(head, at),
-            len: word(head, at + 4),
-        };
-        Ok(Self {
-            target: head[field::TARGET],
-            inputs: head[field::INPUTS],
-            outputs: head[field::OUTPUTS],
-            total: word(head, field::TOTAL),
-            crc: word(head, field::CRC),
-            ports: section(field::PORTS),
-            steps: section(field::STEPS),
-            step_count: word(head, field::STEP_COUNT),
-            meta: section(field::META),
-            weights: section(field::WEIGHTS),
-            state_init: section(field::STATE_INIT),
-            arena: [
-                word(head, field::ARENA),
-                word(head, field::ARENA + 4),
-                word(head, field::ARENA + 8),
-                word(head, field::ARENA + 12),
-            ],
-            input_bytes: word(head, field::INPUT_BYTES),
-            output_bytes: word(head, field::OUTPUT_BYTES),
-            kernels: kernel_set(head),
-        })
+        check_head(bytes).map(Self::of)
     }
+
+    /// The fields as they stand. Inlined: who looks at some of them reads no others.
+    #[inline(always)]
+    pub(super) fn of(file: &[u8; HEADER_BYTES]) -> Self {
+        Self {
+            target: byte(file, field::TARGET),
+            inputs: byte(file, field::INPUTS),
+            outputs: byte(file, field::OUTPUTS),
+            total: word(file, field::TOTAL),
+            crc: word(file, field::CRC),
+            ports: section(file, field::PORTS),
+            steps: section(file, field::STEPS),
+            step_count: word(file, field::STEP_COUNT),
+            meta: section(file, field::META),
+            weights: section(file, field::WEIGHTS),
+            state_init: section(file, field::STATE_INIT),
+            arena: [
+                word(file, field::ARENA),
+                word(file, field::ARENA + 4),
+                word(file, field::ARENA + 8),
+                word(file, field::ARENA + 12),
+            ],
+            input_bytes: word(file, field::INPUT_BYTES),
+            output_bytes: word(file, field::OUTPUT_BYTES),
+            kernels: kernel_set(file),
+        }
+    }
+}
+
+/// Checks magic, version and the header's length.
+pub(super) fn check_head(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], LoadError> {
+    let Some((head, _)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(LoadError::Truncated {
+            expected: HEADER_BYTES as u32,
+            found: bytes.len() as u32,
+        });
+    };
+    if head.get(field::MAGIC..).and_then(|head| head.first_chunk()) != Some(&MAGIC) {
+        return Err(LoadError::NotABlob);
+    }
+    let version = half(head, field::VERSION);
+    if version != FORMAT_VERSION {
+        return Err(LoadError::Version {
+            found: version,
+            supported: FORMAT_VERSION,
+        });
+    }
+    if usize::from(half(head, field::HEADER_LEN)) != HEADER_BYTES
+        || head[field::RESERVED] != 0
+        || (word(head, field::TOTAL) as usize) < HEADER_BYTES
+    {
+        return Err(LoadError::Header);
+    }
+    Ok(head)
 }
 
 /// The arena bytes of `region` from a file's header, for constants; 0 where this is no blob.
@@ -168,7 +175,23 @@ pub(in crate::blob) mod field {
     pub(in crate::blob) const KERNELS: usize = 96;
 }
 
+/// A byte; 0 out of bounds.
+#[inline(always)]
+pub(super) fn byte(bytes: &[u8], at: usize) -> u8 {
+    bytes.get(at).copied().unwrap_or(0)
+}
+
+/// Offset and length of a section.
+#[inline(always)]
+pub(super) fn section(bytes: &[u8], at: usize) -> Section {
+    Section {
+        offset: word(bytes, at),
+        len: word(bytes, at + 4),
+    }
+}
+
 /// A little-endian word; 0 out of bounds, which callers exclude.
+#[inline(always)]
 pub(crate) const fn word(bytes: &[u8], at: usize) -> u32 {
     // No indices: where this is a function of its own, the compiler does not see that they are in bounds, and links their panic.
     match bytes.split_at_checked(at) {

@@ -1,6 +1,5 @@
 //! [`Model::load`](super::Model::load): everything that is checked once, so that a run has nothing left to check.
 
-use super::header::Header;
 use super::port::PortPlace;
 use super::sections::{Parts, intact};
 use crate::arena::{Bounds, Slot};
@@ -12,20 +11,19 @@ use crate::ops::fault::Fault;
 /// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
 pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
-pub(super) fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<(&[u8], Header), LoadError> {
-    let (bytes, header) = intact(bytes)?;
-    let parts = Parts { bytes, header: &header };
+pub(super) fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
+    let parts = intact(bytes)?;
     let bounds = Bounds {
-        regions: header.arena,
-        state: header.state_init.len,
+        regions: [0, 1, 2, 3].map(|region| parts.arena_bytes(region)),
+        state: parts.state_bytes(),
         weights: parts.weights(),
     };
     check_steps(parts, &bounds, check_step)?;
     check_ports(parts, &bounds)?;
-    Ok((bytes, header))
+    Ok(parts)
 }
 
-fn check_steps(sections: Parts<'_, '_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
+fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
     let mut step = 0;
     for record in sections.steps() {
         let Some((id, params)) = record else {
@@ -39,13 +37,13 @@ fn check_steps(sections: Parts<'_, '_>, bounds: &Bounds<'_>, check_step: CheckSt
         }
         step += 1;
     }
-    match step == sections.header.step_count {
+    match step == sections.step_count() {
         true => Ok(()),
         false => Err(LoadError::Header),
     }
 }
 
-fn unknown_kernel(sections: Parts<'_, '_>, step: u32, id: u8) -> LoadError {
+fn unknown_kernel(sections: Parts<'_>, step: u32, id: u8) -> LoadError {
     match KernelId::from_u8(id) {
         None => LoadError::UnknownKernel { step, kernel: id },
         Some(kernel) => LoadError::Kernel {
@@ -56,15 +54,17 @@ fn unknown_kernel(sections: Parts<'_, '_>, step: u32, id: u8) -> LoadError {
     }
 }
 
-fn check_ports(sections: Parts<'_, '_>, bounds: &Bounds<'_>) -> Result<(), LoadError> {
-    let header = sections.header;
+fn check_ports(sections: Parts<'_>, bounds: &Bounds<'_>) -> Result<(), LoadError> {
     let mut fields = Fields::new(sections.ports());
-    let count = u32::from(header.inputs) + u32::from(header.outputs);
+    let (input_count, count) = (
+        sections.inputs() as u32,
+        (sections.inputs() + sections.outputs()) as u32,
+    );
     let (mut inputs, mut outputs) = (0u32, 0u32);
     for index in 0..count {
         let wrong = LoadError::Port { port: index };
         let place = PortPlace::read(&mut fields).ok_or(wrong)?;
-        let input = index < u32::from(header.inputs);
+        let input = index < input_count;
         let constant = place.slot.region == Slot::WEIGHTS;
         let aligned = place.slot.offset.is_multiple_of(place.dtype.bytes() as u32);
         if !bounds.contain(place.slot, place.bytes) || !aligned || (input && constant) {
@@ -73,7 +73,7 @@ fn check_ports(sections: Parts<'_, '_>, bounds: &Bounds<'_>) -> Result<(), LoadE
         let total = if input { &mut inputs } else { &mut outputs };
         *total = total.checked_add(place.bytes).ok_or(wrong)?;
     }
-    match fields.finish() && inputs == header.input_bytes && outputs == header.output_bytes {
+    match fields.finish() && [inputs, outputs] == sections.port_bytes() {
         true => Ok(()),
         false => Err(LoadError::Header),
     }

@@ -29,8 +29,7 @@ pub use write::{Lengths, MAX_STEP_BYTES, WEIGHTS_ALIGN, seal, write_port, write_
 /// `K` chooses the kernels that are linked: [`All`], or the set that [`crate::include_model!`] derives from the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Model<'a, K: Kernels = All> {
-    bytes: &'a [u8],
-    header: Header,
+    parts: Parts<'a>,
     kernels: PhantomData<K>,
 }
 
@@ -52,70 +51,67 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// See [`LoadError`].
     pub fn load_with(bytes: &'a [u8]) -> Result<Self, LoadError> {
         // All of it is compiled once; the kernels are behind one call.
-        let (bytes, header) = load::check_file(bytes, check_step::<K>)?;
+        let parts = load::check_file(bytes, check_step::<K>)?;
         Ok(Self {
-            bytes,
-            header,
+            parts,
             kernels: PhantomData,
         })
     }
 
-    /// The header.
-    pub fn header(&self) -> &Header {
-        &self.header
+    /// The header, read from the file anew.
+    #[inline(always)]
+    pub fn header(&self) -> Header {
+        self.parts.header()
     }
 
     /// Bytes of arena that a session needs in `region`; 0 for a region that the model does not use.
     pub fn arena_bytes(&self, region: usize) -> usize {
-        self.header().arena.get(region).map_or(0, |&bytes| bytes as usize)
+        self.parts.arena_bytes(region) as usize
     }
 
     /// Bytes of state that a session needs; 0 for a stateless model.
     pub fn state_bytes(&self) -> usize {
-        self.header().state_init.len as usize
+        self.parts.state_bytes() as usize
     }
 
     /// Input `index`.
     pub fn input(&self, index: usize) -> Option<Port<'a>> {
-        self.parts().input(index)
+        self.parts.input(index)
     }
 
     /// Output `index`.
     pub fn output(&self, index: usize) -> Option<Port<'a>> {
-        self.parts().output(index)
+        self.parts.output(index)
     }
 
     /// The metadata: postcard, written and read by the host tools alone.
     pub fn metadata(&self) -> &'a [u8] {
-        self.parts().metadata()
+        self.parts.metadata()
     }
 
     /// The steps in order: a kernel's number and its parameters.
     pub fn steps(&self) -> Records<'a> {
-        self.parts().steps()
+        self.parts.steps()
     }
 
     /// The weights.
     pub fn weights(&self) -> &'a [u8] {
-        self.parts().weights()
+        self.parts.weights()
     }
 
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
-        self.parts().state_init()
+        self.parts.state_init()
     }
 
     /// What the file says.
-    pub(crate) fn parts(&self) -> Parts<'a, '_> {
-        Parts {
-            bytes: self.bytes,
-            header: &self.header,
-        }
+    pub(crate) fn parts(&self) -> Parts<'a> {
+        self.parts
     }
 
     /// The name of the target that the file states.
     pub fn target_name(&self) -> &'static str {
-        self.parts().target_name()
+        self.parts.target_name()
     }
 }
 
@@ -127,7 +123,7 @@ impl<K: Kernels> defmt::Format for Model<'_, K> {
             arena,
             total,
             ..
-        } = *self.header();
+        } = self.header();
         defmt::write!(
             f,
             "model for {=str}, {} steps, arena {=[?]}, {} bytes",

@@ -1,6 +1,6 @@
 //! The parts of an intact file, before its steps are trusted.
 
-use super::header::{HEADER_BYTES, Header, Section, checksum};
+use super::header::{self, HEADER_BYTES, Header, Section, check_head, checksum, field, word};
 use super::port::{Port, PortPlace};
 use crate::align::MODEL_ALIGN;
 use crate::error::LoadError;
@@ -11,34 +11,28 @@ use crate::target::Target;
 /// [`Model`](super::Model).
 #[derive(Debug, Clone, Copy)]
 pub struct Sections<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) header: Header,
+    parts: Parts<'a>,
 }
 
-/// Checks alignment, version, length, checksum, and that every section lies inside the file; gives the file without what follows it. Inlined, so that
-/// no header is copied: a `memcpy` is 0.9 KB that a small model needs for nothing else.
-#[inline(always)]
-pub(super) fn intact(bytes: &[u8]) -> Result<(&[u8], Header), LoadError> {
+/// Checks alignment, version, length, checksum, and that every section lies inside the file; gives the file without what follows it.
+pub(super) fn intact(bytes: &[u8]) -> Result<Parts<'_>, LoadError> {
     if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
         return Err(LoadError::Misaligned);
     }
-    let header = Header::parse(bytes)?;
-    let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    let Some(bytes) = bytes.get(..header.total as usize) else {
-        return Err(LoadError::Truncated {
-            expected: header.total,
-            found,
-        });
+    let head = check_head(bytes)?;
+    let (total, found) = (word(head, field::TOTAL), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    let Some(bytes) = bytes.get(..total as usize) else {
+        return Err(LoadError::Truncated { expected: total, found });
     };
-    let crc = checksum(bytes);
-    if crc != header.crc {
-        return Err(LoadError::Checksum {
-            expected: header.crc,
-            found: crc,
-        });
+    let (expected, found) = (word(head, field::CRC), checksum(bytes));
+    if expected != found {
+        return Err(LoadError::Checksum { expected, found });
     }
-    check_sections(&header)?;
-    Ok((bytes, header))
+    let parts = Parts { head, bytes };
+    match parts.are_inside() {
+        true => Ok(parts),
+        false => Err(LoadError::Header),
+    }
 }
 
 impl<'a> Sections<'a> {
@@ -47,64 +41,97 @@ impl<'a> Sections<'a> {
     /// # Errors
     /// See [`LoadError`]; none that names a step or port.
     pub fn open(bytes: &'a [u8]) -> Result<Self, LoadError> {
-        let (bytes, header) = intact(bytes)?;
-        Ok(Self { bytes, header })
+        intact(bytes).map(|parts| Self { parts })
     }
 
     /// The header.
-    pub fn header(&self) -> &Header {
-        &self.header
+    pub fn header(&self) -> Header {
+        self.parts.header()
     }
 
     /// Input `index`.
     pub fn input(&self, index: usize) -> Option<Port<'a>> {
-        self.parts().input(index)
+        self.parts.input(index)
     }
 
     /// Output `index`.
     pub fn output(&self, index: usize) -> Option<Port<'a>> {
-        self.parts().output(index)
+        self.parts.output(index)
     }
 
     /// The metadata.
     pub fn metadata(&self) -> &'a [u8] {
-        self.parts().metadata()
+        self.parts.metadata()
     }
 
     /// The steps in order.
     pub fn steps(&self) -> Records<'a> {
-        self.parts().steps()
+        self.parts.steps()
     }
 
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
-        self.parts().state_init()
+        self.parts.state_init()
     }
 
     /// The name of the target that the file states.
     pub fn target_name(&self) -> &'static str {
-        self.parts().target_name()
-    }
-
-    fn parts(&self) -> Parts<'a, '_> {
-        Parts {
-            bytes: self.bytes,
-            header: &self.header,
-        }
+        self.parts.target_name()
     }
 }
 
-/// A file and its header, as models and [`Sections`] hold them.
-#[derive(Clone, Copy)]
-pub(crate) struct Parts<'a, 'h> {
-    pub(super) bytes: &'a [u8],
-    pub(super) header: &'h Header,
+/// A file that is [`intact`], as models and [`Sections`] hold it. The header is read in place: a copy of it would be moved about with every model and
+/// session, by a `memcpy` that nothing else of a small program needs (0.9 KB).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    head: &'a [u8; HEADER_BYTES],
+    /// All of the file.
+    bytes: &'a [u8],
 }
 
-impl<'a> Parts<'a, '_> {
+impl<'a> Parts<'a> {
+    /// The header.
+    #[inline(always)]
+    pub(crate) fn header(self) -> Header {
+        Header::of(self.head)
+    }
+
+    /// Number of inputs.
+    pub(crate) fn inputs(self) -> usize {
+        header::byte(self.head, field::INPUTS).into()
+    }
+
+    /// Number of outputs.
+    pub(crate) fn outputs(self) -> usize {
+        header::byte(self.head, field::OUTPUTS).into()
+    }
+
+    /// Bytes of all inputs, and of all outputs, as the header has them.
+    pub(super) fn port_bytes(self) -> [u32; 2] {
+        [
+            word(self.head, field::INPUT_BYTES),
+            word(self.head, field::OUTPUT_BYTES),
+        ]
+    }
+
+    /// Number of steps.
+    pub(crate) fn step_count(self) -> u32 {
+        word(self.head, field::STEP_COUNT)
+    }
+
+    /// Bytes of arena in `region`.
+    pub(crate) fn arena_bytes(self, region: usize) -> u32 {
+        header::arena_bytes(self.head, region) as u32
+    }
+
+    /// Bytes of state.
+    pub(crate) fn state_bytes(self) -> u32 {
+        header::state_bytes(self.head) as u32
+    }
+
     /// Input `index`.
     pub(crate) fn input(self, index: usize) -> Option<Port<'a>> {
-        if index < usize::from(self.header.inputs) {
+        if index < self.inputs() {
             self.ports_from(index)?.value()
         } else {
             None
@@ -113,8 +140,8 @@ impl<'a> Parts<'a, '_> {
 
     /// Output `index`.
     pub(crate) fn output(self, index: usize) -> Option<Port<'a>> {
-        if index < usize::from(self.header.outputs) {
-            self.ports_from(usize::from(self.header.inputs) + index)?.value()
+        if index < self.outputs() {
+            self.ports_from(self.inputs() + index)?.value()
         } else {
             None
         }
@@ -122,27 +149,27 @@ impl<'a> Parts<'a, '_> {
 
     /// The metadata: postcard, written and read by the host tools alone.
     pub(crate) fn metadata(self) -> &'a [u8] {
-        section(self.bytes, self.header.meta)
+        self.section(field::META)
     }
 
     /// The steps in order: a kernel's number and its parameters.
     pub(crate) fn steps(self) -> Records<'a> {
-        Records(section(self.bytes, self.header.steps))
+        Records(self.section(field::STEPS))
     }
 
     /// The weights.
     pub(crate) fn weights(self) -> &'a [u8] {
-        section(self.bytes, self.header.weights)
+        self.section(field::WEIGHTS)
     }
 
     /// The state's value after a reset.
     pub(crate) fn state_init(self) -> &'a [u8] {
-        section(self.bytes, self.header.state_init)
+        self.section(field::STATE_INIT)
     }
 
     /// Where input `index` lies.
     pub(crate) fn input_place(self, index: usize) -> Option<PortPlace> {
-        match index < usize::from(self.header.inputs) {
+        match index < self.inputs() {
             true => PortPlace::read(&mut self.ports_from(index)?),
             false => None,
         }
@@ -150,15 +177,44 @@ impl<'a> Parts<'a, '_> {
 
     /// Where output `index` lies.
     pub(crate) fn output_place(self, index: usize) -> Option<PortPlace> {
-        match index < usize::from(self.header.outputs) {
-            true => PortPlace::read(&mut self.ports_from(usize::from(self.header.inputs) + index)?),
+        match index < self.outputs() {
+            true => PortPlace::read(&mut self.ports_from(self.inputs() + index)?),
             false => None,
         }
     }
 
     /// The encoded ports.
     pub(super) fn ports(self) -> &'a [u8] {
-        section(self.bytes, self.header.ports)
+        self.section(field::PORTS)
+    }
+
+    /// Whether every section lies inside the file and behind the header, and inputs and weights are as sessions and kernels want them.
+    fn are_inside(self) -> bool {
+        let inside = |at: usize| {
+            let Section { offset, len } = header::section(self.head, at);
+            let end = (offset as usize).checked_add(len as usize);
+            end.is_some_and(|end| end <= self.bytes.len()) && (len == 0 || (offset as usize) >= HEADER_BYTES)
+        };
+        let weights = word(self.head, field::WEIGHTS) as usize;
+        [
+            field::PORTS,
+            field::STEPS,
+            field::META,
+            field::WEIGHTS,
+            field::STATE_INIT,
+        ]
+        .into_iter()
+        .all(inside)
+            && weights.is_multiple_of(MODEL_ALIGN)
+            && self.inputs() <= 32
+    }
+
+    /// The bytes of the section whose offset and length are at `at` of the header.
+    #[inline(never)]
+    fn section(self, at: usize) -> &'a [u8] {
+        let Section { offset, len } = header::section(self.head, at);
+        let from = self.bytes.get(offset as usize..);
+        from.and_then(|bytes| bytes.get(..len as usize)).unwrap_or_default()
     }
 
     /// The fields of port `index` and of those after it.
@@ -173,7 +229,7 @@ impl<'a> Parts<'a, '_> {
     /// The name of the target that the file states.
     pub(crate) fn target_name(self) -> &'static str {
         Target::ALL
-            .get(usize::from(self.header.target))
+            .get(usize::from(header::byte(self.head, field::TARGET)))
             .map_or("an unknown target", |target| target.name())
     }
 }
@@ -195,32 +251,4 @@ impl<'a> Iterator for Records<'a> {
         self.0 = if record.is_some() { fields.rest() } else { &[] };
         Some(record)
     }
-}
-
-fn check_sections(header: &Header) -> Result<(), LoadError> {
-    let Header {
-        ports,
-        steps,
-        meta,
-        weights,
-        state_init,
-        total,
-        ..
-    } = *header;
-    for section in [ports, steps, meta, weights, state_init] {
-        let fits = section.offset.checked_add(section.len).is_some_and(|end| end <= total);
-        if !fits || (section.len > 0 && (section.offset as usize) < HEADER_BYTES) {
-            return Err(LoadError::Header);
-        }
-    }
-    match (weights.offset as usize).is_multiple_of(MODEL_ALIGN) && header.inputs <= 32 {
-        true => Ok(()),
-        false => Err(LoadError::Header),
-    }
-}
-
-fn section(bytes: &[u8], section: Section) -> &[u8] {
-    let from = bytes.get(section.offset as usize..);
-    from.and_then(|bytes| bytes.get(..section.len as usize))
-        .unwrap_or_default()
 }

@@ -362,7 +362,8 @@ pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, bounds: &Bounds<'_>) -> Resul
     if !K::supports(op) {
         return Err(Fault::Unsupported);
     }
-    check_operands(&Bound::<K>(op), bounds)?;
+    let needs = K::needs(op);
+    check_operands(&Bound::<K> { op, needs }, bounds)?;
     match K::trusts(op, bounds.weights) {
         true => Ok(()),
         false => Err(Fault::Weights),
@@ -370,19 +371,22 @@ pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, bounds: &Bounds<'_>) -> Resul
 }
 
 /// An operator with its kernel's rules.
-struct Bound<'o, K: Kernel>(&'o K::Op);
+struct Bound<'o, K: Kernel> {
+    op: &'o K::Op,
+    needs: Needs,
+}
 
 impl<K: Kernel> Operands for Bound<'_, K> {
     fn each(&self, visit: &mut dyn FnMut(Operand)) {
-        self.0.operands(K::needs(self.0), visit);
+        self.op.operands(self.needs, visit);
     }
 
     fn distance(&self, index: usize) -> Option<i64> {
-        K::distance(self.0, index)
+        K::distance(self.op, index)
     }
 
     fn in_place(&self, index: usize) -> bool {
-        K::in_place(self.0, index)
+        K::in_place(self.op, index)
     }
 }
 

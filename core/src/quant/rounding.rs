@@ -53,8 +53,11 @@ impl Multiplier {
 
     /// Whether the fields are in the range that [`Multiplier::from_real`] gives.
     pub const fn is_valid(self) -> bool {
-        -31 <= self.shift && self.shift <= 31
+        -Self::MAX_SHIFT <= self.shift && self.shift <= Self::MAX_SHIFT
     }
+
+    /// The furthest that it shifts, to either side.
+    pub const MAX_SHIFT: i8 = 31;
 
     /// `x` times the factor, rounded to the high half (ties up) and again by the right shift (ties away from zero).
     #[inline]

@@ -57,7 +57,7 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
         }
         None => return Err(exit::REFUSED),
     };
-    let header = *model.header();
+    let header = model.header();
     let arena_bytes = (0..MAX_REGIONS).map(|region| model.arena_bytes(region) as u64).sum();
     exchange.record(&Record::Loaded {
         instructions: cost.instructions,

@@ -237,7 +237,7 @@ pub(crate) fn compare(test: &str, board: &'static Board, cases: &[Case], host: b
 
 /// Whether a refusal names one of the model's own figures as needed, and less as available.
 pub(crate) fn states_both_figures(error: &BoardError, file: &ModelFile) -> bool {
-    let header = *file.view().expect("an intact file").header();
+    let header = file.view().expect("an intact file").header();
     let (needed, available, figures) = match *error {
         BoardError::BlobTooLarge { needed, available, .. } => (needed, available, vec![header.total]),
         BoardError::OutOfMemory { needed, available, .. } => {

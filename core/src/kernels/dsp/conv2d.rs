@@ -19,7 +19,6 @@ use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
-use crate::blocks::blocks;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
@@ -69,17 +68,13 @@ impl Kernel for S8 {
         let Some(stream) = Mem::of_weights(weights).weights::<u32>(op.weights, words) else {
             return false;
         };
-        let last = 1 + layout.pairs() as usize;
         // A last activation without a second one: what scratch holds in its place is anything.
         let missing = if (layout.runs * layout.tail()) % 2 == 1 {
             0xffff_0000
         } else {
             0
         };
-        blocks(stream, layout.stream_words() as usize).all(|pair| {
-            let (records, _) = pair.get(last + 1..).unwrap_or_default().as_chunks();
-            pair.get(last).is_some_and(|word| word & missing == 0) && record::are_packed(records, op.form)
-        })
+        record::pairs_are_packed(stream, layout.stream_words() as usize, missing, op.form)
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {

@@ -250,7 +250,7 @@ impl Kernel for S16 {
     fn trusts(op: &Conv2dS16, weights: &[u8]) -> bool {
         let words = u32::from(op.window.output[2]) * 2;
         let records = Mem::of_weights(weights).weights::<i32>(op.channels, words);
-        records.is_some_and(|records| records.as_chunks::<2>().0.iter().all(|&[_, shift]| is_shift(shift)))
+        records.is_some_and(|records| are_shifts::<2>(records.as_chunks().0))
     }
 
     fn run(op: &Conv2dS16, mem: &Mem<'_>) -> Option<()> {
@@ -285,11 +285,20 @@ impl Candidate for S16 {}
 /// Whether the words for the channels' shifts are shifts, in all their bits.
 pub(crate) fn channel_shifts_are_valid(op: &Conv2dS8, mem: &Mem<'_>) -> bool {
     let records = mem.weights::<i32>(op.channels, u32::from(op.window.output[2]) * 3);
-    records.is_some_and(|records| records.as_chunks::<3>().0.iter().all(|&[_, _, shift]| is_shift(shift)))
+    records.is_some_and(|records| are_shifts::<3>(records.as_chunks().0))
 }
 
-fn is_shift(word: i32) -> bool {
-    i8::try_from(word).is_ok_and(|shift| Multiplier { mantissa: 0, shift }.is_valid())
+/// Whether the last word of each record is a shift. Load asks it of every channel: without a branch for each, in a function of its own, for speed.
+#[inline(never)]
+fn are_shifts<const N: usize>(records: &[[i32; N]]) -> bool {
+    const MASK: i32 = Multiplier::MAX_SHIFT as i32;
+    const { assert!(MASK & (MASK + 1) == 0, "all bits up to the highest are shifts") };
+    let of = |record: &[i32; N]| record.last().map_or(0, |shift| shift.wrapping_abs());
+    let (fours, rest) = records.as_chunks::<4>();
+    let bits = fours
+        .iter()
+        .fold(0, |bits, [a, b, c, d]| bits | of(a) | of(b) | of(c) | of(d));
+    rest.iter().fold(bits, |bits, record| bits | of(record)) & !MASK == 0
 }
 
 /// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.
@@ -378,4 +387,23 @@ fn each_row<'a, T: crate::cells::Element, W>(
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+
+    #[test]
+    fn shifts_are_those_of_valid_multipliers() {
+        let words = (-300..300).chain([i32::MIN, i32::MAX, i32::MIN + 1, 1 << 8, 31 << 8]);
+        for (word, count) in words.flat_map(|word| (1..10).map(move |count| (word, count))) {
+            let valid = i8::try_from(word).is_ok_and(|shift| Multiplier { mantissa: 0, shift }.is_valid());
+            for at in 0..count {
+                let mut records = std::vec![[-1, -1, 31]; count];
+                records[at][2] = word;
+                assert_eq!(are_shifts::<3>(&records), valid, "{word} at {at} of {count}");
+            }
+        }
+    }
 }
