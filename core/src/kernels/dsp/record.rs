@@ -54,8 +54,8 @@ pub(crate) fn are_packed(records: &[[u32; WORDS]], form: Form) -> bool {
     }
 }
 
-/// Whether blocks of `words` that end in a word and the records of two channels are as the host writes them: the records, and nothing in the `unused` bits of that
-/// word. Load asks it of every channel: without a branch for each, in a function of its own, for speed.
+/// Whether blocks of `words` that end in a word and the records of two channels are as the host writes them: the records, and nothing in the `unused` bits of
+/// that word. Load asks it of every channel: without a branch for each, in a function of its own, for speed.
 #[inline(never)]
 pub(crate) fn pairs_are_packed(stream: &[u32], words: usize, unused: u32, form: Form) -> bool {
     let signs = if form == Form::Positive { u32::MAX } else { 0 };
