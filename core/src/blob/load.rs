@@ -13,11 +13,8 @@ pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Faul
 
 pub(super) fn check_file(bytes: &[u8], check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
     let parts = intact(bytes)?;
-    let bounds = Bounds {
-        regions: [0, 1, 2, 3].map(|region| parts.arena_bytes(region)),
-        state: parts.state_bytes(),
-        weights: parts.weights(),
-    };
+    let regions = [0, 1, 2, 3].map(|region| parts.arena_bytes(region));
+    let bounds = Bounds::new(regions, parts.state_bytes(), parts.weights());
     check_steps(parts, &bounds, check_step)?;
     check_ports(parts, &bounds)?;
     Ok(parts)

@@ -38,8 +38,11 @@ pub trait Kernel {
         false
     }
 
-    /// Whether what the kernel trusts in the weights, such as records that say where to read and write, is fit to be trusted. Load asks, after it has checked
-    /// the operands.
+    /// Whether the kernel trusts anything in the weights, such as records that say where to read and write: [`Kernel::trusts`] says whether it may.
+    const TRUSTS: bool = false;
+
+    /// Whether what the kernel trusts in its constants is fit to be trusted. Load asks where there is such ([`Kernel::TRUSTS`]), after it has checked the
+    /// operands. Takes instructions in proportion to the constants among them, which load has paid for by then.
     fn trusts(op: &Self::Op, weights: &[u8]) -> bool {
         let _ = (op, weights);
         true

@@ -13,12 +13,15 @@ pub(crate) trait Operands {
     fn in_place(&self, index: usize) -> bool;
 }
 
-/// Everything that load checks of a step's operands. They are visited anew for each one that is written, which takes less code and stack than a list.
+/// Everything that load checks of a step's operands; gives the bytes of those that are constants. They are visited anew for each one that is written, which takes less code and stack than a list.
 #[inline(never)]
-pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result<(), Fault> {
+pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result<u32, Fault> {
     let mut result = Ok(());
-    let mut index = 0;
+    let (mut index, mut constants) = (0, 0u32);
     step.each(&mut |operand| {
+        if operand.place.region == Slot::WEIGHTS {
+            constants = constants.saturating_add(operand.bytes);
+        }
         if result.is_ok() {
             result = check_operand(&operand, bounds);
         }
@@ -27,7 +30,7 @@ pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result
         }
         index += 1;
     });
-    result
+    result.map(|()| constants)
 }
 
 /// Checks the overlaps of a written operand with all others.

@@ -363,7 +363,14 @@ pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, bounds: &Bounds<'_>) -> Resul
         return Err(Fault::Unsupported);
     }
     let needs = K::needs(op);
-    check_operands(&Bound::<K> { op, needs }, bounds)?;
+    let constants = check_operands(&Bound::<K> { op, needs }, bounds)?;
+    if !K::TRUSTS {
+        return Ok(());
+    }
+    // Before they are looked at.
+    if !bounds.spend(constants) {
+        return Err(Fault::Shared);
+    }
     match K::trusts(op, bounds.weights) {
         true => Ok(()),
         false => Err(Fault::Weights),

@@ -23,6 +23,8 @@ pub enum Fault {
     Unsupported,
     /// A record among the weights names a place outside the operands.
     Weights,
+    /// Weights that load has to check are shared by so many steps that checking them for each would take time out of proportion to the file.
+    Shared,
 }
 
 impl fmt::Display for Fault {
@@ -36,6 +38,7 @@ impl fmt::Display for Fault {
             Fault::Quantisation => "a quantisation parameter is out of range",
             Fault::Unsupported => "its kernel does not compute these parameters",
             Fault::Weights => "a record among its weights is wrong",
+            Fault::Shared => "its weights are shared by too many steps",
         })
     }
 }

@@ -68,11 +68,7 @@ fn accepts<K: Kernel>(params: &[u8], arena: usize, constants: &[u8]) -> Result<(
 }
 
 fn bounds(arena: usize, constants: &[u8]) -> Bounds<'_> {
-    Bounds {
-        regions: [arena as u32, 0, 0, 0],
-        state: 0,
-        weights: constants,
-    }
+    Bounds::new([arena as u32, 0, 0, 0], 0, constants)
 }
 
 /// Bytes of constants that a step reads.

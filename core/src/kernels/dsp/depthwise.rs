@@ -60,6 +60,8 @@ impl Kernel for S8 {
         op.window.input_len().is_some_and(|len| i32::try_from(len).is_ok())
     }
 
+    const TRUSTS: bool = true;
+
     fn trusts(op: &PackedConv2dS8, weights: &[u8]) -> bool {
         let words = Self::needs(op).weights / 4;
         let Some(stream) = Mem::of_weights(weights).weights::<u32>(op.weights, words) else {

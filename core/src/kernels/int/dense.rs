@@ -50,6 +50,8 @@ impl Kernel for S8 {
         (index == 1).then(|| op.window.consumed_distance(1, lead))
     }
 
+    const TRUSTS: bool = true;
+
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
         let (inputs, mem) = (usize::from(op.window.input[2]), Mem::of_weights(weights));
         let words = padded(inputs as u32);

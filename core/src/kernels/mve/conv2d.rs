@@ -82,6 +82,8 @@ impl Kernel for S8 {
         (index == 1).then(|| geometry(op).distance(&op.window, 1, ahead))
     }
 
+    const TRUSTS: bool = true;
+
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
         let (k, channels) = (k(op), u32::from(op.window.output[2]));
         let weights = Mem::of_weights(weights).weights::<u8>(op.weights, gemm::packed_bytes(channels, k));

@@ -143,6 +143,8 @@ impl Kernel for S8 {
         (index == 1).then(|| distance(&op.window))
     }
 
+    const TRUSTS: bool = true;
+
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
         let packed = Mem::of_weights(weights).weights::<u8>(op.weights, packed_bytes(op));
         packed.is_some_and(|weights| is_packed(op, weights))
