@@ -62,6 +62,15 @@ pub enum LoadError {
         /// What is wrong with it.
         fault: Fault,
     },
+    /// The steps up to this one cost more than the caller allows: see [`crate::Model::load_within`].
+    Cost {
+        /// The step.
+        step: u32,
+        /// What it and the steps before it cost at most.
+        cost: u64,
+        /// What the caller allows.
+        budget: u64,
+    },
     /// An input or output whose description does not decode, or lies outside its memory.
     Port {
         /// Its index, inputs first.
@@ -153,6 +162,12 @@ impl fmt::Display for LoadError {
             ),
             LoadError::UnknownKernel { step, kernel } => write!(f, "step {step} names the unknown kernel {kernel}"),
             LoadError::Step { step, fault } => write!(f, "step {step}: {fault}"),
+            LoadError::Cost { step, cost, budget } => {
+                write!(
+                    f,
+                    "the steps up to step {step} cost up to {cost}, of {budget} that are allowed"
+                )
+            }
             LoadError::Port { port } => write!(f, "the description of input or output {port} is wrong"),
         }
     }

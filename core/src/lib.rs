@@ -88,6 +88,7 @@ pub use error::{LoadError, RunError, SessionError};
 #[cfg(feature = "pack")]
 pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};
+pub use ops::cost::Cost;
 pub use ops::fault::Fault;
 pub use session::{Arenas, Progress, Session};
 pub use target::Target;

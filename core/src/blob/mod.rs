@@ -12,7 +12,8 @@ mod write;
 use core::marker::PhantomData;
 
 use crate::error::LoadError;
-use crate::kernels::table::{All, Kernels, check_step};
+use crate::kernels::table::{All, Kernels, check_step, cost_step};
+use crate::ops::cost::Cost;
 
 pub use header::{
     FORMAT_VERSION, HEADER_BYTES, Header, Section, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
@@ -41,6 +42,15 @@ impl<'a> Model<'a> {
     pub fn load(bytes: &'a [u8]) -> Result<Self, LoadError> {
         Self::load_with(bytes)
     }
+
+    /// As [`Model::load`], for files of unknown origin: refuses a model that could cost more than `budget` in a run, in terms of [`Cost::total`]. Nothing is
+    /// computed in proportion to what the steps declare.
+    ///
+    /// # Errors
+    /// See [`LoadError`]; [`LoadError::Cost`] names the step at which the sum exceeds the budget.
+    pub fn load_within(bytes: &'a [u8], budget: u64) -> Result<Self, LoadError> {
+        Self::load_with_budget(bytes, budget)
+    }
 }
 
 impl<'a, K: Kernels> Model<'a, K> {
@@ -56,6 +66,35 @@ impl<'a, K: Kernels> Model<'a, K> {
             parts,
             kernels: PhantomData,
         })
+    }
+
+    /// As [`Model::load_with`], within a budget: see [`Model::load_within`].
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load_with_budget(bytes: &'a [u8], budget: u64) -> Result<Self, LoadError> {
+        let model = Self::load_with(bytes)?;
+        let mut sum = Cost::default();
+        for (step, cost) in (0..).zip(model.costs()) {
+            sum = sum.plus(cost);
+            let cost = sum.total();
+            if cost > budget {
+                return Err(LoadError::Cost { step, cost, budget });
+            }
+        }
+        Ok(model)
+    }
+
+    /// What a run costs at most.
+    pub fn cost(&self) -> Cost {
+        self.costs().fold(Cost::default(), Cost::plus)
+    }
+
+    /// What each step costs at most, in order.
+    pub fn costs(&self) -> impl Iterator<Item = Cost> + 'a {
+        let of = |record: Option<(u8, &[u8])>| record.and_then(|(id, params)| cost_step::<K>(id, params));
+        // Load has decoded all of them.
+        self.parts.steps().map(move |record| of(record).unwrap_or_default())
     }
 
     /// The header, read from the file anew.

@@ -13,7 +13,8 @@ pub(crate) trait Operands {
     fn in_place(&self, index: usize) -> bool;
 }
 
-/// Everything that load checks of a step's operands; gives the bytes of those that are constants. They are visited anew for each one that is written, which takes less code and stack than a list.
+/// Everything that load checks of a step's operands; gives the bytes of those that are constants. They are visited anew for each one that is written, which
+/// takes less code and stack than a list.
 #[inline(never)]
 pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result<u32, Fault> {
     let mut result = Ok(());

@@ -11,6 +11,7 @@ use super::overlap::{Operands, check_operands};
 use crate::arena::{Bounds, Mem, Operand, Place, Slot};
 use crate::fields::{Fields, Malformed};
 use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
+use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
 use crate::ops::pointwise;
@@ -181,6 +182,11 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => op.operands(self.needs(), visit)),* }
             }
 
+            /// [`Operator::cost`].
+            pub fn cost(&self) -> Cost {
+                match self { $(Step::$variant(op) => op.cost(self.needs())),* }
+            }
+
             /// [`Operator::window_mut`].
             pub fn window_mut(&mut self) -> Option<&mut crate::ops::window::Window2d> {
                 match self { $(Step::$variant(op) => op.window_mut()),* }
@@ -251,6 +257,18 @@ macro_rules! table {
         pub(crate) fn check_step<K: Kernels>(id: u8, params: &[u8], bounds: &Bounds<'_>) -> Option<Result<(), Fault>> {
             match id {
                 $($id if links::<K>($id, Backend::$backend) => Some(check::<$kernel>(params, bounds)),)*
+                _ => None,
+            }
+        }
+
+        /// What one record costs that [`check_step`] accepted.
+        pub(crate) fn cost_step<K: Kernels>(id: u8, params: &[u8]) -> Option<Cost> {
+            match id {
+                $($id if links::<K>($id, Backend::$backend) => {
+                    let decoded = decode::<<$kernel as Kernel>::Op>(params);
+                    let op = decoded.as_ref().ok()?;
+                    Some(op.cost(<$kernel as Kernel>::needs(op)))
+                })*
                 _ => None,
             }
         }

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Mem, Operand, Place};
+use crate::ops::cost::{Cost, of_operands, taps};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -136,6 +137,12 @@ impl<P: Place> Operator for Conv2dS16<P> {
         visit(Operand::constant::<i32>(self.channels, channels.saturating_mul(2)));
     }
 
+    fn cost(&self, needs: Needs) -> Cost {
+        let terms = taps(&self.window).saturating_mul(self.group_channels().into());
+        let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), terms)
+    }
+
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         Some(&mut self.window)
     }
@@ -234,6 +241,14 @@ impl<P: Place> Operator for Conv2dF32<P> {
         self.weights = weights;
     }
 
+    fn cost(&self, needs: Needs) -> Cost {
+        let terms = taps(&self.window).saturating_mul(self.group_channels().into());
+        let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(outputs.into(), terms)
+            .copies(&self.window)
+    }
+
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         Some(&mut self.window)
     }
@@ -274,6 +289,14 @@ impl<P: Place> Operator for Conv2dS8<P> {
 
     fn set_constants(&mut self, weights: u32, records: u32) {
         (self.weights, self.channels) = (weights, records);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        let terms = taps(&self.window).saturating_mul(self.group_channels().into());
+        let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(outputs.into(), terms)
+            .copies(&self.window)
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -57,5 +58,10 @@ impl<P: Place> Operator for LinearF32<P> {
             self.outputs.saturating_mul(self.inputs),
         ));
         visit(Operand::of::<f32>(Access::Read, self.bias, self.outputs));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        let outputs = u64::from(self.rows).saturating_mul(self.outputs.into());
+        of_operands(|visit| self.operands(needs, visit)).sums(outputs, self.inputs.into())
     }
 }

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -98,5 +99,12 @@ impl<P: Place> Operator for LocallyConnectedF32<P> {
             self.weights_len().unwrap_or(u32::MAX),
         ));
         visit(Operand::constant::<f32>(self.bias, self.bias_len().unwrap_or(u32::MAX)));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        let [rows, columns] = self.kernel.map(u64::from);
+        let terms = (rows * columns).saturating_mul(self.input_shape[0].into());
+        let outputs = self.output_len().unwrap_or(u32::MAX);
+        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), terms)
     }
 }

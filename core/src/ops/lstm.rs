@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -91,6 +92,14 @@ operator! {
 }
 
 impl<P: Place> LstmShape<P> {
+    /// Four gates over features and cells, and three products and two functions of each cell, at each time.
+    fn cost(&self, operands: Cost) -> Cost {
+        let outputs = [self.batch, self.time].map(u64::from);
+        let outputs = outputs.iter().fold(u64::from(self.cells), |n, &m| n.saturating_mul(m));
+        let terms = (u64::from(self.features) + u64::from(self.cells)).saturating_mul(4);
+        operands.sums(outputs, terms.saturating_add(16))
+    }
+
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.batch, self.time, self.features, 8])?;
         checked_size(&[self.batch, self.time, self.cells, 8])?;
@@ -146,6 +155,10 @@ impl<P: Place> Operator for LstmInt<P> {
         };
         self.shape.operands([self.dtype, DType::I16, DType::I8, bias], visit);
     }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.shape.cost(of_operands(|visit| self.operands(needs, visit)))
+    }
 }
 
 impl<P: Place> Operator for LstmF32<P> {
@@ -155,5 +168,9 @@ impl<P: Place> Operator for LstmF32<P> {
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         self.shape.operands([DType::F32; 4], visit);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.shape.cost(of_operands(|visit| self.operands(needs, visit)))
     }
 }

@@ -7,6 +7,7 @@ pub mod arg_max;
 pub mod binary;
 pub mod conv2d;
 pub mod convert;
+pub mod cost;
 pub(crate) mod distance;
 pub mod elementwise;
 pub mod elementwise_int;

@@ -1,6 +1,7 @@
 //! What an operator is: parameters over places, what must hold for them, and the operands that follow from them.
 
 use crate::arena::{Operand, Place, Slot};
+use crate::ops::cost::{self, Cost};
 use crate::ops::fault::Fault;
 use crate::ops::window::Window2d;
 
@@ -19,6 +20,12 @@ pub trait Operator: Placed + Clone {
     /// Says where its packed weights and the records of its channels are, for the host, which packs them before it knows.
     fn set_constants(&mut self, weights: u32, records: u32) {
         let _ = (weights, records);
+    }
+
+    /// What it costs at most, with what its kernel wants beside its operands; closed, and sound for parameters that [`Operator::check`] accepts. An operator
+    /// that reads more than each operand once for each output says so.
+    fn cost(&self, needs: Needs) -> Cost {
+        cost::of_operands(|visit| self.operands(needs, visit))
     }
 
     /// The window of an operator that slides over rows and columns, for the host to cut it into bands of rows.

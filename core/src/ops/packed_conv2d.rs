@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
 use crate::ops::conv2d::Conv2dS8;
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -85,6 +86,15 @@ impl<P: Place> Operator for PackedConv2dS8<P> {
 
     fn set_constants(&mut self, weights: u32, _: u32) {
         self.weights = weights;
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // The stream holds a word for two weights: as many products for a pixel, and the records.
+        let [rows, columns, _] = self.window.output.map(u64::from);
+        let pixels = u64::from(self.window.batch).saturating_mul(rows * columns);
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(pixels, u64::from(needs.weights / 2))
+            .copies(&self.window)
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands, taps_inside};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -86,6 +87,11 @@ impl<P: Place> Operator for PoolInt<P> {
         visit(of(Access::Read, self.input, input));
     }
 
+    fn cost(&self, needs: Needs) -> Cost {
+        let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), taps_inside(&self.window))
+    }
+
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         Some(&mut self.window)
     }
@@ -111,6 +117,11 @@ impl<P: Place> Operator for PoolF32<P> {
             self.input,
             self.window.input_len().unwrap_or(u32::MAX),
         ));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), taps_inside(&self.window))
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

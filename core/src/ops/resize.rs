@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -75,5 +76,11 @@ impl<P: Place> Operator for Resize<P> {
         visit(Operand::of_type(self.dtype, Access::Write, self.output, output));
         visit(Operand::of_type(self.dtype, Access::Read, self.input, input));
         visit(Operand::constant::<i32>(self.table, self.table_len()));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // Four pixels for each output.
+        let (_, output) = self.lens().unwrap_or((u32::MAX, u32::MAX));
+        of_operands(|visit| self.operands(needs, visit)).sums(output.into(), 4)
     }
 }

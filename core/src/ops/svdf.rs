@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -84,6 +85,12 @@ operator! {
 }
 
 impl SvdfShape {
+    /// Each filter over the features, and over its memory.
+    fn cost(&self, operands: Cost) -> Cost {
+        let filters = u64::from(self.batch).saturating_mul(self.filters().into());
+        operands.sums(filters, u64::from(self.features) + u64::from(self.memory))
+    }
+
     /// Units times rank.
     pub fn filters(&self) -> u32 {
         self.units.saturating_mul(self.rank)
@@ -151,6 +158,10 @@ impl<P: Place> Operator for SvdfS8<P> {
         let offsets = [self.weights, self.time_weights, self.bias];
         self.shape.operands(DType::I8, self.state_type, places, offsets, visit);
     }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.shape.cost(of_operands(|visit| self.operands(needs, visit)))
+    }
 }
 
 impl<P: Place> Operator for SvdfF32<P> {
@@ -162,5 +173,9 @@ impl<P: Place> Operator for SvdfF32<P> {
         let places = [self.output, self.input, self.state];
         let offsets = [self.weights, self.time_weights, self.bias];
         self.shape.operands(DType::F32, DType::F32, places, offsets, visit);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.shape.cost(of_operands(|visit| self.operands(needs, visit)))
     }
 }

@@ -59,19 +59,22 @@ pub(crate) fn are_packed(records: &[[u32; WORDS]], form: Form) -> bool {
 #[inline(never)]
 pub(crate) fn pairs_are_packed(stream: &[u32], words: usize, unused: u32, form: Form) -> bool {
     let signs = if form == Form::Positive { u32::MAX } else { 0 };
-    let (mut fronts, mut bits, mut general) = (0, 0, true);
+    let (mut bits, mut general) = (0, true);
     for block in blocks(stream, words) {
-        let Some(&[front, a, b, c, d, e, f, g, h]) = block.last_chunk() else {
+        let Some(&[_, a, b, c, d, e, f, g, h]) = block.last_chunk() else {
             return false;
         };
-        fronts |= front;
         match form {
             Form::Folded => {}
             Form::Positive | Form::Signed => bits |= (c | g) & !31 | (d | h) & signs,
             Form::General => general &= is_general(&[a, b, c, d]) && is_general(&[e, f, g, h]),
         }
     }
-    fronts & unused == 0 && bits == 0 && general
+    let fronts = || {
+        let front = |block: &[u32]| block.last_chunk().map_or(0, |&[front, ..]: &[u32; 9]| front);
+        blocks(stream, words).fold(0, |bits, block| bits | front(block))
+    };
+    bits == 0 && general && (unused == 0 || fronts() & unused == 0)
 }
 
 /// Reads a general record.
