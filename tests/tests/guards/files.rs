@@ -362,6 +362,11 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     assert_eq!(misaligned, LoadError::Misaligned);
     provoked.push(misaligned);
 
+    let over = Model::load_within(aligned(&memory).bytes(), 0).map(|_| ());
+    let over = over.expect_err("no step costs nothing");
+    assert!(matches!(over, LoadError::Cost { step: 0, budget: 0, .. }), "{over:?}");
+    provoked.push(over);
+
     /// Everything but the kernel of [`small`].
     #[derive(Debug, Clone, Copy)]
     struct Others;
