@@ -49,6 +49,20 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// See [`LoadError`].
     pub fn open(file: &'a [u8]) -> Result<Self, LoadError> {
+        let bundle = Self::directory(file)?;
+        let whole = (0..bundle.count).all(|index| {
+            bundle
+                .entry(index)
+                .is_some_and(|entry| Header::parse(entry.bytes).is_ok())
+        });
+        if whole { Ok(bundle) } else { Err(LoadError::Header) }
+    }
+
+    /// As [`Bundle::open`], whatever its models are: they may be of another version.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn directory(file: &'a [u8]) -> Result<Self, LoadError> {
         let found = u32::try_from(file.len()).unwrap_or(u32::MAX);
         if !file.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
             return Err(LoadError::Misaligned);
@@ -82,13 +96,7 @@ impl<'a> Bundle<'a> {
         if found != expected {
             return Err(LoadError::Checksum { expected, found });
         }
-        let bundle = Self { bytes, count };
-        let whole = (0..count).all(|index| {
-            bundle
-                .entry(index)
-                .is_some_and(|entry| Header::parse(entry.bytes).is_ok())
-        });
-        if whole { Ok(bundle) } else { Err(LoadError::Header) }
+        Ok(Self { bytes, count })
     }
 
     /// Number of models.

@@ -26,7 +26,7 @@ pub enum LoadError {
     Version {
         /// The file's version.
         found: u16,
-        /// The only version that this runtime reads.
+        /// The newest version that this runtime reads.
         supported: u16,
     },
     /// The checksum does not match: the file was damaged.
@@ -144,11 +144,14 @@ impl fmt::Display for LoadError {
         match self {
             LoadError::Misaligned => write!(f, "the model does not start at a multiple of {} bytes", MODEL_ALIGN),
             LoadError::Truncated { expected, found } => write!(f, "the model has {found} bytes of {expected}"),
-            LoadError::NotABlob => write!(f, "these bytes are no Arenite model"),
+            LoadError::NotABlob => write!(
+                f,
+                "these bytes are no Arenite model, or a signed one whose envelope was not taken off"
+            ),
             LoadError::Version { found, supported } => {
                 write!(
                     f,
-                    "the model has format version {found}, this runtime reads version {supported}: pack it again"
+                    "the model has format version {found}, this runtime reads version {supported}: `arenite migrate` converts it or says how to pack it again"
                 )
             }
             LoadError::Checksum { expected, found } => {

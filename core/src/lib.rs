@@ -30,7 +30,8 @@
 //! - [`kernels`]: the loops, one folder a backend, and the table of all of them.
 //! - [`blob`]: the file. [`Model::load`] checks all of it: the one trust boundary.
 //! - [`bundle`]: several files in one, sharing an arena.
-//! - [`exec`]: [`Session`] walks the steps.
+//! - [`signed`]: the envelope of a signed file; the feature `verify` believes it only where the signature is right.
+//! - [`session`]: [`Session`] walks the steps.
 //!
 //! No file imports another one that imports it, in whatever many steps.
 //!
@@ -40,8 +41,9 @@
 //! [`RunError::Corrupt`].
 //!
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
-//! `defmt` for log formatting, `testkit` for generated cases of the kernels, `pack` for packers. A target whose cores cannot have an extension
-//! does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step that wants it. Where a feature is off, load
+//! `verify` for signed files, `defmt` for log formatting, `testkit` for generated cases of the kernels, `pack` for packers.
+//! A target whose cores cannot have an extension does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step
+//! that wants it. Where a feature is off, load
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
 //!
 //! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `kernels::table`, and its half in the host
@@ -70,18 +72,21 @@ pub mod ops;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
 pub mod session;
+pub mod signed;
 mod target;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+#[cfg(feature = "verify")]
+pub mod verify;
 
 pub use align::{ARENA_ALIGN, MODEL_ALIGN};
 #[cfg(feature = "pack")]
 pub use arena::{Access, Mem, Operand, Place};
 pub use arena::{MAX_REGIONS, Slot};
 pub use blob::{
-    FORMAT_VERSION, HEADER_BYTES, Header, Model, Port, Section, Sections, arena_bytes, checksum, checksummed,
-    kernel_set, state_bytes,
+    FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Section, Sections, Stated, arena_bytes,
+    checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
 pub use error::{LoadError, RunError, SessionError};
@@ -91,8 +96,11 @@ pub use kernels::table::{All, KernelId, Kernels};
 pub use ops::cost::Cost;
 pub use ops::fault::Fault;
 pub use session::{Arenas, Progress, Session};
+pub use signed::content;
 pub use target::Target;
 pub use tensor::DType;
+#[cfg(feature = "verify")]
+pub use verify::{Trust, TrustedKey, Verified, VerifyError, verify};
 
 #[cfg(target_endian = "big")]
 compile_error!("model files are little-endian and used in place");

@@ -61,6 +61,7 @@ pub fn draft(
     for network in networks {
         let network = Options {
             output: output.to_path_buf(),
+            sign: None,
             ..network.clone()
         };
         let (summary, part) = pack::draft(&network, progress)?;
@@ -80,26 +81,10 @@ pub fn draft(
         .help("rename one of the files: a network takes its file's name unless the trace names it"));
     }
 
-    let mut at = (BUNDLE_ENTRY * (files.len() + 1)).next_multiple_of(MODEL_ALIGN);
-    let mut places = Vec::new();
-    for file in &files {
-        places.push(at);
-        at = (at + file.len()).next_multiple_of(MODEL_ALIGN);
+    let mut bytes = assemble(&names, &files)?;
+    if let Some(signer) = networks.iter().find_map(|network| network.sign.as_ref()) {
+        bytes = signer.sign(&bytes)?;
     }
-    let too_large = || Error::new(ErrorKind::DoesNotFit, "the bundle needs more than 4 GiB");
-    let word = |n: usize| u32::try_from(n).map_err(|_| too_large());
-    let total = word(at)?;
-    let mut entries = Vec::new();
-    for ((name, &offset), file) in names.iter().zip(&places).zip(&files) {
-        entries.push((name.as_str(), word(offset)?, word(file.len())?));
-    }
-    let mut bytes = vec![0; BUNDLE_ENTRY * (files.len() + 1)];
-    write_directory(total, entries.into_iter(), &mut bytes).ok_or_else(|| Error::internal("a bundle's directory"))?;
-    for (&offset, file) in places.iter().zip(&files) {
-        bytes.resize(offset, 0);
-        bytes.extend_from_slice(file);
-    }
-    bytes.resize(at, 0);
     let draft = place.draft_of(&bytes).map_err(io)?;
 
     let models: Vec<Summary> = packed.iter().map(|p| p.summary.clone()).collect();
@@ -112,6 +97,34 @@ pub fn draft(
         models,
     };
     Ok((summary, packed, draft))
+}
+
+/// The bundle of these models, whose names fit an entry.
+///
+/// # Errors
+/// [`ErrorKind::DoesNotFit`] beyond 4 GiB.
+pub fn assemble(names: &[String], files: &[Vec<u8>]) -> Result<Vec<u8>> {
+    let mut at = (BUNDLE_ENTRY * (files.len() + 1)).next_multiple_of(MODEL_ALIGN);
+    let mut places = Vec::new();
+    for file in files {
+        places.push(at);
+        at = (at + file.len()).next_multiple_of(MODEL_ALIGN);
+    }
+    let too_large = || Error::new(ErrorKind::DoesNotFit, "the bundle needs more than 4 GiB");
+    let word = |n: usize| u32::try_from(n).map_err(|_| too_large());
+    let total = word(at)?;
+    let mut entries = Vec::new();
+    for ((name, &offset), file) in names.iter().zip(&places).zip(files) {
+        entries.push((name.as_str(), word(offset)?, word(file.len())?));
+    }
+    let mut bytes = vec![0; BUNDLE_ENTRY * (files.len() + 1)];
+    write_directory(total, entries.into_iter(), &mut bytes).ok_or_else(|| Error::internal("a bundle's directory"))?;
+    for (&offset, file) in places.iter().zip(files) {
+        bytes.resize(offset, 0);
+        bytes.extend_from_slice(file);
+    }
+    bytes.resize(at, 0);
+    Ok(bytes)
 }
 
 /// The name in the directory: cut to what an entry holds, at a character's border.

@@ -95,11 +95,62 @@ impl Metadata {
                 .expected("metadata of this version of the tools")
                 .help("pack the model again")
         };
-        let mut plain = Vec::new();
-        DeflateDecoder::new(bytes)
-            .take(MOST_BYTES)
-            .read_to_end(&mut plain)
-            .map_err(|e| bad(&e))?;
+        let plain = inflate(bytes).map_err(|e| bad(&e))?;
         postcard::from_bytes(&plain).map_err(|e| bad(&e))
     }
+}
+
+/// What made a file, as the first fields of the metadata say it in every version of the format.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Version of the packer.
+    pub tool: String,
+    /// SHA-256 of the input file, in hexadecimal.
+    pub input_sha256: String,
+    summary: serde_json::Value,
+}
+
+impl Origin {
+    /// Reads them, whatever follows.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Input`] where they do not decode.
+    pub fn read(metadata: &[u8]) -> Result<Self> {
+        let bad = |e: &dyn std::fmt::Display| Error::input(format!("the metadata does not decode: {e}"));
+        // The first files of version 1 hold them plain.
+        match inflate(metadata)
+            .map_err(|e| bad(&e))
+            .and_then(|plain| Self::of(&plain))
+        {
+            Err(deflated) => Self::of(metadata).map_err(|_| deflated),
+            read => read,
+        }
+    }
+
+    fn of(plain: &[u8]) -> Result<Self> {
+        let bad = |e: &dyn std::fmt::Display| Error::input(format!("the metadata does not decode: {e}"));
+        let ((tool, input_sha256, summary), _): ((String, String, String), _) =
+            postcard::take_from_bytes(plain).map_err(|e| bad(&e))?;
+        Ok(Self {
+            tool,
+            input_sha256,
+            summary: serde_json::from_str(&summary).map_err(|e| bad(&e))?,
+        })
+    }
+
+    /// A field of the summary that is text.
+    pub fn text(&self, field: &str) -> Option<String> {
+        self.summary.get(field)?.as_str().map(str::to_string)
+    }
+
+    /// A field of the summary that is a number.
+    pub fn number(&self, field: &str) -> Option<u64> {
+        self.summary.get(field)?.as_u64()
+    }
+}
+
+fn inflate(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut plain = Vec::new();
+    DeflateDecoder::new(bytes).take(MOST_BYTES).read_to_end(&mut plain)?;
+    Ok(plain)
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use arenite::signed::{Envelope, SIGNED_HEADER};
 use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Sections, Session, Step};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +16,9 @@ pub struct ModelFile {
     bytes: Bytes,
     /// Whether the path no longer leads to the bytes.
     streamed: bool,
-    /// Where the model lies in a bundle.
+    /// What a signed file says of its signature.
+    envelope: Option<Envelope>,
+    /// Where the model lies in a signed file or a bundle.
     part: Option<std::ops::Range<usize>>,
 }
 
@@ -75,7 +78,8 @@ impl ModelFile {
                 .in_file(&self.path)
                 .expected(format!("FILE#NAME with NAME one of {}", names.join(", "))));
         };
-        let from = bytes.as_ptr().addr() - self.bytes().as_ptr().addr();
+        let from =
+            self.part.as_ref().map_or(0, |part| part.start) + bytes.as_ptr().addr() - self.bytes().as_ptr().addr();
         self.part = Some(from..from + bytes.len());
         Ok(self)
     }
@@ -89,14 +93,37 @@ impl ModelFile {
         }
     }
 
-    fn map(path: &Path) -> Result<Self> {
+    /// Maps a file without choosing a model of a bundle.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub(crate) fn map(path: &Path) -> Result<Self> {
         let input = Input::open(path, "read the model")?;
         let mapped = Self::of(input.file(), input.path());
         let mapped = mapped.map_err(|e| Error::io(input.path(), "read the model", &e))?;
+        let envelope = Envelope::of(mapped.bytes());
+        let content = arenite::content(mapped.bytes()).len();
         Ok(Self {
             streamed: input.is_streamed(),
+            part: envelope.map(|_| SIGNED_HEADER..SIGNED_HEADER + content),
+            envelope,
             ..mapped
         })
+    }
+
+    /// Maps an open file: its model, or all models of a bundle.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]; [`ErrorKind::Input`] for a damaged bundle.
+    pub(crate) fn all_of(file: &std::fs::File, path: &Path) -> Result<Vec<Self>> {
+        let open = || Self::of(file, path).map_err(|e| Error::io(path, "read the model", &e));
+        let first = open()?;
+        if !Bundle::is_bundle(first.bytes()) {
+            return Ok(vec![first]);
+        }
+        let bundle = Bundle::open(first.bytes()).map_err(|e| load_error(e).in_file(path))?;
+        let all = 0..bundle.len();
+        all.map(|index| open()?.in_bundle(&index.to_string())).collect()
     }
 
     /// Maps an open file that is one model; `path` is what it is called in messages.
@@ -115,6 +142,7 @@ impl ModelFile {
             bytes,
             streamed: false,
             part: None,
+            envelope: None,
         })
     }
 
@@ -123,12 +151,22 @@ impl ModelFile {
         &self.path
     }
 
-    /// The file's bytes.
-    pub fn bytes(&self) -> &[u8] {
-        let all: &[u8] = match &self.bytes {
+    /// What a signed file says of its signature, which nobody has verified.
+    pub fn envelope(&self) -> Option<Envelope> {
+        self.envelope
+    }
+
+    /// All of the file.
+    pub fn whole(&self) -> &[u8] {
+        match &self.bytes {
             Bytes::Mapped(map) => map,
             Bytes::Empty => &[],
-        };
+        }
+    }
+
+    /// The bytes of the model; of a signed file or a bundle those of one model in it.
+    pub fn bytes(&self) -> &[u8] {
+        let all = self.whole();
         self.part.clone().and_then(|part| all.get(part)).unwrap_or(all)
     }
 
@@ -317,7 +355,7 @@ fn load_error(error: LoadError) -> Error {
         _ => ErrorKind::Input,
     };
     let help = match error {
-        LoadError::Version { .. } => "pack it again with this version of pack",
+        LoadError::Version { .. } => "`arenite migrate MODEL -o MODEL` converts it, or says how to pack it again",
         LoadError::Kernel { .. } => "run it on a board of its target, or pack it with --target portable",
         _ => "the file is damaged or no model: pack it again",
     };

@@ -7,6 +7,9 @@ use crate::error::LoadError;
 /// The format version that this runtime reads and the packer writes.
 pub const FORMAT_VERSION: u16 = 1;
 
+/// The oldest format version that this runtime reads: until 1.0 the newest itself, from then on the one of 1.0 for ever.
+pub const OLDEST_VERSION: u16 = FORMAT_VERSION;
+
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 128;
 
@@ -93,7 +96,7 @@ pub(super) fn check_head(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], LoadError>
         return Err(LoadError::NotABlob);
     }
     let version = half(head, field::VERSION);
-    if version != FORMAT_VERSION {
+    if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
         return Err(LoadError::Version {
             found: version,
             supported: FORMAT_VERSION,

@@ -6,6 +6,7 @@ mod header;
 mod load;
 mod port;
 mod sections;
+mod stated;
 #[cfg(feature = "pack")]
 mod write;
 
@@ -16,12 +17,14 @@ use crate::kernels::table::{All, Kernels, check_step, cost_step};
 use crate::ops::cost::Cost;
 
 pub use header::{
-    FORMAT_VERSION, HEADER_BYTES, Header, Section, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
+    FORMAT_VERSION, HEADER_BYTES, Header, OLDEST_VERSION, Section, arena_bytes, checksum, checksummed, kernel_set,
+    state_bytes,
 };
 pub(crate) use header::{half, word};
 pub use port::{MAX_RANK, Port};
 pub(crate) use sections::Parts;
 pub use sections::{Records, Sections};
+pub use stated::Stated;
 #[cfg(feature = "pack")]
 pub use write::{Lengths, MAX_STEP_BYTES, WEIGHTS_ALIGN, seal, write_port, write_record, write_step};
 

@@ -64,6 +64,8 @@ fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Stop> {
     black_box((model.arena_bytes(index), model.state_bytes(), model.target_name()));
     black_box((model.input(index), model.output(index), model.metadata()));
     black_box(model.steps().count());
+    #[cfg(feature = "verify")]
+    black_box(verified(file));
     black_box(Header::parse(file).map_err(Stop::Load)?);
     let mut session = Session::new(model, &mut *arena, &mut *state).map_err(Stop::Session)?;
     session.input_mut(index).map_err(Stop::Run)?.fill(1);
@@ -80,6 +82,17 @@ fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Stop> {
     black_box(session.read(black_box(Slot::default()), black_box(4)));
     session.reset_state();
     Ok(())
+}
+
+/// A signed file, whose model was checked above.
+#[cfg(feature = "verify")]
+fn verified(file: &[u8]) -> Result<usize, arenite::VerifyError> {
+    let trust = arenite::Trust {
+        keys: black_box(&[(1, [2; 32])]),
+        at_least: black_box(3),
+    };
+    let verified = arenite::verify(file, &trust)?;
+    Ok(verified.content.len() + Bundle::open_verified(file, &trust)?.len())
 }
 
 /// A model out of several.

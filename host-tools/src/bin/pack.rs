@@ -16,6 +16,7 @@ use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::memory::plan;
 use arenite_host::pack::{self, Options, Packed};
 use arenite_host::report::Summary;
+use arenite_host::sign::Signer;
 use arenite_host::stage::Stage;
 use arenite_host::{Error, ErrorKind, Result};
 use clap::Parser;
@@ -75,6 +76,12 @@ struct Args {
     /// Class labels, one a line.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
+    /// Signs the file with this Ed25519 key (PKCS#8 in PEM); a bundle is signed as a whole.
+    #[arg(long, value_name = "KEYFILE", requires = "sign_counter")]
+    sign: Option<PathBuf>,
+    /// The counter of a signed file: devices refuse one that is smaller than what they ask for.
+    #[arg(long, value_name = "N", requires = "sign")]
+    sign_counter: Option<u64>,
     /// Prints the graph after a stage.
     #[arg(long, value_name = "STAGE")]
     dump_after: Option<Stage>,
@@ -102,7 +109,10 @@ fn run(args: Args) -> Result<Verdict> {
     }
     let output = Output::to(&args.output)?;
     let report = Print::beside([&output], json || dump)?;
-    args.labels.iter().try_for_each(|labels| output.differs_from(labels))?;
+    let read_first = args.labels.iter().chain(&args.sign);
+    read_first
+        .into_iter()
+        .try_for_each(|input| output.differs_from(input))?;
     let networks = options(args)?;
     let bar = ProgressBar::no_length();
     if std::io::stderr().is_terminal() {
@@ -191,6 +201,10 @@ fn options(args: Args) -> Result<Vec<Options>> {
     if args.batch == 0 {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));
     }
+    let sign = match (&args.sign, args.sign_counter) {
+        (Some(key), Some(counter)) => Some(Signer::read(key, counter)?),
+        _ => None,
+    };
     let (regions, fit) = parse_regions(&args.region, args.fit.as_deref())?;
     let inputs = args.input.clone();
     let options = Options {
@@ -215,6 +229,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .map(|size| parse_size("--max-flash", size))
             .transpose()?,
         explain: args.explain,
+        sign,
         name: args.name,
         labels,
         dump_after: args.dump_after,

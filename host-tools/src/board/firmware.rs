@@ -57,6 +57,21 @@ impl Firmware {
         )
     }
 
+    /// Builds the program that loads a signed model, `verifying` its signature or not.
+    ///
+    /// # Errors
+    /// As [`Firmware::build_with_model`].
+    pub fn build_signed(board: &'static Board, model: &Path, verifying: bool) -> Result<Self, BoardError> {
+        let (features, how) = match verifying {
+            true => (",verify", "verified"),
+            false => ("", "loaded"),
+        };
+        let features = format!("{},embedded-model{features}", board.feature);
+        let recipe = Recipe::with_model("arenite-firmware", "signed", features, model)?;
+        let name = format!("{}-{how}", recipe.name);
+        Self::once(board, &Recipe { name, ..recipe })
+    }
+
     /// Builds the runtime alone, with only what `model` needs. For Cortex-M boards.
     pub(super) fn build_footprint(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
         let features = board.runtime.join(",");
@@ -85,6 +100,17 @@ impl Firmware {
             },
         };
         Self::once(board, &recipe)
+    }
+
+    /// [`Firmware::build_gate`] with the kernels of `model`, which verifies signed files as well.
+    ///
+    /// # Errors
+    /// Those of [`Firmware::build`].
+    pub fn build_verifying_gate(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let features = format!("{},embedded-model,verify", board.runtime.join(","));
+        let recipe = Recipe::with_model("arenite-footprint", "gate", features, model)?;
+        let name = format!("{}-verify", recipe.name);
+        Self::once(board, &Recipe { name, ..recipe })
     }
 
     fn once(board: &'static Board, recipe: &Recipe<'_>) -> Result<Self, BoardError> {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::program::{Verdict, grouped, print_json};
-use crate::Result;
 use crate::files::print::out as print_out;
 use crate::metadata::Metadata;
 use crate::model::ModelFile;
 use crate::report::{PortSummary, Summary};
+use crate::{Result, sign};
 
 /// Arguments of `arenite inspect`.
 #[derive(Debug, clap::Args)]
@@ -32,8 +32,17 @@ struct Report {
     input_sha256: String,
     format_version: u16,
     labels: Vec<String>,
+    /// What a signed file says of its signature, which is not verified here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<Signature>,
     #[serde(skip_serializing_if = "Option::is_none")]
     step_list: Option<Vec<StepReport>>,
+}
+
+#[derive(Serialize)]
+struct Signature {
+    key: String,
+    counter: u64,
 }
 
 #[derive(Serialize)]
@@ -77,12 +86,18 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     } else {
         None
     };
+    let mut summary = view.summary()?;
+    summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
     let report = Report {
-        summary: view.summary()?,
+        summary,
         tool,
         input_sha256,
         format_version: arenite::FORMAT_VERSION,
         labels,
+        signature: file.envelope().map(|envelope| Signature {
+            key: format!("{:016x}", envelope.key),
+            counter: envelope.counter,
+        }),
         step_list,
     };
     if args.json {
@@ -167,6 +182,10 @@ fn text(report: &Report) -> String {
             "  assumed    {}={} for {} ({})\n",
             a.key, a.value, a.applies_to, a.reason
         );
+    }
+    if let Some(Signature { key, counter }) = &report.signature {
+        text +=
+            &format!("  signed by  the key {key}, counter {counter}; not verified: `arenite verify --trust KEYFILE`\n");
     }
     text += &format!(
         "  packed by  {} from an input of sha256 {}\n",

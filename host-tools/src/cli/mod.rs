@@ -6,7 +6,9 @@ mod diff;
 mod doctor;
 mod eval;
 mod inspect;
+mod keygen;
 mod machine;
+mod migrate;
 mod outcome;
 mod plan;
 mod program;
@@ -50,6 +52,10 @@ enum Command {
     Plan(crate::memory::plan::PlanArgs),
     /// Writes the weights that `pack --weights seeded:N` uses, or lists what a network needs.
     Weights(weights::Args),
+    /// Converts a model of an older format version into today's.
+    Migrate(migrate::Args),
+    /// Makes a key to sign files with.
+    Keygen(keygen::Args),
     /// Says what is installed, what is missing, and how to get it.
     Doctor(doctor::Args),
     #[command(hide = true)]
@@ -67,10 +73,6 @@ enum Command {
     #[command(hide = true)]
     Update(Anything),
     #[command(hide = true)]
-    Migrate(Anything),
-    #[command(hide = true)]
-    Keygen(Anything),
-    #[command(hide = true)]
     ExplainCode(Anything),
 }
 
@@ -85,6 +87,8 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => diff::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Weights(args) => weights::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
+        Command::Keygen(args) => keygen::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Report(_) => refuse(
             "report",
@@ -101,16 +105,6 @@ pub fn main() -> ExitCode {
         Command::New(_) => refuse("new", "chips", "docs/boards.md says how to take a model into firmware"),
         Command::Flash(_) => refuse("flash", "chips", "docs/boards.md says how to flash a model"),
         Command::Update(_) => refuse("update", "signed updates", "flash the new model with your own tool"),
-        Command::Migrate(_) => refuse(
-            "migrate",
-            "format version 2",
-            "there is one version yet; pack the network again",
-        ),
-        Command::Keygen(_) => refuse(
-            "keygen",
-            "signed updates",
-            "sign the file with your update system's own tool",
-        ),
         Command::ExplainCode(_) => refuse(
             "explain-code",
             "signed updates",

@@ -70,8 +70,6 @@ unbuilt! {
     "target-snr" target_snr Vec<String>, "quantisation", "leave it out: nothing is quantised";
     "preprocess" preprocess Vec<String>, "preprocessing", "prepare the input before `Session::set_input`";
     "self-test" self_test Vec<String>, "self-tests on the device", "samples in a trace.json are replayed when packing";
-    "sign" sign Vec<String>, "signed updates", "sign the file with your update system's own tool";
-    "sign-counter" sign_counter Vec<String>, "signed updates", "sign the file with your update system's own tool";
     "max-step" max_step Vec<String>, "bounded steps", "a session runs step by step: `Session::step` returns after each";
     "keep-dead-channels" keep_dead_channels bool, "pruning of channels", "leave it out: no channel is pruned";
     "winograd" winograd bool, "Winograd convolutions", "leave it out: convolutions are computed directly";

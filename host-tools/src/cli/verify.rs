@@ -1,20 +1,27 @@
 //! `arenite verify`: the device's checks, and the proof that no step destroys what a later one reads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use arenite::{Trust, VerifyError};
 use serde::Serialize;
 
 use super::program::{Verdict, grouped, print_json};
 use crate::files::print::out as print_out;
 use crate::memory::prove;
 use crate::model::ModelFile;
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, sign};
 
 /// Arguments of `arenite verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The model file.
     model: PathBuf,
+    /// Verifies the signature of the file by this key, public or private, in PEM.
+    #[arg(long, value_name = "KEYFILE")]
+    trust: Option<PathBuf>,
+    /// The least counter that is accepted.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "trust")]
+    at_least: u64,
     /// Prints the findings as JSON on stdout.
     #[arg(long)]
     json: bool,
@@ -32,10 +39,20 @@ struct Report {
     /// The highest byte that any step touches, plus one; at most the arena's size.
     arena_touched_bytes: u64,
     arena_bytes: u64,
+    /// Of a file whose signature was verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<Signature>,
+}
+
+#[derive(Serialize)]
+struct Signature {
+    key: String,
+    counter: u64,
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
+    let signature = args.trust.as_ref().map(|key| signature(&file, key, args)).transpose()?;
     let loaded = match file.load() {
         Ok(_) => true,
         Err(e) if e.kind() == ErrorKind::Unsupported => false,
@@ -50,6 +67,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         reads: proof.reads,
         arena_touched_bytes: proof.arena_touched,
         arena_bytes: view.header().arena.iter().map(|&bytes| u64::from(bytes)).sum(),
+        signature,
     };
     if args.json {
         print_json(&report)?;
@@ -60,8 +78,13 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     } else {
         "is intact; this host lacks the kernels of its target, so its operands were checked by the tools"
     };
+    let signed = match (&report.signature, file.envelope()) {
+        (Some(Signature { key, counter }), _) => format!("signed by the key {key}, counter {counter}\n"),
+        (None, Some(_)) => "signed; --trust KEYFILE verifies that\n".to_string(),
+        (None, None) => String::new(),
+    };
     print_out(&format!(
-        "{}: {how}\n{} steps, {} reads: each finds the bytes that were written for it, in {} of {} bytes of arena\n",
+        "{}: {how}\n{signed}{} steps, {} reads: each finds the bytes that were written for it, in {} of {} bytes of arena\n",
         args.model.display(),
         report.steps,
         report.reads,
@@ -69,4 +92,25 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         grouped(report.arena_bytes)
     ))?;
     Ok(Verdict::Good)
+}
+
+/// Verifies the signature of all of the file, of a bundle too, as a device does.
+fn signature(file: &ModelFile, key: &Path, args: &Args) -> Result<Signature> {
+    let public = sign::read_public(key)?;
+    let trust = Trust {
+        keys: &[(sign::key_id(&public), public.to_bytes())],
+        at_least: args.at_least,
+    };
+    let verified = arenite::verify(file.whole(), &trust).map_err(|e| {
+        let error = Error::input(e.to_string()).in_file(file.path());
+        match e {
+            VerifyError::NotSigned => error.help("`pack --sign KEYFILE --sign-counter N` signs a file"),
+            VerifyError::OldCounter { .. } => error.help("it is an older file than --at-least asks for"),
+            _ => error.help("do not load it: get the file anew from whoever signs it"),
+        }
+    })?;
+    Ok(Signature {
+        key: format!("{:016x}", verified.key),
+        counter: verified.counter,
+    })
 }

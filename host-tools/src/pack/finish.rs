@@ -12,6 +12,7 @@ use crate::memory::prove;
 use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
 use crate::report::Summary;
+use crate::sign;
 use crate::weights::Weights;
 
 /// What a file is written from, beside its steps.
@@ -42,11 +43,9 @@ pub(super) fn run(
     let draft = output.draft().map_err(io)?;
     let sizes = emit::emit(program, placed, &metadata, &sources.weights, draft.file(), &mut written)
         .map_err(|e| e.in_file(output.path()))?;
-    if let Some(limit) = options.max_flash.filter(|&limit| sizes.model > limit) {
-        let message = format!(
-            "the model needs {} bytes, {} of them weights",
-            sizes.model, sizes.weights
-        );
+    let model = sizes.model + options.sign.as_ref().map_or(0, |_| sign::ENVELOPE_BYTES);
+    if let Some(limit) = options.max_flash.filter(|&limit| model > limit) {
+        let message = format!("the model needs {model} bytes, {} of them weights", sizes.weights);
         return Err(Error::new(ErrorKind::DoesNotFit, message)
             .in_file(&options.input)
             .expected(format!("at most {limit} (--max-flash)"))
@@ -54,11 +53,12 @@ pub(super) fn run(
     }
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     verify(&file, sources.samples.as_ref())?;
-    let Written {
-        model, weights, plan, ..
-    } = sizes;
+    let Written { weights, plan, .. } = sizes;
     (summary.model_bytes, summary.weights_bytes, summary.plan_bytes) = (model, weights, plan);
-    Ok(draft)
+    match &options.sign {
+        Some(signer) => signer.sign_draft(draft, output),
+        None => Ok(draft),
+    }
 }
 
 /// What the file says of itself; a device does not read it.

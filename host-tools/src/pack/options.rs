@@ -7,6 +7,7 @@ use arenite::Target;
 use crate::import::ImportOptions;
 use crate::memory::{Region, plan};
 use crate::report::Summary;
+use crate::sign::Signer;
 use crate::stage::Stage;
 
 /// What `pack` is asked for.
@@ -38,6 +39,8 @@ pub struct Options {
     pub max_flash: Option<u64>,
     /// Whether to explain the arena.
     pub explain: bool,
+    /// Who signs the file, if anybody; a bundle is signed as a whole.
+    pub sign: Option<Signer>,
     /// The network's name, if not the input's.
     pub name: Option<String>,
     /// Class labels for the metadata.
@@ -63,6 +66,7 @@ impl Options {
             fit: None,
             max_flash: None,
             explain: false,
+            sign: None,
             name: None,
             labels: Vec::new(),
             dump_after: None,

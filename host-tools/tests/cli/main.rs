@@ -8,5 +8,6 @@ mod contract;
 mod endings;
 mod inputs;
 mod outputs;
+mod signing;
 #[cfg(unix)]
 mod streams;
