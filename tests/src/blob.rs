@@ -2,6 +2,8 @@
 
 pub use arenite::blob::seal;
 use arenite::blob::{Lengths, write_port, write_record};
+use arenite::ops::conv2d::Conv2dS8;
+use arenite::ops::window::Window2d;
 use arenite::{DType, HEADER_BYTES, Header, KernelId, MAX_REGIONS, Port, Section, Slot, Step};
 use arenite_host::model::Aligned;
 
@@ -200,4 +202,41 @@ pub fn aligned(bytes: &[u8]) -> Aligned {
 fn encoded(step: &Step) -> Vec<u8> {
     let mut buffer = [0; 2048];
     step.encode(&mut buffer).expect("room for a step").to_vec()
+}
+
+/// Channels of a step of [`shared_by`], whose records load checks: 12 bytes each, and a byte of weights.
+pub const SHARED_CHANNELS: u16 = 8_000;
+
+/// A file of many steps that share all constants.
+pub fn shared_by(steps: usize) -> Vec<u8> {
+    let channels = u32::from(SHARED_CHANNELS);
+    let step = Step::Conv2dS8(Conv2dS8 {
+        output: at(16),
+        input: at(0),
+        scratch: Slot::default(),
+        weights: 0,
+        channels,
+        window: Window2d {
+            batch: 1,
+            input: [1, 1, 1],
+            output: [1, 1, SHARED_CHANNELS],
+            kernel: [1, 1],
+            stride: [1, 1],
+            dilation: [1, 1],
+            padding: [0, 0],
+        },
+        groups: 1,
+        input_zero_point: 0,
+        output_zero_point: 0,
+        clamp: [-128, 127],
+        flags: 0,
+    });
+    let mut blob = Blob {
+        arena: [16 + channels, 0, 0, 0],
+        weights: vec![0; 13 * channels as usize],
+        ..Blob::default()
+    };
+    blob = blob.step(&step);
+    blob.steps = vec![blob.steps[0].clone(); steps];
+    blob.file()
 }

@@ -1,47 +1,9 @@
 //! What a load and a run may take: closed forms of the file's length and of what load has computed, held against files that are made to be slow.
 
-use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::pool2d::PoolInt;
 use arenite::ops::window::Window2d;
-use arenite::{DType, Fault, LoadError, Model, Slot, Step};
-use arenite_tests::blob::{Blob, aligned, at};
-
-/// Channels of a step whose records load checks: 12 bytes each, and a byte of weights.
-const CHANNELS: u16 = 8_000;
-
-/// Many steps that share all constants.
-fn shared_by(steps: usize) -> Vec<u8> {
-    let channels = u32::from(CHANNELS);
-    let step = Step::Conv2dS8(Conv2dS8 {
-        output: at(16),
-        input: at(0),
-        scratch: Slot::default(),
-        weights: 0,
-        channels,
-        window: Window2d {
-            batch: 1,
-            input: [1, 1, 1],
-            output: [1, 1, CHANNELS],
-            kernel: [1, 1],
-            stride: [1, 1],
-            dilation: [1, 1],
-            padding: [0, 0],
-        },
-        groups: 1,
-        input_zero_point: 0,
-        output_zero_point: 0,
-        clamp: [-128, 127],
-        flags: 0,
-    });
-    let mut blob = Blob {
-        arena: [16 + channels, 0, 0, 0],
-        weights: vec![0; 13 * channels as usize],
-        ..Blob::default()
-    };
-    blob = blob.step(&step);
-    blob.steps = vec![blob.steps[0].clone(); steps];
-    blob.file()
-}
+use arenite::{DType, Fault, LoadError, Model, Step};
+use arenite_tests::blob::{SHARED_CHANNELS, aligned, at, shared_by};
 
 /// The first step that load refuses to check, of a file with `steps` of them; `None` where it loads.
 fn refused(steps: usize) -> Option<u32> {
@@ -59,7 +21,7 @@ fn refused(steps: usize) -> Option<u32> {
 /// A file of few bytes and many steps that share one block of records: load checks it 64 times and for another 1 MiB, and refuses the step after.
 #[test]
 fn shared_constants_are_checked_in_proportion_to_the_file() {
-    let constants = 13 * usize::from(CHANNELS);
+    let constants = 13 * usize::from(SHARED_CHANNELS);
     let most = (64 * constants + (1 << 20)) / constants;
     assert_eq!(refused(most), None);
     assert_eq!(refused(most + 1), Some(most as u32));
@@ -74,7 +36,7 @@ fn a_run_is_bounded_by_what_load_within_allows() {
     let model = Model::load(file.bytes()).expect("a file that loads");
     let costs: Vec<u64> = model.costs().map(|cost| cost.total()).collect();
     let sum: u64 = costs.iter().sum();
-    assert!(costs.len() == 3 && costs[0] >= 2 * u64::from(CHANNELS) && model.cost().total() == sum);
+    assert!(costs.len() == 3 && costs[0] >= 2 * u64::from(SHARED_CHANNELS) && model.cost().total() == sum);
     assert!(Model::load_within(file.bytes(), sum).is_ok());
     let refused = |step, cost, budget| Err(LoadError::Cost { step, cost, budget });
     let within = |budget| Model::load_within(aligned(&shared_by(3)).bytes(), budget).map(|_| ());

@@ -75,7 +75,8 @@ pub enum Command {
         /// Cases for each kernel.
         cases: u32,
     },
-    /// Change the constants and parameters of generated cases of every kernel of the build at random: load's checks refuse each, or it runs within its operands.
+    /// Change the constants and parameters of generated cases of every kernel of the build at random: load's checks refuse each, or it runs within
+    /// its operands.
     Mutations {
         /// The first seed of the generated cases.
         first: u32,

@@ -17,7 +17,7 @@ use arenite::{
     SessionError, Slot, Step, Target,
 };
 use arenite_host::model::{Aligned, ModelFile};
-use arenite_tests::blob::{Blob, Tensor, aligned, at, seal};
+use arenite_tests::blob::{Blob, Tensor, aligned, at, seal, shared_by};
 use arenite_tests::golden::packed;
 use arenite_tests::variants::unprovoked;
 
