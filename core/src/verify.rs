@@ -93,9 +93,10 @@ pub fn verify<'a>(bytes: &'a [u8], trust: &Trust<'_>) -> Result<Verified<'a>, Ve
         found: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
     };
     let Some(envelope) = Envelope::of(bytes) else {
-        return Err(match bytes.len() < SIGNED_HEADER {
-            true => short(SIGNED_HEADER as u32),
-            false => VerifyError::NotSigned,
+        return Err(if bytes.len() < SIGNED_HEADER {
+            short(SIGNED_HEADER as u32)
+        } else {
+            VerifyError::NotSigned
         });
     };
     let Envelope {

@@ -41,12 +41,11 @@ pub struct Migrated {
 pub fn migrate(file: &[u8], upgrades: &[Upgrade]) -> Result<Migrated> {
     let dropped = Envelope::of(file);
     let content = arenite::content(file);
-    let (bytes, versions) = match Bundle::is_bundle(content) {
-        true => models(content, upgrades)?,
-        false => {
-            let (bytes, version) = model(content, upgrades)?;
-            (bytes, vec![version])
-        }
+    let (bytes, versions) = if Bundle::is_bundle(content) {
+        models(content, upgrades)?
+    } else {
+        let (bytes, version) = model(content, upgrades)?;
+        (bytes, vec![version])
     };
     Ok(Migrated {
         bytes,

@@ -74,9 +74,10 @@ fn floats(bytes: &[u8]) -> Vec<f64> {
 fn completed(tensor: &TensorMeta, bytes: &[u8]) -> Vec<f64> {
     let shape: Vec<usize> = tensor.shape.iter().map(|&extent| extent as usize).collect();
     let array = ArrayD::from_shape_vec(IxDyn(&shape), floats(bytes)).expect("its extents");
-    let axes: Vec<usize> = match tensor.traced_perm.is_empty() {
-        true => (0..shape.len()).collect(),
-        false => tensor.traced_perm.iter().map(|&axis| usize::from(axis)).collect(),
+    let axes: Vec<usize> = if tensor.traced_perm.is_empty() {
+        (0..shape.len()).collect()
+    } else {
+        tensor.traced_perm.iter().map(|&axis| usize::from(axis)).collect()
     };
     array.permuted_axes(IxDyn(&axes)).iter().copied().collect()
 }

@@ -301,9 +301,10 @@ fn openssl(arguments: &[&str], folder: &Path) -> Option<String> {
         .current_dir(folder)
         .output()
         .ok()?;
-    Some(match output.status.success() {
-        true => "good".to_owned(),
-        false => String::from_utf8_lossy(&output.stderr).into_owned(),
+    Some(if output.status.success() {
+        "good".to_owned()
+    } else {
+        String::from_utf8_lossy(&output.stderr).into_owned()
     })
 }
 

@@ -34,9 +34,10 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         }
         step += 1;
     }
-    match step == sections.step_count() {
-        true => Ok(()),
-        false => Err(LoadError::Header),
+    if step == sections.step_count() {
+        Ok(())
+    } else {
+        Err(LoadError::Header)
     }
 }
 
@@ -70,8 +71,9 @@ fn check_ports(sections: Parts<'_>, bounds: &Bounds<'_>) -> Result<(), LoadError
         let total = if input { &mut inputs } else { &mut outputs };
         *total = total.checked_add(place.bytes).ok_or(wrong)?;
     }
-    match fields.finish() && [inputs, outputs] == sections.port_bytes() {
-        true => Ok(()),
-        false => Err(LoadError::Header),
+    if fields.finish() && [inputs, outputs] == sections.port_bytes() {
+        Ok(())
+    } else {
+        Err(LoadError::Header)
     }
 }

@@ -55,13 +55,14 @@ impl PortPlace {
         let dtype: DType = fields.value()?;
         let bytes = fields.product(MAX_RANK as u32, dtype.bytes() as u32);
         let _: (f32, i32) = fields.value()?;
-        match fields.intact() {
-            true => Some(Self {
+        if fields.intact() {
+            Some(Self {
                 slot,
                 bytes: bytes?,
                 dtype,
-            }),
-            false => None,
+            })
+        } else {
+            None
         }
     }
 }

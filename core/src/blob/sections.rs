@@ -29,9 +29,10 @@ pub(super) fn intact(bytes: &[u8]) -> Result<Parts<'_>, LoadError> {
         return Err(LoadError::Checksum { expected, found });
     }
     let parts = Parts { head, bytes };
-    match parts.are_inside() {
-        true => Ok(parts),
-        false => Err(LoadError::Header),
+    if parts.are_inside() {
+        Ok(parts)
+    } else {
+        Err(LoadError::Header)
     }
 }
 
@@ -169,17 +170,19 @@ impl<'a> Parts<'a> {
 
     /// Where input `index` lies.
     pub(crate) fn input_place(self, index: usize) -> Option<PortPlace> {
-        match index < self.inputs() {
-            true => PortPlace::read(&mut self.ports_from(index)?),
-            false => None,
+        if index < self.inputs() {
+            PortPlace::read(&mut self.ports_from(index)?)
+        } else {
+            None
         }
     }
 
     /// Where output `index` lies.
     pub(crate) fn output_place(self, index: usize) -> Option<PortPlace> {
-        match index < self.outputs() {
-            true => PortPlace::read(&mut self.ports_from(self.inputs() + index)?),
-            false => None,
+        if index < self.outputs() {
+            PortPlace::read(&mut self.ports_from(self.inputs() + index)?)
+        } else {
+            None
         }
     }
 

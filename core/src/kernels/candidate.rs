@@ -200,8 +200,5 @@ pub trait Candidate: Kernel + Sized {
 /// Two loads, a multiplication and an addition for each MAC; integers on a scalar core also subtract the zero point, and multiply and add at once. Where
 /// compilers use vectors, they take four at a time.
 const fn plain_loop(on: &Machine) -> u64 {
-    match on.vectors {
-        true => on.macs,
-        false => on.macs.saturating_mul(4),
-    }
+    if on.vectors { on.macs } else { on.macs.saturating_mul(4) }
 }

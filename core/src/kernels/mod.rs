@@ -122,9 +122,12 @@ impl Tried {
 impl Backend {
     /// The backends whose kernels packing tries for a target, best first; `size`: where small code is preferred over speed.
     pub fn order(target: Target, size: bool) -> impl Iterator<Item = Backend> {
-        let tried = move |backend: Backend| match size {
-            true => backend.tried().size,
-            false => backend.tried().targets.contains(&target),
+        let tried = move |backend: Backend| {
+            if size {
+                backend.tried().size
+            } else {
+                backend.tried().targets.contains(&target)
+            }
         };
         Backend::ALL.iter().copied().filter(move |&backend| tried(backend))
     }

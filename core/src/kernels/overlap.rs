@@ -45,10 +45,7 @@ fn check_overlaps(step: &dyn Operands, index: usize, operand: &Operand) -> Resul
             || (index == 0 && other.access == Access::Read && may_overlap(step, operand, other_index, &other));
         other_index += 1;
     });
-    match allowed {
-        true => Ok(()),
-        false => Err(Fault::Overlap),
-    }
+    if allowed { Ok(()) } else { Err(Fault::Overlap) }
 }
 
 /// Whether the output may overlap a read operand as it does.
@@ -70,9 +67,10 @@ fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     if !bounds.contain(place, bytes) || (place.region == Slot::WEIGHTS && access != Access::Read) {
         return Err(Fault::Bounds);
     }
-    match align > 0 && place.offset.is_multiple_of(align) {
-        true => Ok(()),
-        false => Err(Fault::Alignment),
+    if align > 0 && place.offset.is_multiple_of(align) {
+        Ok(())
+    } else {
+        Err(Fault::Alignment)
     }
 }
 

@@ -107,14 +107,13 @@ fn expected(op: &PoolInt, values: &[i16], max: bool) -> Vec<i16> {
         let under = rows.flat_map(|iy| inside(x, 1, w).map(move |ix| (iy, ix)));
         let under =
             under.map(|(iy, ix)| i64::from(values[(iy * usize::from(w) + ix) * usize::from(c) + usize::from(channel)]));
-        let result = match max {
-            true => under.max().unwrap(),
-            false => {
-                let (sum, count) = under.fold((0, 0), |(sum, count), x| (sum + x, count + 1));
-                // Twice the numbers, so that the half is whole.
-                let away = if sum < 0 { -1 } else { 1 };
-                (2 * sum + away * count) / (2 * count)
-            }
+        let result = if max {
+            under.max().unwrap()
+        } else {
+            let (sum, count) = under.fold((0, 0), |(sum, count), x| (sum + x, count + 1));
+            // Twice the numbers, so that the half is whole.
+            let away = if sum < 0 { -1 } else { 1 };
+            (2 * sum + away * count) / (2 * count)
         };
         results.push(result.clamp(i64::from(op.clamp[0]), i64::from(op.clamp[1])) as i16);
     }

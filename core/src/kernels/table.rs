@@ -389,9 +389,10 @@ pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, bounds: &Bounds<'_>) -> Resul
     if !bounds.spend(constants) {
         return Err(Fault::Shared);
     }
-    match K::trusts(op, bounds.weights) {
-        true => Ok(()),
-        false => Err(Fault::Weights),
+    if K::trusts(op, bounds.weights) {
+        Ok(())
+    } else {
+        Err(Fault::Weights)
     }
 }
 

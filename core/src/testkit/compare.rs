@@ -217,12 +217,11 @@ impl Bench<'_> {
             }
             Layout::Own | Layout::Blocks(_) => K::pack(&job, &step, packed, records)?,
         }
-        let records_at = match K::RECORDS {
-            true => {
-                write(behind.get_mut(padding..)?, records.as_flattened(), i32::to_le_bytes)?;
-                packed.len() + padding
-            }
-            false => 0,
+        let records_at = if K::RECORDS {
+            write(behind.get_mut(padding..)?, records.as_flattened(), i32::to_le_bytes)?;
+            packed.len() + padding
+        } else {
+            0
         };
         step.set_constants(0, records_at as u32);
         let mut plain = op;

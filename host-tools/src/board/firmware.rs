@@ -62,9 +62,10 @@ impl Firmware {
     /// # Errors
     /// As [`Firmware::build_with_model`].
     pub fn build_signed(board: &'static Board, model: &Path, verifying: bool) -> Result<Self, BoardError> {
-        let (features, how) = match verifying {
-            true => (",verify", "verified"),
-            false => ("", "loaded"),
+        let (features, how) = if verifying {
+            (",verify", "verified")
+        } else {
+            ("", "loaded")
         };
         let features = format!("{},embedded-model{features}", board.feature);
         let recipe = Recipe::with_model("arenite-firmware", "signed", features, model)?;

@@ -37,9 +37,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let key = sign::generate()?;
     let public = key.verifying_key();
     let to_stdout = args.output.as_os_str() == STDOUT;
-    match to_stdout {
-        true => print::out(&sign::private_pem(&key)?)?,
-        false => sign::write_private(&args.output, &key)?,
+    if to_stdout {
+        print::out(&sign::private_pem(&key)?)?
+    } else {
+        sign::write_private(&args.output, &key)?
     }
     let hex = |text: &mut String, separator: &str, prefix: &str| {
         public.as_bytes().iter().enumerate().try_for_each(|(index, byte)| {
@@ -52,17 +53,18 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         .and_then(|()| hex(&mut rust, ", ", "0x"))
         .map_err(|e| Error::internal(e.to_string()))?;
     let (id, public_pem) = (sign::key_id(&public), sign::public_pem(&public)?);
-    let printed = match args.json {
-        true => print_json(&Report {
+    let printed = if args.json {
+        print_json(&Report {
             key: format!("{id:016x}"),
             public_key: plain,
             public_pem,
-        }),
-        false => report.text(&format!(
+        })
+    } else {
+        report.text(&format!(
             "key {id:016x}; the private key is in {}: whoever has it can sign\nfor firmware:\n    \
-             const KEY: arenite::TrustedKey = (0x{id:016x}, [{rust}]);\n{public_pem}",
+         const KEY: arenite::TrustedKey = (0x{id:016x}, [{rust}]);\n{public_pem}",
             output.path().display(),
-        )),
+        ))
     };
     // Where the public key could not be told there is no key either.
     printed.inspect_err(|_| {

@@ -209,10 +209,11 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         ),
     };
     let weights = lower.program.weights.add_bytes(packed)?;
-    let records = match records.is_empty() {
+    let records = if records.is_empty() {
         // They are in the weights: their field points there too.
-        true => weights,
-        false => lower.program.weights.add_i32(&records)?,
+        weights
+    } else {
+        lower.program.weights.add_i32(&records)?
     };
     step.set_constants(weights, records);
     lower.push(node, kind, step, macs);

@@ -15,9 +15,10 @@ pub(crate) fn explain(program: &Program, placed: &Placed, front: &[Point], in_pl
         text,
         "arena {} bytes ({}); most bytes are alive in step {peak}, `{}`: {}",
         placed.arena_bytes(),
-        match placed.proven_optimal() {
-            true => "no plan of these steps is smaller".to_string(),
-            false => format!("no plan is below {}", placed.lower_bound()),
+        if placed.proven_optimal() {
+            "no plan of these steps is smaller".to_string()
+        } else {
+            format!("no plan is below {}", placed.lower_bound())
         },
         program.steps.get(peak).map_or("", |step| step.name.as_str()),
         most

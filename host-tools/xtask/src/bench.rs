@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use arenite_xtask::{peer, results, tables, tiers};
+use arenite_xtask::{counts, peer, results, tables, tiers};
 
 use super::{Result, root};
 
@@ -40,6 +40,13 @@ pub(super) fn peers() -> Result<()> {
         peers.push(peer);
     }
     peer::write(&root().join("tests/results/microflow.json"), &peers)?;
+    fill()
+}
+
+/// Counts one run of everything, beside what it was.
+pub(super) fn counts() -> Result<()> {
+    let (tests, results) = (root().join("tests/models"), root().join("tests/results"));
+    counts::update(&tests, shared().as_deref(), &results, &mut |line| eprintln!("{line}"))?;
     fill()
 }
 

@@ -1,9 +1,10 @@
 //! The laboratory: what the models of the benchmarks cost on every board, tracked in `tests/results`, and the documents' tables of it.
 //!
-//! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`tables`] writes both into the documents; [`require`] says what
-//! tests may not lack, [`tiers`] when they last passed. The commands (`cargo
-//! xtask`) are the package's program.
+//! [`results`] measures and compares, [`counts`] shows what a model cost before and costs today, [`peer`] counts another runtime beside ours, [`tables`]
+//! writes all of it into the documents; [`require`] says what tests may not lack, [`tiers`] when they last passed. The commands (`cargo xtask`) are the
+//! package's program.
 
+pub mod counts;
 pub mod peer;
 pub mod require;
 pub mod results;

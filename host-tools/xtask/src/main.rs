@@ -44,6 +44,9 @@ enum Task {
         /// Counts the crate microflow on the models that it runs instead.
         #[arg(long, conflicts_with = "models")]
         peer: bool,
+        /// Counts one run of every model on every board instead, for the table of before and after.
+        #[arg(long, conflicts_with_all = ["models", "peer", "tables"])]
+        counts: bool,
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test {
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Task::Demo => setup::prepare(false).and_then(|()| demo::run()),
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
+        Task::Bench { counts: true, .. } => setup::prepare(false).and_then(|()| bench::counts()),
         Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
         Task::Test { list: true, .. } => {
             println!("{}", suite::list());

@@ -2,6 +2,9 @@
 //!
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
+mod before_and_after;
+mod table;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,6 +14,9 @@ use arenite::kernels::candidate::JobKind;
 use arenite::{KernelId, Target};
 use serde::Deserialize;
 
+use self::before_and_after::before_and_after;
+use self::table::{Table, grouped, ratio};
+use crate::counts::{self, Counts};
 use crate::peer::{self, Peer};
 use crate::results::{Measured, SUBJECTS, read};
 use crate::tiers;
@@ -18,7 +24,12 @@ use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
 use arenite_host::{Error, Result};
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 3] = ["docs/README.md", "docs/benchmarks.md", "docs/layers.md"];
+pub const DOCUMENTS: [&str; 4] = [
+    "ARCHITECTURE.md",
+    "docs/README.md",
+    "docs/benchmarks.md",
+    "docs/layers.md",
+];
 
 /// The int8 models that have reference figures, with the head of their columns.
 const INT8: [(&str, &str); 4] = [
@@ -48,6 +59,7 @@ struct Data {
     reference: BTreeMap<String, Reference>,
     peers: Vec<Peer>,
     tiers: BTreeMap<String, String>,
+    counts: Counts,
 }
 
 #[derive(Deserialize)]
@@ -110,6 +122,7 @@ impl Data {
             reference: references.models,
             peers: peer::read(&results.join("microflow.json"))?,
             tiers: tiers::read(results)?,
+            counts: counts::read(results)?,
         })
     }
 
@@ -135,6 +148,7 @@ impl Data {
             "candidates" => candidates(),
             "peer" => self.peer(),
             "tiers" => self.tiers(),
+            "before and after" => before_and_after(&self.counts),
             _ => {
                 let (model, board) = name.strip_prefix("layers ")?.split_once(' ')?;
                 self.layers(model, board)?
@@ -446,47 +460,6 @@ fn numbers(kernels: impl Iterator<Item = KernelId>) -> String {
         .map(|kernel| (kernel as u8).to_string())
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-/// A Markdown table.
-struct Table {
-    text: String,
-}
-
-impl Table {
-    /// `left` columns are aligned to the left, the others to the right.
-    fn new(heads: &[&str], left: usize) -> Self {
-        let mut table = Self { text: String::new() };
-        table.row(heads.iter().map(|head| (*head).to_owned()));
-        let marks = (0..heads.len()).map(|column| if column < left { "---" } else { "--:" }.to_owned());
-        table.row(marks);
-        table
-    }
-
-    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cells: Vec<String> = cells.into_iter().collect();
-        self.text += &format!("| {} |\n", cells.join(" | "));
-    }
-}
-
-/// Digits in groups of three.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn ratio(a: u64, b: u64) -> String {
-    match b {
-        0 => "-".to_owned(),
-        _ => format!("{:.2}", a as f64 / b as f64),
-    }
 }
 
 #[cfg(test)]

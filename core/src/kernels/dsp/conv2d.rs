@@ -595,10 +595,13 @@ impl Lane {
         let channels = g.input[2] as isize;
         // Bytes of the run that lie inside.
         let inside = -left * channels..(g.input[1] as isize - left) * channels;
-        let byte = |i: isize| match inside.contains(&i) {
-            // SAFETY: as the caller promises.
-            true => unsafe { *src.offset(i) },
-            false => g.zero_point,
+        let byte = |i: isize| {
+            if inside.contains(&i) {
+                // SAFETY: as the caller promises.
+                unsafe { *src.offset(i) }
+            } else {
+                g.zero_point
+            }
         };
         let wide = |i: isize| u32::from(i16::from(byte(i)) as u16);
         let mut i = 0;

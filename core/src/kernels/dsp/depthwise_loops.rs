@@ -359,8 +359,8 @@ mod portable {
             }
             for (channel, &sum) in sums.iter().enumerate() {
                 let folded = run.form == Form::Folded as usize;
-                let (short, shift) = match folded {
-                    true => (
+                let (short, shift) = if folded {
+                    (
                         Short {
                             offset: 0,
                             k: 0,
@@ -369,8 +369,9 @@ mod portable {
                             d: 0,
                         },
                         FOLDED_SHIFT,
-                    ),
-                    false => (record::short(*stream), SHIFT),
+                    )
+                } else {
+                    (record::short(*stream), SHIFT)
                 };
                 *stream = stream.add(if folded { 2 } else { record::WORDS });
                 *out.add(channel) = short.apply(sum, shift);

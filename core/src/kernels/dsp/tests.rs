@@ -193,18 +193,18 @@ prop_compose! {
         let extent = |i: usize| [height, width][i];
         // No window lies in the padding alone.
         let padding = [0, 1].map(|i| padding[i].min((kernel[i] - 1) as u8 * dilation[i]));
-        let output = [0, 1].map(|i| match same {
-            true => extent(i).div_ceil(u16::from(stride[i])),
-            // As many as start inside the padded input.
-            false => [rows, columns][i].min((extent(i) + u16::from(padding[i]) - 1) / u16::from(stride[i]) + 1),
-        });
-        let padding = [0, 1].map(|i| match same {
-            true => {
-                let reach = (kernel[i] - 1) * u16::from(dilation[i]) + 1;
-                (((output[i] - 1) * u16::from(stride[i]) + reach).saturating_sub(extent(i)) / 2) as u8
+        let output = [0, 1].map(|i| {
+            if same {
+                extent(i).div_ceil(u16::from(stride[i]))
+            } else {
+                // As many as start inside the padded input.
+                [rows, columns][i].min((extent(i) + u16::from(padding[i]) - 1) / u16::from(stride[i]) + 1)
             }
-            false => padding[i],
         });
+        let padding = [0, 1].map(|i| if same {
+            let reach = (kernel[i] - 1) * u16::from(dilation[i]) + 1;
+            (((output[i] - 1) * u16::from(stride[i]) + reach).saturating_sub(extent(i)) / 2) as u8
+        } else { padding[i] });
         Window2d { batch, input: [height, width, 0], output: [output[0], output[1], 0], kernel, stride, dilation, padding }
     }
 }

@@ -101,9 +101,10 @@ impl Candidate for F32 {
     }
 
     fn layout(op: &Conv2dF32) -> Layout {
-        match usize::from(op.window.output[2]).is_multiple_of(CHANNELS) {
-            true => Layout::Blocks(CHANNELS),
-            false => Layout::Own,
+        if usize::from(op.window.output[2]).is_multiple_of(CHANNELS) {
+            Layout::Blocks(CHANNELS)
+        } else {
+            Layout::Own
         }
     }
 
@@ -150,9 +151,10 @@ fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
     let width = u64::from(window.output[1]).max(1);
     let blocked = ((to - from) / PIXELS * PIXELS) as u64;
     let (together, alone) = (macs / width * blocked, macs / width * (width - blocked));
-    let products = match vectors {
-        true => together * 13 / 16 + alone * 14 / 16,
-        false => together * 39 / 32 + alone * 20 / 16,
+    let products = if vectors {
+        together * 13 / 16 + alone * 14 / 16
+    } else {
+        together * 39 / 32 + alone * 20 / 16
     };
     products + 2 * outputs
 }

@@ -26,10 +26,11 @@ impl Kernel for F32 {
     }
 
     fn needs(op: &Conv2dF32) -> Needs {
-        let weights = match Self::supports(op) {
-            true => op.weights_len().and_then(|len| len.checked_mul(4)),
+        let weights = if Self::supports(op) {
+            op.weights_len().and_then(|len| len.checked_mul(4))
+        } else {
             // Not computed by this kernel: more than any file has.
-            false => None,
+            None
         };
         Needs {
             scratch: 0,

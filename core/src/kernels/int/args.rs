@@ -27,10 +27,7 @@ pub(super) struct Job {
 }
 
 /// What the plane's bytes are changed by, bit by bit: ARMv6-M loads unsigned bytes with one instruction less.
-pub(super) const FLIP: u8 = match cfg!(cortex_m = "baseline") {
-    true => 0x80,
-    false => 0,
-};
+pub(super) const FLIP: u8 = if cfg!(cortex_m = "baseline") { 0x80 } else { 0 };
 
 /// One channel, three outputs of a row at a time. The last three of a row overlap their neighbours where the width is no multiple of three: they are
 /// computed twice, from a plane that does not change. The assembly knows these offsets.

@@ -342,9 +342,10 @@ impl Patches<'_> {
             for column in 0..columns as isize {
                 let starts = corners.map(|(y, x)| {
                     let (y, x) = (y + row * down, x + column * right);
-                    match inside(y) && (x as usize) < width {
-                        true => self.image.wrapping_add(y as usize * pitch + x as usize * channels),
-                        false => self.border,
+                    if inside(y) && (x as usize) < width {
+                        self.image.wrapping_add(y as usize * pitch + x as usize * channels)
+                    } else {
+                        self.border
                     }
                 });
                 // SAFETY: pixels of the image or of the border.

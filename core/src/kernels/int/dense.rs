@@ -43,9 +43,10 @@ impl Kernel for S8 {
 
     fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
         // A pixel's groups before its last one are written before that one reads.
-        let lead = match op.window.input[2].is_multiple_of(4) {
-            true => (u32::from(op.window.output[2]) - 1) / 4 * 4,
-            false => 0,
+        let lead = if op.window.input[2].is_multiple_of(4) {
+            (u32::from(op.window.output[2]) - 1) / 4 * 4
+        } else {
+            0
         };
         (index == 1).then(|| op.window.consumed_distance(1, lead))
     }
@@ -160,9 +161,12 @@ pub(super) fn pack(
             *place = [bias, multiplier, code | block];
         }
         for (i, words) in out.chunks_exact_mut(8).enumerate() {
-            let w = |c: usize| match i < inputs {
-                true => rows.get(c * inputs + i).map_or(0, |&w| i32::from(w)),
-                false => 0,
+            let w = |c: usize| {
+                if i < inputs {
+                    rows.get(c * inputs + i).map_or(0, |&w| i32::from(w))
+                } else {
+                    0
+                }
             };
             for (pair, word) in words.chunks_exact_mut(4).enumerate() {
                 let value = w(2 * pair).wrapping_add(w(2 * pair + 1) << 16);

@@ -12,7 +12,7 @@ use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::operator::Needs;
 
-/// int8, one group, no dilation. Packed weights of [`pack`]; the channel records are in them, and `channels` is the offset of the weights.
+/// int8, one group, no dilation. Packed weights of `pack`; the channel records are in them, and `channels` is the offset of the weights.
 #[derive(Debug)]
 pub struct S8;
 
@@ -151,7 +151,7 @@ impl Product for Matrix<'_> {
     }
 }
 
-/// f32, one group, no dilation. Packed weights of [`pack_f32`]; limits turn a NaN into a number.
+/// f32, one group, no dilation. Packed weights of `pack_f32`; limits turn a NaN into a number.
 #[derive(Debug)]
 pub struct F32;
 

@@ -43,7 +43,7 @@ const MOST: usize = 6;
 /// Channels of a vector.
 const VECTOR: usize = 16;
 
-/// int8, one input channel a group, as many output channels, windows of at most 4 x 4, no dilation. Packed weights of [`pack`]; the
+/// int8, one input channel a group, as many output channels, windows of at most 4 x 4, no dilation. Packed weights of `pack`; the
 /// channel records are in them, and `channels` is the offset of the weights.
 #[derive(Debug)]
 pub struct S8;
@@ -103,9 +103,10 @@ fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
     let columns = u64::from(op.window.batch) * h * u64::from(op.window.input[1]) * c;
     let fast = Output::new(op.output_zero_point, op.clamp, left_shifts).fast;
     let slow = if fast { 0 } else { 9 };
-    match two_by_two(&op.window) {
-        true => outputs * (17 + slow) / 4 + columns * 14 / 32,
-        false => outputs * (20 + slow) / 4 + columns * 14 / 16,
+    if two_by_two(&op.window) {
+        outputs * (17 + slow) / 4 + columns * 14 / 32
+    } else {
+        outputs * (20 + slow) / 4 + columns * 14 / 16
     }
 }
 
@@ -230,9 +231,10 @@ impl Layout {
         let [oh, ow, _] = window.output.map(usize::from);
         let two_by_two = two_by_two(window);
         let pitch = 4 * if packed_columns(window) { c } else { VECTOR };
-        let read = match two_by_two {
-            true => ow.next_multiple_of(2) + 2,
-            false => (ow.next_multiple_of(4) - 1) * usize::from(window.stride[1]) + 4,
+        let read = if two_by_two {
+            ow.next_multiple_of(2) + 2
+        } else {
+            (ow.next_multiple_of(4) - 1) * usize::from(window.stride[1]) + 4
         };
         let columns = read.max(usize::from(window.padding[1]) + iw);
         let sets = if two_by_two { oh.div_ceil(2) } else { oh };
@@ -424,16 +426,13 @@ impl Step<'_> {
         let taps = self.weights.get(HEADER + first * 16 - 1..)?.as_ptr();
         let table = HEADER + c * 16 + first * 12;
         let pitch = layout.pitch as u32;
-        let (units, rest, x_step, out_step, outputs) = match layout.two_by_two {
-            true => {
-                let below = if chunk.single { 0 } else { row };
-                let outputs = [0, below, c, below + c];
-                (ow / 2, ow % 2 * 2, 2 * layout.pitch, 2 * c, outputs)
-            }
-            false => {
-                let x_step = usize::from(window.stride[1]) * layout.pitch;
-                (ow / 4, ow % 4, x_step, 4 * c, [0, c, 2 * c, 3 * c])
-            }
+        let (units, rest, x_step, out_step, outputs) = if layout.two_by_two {
+            let below = if chunk.single { 0 } else { row };
+            let outputs = [0, below, c, below + c];
+            (ow / 2, ow % 2 * 2, 2 * layout.pitch, 2 * c, outputs)
+        } else {
+            let x_step = usize::from(window.stride[1]) * layout.pitch;
+            (ow / 4, ow % 4, x_step, 4 * c, [0, c, 2 * c, 3 * c])
         };
         let moved = units * x_step * if layout.two_by_two { 1 } else { 4 };
         let args = Depthwise {

@@ -12,7 +12,7 @@ use crate::kernels::scalar::taps;
 use crate::ops::conv2d::Conv2dF32;
 use crate::ops::operator::Needs;
 
-/// f32, one input channel a group, as many output channels. Packed weights of [`pack`]; limits turn a NaN into a number.
+/// f32, one input channel a group, as many output channels. Packed weights of `pack`; limits turn a NaN into a number.
 #[derive(Debug)]
 pub struct F32;
 
@@ -70,9 +70,10 @@ impl Kernel for F32 {
         Needs {
             scratch: 0,
             // No blob is that large: load refuses the step.
-            weights: match Self::supports(op) {
-                true => op.weights_len().unwrap_or(u32::MAX).saturating_mul(4),
-                false => u32::MAX,
+            weights: if Self::supports(op) {
+                op.weights_len().unwrap_or(u32::MAX).saturating_mul(4)
+            } else {
+                u32::MAX
             },
         }
     }

@@ -126,9 +126,10 @@ pub fn add(
     if !have_form(a_term, b_term, multiplier) || a.len() != out.cells().len() || b.len() != a.len() || a.len() == 0 {
         return None;
     }
-    let ((a, a_term), (b, b_term)) = match a_term.multiplier == HALF {
-        true => ((a, a_term), (b, b_term)),
-        false => ((b, b_term), (a, a_term)),
+    let ((a, a_term), (b, b_term)) = if a_term.multiplier == HALF {
+        ((a, a_term), (b, b_term))
+    } else {
+        ((b, b_term), (a, a_term))
     };
     let output = Output::new(zero_point, limits, false);
     let args = Add {
@@ -145,9 +146,10 @@ pub fn add(
     };
     // SAFETY: all three have this many elements.
     unsafe {
-        match output.fast {
-            true => add_fast(a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), a.len(), &args),
-            false => add_general(a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), a.len(), &args),
+        if output.fast {
+            add_fast(a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), a.len(), &args)
+        } else {
+            add_general(a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), a.len(), &args)
         }
     }
     Some(())

@@ -228,9 +228,10 @@ impl<'a> Matrix<'a> {
             args.out = args.out.wrapping_add((rows - 1) * self.channels);
             // SAFETY: as above.
             unsafe {
-                match self.output.fast {
-                    true => rows1_fast(&args),
-                    false => rows1_general(&args),
+                if self.output.fast {
+                    rows1_fast(&args)
+                } else {
+                    rows1_general(&args)
                 }
             }
         }

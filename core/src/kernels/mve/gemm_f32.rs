@@ -65,9 +65,10 @@ impl Matrix<'_> {
         out: *mut i8,
         pixel: usize,
     ) {
-        let residual = match self.residual.is_null() {
-            true => self.residual,
-            false => self.residual.wrapping_add(pixel * self.channels + first * GROUP),
+        let residual = if self.residual.is_null() {
+            self.residual
+        } else {
+            self.residual.wrapping_add(pixel * self.channels + first * GROUP)
         };
         let args = ProductF32 {
             x: x.cast(),
@@ -84,12 +85,7 @@ impl Matrix<'_> {
             limits: self.limits,
         };
         // SAFETY: the caller's promise.
-        unsafe {
-            match three {
-                true => rows3_f32(&args),
-                false => rows1_f32(&args),
-            }
-        }
+        unsafe { if three { rows3_f32(&args) } else { rows1_f32(&args) } }
     }
 }
 

@@ -149,10 +149,11 @@ fn bound(window: &Window2d, average: bool) -> u64 {
     let [h, w, c] = window.output.map(u64::from);
     let [kh, kw] = window.kernel.map(u64::from);
     let pixels = u64::from(window.batch) * h * w;
-    match average {
+    if average {
         // The division, rounding, clamp and store of eight channels.
-        true => pixels * c.div_ceil(SUMS as u64) * (kh * kw * 5 + 20),
-        false => pixels * c.div_ceil(MAXIMA as u64) * kh * kw * 5,
+        pixels * c.div_ceil(SUMS as u64) * (kh * kw * 5 + 20)
+    } else {
+        pixels * c.div_ceil(MAXIMA as u64) * kh * kw * 5
     }
 }
 

@@ -182,9 +182,10 @@ pub(super) unsafe fn interleave(args: *const Interleave) {
             for vector in 0..args.vectors as usize {
                 for lane in 0..16 {
                     for (row, step) in set.rows.iter().zip(set.steps) {
-                        *dst = match lane < args.lanes as usize {
-                            true => *row.add(args.offset as usize + vector * step as usize + lane),
-                            false => 0,
+                        *dst = if lane < args.lanes as usize {
+                            *row.add(args.offset as usize + vector * step as usize + lane)
+                        } else {
+                            0
                         };
                         dst = dst.add(1);
                     }

@@ -482,9 +482,10 @@ fn sums_follow_the_reference() {
                     let bytes = unsafe { &*(core::ptr::from_ref(cells) as *const [Cell<u8>]) };
                     let first = Src::from_cells(bytes).unwrap();
                     let out = Dst::from_cells(bytes).unwrap();
-                    let (first, second) = match swapped {
-                        false => ((first, &half), (Src::from_slice(b.as_slice()), &term)),
-                        true => ((first, &term), (Src::from_slice(a.as_slice()), &half)),
+                    let (first, second) = if swapped {
+                        ((first, &term), (Src::from_slice(a.as_slice()), &half))
+                    } else {
+                        ((first, &half), (Src::from_slice(b.as_slice()), &term))
                     };
                     elementwise::add(first, second, result, zo, limits, out).unwrap();
                     assert_eq!(memory, expected, "case {case}, factor {factor}, limits {limits:?}");

@@ -176,9 +176,10 @@ impl Kernel for S8 {
             let stored = scaled.wrapping_add(i32::from(op.output_zero_point)).max(low).min(high);
             Some(stored as i8)
         };
-        match op.is_staged() {
-            true => each_pixel(window, op.groups, output, stage, value),
-            false => each_output(window, op.groups, output, value),
+        if op.is_staged() {
+            each_pixel(window, op.groups, output, stage, value)
+        } else {
+            each_output(window, op.groups, output, value)
         }
     }
 }

@@ -116,9 +116,10 @@ impl Kernel for ConvertKernel {
                 for (i, x) in input.iter().enumerate() {
                     output.set(
                         i,
-                        match op.scale > 0.0 {
-                            true => quantize(x, op.scale, op.zero_point, low, high),
-                            false => x as i32,
+                        if op.scale > 0.0 {
+                            quantize(x, op.scale, op.zero_point, low, high)
+                        } else {
+                            x as i32
                         },
                     )?;
                 }
@@ -131,9 +132,10 @@ impl Kernel for ConvertKernel {
                     let q = input.get(i)?;
                     output.set(
                         i,
-                        match op.scale > 0.0 {
-                            true => dequantize(q, op.scale, op.zero_point),
-                            false => q as f32,
+                        if op.scale > 0.0 {
+                            dequantize(q, op.scale, op.zero_point)
+                        } else {
+                            q as f32
                         },
                     )?;
                 }

@@ -12,7 +12,7 @@ fn tables_are_replaced_and_text_is_kept() {
         "{filled}"
     );
     assert!(
-        filled.contains("| Conv2dS8 | 12 |") && !filled.contains("old"),
+        filled.contains("| AvgPoolInt | 16 | 53 |") && !filled.contains("old"),
         "{filled}"
     );
     assert!(filled.ends_with("<!-- end -->\nafter\n"));
