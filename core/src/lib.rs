@@ -61,6 +61,7 @@ pub mod bundle;
 #[allow(unsafe_code)]
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod cells;
+pub mod codes;
 mod crc;
 mod error;
 mod fields;

@@ -242,6 +242,13 @@ impl<'a> Parts<'a> {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Records<'a>(&'a [u8]);
 
+impl<'a> Records<'a> {
+    /// The records in these bytes, whatever they are.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+}
+
 impl<'a> Iterator for Records<'a> {
     type Item = Option<(u8, &'a [u8])>;
 

@@ -5,6 +5,7 @@ mod bench;
 mod diff;
 mod doctor;
 mod eval;
+mod explain;
 mod inspect;
 mod keygen;
 mod machine;
@@ -56,6 +57,8 @@ enum Command {
     Migrate(migrate::Args),
     /// Makes a key to sign files with.
     Keygen(keygen::Args),
+    /// Says what the four bytes of an error's code mean.
+    ExplainCode(explain::Args),
     /// Says what is installed, what is missing, and how to get it.
     Doctor(doctor::Args),
     #[command(hide = true)]
@@ -72,8 +75,6 @@ enum Command {
     Flash(Anything),
     #[command(hide = true)]
     Update(Anything),
-    #[command(hide = true)]
-    ExplainCode(Anything),
 }
 
 /// The program: parses the arguments, does the work, reports errors.
@@ -105,11 +106,7 @@ pub fn main() -> ExitCode {
         Command::New(_) => refuse("new", "chips", "docs/boards.md says how to take a model into firmware"),
         Command::Flash(_) => refuse("flash", "chips", "docs/boards.md says how to flash a model"),
         Command::Update(_) => refuse("update", "signed updates", "flash the new model with your own tool"),
-        Command::ExplainCode(_) => refuse(
-            "explain-code",
-            "signed updates",
-            "errors of the runtime say what they mean",
-        ),
+        Command::ExplainCode(args) => explain::run(&args),
     })
 }
 

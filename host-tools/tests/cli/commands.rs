@@ -117,7 +117,6 @@ fn what_is_not_built_is_refused_by_name() {
         ("--calibrate", "x.npy"),
         ("--keep-f32", "fc"),
         ("--self-test", "x.npz"),
-        ("--sign", "key"),
         ("--report", "r.html"),
         ("--dialect", "onnx"),
         ("--target", "riscv64gcv"),

@@ -1,0 +1,281 @@
+//! Errors as four bytes, for a log, a radio frame or a debugger's register: `arenite explain-code` prints what one means.
+//!
+//! From the highest byte: the cause, the kernel's number ([`NO_KERNEL`] where none is known), and in the low half the step ([`NO_STEP`] where there is
+//! none or it is beyond), or what else the cause counts. A cause keeps its number for ever.
+
+use crate::blob::{Header, Records};
+use crate::error::{LoadError, RunError, SessionError};
+use crate::ops::fault::Fault;
+#[cfg(feature = "verify")]
+use crate::verify::VerifyError;
+
+/// The kernel's byte where no kernel is known.
+pub const NO_KERNEL: u8 = 0xFF;
+
+/// The step's half where there is none, or where it has no room.
+pub const NO_STEP: u16 = 0xFFFF;
+
+/// A code's parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Code {
+    /// One of [`CAUSES`].
+    pub cause: u8,
+    /// The kernel's number, or [`NO_KERNEL`].
+    pub kernel: u8,
+    /// The step, or what else the cause counts, or [`NO_STEP`].
+    pub step: u16,
+}
+
+impl Code {
+    /// The four bytes.
+    pub const fn to_u32(self) -> u32 {
+        u32::from_be_bytes([self.cause, self.kernel, (self.step >> 8) as u8, self.step as u8])
+    }
+
+    /// The parts of four bytes.
+    pub const fn from_u32(code: u32) -> Self {
+        let [cause, kernel, high, low] = code.to_be_bytes();
+        Self {
+            cause,
+            kernel,
+            step: u16::from_be_bytes([high, low]),
+        }
+    }
+
+    const fn of(cause: u8) -> Self {
+        Self {
+            cause,
+            kernel: NO_KERNEL,
+            step: NO_STEP,
+        }
+    }
+
+    const fn at(cause: u8, step: u32) -> Self {
+        let step = if step < NO_STEP as u32 { step as u16 } else { NO_STEP };
+        Self {
+            step,
+            ..Self::of(cause)
+        }
+    }
+
+    const fn with(self, kernel: u8) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// The same with the kernel of its step, as the file says it; nothing of the file need be right.
+    fn in_file(self, file: &[u8]) -> Self {
+        let steps = Header::parse(file).ok().and_then(|header| {
+            let from = file.get(header.steps.offset as usize..)?;
+            Some(Records::new(from.get(..header.steps.len as usize)?))
+        });
+        let record = steps.and_then(|mut steps| steps.nth(usize::from(self.step)));
+        match record {
+            Some(Some((kernel, _))) if self.kernel == NO_KERNEL && names_step(self.cause) => self.with(kernel),
+            _ => self,
+        }
+    }
+}
+
+/// What the low half of a code counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counts {
+    /// Nothing.
+    Nothing,
+    /// Steps.
+    Step,
+    /// Inputs, then outputs.
+    Port,
+    /// Inputs.
+    Input,
+    /// Regions of the arena.
+    Region,
+}
+
+/// What a cause's number means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cause {
+    /// Its number.
+    pub number: u8,
+    /// The error's type and variant.
+    pub name: &'static str,
+    /// What the code's low half counts.
+    pub counts: Counts,
+    /// What happened, and what to do.
+    pub meaning: &'static str,
+}
+
+macro_rules! causes {
+    ($($number:literal $constant:ident $name:literal $counts:ident $meaning:literal;)*) => {
+        #[allow(dead_code, reason = "some are of features that this build has not")]
+        mod number { $(pub(super) const $constant: u8 = $number;)* }
+
+        /// Every cause, in the order of the numbers.
+        pub const CAUSES: &[Cause] = &[$(Cause { number: $number, name: $name, counts: Counts::$counts, meaning: $meaning }),*];
+    };
+}
+
+causes! {
+    0x01 MISALIGNED "LoadError::Misaligned" Nothing "the model does not start at a multiple of 16 bytes: align what holds it";
+    0x02 TRUNCATED "LoadError::Truncated" Nothing "the model is cut: give all of its bytes";
+    0x03 NOT_A_BLOB "LoadError::NotABlob" Nothing "these bytes are no model, or a signed one that is loaded without its signature";
+    0x04 VERSION "LoadError::Version" Nothing "another format version: `arenite migrate` converts the file";
+    0x05 CHECKSUM "LoadError::Checksum" Nothing "the model was damaged: write it anew";
+    0x06 HEADER "LoadError::Header" Nothing "the header contradicts itself: pack the model again";
+    0x07 KERNEL "LoadError::Kernel" Step "this build has not the kernel: turn its feature on, or pack for a target whose kernels it has";
+    0x08 UNKNOWN_KERNEL "LoadError::UnknownKernel" Step "a kernel that this version does not know: update the runtime";
+    0x09 PORT "LoadError::Port" Port "the description of an input or output is wrong: pack the model again";
+    0x0A COST "LoadError::Cost" Step "the steps up to this one cost more than `load_within` allows: allow more, or take a smaller network";
+    0x10 ENCODING "Fault::Encoding" Step "the step's parameters do not decode: pack the model again";
+    0x11 SHAPE "Fault::Shape" Step "the step's shapes contradict each other: pack the model again";
+    0x12 BOUNDS "Fault::Bounds" Step "an operand lies outside its memory: pack the model again";
+    0x13 ALIGNMENT "Fault::Alignment" Step "an operand is misaligned: pack the model again";
+    0x14 OVERLAP "Fault::Overlap" Step "the step's output overlaps an operand: pack the model again";
+    0x15 QUANTISATION "Fault::Quantisation" Step "a quantisation parameter is out of range: pack the model again";
+    0x16 UNSUPPORTED "Fault::Unsupported" Step "the kernel does not compute these parameters: pack the model again";
+    0x17 WEIGHTS "Fault::Weights" Step "a record among the step's weights is wrong: pack the model again";
+    0x18 SHARED "Fault::Shared" Step "weights that load checks are shared by too many steps: pack the model again";
+    0x20 ARENA_TOO_SMALL "SessionError::ArenaTooSmall" Region "an arena is too small: give what `arena_bytes` says";
+    0x21 ARENA_MISALIGNED "SessionError::ArenaMisaligned" Region "an arena does not start at a multiple of 16 bytes";
+    0x22 STATE_SIZE "SessionError::StateSize" Nothing "the state has the wrong size: give what `state_bytes` says";
+    0x23 STATE_MISALIGNED "SessionError::StateMisaligned" Nothing "the state does not start at a multiple of 16 bytes";
+    0x30 NO_SUCH_PORT "RunError::NoSuchPort" Port "there is no input or output of this index";
+    0x31 INPUT_SIZE "RunError::InputSize" Input "an input was given with the wrong size";
+    0x32 INPUT_MISSING "RunError::InputMissing" Input "a run was started before this input was set";
+    0x33 CORRUPT "RunError::Corrupt" Step "the memory that holds the model was overwritten after it was loaded";
+    0x40 NOT_SIGNED "VerifyError::NotSigned" Nothing "the file has no signature";
+    0x41 SIGNED_TRUNCATED "VerifyError::Truncated" Nothing "the signed file is cut: give all of its bytes";
+    0x42 SIGNED_VERSION "VerifyError::Version" Nothing "another version of the signature's envelope: update the runtime";
+    0x43 ENVELOPE "VerifyError::Envelope" Nothing "the signature's envelope contradicts itself: sign the file again";
+    0x44 UNKNOWN_KEY "VerifyError::UnknownKey" Nothing "the file is signed by a key that is not trusted";
+    0x45 SIGNATURE "VerifyError::Signature" Nothing "the file was changed after it was signed, or never signed by its key";
+    0x46 OLD_COUNTER "VerifyError::OldCounter" Nothing "the file is older than the one before it";
+}
+
+impl Fault {
+    const fn cause(self) -> u8 {
+        match self {
+            Fault::Encoding => number::ENCODING,
+            Fault::Shape => number::SHAPE,
+            Fault::Bounds => number::BOUNDS,
+            Fault::Alignment => number::ALIGNMENT,
+            Fault::Overlap => number::OVERLAP,
+            Fault::Quantisation => number::QUANTISATION,
+            Fault::Unsupported => number::UNSUPPORTED,
+            Fault::Weights => number::WEIGHTS,
+            Fault::Shared => number::SHARED,
+        }
+    }
+}
+
+impl LoadError {
+    const fn parts(&self) -> Code {
+        match *self {
+            LoadError::Misaligned => Code::of(number::MISALIGNED),
+            LoadError::Truncated { .. } => Code::of(number::TRUNCATED),
+            LoadError::NotABlob => Code::of(number::NOT_A_BLOB),
+            LoadError::Version { .. } => Code::of(number::VERSION),
+            LoadError::Checksum { .. } => Code::of(number::CHECKSUM),
+            LoadError::Header => Code::of(number::HEADER),
+            LoadError::Kernel { step, kernel, .. } => Code::at(number::KERNEL, step).with(kernel as u8),
+            LoadError::UnknownKernel { step, kernel } => Code::at(number::UNKNOWN_KERNEL, step).with(kernel),
+            LoadError::Step { step, fault } => Code::at(fault.cause(), step),
+            LoadError::Cost { step, .. } => Code::at(number::COST, step),
+            LoadError::Port { port } => Code::at(number::PORT, port),
+        }
+    }
+
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        self.parts().to_u32()
+    }
+
+    /// [`LoadError::code`] with the kernel of the step, which `file` tells.
+    pub fn code_in(&self, file: &[u8]) -> u32 {
+        self.parts().in_file(file).to_u32()
+    }
+}
+
+impl SessionError {
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        let code = match *self {
+            SessionError::ArenaTooSmall { region, .. } => Code::at(number::ARENA_TOO_SMALL, region as u32),
+            SessionError::ArenaMisaligned { region } => Code::at(number::ARENA_MISALIGNED, region as u32),
+            SessionError::StateSize { .. } => Code::of(number::STATE_SIZE),
+            SessionError::StateMisaligned => Code::of(number::STATE_MISALIGNED),
+        };
+        code.to_u32()
+    }
+}
+
+impl RunError {
+    const fn parts(&self) -> Code {
+        match *self {
+            RunError::NoSuchPort { index } => Code::at(number::NO_SUCH_PORT, index),
+            RunError::InputSize { input, .. } => Code::at(number::INPUT_SIZE, input),
+            RunError::InputMissing { input } => Code::at(number::INPUT_MISSING, input),
+            RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
+        }
+    }
+
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        self.parts().to_u32()
+    }
+
+    /// [`RunError::code`] with the kernel of the step, which `file` tells.
+    pub fn code_in(&self, file: &[u8]) -> u32 {
+        self.parts().in_file(file).to_u32()
+    }
+}
+
+#[cfg(feature = "verify")]
+impl VerifyError {
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        let cause = match *self {
+            VerifyError::NotSigned => number::NOT_SIGNED,
+            VerifyError::Truncated { .. } => number::SIGNED_TRUNCATED,
+            VerifyError::Version { .. } => number::SIGNED_VERSION,
+            VerifyError::Envelope => number::ENVELOPE,
+            VerifyError::UnknownKey { .. } => number::UNKNOWN_KEY,
+            VerifyError::Signature { .. } => number::SIGNATURE,
+            VerifyError::OldCounter { .. } => number::OLD_COUNTER,
+            VerifyError::Load(error) => return error.code(),
+        };
+        Code::of(cause).to_u32()
+    }
+}
+
+/// Whether the low half of a code of this cause is a step.
+fn names_step(cause: u8) -> bool {
+    let known = CAUSES.iter().find(|known| known.number == cause);
+    known.is_some_and(|known| known.counts == Counts::Step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_taken_apart_as_they_are_made() {
+        let code = LoadError::UnknownKernel {
+            step: 0x1234,
+            kernel: 200,
+        }
+        .code();
+        assert_eq!(code, 0x08C8_1234);
+        assert_eq!(Code::from_u32(code).to_u32(), code);
+        assert_eq!(LoadError::Misaligned.code(), 0x01FF_FFFF);
+        for step in [0xFFFE, 0xFFFF, 0x1_0000, u32::MAX] {
+            let expected = step.min(0xFFFF);
+            assert_eq!(RunError::Corrupt { step }.code() & 0xFFFF, expected);
+        }
+    }
+
+    #[test]
+    fn numbers_ascend() {
+        assert!(CAUSES.windows(2).all(|pair| pair[0].number < pair[1].number));
+    }
+}
