@@ -341,7 +341,11 @@ pub(super) fn watched(mut command: Command) -> Result<Results> {
     let mut reader = Reader::default();
     loop {
         match lines.recv_timeout(HANGS) {
-            Ok(line) => reader.read(&line),
+            Ok(line) => {
+                if reader.read(&line) {
+                    println!("{line}");
+                }
+            }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 child.kill()?;
@@ -368,7 +372,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, line: &str) {
+    /// Takes a line, and says whether it is to be shown.
+    fn read(&mut self, line: &str) -> bool {
         let results = &mut self.results;
         if line.starts_with("skipped: ") {
             results.skipped.push(line.to_owned());
@@ -403,9 +408,7 @@ impl Reader {
             _ if line.starts_with("test result: ") => self.in_successes = false,
             _ => {}
         }
-        if !self.in_successes && !line.is_empty() {
-            println!("{line}");
-        }
+        !self.in_successes && !line.is_empty()
     }
 }
 
@@ -427,7 +430,9 @@ mod tests {
             "compared: 34 with another",
             "test result: FAILED. 2 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.01s",
         ];
-        lines.iter().for_each(|line| reader.read(line));
+        let shown = lines.iter().filter(|line| reader.read(line)).count();
+        // What a passing test printed is not.
+        assert_eq!(shown, 5);
         assert_eq!(reader.slow, ["two"]);
         let Results {
             passed,
