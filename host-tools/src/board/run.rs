@@ -257,14 +257,10 @@ pub fn kernels(
     Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
         let (kernel, result) = match *record {
             Record::Compared { kernel, cases } => (kernel, Ok(cases)),
-            Record::Differs {
-                kernel,
-                seed,
-                at,
-                found,
-                expected,
-            } => (kernel, Err((seed, Difference { at, found, expected }))),
-            _ => return,
+            _ => match differs(record) {
+                Some((kernel, difference)) => (kernel, Err(difference)),
+                None => return,
+            },
         };
         found.extend(KernelId::from_u8(kernel).map(|kernel| Comparison { kernel, result }));
     })?;
@@ -302,18 +298,29 @@ pub fn mutations(
                 ran,
                 digest,
             } => (kernel, Ok(Mutations { refused, ran, digest })),
-            Record::Differs {
-                kernel,
-                seed,
-                at,
-                found,
-                expected,
-            } => (kernel, Err((seed, Difference { at, found, expected }))),
-            _ => return,
+            _ => match differs(record) {
+                Some((kernel, difference)) => (kernel, Err(difference)),
+                None => return,
+            },
         };
         found.extend(KernelId::from_u8(kernel).map(|kernel| Attacked { kernel, result }));
     })?;
     Ok(found)
+}
+
+/// The kernel of a case that differs, with the case's seed.
+fn differs(record: &Record<'_>) -> Option<(u8, (u32, Difference))> {
+    let Record::Differs {
+        kernel,
+        seed,
+        at,
+        found,
+        expected,
+    } = *record
+    else {
+        return None;
+    };
+    Some((kernel, (seed, Difference { at, found, expected })))
 }
 
 /// Everything that a blob's steps write, in step order.
