@@ -5,7 +5,10 @@
 
 use crate::blob::{Header, Records};
 use crate::error::{LoadError, RunError, SessionError};
+#[cfg(feature = "guard")]
+use crate::guard::Overrun;
 use crate::ops::fault::Fault;
+use crate::self_test::SelfTestError;
 #[cfg(feature = "verify")]
 use crate::verify::VerifyError;
 
@@ -88,6 +91,8 @@ pub enum Counts {
     Port,
     /// Inputs.
     Input,
+    /// Outputs.
+    Output,
     /// Regions of the arena.
     Region,
 }
@@ -150,6 +155,11 @@ causes! {
     0x44 UNKNOWN_KEY "VerifyError::UnknownKey" Nothing "the file is signed by a key that is not trusted";
     0x45 SIGNATURE "VerifyError::Signature" Nothing "the file was changed after it was signed, or never signed by its key";
     0x46 OLD_COUNTER "VerifyError::OldCounter" Nothing "the file is older than the one before it";
+    0x50 SELF_TEST_MISSING "SelfTestError::Missing" Nothing "the model has no self-test: pack it with `--self-test`";
+    0x51 SELF_TEST_MALFORMED "SelfTestError::Malformed" Nothing "the model's self-test does not decode: pack the model again";
+    0x52 SELF_TEST_OUTPUT "SelfTestError::Output" Output "this output of the self-test is not what the packer computed: a broken core, memory or build";
+    0x58 OVERRUN_ARENA "Overrun::Arena" Region "something wrote behind this arena: a DMA, a stack, another part of the program";
+    0x59 OVERRUN_STATE "Overrun::State" Nothing "something wrote behind the state: a DMA, a stack, another part of the program";
 }
 
 impl Fault {
@@ -245,6 +255,32 @@ impl VerifyError {
             VerifyError::Load(error) => return error.code(),
         };
         Code::of(cause).to_u32()
+    }
+}
+
+impl SelfTestError {
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        let code = match *self {
+            SelfTestError::Missing => Code::of(number::SELF_TEST_MISSING),
+            SelfTestError::Malformed => Code::of(number::SELF_TEST_MALFORMED),
+            SelfTestError::Session(error) => return error.code(),
+            SelfTestError::Run(error) => return error.code(),
+            SelfTestError::Output { output, .. } => Code::at(number::SELF_TEST_OUTPUT, output),
+        };
+        code.to_u32()
+    }
+}
+
+#[cfg(feature = "guard")]
+impl Overrun {
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        let code = match *self {
+            Overrun::Arena { region } => Code::at(number::OVERRUN_ARENA, region as u32),
+            Overrun::State => Code::of(number::OVERRUN_STATE),
+        };
+        code.to_u32()
     }
 }
 

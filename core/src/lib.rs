@@ -41,7 +41,8 @@
 //! [`RunError::Corrupt`].
 //!
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
-//! `verify` for signed files, `defmt` for log formatting, `testkit` for generated cases of the kernels, `pack` for packers.
+//! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `testkit` for generated cases of the kernels,
+//! `pack` for packers.
 //! A target whose cores cannot have an extension does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step
 //! that wants it. Where a feature is off, load
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
@@ -65,6 +66,8 @@ pub mod codes;
 mod crc;
 mod error;
 mod fields;
+#[cfg(feature = "guard")]
+pub mod guard;
 mod include;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod kernels;
@@ -72,6 +75,7 @@ pub mod kernels;
 pub mod ops;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
+pub mod self_test;
 pub mod session;
 pub mod signed;
 mod target;
@@ -96,6 +100,7 @@ pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};
 pub use ops::cost::Cost;
 pub use ops::fault::Fault;
+pub use self_test::SelfTestError;
 pub use session::{Arenas, Progress, Session};
 pub use signed::content;
 pub use target::Target;

@@ -11,7 +11,7 @@ use crate::kernels::table::{All, Kernels, run_step};
 /// The caller's arenas, one slice for each region of the model.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Arenas<'s>([&'s mut [u8]; MAX_REGIONS]);
+pub struct Arenas<'s>(pub(crate) [&'s mut [u8]; MAX_REGIONS]);
 
 impl<'s> From<&'s mut [u8]> for Arenas<'s> {
     fn from(arena: &'s mut [u8]) -> Self {
@@ -251,6 +251,12 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
                 }
             }
         }
+    }
+
+    /// The memories: arenas, and the state.
+    #[cfg(feature = "guard")]
+    pub(crate) fn memories(&self) -> (&[&'s mut [u8]; MAX_REGIONS], &[u8]) {
+        (&self.regions, self.state)
     }
 
     /// The model.

@@ -7,6 +7,7 @@
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod array;
 pub mod board;
 pub mod bundle;
 pub mod cli;
@@ -25,6 +26,7 @@ pub mod pack;
 pub mod passes;
 pub mod program;
 pub mod report;
+pub mod self_test;
 pub mod sign;
 mod spelling;
 pub mod stage;

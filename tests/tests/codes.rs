@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use arenite::codes::{CAUSES, Code, Counts, NO_KERNEL};
-use arenite::{Fault, KernelId, LoadError, Model, RunError, SessionError, VerifyError};
+use arenite::guard::Overrun;
+use arenite::{Fault, KernelId, LoadError, Model, RunError, SelfTestError, SessionError, VerifyError};
 use arenite_host::model::Aligned;
 use arenite_tests::variants::variants;
 
@@ -98,12 +99,25 @@ fn every_error_has_its_cause() {
         VerifyError::Signature { key: 1 },
         VerifyError::OldCounter { found: 1, at_least: 2 },
     ];
+    let test = [
+        SelfTestError::Missing,
+        SelfTestError::Malformed,
+        SelfTestError::Output {
+            run: 0,
+            output: index,
+            expected,
+            found,
+        },
+    ];
+    let overrun = [Overrun::Arena { region: 2 }, Overrun::State];
     let mut all: Vec<(u32, &str, String)> = Vec::new();
     all.extend(load.map(|e| (e.code(), "LoadError", format!("{e:?}"))));
     all.extend(faults.map(|fault| (LoadError::Step { step, fault }.code(), "Fault", format!("{fault:?}"))));
     all.extend(session.map(|e| (e.code(), "SessionError", format!("{e:?}"))));
     all.extend(run.map(|e| (e.code(), "RunError", format!("{e:?}"))));
     all.extend(verify.map(|e| (e.code(), "VerifyError", format!("{e:?}"))));
+    all.extend(test.map(|e| (e.code(), "SelfTestError", format!("{e:?}"))));
+    all.extend(overrun.map(|e| (e.code(), "Overrun", format!("{e:?}"))));
     for (code, error, debug) in &all {
         let code = Code::from_u32(*code);
         let cause = CAUSES.iter().find(|cause| cause.number == code.cause).expect("a cause");
@@ -120,7 +134,14 @@ fn every_error_has_its_cause() {
     }
     assert_eq!(all.len(), CAUSES.len());
     // Errors that hold another error have its code.
-    let held = ["LoadError::Step", "VerifyError::Load"];
+    let held = [
+        "LoadError::Step",
+        "VerifyError::Load",
+        "SelfTestError::Session",
+        "SelfTestError::Run",
+    ];
+    assert_eq!(SelfTestError::Session(session[0]).code(), session[0].code());
+    assert_eq!(SelfTestError::Run(run[3]).code(), run[3].code());
     assert_eq!(VerifyError::Load(LoadError::Header).code(), LoadError::Header.code());
     for (file, error) in [
         ("error.rs", "LoadError"),
@@ -128,6 +149,8 @@ fn every_error_has_its_cause() {
         ("error.rs", "RunError"),
         ("ops/fault.rs", "Fault"),
         ("verify.rs", "VerifyError"),
+        ("self_test.rs", "SelfTestError"),
+        ("guard.rs", "Overrun"),
     ] {
         for variant in variants(&format!("core/src/{file}"), error) {
             let name = format!("{error}::{variant}");

@@ -118,6 +118,13 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
                 ..zero
             },
         ),
+        (
+            "self-test: offset",
+            Header {
+                self_test: section,
+                ..zero
+            },
+        ),
     ];
     let (rows, empty) = (header_rows(), zero.write());
     let mut next = 0;

@@ -35,6 +35,7 @@ pub struct Header {
     pub input_bytes: u32,
     pub output_bytes: u32,
     pub kernels: u128,
+    pub self_test: Section,
 }
 
 /// A part of the file.
@@ -80,6 +81,7 @@ impl Header {
             input_bytes: word(file, field::INPUT_BYTES),
             output_bytes: word(file, field::OUTPUT_BYTES),
             kernels: kernel_set(file),
+            self_test: section(file, field::SELF_TEST),
         }
     }
 }
@@ -176,6 +178,7 @@ pub(in crate::blob) mod field {
     pub(in crate::blob) const INPUT_BYTES: usize = 84;
     pub(in crate::blob) const OUTPUT_BYTES: usize = 88;
     pub(in crate::blob) const KERNELS: usize = 96;
+    pub(in crate::blob) const SELF_TEST: usize = 112;
 }
 
 /// A byte; 0 out of bounds.

@@ -168,6 +168,11 @@ impl<'a> Parts<'a> {
         self.section(field::STATE_INIT)
     }
 
+    /// Inputs, and what the outputs must be; empty in a file without a self-test.
+    pub(crate) fn self_test(self) -> &'a [u8] {
+        self.section(field::SELF_TEST)
+    }
+
     /// Where input `index` lies.
     pub(crate) fn input_place(self, index: usize) -> Option<PortPlace> {
         if index < self.inputs() {
@@ -205,6 +210,7 @@ impl<'a> Parts<'a> {
             field::META,
             field::WEIGHTS,
             field::STATE_INIT,
+            field::SELF_TEST,
         ]
         .into_iter()
         .all(inside)

@@ -71,6 +71,7 @@ impl Header {
             (field::META, self.meta),
             (field::WEIGHTS, self.weights),
             (field::STATE_INIT, self.state_init),
+            (field::SELF_TEST, self.self_test),
         ] {
             put(at, &section.offset.to_le_bytes());
             put(at + 4, &section.len.to_le_bytes());

@@ -76,6 +76,9 @@ struct Args {
     /// Class labels, one a line.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
+    /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
+    #[arg(long, value_name = "FILE")]
+    self_test: Option<PathBuf>,
     /// Signs the file with this Ed25519 key (PKCS#8 in PEM); a bundle is signed as a whole.
     #[arg(long, value_name = "KEYFILE", requires = "sign_counter")]
     sign: Option<PathBuf>,
@@ -171,8 +174,8 @@ fn tell(packed: &Packed) {
 fn options(args: Args) -> Result<Vec<Options>> {
     args.unbuilt.refuse()?;
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
-    if args.input.len() > 1 && (args.name.is_some() || args.weights.is_some()) {
-        return Err(usage("--name and --weights with several inputs".into())
+    if args.input.len() > 1 && (args.name.is_some() || args.weights.is_some() || args.self_test.is_some()) {
+        return Err(usage("--name, --weights and --self-test with several inputs".into())
             .expected("one input")
             .help("pack a network with its own options by itself; a bundle takes traces that name their weights"));
     }
@@ -229,6 +232,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .map(|size| parse_size("--max-flash", size))
             .transpose()?,
         explain: args.explain,
+        self_test: args.self_test,
         sign,
         name: args.name,
         labels,

@@ -8,11 +8,11 @@ use arenite::{DType, Slot};
 use ndarray::{ArrayD, IxDyn};
 use serde::Serialize;
 
-use super::array::{Array, Values};
 use super::machine::{Machine, ready};
 use super::program::{Verdict, print_json};
 use super::run::{assign, read_inputs};
 use super::unbuilt::UnbuiltDiffOptions;
+use crate::array::{Array, Values};
 use crate::board::{self, RunOptions};
 use crate::files::print::out as print_out;
 use crate::files::zip::Zip;

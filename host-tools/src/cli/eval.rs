@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::array::Array;
 use super::machine::Machine;
 use super::outcome::{How, bar, execute};
 use super::program::{Verdict, grouped, print_json};
 use super::run::{assign, read_inputs, stack};
 use super::unbuilt::only_one;
+use crate::array::Array;
 use crate::files::print::out as print_out;
 use crate::model::ModelFile;
 use crate::{Error, Result};

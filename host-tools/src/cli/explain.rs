@@ -60,6 +60,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         Counts::Step => Some("step"),
         Counts::Port => Some("port"),
         Counts::Input => Some("input"),
+        Counts::Output => Some("output"),
         Counts::Region => Some("region"),
     };
     let index = counts.and((code.step != NO_STEP).then_some(code.step));

@@ -1,6 +1,5 @@
 //! The command `arenite`: one file a subcommand. Each has an `Args` and a `run`; messages go to stderr, results to stdout.
 
-mod array;
 mod bench;
 mod diff;
 mod doctor;

@@ -7,10 +7,10 @@ use arenite::Port;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::array::{Array, Runs};
 use super::machine::Machine;
 use super::outcome::{How, Outcome, StepFigures, bar, execute};
 use super::program::{Verdict, grouped, print_json};
+use crate::array::{Array, Runs};
 use crate::files::{self, Output, Print};
 use crate::model::ModelFile;
 use crate::{Error, ErrorKind, Result};

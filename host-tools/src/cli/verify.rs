@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::{Trust, VerifyError};
+use arenite::{SelfTestError, Trust, VerifyError};
 use serde::Serialize;
 
 use super::program::{Verdict, grouped, print_json};
 use crate::files::print::out as print_out;
 use crate::memory::prove;
 use crate::model::ModelFile;
-use crate::{Error, ErrorKind, Result, sign};
+use crate::{Error, ErrorKind, Result, self_test, sign};
 
 /// Arguments of `arenite verify`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +42,9 @@ struct Report {
     /// Of a file whose signature was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<Signature>,
+    /// Runs of the self-test, where the model has one and this host its kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_test_runs: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -53,8 +56,20 @@ struct Signature {
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
     let signature = args.trust.as_ref().map(|key| signature(&file, key, args)).transpose()?;
+    let mut self_test_runs = None;
     let loaded = match file.load() {
-        Ok(_) => true,
+        Ok(model) => {
+            self_test_runs = match self_test::pass(&model) {
+                Ok(runs) => Some(runs),
+                Err(SelfTestError::Missing) => None,
+                Err(e) => {
+                    return Err(Error::input(e.to_string())
+                        .in_file(&args.model)
+                        .help("pack the model again"));
+                }
+            };
+            true
+        }
         Err(e) if e.kind() == ErrorKind::Unsupported => false,
         Err(e) => return Err(e),
     };
@@ -68,6 +83,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         arena_touched_bytes: proof.arena_touched,
         arena_bytes: view.header().arena.iter().map(|&bytes| u64::from(bytes)).sum(),
         signature,
+        self_test_runs,
     };
     if args.json {
         print_json(&report)?;

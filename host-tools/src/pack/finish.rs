@@ -6,14 +6,14 @@ use super::back::Back;
 use super::options::{Options, Progress};
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{Draft, Output};
+use crate::files::{Draft, Output, print};
 use crate::import::Samples;
 use crate::memory::prove;
 use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
 use crate::report::Summary;
-use crate::sign;
 use crate::weights::Weights;
+use crate::{self_test, sign};
 
 /// What a file is written from, beside its steps.
 pub(super) struct Sources {
@@ -43,7 +43,17 @@ pub(super) fn run(
     let draft = output.draft().map_err(io)?;
     let sizes = emit::emit(program, placed, &metadata, &sources.weights, draft.file(), &mut written)
         .map_err(|e| e.in_file(output.path()))?;
-    let model = sizes.model + options.sign.as_ref().map_or(0, |_| sign::ENVELOPE_BYTES);
+    let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
+    verify(&file, sources.samples.as_ref())?;
+    drop(file);
+    let draft = match &options.self_test {
+        None => draft,
+        Some(samples) => self_test::attach(draft, output, samples, &mut |note| {
+            print::note(format_args!("{}: {note}", samples.display()));
+        })?,
+    };
+    let content = draft.file().metadata().map_err(io)?.len();
+    let model = content + options.sign.as_ref().map_or(0, |_| sign::ENVELOPE_BYTES);
     if let Some(limit) = options.max_flash.filter(|&limit| model > limit) {
         let message = format!("the model needs {model} bytes, {} of them weights", sizes.weights);
         return Err(Error::new(ErrorKind::DoesNotFit, message)
@@ -51,8 +61,6 @@ pub(super) fn run(
             .expected(format!("at most {limit} (--max-flash)"))
             .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"));
     }
-    let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
-    verify(&file, sources.samples.as_ref())?;
     let Written { weights, plan, .. } = sizes;
     (summary.model_bytes, summary.weights_bytes, summary.plan_bytes) = (model, weights, plan);
     match &options.sign {

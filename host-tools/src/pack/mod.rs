@@ -69,6 +69,10 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
 /// [`crate::ErrorKind::Usage`].
 pub(crate) fn refuse_inputs(output: &Output, options: &Options) -> Result<()> {
     output.differs_from(&options.input)?;
+    options
+        .self_test
+        .iter()
+        .try_for_each(|samples| output.differs_from(samples))?;
     match &options.weights {
         Some(spec) => output.differs_from(Path::new(spec)),
         None => Ok(()),

@@ -39,6 +39,8 @@ pub struct Options {
     pub max_flash: Option<u64>,
     /// Whether to explain the arena.
     pub explain: bool,
+    /// Sample inputs, whose outputs go into the file as a self-test.
+    pub self_test: Option<PathBuf>,
     /// Who signs the file, if anybody; a bundle is signed as a whole.
     pub sign: Option<Signer>,
     /// The network's name, if not the input's.
@@ -66,6 +68,7 @@ impl Options {
             fit: None,
             max_flash: None,
             explain: false,
+            self_test: None,
             sign: None,
             name: None,
             labels: Vec::new(),
