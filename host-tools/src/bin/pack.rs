@@ -76,6 +76,9 @@ struct Args {
     /// Class labels, one a line.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
+    /// Splits steps that cost more (products, elements read and written: `Model::costs`) by rows of their output.
+    #[arg(long, value_name = "COST")]
+    max_step: Option<u64>,
     /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
     #[arg(long, value_name = "FILE")]
     self_test: Option<PathBuf>,
@@ -231,6 +234,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .as_deref()
             .map(|size| parse_size("--max-flash", size))
             .transpose()?,
+        max_step: args.max_step,
         explain: args.explain,
         self_test: args.self_test,
         sign,

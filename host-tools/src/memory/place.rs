@@ -26,6 +26,8 @@ pub struct Request {
     pub in_place: bool,
     /// The search budget of the planner, in nodes.
     pub nodes: u64,
+    /// What a step may cost: longer ones are split.
+    pub max_step: Option<u64>,
 }
 
 /// Where everything lies.

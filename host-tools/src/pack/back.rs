@@ -30,6 +30,9 @@ pub fn run(graph: Graph, weights: &Weights, options: &Options, dump: &mut Dump, 
     let mut program = steps(graph, weights, options).map_err(at_input)?;
     // Merged tensors cannot be cut: a fit starts from separate ones and merges what is left of them.
     let separate = (options.fit.is_some() || options.explain).then(|| program.clone());
+    if let Some(limit) = options.max_step {
+        fit::split(&mut program, limit).map_err(at_input)?;
+    }
     if options.in_place {
         in_place::merge(&mut program);
     }
@@ -88,5 +91,6 @@ pub fn request(options: &Options) -> Request {
         regions,
         in_place: options.in_place,
         nodes: options.plan_nodes,
+        max_step: options.max_step,
     }
 }

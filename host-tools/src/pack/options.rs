@@ -37,6 +37,8 @@ pub struct Options {
     pub fit: Option<u64>,
     /// The file must not be larger than this.
     pub max_flash: Option<u64>,
+    /// What a step may cost, in terms of [`arenite::Cost::total`]: longer ones are split by rows of their output.
+    pub max_step: Option<u64>,
     /// Whether to explain the arena.
     pub explain: bool,
     /// Sample inputs, whose outputs go into the file as a self-test.
@@ -67,6 +69,7 @@ impl Options {
             regions: Vec::new(),
             fit: None,
             max_flash: None,
+            max_step: None,
             explain: false,
             self_test: None,
             sign: None,

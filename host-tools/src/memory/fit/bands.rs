@@ -167,7 +167,7 @@ fn input_rect(window: &Window2d, output: &Rect, tiled: bool) -> Rect {
 }
 
 /// The input rows (axis 0) or columns (axis 1) under the windows of a range of the output's.
-fn input_range(window: &Window2d, axis: usize, output: &Range<usize>) -> Range<usize> {
+pub(super) fn input_range(window: &Window2d, axis: usize, output: &Range<usize>) -> Range<usize> {
     let (stride, pad) = (usize::from(window.stride[axis]), usize::from(window.padding[axis]));
     let reach = (usize::from(window.kernel[axis]) - 1) * usize::from(window.dilation[axis]) + 1;
     let extent = usize::from(window.input[axis]);

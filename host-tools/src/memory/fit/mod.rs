@@ -10,8 +10,10 @@
 //! - The same with columns cut as well: tiles. Smaller still between the chain's ends, but copied in and out, and there are more seams.
 
 mod bands;
+mod split;
 
 pub use bands::{Carry, Cut};
+pub use split::split;
 
 use super::bodies::bodies;
 use super::in_place;
@@ -108,10 +110,24 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
     for each in &current.cuts {
         cut = bands::cut(&cut, each).ok_or_else(|| Error::internal("a cut that was found cannot be made"))?;
     }
+    if let Some(limit) = request.max_step {
+        split(&mut cut, limit)?;
+    }
     if request.in_place {
         in_place::merge(&mut cut);
     }
     let memory = place(bodies(&cut, request.in_place), request)?;
+    let height: u64 = memory.plans.iter().map(|(_, plan)| whole_words(plan.height)).sum();
+    if let (Some(capacity), Some(limit)) = (capacity, request.max_step)
+        && height > capacity
+    {
+        return Err(Error::new(
+            ErrorKind::DoesNotFit,
+            format!("with steps split for --max-step {limit} the smallest arena found is {height} bytes"),
+        )
+        .expected(format!("at most {capacity}"))
+        .help("rows of a split step wait for each other: allow longer steps or more memory"));
+    }
     Ok(Fitted {
         program: cut,
         memory,
