@@ -141,9 +141,10 @@ impl Guard<'_> {
                 return Err(Overrun::Arena { region });
             }
         }
-        match self.state.as_deref().is_none_or(intact) {
-            true => Ok(()),
-            false => Err(Overrun::State),
+        if self.state.as_deref().is_none_or(intact) {
+            Ok(())
+        } else {
+            Err(Overrun::State)
         }
     }
 }

@@ -97,16 +97,15 @@ fn read(samples: &Path, ports: &[Port<'_>], note: &mut dyn FnMut(String)) -> Res
     let start = crate::files::read(samples, "read the samples")?;
     let npz = start.starts_with(zip::MAGIC);
     drop(start);
-    let archive = match npz {
-        true => {
-            let input = Input::open(samples, "read the samples")?;
-            let file = input
-                .file()
-                .try_clone()
-                .map_err(|e| Error::io(samples, "read the samples", &e))?;
-            Some(Zip::open(file).map_err(|e| Error::input(format!("it is no .npz archive: {e}")))?)
-        }
-        false => None,
+    let archive = if npz {
+        let input = Input::open(samples, "read the samples")?;
+        let file = input
+            .file()
+            .try_clone()
+            .map_err(|e| Error::io(samples, "read the samples", &e))?;
+        Some(Zip::open(file).map_err(|e| Error::input(format!("it is no .npz archive: {e}")))?)
+    } else {
+        None
     };
     for port in ports {
         let array = match &archive {
