@@ -116,7 +116,6 @@ fn what_is_not_built_is_refused_by_name() {
         ("--dtype", "int8"),
         ("--calibrate", "x.npy"),
         ("--keep-f32", "fc"),
-        ("--self-test", "x.npz"),
         ("--report", "r.html"),
         ("--dialect", "onnx"),
         ("--target", "riscv64gcv"),
