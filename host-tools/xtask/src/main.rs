@@ -1,10 +1,12 @@
 //! `cargo xtask`: the project's own commands. Each installs what it needs first, and says what.
 
 mod bench;
+mod coverage;
 mod demo;
 mod fuzz;
 mod gates;
 mod mutants;
+mod on_host;
 mod setup;
 mod suite;
 mod unpack;
@@ -59,6 +61,12 @@ enum Task {
         #[arg(long, conflicts_with = "parts")]
         record: bool,
     },
+    /// Counts the lines of the runtime and of the host tools that the tests run on the host.
+    Coverage {
+        /// Shows these files instead, with how often each line ran.
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
     /// Runs the arena planner on all instances and prints the tables of docs/planner.md.
     PlanBench {
         /// MiniMalloc's command, to run beside it.
@@ -104,6 +112,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Task::Test { parts, record, .. } => setup::prepare(false).and_then(|()| suite::test(&parts, record)),
+        Task::Coverage { files } => setup::prepare(true).and_then(|()| coverage::measure(&files)),
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
         Task::Long {
             filter,

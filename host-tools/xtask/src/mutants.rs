@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::suite::Outcome;
-use super::{Result, cargo, root};
+use super::{Result, cargo, on_host, root};
 
 /// Shards of a whole run: each is some hours on two cores, and can be run alone.
 const SHARDS: usize = 32;
@@ -46,9 +46,11 @@ pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
     };
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let only: Vec<&str> = files.iter().flat_map(|file| ["--file", file.as_str()]).collect();
+    let tests = on_host::chosen()?;
+    let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
     let mut survivors = Vec::new();
     for shard in shards {
-        survivors.extend(one(&shard, &only, &[])?);
+        survivors.extend(one(&shard, &only, &tests)?);
     }
     judge(&survivors)
 }
@@ -147,9 +149,10 @@ fn one(shard: &str, only: &[&str], tests: &[&str]) -> Result<Vec<String>> {
     fs::create_dir_all(&output)?;
     let mut command = cargo(&["mutants", "--no-shuffle", "--shard", shard, "--output"]);
     command.arg(&output).args(only);
-    if !tests.is_empty() {
-        command.arg("--").args(tests);
+    for package in on_host::PACKAGES {
+        command.args(["--test-package", package]);
     }
+    command.arg("--").args(tests);
     // The copy that is changed lies elsewhere: the shared data is not beside it.
     let shared = root().join("../shared");
     if std::env::var_os("ARENITE_SHARED").is_none() && shared.is_dir() {

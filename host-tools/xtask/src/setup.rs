@@ -68,6 +68,11 @@ pub(super) fn rust_target(triple: &str) -> Result<()> {
     rustup("target", missing)
 }
 
+/// A component that not every command needs.
+pub(super) fn component(name: &str) -> Result<()> {
+    rustup("component", &[name])
+}
+
 /// The machine that programs are built for where no target is stated.
 pub(super) fn host_triple() -> Option<String> {
     let said = run_quietly("rustc", &["--version", "--verbose"])?;
