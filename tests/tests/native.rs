@@ -116,3 +116,96 @@ fn missing_weights_are_named() {
         "{error}"
     );
 }
+
+/// Operators and shapes of what a network of one operator is imported as.
+fn of_one(op: &str, operands: &[&[usize]], attrs: &serde_json::Value, result: &[usize]) -> Result<String, Error> {
+    let tensor = |shape: &[usize], role: &str| serde_json::json!({"shape": shape, "dtype": "f32", "role": role});
+    let mut tensors = serde_json::Map::new();
+    let mut inputs = Vec::new();
+    for (index, shape) in operands.iter().enumerate() {
+        let name = format!("t{index}");
+        tensors.insert(
+            name.clone(),
+            tensor(shape, if index == 0 { "input" } else { "parameter" }),
+        );
+        inputs.push(name);
+    }
+    tensors.insert("y".into(), tensor(result, "activation"));
+    let trace = serde_json::json!({"arenite_trace": 1, "name": "one", "inputs": ["t0"], "outputs": ["y"], "tensors": tensors,
+        "ops": [{"name": "op", "op": op, "inputs": inputs, "outputs": ["y"], "attrs": attrs}]});
+    let graph = text(&trace.to_string())?.graph;
+    let nodes = graph.nodes.iter().map(|node| {
+        let shapes: Vec<_> = node.outputs.iter().map(|&id| &graph.tensor(id).shape).collect();
+        format!("{:?} {shapes:?}", node.op)
+    });
+    Ok(nodes.collect::<Vec<_>>().join("; "))
+}
+
+/// What docs/trace-schema.md states for an attribute that is absent is what it is imported as, and another value is another network.
+#[test]
+fn an_absent_attribute_has_the_default_of_the_schema() {
+    use serde_json::json;
+    let (image, filter): (&[usize], &[usize]) = (&[1, 4, 7, 9], &[6, 4, 3, 2]);
+    let (one, conv, line): (&[&[usize]], &[&[usize]], &[&[usize]]) = (&[image], &[image, filter], &[&[1, 4]]);
+    let kernel = json!({"kernel": [2, 3]});
+    let padded = json!({"kernel": [2, 3], "padding": [1, 0, 1, 1]});
+    let statistics: &[&[usize]] = &[&[1, 3, 3, 5], &[3], &[3], &[3], &[3]];
+    type Case<'a> = (
+        &'a str,
+        &'a [&'a [usize]],
+        serde_json::Value,
+        &'a str,
+        serde_json::Value,
+        &'a [usize],
+        Option<(serde_json::Value, &'a [usize])>,
+    );
+    #[rustfmt::skip]
+    let cases: Vec<Case<'_>> = vec![
+        ("conv2d", conv, json!({}), "strides", json!([1, 1]), &[1, 6, 5, 8], Some((json!([2, 1]), &[1, 6, 3, 8]))),
+        ("conv2d", conv, json!({}), "padding", json!([0, 0, 0, 0]), &[1, 6, 5, 8], Some((json!([0, 1, 1, 0]), &[1, 6, 6, 9]))),
+        ("conv2d", conv, json!({}), "dilation", json!([1, 1]), &[1, 6, 5, 8], Some((json!([1, 2]), &[1, 6, 5, 7]))),
+        ("conv2d", conv, json!({}), "groups", json!(1), &[1, 6, 5, 8], None),
+        ("conv2d", conv, json!({}), "layout", json!("NCHW"), &[1, 6, 5, 8], None),
+        ("max_pool2d", one, kernel.clone(), "strides", json!([2, 3]), &[1, 4, 3, 3], Some((json!([1, 3]), &[1, 4, 6, 3]))),
+        ("max_pool2d", one, kernel.clone(), "padding", json!([0, 0, 0, 0]), &[1, 4, 3, 3], Some((json!([1, 0, 0, 0]), &[1, 4, 4, 3]))),
+        ("max_pool2d", one, kernel.clone(), "dilation", json!([1, 1]), &[1, 4, 3, 3], None),
+        ("max_pool2d", one, kernel.clone(), "ceil_mode", json!(false), &[1, 4, 3, 3], Some((json!(true), &[1, 4, 4, 3]))),
+        ("max_pool2d", one, kernel.clone(), "layout", json!("NCHW"), &[1, 4, 3, 3], Some((json!("NHWC"), &[1, 2, 2, 9]))),
+        ("avg_pool2d", one, kernel.clone(), "strides", json!([2, 3]), &[1, 4, 3, 3], Some((json!([1, 3]), &[1, 4, 6, 3]))),
+        ("avg_pool2d", one, kernel.clone(), "padding", json!([0, 0, 0, 0]), &[1, 4, 3, 3], Some((json!([1, 0, 0, 0]), &[1, 4, 4, 3]))),
+        ("avg_pool2d", one, kernel.clone(), "ceil_mode", json!(false), &[1, 4, 3, 3], Some((json!(true), &[1, 4, 4, 3]))),
+        ("avg_pool2d", one, kernel, "layout", json!("NCHW"), &[1, 4, 3, 3], Some((json!("NHWC"), &[1, 2, 2, 9]))),
+        ("avg_pool2d", one, padded, "count_include_pad", json!(true), &[1, 4, 4, 3], Some((json!(false), &[1, 4, 4, 3]))),
+        ("clamp", one, json!({"max": 3}), "min", json!(null), image, Some((json!(0), image))),
+        ("clamp", one, json!({"min": 2}), "max", json!(null), image, Some((json!(6), image))),
+        ("leaky_relu", one, json!({}), "negative_slope", json!(0.01), image, Some((json!(0.011), image))),
+        ("dropout", one, json!({}), "ratio", json!(0.5), image, None),
+        ("batch_norm", statistics, json!({}), "eps", json!(1e-5), &[1, 3, 3, 5], Some((json!(1.1e-5), &[1, 3, 3, 5]))),
+        ("batch_norm", statistics, json!({}), "axis", json!(1), &[1, 3, 3, 5], Some((json!(2), &[1, 3, 3, 5]))),
+        ("softmax", one, json!({}), "axis", json!(-1), image, Some((json!(1), image))),
+        ("log_softmax", one, json!({}), "axis", json!(-1), image, Some((json!(2), image))),
+        ("mean", one, json!({"axes": [1]}), "keepdims", json!(false), &[1, 7, 9], Some((json!(true), &[1, 1, 7, 9]))),
+        ("max", one, json!({"axes": [-1, 2]}), "keepdims", json!(false), &[1, 4], Some((json!(true), &[1, 4, 1, 1]))),
+        ("flatten", one, json!({}), "start_axis", json!(1), &[1, 252], Some((json!(2), &[1, 4, 63]))),
+        ("flatten", one, json!({}), "end_axis", json!(-1), &[1, 252], Some((json!(2), &[1, 28, 9]))),
+        ("pad", line, json!({"padding": [[0, 0], [1, 2]]}), "value", json!(0.0), &[1, 7], Some((json!(0.5), &[1, 7]))),
+        ("slice", one, json!({"axis": 2}), "start", json!(0), image, Some((json!(1), &[1, 4, 6, 9]))),
+        ("slice", one, json!({"axis": 2}), "stop", json!(null), image, Some((json!(6), &[1, 4, 6, 9]))),
+        ("slice", one, json!({"axis": -1}), "step", json!(1), image, Some((json!(2), &[1, 4, 7, 5]))),
+    ];
+    for (op, operands, attrs, name, default, result, other) in cases {
+        let with = |value: serde_json::Value| {
+            let mut attrs = attrs.clone();
+            attrs[name] = value;
+            attrs
+        };
+        let absent = of_one(op, operands, &attrs, result).unwrap_or_else(|e| panic!("{op} without {name}: {e}"));
+        let stated = of_one(op, operands, &with(default), result).unwrap_or_else(|e| panic!("{op} with {name}: {e}"));
+        assert_eq!(absent, stated, "{op} without {name}");
+        if let Some((value, result)) = other {
+            let other =
+                of_one(op, operands, &with(value), result).unwrap_or_else(|e| panic!("{op}, other {name}: {e}"));
+            assert_ne!(absent, other, "{op}, other {name}");
+        }
+    }
+}

@@ -4,19 +4,24 @@
 //! The changes are those of cargo-mutants. `.cargo/mutants.toml` says what is changed and whose tests look; `tests/mutants.txt` lists what
 //! survives, each with the reason why nothing can notice it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::suite::Outcome;
-use super::{Result, cargo, on_host, root};
+use super::{Result, cargo, on_host, root, run as execute};
 
 /// Shards of a whole run: each is some hours on two cores, and can be run alone.
 const SHARDS: usize = 32;
 
 /// What `cargo mutants` ends with where every mutant was tried.
 const TRIED: [i32; 3] = [0, 2, 3];
+
+/// A mutant whose tests take so many times as long as without it, and so many seconds more, is endless.
+const TIMES: u64 = 3;
+const LEAST_SECONDS: u64 = 600;
 
 /// The most mutants of changed lines that the test command tries: each is a build and the tests of [`NARROW`], about a minute on two cores.
 const CHANGED: usize = 4;
@@ -48,9 +53,10 @@ pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
     let only: Vec<&str> = files.iter().flat_map(|file| ["--file", file.as_str()]).collect();
     let tests = on_host::chosen()?;
     let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
+    let tree = Tree::new(&tests)?;
     let mut survivors = Vec::new();
     for shard in shards {
-        survivors.extend(one(&shard, &only, &tests)?);
+        survivors.extend(tree.mutate(&shard, &only)?);
     }
     judge(&survivors)
 }
@@ -91,7 +97,7 @@ pub(super) fn changed() -> Result<Outcome> {
         return Ok(Outcome::skipped(NAME, "no changed line has a mutant"));
     }
     let shards = count.div_ceil(CHANGED);
-    let survivors = one(&format!("0/{shards}"), &["--in-diff", &file], &NARROW)?;
+    let survivors = Tree::new(&NARROW)?.mutate(&format!("0/{shards}"), &["--in-diff", &file])?;
     judge(&survivors)?;
     match shards {
         1 => Ok(Outcome::Held),
@@ -143,33 +149,110 @@ fn judge(survivors: &[String]) -> Result<()> {
     }
 }
 
-/// The mutants of a shard that no test noticed; `only` chooses among all, `tests` among the tests.
-fn one(shard: &str, only: &[&str], tests: &[&str]) -> Result<Vec<String>> {
-    let output = root().join("target/mutants").join(shard.replace('/', "-of-"));
-    fs::create_dir_all(&output)?;
-    let mut command = cargo(&["mutants", "--no-shuffle", "--shard", shard, "--output"]);
-    command.arg(&output).args(only);
-    for package in on_host::PACKAGES {
-        command.args(["--test-package", package]);
+/// A copy of the sources, in which they are changed. cargo-mutants copies them itself as well, but then tests without a change no package but the changed
+/// one: tests of another package that fail for a reason of their own would notice every mutant.
+struct Tree {
+    folder: PathBuf,
+    /// What chooses the tests.
+    tests: Vec<String>,
+    /// How long they take without a change, their build included.
+    time: Duration,
+}
+
+impl Tree {
+    /// Copies the sources, and runs these tests on them as they are.
+    fn new(tests: &[&str]) -> Result<Self> {
+        let mut tree = Self {
+            folder: root().join("target/mutants/tree"),
+            tests: tests.iter().map(ToString::to_string).collect(),
+            time: Duration::ZERO,
+        };
+        let listed = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .ok_or("the sources are no git repository: nothing says which files they are")?;
+        copy(
+            &root(),
+            &tree.folder,
+            listed.split('\0').filter(|name| !name.is_empty()),
+        )?;
+        let mut command = cargo(&["test", "--quiet"]);
+        for package in on_host::PACKAGES {
+            command.args(["--package", package]);
+        }
+        let begin = Instant::now();
+        execute(tree.prepare(command.args(&tree.tests))?)
+            .map_err(|error| format!("{error}: the tests must pass before anything is changed"))?;
+        tree.time = begin.elapsed();
+        Ok(tree)
     }
-    command.arg("--").args(tests);
-    // The copy that is changed lies elsewhere: the shared data is not beside it.
-    let shared = root().join("../shared");
-    if std::env::var_os("ARENITE_SHARED").is_none() && shared.is_dir() {
-        command.env("ARENITE_SHARED", shared.canonicalize()?);
+
+    /// Lets a command run in the copy, which the shared data is not beside.
+    fn prepare<'c>(&self, command: &'c mut Command) -> Result<&'c mut Command> {
+        let shared = root().join("../shared");
+        if std::env::var_os("ARENITE_SHARED").is_none() && shared.is_dir() {
+            command.env("ARENITE_SHARED", shared.canonicalize()?);
+        }
+        Ok(command.env_remove("CARGO_TARGET_DIR").current_dir(&self.folder))
     }
-    eprintln!("$ {command:?}");
-    let status = command.status()?;
-    if !status.code().is_some_and(|code| TRIED.contains(&code)) {
-        return Err(format!("`cargo mutants` ended with {status}").into());
+
+    /// The mutants of a shard that no test noticed; `only` chooses among all.
+    fn mutate(&self, shard: &str, only: &[&str]) -> Result<Vec<String>> {
+        let output = root().join("target/mutants").join(shard.replace('/', "-of-"));
+        fs::create_dir_all(&output)?;
+        let mut command = cargo(&["mutants", "--in-place", "--baseline", "skip", "--no-shuffle"]);
+        let limit = TIMES * self.time.as_secs() + LEAST_SECONDS;
+        command.args(["--timeout", &limit.to_string(), "--build-timeout", &limit.to_string()]);
+        command.args(["--shard", shard, "--output"]).arg(&output).args(only);
+        for package in on_host::PACKAGES {
+            command.args(["--test-package", package]);
+        }
+        command.arg("--").args(&self.tests);
+        self.prepare(&mut command)?;
+        eprintln!("$ {command:?}");
+        let status = command.status()?;
+        if !status.code().is_some_and(|code| TRIED.contains(&code)) {
+            return Err(format!("`cargo mutants` ended with {status}").into());
+        }
+        let results = output.join("mutants.out");
+        let read = |name: &str| read_lines(&results.join(name));
+        // A mutant that makes a test endless is noticed, as by the guard of the test command.
+        println!(
+            "{} caught, {} endless, {} do not compile",
+            read("caught.txt")?.len(),
+            read("timeout.txt")?.len(),
+            read("unviable.txt")?.len()
+        );
+        Ok(read("missed.txt")?.iter().map(|line| placeless(line)).collect())
     }
-    let results = output.join("mutants.out");
-    let read = |name: &str| read_lines(&results.join(name));
-    Ok([read("missed.txt")?, read("timeout.txt")?]
-        .concat()
-        .iter()
-        .map(|line| placeless(line))
-        .collect())
+}
+
+/// Makes `to` hold these files of `from` and no others but those of builds. What is the same stays as it is, so that little is built again.
+fn copy<'n>(from: &Path, to: &Path, names: impl Iterator<Item = &'n str>) -> Result<()> {
+    let mut wanted = BTreeSet::new();
+    for name in names {
+        let (source, copy) = (from.join(name), to.join(name));
+        // A file that was deleted is listed until that is committed, and a link may lead to a folder.
+        let Ok(content) = fs::read(&source) else { continue };
+        if fs::read(&copy).ok().as_ref() != Some(&content) {
+            fs::create_dir_all(copy.parent().unwrap_or(to))?;
+            fs::write(&copy, content)?;
+            fs::set_permissions(&copy, fs::metadata(&source)?.permissions())?;
+        }
+        wanted.insert(copy);
+    }
+    let mut folders = vec![to.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                if !path.ends_with("target") {
+                    folders.push(path);
+                }
+            } else if !wanted.contains(&path) {
+                fs::remove_file(path)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn read_lines(path: &Path) -> Result<Vec<String>> {
@@ -210,6 +293,33 @@ mod tests {
             "core/src/session.rs: replace < with <= in Session::step"
         );
         assert_eq!(placeless("no place"), "no place");
+    }
+
+    #[test]
+    fn a_copy_has_the_files_that_are_listed_and_no_others_but_those_of_builds() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let put = |path: PathBuf, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put(from.join("a.rs"), "a");
+        put(from.join("b/c.rs"), "c");
+        put(from.join("unlisted"), "");
+        put(to.join("a.rs"), "a changed one, which a run that was ended left behind");
+        put(to.join("b/gone.rs"), "");
+        put(to.join("target/debug/built"), "");
+        copy(&from, &to, ["a.rs", "b/c.rs", "deleted.rs"].into_iter()).unwrap();
+        let read = |name: &str| fs::read_to_string(to.join(name)).ok();
+        assert_eq!(read("a.rs").as_deref(), Some("a"));
+        assert_eq!(read("b/c.rs").as_deref(), Some("c"));
+        assert_eq!((read("b/gone.rs"), read("unlisted")), (None, None));
+        assert!(read("target/debug/built").is_some());
+        // What is the same is not written again: its time says so.
+        let written = || fs::metadata(to.join("a.rs")).unwrap().modified().unwrap();
+        let before = written();
+        copy(&from, &to, ["a.rs"].into_iter()).unwrap();
+        assert_eq!((before, read("b/c.rs")), (written(), None));
     }
 
     #[test]

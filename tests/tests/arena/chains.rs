@@ -333,6 +333,25 @@ pub(crate) fn a_tensor_with_two_readers_is_not_cut_away() {
     compare_cuts_of(&branched, 1, Target::Portable, 7).expect("the same bits");
 }
 
+/// A cut is 256 tiles at most: of one row and two columns there are so many on 16 x 32 pixels, and 16 more on 16 x 33.
+#[test]
+pub(crate) fn a_cut_has_a_limited_number_of_tiles() {
+    let layers = [pointwise(40), pointwise(2)];
+    for (columns, on_offer) in [(32, true), (33, false)] {
+        let (whole, front) = survey(&layers, [16, columns], 2);
+        let smallest = front
+            .iter()
+            .any(|point| point.cuts.contains("tiles of 1 row and 2 columns"));
+        assert_eq!(smallest, on_offer, "{columns} columns: {front:?}");
+        assert!(
+            front.iter().any(|point| point.arena_bytes < whole.arena_bytes / 2),
+            "{front:?}"
+        );
+        // Two layers, and two copies of what a tile reads and writes, which single rows do not need.
+        assert!(front.iter().all(|point| point.steps <= 256 * 4), "{front:?}");
+    }
+}
+
 pub(crate) fn pointwise(channels: usize) -> Layer {
     Layer {
         kind: Kind::Conv,

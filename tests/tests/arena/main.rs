@@ -228,6 +228,66 @@ fn two_regions_give_the_same_results() {
     }
 }
 
+/// What fits the first region stays there, also where it fits to the byte; a word less, and something moves.
+#[test]
+fn a_first_region_of_the_right_size_takes_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["digits", "mlp", "residual"] {
+        let one = options(&digits(name), folder.path(), Target::Portable);
+        let whole = summary(&one).arena_bytes;
+        for (size, all) in [(whole, true), (whole - 4, false)] {
+            let split = summary(&two_regions(&one, size));
+            let bytes: Vec<u64> = split.regions.iter().map(|region| region.bytes).collect();
+            assert_eq!(bytes == [whole, 0], all, "{name}: {size} of {whole}: {bytes:?}");
+            assert!(bytes[0] <= size, "{name}: {bytes:?}");
+        }
+    }
+}
+
+/// A survey of what could be cut, and a fit into what the model takes anyway, write the file that is written without them.
+#[test]
+fn a_survey_and_a_fit_without_need_change_no_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(models)
+        .expect("the cases")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tflite"))
+        .collect();
+    files.sort();
+    let windows = |path: &PathBuf| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        ["conv", "depthwise", "pool"].iter().any(|word| name.contains(word))
+    };
+    let targets = [Target::Portable, Target::CortexM3, Target::CortexM55];
+    for (index, file) in files.iter().filter(|file| windows(file)).enumerate() {
+        for in_place in [true, false] {
+            let plain = Options {
+                in_place,
+                ..options(file, folder.path(), targets[index % targets.len()])
+            };
+            // All but the metadata, which says what was asked for.
+            let written = |options: &Options| {
+                let arena = summary(options).arena_bytes;
+                let file = ModelFile::open(&options.output).expect("the model");
+                let model = file.load().expect("it loads");
+                let steps: Vec<(u8, Vec<u8>)> = (model.steps().flatten())
+                    .map(|(kernel, parameters)| (kernel, parameters.to_vec()))
+                    .collect();
+                (arena, steps, model.weights().to_vec())
+            };
+            let expected = written(&plain);
+            let explained = Options {
+                explain: true,
+                ..plain.clone()
+            };
+            let name = format!("{}, in place: {in_place}", file.display());
+            assert!(written(&explained) == expected, "{name}: explained");
+            assert!(written(&fitted(&plain, expected.0)) == expected, "{name}: fitted");
+        }
+    }
+}
+
 #[test]
 fn a_board_runs_two_regions_and_leaves_the_canaries() {
     let board = board::BOARDS.iter().find(|b| b.name == "mps2-an386").expect("a board");
