@@ -333,6 +333,64 @@ pub(crate) fn a_tensor_with_two_readers_is_not_cut_away() {
     compare_cuts_of(&branched, 1, Target::Portable, 7).expect("the same bits");
 }
 
+/// The cuts on offer for chains of every kind are those on record: `tests/results/fronts.txt`. What a cut needs and costs is checked elsewhere; a change of
+/// the search shows here. Where it is meant, `ARENITE_BLESS=1` writes the file anew.
+#[test]
+pub(crate) fn fronts_are_those_on_record() {
+    let mut state = 1u64;
+    let mut below = |bound: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    let mut text =
+        String::from("# network; then for each point of its front: bytes of arena, extra MACs, steps, cuts\n");
+    for index in 0..16 {
+        let layers: Vec<Layer> = (0..2 + below(4))
+            .map(|_| {
+                let kind = [Kind::Conv, Kind::Conv, Kind::Depthwise, Kind::MaxPool, Kind::AvgPool][below(5)];
+                let kernel = [1 + below(3), 1 + below(3)];
+                let windowed = matches!(kind, Kind::Conv | Kind::Depthwise);
+                Layer {
+                    kind,
+                    kernel,
+                    stride: [1 + below(2), 1 + below(2)],
+                    dilation: if windowed { [1 + below(2), 1 + below(2)] } else { [1, 1] },
+                    padding: [below(2).min(kernel[0] / 2), below(2).min(kernel[1] / 2)],
+                    channels: 1 + below(24),
+                    is_output: below(8) == 0,
+                }
+            })
+            .collect();
+        let (extents, channels) = ([8 + below(18), 8 + below(18)], 1 + below(5));
+        let (whole, front) = survey(&layers, extents, channels);
+        text += &format!("{index} {} {}\n", whole.arena_bytes, whole.macs);
+        for Point {
+            arena_bytes,
+            extra_macs,
+            steps,
+            cuts,
+        } in front
+        {
+            text += &format!("  {arena_bytes} {extra_macs} {steps} {cuts}\n");
+        }
+    }
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/fronts.txt");
+    if std::env::var_os("ARENITE_BLESS").is_some() {
+        std::fs::write(&record, &text).expect("written");
+    }
+    let tracked = std::fs::read_to_string(&record).expect("the record");
+    let differ = text
+        .lines()
+        .zip(tracked.lines())
+        .find(|(found, tracked)| found != tracked);
+    assert!(
+        text == tracked,
+        "{differ:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test arena fronts"
+    );
+}
+
 /// A cut is 256 tiles at most: of one row and two columns there are so many on 16 x 32 pixels, and 16 more on 16 x 33.
 #[test]
 pub(crate) fn a_cut_has_a_limited_number_of_tiles() {

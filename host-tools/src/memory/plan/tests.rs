@@ -2,6 +2,7 @@
 
 mod check;
 mod instances;
+mod record;
 
 use proptest::prelude::*;
 
