@@ -459,7 +459,15 @@ mod tests {
     fn utf8_is_what_the_core_library_says() {
         for lead in 0..=255u8 {
             for second in 0..=255u8 {
-                let rests: [&[u8]; 5] = [&[], &[0x41], &[0x80], &[0xBF, 0x80], &[0x80, 0xC0]];
+                let rests: [&[u8]; 7] = [
+                    &[],
+                    &[0x41],
+                    &[0x80],
+                    &[0x80, 0x80],
+                    &[0xBF, 0x80],
+                    &[0xBF, 0xBF],
+                    &[0x80, 0xC0],
+                ];
                 for rest in rests {
                     let mut bytes = std::vec![lead, second];
                     bytes.extend(rest);

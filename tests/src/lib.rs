@@ -4,6 +4,7 @@ pub mod attacks;
 pub mod blob;
 pub mod exact;
 pub mod golden;
+pub mod graphs;
 pub mod naive;
 pub mod oracle;
 pub mod properties;

@@ -167,19 +167,11 @@ impl Network {
 
     fn add_to_image(&mut self, x: &str, shape: &[usize]) {
         let [n, c, h, w] = shape.try_into().expect("four axes");
-        match self.random.within(0, 7) {
-            0 | 1 => self.conv2d(x, [n, c, h, w]),
+        match self.random.within(0, 9) {
+            0 | 1 => self.conv2d(x, [n, c, h, w], 1),
+            7 | 8 => self.block(x, [n, c, h, w]),
             2 => self.pool(x, [n, c, h, w]),
-            3 => {
-                let statistics: Vec<Value> = (0..4)
-                    .map(|i| match i {
-                        3 => self.parameter(&[c], |v| 1.0 + 0.5 * v.abs()),
-                        _ => self.parameter(&[c], |v| v),
-                    })
-                    .collect();
-                let inputs: Vec<Value> = std::iter::once(json!(x)).chain(statistics).collect();
-                self.push("batch_norm", inputs, json!({}), shape);
-            }
+            3 => self.batch_norm(x, shape),
             4 => {
                 let axes = [json!([2, 3]), json!([1]), json!([-1])][self.random.within(0, 3)].clone();
                 let kept = self.random.flip();
@@ -217,7 +209,56 @@ impl Network {
         }
     }
 
-    fn conv2d(&mut self, x: &str, [n, c, h, w]: [usize; 4]) {
+    fn batch_norm(&mut self, x: &str, shape: &[usize]) {
+        let statistics: Vec<Value> = (0..4)
+            .map(|i| match i {
+                3 => self.parameter(&[shape[1]], |v| 1.0 + 0.5 * v.abs()),
+                _ => self.parameter(&[shape[1]], |v| v),
+            })
+            .collect();
+        let inputs: Vec<Value> = std::iter::once(json!(x)).chain(statistics).collect();
+        self.push("batch_norm", inputs, json!({}), shape);
+    }
+
+    /// What passes fold into convolutions, one behind the other in any order: normalisations, constants, sums of several, activations.
+    fn block(&mut self, x: &str, shape: [usize; 4]) {
+        let first = self.made.len();
+        let copies = self.random.within(1, 4);
+        self.conv2d(x, shape, copies);
+        let mut made = self.made[first..].to_vec().into_iter();
+        let Some((mut y, out)) = made.next() else { return };
+        for _ in 0..self.random.within(1, 6) {
+            let before = self.made.len();
+            match (self.random.within(0, 5), made.len()) {
+                (0, _) => self.batch_norm(&y, &out),
+                (1, _) => {
+                    let bias = self.parameter(&[out[1], 1, 1], |v| v);
+                    let operands = if self.random.flip() {
+                        vec![bias, json!(y)]
+                    } else {
+                        vec![json!(y), bias]
+                    };
+                    self.push("add", operands, json!({}), &out);
+                }
+                (2 | 3, 1..) => {
+                    let other = json!(made.next().map(|(name, _)| name));
+                    let operands = if self.random.flip() {
+                        vec![other, json!(y)]
+                    } else {
+                        vec![json!(y), other]
+                    };
+                    self.push("add", operands, json!({}), &out);
+                }
+                _ => self.push("relu", vec![json!(y)], json!({}), &out),
+            }
+            if let Some((name, _)) = self.made[before..].last() {
+                y = name.clone();
+            }
+        }
+    }
+
+    /// So many convolutions of one input with one shape.
+    fn conv2d(&mut self, x: &str, [n, c, h, w]: [usize; 4], copies: usize) {
         let (kernel, stride, dilation) = (self.pair(1, 4), self.pair(1, 3), self.pair(1, 3));
         let padding = [0; 4].map(|_| self.random.within(0, 3));
         let groups = match self.random.within(0, 3) {
@@ -241,14 +282,16 @@ impl Network {
             return;
         };
         let fan_in = (c / groups * kernel[0] * kernel[1]) as f64;
-        let weight = self.parameter(&[out, c / groups, kernel[0], kernel[1]], |v| v * (3.0 / fan_in).sqrt());
-        let bias = if self.random.flip() {
-            self.parameter(&[out], |v| 0.2 * v)
-        } else {
-            Value::Null
-        };
-        let attrs = json!({"strides": stride, "padding": padding, "dilation": dilation, "groups": groups});
-        self.push("conv2d", vec![json!(x), weight, bias], attrs, &[n, out, oh, ow]);
+        for _ in 0..copies {
+            let weight = self.parameter(&[out, c / groups, kernel[0], kernel[1]], |v| v * (3.0 / fan_in).sqrt());
+            let bias = if self.random.flip() {
+                self.parameter(&[out], |v| 0.2 * v)
+            } else {
+                Value::Null
+            };
+            let attrs = json!({"strides": stride, "padding": padding, "dilation": dilation, "groups": groups});
+            self.push("conv2d", vec![json!(x), weight, bias], attrs, &[n, out, oh, ow]);
+        }
     }
 
     fn pool(&mut self, x: &str, [n, c, h, w]: [usize; 4]) {
@@ -282,18 +325,8 @@ impl Network {
         let rank = shape.len();
         match self.random.within(0, 9) {
             0 | 1 => {
-                let unary = [
-                    "relu",
-                    "sigmoid",
-                    "tanh",
-                    "hardswish",
-                    "silu",
-                    "abs",
-                    "neg",
-                    "leaky_relu",
-                    "clamp",
-                    "dropout",
-                ];
+                let unary = "relu sigmoid tanh hardswish silu abs neg leaky_relu clamp dropout";
+                let unary: Vec<&str> = unary.split(' ').collect();
                 let op = unary[self.random.within(0, unary.len())];
                 let attrs = if op == "clamp" {
                     json!({"min": -0.5, "max": 0.75})

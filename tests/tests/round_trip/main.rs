@@ -1,9 +1,11 @@
 //! Small networks of many shapes through every dialect's writer and importer: parameters, multiply-accumulates, operators and shapes
 //! must be those of the network that was written, at the traced batch and at another one.
 
+mod run;
+
 use std::path::Path;
 
-use arenite_host::graph::{Graph, Op, Role, UnaryKind, check, facts};
+use arenite_host::graph::{Graph, Op, Role, check, facts};
 use arenite_host::import::{ImportOptions, Imported, import};
 use arenite_host::passes;
 use arenite_host::stage::Stage;
@@ -326,65 +328,6 @@ fn rects_of_other_depths() {
         assert_eq!(facts::operators(&imported.graph)["filter"], layers.len());
         assert_eq!(imported.graph.tensor(imported.graph.outputs[0]).shape, [3, 35, 1, 1]);
     }
-}
-
-/// What docs/dialects.md states where a trace says nothing, and that a stated value takes its place.
-#[test]
-fn what_a_dialect_does_not_say_has_its_documented_value() {
-    let op = |imported: &Imported, wanted: fn(&Op) -> bool| {
-        let node = imported.graph.nodes.iter().find(|node| wanted(&node.op));
-        node.map(|node| node.op.clone()).expect("it is there")
-    };
-    let with_lrn = Chain {
-        batch: 2,
-        image: [3, 20, 33],
-        layers: vec![conv(8, 3, 1, 1), Layer::Relu, Layer::Lrn],
-    };
-    let text = tf_shapes::write(&with_lrn, None);
-    let lrn = |pairs| {
-        let imported = read("tf-shapes", &text, &assuming(pairs)).unwrap();
-        op(&imported, |op| matches!(op, Op::Lrn { .. }))
-    };
-    let stated = |axis, radius, bias, alpha, beta| Op::Lrn {
-        axis,
-        radius,
-        bias,
-        alpha,
-        beta,
-    };
-    let Op::Lrn { axis, .. } = lrn(&[]) else {
-        unreachable!("as asked for")
-    };
-    assert_eq!(lrn(&[]), stated(axis, 2, 2.0, 1e-4, 0.75));
-    assert_eq!(lrn(&[("lrn.depth_radius", "3")]), stated(axis, 3, 2.0, 1e-4, 0.75));
-    assert_eq!(lrn(&[("lrn.bias", "1.5")]), stated(axis, 2, 1.5, 1e-4, 0.75));
-    assert_eq!(lrn(&[("lrn.alpha", "0.25")]), stated(axis, 2, 2.0, 0.25, 0.75));
-    assert_eq!(lrn(&[("lrn.beta", "0.5")]), stated(axis, 2, 2.0, 1e-4, 0.5));
-
-    let text = keras_order::write("resnet8", &[2, 1]);
-    let keras = |pairs| {
-        let graph = read("keras-order", &text, &assuming(pairs)).unwrap().graph;
-        let epsilons = graph.nodes.iter().filter_map(|node| match node.op {
-            Op::BatchNorm { epsilon, .. } => Some(epsilon),
-            _ => None,
-        });
-        let mut epsilons: Vec<f32> = epsilons.collect();
-        epsilons.dedup();
-        let shape = |id: arenite_host::graph::TensorId| graph.tensor(id).shape.clone();
-        (epsilons, shape(graph.inputs[0]), shape(graph.outputs[0]))
-    };
-    assert_eq!(keras(&[]), (vec![1.001e-5], vec![1, 224, 224, 3], vec![1, 1000]));
-    assert_eq!(keras(&[("bn.epsilon", "0.5")]).0, [0.5]);
-    assert_eq!(keras(&[("classes", "17")]).2, [1, 17]);
-
-    let text = local(&[(8, 5)]).write();
-    let has = |pairs, wanted| {
-        let graph = read("rects", &text, &assuming(pairs)).unwrap().graph;
-        graph.nodes.iter().any(|node| node.op == wanted)
-    };
-    let (relu, tanh) = (Op::Unary(UnaryKind::Relu), Op::Unary(UnaryKind::TANH));
-    assert!(has(&[], relu.clone()) && !has(&[], tanh.clone()));
-    assert!(has(&[("nonlinearity", "tanh")], tanh) && !has(&[("nonlinearity", "tanh")], relu));
 }
 
 /// Under noise the importer may give up, but it must never make another network; and light noise it must see through.
