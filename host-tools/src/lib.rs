@@ -31,5 +31,6 @@ pub mod sign;
 mod spelling;
 pub mod stage;
 pub mod weights;
+pub mod worst;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,4 +1,4 @@
-//! Instructions of load and run on every board against what they are bounded by: the file's bytes, and `Model::cost`.
+//! Instructions and stack of load and run on every board against what they are bounded by: the file's bytes, `Model::cost`, and the table of stacks.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use arenite::testkit::{Packed, Workspace, packed};
 use arenite::{KernelId, Model};
 use arenite_host::board::{BOARDS, Board, RunOptions, ready, run};
 use arenite_host::model::Blob as OnBoard;
+use arenite_host::worst::stack::TABLE;
 use arenite_tests::blob::{Blob, aligned};
 use arenite_tests::skip;
 
@@ -76,6 +77,11 @@ fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
         let report = run(board, OnBoard::Bytes(&file), &[], &options).unwrap_or_else(|error| panic!("{error}"));
         let (name, bytes, load) = (kernel.name(), file.len() as u64, report.load_instructions);
         let step = report.steps.iter().flatten().copied().max().unwrap_or(0);
+        let stack = TABLE.bound(board.name, [kernel]).expect("a known kernel");
+        if u64::from(report.stack_bytes) > stack.run || u64::from(report.load_stack_bytes) > stack.load {
+            let (run, load) = (report.stack_bytes, report.load_stack_bytes);
+            found.push(format!("{name}: {run} and {load} bytes of stack, at most {stack:?}"));
+        }
         if load > a_byte * bytes + LOAD {
             found.push(format!("{name}: load {load} of {bytes} bytes"));
         }

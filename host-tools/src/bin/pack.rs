@@ -303,5 +303,8 @@ fn figures(summary: &Summary, output: &Path) -> String {
         "  model      {} bytes ({} weights, {} plan)\n",
         summary.model_bytes, summary.weights_bytes, summary.plan_bytes
     );
+    text += &summary
+        .stack_text()
+        .map_or(String::new(), |stack| format!("  stack      {stack}\n"));
     text
 }

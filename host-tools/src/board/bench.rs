@@ -13,6 +13,7 @@ use super::table::Board;
 use super::trace::Interval;
 use crate::error::Result;
 use crate::model::ModelFile;
+use crate::worst::stack;
 
 /// The cost of one inference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,12 @@ pub struct Bench {
     pub stack_bytes: u32,
     /// Stack bytes of the checked load.
     pub load_stack_bytes: u32,
+    /// The most stack bytes that a run of these kernels takes, as the tracked table has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack_at_most: Option<u64>,
+    /// The same of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_stack_at_most: Option<u64>,
     /// Bytes of code and constants of the runtime linked for this model; `None` where it was not asked for, or not on a Cortex-M.
     pub code_bytes: Option<u64>,
 }
@@ -161,6 +168,7 @@ pub fn bench(
             cycles: estimates.get(index).copied().flatten().map(|estimate| estimate.cycles),
         }
     });
+    let stack = stack::TABLE.bound(board.name, steps.iter().map(arenite::Step::kernel));
     let code = options.code && board.triple.starts_with("thumb");
     Ok(Bench {
         board: board.name.to_owned(),
@@ -184,6 +192,8 @@ pub fn bench(
         state_bytes: whole.state_bytes,
         stack_bytes: whole.stack_bytes,
         load_stack_bytes: whole.load_stack_bytes,
+        stack_at_most: stack.map(|stack| stack.run),
+        load_stack_at_most: stack.map(|stack| stack.load),
         code_bytes: if code {
             Some(footprint(board, model.path())?.code_bytes)
         } else {

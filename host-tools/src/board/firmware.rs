@@ -45,6 +45,30 @@ impl Firmware {
         )
     }
 
+    /// Builds the program that runs any model as [`Firmware::build`] does, with what tells its functions' stack: the compiler's sizes, relocations, and names
+    /// that hold all of a function's types. Its code is the same.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub fn build_for_stacks(board: &'static Board) -> Result<Self, BoardError> {
+        let features = board.feature.to_owned();
+        let name = "infer-stacks".to_owned();
+        let recipe = Recipe {
+            package: "arenite-firmware",
+            program: "infer",
+            features,
+            model: None,
+            name,
+        };
+        // The sizes are an unstable option, which this variable permits.
+        let flags = [
+            "-Zemit-stack-sizes",
+            "-Csymbol-mangling-version=v0",
+            "-Clink-arg=--emit-relocs",
+        ];
+        build(board, &recipe, &flags, &[("RUSTC_BOOTSTRAP", "1")])
+    }
+
     /// Builds `program` with a model embedded.
     ///
     /// # Errors
@@ -122,7 +146,7 @@ impl Firmware {
         if let Some(firmware) = built.get(&key) {
             return Ok(firmware.clone());
         }
-        let firmware = build(board, recipe)?;
+        let firmware = build(board, recipe, &[], &[])?;
         built.insert(key, firmware.clone());
         Ok(firmware)
     }
@@ -326,7 +350,13 @@ impl<'a> Recipe<'a> {
     }
 }
 
-fn build(board: &'static Board, recipe: &Recipe<'_>) -> Result<Firmware, BoardError> {
+/// `flags` for the compiler and `variables` for cargo beside the usual ones; such builds have a folder of their own.
+fn build(
+    board: &'static Board,
+    recipe: &Recipe<'_>,
+    flags: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<Firmware, BoardError> {
     if has_target(board.triple) == Some(false) {
         return Err(BoardError::TargetMissing {
             triple: board.triple.to_owned(),
@@ -335,6 +365,12 @@ fn build(board: &'static Board, recipe: &Recipe<'_>) -> Result<Firmware, BoardEr
     let root = root()?;
     let target = root.join("target/boards");
     let kept = target.join("elf").join(board.slug()).join(&recipe.name);
+    let made = if flags.is_empty() {
+        target.clone()
+    } else {
+        target.join("special")
+    };
+    let rustflags: Vec<&str> = board.rustflags.iter().chain(flags).copied().collect();
     exclusively(&target, || {
         let mut cargo = cargo(&root.join("firmware"));
         cargo
@@ -349,9 +385,10 @@ fn build(board: &'static Board, recipe: &Recipe<'_>) -> Result<Firmware, BoardEr
             ])
             .args(["--target", board.triple, "--features", &recipe.features])
             .arg("--target-dir")
-            .arg(&target)
+            .arg(&made)
             .env("ARENITE_BOARD", board.feature)
-            .env("CARGO_ENCODED_RUSTFLAGS", board.rustflags.join("\x1f"));
+            .env("CARGO_ENCODED_RUSTFLAGS", rustflags.join("\x1f"))
+            .envs(variables.iter().copied());
         if let Some(model) = &recipe.model {
             cargo.env("ARENITE_MODEL", model);
         }
@@ -364,7 +401,7 @@ fn build(board: &'static Board, recipe: &Recipe<'_>) -> Result<Firmware, BoardEr
                 output,
             });
         }
-        let linked = target.join(board.triple).join("release").join(recipe.program);
+        let linked = made.join(board.triple).join("release").join(recipe.program);
         keep(&linked, &kept).map_err(|source| BoardError::File {
             path: kept.clone(),
             source,

@@ -15,6 +15,7 @@ mod qemu;
 mod run;
 mod table;
 mod trace;
+mod worst;
 
 pub use crate::model::Blob;
 pub use arenite_protocol as protocol;
@@ -34,3 +35,4 @@ pub use run::{
 };
 pub use table::{AddressRange, BOARDS, Board, Core, Timer};
 pub use trace::{Executed, ExecutionTrace, Interval};
+pub use worst::tell as tell_worst;

@@ -106,14 +106,14 @@ fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &A
 
 fn board_table(all: &[Bench]) -> String {
     let mut text = format!(
-        "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8}\n",
-        "board", "instructions", "per MAC", "est. cycles", "load", "arena", "stack", "code"
+        "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8} {:>8}\n",
+        "board", "instructions", "per MAC", "est. cycles", "load", "arena", "stack", "at most", "code"
     );
     let or_dash = |n: Option<u64>| n.map_or("-".to_string(), grouped);
     for bench in all {
         let macs: u64 = bench.steps.iter().map(|step| step.macs).sum();
         text += &format!(
-            "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8}\n",
+            "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8} {:>8}\n",
             bench.board,
             grouped(bench.instructions),
             per_mac(bench.instructions, macs),
@@ -121,6 +121,7 @@ fn board_table(all: &[Bench]) -> String {
             grouped(bench.load_instructions),
             grouped(bench.arena_bytes),
             grouped(u64::from(bench.stack_bytes)),
+            or_dash(bench.stack_at_most),
             or_dash(bench.code_bytes)
         );
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::program::{Verdict, grouped, print_json};
+use crate::board::tell_worst;
 use crate::files::print::out as print_out;
 use crate::metadata::Metadata;
 use crate::model::ModelFile;
@@ -88,6 +89,9 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     };
     let mut summary = view.summary()?;
     summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
+    if let Ok(steps) = view.steps() {
+        tell_worst(&mut summary, view.target_name(), &steps);
+    }
     let report = Report {
         summary,
         tool,
@@ -174,6 +178,9 @@ fn text(report: &Report) -> String {
         grouped(s.plan_bytes),
         report.format_version
     );
+    text += &s
+        .stack_text()
+        .map_or(String::new(), |stack| format!("  stack      {stack}\n"));
     if !s.pruned.is_empty() {
         text += &format!("  pruned     {}\n", counts(&s.pruned));
     }

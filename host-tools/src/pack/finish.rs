@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::back::Back;
 use super::options::{Options, Progress};
+use crate::board::tell_worst;
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Draft, Output, print};
@@ -45,6 +46,7 @@ pub(super) fn run(
         .map_err(|e| e.in_file(output.path()))?;
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     verify(&file, sources.samples.as_ref())?;
+    tell_worst(summary, options.target.name(), &file.view()?.steps()?);
     drop(file);
     let draft = match &options.self_test {
         None => draft,

@@ -56,8 +56,11 @@ pub struct Summary {
     pub weights_bytes: u64,
     /// Its ports and steps.
     pub plan_bytes: u64,
-    /// Stack of a run, per backend where it is known.
+    /// The most stack of a run, by board, where it is known.
     pub stack_bytes: BTreeMap<String, u64>,
+    /// The same of the load. A file does not hold it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub load_stack_bytes: BTreeMap<String, u64>,
     /// Memories and what each holds.
     pub regions: Vec<RegionSummary>,
     /// Multiply-accumulates beyond those of the network as packed whole: the price of a fit.
@@ -131,6 +134,15 @@ impl Summary {
             bytes: whole_words(plan.height),
         });
         self.regions = regions.collect();
+    }
+}
+
+impl Summary {
+    /// The stacks, for people: what the boards take at most, and which takes most.
+    pub fn stack_text(&self) -> Option<String> {
+        let (board, run) = self.stack_bytes.iter().max_by_key(|(_, bytes)| **bytes)?;
+        let load = self.load_stack_bytes.get(board)?;
+        Some(format!("at most {run} bytes, {load} of the load ({board})"))
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use arenite_xtask::{counts, peer, results, tables, tiers};
+use arenite_host::board::{BOARDS, Board};
+use arenite_xtask::{counts, peer, results, stacks, tables, tiers};
 
 use super::{Result, root};
 
@@ -48,6 +49,20 @@ pub(super) fn counts() -> Result<()> {
     let (tests, results) = (root().join("tests/models"), root().join("tests/results"));
     counts::update(&tests, shared().as_deref(), &results, &mut |line| eprintln!("{line}"))?;
     fill()
+}
+
+/// Makes the table of stacks of these boards, all where there are none.
+pub(super) fn stacks(names: &[String]) -> Result<()> {
+    if let Some(name) = names.iter().find(|name| Board::find(name).is_none()) {
+        return Err(format!("no board is called {name}").into());
+    }
+    let boards: Vec<_> = BOARDS
+        .iter()
+        .filter(|board| names.is_empty() || names.iter().any(|name| name == board.name))
+        .collect();
+    stacks::update(&root().join("host-tools/src/worst/stacks.json"), &boards, &mut |line| {
+        eprintln!("{line}")
+    })
 }
 
 /// Writes the tables of the documents from the tracked results.

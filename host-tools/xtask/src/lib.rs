@@ -8,5 +8,6 @@ pub mod counts;
 pub mod peer;
 pub mod require;
 pub mod results;
+pub mod stacks;
 pub mod tables;
 pub mod tiers;

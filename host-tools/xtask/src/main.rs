@@ -49,6 +49,9 @@ enum Task {
         /// Counts one run of every model on every board instead, for the table of before and after.
         #[arg(long, conflicts_with_all = ["models", "peer", "tables"])]
         counts: bool,
+        /// Makes the table of stacks again from the boards' firmware instead; with names, those boards' rows.
+        #[arg(long, conflicts_with_all = ["tables", "peer", "counts"])]
+        stacks: bool,
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test {
@@ -106,6 +109,9 @@ fn main() -> ExitCode {
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
         Task::Bench { counts: true, .. } => setup::prepare(false).and_then(|()| bench::counts()),
+        Task::Bench {
+            stacks: true, models, ..
+        } => setup::prepare(false).and_then(|()| bench::stacks(&models)),
         Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
         Task::Test { list: true, .. } => {
             println!("{}", suite::list());

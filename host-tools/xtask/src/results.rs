@@ -343,6 +343,8 @@ mod tests {
                 state_bytes: 0,
                 stack_bytes: 100,
                 load_stack_bytes: 100,
+                stack_at_most: Some(110),
+                load_stack_at_most: None,
                 code_bytes: Some(1000),
             },
         }
