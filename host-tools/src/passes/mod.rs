@@ -163,3 +163,25 @@ fn number<'g>(names: impl Iterator<Item = &'g mut String>) {
         taken.insert(free, 2);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Names end up different, the first of each as it was, the others with a number behind; names that look numbered already are no trap.
+        #[test]
+        fn names_are_made_different(names in prop::collection::vec("[ab]( \\((2|3)\\)){0,2}", 0..12)) {
+            let mut numbered = names.clone();
+            number(numbered.iter_mut());
+            let different: std::collections::BTreeSet<&String> = numbered.iter().collect();
+            prop_assert_eq!(different.len(), names.len(), "{:?} of {:?}", numbered, names);
+            for (index, (name, found)) in names.iter().zip(&numbered).enumerate() {
+                prop_assert!(found.starts_with(name.as_str()), "{} of {}", found, name);
+                let taken = numbered[..index].contains(name);
+                prop_assert_eq!(found == name, !taken, "{:?} of {:?}", numbered, names);
+            }
+        }
+    }
+}

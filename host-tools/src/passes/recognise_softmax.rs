@@ -144,6 +144,7 @@ mod tests {
         run(&mut graph).unwrap();
         assert_eq!(graph.nodes.len(), 1);
         assert_eq!(graph.nodes[0].op, Op::Softmax { axis: 1, beta: 1.0 });
+        assert_eq!(graph.nodes[0].kind, "Softmax");
         assert_eq!(graph.tensors.len(), 2);
         check(&graph).unwrap();
     }

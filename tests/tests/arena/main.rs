@@ -241,6 +241,12 @@ fn a_first_region_of_the_right_size_takes_all() {
             assert_eq!(bytes == [whole, 0], all, "{name}: {size} of {whole}: {bytes:?}");
             assert!(bytes[0] <= size, "{name}: {bytes:?}");
         }
+        // Too little in all regions together: what has no place is named, with the sizes.
+        let mut regions = two_regions(&one, 8);
+        regions.regions[1].size = Some(whole / 2);
+        let error = pack(&regions, &mut |_, _, _| {}).expect_err("too little");
+        assert_eq!(error.kind(), ErrorKind::DoesNotFit, "{error}");
+        assert!(error.to_string().contains("fits in no region"), "{error}");
     }
 }
 

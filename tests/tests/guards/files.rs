@@ -448,3 +448,25 @@ fn neighbours_of_refused_files_load_and_run() {
         assert_eq!(bounded(&mut session), Ok(()), "file {index}");
     }
 }
+
+/// What a file of any version says is read where there is a header with the magic number, and nowhere else.
+#[test]
+fn what_is_no_model_file_states_nothing() {
+    let file = small().file();
+    let stated = Stated::of(&file).expect("a model file");
+    assert_eq!(stated.intact(&file), Some(&file[..]));
+    assert_eq!(stated.total as usize, file.len());
+    for len in 0..HEADER_BYTES {
+        assert_eq!(Stated::of(&file[..len]), None, "{len} bytes");
+    }
+    assert!(Stated::of(&file[..HEADER_BYTES]).is_some());
+    assert_eq!(stated.intact(&file[..file.len() - 1]), None);
+    for at in 0..4 {
+        let mut other = file.clone();
+        other[at] ^= 0x20;
+        assert_eq!(Stated::of(&other), None, "byte {at}");
+        let mut damaged = file.clone();
+        damaged[HEADER_BYTES + at] ^= 1;
+        assert_eq!(stated.intact(&damaged), None);
+    }
+}

@@ -14,7 +14,7 @@ use arenite::ops::svdf::{SvdfF32, SvdfShape};
 use arenite::ops::window::Window2d;
 use arenite::{
     Arenas, DType, Fault, HEADER_BYTES, KernelId, LoadError, MAX_REGIONS, Model, Progress, RunError, Session,
-    SessionError, Slot, Step, Target,
+    SessionError, Slot, Stated, Step, Target,
 };
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_tests::blob::{Blob, Tensor, aligned, at, seal, shared_by};

@@ -175,6 +175,35 @@ fn a_model_without_steps_is_done_at_once() {
     }
 }
 
+/// Nothing is missing for another run, which takes all steps again.
+#[test]
+fn a_model_without_inputs_runs_as_often_as_it_is_asked_to() {
+    let number = 2.5f32.to_le_bytes();
+    let constant = Slot {
+        region: WEIGHTS,
+        offset: 0,
+    };
+    let mut blob = Blob {
+        inputs: vec![],
+        outputs: vec![Tensor::new("y", at(8), DType::F32, &[1])],
+        weights: number.to_vec(),
+        ..small()
+    };
+    blob.replace(0, &unary(at(4), constant, 1));
+    let blob = blob.step(&unary(at(0), at(4), 1)).step(&unary(at(8), at(0), 1));
+    let mut memory = aligned(&blob.file());
+    let model = Model::load(memory.bytes()).expect("a model");
+    let mut arena = Aligned::new(32);
+    let mut session = Session::new(model, arena.bytes(), &mut []).expect("enough");
+    for run in 0..3 {
+        for step in 0..2 {
+            assert_eq!(session.step(), Ok(Progress::Step { step, steps: 3 }), "run {run}");
+        }
+        assert_eq!(session.step(), Ok(Progress::Done), "run {run}");
+        assert_eq!(session.output(0), Ok(&(-2.5f32).to_le_bytes()[..]));
+    }
+}
+
 /// What a packer writes is what the maker writes: it follows the format.
 #[test]
 fn a_file_taken_apart_and_put_together_is_the_same_file() {

@@ -153,3 +153,18 @@ fn does_not_fit(path: &Path, capacity: u64, height: u64, lower_bound: u64) -> St
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is impossible is told from what was not found.
+    #[test]
+    fn a_bound_above_the_capacity_proves_that_nothing_fits() {
+        let said = |capacity| does_not_fit(Path::new("p.csv"), capacity, 12, 10);
+        assert!(said(9).contains("no plan fits 9 bytes: at least 10 are needed, and 12 are enough"));
+        for capacity in [10, 11] {
+            assert!(said(capacity).contains("nor proven impossible: 12 bytes are enough, at least 10 are needed"));
+        }
+    }
+}

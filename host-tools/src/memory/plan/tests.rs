@@ -360,18 +360,44 @@ fn contradictions_are_refused() {
     };
     assert!(refused(&problem(vec![fixed(3, 2)])).contains("multiple"));
     assert!(refused(&problem(vec![fixed(0, 1), fixed(2, 1)])).contains("overlap"));
-    let relations = vec![Relation {
-        below: 0,
-        above: 7,
-        distance: 0,
-    }];
-    assert!(
-        refused(&Problem {
-            buffers: vec![Buffer::new("a", 0, 1, 4)],
-            relations
-        })
-        .contains("buffer 7")
-    );
+    let related = |below, above, distance| Problem {
+        buffers: vec![Buffer::new("a", 0, 1, 4), Buffer::new("b", 0, 1, 4)],
+        relations: vec![Relation { below, above, distance }],
+    };
+    assert!(refused(&related(0, 7, 0)).contains("buffer 7"));
+    assert!(refused(&related(2, 0, 0)).contains("buffer 2"));
+    assert!(refused(&related(1, 1, 0)).contains("two different buffers"));
+    for (distance, fits) in [
+        (1 << 60, true),
+        ((1 << 60) + 1, false),
+        (-(1 << 60), true),
+        (-(1 << 60) - 1, false),
+    ] {
+        let found = solve(&related(0, 1, distance), &Options::default());
+        assert_eq!(found.is_ok(), fits, "{distance}");
+    }
+    // The sum of all is bounded, to the byte.
+    let sized = |size| problem(vec![Buffer::new("a", 0, 1, 5), Buffer::new("b", 0, 1, size)]);
+    assert!(refused(&sized((1 << 60) - 6)).contains("\"b\""));
+    assert!(solve(&sized((1 << 60) - 7), &Options::default()).is_ok());
+}
+
+#[test]
+fn a_buffer_lives_as_long_and_is_as_large_as_all_its_parts() {
+    let part = |lower, upper, offset, size| Part {
+        lower,
+        upper,
+        offset,
+        size,
+    };
+    let buffer = |parts| Buffer {
+        parts,
+        ..Buffer::new("b", 0, 1, 1)
+    };
+    let several = buffer(vec![part(5, 9, 0, 4), part(2, 3, 4, 8), part(7, 8, 2, 3)]);
+    assert_eq!((several.life(), several.bytes()), (2..9, 12));
+    let nothing = buffer(vec![]);
+    assert_eq!((nothing.life(), nothing.bytes()), (0..0, 0));
 }
 
 /// Here nearly every attempt to place a buffer fails at once, and looks at a thousand neighbours first.

@@ -72,6 +72,39 @@ fn a_wide_network_is_ordered_within_its_nodes() {
     assert!(problem.peak(&branches) < before / 50);
 }
 
+/// A peak, whether the search was complete and exact, its nodes, and the peaks of both depth-first orders.
+type Found = (Option<u64>, bool, bool, u64, [u64; 2]);
+
+const RECORD: [Found; 5] = [
+    (Some(1510), true, false, 10, [1510, 1512]),
+    (Some(1522), true, false, 46, [1522, 1524]),
+    (Some(1521), true, false, 335, [1522, 1524]),
+    (Some(1519), true, false, 3554, [1522, 1524]),
+    (Some(1536), true, false, 7976, [1543, 1540]),
+];
+
+/// Orders of made-up networks with every budget are those on record, at the same cost: a change of the search shows here, and is meant where
+/// it is better.
+#[test]
+fn orders_are_found_as_on_record() {
+    let mut found = Vec::new();
+    for (width, states, nodes) in [
+        (2, 1, 1_000),
+        (5, 1, 5_000),
+        (5, 8, 50_000),
+        (5, 128, 50_000),
+        (9, 64, 20_000),
+    ] {
+        let problem = heads(width);
+        let traced: Vec<usize> = (0..problem.steps.len()).collect();
+        let search = problem.search(problem.peak(&traced), states, nodes);
+        let peak = search.found.map(|(_, peak)| peak);
+        let deep = [false, true].map(|last_first| problem.peak(&problem.depth_first(last_first)));
+        found.push((peak, search.complete, search.exact, search.nodes, deep));
+    }
+    assert_eq!(found, RECORD);
+}
+
 fn permutations(problem: &Ordering, order: &mut Vec<usize>, best: &mut u64) {
     if order.len() == problem.steps.len() {
         *best = (*best).min(problem.peak(order));
