@@ -8,7 +8,7 @@ use arenite::{DType, HEADER_BYTES, Header, Port, Slot, blob};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::memory::Placed;
-use crate::metadata::{Metadata, NO_TENSOR, StepMeta, TensorMeta};
+use crate::metadata::{CutStep, Metadata, NO_TENSOR, StepMeta, TensorMeta};
 use crate::program::{Content, LoweredStep, Place, Program};
 use crate::weights::Weights;
 
@@ -198,7 +198,9 @@ pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Res
     views.sort();
     for (&view, _) in views {
         let (root, offset) = program.root(view);
-        if offset == 0 && graph.tensor(view).bytes() == graph.tensor(root).bytes() {
+        // Nor is a tensor of other channels the same one, where those that are left are.
+        let [all, of_root] = [view, root].map(|id| graph.traced_elements(id));
+        if offset == 0 && graph.tensor(view).bytes() == graph.tensor(root).bytes() && all == of_root {
             names.entry(root).or_default().push(graph.tensor(view).name.clone());
         }
     }
@@ -232,12 +234,36 @@ pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Res
             Ok(StepMeta {
                 name: step.name.clone(),
                 kind: step.kind.to_string(),
-                macs: step.macs,
+                macs: traced_macs(program, step),
                 completes,
                 operands: step.places().iter().map(|&place| owners.of(program, place)).collect(),
             })
         })
         .collect()
+}
+
+/// Those that the step would have with all channels of its node.
+fn traced_macs(program: &Program, step: &LoweredStep) -> u64 {
+    match program.graph.cut_macs.get(&step.name) {
+        // A step may be a part of its node.
+        Some(&[before, after]) if after > 0 => (u128::from(step.macs) * u128::from(before) / u128::from(after)) as u64,
+        _ => step.macs,
+    }
+}
+
+/// The steps of nodes of which channels were removed.
+pub fn cut_steps(program: &Program, steps: &[StepMeta]) -> Vec<CutStep> {
+    let cut = |((index, step), meta): ((u32, &LoweredStep), &StepMeta)| {
+        let completes = meta.completes.as_ref().and_then(|tensor| tensor.names.first());
+        let channels = completes.and_then(|name| program.graph.channels.get(name)).cloned();
+        let fewer = step.macs != meta.macs;
+        (fewer || channels.is_some()).then_some(CutStep {
+            step: index,
+            macs: step.macs,
+            channels,
+        })
+    };
+    (0..).zip(&program.steps).zip(steps).filter_map(cut).collect()
 }
 
 /// Scale and zero point of a per-tensor quantised tensor; (0, 0) for others.

@@ -10,6 +10,7 @@
 mod array;
 pub mod board;
 pub mod bundle;
+pub mod channels;
 pub mod cli;
 pub mod compare;
 pub mod emit;

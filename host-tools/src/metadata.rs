@@ -10,8 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+mod channels;
+
+pub use channels::{Channel, Channels, Restored};
+
 /// The metadata section: postcard, deflated, for it lies in the device's flash and repeats the trace's long names.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Metadata {
     /// Version of the packer.
     pub tool: String,
@@ -29,6 +33,9 @@ pub struct Metadata {
     pub tensors: Vec<String>,
     /// For each input, then each output, the tensor that owns its memory.
     pub ports: Vec<u32>,
+    /// Steps of nodes of which channels were removed. They stand behind the rest, and only where there are any.
+    #[serde(skip)]
+    pub cut: Vec<CutStep>,
 }
 
 /// More than any network's names take; a forged stream that inflates to more does not decode.
@@ -44,7 +51,7 @@ pub struct StepMeta {
     pub name: String,
     /// The kind: `conv2d`, `add` …
     pub kind: String,
-    /// Multiply-accumulates.
+    /// Multiply-accumulates, as traced.
     pub macs: u64,
     /// The tensor that is complete after this step.
     pub completes: Option<TensorMeta>,
@@ -71,13 +78,69 @@ pub struct TensorMeta {
     pub zero_point: i32,
 }
 
+/// A step of a node of which channels were removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutStep {
+    /// The step.
+    pub step: u32,
+    /// Multiply-accumulates that are left.
+    pub macs: u64,
+    /// What became of the channels of the tensor that it completes, where that has fewer.
+    pub channels: Option<Channels>,
+}
+
 impl Metadata {
+    /// What became of the channels of the tensor that `step` completes, where some were removed.
+    pub fn channels(&self, step: usize) -> Option<&Channels> {
+        self.cut_step(step)?.channels.as_ref()
+    }
+
+    /// The multiply-accumulates that `step` computes.
+    pub fn computed_macs(&self, step: usize) -> u64 {
+        let traced = self.steps.get(step).map_or(0, |meta| meta.macs);
+        self.cut_step(step).map_or(traced, |cut| cut.macs)
+    }
+
+    /// The first step whose channels are not those of the tensor that it completes.
+    pub fn contradiction(&self) -> Option<u32> {
+        let fits = |cut: &&CutStep| {
+            let Some(meta) = self.steps.get(cut.step as usize) else {
+                return false;
+            };
+            let last = meta.completes.as_ref().and_then(|tensor| tensor.shape.last());
+            cut.channels
+                .as_ref()
+                .is_none_or(|channels| last.is_some_and(|&n| channels.in_memory() == n as usize))
+        };
+        self.cut.iter().find(|cut| !fits(cut)).map(|cut| cut.step)
+    }
+
+    fn cut_step(&self, step: usize) -> Option<&CutStep> {
+        self.cut.iter().find(|cut| cut.step as usize == step)
+    }
+
+    /// The tensor that `step` completes as the trace has it, from what is in memory. `None` where the metadata contradicts itself.
+    pub fn traced(&self, step: usize, memory: &[u8]) -> Option<Restored> {
+        let dtype = self.steps.get(step)?.completes.as_ref()?.dtype;
+        match self.channels(step) {
+            Some(channels) => channels.restore(dtype, memory),
+            None => Some(Restored {
+                bytes: memory.to_vec(),
+                known: vec![true],
+            }),
+        }
+    }
+
     /// Encodes it.
     ///
     /// # Errors
     /// Never in practice; [`crate::ErrorKind::Internal`].
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let plain = postcard::to_stdvec(self).map_err(|e| Error::internal(format!("metadata: {e}")))?;
+        let encoding = |e: postcard::Error| Error::internal(format!("metadata: {e}"));
+        let mut plain = postcard::to_stdvec(self).map_err(encoding)?;
+        if !self.cut.is_empty() {
+            plain.extend(postcard::to_stdvec(&self.cut).map_err(encoding)?);
+        }
         let mut deflated = DeflateEncoder::new(Vec::new(), Compression::best());
         deflated
             .write_all(&plain)
@@ -96,7 +159,11 @@ impl Metadata {
                 .help("pack the model again")
         };
         let plain = inflate(bytes).map_err(|e| bad(&e))?;
-        postcard::from_bytes(&plain).map_err(|e| bad(&e))
+        let (mut metadata, rest): (Self, &[u8]) = postcard::take_from_bytes(&plain).map_err(|e| bad(&e))?;
+        if !rest.is_empty() {
+            metadata.cut = postcard::from_bytes(rest).map_err(|e| bad(&e))?;
+        }
+        Ok(metadata)
     }
 }
 
@@ -153,4 +220,66 @@ fn inflate(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut plain = Vec::new();
     DeflateDecoder::new(bytes).take(MOST_BYTES).read_to_end(&mut plain)?;
     Ok(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(channels: u32) -> Metadata {
+        let tensor = TensorMeta {
+            names: vec!["y".into()],
+            slot: Slot::default(),
+            dtype: DType::I8,
+            shape: vec![1, 2, 3, channels],
+            traced_perm: vec![],
+            scale: 0.5,
+            zero_point: 0,
+        };
+        let step = StepMeta {
+            name: "layer".into(),
+            kind: "conv2d".into(),
+            macs: 90,
+            completes: Some(tensor),
+            operands: vec![0],
+        };
+        Metadata {
+            steps: vec![step.clone(), step],
+            ..Metadata::default()
+        }
+    }
+
+    fn cut(step: u32) -> CutStep {
+        let channels = [Channel::Kept, Channel::Constant(-7), Channel::Kept];
+        CutStep {
+            step,
+            macs: 40,
+            channels: Some(Channels::new(channels.into_iter())),
+        }
+    }
+
+    #[test]
+    fn steps_that_lost_channels_stand_behind_the_rest() {
+        let plain = metadata(2);
+        let mut with = plain.clone();
+        with.cut.push(cut(1));
+        let decoded = Metadata::decode(&with.encode().expect("encodes")).expect("decodes");
+        assert_eq!(decoded.cut, with.cut);
+        assert_eq!([0, 1].map(|step| decoded.computed_macs(step)), [90, 40]);
+        assert_eq!(decoded.traced(1, &[5, 6]).expect("restored").bytes, [5, 249, 6]);
+        assert_eq!(decoded.traced(0, &[5, 6]).expect("as it is").bytes, [5, 6]);
+        assert_eq!(decoded.contradiction(), None);
+        // Files of before have nothing there.
+        let plain = Metadata::decode(&plain.encode().expect("encodes")).expect("decodes");
+        assert_eq!((plain.cut.len(), plain.steps.len()), (0, 2));
+    }
+
+    #[test]
+    fn channels_of_another_tensor_or_of_no_step_are_seen() {
+        for (channels, step) in [(3, 1), (2, 2)] {
+            let mut wrong = metadata(channels);
+            wrong.cut.push(cut(step));
+            assert_eq!(wrong.contradiction(), Some(step));
+        }
+    }
 }

@@ -273,6 +273,7 @@ impl<'a> ModelView<'a> {
     pub fn summary(&self) -> Result<Summary> {
         let mut summary: Summary = serde_json::from_str(&self.metadata()?.summary)
             .map_err(|e| Error::input(format!("the summary does not decode: {e}")))?;
+        summary.dead_channels.get_or_insert_default();
         summary.model_bytes = u64::from(self.header().total);
         summary.weights_bytes = u64::from(self.header().weights.len);
         summary.plan_bytes = u64::from(self.header().ports.len) + u64::from(self.header().steps.len);

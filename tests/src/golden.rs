@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use arenite::{DType, Target};
+use arenite::{DType, Session, Target};
+use arenite_host::metadata::{Metadata, Restored};
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use ndarray::{ArrayD, Axis};
@@ -104,6 +105,34 @@ pub fn packed_small(input: &Path, folder: &Path, target: Target) -> Result<Model
     };
     pack(&options, &mut |_, _, _| {})?;
     ModelFile::open(&options.output)
+}
+
+/// [`packed`] with `--keep-dead-channels`.
+///
+/// # Errors
+/// What packing says.
+pub fn packed_whole(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, arenite_host::Error> {
+    let options = Options {
+        keep_dead_channels: true,
+        ..options(input, folder, target)
+    };
+    pack(&options, &mut |_, _, _| {})?;
+    ModelFile::open(&options.output)
+}
+
+/// The tensor that `step` of a session completes, as the trace has it, and its names.
+pub fn completed<'m>(metadata: &'m Metadata, step: u32, session: &Session<'_, '_>) -> Option<(&'m [String], Restored)> {
+    let tensor = metadata.steps[step as usize].completes.as_ref()?;
+    let len = tensor.shape.iter().product::<u32>() * tensor.dtype.bytes() as u32;
+    let bytes = session.read(tensor.slot, len).expect("in bounds");
+    let restored = metadata.traced(step as usize, bytes).expect("its metadata is right");
+    Some((&tensor.names, restored))
+}
+
+/// The first byte of two int8 tensors that both networks compute and that differs; of tensors of one size.
+pub fn first_difference(a: &Restored, b: &Restored) -> Option<usize> {
+    assert_eq!(a.bytes.len(), b.bytes.len());
+    (0..a.bytes.len()).find(|&at| a.is_known(at) && b.is_known(at) && a.bytes[at] != b.bytes[at])
 }
 
 /// What differs between `got` and `expected`, if anything.

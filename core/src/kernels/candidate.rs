@@ -163,6 +163,10 @@ pub trait Candidate: Kernel + Sized {
     /// Whether its sums start from a bias in memory, which is zero where the model has none.
     const BIAS: bool = false;
 
+    /// The number of channels that it takes at a time: where packing cuts an int8 convolution's channels down, a multiple of it costs less than one or two
+    /// fewer.
+    const CHANNELS: usize = 1;
+
     /// The step that does `job`, before its constants are anywhere. `None` where the kernel is not meant for these parameters, or cannot pack these
     /// constants; [`Kernel::supports`] is asked as well, and need not be repeated.
     fn step<P: Place>(job: &Job<'_, P>) -> Option<Over<Self, P>> {

@@ -101,6 +101,11 @@ macro_rules! table {
                 match self { $(KernelId::$variant => <$kernel as Candidate>::BIAS),* }
             }
 
+            /// [`Candidate::CHANNELS`].
+            pub const fn channels(self) -> usize {
+                match self { $(KernelId::$variant => <$kernel as Candidate>::CHANNELS),* }
+            }
+
             /// The candidates for the jobs of a program for `target`, in the order of preference; `size`: where small code is preferred over speed.
             pub fn candidates(target: Target, size: bool) -> impl Iterator<Item = KernelId> {
                 Backend::order(target, size).flat_map(|backend| {

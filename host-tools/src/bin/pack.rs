@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use arenite::Target;
 use arenite_host::bundle::{self, BundleSummary};
+use arenite_host::channels::Removed;
 use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
 use arenite_host::files::{Output, Print, print, publish, read_text};
@@ -70,6 +71,9 @@ struct Args {
     /// Separate buffers only, for comparison.
     #[arg(long)]
     no_in_place: bool,
+    /// Keeps channels that cannot change the output.
+    #[arg(long)]
+    keep_dead_channels: bool,
     /// The network's name.
     #[arg(long)]
     name: Option<String>,
@@ -235,6 +239,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .map(|size| parse_size("--max-flash", size))
             .transpose()?,
         max_step: args.max_step,
+        keep_dead_channels: args.keep_dead_channels,
         explain: args.explain,
         self_test: args.self_test,
         sign,
@@ -287,6 +292,12 @@ fn figures(summary: &Summary, output: &Path) -> String {
         "  parameters {}, MACs {} per element, batch {}\n",
         summary.params, summary.macs, summary.batch
     );
+    if let Some(removed) = summary.dead_channels.filter(|&removed| removed != Removed::default()) {
+        text += &format!(
+            "  removed    {} dead channels, {} bytes of weights, {} MACs\n",
+            removed.channels, removed.bytes, removed.macs
+        );
+    }
     text += &format!("  steps      {}\n", summary.steps);
     text += &format!("  arena      {} bytes, {proof}\n", summary.arena_bytes);
     if summary.pareto.len() > 1 {

@@ -130,7 +130,8 @@ pub fn bench(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Bench> {
     let view = model.view()?;
-    let (steps, metas) = (view.steps()?, view.metadata()?.steps);
+    let (steps, metadata) = (view.steps()?, view.metadata()?);
+    let metas = &metadata.steps;
     let target = arenite::Target::ALL
         .get(usize::from(view.header().target))
         .copied()
@@ -164,7 +165,7 @@ pub fn bench(
             kernel: step.map(|step| step.kernel().name().to_owned()).unwrap_or_default(),
             instructions,
             macs: meta.map_or(0, |meta| meta.macs),
-            bound: step.and_then(|step| bound(step, target, board, meta.map_or(0, |meta| meta.macs))),
+            bound: step.and_then(|step| bound(step, target, board, metadata.computed_macs(index))),
             cycles: estimates.get(index).copied().flatten().map(|estimate| estimate.cycles),
         }
     });

@@ -1,13 +1,15 @@
 //! `arenite diff`: every layer against a reference, and the first that differs.
 
+mod traced;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arenite::{DType, Slot};
-use ndarray::{ArrayD, IxDyn};
 use serde::Serialize;
 
+use self::traced::{Traced, unravel};
 use super::machine::{Machine, ready};
 use super::program::{Verdict, print_json};
 use super::run::{assign, read_inputs};
@@ -17,7 +19,7 @@ use crate::board::{self, RunOptions};
 use crate::files::print::out as print_out;
 use crate::files::zip::Zip;
 use crate::files::{Input, print};
-use crate::metadata::{StepMeta, TensorMeta};
+use crate::metadata::{Metadata, StepMeta, TensorMeta};
 use crate::model::{self, ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result, compare};
 
@@ -86,6 +88,8 @@ struct Layer {
     ours: f64,
     reference: f64,
     within: bool,
+    /// Channels that were removed and depend on the input: nobody reads them, and they are not compared.
+    unread: usize,
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
@@ -106,7 +110,7 @@ fn compared(args: &Args) -> Result<Report> {
     let file = ModelFile::open(&args.model)?;
     let view = file.view()?;
     let metadata = view.metadata()?;
-    let metas = metadata.steps;
+    let metas = &metadata.steps;
     let input = Input::open(args.reference(), "read the reference")?;
     let file_of_reference = input.file().try_clone();
     let npz = file_of_reference.and_then(Zip::open).map_err(|e| not_npz(args, &e))?;
@@ -117,6 +121,7 @@ fn compared(args: &Args) -> Result<Report> {
     let (inputs, input_keys) = inputs(args, &view, &metadata.input_keys, &npz, &keys)?;
 
     let mut comparison = Comparison {
+        metadata: &metadata,
         npz,
         unseen: keys.difference(&input_keys).cloned().collect(),
         tolerance: args.tolerance,
@@ -158,7 +163,7 @@ fn compared(args: &Args) -> Result<Report> {
     finish(args, comparison)
 }
 
-fn finish(args: &Args, comparison: Comparison) -> Result<Report> {
+fn finish(args: &Args, comparison: Comparison<'_>) -> Result<Report> {
     let layers = comparison.layers;
     if layers.is_empty() {
         return Err(Error::input("none of its arrays is a tensor of the model")
@@ -228,7 +233,8 @@ fn not_npz(args: &Args, error: &dyn std::fmt::Display) -> Error {
         .expected("a file as numpy.savez writes it")
 }
 
-struct Comparison {
+struct Comparison<'m> {
+    metadata: &'m Metadata,
     npz: Zip,
     unseen: BTreeSet<String>,
     tolerance: f64,
@@ -236,7 +242,7 @@ struct Comparison {
     not_in_reference: Vec<String>,
 }
 
-impl Comparison {
+impl Comparison<'_> {
     /// Compares the tensor that a step completes with every array of one of its names.
     fn step(&mut self, step: usize, meta: &StepMeta, read: &dyn Fn(Slot, u32) -> Option<Vec<u8>>) -> Result<()> {
         let Some(tensor) = &meta.completes else {
@@ -250,7 +256,7 @@ impl Comparison {
         let count: u32 = tensor.shape.iter().product();
         let bytes = read(tensor.slot, count * tensor.dtype.bytes() as u32)
             .ok_or_else(|| Error::input(format!("the tensor `{}` lies outside the arena", tensor.names[0])))?;
-        let ours = traced(tensor, &bytes)?;
+        let ours = Traced::of(self.metadata, step, tensor, &bytes)?;
         for name in names {
             let reference = Array::of_npz(&self.npz, name)?;
             self.layers
@@ -266,22 +272,27 @@ impl Comparison {
         meta: &StepMeta,
         tensor: &TensorMeta,
         name: &str,
-        ours: &ArrayD<f64>,
+        ours: &Traced,
         reference: &Array,
     ) -> Result<Layer> {
         let theirs = reference.to_f64();
-        if theirs.len() != ours.len() {
+        let Traced { values, known, unread } = ours;
+        if theirs.len() != values.len() {
             return Err(Error::input(format!("`{name}` has shape {:?}", reference.shape))
-                .expected(format!("{:?}, as the model has", ours.shape())));
+                .expected(format!("{:?}, as the model has", values.shape())));
         }
         let float_reference = matches!(reference.values, Values::F32(_) | Values::F64(_));
         let quantised = tensor.scale != 0.0 && tensor.dtype != DType::F32;
         let ours: Vec<f64> = if float_reference && quantised {
             let real = |&v: &f64| f64::from(tensor.scale) * (v - f64::from(tensor.zero_point));
-            ours.iter().map(real).collect()
+            values.iter().map(real).collect()
         } else {
-            ours.iter().copied().collect()
+            values.iter().copied().collect()
         };
+        // What nobody reads is not there to be compared.
+        let ours: Vec<f64> = (ours.iter().zip(known).zip(&theirs))
+            .map(|((&ours, &known), &theirs)| if known { ours } else { theirs })
+            .collect();
         let distance = |at: usize| match (ours[at] - theirs[at]).abs() {
             _ if ours[at] == theirs[at] || (ours[at].is_nan() && theirs[at].is_nan()) => 0.0,
             d if d.is_nan() => f64::INFINITY,
@@ -304,39 +315,9 @@ impl Comparison {
             ours: ours.get(at).copied().unwrap_or(0.0),
             reference: theirs.get(at).copied().unwrap_or(0.0),
             within: if exact { error == 0.0 } else { error <= self.tolerance },
+            unread: *unread,
         })
     }
-}
-
-/// The tensor in the traced order of its axes.
-fn traced(tensor: &TensorMeta, bytes: &[u8]) -> Result<ArrayD<f64>> {
-    let shape: Vec<usize> = tensor.shape.iter().map(|&n| n as usize).collect();
-    let wrong = || Error::input(format!("the metadata of `{}` contradicts itself", tensor.names[0]));
-    let array = ArrayD::from_shape_vec(IxDyn(&shape), compare::to_f64(tensor.dtype, bytes)).map_err(|_| wrong())?;
-    if tensor.traced_perm.is_empty() {
-        return Ok(array);
-    }
-    let axes: Vec<usize> = tensor.traced_perm.iter().map(|&axis| usize::from(axis)).collect();
-    let mut sorted = axes.clone();
-    sorted.sort_unstable();
-    if !sorted.into_iter().eq(0..shape.len()) {
-        return Err(wrong());
-    }
-    Ok(array.permuted_axes(IxDyn(&axes)))
-}
-
-fn unravel(mut at: usize, shape: &[usize]) -> Vec<usize> {
-    let mut index: Vec<usize> = shape
-        .iter()
-        .rev()
-        .map(|&n| {
-            let i = at % n.max(1);
-            at /= n.max(1);
-            i
-        })
-        .collect();
-    index.reverse();
-    index
 }
 
 /// A copy of a board's memory, built from what its steps wrote.
@@ -380,9 +361,13 @@ fn text(report: &Report) -> String {
     for layer in &report.layers {
         let mark = if layer.within { "  " } else { "≠ " };
         text += &format!(
-            "{mark}{:4} {:<18} {:>10.3e}  {}\n",
+            "{mark}{:4} {:<18} {:>10.3e}  {}",
             layer.step, layer.op, layer.error, layer.name
         );
+        if layer.unread > 0 {
+            text += &format!(" ({} channels that nobody reads are not compared)", layer.unread);
+        }
+        text.push('\n');
     }
     text += &match report.compared {
         1 => "1 layer compared".to_string(),
@@ -419,6 +404,7 @@ mod tests {
     use crate::import::tflite::tensor_names;
     use crate::pack::{Options, pack};
     use ndarray::OwnedRepr;
+    use ndarray::{ArrayD, IxDyn};
     use ndarray_npy::{NpzReader, NpzWriter};
 
     /// A model of one int8 convolution, its reference in `folder` (input `t0`, output `t3`) with `add` added to one element, and

@@ -18,6 +18,8 @@ use std::fmt;
 
 pub use arenite::DType;
 
+use crate::metadata::Channels;
+
 /// Index of a tensor in [`Graph::tensors`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TensorId(pub usize);
@@ -43,6 +45,10 @@ pub struct Graph {
     pub stated: Stated,
     /// Nodes that were dropped since they do not serve inference, by kind; for the summary.
     pub pruned: BTreeMap<String, usize>,
+    /// What became of the channels of activations of which some were removed, by the tensor's name; its shape has those in memory.
+    pub channels: BTreeMap<String, Channels>,
+    /// Multiply-accumulates of layers of which channels were removed, before and after, by the node's name.
+    pub cut_macs: BTreeMap<String, [u64; 2]>,
 }
 
 /// Counts of an input file that holds its own weights, or whose operators became others: for [`facts`].
@@ -175,6 +181,15 @@ impl Graph {
     pub fn add_node(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         NodeId(self.nodes.len() - 1)
+    }
+
+    /// Elements of a tensor before any of its channels were removed.
+    pub fn traced_elements(&self, id: TensorId) -> usize {
+        let tensor = self.tensor(id);
+        match self.channels.get(&tensor.name) {
+            Some(channels) => tensor.elements() / channels.in_memory().max(1) * channels.traced(),
+            None => tensor.elements(),
+        }
     }
 
     /// The node that writes each tensor, by tensor index.

@@ -20,27 +20,34 @@ pub(super) fn lower_quantize(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         return push(lower, node, "quantize", qy);
     }
     let qx = per_tensor(tx)?;
-    let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
-    let [low, high] = limits(ty.dtype)?;
     let bytes = |dtype| matches!(dtype, DType::I8 | DType::U8);
     if bytes(tx.dtype) && bytes(ty.dtype) {
-        let mut table = [0; 256];
-        for (byte, entry) in (0_u8..=255).zip(&mut table) {
-            let q = if tx.dtype == DType::I8 {
-                i32::from(byte as i8)
-            } else {
-                i32::from(byte)
-            };
-            *entry = requantize(q, qx.1, scaled, qy.1, low, high) as u8;
-        }
+        let table = requantisation([tx.dtype, ty.dtype], qx, qy)?;
         return push_table(lower, node, "requantize", &table);
     }
+    let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
     let count = fit(tx.elements(), "the number of elements")?;
     let places = [Place::Tensor(y, 0), lower.place(x)?];
     let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
     let step = rescale(places, count, tx, ty, [qx.1, qy.1], scaled)?;
     lower.push(node, "requantize", Step::Rescale(step), 0);
     Ok(())
+}
+
+/// From bytes of one type and quantisation to bytes of another: the table, by the operand's unsigned value.
+pub(crate) fn requantisation([from, to]: [DType; 2], qx: Affine, qy: Affine) -> Result<[u8; 256]> {
+    let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
+    let [low, high] = limits(to)?;
+    let mut table = [0; 256];
+    for (byte, entry) in (0_u8..=255).zip(&mut table) {
+        let q = if from == DType::I8 {
+            i32::from(byte as i8)
+        } else {
+            i32::from(byte)
+        };
+        *entry = requantize(q, qx.1, scaled, qy.1, low, high) as u8;
+    }
+    Ok(table)
 }
 
 /// Lowers a conversion to real numbers.

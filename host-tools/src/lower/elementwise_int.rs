@@ -11,7 +11,7 @@ use super::loops::loops;
 use super::numbers::{Affine, below_one, clamp, clamp_int, factor, limits, per_tensor};
 use super::select;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryOp, Node, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Node, Tensor, UnaryKind};
 use crate::program::Place;
 
 /// Lowers an operator of two integer operands.
@@ -19,7 +19,24 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, a
     let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
     let (at_a, at_b) = (lower.place(a)?, lower.place(b)?);
     let graph = lower.graph();
-    let (ta, tb, ty) = (graph.tensor(a), graph.tensor(b), graph.tensor(y));
+    let step = BinaryInt {
+        output: Place::Tensor(y, 0),
+        a: at_a,
+        b: at_b,
+        ..arithmetic(&node.kind, kind, activation, [a, b, y].map(|id| graph.tensor(id)))?
+    };
+    let step = select::binary_int(&lower.program, &step)?;
+    lower.push(node, kind.names().name, step, 0);
+    Ok(())
+}
+
+/// The operator of two integer operands and their result, without its places. `name` is the operator's own, for messages.
+pub(crate) fn arithmetic(
+    name: &str,
+    kind: BinaryOp,
+    activation: Activation,
+    [ta, tb, ty]: [&Tensor; 3],
+) -> Result<BinaryInt<Place>> {
     let dtype = ty.dtype;
     if ta.dtype != dtype || tb.dtype != dtype {
         return Err(
@@ -27,14 +44,13 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, a
                 .expected(format!("{} as the result", dtype.name())),
         );
     }
-    let name = kind.names().name;
     let Some(op) = kind.names().integer else {
-        return Err(Error::unsupported(format!("{} of {}", node.kind, dtype.name())).expected("f32"));
+        return Err(Error::unsupported(format!("{name} of {}", dtype.name())).expected("f32"));
     };
     let mut step = BinaryInt {
-        output: Place::Tensor(y, 0),
-        a: at_a,
-        b: at_b,
+        output: Place::Scratch,
+        a: Place::Scratch,
+        b: Place::Scratch,
         loops: loops(&ty.shape, &ta.shape, &tb.shape)?,
         dtype,
         op,
@@ -65,9 +81,7 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, a
         let [low, high] = clamp(activation);
         step.clamp = [low as i32, high as i32];
     }
-    let step = select::binary_int(&lower.program, &step)?;
-    lower.push(node, name, step, 0);
-    Ok(())
+    Ok(step)
 }
 
 /// Lowers an operator of one int8 or int16 operand.
@@ -90,7 +104,7 @@ pub(super) fn lower_unary(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -
 }
 
 /// The table of an int8 function, by the arithmetic of TensorFlow Lite Micro's kernel of that name.
-fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Affine) -> Result<[u8; 256]> {
+pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, zero_out): Affine) -> Result<[u8; 256]> {
     let unusable = |what: &str| Error::input(format!("{what} with scales {scale_in} and {scale_out}"));
     // The quotient is taken in f32 first, as there.
     let ratio = f64::from(scale_in / scale_out);

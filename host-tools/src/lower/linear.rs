@@ -4,15 +4,14 @@
 use arenite::ops::conv2d::Conv2dF32;
 use arenite::ops::linear::LinearF32;
 use arenite::ops::window::Window2d;
-use arenite::quant::Multiplier;
 use arenite::{DType, Step, Target};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::conv2d::{S8, choose_f32, convolution_bias_f32, push_f32, push_s8, push_s16};
-use super::numbers::{self, clamp, clamp_s8, per_tensor};
+use super::numbers::{clamp, clamp_s8, linear_multipliers, per_tensor};
 use super::select::Constants;
-use crate::error::{Error, Result};
-use crate::graph::{Activation, Node, Quant, Tensor, TensorId, TensorKind};
+use crate::error::Result;
+use crate::graph::{Activation, Node, TensorId, TensorKind};
 use crate::program::Place;
 
 /// Lowers a linear layer of f32, int8 or int16 activations.
@@ -103,7 +102,7 @@ fn lower_s8(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Resul
     let (outputs, inputs) = (graph.tensor(w).shape[0], graph.tensor(w).shape[1]);
     let rows = graph.tensor(x).elements() / inputs.max(1);
     let (input_q, output_q) = (per_tensor(graph.tensor(x))?, per_tensor(graph.tensor(y))?);
-    let multipliers = multipliers(graph.tensor(w), outputs, input_q.0, output_q.0)?;
+    let multipliers = linear_multipliers(graph.tensor(w), outputs, input_q.0, output_q.0)?;
     let clamp = clamp_s8(activation, output_q)?;
     let window = one_row(
         fit(rows, "the number of rows")?,
@@ -138,22 +137,4 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Resu
         activation,
         ("linear", (rows * inputs * outputs) as u64),
     )
-}
-
-/// The multiplier of each output: TensorFlow Lite multiplies the two input scales in f32 where the weights are per-tensor, in f64
-/// where they are per-channel.
-fn multipliers(weights: &Tensor, outputs: usize, input: f32, output: f32) -> Result<Vec<Multiplier>> {
-    match &weights.quant {
-        Some(Quant {
-            scale,
-            zero_point,
-            axis: None,
-        }) if zero_point[0] == 0 => {
-            let real = f64::from(input * scale[0]) / f64::from(output);
-            let multiplier = Multiplier::from_real(real)
-                .ok_or_else(|| Error::input(format!("`{}` gives the factor {real}", weights.name)))?;
-            Ok(vec![multiplier; outputs])
-        }
-        _ => numbers::multipliers(weights, outputs, f64::from(input), f64::from(output)),
-    }
 }

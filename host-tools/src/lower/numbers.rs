@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::graph::{Activation, Quant, Tensor};
 
 /// Scale and zero point.
-pub(super) type Affine = (f32, i32);
+pub(crate) type Affine = (f32, i32);
 
 /// Scale and zero point of a per-tensor quantised tensor.
-pub(super) fn per_tensor(tensor: &Tensor) -> Result<Affine> {
+pub(crate) fn per_tensor(tensor: &Tensor) -> Result<Affine> {
     match &tensor.quant {
         Some(Quant {
             scale,
@@ -26,13 +26,13 @@ pub(super) fn per_tensor(tensor: &Tensor) -> Result<Affine> {
 }
 
 /// A zero point as int8.
-pub(super) fn zero_point_s8(zero_point: i32) -> Result<i8> {
+pub(crate) fn zero_point_s8(zero_point: i32) -> Result<i8> {
     i8::try_from(zero_point)
         .map_err(|_| Error::input(format!("the zero point {zero_point} of an int8 tensor")).expected("-128 to 127"))
 }
 
 /// The clamp of a fused activation on real numbers.
-pub(super) fn clamp(activation: Activation) -> [f32; 2] {
+pub(crate) fn clamp(activation: Activation) -> [f32; 2] {
     match activation {
         Activation::None => [f32::NEG_INFINITY, f32::INFINITY],
         Activation::Relu => [0.0, f32::INFINITY],
@@ -42,7 +42,7 @@ pub(super) fn clamp(activation: Activation) -> [f32; 2] {
 }
 
 /// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
-pub(super) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
+pub(crate) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
     let [min, max] = limits(dtype)?;
     let [low, high] = clamp(activation);
     let stored = |real: f32, open: i32| {
@@ -56,12 +56,12 @@ pub(super) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dty
 }
 
 /// The same on int8.
-pub(super) fn clamp_s8(activation: Activation, affine: Affine) -> Result<[i8; 2]> {
+pub(crate) fn clamp_s8(activation: Activation, affine: Affine) -> Result<[i8; 2]> {
     Ok(clamp_int(activation, affine, DType::I8)?.map(|bound| bound as i8))
 }
 
 /// The range of an integer type.
-pub(super) fn limits(dtype: DType) -> Result<[i32; 2]> {
+pub(crate) fn limits(dtype: DType) -> Result<[i32; 2]> {
     match dtype {
         DType::I8 => Ok([-128, 127]),
         DType::U8 => Ok([0, 255]),
@@ -72,12 +72,12 @@ pub(super) fn limits(dtype: DType) -> Result<[i32; 2]> {
 }
 
 /// The multiplier of a factor.
-pub(super) fn factor(real: f64) -> Result<Multiplier> {
+pub(crate) fn factor(real: f64) -> Result<Multiplier> {
     Multiplier::from_real(real).ok_or_else(|| Error::input(format!("the scales give the factor {real}")))
 }
 
 /// The multiplier of a factor that TensorFlow Lite Micro wants below 1.
-pub(super) fn below_one(real: f64) -> Result<Multiplier> {
+pub(crate) fn below_one(real: f64) -> Result<Multiplier> {
     if real < 1.0 {
         factor(real)
     } else {
@@ -88,7 +88,7 @@ pub(super) fn below_one(real: f64) -> Result<Multiplier> {
 }
 
 /// The multiplier of each output channel: `input scale * weight scale / output scale`, in f64.
-pub(super) fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
+pub(crate) fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
     let Some(quant) = &weights.quant else {
         return Err(Error::input(format!(
             "the weights `{}` have no quantisation",
@@ -110,4 +110,22 @@ pub(super) fn multipliers(weights: &Tensor, channels: usize, input: f64, output:
                 .ok_or_else(|| Error::input(format!("channel {channel} of `{}` has the factor {real}", weights.name)))
         })
         .collect()
+}
+
+/// The multiplier of each output of a fully connected layer: TensorFlow Lite multiplies the two input scales in f32 where the weights are per-tensor, in
+/// f64 where they are per-channel.
+pub(crate) fn linear_multipliers(weights: &Tensor, outputs: usize, input: f32, output: f32) -> Result<Vec<Multiplier>> {
+    match &weights.quant {
+        Some(Quant {
+            scale,
+            zero_point,
+            axis: None,
+        }) if zero_point[0] == 0 => {
+            let real = f64::from(input * scale[0]) / f64::from(output);
+            let multiplier = Multiplier::from_real(real)
+                .ok_or_else(|| Error::input(format!("`{}` gives the factor {real}", weights.name)))?;
+            Ok(vec![multiplier; outputs])
+        }
+        _ => multipliers(weights, outputs, f64::from(input), f64::from(output)),
+    }
 }

@@ -5,7 +5,7 @@ use arenite::quant::Multiplier;
 use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, output, want_f32};
-use super::numbers::{factor, per_tensor};
+use super::numbers::{Affine, factor, per_tensor};
 use crate::error::{Error, Result};
 use crate::graph::{Node, ReduceKind};
 use crate::program::Place;
@@ -46,18 +46,8 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, kind: Reduction, name: &'static
         return Err(Error::unsupported(format!("{name} of {}", dtype.name())).expected("f32, int8 or int16"));
     }
     let (qx, qy) = (per_tensor(tx)?, per_tensor(ty)?);
-    let mut multiplier = factor(f64::from(qx.0) / f64::from(qy.0))?;
-    if kind == Reduction::Mean {
-        // The division by the number of elements becomes part of the mantissa, shifted up first by the bits that it loses.
-        let count = i64::from(shape[1]) * i64::from(shape[3]);
-        let bits = (63 - count.leading_zeros() as i32)
-            .min(32)
-            .min(31 + i32::from(multiplier.shift));
-        multiplier = Multiplier {
-            mantissa: ((i64::from(multiplier.mantissa) << bits) / count) as i32,
-            shift: (i32::from(multiplier.shift) - bits) as i8,
-        };
-    }
+    let count = i64::from(shape[1]) * i64::from(shape[3]);
+    let multiplier = multiplier(kind == Reduction::Mean, count, qx, qy)?;
     let op = ReduceInt {
         output: Place::Tensor(y, 0),
         input: lower.place(x)?,
@@ -70,6 +60,22 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, kind: Reduction, name: &'static
     };
     lower.push(node, name, Step::ReduceInt(op), 0);
     Ok(())
+}
+
+/// What a sum of `count` elements is multiplied by, or their mean.
+pub(crate) fn multiplier(mean: bool, count: i64, qx: Affine, qy: Affine) -> Result<Multiplier> {
+    let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
+    if !mean {
+        return Ok(scaled);
+    }
+    // The division by the number of elements becomes part of the mantissa, shifted up first by the bits that it loses.
+    let bits = (63 - count.leading_zeros() as i32)
+        .min(32)
+        .min(31 + i32::from(scaled.shift));
+    Ok(Multiplier {
+        mantissa: ((i64::from(scaled.mantissa) << bits) / count) as i32,
+        shift: (i32::from(scaled.shift) - bits) as i8,
+    })
 }
 
 /// Merges neighbouring axes into `[kept, reduced, kept, reduced, kept]`; axes of extent 1 join either kind.

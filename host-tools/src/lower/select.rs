@@ -6,7 +6,7 @@ use arenite::kernels::linear_sum::linear_sum;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
 use arenite::ops::pool2d::PoolInt;
-use arenite::{KernelId, Step};
+use arenite::{KernelId, Step, Target};
 
 use crate::error::{Error, Result};
 use crate::program::{Place, Program};
@@ -100,6 +100,13 @@ fn packed(step: &Step<Place>, job: &Job<'_, Place>, channels: usize) -> Option<C
     })
 }
 
+/// The number of channels that the kernels of int8 convolutions take at a time.
+pub(crate) fn channels_at_a_time(target: Target, size: bool) -> usize {
+    let candidates = KernelId::candidates(target, size);
+    let convolutions = candidates.filter(|kernel| kernel.job() == Some(JobKind::Conv2dS8));
+    convolutions.map(KernelId::channels).max().unwrap_or(1)
+}
+
 /// Chooses the kernel of an integer maximum (`max`) or average pooling.
 pub(super) fn pool_int(program: &Program, op: PoolInt<Place>, max: bool) -> Result<Step<Place>> {
     let state = |kind| match kind {
@@ -124,8 +131,8 @@ pub(super) fn binary_int(program: &Program, op: &BinaryInt<Place>) -> Result<Ste
 
 #[cfg(test)]
 mod tests {
+    use arenite::DType;
     use arenite::ops::window::Window2d;
-    use arenite::{DType, Target};
 
     use super::*;
 
@@ -210,5 +217,13 @@ mod tests {
             assert_eq!([of(3, 1), of(1, 1), of(3, 8)], [convolution, dense, depthwise]);
         }
         assert_eq!(chosen(Target::Portable, true, &job(3, 8))[0], "CompactConv2dS8");
+    }
+
+    #[test]
+    fn channels_come_by_the_word_where_kernels_take_words() {
+        let at_a_time = |target| channels_at_a_time(target, false);
+        assert_eq!([Target::CortexM0, Target::Portable].map(at_a_time), [1, 1]);
+        assert_eq!([Target::CortexM4, Target::CortexM55].map(at_a_time), [4, 8]);
+        assert_eq!(channels_at_a_time(Target::CortexM4, true), 1);
     }
 }

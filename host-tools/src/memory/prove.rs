@@ -38,6 +38,10 @@ pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
             view.inputs.len() + view.outputs.len()
         )));
     }
+    if let Some(step) = metadata.contradiction() {
+        let message = format!("the metadata describes other channels of step {step} than its tensor has");
+        return Err(Error::input(message).help("the file is damaged: pack it again"));
+    }
     let mut writers = Writers::default();
     let mut finished = Finished::default();
     let mut reads = 0;

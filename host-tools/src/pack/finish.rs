@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use super::back::Back;
 use super::options::{Options, Progress};
+use super::whole;
 use crate::board::tell_worst;
+use crate::channels::Removed;
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Draft, Output, print};
+use crate::graph::Graph;
 use crate::import::Samples;
 use crate::memory::prove;
 use crate::metadata::Metadata;
@@ -26,6 +29,8 @@ pub(super) struct Sources {
     pub(super) keys: BTreeMap<String, String>,
     /// The hash of the input file.
     pub(super) input_sha256: String,
+    /// The network with all of its channels, where some went.
+    pub(super) whole: Option<Graph>,
 }
 
 /// Writes the file, which appears when its draft is published; `summary` hears of its sizes.
@@ -47,6 +52,9 @@ pub(super) fn run(
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     verify(&file, sources.samples.as_ref())?;
     tell_worst(summary, options.target.name(), &file.view()?.steps()?);
+    if let Some(whole) = &sources.whole {
+        whole::compare(whole.clone(), program, &sources.weights, &file, options)?;
+    }
     drop(file);
     let draft = match &options.self_test {
         None => draft,
@@ -76,6 +84,10 @@ fn metadata(back: &Back, sources: &Sources, options: &Options, summary: &Summary
     let Back { program, placed, .. } = back;
     let keys = &sources.keys;
     let owners = emit::Owners::new(program);
+    let summary = Summary {
+        dead_channels: summary.dead_channels.filter(|&removed| removed != Removed::default()),
+        ..summary.clone()
+    };
     let mut steps = emit::step_metadata(program, placed, &owners)?;
     for tensor in steps.iter_mut().filter_map(|step| step.completes.as_mut()) {
         let others: Vec<String> = tensor.names.iter().filter_map(|name| keys.get(name).cloned()).collect();
@@ -85,8 +97,9 @@ fn metadata(back: &Back, sources: &Sources, options: &Options, summary: &Summary
     Ok(Metadata {
         tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
         input_sha256: sources.input_sha256.clone(),
-        summary: serde_json::to_string(summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
+        summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
         labels: options.labels.clone(),
+        cut: emit::cut_steps(program, &steps),
         steps,
         input_keys: program.graph.inputs.iter().map(key).collect(),
         ports: owners.ports,

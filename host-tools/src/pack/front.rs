@@ -7,10 +7,12 @@ use sha2::{Digest, Sha256};
 
 use super::dump::Dump;
 use super::options::Options;
+use crate::channels::{self, Removed};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::graph::{Graph, check, facts};
 use crate::import::{self, Imported, Samples};
+use crate::lower::select;
 use crate::passes;
 use crate::report::Summary;
 use crate::stage::Stage;
@@ -20,6 +22,8 @@ use crate::weights::Weights;
 pub struct Front {
     /// The network.
     pub graph: Graph,
+    /// The network with all of its channels, where some went.
+    pub whole: Option<Graph>,
     /// The values of its parameters.
     pub weights: Weights,
     /// The files that the trace names besides.
@@ -76,16 +80,24 @@ pub fn run(options: &Options, dump: &mut Dump) -> Result<Front> {
 
     passes::run(&mut graph, Stage::Import)?;
     dump.graph(Stage::Import, &graph);
-    let summary = Summary {
+    let mut summary = Summary {
         ops,
         assumptions,
+        dead_channels: Some(Removed::default()),
         ..Summary::of_import(&graph, dialect, options.target)
     };
+    let mut whole = None;
     for stage in [Stage::Fold, Stage::Fuse] {
         passes::run(&mut graph, stage)?;
+        if stage == Stage::Fuse && !options.keep_dead_channels {
+            whole = Some(graph.clone());
+            let block = select::channels_at_a_time(options.target, options.size);
+            summary.dead_channels = Some(channels::remove(&mut graph, block)?);
+        }
         dump.graph(stage, &graph);
     }
     Ok(Front {
+        whole: whole.filter(|_| !graph.channels.is_empty()),
         graph,
         weights,
         files,

@@ -8,11 +8,13 @@ pub mod dump;
 mod finish;
 pub mod front;
 mod options;
+mod whole;
 
 use std::path::Path;
 
 pub use finish::verify;
 pub use options::{Options, Packed, Progress};
+pub use whole::portable;
 
 use crate::error::Result;
 use crate::files::{Draft, Output};
@@ -52,6 +54,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
         samples: front.samples,
         keys: front.keys,
         input_sha256: front.input_sha256,
+        whole: front.whole,
     };
     let draft = finish::run(&back, &sources, options, &output, &mut summary, progress)?;
     let packed = Packed {

@@ -39,6 +39,8 @@ pub struct Options {
     pub max_flash: Option<u64>,
     /// What a step may cost, in terms of [`arenite::Cost::total`]: longer ones are split by rows of their output.
     pub max_step: Option<u64>,
+    /// Whether channels that cannot change the output stay.
+    pub keep_dead_channels: bool,
     /// Whether to explain the arena.
     pub explain: bool,
     /// Sample inputs, whose outputs go into the file as a self-test.
@@ -70,6 +72,7 @@ impl Options {
             fit: None,
             max_flash: None,
             max_step: None,
+            keep_dead_channels: false,
             explain: false,
             self_test: None,
             sign: None,

@@ -140,7 +140,7 @@ pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
 }
 
 /// Numbers names that a pass made twice, or that the trace happens to have as well. Tensors that passes add come last and give way.
-fn name_apart(graph: &mut Graph) {
+pub(crate) fn name_apart(graph: &mut Graph) {
     let tensors = graph.tensors.iter_mut().map(|tensor| &mut tensor.name);
     let nodes = graph.nodes.iter_mut().map(|node| &mut node.name);
     number(tensors);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use arenite::Target;
 use serde::{Deserialize, Serialize};
 
+use crate::channels::Removed;
 use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
 use crate::memory::{Placed, fit, lifetimes, whole_words};
 use crate::program::Program;
@@ -69,6 +70,9 @@ pub struct Summary {
     /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
     #[serde(default)]
     pub pareto: Vec<fit::Point>,
+    /// What was removed since it cannot change the output. Files say it only where something was, for they lie in a device's flash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_channels: Option<Removed>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
 }

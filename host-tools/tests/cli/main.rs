@@ -5,6 +5,7 @@ mod commands;
 mod common;
 mod comparisons;
 mod contract;
+mod dead_channels;
 #[cfg(unix)]
 mod endings;
 mod inputs;

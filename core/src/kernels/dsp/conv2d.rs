@@ -95,6 +95,8 @@ impl Kernel for S8 {
 #[cfg(any(test, packing))]
 impl Candidate for S8 {
     const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    // Whole words of a pixel, and pairs of outputs.
+    const CHANNELS: usize = 4;
 
     fn step<P: Place>(job: &Job<'_, P>) -> Option<PackedConv2dS8<P>> {
         let (op, plain) = job.conv2d_s8()?;

@@ -19,6 +19,8 @@ pub struct S8;
 #[cfg(any(test, packing))]
 impl Candidate for S8 {
     const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    // Half of a vector: on `vww_96` a little faster than a whole one, and than a quarter.
+    const CHANNELS: usize = 8;
 
     fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
         job.conv2d_s8().map(|(op, _)| op)

@@ -1,0 +1,62 @@
+//! A step's tensor as the trace has it.
+
+use ndarray::{ArrayD, IxDyn};
+
+use crate::compare;
+use crate::error::{Error, Result};
+use crate::metadata::{Metadata, TensorMeta};
+
+/// A tensor as the trace has it.
+pub(super) struct Traced {
+    pub(super) values: ArrayD<f64>,
+    /// Of each element in that order, whether the model computes it.
+    pub(super) known: ArrayD<bool>,
+    /// Channels that it does not.
+    pub(super) unread: usize,
+}
+
+impl Traced {
+    /// Removed channels put back, and axes in the traced order.
+    pub(super) fn of(metadata: &Metadata, step: usize, tensor: &TensorMeta, bytes: &[u8]) -> Result<Self> {
+        let wrong = || Error::input(format!("the metadata of `{}` contradicts itself", tensor.names[0]));
+        let restored = metadata.traced(step, bytes).ok_or_else(wrong)?;
+        let mut shape: Vec<usize> = tensor.shape.iter().map(|&n| n as usize).collect();
+        if let (Some(channels), Some(last)) = (metadata.channels(step), shape.last_mut()) {
+            *last = channels.traced();
+        }
+        let values = compare::to_f64(tensor.dtype, &restored.bytes);
+        let known = (0..values.len()).map(|index| restored.is_known(index)).collect();
+        let values = ArrayD::from_shape_vec(IxDyn(&shape), values).map_err(|_| wrong())?;
+        let known = ArrayD::from_shape_vec(IxDyn(&shape), known).map_err(|_| wrong())?;
+        let unread = restored.known.iter().filter(|known| !**known).count();
+        if tensor.traced_perm.is_empty() {
+            return Ok(Self { values, known, unread });
+        }
+        let axes: Vec<usize> = tensor.traced_perm.iter().map(|&axis| usize::from(axis)).collect();
+        let mut sorted = axes.clone();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..shape.len()) {
+            return Err(wrong());
+        }
+        Ok(Self {
+            values: values.permuted_axes(IxDyn(&axes)),
+            known: known.permuted_axes(IxDyn(&axes)),
+            unread,
+        })
+    }
+}
+
+/// The index along each axis.
+pub(super) fn unravel(mut at: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&n| {
+            let i = at % n.max(1);
+            at /= n.max(1);
+            i
+        })
+        .collect();
+    index.reverse();
+    index
+}

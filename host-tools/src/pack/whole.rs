@@ -1,0 +1,208 @@
+//! The network without its dead channels against the whole one, bit for bit.
+
+use std::path::Path;
+
+use arenite::{DType, Model, Port, Target};
+
+use super::options::Options;
+use crate::emit;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
+use crate::lower::{self, Preferences};
+use crate::memory::{self, Region, Request};
+use crate::metadata::Metadata;
+use crate::model::{self, ModelFile};
+use crate::program::Program;
+use crate::weights::Weights;
+
+/// Multiply-accumulates that the comparison may take, but for its first run.
+const MACS: u64 = 1 << 26;
+/// The most runs.
+const RUNS: u64 = 16;
+
+/// Runs `file`, whose steps are `program`'s, and `whole` on random inputs and on those at the ends of their types. A file of kernels that this host has not is
+/// compared as its portable kernels compute it.
+///
+/// # Errors
+/// [`ErrorKind::Internal`] where an output differs.
+pub(super) fn compare(
+    whole: Graph,
+    program: &Program,
+    weights: &Weights,
+    file: &ModelFile,
+    options: &Options,
+) -> Result<()> {
+    let macs = crate::graph::facts::macs_per_element(&whole).max(1);
+    let io = |e: Error| e.in_file(&options.output);
+    let reference = portable(whole, weights).map_err(io)?;
+    let reference = reference.load()?;
+    let ours;
+    let ours = match file.load() {
+        Err(e) if e.kind() == ErrorKind::Unsupported => {
+            ours = portable(program.graph.clone(), weights).map_err(io)?;
+            ours.load()?
+        }
+        loaded => loaded?,
+    };
+    let runs = inputs(&reference, (MACS / macs).clamp(1, RUNS));
+    let run = |model: &Model<'_>| model::run(model, &runs, false, &mut |_, _, _| {});
+    let (expected, found) = (run(&reference)?, run(&ours)?);
+    match expected.iter().zip(&found).position(|(a, b)| a != b) {
+        None if expected.len() == found.len() => Ok(()),
+        at => {
+            let message = format!(
+                "without its dead channels the network computes something else (input {at:?} of {})",
+                runs.len()
+            );
+            Err(Error::internal(message).help("please report it; --keep-dead-channels packs without"))
+        }
+    }
+}
+
+/// A network behind all passes as a file of portable kernels, which is gone with what is returned.
+///
+/// # Errors
+/// What no kernel computes.
+pub fn portable(graph: Graph, weights: &Weights) -> Result<ModelFile> {
+    let preferences = Preferences {
+        target: Target::Portable,
+        size: false,
+        share: false,
+    };
+    let program = lower::lower(graph, preferences, weights)?;
+    let request = Request {
+        regions: vec![Region {
+            name: "arena".into(),
+            size: None,
+        }],
+        in_place: false,
+        nodes: 1,
+        max_step: None,
+    };
+    let placed = memory::place(memory::bodies(&program, false), &request)?;
+    let place = Path::new("a temporary file");
+    let io = |e: std::io::Error| Error::io(place, "write a model to compare with", &e);
+    let file = tempfile::tempfile().map_err(io)?;
+    let owners = emit::Owners::new(&program);
+    let steps = emit::step_metadata(&program, &placed, &owners)?;
+    let metadata = Metadata {
+        cut: emit::cut_steps(&program, &steps),
+        steps,
+        ports: owners.ports,
+        tensors: owners.names,
+        ..Metadata::default()
+    };
+    emit::emit(&program, &placed, &metadata, weights, &file, &mut |_, _| {})?;
+    ModelFile::of(&file, place).map_err(io)
+}
+
+/// The inputs of each run.
+fn inputs(model: &Model<'_>, runs: u64) -> Vec<Vec<Vec<u8>>> {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        // Marsaglia's xorshift.
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed >> 32
+    };
+    let ports: Vec<Port<'_>> = (0..).map_while(|port| model.input(port)).collect();
+    let mut input = |run: u64, port: &Port<'_>| -> Vec<u8> {
+        let bytes = port.bytes().unwrap_or(0) as usize;
+        let elements = 0..bytes / port.dtype.bytes();
+        elements
+            .flat_map(|_| {
+                // The first run has all of it, for large networks have no other.
+                let kind = if run == 0 { random() % 4 } else { run.min(4) - 1 };
+                element(port.dtype, kind, random() as u32)
+            })
+            .collect()
+    };
+    (0..runs)
+        .map(|run| ports.iter().map(|port| input(run, port)).collect())
+        .collect()
+}
+
+/// An element at the low end of its type, at the high end, at either, or anywhere.
+fn element(dtype: DType, kind: u64, random: u32) -> Vec<u8> {
+    let high = match kind {
+        0 => false,
+        1 => true,
+        _ => random & 1 == 1,
+    };
+    let between = kind > 2;
+    match dtype {
+        DType::F32 => {
+            let end = if high { 1e6_f32 } else { -1e6 };
+            let value = if between {
+                random as f32 / (1_u32 << 28) as f32 - 8.0
+            } else {
+                end
+            };
+            value.to_le_bytes().to_vec()
+        }
+        DType::Bool => vec![u8::from(high)],
+        DType::U8 => vec![if between {
+            random as u8
+        } else {
+            u8::MAX * u8::from(high)
+        }],
+        dtype => {
+            let mut bytes = vec![if high { 0xff } else { 0 }; dtype.bytes()];
+            if let Some(top) = bytes.last_mut() {
+                *top ^= 0x80;
+            }
+            if between {
+                bytes
+                    .iter_mut()
+                    .zip(random.to_le_bytes().iter().cycle())
+                    .for_each(|(byte, random)| *byte = *random);
+            }
+            bytes
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Data, TensorKind};
+
+    #[test]
+    fn another_network_is_seen() {
+        let whole = crate::channels::tests::sample();
+        let weights = Weights::nothing(&whole).expect("no parameters");
+        let mut graph = whole.clone();
+        crate::channels::remove(&mut graph, 1).expect("removes");
+        let file = portable(graph.clone(), &weights).expect("a file");
+        let preferences = Preferences {
+            target: Target::Portable,
+            size: false,
+            share: false,
+        };
+        let program = lower::lower(graph, preferences, &weights).expect("steps");
+        let options = Options::new("sample", "sample.arenite");
+        compare(whole.clone(), &program, &weights, &file, &options).expect("equal");
+
+        let mut other = whole;
+        let bias = other.nodes.last().and_then(|node| node.inputs[2]).expect("a bias");
+        other.tensor_mut(bias).kind = TensorKind::Const(Data::from_i32(&[100, 1 << 24]));
+        let error = compare(other, &program, &weights, &file, &options).expect_err("they differ");
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert!(error.to_string().contains("computes something else"), "{error}");
+    }
+
+    #[test]
+    fn elements_at_the_ends_of_their_types() {
+        assert_eq!(element(DType::I8, 0, 7), [0x80]);
+        assert_eq!(element(DType::I8, 1, 7), [0x7f]);
+        assert_eq!(element(DType::I16, 0, 7), i16::MIN.to_le_bytes());
+        assert_eq!(element(DType::I16, 1, 7), i16::MAX.to_le_bytes());
+        assert_eq!(
+            (element(DType::U8, 0, 7), element(DType::U8, 1, 7)),
+            (vec![0], vec![255])
+        );
+        assert_eq!(element(DType::I8, 3, 0x1234_5678), [0x78]);
+        assert_eq!(element(DType::F32, 1, 7), 1e6_f32.to_le_bytes());
+    }
+}
