@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::suite::Outcome;
 use super::{Result, cargo, on_host, root, run as execute};
 
-/// Shards of a whole run: each is some hours on two cores, and can be run alone.
+/// Shards of a whole run: each is days on two cores, and can be run alone, as can a smaller one (`--shard 3/3200`).
 const SHARDS: usize = 32;
 
 /// What `cargo mutants` ends with where every mutant was tried.

@@ -376,3 +376,20 @@ fn batch_norms_fold_into_convolutions_with_a_bias() {
     });
     assert_eq!(others, 0, "sums and activations are the convolutions' own");
 }
+
+/// Gain and bias of a picture's layer, and its nonlinearity, are the locally connected layer's own.
+#[test]
+fn gains_and_biases_fold_into_locally_connected_layers() {
+    let mut graph = read("rects", &local(&[(8, 5), (6, 3)]).write(), &at_batch(1))
+        .unwrap()
+        .graph;
+    for stage in [Stage::Import, Stage::Fold, Stage::Fuse] {
+        passes::run(&mut graph, stage).unwrap();
+    }
+    let count = |of: fn(&Op) -> bool| graph.nodes.iter().filter(|node| of(&node.op)).count();
+    assert_eq!(count(|op| matches!(op, Op::LocallyConnected2d { .. })), 2);
+    assert_eq!(
+        count(|op| matches!(op, Op::Affine | Op::Binary { .. } | Op::Unary(_))),
+        0
+    );
+}

@@ -436,4 +436,26 @@ mod tests {
         assert_eq!(input_range(&w, 0, &(1..2)), 1..4);
         assert_eq!(input_range(&w, 1, &(1..3)), 1..3);
     }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let mut program = Program {
+            graph: crate::graph::Graph::default(),
+            target: arenite::Target::Portable,
+            size: false,
+            share: true,
+            steps: Vec::new(),
+            views: std::collections::HashMap::new(),
+            weights: crate::program::Constants::default(),
+            state: crate::program::State {
+                offsets: Default::default(),
+                initial: Vec::new(),
+            },
+        };
+        for expected in ["x (rows)", "x (rows) 1", "x (rows) 2"] {
+            let name = unused_name(&program, "x (rows)");
+            assert_eq!(name, expected);
+            program.graph.add_tensor(Tensor::activation(name, &[1], DType::F32));
+        }
+    }
 }
