@@ -2,7 +2,7 @@
 //! but the network and the numbers of quantised operators (`lower`).
 //!
 //! Claims are a certificate: a node's follow from those of its operands alone, so that each node is checked by itself. Windows are laid at every
-//! position, elements are followed one by one, and requantisation is written as its definition says, in exact integers.
+//! position, elements of every kind of place are followed, and requantisation is written as its definition says, in exact integers.
 
 mod definition;
 mod elements;

@@ -157,7 +157,7 @@ fn models_too_large_for_a_board_are_refused_with_both_figures() {
     if let Err(reason) = ready(microbit) {
         return skip(TEST, &reason.to_string());
     }
-    let refused = ["vww_96_int8", "pretrainedResnet_quant"].map(|name| {
+    let refused = ["ad01_int8", "pretrainedResnet_quant"].map(|name| {
         let case = Case::real(&shared, |model| model == name, 1).remove(0);
         let folder = tempfile::tempdir().expect("a folder");
         let file = packed(&case.file, folder.path(), Target::CortexM0).unwrap_or_else(|e| panic!("{e}"));

@@ -36,13 +36,8 @@ pub(super) fn sources(graph: &Graph, node: &Node) -> Option<Sources> {
         channels: vec![Vec::new(); channels],
         filled: vec![false; channels],
     };
-    let mut place = vec![0; shape.len()];
-    for flat in 0..shape.iter().product() {
+    for (flat, place) in places(graph, node, operands.first()?, shape) {
         let channel = flat % channels;
-        let mut rest = flat;
-        for (axis, &extent) in shape.iter().enumerate().rev() {
-            (place[axis], rest) = (rest % extent, rest / extent);
-        }
         let from = from(graph, node, &operands, &place, flat)?;
         found.filled[channel] |= from.is_empty();
         for source in from {
@@ -53,6 +48,36 @@ pub(super) fn sources(graph: &Graph, node: &Node) -> Option<Sources> {
         }
     }
     Some(found)
+}
+
+/// Elements of the result, by index and place, among which are all kinds: operators treat places alike but where operands meet, and where padding begins.
+fn places(graph: &Graph, node: &Node, x: &TensorId, shape: &[usize]) -> Vec<(usize, Vec<usize>)> {
+    let channels = shape.last().copied().unwrap_or(1);
+    if node.op == Op::Reshape {
+        // Then the channels of both sides begin together again.
+        let period = channels * graph.tensor(*x).shape.last().copied().unwrap_or(1);
+        let all: usize = shape.iter().product();
+        return (0..period.min(all)).map(|flat| (flat, vec![flat % channels])).collect();
+    }
+    let mut found = vec![(0, Vec::new())];
+    for (axis, &extent) in shape.iter().enumerate() {
+        let mut along: Vec<usize> = match &node.op {
+            _ if axis + 1 == shape.len() => (0..extent).collect(),
+            Op::Concat { axis: of, .. } if *of == axis => (0..extent).collect(),
+            Op::Pad { pads, .. } => vec![0, pads[axis].0.min(extent - 1), extent - 1],
+            _ => vec![0],
+        };
+        along.dedup();
+        let with = |(flat, place): &(usize, Vec<usize>), at: usize| {
+            let place = place.iter().copied().chain([at]).collect();
+            (flat * extent + at, place)
+        };
+        found = found
+            .iter()
+            .flat_map(|before| along.iter().map(|&at| with(before, at)))
+            .collect();
+    }
+    found
 }
 
 /// The channels that one element comes from; none where it is filled in.
