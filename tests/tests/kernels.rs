@@ -5,7 +5,7 @@ use std::time::Duration;
 use arenite::kernels::Backend;
 use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};
 use arenite::{KernelId, Target};
-use arenite_host::board::{BOARDS, kernels, mutations, ready};
+use arenite_host::board::{BOARDS, Board, Profile, kernels, mutations, ready};
 use arenite_tests::skip;
 
 /// Cases for each kernel on a board: a second or two of emulation, five for Helium.
@@ -122,16 +122,17 @@ const BOARD_CASES_LONG: u32 = 700;
 
 /// The board's own loops under the same attack: every change is refused or runs within its operands, which canaries show, and what ran computed what the
 /// portable loops of the host compute.
-fn attacked_on_boards(cases: u32, name: &str) {
+fn attacked_on_boards(profile: Profile, which: fn(&Board) -> bool, cases: u32, name: &str) {
     let mut workspace = Box::new(Workspace::new());
     let mut expected: Vec<(KernelId, Mutations)> = Vec::new();
     // Its RAM holds the cases and no stack for the attack as well; another board runs the same programs.
-    for board in BOARDS.iter().filter(|board| board.name != "microbit") {
+    for board in BOARDS.iter().filter(|board| board.name != "microbit" && which(board)) {
         if let Err(reason) = ready(board) {
             skip(&format!("{name} on {}", board.name), &reason.to_string());
             continue;
         }
-        let found = mutations(board, 0, cases, CHANGES, Duration::from_secs(3600)).unwrap_or_else(|e| panic!("{e}"));
+        let found =
+            mutations(board, profile, 0, cases, CHANGES, Duration::from_secs(3600)).unwrap_or_else(|e| panic!("{e}"));
         let [mut refused, mut ran] = [0; 2];
         for attacked in found {
             let kernel = attacked.kernel;
@@ -157,16 +158,34 @@ fn attacked_on_boards(cases: u32, name: &str) {
 
 #[test]
 fn no_change_leads_a_kernel_out_of_its_operands_on_boards() {
-    attacked_on_boards(BOARD_CASES, "no_change_leads_a_kernel_out_of_its_operands_on_boards");
+    let name = "no_change_leads_a_kernel_out_of_its_operands_on_boards";
+    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES, name);
+}
+
+/// Overflow checks and debug assertions of the firmware's development profile hold under the attack; the long tier has every board.
+#[test]
+fn no_check_of_the_development_profile_fires_on_a_board() {
+    let name = "no_check_of_the_development_profile_fires_on_a_board";
+    attacked_on_boards(
+        Profile::Development,
+        |board| board.name == "mps2-an386",
+        BOARD_CASES,
+        name,
+    );
 }
 
 #[test]
 #[ignore = "long: a hundred thousand changes on every board, for each release"]
 fn no_change_leads_a_kernel_out_of_its_operands_on_boards_long() {
-    attacked_on_boards(
-        BOARD_CASES_LONG,
-        "no_change_leads_a_kernel_out_of_its_operands_on_boards_long",
-    );
+    let name = "no_change_leads_a_kernel_out_of_its_operands_on_boards_long";
+    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES_LONG, name);
+}
+
+#[test]
+#[ignore = "long: the development profile on every board"]
+fn no_check_of_the_development_profile_fires_on_boards_long() {
+    let name = "no_check_of_the_development_profile_fires_on_boards_long";
+    attacked_on_boards(Profile::Development, |_| true, BOARD_CASES_LONG, name);
 }
 
 /// Whatever one bit of a packed kernel's constants and parameters says, load refuses it or the step stays within its operands, and no check of the development

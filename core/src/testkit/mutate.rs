@@ -9,7 +9,9 @@ use crate::crc::Crc32;
 use crate::fields::Fields;
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
-use crate::kernels::table::{check, check_decoded};
+use crate::kernels::table::check;
+#[cfg(feature = "pack")]
+use crate::kernels::table::check_decoded;
 use crate::ops::fault::Fault;
 use crate::ops::operator::Operator;
 

@@ -22,6 +22,15 @@ pub struct Firmware {
     elf: Arc<Vec<u8>>,
 }
 
+/// How a program is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// As products are: optimised, arithmetic wraps.
+    Release,
+    /// As the firmware is while it is written: arithmetic is checked for overflow, debug assertions hold.
+    Development,
+}
+
 /// Built programs of this process by board and program: asking cargo again costs a fraction of a second each time.
 static BUILT: Mutex<Option<HashMap<(&'static str, String), Firmware>>> = Mutex::new(None);
 
@@ -32,14 +41,26 @@ impl Firmware {
     /// [`BoardError::TargetMissing`], [`BoardError::ToolMissing`] without cargo, [`BoardError::NoSources`],
     /// [`BoardError::Build`] with the compiler's words, [`BoardError::File`].
     pub fn build(board: &'static Board, program: &str) -> Result<Self, BoardError> {
-        let (name, features) = (program.to_owned(), board.feature.to_owned());
+        Self::build_in(board, program, Profile::Release)
+    }
+
+    /// [`Firmware::build`] in a profile.
+    ///
+    /// # Errors
+    /// Those of [`Firmware::build`].
+    pub fn build_in(board: &'static Board, program: &str, profile: Profile) -> Result<Self, BoardError> {
+        let name = match profile {
+            Profile::Release => program.to_owned(),
+            Profile::Development => format!("{program}-development"),
+        };
         Self::once(
             board,
             &Recipe {
                 package: "arenite-firmware",
                 program,
-                features,
+                features: board.feature.to_owned(),
                 model: None,
+                profile,
                 name,
             },
         )
@@ -58,6 +79,7 @@ impl Firmware {
             program: "infer",
             features,
             model: None,
+            profile: Profile::Release,
             name,
         };
         // The sizes are an unstable option, which this variable permits.
@@ -121,6 +143,7 @@ impl Firmware {
                 program: "gate",
                 features,
                 model: None,
+                profile: Profile::Release,
                 name: "gate".to_owned(),
             },
         };
@@ -328,6 +351,7 @@ struct Recipe<'a> {
     program: &'a str,
     features: String,
     model: Option<PathBuf>,
+    profile: Profile,
     /// Name of the kept file: program and model.
     name: String,
 }
@@ -345,6 +369,7 @@ impl<'a> Recipe<'a> {
             program,
             features,
             model: Some(model),
+            profile: Profile::Release,
             name,
         })
     }
@@ -371,13 +396,18 @@ fn build(
         target.join("special")
     };
     let rustflags: Vec<&str> = board.rustflags.iter().chain(flags).copied().collect();
+    let (profile, folder) = match recipe.profile {
+        Profile::Release => ("release", "release"),
+        Profile::Development => ("dev", "debug"),
+    };
     exclusively(&target, || {
         let mut cargo = cargo(&root.join("firmware"));
         cargo
             .args([
                 "build",
                 "--quiet",
-                "--release",
+                "--profile",
+                profile,
                 "--package",
                 recipe.package,
                 "--bin",
@@ -401,7 +431,7 @@ fn build(
                 output,
             });
         }
-        let linked = made.join(board.triple).join("release").join(recipe.program);
+        let linked = made.join(board.triple).join(folder).join(recipe.program);
         keep(&linked, &kept).map_err(|source| BoardError::File {
             path: kept.clone(),
             source,

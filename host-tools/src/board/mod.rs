@@ -25,7 +25,7 @@ pub use cycles::Estimate;
 pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;
 pub use exchange::Progress;
-pub use firmware::Firmware;
+pub use firmware::{Firmware, Profile};
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
 pub use qemu::{QEMU_FOLDER, find_program};

@@ -9,7 +9,7 @@ use arenite_protocol::{Command, DUMP_FILE, DumpEntry, INPUT_FILE, Infer, OUTPUT_
 
 use super::error::BoardError;
 use super::exchange::{Exchange, Progress};
-use super::firmware::Firmware;
+use super::firmware::{Firmware, Profile};
 use super::qemu::LogLine;
 use super::table::Board;
 use super::trace::{self, ExecutionTrace};
@@ -276,18 +276,20 @@ pub struct Attacked {
     pub result: Result<Mutations, (u32, Difference)>,
 }
 
-/// Runs the program `kernels` on changed cases: of each kernel of the board's build `cases`, from seed `first` on, each changed `changes` times.
+/// Runs the program `kernels`, built in a profile, on changed cases: of each kernel of the board's build `cases`, from seed `first` on, each changed
+/// `changes` times.
 ///
 /// # Errors
 /// As [`run`].
 pub fn mutations(
     board: &'static Board,
+    profile: Profile,
     first: u32,
     cases: u32,
     changes: u32,
     timeout: Duration,
 ) -> Result<Vec<Attacked>, BoardError> {
-    let firmware = Firmware::build(board, "kernels")?;
+    let firmware = Firmware::build_in(board, "kernels", profile)?;
     let mut found = Vec::new();
     let command = Command::Mutations { first, cases, changes };
     Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
