@@ -78,7 +78,8 @@ backends! {
     /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
     Dsp = 2, "dsp";
     built: cfg!(any(not(target_os = "none"), all(cortex_m = "dsp", feature = "dsp")));
-    tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33]);
+    // Cores with Helium have the DSP extension too.
+    tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33, Target::CortexM55]);
 
     /// Floating point blocked for a core's registers; portable.
     // Blocks of sums in registers: on AArch64, too, less than half of the scalar kernel's instructions (docs/full-size.md).
@@ -90,7 +91,14 @@ backends! {
     // Its sums take less code than the scalar kernel of all integer operators.
     Int = 1, "int";
     built: true;
-    tried: Tried::for_size(&[Target::CortexM0, Target::CortexM3, Target::Riscv32imac, Target::Riscv64gc]);
+    tried: Tried::for_size(&[
+        Target::CortexM0,
+        Target::CortexM3,
+        Target::Riscv32imac,
+        Target::Riscv64gc,
+        Target::Riscv64gcv,
+        Target::Aarch64,
+    ]);
 
     /// Portable, safe, always there: oracle and fallback.
     Scalar = 0, "scalar";
