@@ -8,6 +8,8 @@
 
 #[cfg(any(test, packing))]
 pub mod candidate;
+pub(crate) mod dot;
+pub(crate) mod instructions;
 pub mod kernel;
 #[cfg(any(test, packing))]
 pub mod linear_sum;

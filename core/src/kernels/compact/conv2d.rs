@@ -12,7 +12,7 @@ use crate::arena::Mem;
 use crate::arena::Place;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
-use crate::kernels::dsp::instructions::{smlad, sxtb16, sxtb16_ror8};
+use crate::kernels::instructions::{smlad, sxtb16, sxtb16_ror8};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::conv2d::channel_shifts_are_valid;
 use crate::ops::conv2d::Conv2dS8;

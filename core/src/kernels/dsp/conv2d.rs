@@ -13,7 +13,6 @@
 //! left over at the runs' ends, in order, two by two, the last one perhaps with nothing.
 
 use super::conv2d_loops::{Block, mac_1x2, mac_4x2, widen_4};
-use super::instructions::{halves, sxtb16, sxtb16_ror8};
 use super::record;
 use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
@@ -21,6 +20,7 @@ use crate::arena::Mem;
 use crate::arena::Place;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
+use crate::kernels::instructions::{halves, sxtb16, sxtb16_ror8};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;

@@ -429,9 +429,9 @@ mod arm {
 /// The same loops in Rust, for hosts.
 #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 mod portable {
-    use super::super::instructions::{smlad, sxtb16, sxtb16_ror8};
     use super::super::record;
     use super::{Block, finish_general};
+    use crate::kernels::instructions::{smlad, sxtb16, sxtb16_ror8};
     use crate::ops::packed_conv2d::Form;
 
     /// All channels of four pixels.

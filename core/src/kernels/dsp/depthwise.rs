@@ -11,7 +11,6 @@
 
 use super::conv2d::Channel;
 use super::depthwise_loops::{Run, run, tap};
-use super::instructions::halves;
 use super::record;
 use super::requant::{FOLDED_SHIFT, SHIFT, Short};
 use crate::arena::Mem;
@@ -20,6 +19,7 @@ use crate::arena::Place;
 use crate::blocks::{blocks, last};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
+use crate::kernels::instructions::halves;
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;

@@ -290,10 +290,10 @@ mod arm {
 /// The same loop in Rust, for hosts.
 #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 mod portable {
-    use super::super::instructions::split;
     use super::super::record;
     use super::super::requant::{FOLDED_SHIFT, SHIFT, Short};
     use super::{Run, finish_general};
+    use crate::kernels::instructions::split;
     use crate::ops::packed_conv2d::Form;
 
     const OUTSIDE: u32 = 1 << 31;

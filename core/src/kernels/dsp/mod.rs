@@ -9,7 +9,6 @@ pub mod conv2d;
 mod conv2d_loops;
 pub mod depthwise;
 mod depthwise_loops;
-pub(crate) mod instructions;
 pub mod pool2d;
 mod record;
 pub mod requant;

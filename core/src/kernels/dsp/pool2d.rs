@@ -1,12 +1,12 @@
 //! Pooling of int8, four channels at a time: averages with two SXTAB16 for each four elements, maxima with SSUB8 and SEL.
 
-use super::instructions::{max_s8x4, split, sxtab16, sxtab16_ror8};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
+use crate::kernels::instructions::{max_s8x4, split, sxtab16, sxtab16_ror8};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::scalar::taps;

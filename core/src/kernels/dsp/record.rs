@@ -2,9 +2,9 @@
 //!
 //! Short forms: `m, c, k, d` of [`Short`]. General: mantissa, shift, zero point, and the clamp's ends in the halves of the last word.
 
-use super::instructions::{halves, split};
 use super::requant::{Requantize, Short};
 use crate::blocks::blocks;
+use crate::kernels::instructions::{halves, split};
 use crate::ops::packed_conv2d::Form;
 use crate::quant::Multiplier;
 

@@ -115,7 +115,9 @@ impl Candidate for S8 {
     }
 
     fn varies(op: &Conv2dS8, at: usize) -> bool {
-        is_code(op, at)
+        // RV32 takes two channels of different blocks by the smaller one: what a weight is too large for overflows elsewhere and not there.
+        let weights = op.weights as usize..op.weights as usize + Self::needs(op).weights as usize;
+        is_code(op, at) || weights.contains(&at)
     }
 
     fn bound(op: &Conv2dS8, on: &Machine) -> Option<u64> {

@@ -8,6 +8,7 @@ use crate::arena::Mem;
 use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
+use crate::kernels::dot::dots_s8;
 use crate::kernels::kernel::Kernel;
 use crate::ops::lstm::{LstmF32, LstmInt, LstmShape};
 use crate::quant::{Multiplier, SigmoidI16};
@@ -75,7 +76,35 @@ impl Kernel for F32 {
 #[cfg(any(test, packing))]
 impl Candidate for F32 {}
 
-fn quantised<A: Int>(
+/// An activation.
+trait Activation: Int {
+    /// `sum of (x[i] - zero) * row[i]` for a row of each gate: of i8 modulo 2^32, which is all that is used of it, of i16 modulo 2^64.
+    fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4];
+}
+
+impl Activation for i8 {
+    #[inline(always)]
+    fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4] {
+        let [a, b, c, d] = rows;
+        let ([a, b], [c, d]) = (dots_s8(x, zero, [a, b]), dots_s8(x, zero, [c, d]));
+        [a.into(), b.into(), c.into(), d.into()]
+    }
+}
+
+impl Activation for i16 {
+    #[inline(always)]
+    fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4] {
+        let mut sums = [0_i64; 4];
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum = x.iter().zip(row).fold(0, |sum: i64, (x, &w)| {
+                sum.wrapping_add(i64::from(x.widen().wrapping_sub(zero)) * i64::from(w))
+            });
+        }
+        sums
+    }
+}
+
+fn quantised<A: Activation>(
     op: &LstmInt,
     mem: &Mem<'_>,
     scale: impl Fn(i64, Multiplier) -> i32,
@@ -97,24 +126,23 @@ fn quantised<A: Int>(
             _ => mem.weights::<i32>(offset, shape.cells)?.get(j).copied().map(i64::from),
         }
     };
-    let dot = |w: &[i8], x: Src<'_, A>, zero: i32| {
-        x.iter().zip(w).fold(0_i64, |sum, (x, &w)| {
-            sum.wrapping_add(i64::from(x.widen().wrapping_sub(zero)) * i64::from(w))
-        })
-    };
     // Gates have scale 2^-12, which the table takes as it is.
     const GATE: SigmoidI16 = SigmoidI16::power_of_two(0);
     let [keep, add, show] = op.products;
     each_time::<A, i16>(shape, mem, |x, h, c, y| {
         for j in 0..cells {
+            let (mut rows, mut recurrent) = ([&[][..]; 4], [&[][..]; 4]);
+            for ((row, recurrent), (w, r)) in rows.iter_mut().zip(&mut recurrent).zip(gates) {
+                *row = w.get(j * features..)?.get(..features)?;
+                *recurrent = r.get(j * cells..)?.get(..cells)?;
+            }
+            let from_x = A::dots(x, op.zero[0], rows);
+            let from_h = A::dots(h.as_src(), op.zero[1], recurrent);
             let mut sums = [0_i16; 4];
-            for (index, (sum, (weights, recurrent))) in sums.iter_mut().zip(gates).enumerate() {
-                let w = weights.get(j * features..)?.get(..features)?;
-                let r = recurrent.get(j * cells..)?.get(..cells)?;
+            for (index, (sum, (x, h))) in sums.iter_mut().zip(from_x.into_iter().zip(from_h)).enumerate() {
                 let &[from_input, from_hidden] = op.gates.get(index)?;
-                let x = saturate(scale(dot(w, x, op.zero[0]).wrapping_add(bias(index, j)?), from_input));
-                let h = saturate(scale(dot(r, h.as_src(), op.zero[1]), from_hidden));
-                *sum = x.saturating_add(h);
+                let x = saturate(scale(x.wrapping_add(bias(index, j)?), from_input));
+                *sum = x.saturating_add(saturate(scale(h, from_hidden)));
             }
             let [input, forget, cell, output] = sums;
             let product = |m: Multiplier, a: i16, b: i16| m.apply(i32::from(a) * i32::from(b));

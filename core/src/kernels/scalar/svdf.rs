@@ -3,9 +3,10 @@
 use super::clamp;
 use super::int::Int;
 use crate::arena::Mem;
-use crate::cells::{Dst, Element};
+use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
+use crate::kernels::dot::{dot_s16, dots_s8};
 use crate::kernels::kernel::Kernel;
 use crate::ops::size::size;
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
@@ -70,37 +71,66 @@ impl Kernel for F32 {
 #[cfg(any(test, packing))]
 impl Candidate for F32 {}
 
-fn run_s8<S: Int>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
+/// An element of the state.
+trait StateElement: Int {
+    /// `sum of (state[i] - zero) * weights[i]`, modulo 2^32.
+    fn dot(state: Src<'_, Self>, zero: i32, weights: &[Self]) -> i32;
+}
+
+impl StateElement for i8 {
+    fn dot(state: Src<'_, Self>, zero: i32, weights: &[Self]) -> i32 {
+        let [sum, _] = dots_s8(state, zero, [weights; 2]);
+        sum
+    }
+}
+
+impl StateElement for i16 {
+    fn dot(state: Src<'_, Self>, zero: i32, weights: &[Self]) -> i32 {
+        // `(s - zero) * w`: the second term is none in every model that has been seen.
+        let shift = if zero == 0 {
+            0
+        } else {
+            let sum = weights.iter().fold(0_i32, |sum, &w| sum.wrapping_add(w.into()));
+            sum.wrapping_mul(zero)
+        };
+        dot_s16(state, weights).wrapping_sub(shift)
+    }
+}
+
+fn run_s8<S: StateElement>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
     let shape = op.shape;
     let (features, memory, rank) = (shape.features as usize, shape.memory as usize, shape.rank as usize);
-    let filters = shape.filters();
     let input = mem.src::<i8>(op.input, shape.batch.checked_mul(shape.features)?)?;
     let output = mem.dst::<i8>(op.output, shape.batch.checked_mul(shape.units)?)?;
     let state = mem.dst::<S>(op.state, states(&shape)?)?;
-    let weights = mem.weights::<i8>(op.weights, filters.checked_mul(shape.features)?)?;
-    let time_weights = mem.weights::<S>(op.time_weights, filters.checked_mul(shape.memory)?)?;
+    let weights = mem.weights::<i8>(op.weights, shape.filters().checked_mul(shape.features)?)?;
+    let time_weights = mem.weights::<S>(op.time_weights, shape.filters().checked_mul(shape.memory)?)?;
     let bias = mem.weights::<i32>(op.bias, shape.units)?;
+    let filters = shape.filters() as usize;
     let [zero_in, zero_state, zero_out] = op.zero;
     let [into_state, into_output] = op.multipliers;
     shift(state);
     for b in 0..shape.batch as usize {
         let x = input.slice(b * features, features)?;
         let y = output.slice(b * shape.units as usize, shape.units as usize)?;
+        let state = state.slice(b * filters * memory, filters * memory)?;
+        let row = |f: usize| weights.get(f * features..)?.get(..features);
+        let append = |f: usize, sum: i32| {
+            let newest = into_state.apply(sum).clamp(low, high).wrapping_add(zero_state);
+            state.set((f + 1) * memory - 1, S::narrow(newest))
+        };
+        for f in (0..filters).step_by(2) {
+            // An odd last one is taken twice.
+            let next = (f + 1).min(filters - 1);
+            let [sum, next_sum] = dots_s8(x, zero_in, [row(f)?, row(next)?]);
+            append(f, sum)?;
+            append(next, next_sum)?;
+        }
         for (u, (y, bias)) in y.cells().iter().zip(bias).enumerate() {
-            let mut sum = *bias;
-            for f in u * rank..(u + 1) * rank {
-                let w = weights.get(f * features..)?.get(..features)?;
-                let newest = (x.iter().zip(w)).fold(0_i32, |sum, (x, &w)| {
-                    sum.wrapping_add(i32::from(w).wrapping_mul(i32::from(x).wrapping_sub(zero_in)))
-                });
-                let newest = into_state.apply(newest).clamp(low, high).wrapping_add(zero_state);
-                let row = state.slice((b * filters as usize + f) * memory, memory)?;
-                row.set(memory - 1, S::narrow(newest))?;
-                let v = time_weights.get(f * memory..)?.get(..memory)?;
-                for (s, v) in row.as_src().iter().zip(v) {
-                    sum = sum.wrapping_add(v.widen().wrapping_mul(s.widen().wrapping_sub(zero_state)));
-                }
-            }
+            // The filters of a unit lie together, in the state and in its weights.
+            let (from, len) = (u * rank * memory, rank * memory);
+            let v = time_weights.get(from..)?.get(..len)?;
+            let sum = S::dot(state.slice(from, len)?.as_src(), zero_state, v).wrapping_add(*bias);
             let scaled = into_output.apply(sum).wrapping_add(zero_out);
             y.set(scaled.clamp(-128, 127) as i8);
         }
