@@ -115,16 +115,19 @@ fn run_s8<S: StateElement>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) 
         let y = output.slice(b * shape.units as usize, shape.units as usize)?;
         let state = state.slice(b * filters * memory, filters * memory)?;
         let row = |f: usize| weights.get(f * features..)?.get(..features);
+        // No `clamp`, which panics where it does not see that the limits are in order.
         let append = |f: usize, sum: i32| {
-            let newest = into_state.apply(sum).clamp(low, high).wrapping_add(zero_state);
+            let newest = into_state.apply(sum).max(low).min(high).wrapping_add(zero_state);
             state.set((f + 1) * memory - 1, S::narrow(newest))
         };
-        for f in (0..filters).step_by(2) {
+        let mut f = 0;
+        while f < filters {
             // An odd last one is taken twice.
             let next = (f + 1).min(filters - 1);
             let [sum, next_sum] = dots_s8(x, zero_in, [row(f)?, row(next)?]);
             append(f, sum)?;
             append(next, next_sum)?;
+            f += 2;
         }
         for (u, (y, bias)) in y.cells().iter().zip(bias).enumerate() {
             // The filters of a unit lie together, in the state and in its weights.
