@@ -31,8 +31,8 @@ pub(crate) fn dots_s8(x: Src<'_, i8>, zero: i32, rows: [&[i8]; 2]) -> [i32; 2] {
 pub(crate) fn dot_s16(x: Src<'_, i16>, row: &[i16]) -> i32 {
     let len = x.len().min(row.len());
     let (x, row) = (x.as_ptr(), row.as_ptr());
-    // SAFETY: `len` elements of both.
     let (done, mut sum) = if PAIRS {
+        // SAFETY: `len` elements of both.
         (len & !1, unsafe { pairs_s16(x, row, len / 2) })
     } else {
         (0, 0)
