@@ -146,7 +146,8 @@ fn of_one(op: &str, operands: &[&[usize]], attrs: &serde_json::Value, result: &[
 fn an_absent_attribute_has_the_default_of_the_schema() {
     use serde_json::json;
     let (image, filter): (&[usize], &[usize]) = (&[1, 4, 7, 9], &[6, 4, 3, 2]);
-    let (one, conv, line): (&[&[usize]], &[&[usize]], &[&[usize]]) = (&[image], &[image, filter], &[&[1, 4]]);
+    type Shapes<'a> = &'a [&'a [usize]];
+    let (one, conv, line): (Shapes<'_>, Shapes<'_>, Shapes<'_>) = (&[image], &[image, filter], &[&[1, 4]]);
     let kernel = json!({"kernel": [2, 3]});
     let padded = json!({"kernel": [2, 3], "padding": [1, 0, 1, 1]});
     let statistics: &[&[usize]] = &[&[1, 3, 3, 5], &[3], &[3], &[3], &[3]];

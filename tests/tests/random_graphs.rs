@@ -225,7 +225,8 @@ impl Network {
         let first = self.made.len();
         let copies = self.random.within(1, 4);
         self.conv2d(x, shape, copies);
-        let mut made = self.made[first..].to_vec().into_iter();
+        let made: Vec<_> = self.made[first..].to_vec();
+        let mut made = made.into_iter();
         let Some((mut y, out)) = made.next() else { return };
         for _ in 0..self.random.within(1, 6) {
             let before = self.made.len();
