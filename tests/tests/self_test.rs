@@ -203,13 +203,7 @@ fn samples_that_are_not_the_inputs_are_refused() {
 
 #[test]
 fn canaries_and_marks_tell_what_was_used() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (file, _) = packed(
-        folder.path(),
-        &Options::new(models().join("tflite_ops").join(stateful()), ""),
-    );
-    let mut aligned = Aligned::new(file.len());
-    aligned.bytes().copy_from_slice(&file);
+    let mut aligned = stateful();
     let model = Model::load(aligned.bytes()).expect("it loads");
     let (arena_bytes, state_bytes) = (model.arena_bytes(0), model.state_bytes());
     let mut arena = Aligned::new(guarded_bytes(arena_bytes) + 64);
@@ -248,13 +242,7 @@ fn canaries_and_marks_tell_what_was_used() {
 
 #[test]
 fn guarded_memory_has_room_for_its_canaries() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (file, _) = packed(
-        folder.path(),
-        &Options::new(models().join("tflite_ops").join(stateful()), ""),
-    );
-    let mut aligned = Aligned::new(file.len());
-    aligned.bytes().copy_from_slice(&file);
+    let mut aligned = stateful();
     let model = Model::load(aligned.bytes()).expect("it loads");
     let needed = [guarded_bytes(model.arena_bytes(0)), guarded_bytes(model.state_bytes())];
     let open = |arena: usize, state: usize| {
@@ -277,15 +265,20 @@ fn guarded_memory_has_room_for_its_canaries() {
     assert_eq!(guarded_bytes(0), 0);
 }
 
-/// A model with state.
-fn stateful() -> String {
+/// A model with state, packed.
+fn stateful() -> Aligned {
     let entries = fs::read_dir(models().join("tflite_ops")).expect("models");
     let mut names: Vec<String> = entries
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
         .filter(|name| name.contains("svdf") && name.ends_with(".tflite"))
         .collect();
     names.sort();
-    names.swap_remove(0)
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = models().join("tflite_ops").join(&names[0]);
+    let (file, _) = packed(folder.path(), &Options::new(input, ""));
+    let mut aligned = Aligned::new(file.len());
+    aligned.bytes().copy_from_slice(&file);
+    aligned
 }
 
 #[test]
