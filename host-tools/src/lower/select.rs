@@ -211,7 +211,8 @@ mod tests {
             (Target::CortexM0, "IntConv2dS8", "IntDenseS8", "IntDepthwiseS8"),
             (Target::CortexM4, "DspConv2dS8", "DspConv2dS8", "DspDepthwiseS8"),
             (Target::CortexM55, "MveConv2dS8", "MveConv2dS8", "MveDepthwiseS8"),
-            (Target::Aarch64, "Conv2dS8", "Conv2dS8", "DepthwiseS8"),
+            (Target::Aarch64, "IntConv2dS8", "IntDenseS8", "IntDepthwiseS8"),
+            (Target::Portable, "Conv2dS8", "Conv2dS8", "DepthwiseS8"),
         ] {
             let of = |extent, groups| chosen(target, false, &job(extent, groups))[0];
             assert_eq!([of(3, 1), of(1, 1), of(3, 8)], [convolution, dense, depthwise]);
