@@ -31,6 +31,38 @@ pub(crate) enum Values {
     Bool(Vec<bool>),
 }
 
+/// The inputs of one run after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Sequence {
+    /// By run and input; one run of a model without inputs.
+    pub runs: Vec<Vec<Vec<u8>>>,
+    /// Whether the arrays had an axis for the runs.
+    pub stacked: bool,
+}
+
+impl Sequence {
+    /// Joins what each of `ports` was given.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) where one of them holds another number of runs than the first; `place` says in which file it is.
+    pub(crate) fn of(ports: &[Port<'_>], inputs: Vec<Runs>, place: impl Fn(usize, Error) -> Error) -> Result<Self> {
+        let (count, stacked) = inputs
+            .first()
+            .map_or((1, false), |first| (first.runs.len(), first.sequence));
+        let mut runs = vec![Vec::with_capacity(inputs.len()); count];
+        for (index, (input, port)) in inputs.into_iter().zip(ports).enumerate() {
+            if (input.runs.len(), input.sequence) != (count, stacked) {
+                let error = Error::input(format!("input `{}` holds {} runs", port.name, input.runs.len()));
+                return Err(place(index, error).expected(format!("{count}, as `{}` does", ports[0].name)));
+            }
+            for (run, bytes) in runs.iter_mut().zip(input.runs) {
+                run.push(bytes);
+            }
+        }
+        Ok(Self { runs, stacked })
+    }
+}
+
 impl Array {
     /// Reads a `.npy` file.
     ///
@@ -54,7 +86,11 @@ impl Array {
             .map_err(|e| e.at(format_args!("array `{name}`")))
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self> {
+    /// Decodes a `.npy` file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) where it is no array of numbers.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let npy = Npy::parse(bytes).map_err(|wrong| match wrong {
             Wrong::Element(found) => Error::input(format!("its element type {found} is none that a model has"))
                 .expected("float32, float64, int8, uint8, int16, int32, int64 or bool"),

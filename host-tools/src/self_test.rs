@@ -1,18 +1,23 @@
 //! Self-tests: sample inputs, and what the model computes of them here, put into its file for a device to compare.
 
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use arenite::blob::{Section, seal};
 use arenite::{DType, Header, MAX_REGIONS, Model, Port};
 
-use crate::array::{Array, Runs};
+use crate::array::{Array, Runs, Sequence};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::input::LARGEST;
 use crate::files::zip::{self, Zip};
 use crate::files::{Draft, Input, Output};
 use crate::model::{self, Aligned, ModelFile};
 
 /// The self-test starts at a multiple of this from the file's start.
 const ALIGN: usize = 16;
+
+/// Bytes that tell an archive from an array.
+const MAGIC: u64 = 8;
 
 /// Appends a self-test to a draft: the inputs of `samples` (`.npz` with an array for each input, or `.npy` for a single one; one more leading axis is a
 /// sequence of runs, state carried over), and what a device must compute of them. `note` hears of conversions.
@@ -91,52 +96,40 @@ fn encode(runs: &[Vec<Vec<u8>>], results: &[Vec<Vec<u8>>], ports: &[Port<'_>]) -
     Ok(bytes)
 }
 
-/// The inputs of each run.
+/// The inputs of each run. The file is opened once: it may be a pipe.
 fn read(samples: &Path, ports: &[Port<'_>], note: &mut dyn FnMut(String)) -> Result<Vec<Vec<Vec<u8>>>> {
-    let mut all: Vec<Runs> = Vec::new();
-    let start = crate::files::read(samples, "read the samples")?;
-    let npz = start.starts_with(zip::MAGIC);
-    drop(start);
-    let archive = if npz {
-        let input = Input::open(samples, "read the samples")?;
-        let file = input
-            .file()
-            .try_clone()
-            .map_err(|e| Error::io(samples, "read the samples", &e))?;
-        Some(Zip::open(file).map_err(|e| Error::input(format!("it is no .npz archive: {e}")))?)
+    let io = |e: std::io::Error| Error::io(samples, "read the samples", &e);
+    let input = Input::open(samples, "read the samples")?;
+    let mut file = input.file().try_clone().map_err(io)?;
+    let mut start = Vec::new();
+    file.by_ref().take(MAGIC).read_to_end(&mut start).map_err(io)?;
+    file.rewind().map_err(io)?;
+    let mut arrays = Vec::new();
+    if start.starts_with(zip::MAGIC) {
+        let archive = Zip::open(file).map_err(|e| Error::input(format!("it is no .npz archive: {e}")))?;
+        for port in ports {
+            let array = Array::of_npz(&archive, port.name);
+            arrays.push(array.map_err(|e| e.expected(format!("an array for each input: {}", names(ports))))?);
+        }
+    } else if ports.len() == 1 {
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes).map_err(io)?;
+        arrays.push(Array::decode(&bytes)?);
     } else {
-        None
-    };
-    for port in ports {
-        let array = match &archive {
-            Some(archive) => Array::of_npz(archive, port.name)
-                .map_err(|e| e.expected(format!("an array for each input: {}", names(ports))))?,
-            None if ports.len() == 1 => Array::read(samples)?,
-            None => {
-                return Err(Error::input("it is one array, and the network has several inputs")
-                    .expected(format!("a .npz archive with {}", names(ports))));
-            }
-        };
+        return Err(Error::input("it is one array, and the network has several inputs")
+            .expected(format!("a .npz archive with {}", names(ports))));
+    }
+    let mut all: Vec<Runs> = Vec::new();
+    for (array, port) in arrays.iter().zip(ports) {
         let (runs, converted) = array.runs(port)?;
         converted.into_iter().for_each(&mut *note);
-        if let Some(first) = all.first().filter(|first| first.runs.len() != runs.runs.len()) {
-            return Err(
-                Error::input(format!("input `{}` holds {} runs", port.name, runs.runs.len())).expected(format!(
-                    "{}, as `{}` does",
-                    first.runs.len(),
-                    ports[0].name
-                )),
-            );
-        }
         all.push(runs);
     }
-    let count = all.first().map_or(0, |first| first.runs.len());
-    if count == 0 {
+    let runs = Sequence::of(ports, all, |_, error| error)?.runs;
+    if runs.is_empty() {
         return Err(Error::input("it holds no sample").expected("at least one"));
     }
-    Ok((0..count)
-        .map(|run| all.iter().map(|input| input.runs[run].clone()).collect())
-        .collect())
+    Ok(runs)
 }
 
 fn names(ports: &[Port<'_>]) -> String {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::machine::Machine;
 use super::outcome::{How, Outcome, StepFigures, bar, execute};
 use super::program::{Verdict, grouped, print_json};
-use crate::array::{Array, Runs};
+use crate::array::{Array, Runs, Sequence};
 use crate::files::{self, Output, Print};
 use crate::model::ModelFile;
 use crate::{Error, ErrorKind, Result};
@@ -126,14 +126,6 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Inputs of several runs.
-pub(super) struct Sequence {
-    /// By run and input.
-    pub runs: Vec<Vec<Vec<u8>>>,
-    /// Whether the files had an axis for the runs.
-    pub stacked: bool,
-}
-
 /// Reads the inputs' files; all must hold as many runs. Conversions are said on stderr.
 ///
 /// # Errors
@@ -151,26 +143,12 @@ pub(super) fn read_inputs(given: &[Option<PathBuf>], inputs: &[Port<'_>]) -> Res
         if let Some(note) = note {
             files::print::note(format_args!("{}: {note}", path.display()));
         }
-        if let Some(first) = all.first()
-            && (first.runs.len(), first.sequence) != (runs.runs.len(), runs.sequence)
-        {
-            return Err(
-                Error::input(format!("input `{}` holds {} runs", port.name, runs.runs.len()))
-                    .in_file(path)
-                    .expected(format!("{}, as `{}` does", first.runs.len(), inputs[0].name)),
-            );
-        }
         all.push(runs);
     }
-    let count = all.first().map_or(1, |first| first.runs.len());
-    let stacked = all.first().is_some_and(|first| first.sequence);
-    let mut runs = vec![Vec::with_capacity(all.len()); count];
-    for input in all {
-        for (run, bytes) in runs.iter_mut().zip(input.runs) {
-            run.push(bytes);
-        }
-    }
-    Ok(Sequence { runs, stacked })
+    Sequence::of(inputs, all, |index, error| match given.get(index) {
+        Some(Some(path)) => error.in_file(path),
+        _ => error,
+    })
 }
 
 /// Assigns `[NAME=]FILE` arguments to ports: by name where the argument starts with a port's name, otherwise in order.

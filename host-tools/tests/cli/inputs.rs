@@ -77,6 +77,8 @@ fn readers(bench: &Bench) -> Vec<Reader> {
         reader(&labels, PACK, &[&trace, &"--labels", &"HERE", &"-o", &"-"]),
         reader(&weights, PACK, &[&trace, &"--weights", &"HERE", &"-o", &"-"]),
         reader(&npz, PACK, &[&trace, &"--weights", &"HERE", &"-o", &"-"]),
+        reader(&one, PACK, &[&trace, &"--self-test", &"HERE", &"-o", &"-"]),
+        reader(&reference, PACK, &[&trace, &"--self-test", &"HERE", &"-o", &"-"]),
         reader(&trace, ARENITE, &[&"weights", &"HERE", &"--seed", &"7", &"-o", &"-"]),
         reader(&buffers, ARENITE, &[&"plan", &"HERE", &"-o", &"-"]),
         reader(&model, ARENITE, &[&"inspect", &"HERE", &"--json"]),
