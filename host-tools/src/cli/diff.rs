@@ -12,7 +12,7 @@ use serde::Serialize;
 use self::traced::{Traced, unravel};
 use super::machine::{Machine, ready};
 use super::program::{Verdict, print_json};
-use super::run::{assign, read_inputs};
+use super::run::{Arrays, assign, read_inputs};
 use super::unbuilt::UnbuiltDiffOptions;
 use crate::array::{Array, Values};
 use crate::board::{self, RunOptions};
@@ -210,7 +210,10 @@ fn inputs(
     };
     if !args.input.is_empty() {
         let given = assign(&args.input, &view.inputs, "input")?;
-        return Ok((single(read_inputs(&given, &view.inputs)?.runs)?, known));
+        return Ok((
+            single(read_inputs(&given, &view.inputs, &mut Arrays::default())?.runs)?,
+            known,
+        ));
     }
     let mut all = Vec::new();
     for (port, key) in ports {

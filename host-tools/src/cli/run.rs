@@ -1,5 +1,7 @@
 //! `arenite run`: a model on NumPy files.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     }
     Output::all_differ(places.iter().flatten())?;
     let print = Print::beside(places.iter().flatten(), args.json)?;
-    let sequence = read_inputs(&given, inputs)?;
+    let sequence = read_inputs(&given, inputs, &mut Arrays::default())?;
 
     let bar = bar(sequence.runs.len() as u64, args.on.name());
     let how = How {
@@ -126,11 +128,28 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
+/// Arrays that were read: several models may want the same one, and a pipe gives it once.
+#[derive(Default)]
+pub(super) struct Arrays(BTreeMap<PathBuf, Array>);
+
+impl Arrays {
+    /// The array of a file.
+    ///
+    /// # Errors
+    /// As [`Array::read`].
+    fn read(&mut self, path: &Path) -> Result<&Array> {
+        match self.0.entry(path.to_path_buf()) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => Ok(unknown.insert(Array::read(path)?)),
+        }
+    }
+}
+
 /// Reads the inputs' files; all must hold as many runs. Conversions are said on stderr.
 ///
 /// # Errors
 /// What reading says; [`ErrorKind::Input`] for missing inputs and for sequences of different lengths.
-pub(super) fn read_inputs(given: &[Option<PathBuf>], inputs: &[Port<'_>]) -> Result<Sequence> {
+pub(super) fn read_inputs(given: &[Option<PathBuf>], inputs: &[Port<'_>], arrays: &mut Arrays) -> Result<Sequence> {
     let mut all: Vec<Runs> = Vec::new();
     for (path, port) in given.iter().zip(inputs) {
         let Some(path) = path else {
@@ -139,7 +158,7 @@ pub(super) fn read_inputs(given: &[Option<PathBuf>], inputs: &[Port<'_>]) -> Res
                     .help(format!("pass --input {}=FILE.npy", port.name)),
             );
         };
-        let (runs, note) = Array::read(path)?.runs(port).map_err(|e| e.in_file(path))?;
+        let (runs, note) = arrays.read(path)?.runs(port).map_err(|e| e.in_file(path))?;
         if let Some(note) = note {
             files::print::note(format_args!("{}: {note}", path.display()));
         }

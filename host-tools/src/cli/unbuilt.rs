@@ -94,14 +94,3 @@ pub(super) struct Anything {
 pub(super) fn refuse(command: &str, capability: &str, instead: &str) -> Result<Verdict> {
     Err(not_built(&format!("arenite {command}"), capability).help(instead))
 }
-
-/// Refuses several where one is built.
-///
-/// # Errors
-/// [`crate::ErrorKind::Unsupported`].
-pub(super) fn only_one<'a, T>(all: &'a [T], what: &str, instead: &str) -> Result<&'a T> {
-    match all {
-        [one] => Ok(one),
-        _ => Err(not_built(what, "comparisons").help(instead)),
-    }
-}

@@ -74,7 +74,10 @@ fn the_confusion_matrix_is_the_one_made_by_hand() {
     for row in rows {
         assert!(text.lines().any(|line| line.trim_end() == row), "{row}\nin\n{text}");
     }
-    assert!(text.contains("3 of 7 right on host: 42.86 %"), "{text}");
+    assert!(
+        text.contains("3 of 7 right on host: 42.86 % (95 % interval 15.82 to 74.95 %)"),
+        "{text}"
+    );
     // A label that the model cannot choose.
     write_npy(&labels, &arr1(&[0i64, 0, 0, 1, 1, 2, 3])).expect("written");
     let mut command = Command::new(ARENITE);
@@ -91,6 +94,120 @@ fn the_confusion_matrix_is_the_one_made_by_hand() {
         output.status.code() == Some(1) && message.contains("label 3"),
         "{message}"
     );
+}
+
+/// Scores whose largest is at the class of each sample.
+fn scores_of(classes: &[usize]) -> Array3<f32> {
+    Array3::from_shape_fn((classes.len(), 1, 3), |(sample, _, class)| {
+        f32::from(u8::from(classes[sample] == class))
+    })
+}
+
+#[test]
+fn each_model_in_each_place_is_compared_with_every_other() {
+    let bench = Bench::new();
+    let (model, inputs, labels) = (model(&bench), bench.path("x.npy"), bench.path("y.npy"));
+    // The same network with its scores turned about: class 0 becomes 1, 1 becomes 2, 2 becomes 0.
+    let turned = bench.path("turned.bin");
+    let trace = SCORES
+        .replace("\"outputs\": [\"y\"]", "\"outputs\": [\"z\"]")
+        .replacen(
+            "\"role\": \"activation\"}\n",
+            "\"role\": \"activation\"},\n\"a\": {\"dtype\": \"f32\", \"shape\": [1, 2], \"role\": \"activation\"},\n\
+             \"b\": {\"dtype\": \"f32\", \"shape\": [1, 1], \"role\": \"activation\"},\n\
+             \"z\": {\"dtype\": \"f32\", \"shape\": [1, 3], \"role\": \"activation\"}\n",
+            1,
+        )
+        .replace(
+            "\"outputs\": [\"z\"]}]",
+            "\"outputs\": [\"y\"]},\n\
+             {\"name\": \"head\", \"op\": \"slice\", \"inputs\": [\"y\"], \"outputs\": [\"a\"], \"attrs\": {\"axis\": 1, \"start\": 0, \"stop\": 2}},\n\
+             {\"name\": \"tail\", \"op\": \"slice\", \"inputs\": [\"y\"], \"outputs\": [\"b\"], \"attrs\": {\"axis\": 1, \"start\": 2, \"stop\": 3}},\n\
+             {\"name\": \"turn\", \"op\": \"concat\", \"inputs\": [\"b\", \"a\"], \"outputs\": [\"z\"], \"attrs\": {\"axis\": 1}}]",
+        );
+    let path = bench.path("turned.trace.json");
+    fs::write(&path, trace).expect("written");
+    done(run(PACK, &[&path, Path::new("-o"), &turned]));
+
+    let (right, chosen) = ([0i64, 0, 1, 1, 2, 2, 2], [0usize, 0, 1, 0, 2, 0, 1]);
+    write_npy(&inputs, &scores_of(&chosen)).expect("written");
+    write_npy(&labels, &arr1(&right)).expect("written");
+    let reference = bench.path("r.npy");
+    let eval = |models: &[&Path], more: &[&str]| {
+        let mut command = Command::new(ARENITE);
+        command.arg("eval").args(models).arg("--inputs").arg(&inputs);
+        command.arg("--labels").arg(&labels).args(more);
+        done(command.output().expect("it starts"))
+    };
+    let mut more = vec![
+        "--json",
+        "--on",
+        "host",
+        "--on",
+        "host",
+        "--reference",
+        reference.to_str().expect("UTF-8"),
+    ];
+    // As classes; as scores they say the same.
+    write_npy(&reference, &arr1(&[0i64, 1, 1, 1, 2, 2, 0])).expect("written");
+    let report = json(&eval(&[&model, &turned], &more));
+    let evaluations = report["evaluations"].as_array().expect("an array");
+    let known = |field: &str| evaluations.iter().map(|e| e[field].clone()).collect::<Vec<_>>();
+    assert_eq!(known("correct"), [4, 4, 2, 2, 5]);
+    assert_eq!(known("board"), ["host", "host", "host", "host", "reference"]);
+    assert_eq!(known("model")[4], "reference");
+    assert_eq!(
+        evaluations[4]["confusion"],
+        serde_json::json!([[1, 1, 0], [0, 2, 0], [1, 0, 2]])
+    );
+    for (end, expected) in [(0, 0.358_934_451_83), (1, 0.917_781_075_996)] {
+        let found = evaluations[4]["interval"][end].as_f64().expect("a number");
+        assert!((found - expected).abs() < 1e-9, "{found}");
+    }
+    assert!(report.get("confusion").is_none(), "whose would it be?");
+    let pairs = report["pairs"].as_array().expect("an array");
+    let between: Vec<_> = pairs.iter().map(|p| p["between"].clone()).collect();
+    let all: Vec<_> = (0..5)
+        .flat_map(|b| (0..b).map(move |a| serde_json::json!([a, b])))
+        .collect();
+    assert_eq!(between, all);
+    let between = |first: usize, second: usize| &pairs[second * (second - 1) / 2 + first];
+    assert_eq!(between(0, 1)["agreement"], 1.0);
+    let fields = ["same", "only_first", "only_second", "p_value"];
+    let values = |pair: &serde_json::Value| fields.map(|field| pair[field].as_f64().expect("a number"));
+    for (pair, expected) in [
+        (between(0, 2), [0.0, 4.0, 2.0, 0.6875]),
+        (between(0, 4), [3.0, 1.0, 2.0, 1.0]),
+    ] {
+        for (found, expected) in values(pair).into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12, "{pair}");
+        }
+    }
+    write_npy(&reference, &scores_of(&[0, 1, 1, 1, 2, 2, 0])).expect("written");
+    assert_eq!(json(&eval(&[&model, &turned], &more)), report);
+    more.retain(|word| *word != "--json");
+    let text = eval(&[&model, &turned], &more);
+    for line in [
+        "[5] ",
+        "[1] and [3] agree on 0.00 %; right alone: 4 and 2; McNemar's p = 0.688",
+        "2 of 7 right on host: 28.57 %",
+    ] {
+        assert!(text.contains(line), "{line}\nin\n{text}");
+    }
+    // Answers for other samples.
+    write_npy(&reference, &arr1(&[0i64, 1])).expect("written");
+    let mut command = Command::new(ARENITE);
+    command
+        .arg("eval")
+        .arg(&model)
+        .arg("--inputs")
+        .arg(&inputs)
+        .arg("--labels")
+        .arg(&labels);
+    let output = command.arg("--reference").arg(&reference).output().expect("it starts");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("r.npy") && message.contains("7 samples"), "{message}");
 }
 
 #[test]

@@ -175,20 +175,6 @@ fn every_field_of_the_summary_exists_and_others_are_documented() {
 }
 
 #[test]
-fn several_models_or_places_are_refused_where_one_is_built() {
-    let eval = |arguments: &[&str]| {
-        let mut command = Command::new(ARENITE);
-        command
-            .arg("eval")
-            .args(arguments)
-            .args(["--inputs", "x.npy", "--labels", "y.npy"]);
-        refused(command.output().expect("it starts"), 1)
-    };
-    assert!(eval(&["a.bin", "b.bin"]).contains("several models is not built yet"));
-    assert!(eval(&["a.bin", "--on", "host", "--on", "qemu:mps2-an386"]).contains("is not built yet"));
-}
-
-#[test]
 fn weights_lists_what_a_network_needs() {
     let trace = crate::common::digits("mlp.trace.json");
     let list = done(run(ARENITE, &[Path::new("weights"), &trace, Path::new("--list")]));

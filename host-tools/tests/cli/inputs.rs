@@ -95,6 +95,20 @@ fn readers(bench: &Bench) -> Vec<Reader> {
             ARENITE,
             &[&"eval", &model, &"--inputs", &x, &"--labels", &"HERE"],
         ),
+        reader(
+            &right,
+            ARENITE,
+            &[
+                &"eval",
+                &model,
+                &"--inputs",
+                &x,
+                &"--labels",
+                &right,
+                &"--reference",
+                &"HERE",
+            ],
+        ),
         reader(&reference, ARENITE, &[&"diff", &model, &"HERE", &"--json"]),
         reader(
             &one,
