@@ -6,7 +6,7 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use arenite::{DType, HEADER_BYTES, Header, Port, Slot, blob};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::TensorId;
+use crate::graph::{Graph, Tensor, TensorId};
 use crate::memory::Placed;
 use crate::metadata::{CutStep, Metadata, NO_TENSOR, StepMeta, TensorMeta};
 use crate::program::{Content, LoweredStep, Place, Program};
@@ -193,21 +193,21 @@ impl Owners {
 /// As [`Placed::slot`].
 pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Result<Vec<StepMeta>> {
     let graph = &program.graph;
-    let mut names: std::collections::HashMap<TensorId, Vec<String>> = Default::default();
-    let mut views: Vec<_> = program.views.iter().collect();
-    views.sort();
-    for (&view, _) in views {
-        let (root, offset) = program.root(view);
-        // Nor is a tensor of other channels the same one, where those that are left are.
-        let [all, of_root] = [view, root].map(|id| graph.traced_elements(id));
-        if offset == 0 && graph.tensor(view).bytes() == graph.tensor(root).bytes() && all == of_root {
-            names.entry(root).or_default().push(graph.tensor(view).name.clone());
-        }
-    }
     let completed = program.steps.iter().enumerate();
     let last_writer: std::collections::HashMap<TensorId, usize> = completed
         .filter_map(|(index, step)| Some((step.completes?, index)))
         .collect();
+    let mut names: std::collections::HashMap<TensorId, Vec<String>> = Default::default();
+    let mut views: Vec<_> = program.views.keys().copied().collect();
+    views.sort();
+    for view in views {
+        let (root, offset) = program.root(view);
+        // What a later step computes in the same place has other values.
+        let same = offset == 0 && !last_writer.contains_key(&view) && same_array(graph, view, root);
+        if same {
+            names.entry(root).or_default().push(graph.tensor(view).name.clone());
+        }
+    }
     program
         .steps
         .iter()
@@ -240,6 +240,38 @@ pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Res
             })
         })
         .collect()
+}
+
+/// Whether two tensors of the same bytes are one array, element by element in the traced order.
+fn same_array(graph: &Graph, a: TensorId, b: TensorId) -> bool {
+    // A tensor of other channels is not the same one, where those that are left are.
+    let all = graph.traced_elements(a) == graph.traced_elements(b);
+    let [a, b] = [graph.tensor(a), graph.tensor(b)];
+    all && a.bytes() == b.bytes() && traced_walk(a) == traced_walk(b)
+}
+
+/// How the traced order walks through a tensor's elements: extent and stride of each axis, outermost first, those of one element
+/// left out and neighbours joined where they are one walk.
+fn traced_walk(tensor: &Tensor) -> Vec<(usize, usize)> {
+    let mut stride = 1;
+    let mut axes: Vec<(usize, usize)> = Vec::with_capacity(tensor.shape.len());
+    for &extent in tensor.shape.iter().rev() {
+        axes.push((extent, stride));
+        stride *= extent;
+    }
+    axes.reverse();
+    let traced: Vec<(usize, usize)> = match &tensor.traced_perm {
+        Some(perm) => perm.iter().filter_map(|&axis| axes.get(axis).copied()).collect(),
+        None => axes,
+    };
+    let mut walk: Vec<(usize, usize)> = Vec::with_capacity(traced.len());
+    for (extent, stride) in traced.into_iter().filter(|&(extent, _)| extent != 1) {
+        match walk.last_mut() {
+            Some((outer, above)) if *above == extent * stride => (*outer, *above) = (*outer * extent, stride),
+            _ => walk.push((extent, stride)),
+        }
+    }
+    walk
 }
 
 /// Those that the step would have with all channels of its node.
@@ -331,4 +363,37 @@ fn encode_steps(program: &Program, memory: &Placed) -> Result<(Vec<u8>, u128)> {
         blob::write_step(&step, &mut bytes, &mut kernels).ok_or_else(|| Error::internal("a step does not encode"))?;
     }
     Ok((bytes, kernels))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(shape: &[usize], perm: Option<&[usize]>) -> Tensor {
+        Tensor {
+            name: "t".into(),
+            shape: shape.to_vec(),
+            dtype: DType::F32,
+            quant: None,
+            kind: crate::graph::TensorKind::Activation,
+            traced_perm: perm.map(<[usize]>::to_vec),
+        }
+    }
+
+    #[test]
+    fn a_walk_is_the_order_of_elements_whatever_the_axes() {
+        let same = |a: &Tensor, b: &Tensor| traced_walk(a) == traced_walk(b);
+        let stored = tensor(&[1, 4, 5, 3], None);
+        assert!(same(&stored, &tensor(&[60], None)));
+        assert!(same(&stored, &tensor(&[20, 1, 3], None)));
+        assert!(!same(&stored, &tensor(&[59], None)));
+        // NCHW of the same bytes: another order, but where one of channels and places is single.
+        let nchw = tensor(&[1, 4, 5, 3], Some(&[0, 3, 1, 2]));
+        assert!(!same(&stored, &nchw));
+        assert!(!same(&nchw, &tensor(&[1, 60], None)));
+        assert!(same(&nchw, &tensor(&[20, 3], Some(&[1, 0]))));
+        let one_place = tensor(&[1, 1, 1, 7], Some(&[0, 3, 1, 2]));
+        assert!(same(&one_place, &tensor(&[7], None)));
+        assert!(traced_walk(&tensor(&[], None)).is_empty());
+    }
 }
