@@ -10,6 +10,7 @@ mod dead_channels;
 mod endings;
 mod inputs;
 mod outputs;
+mod readers;
 mod signing;
 #[cfg(unix)]
 mod streams;
