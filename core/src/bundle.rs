@@ -41,7 +41,7 @@ pub struct Entry<'a> {
 impl<'a> Bundle<'a> {
     /// Whether a file starts as a bundle does.
     pub fn is_bundle(file: &[u8]) -> bool {
-        file.starts_with(&MAGIC)
+        starts(file)
     }
 
     /// Checks the directory of a bundle: alignment, version, checksum, and that every model lies inside the file.
@@ -146,6 +146,48 @@ impl<'a> Bundle<'a> {
             0
         }
     }
+}
+
+/// Whether a file starts as a bundle does.
+pub(crate) const fn starts(file: &[u8]) -> bool {
+    match file.first_chunk() {
+        Some(magic) => u64::from_le_bytes(*magic) == u64::from_le_bytes(MAGIC),
+        None => false,
+    }
+}
+
+/// The model of this name in a bundle of which nothing else is checked, for constants.
+pub(crate) const fn named<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut index = half(file, field::COUNT) as usize;
+    while index > 0 {
+        let entry = BUNDLE_ENTRY * index;
+        if file.len() < entry + BUNDLE_ENTRY {
+            return None;
+        }
+        let mut at = 0;
+        while at < BUNDLE_NAME {
+            let expected = if at < name.len() { name.as_bytes()[at] } else { 0 };
+            if file[entry + field::NAME + at] != expected {
+                break;
+            }
+            at += 1;
+        }
+        if at == BUNDLE_NAME && name.len() <= BUNDLE_NAME {
+            let (offset, len) = (
+                word(file, entry + field::OFFSET) as usize,
+                word(file, entry + field::LEN) as usize,
+            );
+            let Some((_, from)) = file.split_at_checked(offset) else {
+                return None;
+            };
+            return match from.split_at_checked(len) {
+                Some((model, _)) => Some(model),
+                None => None,
+            };
+        }
+        index -= 1;
+    }
+    None
 }
 
 /// A bundle's header with the entries of its models (name, offset, length), for the packer.

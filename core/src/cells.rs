@@ -208,6 +208,12 @@ pub fn cast_slice<T: Element>(bytes: &[u8]) -> Option<&[T]> {
     Some(unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast::<T>(), bytes.len() / size_of::<T>()) })
 }
 
+/// The bytes of elements.
+pub fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
+    // SAFETY: the memory of the elements, which have no padding (`Element` is sealed).
+    unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) }
+}
+
 fn cast_cells<T: Element>(bytes: &[Cell<u8>]) -> Option<&[Cell<T>]> {
     if !bytes.len().is_multiple_of(size_of::<T>()) || !bytes.as_ptr().cast::<T>().is_aligned() {
         return None;

@@ -144,10 +144,12 @@ causes! {
     0x21 ARENA_MISALIGNED "SessionError::ArenaMisaligned" Region "an arena does not start at a multiple of 16 bytes";
     0x22 STATE_SIZE "SessionError::StateSize" Nothing "the state has the wrong size: give what `state_bytes` says";
     0x23 STATE_MISALIGNED "SessionError::StateMisaligned" Nothing "the state does not start at a multiple of 16 bytes";
+    0x24 MEMORY_TAKEN "SessionError::MemoryTaken" Nothing "the memory of the model's module was taken already: open one session, or pass memory of your own";
     0x30 NO_SUCH_PORT "RunError::NoSuchPort" Port "there is no input or output of this index";
     0x31 INPUT_SIZE "RunError::InputSize" Input "an input was given with the wrong size";
     0x32 INPUT_MISSING "RunError::InputMissing" Input "a run was started before this input was set";
     0x33 CORRUPT "RunError::Corrupt" Step "the memory that holds the model was overwritten after it was loaded";
+    0x34 PORT_TYPE "RunError::PortType" Port "an input or output was asked for as other numbers than it holds";
     0x40 NOT_SIGNED "VerifyError::NotSigned" Nothing "the file has no signature";
     0x41 SIGNED_TRUNCATED "VerifyError::Truncated" Nothing "the signed file is cut: give all of its bytes";
     0x42 SIGNED_VERSION "VerifyError::Version" Nothing "another version of the signature's envelope: update the runtime";
@@ -214,6 +216,7 @@ impl SessionError {
             SessionError::ArenaMisaligned { region } => Code::at(number::ARENA_MISALIGNED, region as u32),
             SessionError::StateSize { .. } => Code::of(number::STATE_SIZE),
             SessionError::StateMisaligned => Code::of(number::STATE_MISALIGNED),
+            SessionError::MemoryTaken => Code::of(number::MEMORY_TAKEN),
         };
         code.to_u32()
     }
@@ -225,6 +228,7 @@ impl RunError {
             RunError::NoSuchPort { index } => Code::at(number::NO_SUCH_PORT, index),
             RunError::InputSize { input, .. } => Code::at(number::INPUT_SIZE, input),
             RunError::InputMissing { input } => Code::at(number::INPUT_MISSING, input),
+            RunError::PortType { port } => Code::at(number::PORT_TYPE, port),
             RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
         }
     }

@@ -88,9 +88,58 @@ const fn tables() -> [[u32; 1 << BITS]; TABLES] {
     tables
 }
 
+/// The CRC-32 of a file without the four bytes at `hole`, for constants: eight bytes a turn, without a call, because the compiler counts both.
+pub(crate) const fn at_compile_time(file: &[u8], hole: usize) -> u32 {
+    let table = &BYTES;
+    let (mut crc, mut at) = (!0u32, 0);
+    macro_rules! bytes {
+        ($($index:literal)*) => {
+            $(crc = (crc >> 8) ^ table[((crc ^ file[at + $index] as u32) & 0xFF) as usize];)*
+        };
+    }
+    while at < file.len() {
+        if at == hole {
+            at += 4;
+        } else if at + 8 <= file.len() && (at >= hole || at + 8 <= hole) {
+            bytes!(0 1 2 3 4 5 6 7);
+            at += 8;
+        } else {
+            bytes!(0);
+            at += 1;
+        }
+    }
+    !crc
+}
+
+/// The table of whole bytes on every core; of what is linked nothing reads it.
+const BYTES: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut low = 0;
+    while low < 256 {
+        let (mut crc, mut bit) = (low as u32, 0);
+        while bit < 8 {
+            crc = (crc >> 1) ^ (0xEDB8_8320 & (!(crc & 1)).wrapping_add(1));
+            bit += 1;
+        }
+        table[low] = crc;
+        low += 1;
+    }
+    table
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn constants_have_the_same_sum() {
+        let bytes: [u8; 61] = core::array::from_fn(|i| (i * 37 + 11) as u8);
+        for hole in 0..=bytes.len() {
+            let rest = bytes.get(hole + 4..).unwrap_or_default();
+            let whole = Crc32::new().update(&bytes[..hole]).update(rest).finish();
+            assert_eq!(at_compile_time(&bytes, hole), whole, "{hole}");
+        }
+    }
 
     #[test]
     fn check_value_of_the_standard() {

@@ -106,6 +106,8 @@ pub enum SessionError {
     },
     /// The state slice does not start at a multiple of [`crate::align::ARENA_ALIGN`].
     StateMisaligned,
+    /// The memory of the model's module was taken already.
+    MemoryTaken,
 }
 
 /// Why a run stops.
@@ -131,6 +133,11 @@ pub enum RunError {
     InputMissing {
         /// The input.
         input: u32,
+    },
+    /// An input or output was asked for as numbers that it does not hold, or as another number of them: the session runs another model than meant.
+    PortType {
+        /// Its index, inputs first.
+        port: u32,
     },
     /// The step's bytes are not those that were checked when loading: the memory that holds the model was overwritten.
     Corrupt {
@@ -195,6 +202,7 @@ impl fmt::Display for SessionError {
             SessionError::StateMisaligned => {
                 write!(f, "the state does not start at a multiple of {} bytes", ARENA_ALIGN)
             }
+            SessionError::MemoryTaken => write!(f, "the memory of the model's module was taken already"),
         }
     }
 }
@@ -207,6 +215,10 @@ impl fmt::Display for RunError {
                 write!(f, "input {input} was given {given} bytes, the model needs {needed}")
             }
             RunError::InputMissing { input } => write!(f, "input {input} was not set since the last run"),
+            RunError::PortType { port } => write!(
+                f,
+                "input or output {port} (inputs first) holds other numbers than were asked for"
+            ),
             RunError::Corrupt { step } => write!(f, "step {step} changed since the model was loaded"),
         }
     }

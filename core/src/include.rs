@@ -1,64 +1,303 @@
-//! Embedding a model in a program.
+//! Embedding models in a program.
 
-/// Embeds a model file and links only the kernels that it needs.
+/// Embeds a model file as a module with types of its own, and links only the kernels that it needs.
 ///
-/// `include_model!("model.bin")` defines a module `model`; `include_model!(pub mod digits = "digits.bin")` names it. The module
-/// holds `BYTES` (the aligned file, signed or not), `ARENA_BYTES` and `STATE_BYTES` (constants), `Kernels` (the link set), `Arena` (memory of
-/// the right size and alignment) and `load()`, with the feature `verify` also `load_verified(&Trust { … })`.
+/// `include_model!(mod kws = "kws.bin")` takes the path from the root of the package that it stands in, `include_model!(mod kws = env!("MODEL"))` and
+/// `concat!(env!("OUT_DIR"), "/kws.bin")` as `include_bytes!` does. The file is checked when the program is compiled: what it is, its version and length,
+/// that this build has its kernels, and up to 256 KiB its checksum, which load takes in any case.
 ///
-/// ```ignore
-/// arenite::include_model!(mod digits = "digits.bin");
-///
-/// let model = digits::load()?;
-/// let mut arena = digits::Arena::new();
-/// let mut session = arenite::Session::new(model, arena.bytes(), &mut [])?;
 /// ```
+/// arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
+///
+/// # fn main() -> Result<(), arenite::Error> {
+/// let mut session = mlp::session()?; // loads the model; its arena is a static of this program
+/// let image: mlp::Input = [0.5; 64];
+/// let logits: &[f32; 10] = mlp::run(&mut session, &image)?;
+/// let [(digit, _)] = arenite::top(logits);
+/// assert!(digit < 10);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An input of another type or size does not compile:
+///
+/// ```compile_fail,E0308
+/// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
+/// # fn f(session: &mut mlp::Session<'_>) -> Result<(), arenite::Error> {
+/// mlp::run(session, &[0.5f32; 63])?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// ```compile_fail,E0308
+/// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
+/// # fn f(session: &mut mlp::Session<'_>) -> Result<(), arenite::Error> {
+/// mlp::run(session, &[0i8; 64])?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What the module holds:
+///
+/// | item | what it is |
+/// | --- | --- |
+/// | `session()` | takes the module's own memory, loads the model and opens a session; the second time it is [`MemoryTaken`](crate::SessionError) |
+/// | `open(&mut Memory)`, `open_in(arena, state)` | the same in memory of yours, in slices of yours |
+/// | `run(&mut Session, inputs)` | sets inputs, runs, gives outputs: `&Input` and `&Output`; of several a tuple; of more than four `()`, see below |
+/// | `set_inputs`, `outputs` | the two ends of `run`, around [`Session::step`](crate::Session::step) |
+/// | `Session<'_>`, `Input`, `Inputs<'_>`, `Output`, `Outputs<'_>`, `Kernels` | types |
+/// | `Memory`, `Arena`, `ARENA_BYTES`, `STATE_BYTES` | what the model needs; `take()` gives the static `Memory` once |
+/// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
+/// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
+/// | `BYTES`, `load()`, `load_verified(…)` | the file, and the checked [`Model`](crate::Model), for sessions in other memory |
+///
+/// Of more than four inputs or outputs a run takes and gives `()`: [`set_values`](crate::Session::set_values) sets each before it, and
+/// [`values`](crate::Session::values) finds each after it. A model whose arena lies in several regions has no one memory: `load()` it, and give
+/// [`Session::new`](crate::Session::new) a slice for each.
 #[macro_export]
 macro_rules! include_model {
+    ($visibility:vis mod $name:ident = $path:literal $(,)?) => {
+        $crate::include_model!($visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+    };
+    ($visibility:vis mod $name:ident = $path:expr $(,)?) => {
+        #[allow(dead_code, missing_docs, unreachable_pub, unused_qualifications)]
+        $visibility mod $name {
+            static FILE: $crate::embed::File<{ include_bytes!($path).len() }> =
+                $crate::embed::File(*include_bytes!($path));
+
+            /// The file.
+            pub static BYTES: &[u8] = &FILE.0;
+
+            $crate::__model!(&FILE.0);
+            $crate::__load_verified!();
+        }
+    };
+    ($path:literal) => {
+        $crate::include_model!(pub mod model = $path);
+    };
     ($path:expr) => {
         $crate::include_model!(pub mod model = $path);
     };
-    ($visibility:vis mod $name:ident = $path:expr) => {
+}
+
+/// Embeds models of a bundle: a module for each that is named, as [`include_model!`] makes it, with the kernels that it needs.
+///
+/// ```ignore
+/// arenite::include_bundle!(mod models = "models.bin", kws = "kws_ref_model", vad = "esphome_v2_vad");
+///
+/// let mut arena = models::Arena::new(); // large enough for each of them in turn
+/// let mut kws = models::kws::open_in(arena.bytes(), &mut [])?;
+/// ```
+///
+/// The text behind `=` is the model's name in the bundle. `BYTES` is the file, `ARENA_BYTES` and `Arena` serve all that are named.
+#[macro_export]
+macro_rules! include_bundle {
+    ($visibility:vis mod $name:ident = $path:literal $(, $model:ident = $entry:literal)+ $(,)?) => {
+        $crate::include_bundle!(
+            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path) $(, $model = $entry)+
+        );
+    };
+    ($visibility:vis mod $name:ident = $path:expr $(, $model:ident = $entry:literal)+ $(,)?) => {
+        #[allow(dead_code, missing_docs, unreachable_pub, unused_qualifications)]
         $visibility mod $name {
-            #[repr(C, align(64))]
-            struct File<T: ?Sized>(T);
-            static FILE: &File<[u8]> = &File(*include_bytes!($path));
+            static FILE: $crate::embed::File<{ include_bytes!($path).len() }> =
+                $crate::embed::File(*include_bytes!($path));
 
-            /// The model file.
+            /// The file.
             pub static BYTES: &[u8] = &FILE.0;
-            /// The model in it: all of it, or what is signed.
-            static MODEL: &[u8] = $crate::content(&FILE.0);
-            /// Bytes of arena that the model needs.
-            pub const ARENA_BYTES: usize = $crate::arena_bytes($crate::content(include_bytes!($path)), 0);
-            /// Bytes of state that the model needs.
-            pub const STATE_BYTES: usize = $crate::state_bytes($crate::content(include_bytes!($path)));
 
-            /// The kernels that the model needs.
-            #[derive(Debug, Clone, Copy)]
-            pub struct Kernels;
-            impl $crate::Kernels for Kernels {
-                const SET: u128 = $crate::kernel_set($crate::content(include_bytes!($path)));
-            }
+            /// Bytes of arena that serve every model in turn.
+            pub const ARENA_BYTES: usize = {
+                let mut most = 0;
+                $(most = $crate::embed::larger(most, $model::ARENA_BYTES);)+
+                most
+            };
 
-            /// Memory for the model's arena.
-            #[repr(C, align(16))]
-            pub struct Arena([u8; ARENA_BYTES]);
-            impl Arena {
-                /// Zeroed memory.
-                pub const fn new() -> Self {
-                    Self([0; ARENA_BYTES])
+            $crate::__arena!();
+
+            $(
+                /// A model of the bundle.
+                pub mod $model {
+                    $crate::__model!($crate::embed::entry(&super::FILE.0, $entry));
                 }
-                /// Its bytes.
-                pub fn bytes(&mut self) -> &mut [u8] {
-                    &mut self.0
+            )+
+        }
+    };
+}
+
+/// What the module of a model holds, from its checked file.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __model {
+    ($file:expr) => {
+        /// The model: all of the file, or what is signed of it.
+        const MODEL: &[u8] = $crate::embed::checked($file);
+
+        /// Bytes of arena that the model needs.
+        pub const ARENA_BYTES: usize = $crate::embed::arena_bytes(MODEL);
+        /// Bytes of state that the model needs.
+        pub const STATE_BYTES: usize = $crate::state_bytes(MODEL);
+        /// The inputs.
+        pub const INPUTS: [$crate::Described; $crate::embed::inputs(MODEL)] = $crate::embed::described(MODEL, 0);
+        /// The outputs.
+        pub const OUTPUTS: [$crate::Described; $crate::embed::outputs(MODEL)] =
+            $crate::embed::described(MODEL, $crate::embed::inputs(MODEL));
+        /// The class labels; none where the file has none.
+        pub const LABELS: [&str; $crate::embed::label_count(MODEL)] = $crate::embed::labels(MODEL);
+
+        /// The kernels that the model needs.
+        #[derive(Debug, Clone, Copy)]
+        pub struct Kernels;
+        impl $crate::Kernels for Kernels {
+            const SET: u128 = $crate::kernel_set(MODEL);
+        }
+
+        /// A session of this model.
+        pub type Session<'s> = $crate::Session<'static, 's, Kernels>;
+
+        $crate::__port!(InputElement Input input_type input_elements 0);
+        $crate::__port!(InputElement1 Input1 input_type input_elements 1);
+        $crate::__port!(InputElement2 Input2 input_type input_elements 2);
+        $crate::__port!(InputElement3 Input3 input_type input_elements 3);
+        $crate::__port!(OutputElement Output output_type output_elements 0);
+        $crate::__port!(OutputElement1 Output1 output_type output_elements 1);
+        $crate::__port!(OutputElement2 Output2 output_type output_elements 2);
+        $crate::__port!(OutputElement3 Output3 output_type output_elements 3);
+
+        /// What a run takes: `&Input`, or a tuple of several.
+        pub type Inputs<'i> =
+            <$crate::typed::Count<{ $crate::embed::form($crate::embed::inputs(MODEL)) }> as $crate::typed::Form<
+                &'i Input,
+                &'i Input1,
+                &'i Input2,
+                &'i Input3,
+            >>::Of;
+        /// What a run gives: `&Output`, or a tuple of several.
+        pub type Outputs<'o> =
+            <$crate::typed::Count<{ $crate::embed::form($crate::embed::outputs(MODEL)) }> as $crate::typed::Form<
+                &'o Output,
+                &'o Output1,
+                &'o Output2,
+                &'o Output3,
+            >>::Of;
+
+        $crate::__arena!();
+
+        /// Memory for arena and state.
+        #[repr(C, align(16))]
+        pub struct Memory {
+            arena: [u8; ARENA_BYTES.next_multiple_of($crate::ARENA_ALIGN)],
+            state: [u8; STATE_BYTES],
+        }
+
+        impl Memory {
+            /// Zeroed memory.
+            pub const fn new() -> Self {
+                Self {
+                    arena: [0; ARENA_BYTES.next_multiple_of($crate::ARENA_ALIGN)],
+                    state: [0; STATE_BYTES],
                 }
             }
 
-            /// Checks the model; a signature is not looked at.
-            pub fn load() -> Result<$crate::Model<'static, Kernels>, $crate::LoadError> {
-                $crate::Model::load_with(MODEL)
+            /// The arena, and the state.
+            pub fn bytes(&mut self) -> (&mut [u8], &mut [u8]) {
+                (&mut self.arena, &mut self.state)
             }
-            $crate::__load_verified!();
+        }
+
+        static MEMORY: $crate::Once<Memory> = $crate::Once::new(Memory::new());
+
+        /// The module's own memory; `None` for all but the first who ask.
+        pub fn take() -> Option<&'static mut Memory>
+        where
+            for<'a> $crate::ThisCore: $crate::TakesOnce<'a>,
+        {
+            MEMORY.take()
+        }
+
+        /// Checks the model; a signature is not looked at.
+        pub fn load() -> Result<$crate::Model<'static, Kernels>, $crate::LoadError> {
+            $crate::Model::load_with(MODEL)
+        }
+
+        /// Loads the model and opens a session in the module's own memory, once.
+        pub fn session() -> Result<Session<'static>, $crate::Error>
+        where
+            for<'a> $crate::ThisCore: $crate::TakesOnce<'a>,
+        {
+            open(take().ok_or($crate::SessionError::MemoryTaken)?)
+        }
+
+        /// Loads the model and opens a session in this memory.
+        pub fn open(memory: &mut Memory) -> Result<Session<'_>, $crate::Error> {
+            let (arena, state) = memory.bytes();
+            open_in(arena, state)
+        }
+
+        /// Loads the model and opens a session in slices, which are checked: see [`Session::new`].
+        pub fn open_in<'s>(arena: &'s mut [u8], state: &'s mut [u8]) -> Result<Session<'s>, $crate::Error> {
+            Ok(Session::new(load()?, arena, state)?)
+        }
+
+        /// Sets inputs, runs, and gives the outputs.
+        pub fn run<'o>(session: &'o mut Session<'_>, inputs: Inputs<'_>) -> Result<Outputs<'o>, $crate::Error> {
+            $crate::typed::run(session, inputs)
+        }
+
+        /// Sets inputs for the next run.
+        pub fn set_inputs(session: &mut Session<'_>, inputs: Inputs<'_>) -> Result<(), $crate::Error> {
+            Ok($crate::typed::Inputs::set(inputs, session)?)
+        }
+
+        /// The outputs, behind a run.
+        pub fn outputs<'o>(session: &'o Session<'_>) -> Result<Outputs<'o>, $crate::Error> {
+            Ok($crate::typed::Outputs::of(session)?)
+        }
+
+        /// The element of the first input nearest to a real number.
+        pub fn quantize(real: f32) -> InputElement {
+            INPUTS.first().map_or(Default::default(), |input| input.quantize(real))
+        }
+
+        /// The real number that an element of the first output stands for.
+        pub fn dequantize(stored: OutputElement) -> f32 {
+            OUTPUTS.first().map_or(0.0, |output| output.dequantize(stored))
+        }
+    };
+}
+
+/// Element and array of an input or output.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __port {
+    ($element:ident $array:ident $type:ident $elements:ident $index:literal) => {
+        /// Its elements.
+        pub type $element =
+            <$crate::typed::Numbered<{ $crate::embed::$type(MODEL, $index) }> as $crate::typed::HasElement>::Element;
+        /// All of its elements, row-major.
+        pub type $array = [$element; $crate::embed::$elements(MODEL, $index)];
+    };
+}
+
+/// Memory for `ARENA_BYTES`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __arena {
+    () => {
+        /// Memory for the arena.
+        #[repr(C, align(16))]
+        pub struct Arena([u8; ARENA_BYTES]);
+
+        impl Arena {
+            /// Zeroed memory.
+            pub const fn new() -> Self {
+                Self([0; ARENA_BYTES])
+            }
+
+            /// Its bytes.
+            pub fn bytes(&mut self) -> &mut [u8] {
+                &mut self.0
+            }
         }
     };
 }

@@ -4,19 +4,28 @@
 //! state.
 //!
 //! ```
-//! // What `pack` wrote; a path from this source file. Only the kernels that this model needs are linked.
-//! arenite::include_model!(mod mlp = "../../tests/models/compat/mlp-v1.bin");
+//! // What `pack` wrote; the path is from the package's root. Only the kernels that this model needs are linked.
+//! arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
 //!
-//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
-//! let model = mlp::load()?;
-//! let mut arena = mlp::Arena::new();
-//! let mut session = arenite::Session::new(model, arena.bytes(), &mut [])?;
+//! # fn main() -> Result<(), arenite::Error> {
+//! let mut session = mlp::session()?; // loads it into memory of this program, once
+//! let logits: &[f32; 10] = mlp::run(&mut session, &[0.5; 64])?;
+//! let [(digit, _)] = arenite::top(logits);
+//! # assert!(digit < 10);
+//! # Ok(())
+//! # }
+//! ```
 //!
-//! let image = [0; 256]; // 8 x 8 numbers of type f32, little-endian
-//! session.set_input(0, &image)?;
+//! Everything that is wrong about the file, its types and sizes that can be known when the program is compiled is an error of the compiler: [`include_model!`].
+//! Models that come later (a partition, an update) are loaded from bytes, into slices of the caller's:
+//!
+//! ```
+//! # fn run(file: &[u8], arena: &mut [u8], image: &[f32]) -> Result<(), arenite::Error> {
+//! let model = arenite::Model::load(file)?;
+//! let mut session = arenite::Session::new(model, arena, &mut [])?;
+//! session.set_values(0, image)?;
 //! session.run()?;
-//! let logits = session.output(0)?;
-//! assert_eq!(logits.len(), 10 * size_of::<f32>());
+//! let logits: &[f32] = session.values(0)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -24,7 +33,7 @@
 //! [`Session::step`] advances a run step by step, so that a program can do other work in between. What follows is for those who change this crate; packers
 //! and their tests turn the feature `pack` on, which shows the modules below and adds the writer of model files. From the bottom up:
 //!
-//! - [`cells`]: bytes as elements. With the kernels the only place with `unsafe`.
+//! - [`cells`]: bytes as elements. With the kernels and [`Once`] the only place with `unsafe`.
 //! - [`arena`]: places in the caller's memory, and operands at them.
 //! - [`ops`]: what each operator means and what must hold for its parameters. It knows no kernel.
 //! - [`kernels`]: the loops, one folder a backend, and the table of all of them.
@@ -42,7 +51,7 @@
 //!
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `testkit` for generated cases of the kernels,
-//! `pack` for packers.
+//! `critical-section` and `portable-atomic` for cores without compare-and-swap, `pack` for packers.
 //! A target whose cores cannot have an extension does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step
 //! that wants it. Where a feature is off, load
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
@@ -64,13 +73,17 @@ pub mod bundle;
 pub mod cells;
 pub mod codes;
 mod crc;
+#[doc(hidden)]
+pub mod embed;
 mod error;
+mod errors;
 mod fields;
 #[cfg(feature = "guard")]
 pub mod guard;
 mod include;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod kernels;
+mod once;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod ops;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
@@ -82,6 +95,7 @@ mod target;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+pub mod typed;
 #[cfg(feature = "verify")]
 pub mod verify;
 
@@ -95,9 +109,11 @@ pub use blob::{
 };
 pub use bundle::Bundle;
 pub use error::{LoadError, RunError, SessionError};
+pub use errors::Error;
 #[cfg(feature = "pack")]
 pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};
+pub use once::{Once, TakesOnce, ThisCore};
 pub use ops::cost::Cost;
 pub use ops::fault::Fault;
 pub use self_test::SelfTestError;
@@ -105,6 +121,7 @@ pub use session::{Arenas, Progress, Session};
 pub use signed::content;
 pub use target::Target;
 pub use tensor::DType;
+pub use typed::{Described, top};
 #[cfg(feature = "verify")]
 pub use verify::{Trust, TrustedKey, Verified, VerifyError, verify};
 

@@ -33,6 +33,7 @@ pub fn emit(
     program: &Program,
     memory: &Placed,
     metadata: &Metadata,
+    labels: &[String],
     weights: &Weights,
     file: &File,
     progress: &mut dyn FnMut(u64, u64),
@@ -40,6 +41,7 @@ pub fn emit(
     let ports = encode_ports(program, memory)?;
     let (steps, kernels) = encode_steps(program, memory)?;
     let meta = metadata.encode()?;
+    let labels = encode_labels(labels)?;
 
     let mut arena = [0; arenite::MAX_REGIONS];
     for (field, bytes) in arena.iter_mut().zip(memory.region_bytes()) {
@@ -69,13 +71,14 @@ pub fn emit(
         ports: ports.len(),
         steps: steps.len(),
         meta: meta.len(),
+        labels: labels.len(),
         state_init: program.state.initial.len(),
         weights: program.weights.len() as usize,
     };
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &program.state.initial];
+    let sections = [&ports[..], &steps, &meta, &labels, &program.state.initial];
     write(file, &mut header, &sections, program, weights, progress)?;
     let plan = (ports.len() + steps.len()) as u64;
     Ok(Written {
@@ -323,6 +326,14 @@ impl Out<'_> {
         let gap = at.saturating_sub(self.at) as usize;
         self.write(&[0; blob::WEIGHTS_ALIGN as usize][..gap])
     }
+}
+
+/// Nothing for no labels.
+fn encode_labels(labels: &[String]) -> Result<Vec<u8>> {
+    if labels.is_empty() {
+        return Ok(Vec::new());
+    }
+    postcard::to_stdvec(labels).map_err(|e| Error::internal(format!("labels: {e}")))
 }
 
 fn encode_ports(program: &Program, memory: &Placed) -> Result<Vec<u8>> {

@@ -23,7 +23,7 @@ pub struct Metadata {
     pub input_sha256: String,
     /// The summary as JSON, as `pack --json` printed it (without the sizes that depend on it).
     pub summary: String,
-    /// Class labels, where given.
+    /// Class labels, of files from before those had a section of their own; `ModelView::metadata` puts the section's here.
     pub labels: Vec<String>,
     /// For each input, another key under which reference data holds it; empty where it has none.
     pub input_keys: Vec<String>,

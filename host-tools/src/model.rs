@@ -258,12 +258,19 @@ impl<'a> ModelView<'a> {
         }
     }
 
-    /// The metadata.
+    /// The metadata, with the class labels.
     ///
     /// # Errors
-    /// As [`Metadata::decode`].
+    /// As [`Metadata::decode`]; labels that do not decode.
     pub fn metadata(&self) -> Result<Metadata> {
-        Metadata::decode(self.sections.metadata())
+        let mut metadata = Metadata::decode(self.sections.metadata())?;
+        let labels = self.sections.labels();
+        if !labels.is_empty() {
+            metadata.labels = postcard::from_bytes(labels).map_err(|e| {
+                Error::input(format!("the class labels do not decode: {e}")).help("pack the model again")
+            })?;
+        }
+        Ok(metadata)
     }
 
     /// The summary that was printed when the model was packed, with the sizes of the file itself.

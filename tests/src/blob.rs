@@ -22,6 +22,8 @@ pub struct Blob {
     pub steps: Vec<(u8, Vec<u8>)>,
     /// The metadata section.
     pub meta: Vec<u8>,
+    /// The encoded class labels.
+    pub labels: Vec<u8>,
     /// The weights.
     pub weights: Vec<u8>,
     /// The state's initial value.
@@ -120,6 +122,7 @@ impl Blob {
             inputs: ports,
             steps,
             meta: section(header.meta).to_vec(),
+            labels: section(header.labels).to_vec(),
             weights: section(header.weights).to_vec(),
             state: section(header.state_init).to_vec(),
         }
@@ -179,10 +182,19 @@ impl Blob {
             steps: steps.len(),
             meta: self.meta.len(),
             state_init: self.state.len(),
+            labels: self.labels.len(),
             weights: self.weights.len(),
         };
         header.place(lengths).expect("a small file");
-        let mut file = [&[0; HEADER_BYTES], &ports[..], &steps, &self.meta, &self.state].concat();
+        let mut file = [
+            &[0; HEADER_BYTES],
+            &ports[..],
+            &steps,
+            &self.meta,
+            &self.labels,
+            &self.state,
+        ]
+        .concat();
         file.resize(header.weights.offset as usize, 0);
         file.extend_from_slice(&self.weights);
         change(&mut header);

@@ -8,6 +8,7 @@ pub mod graphs;
 pub mod naive;
 pub mod oracle;
 pub mod properties;
+pub mod typed;
 pub mod variants;
 pub mod wire;
 pub mod writers;

@@ -79,6 +79,7 @@ fn every_error_has_its_cause() {
         SessionError::ArenaMisaligned { region: 2 },
         SessionError::StateSize { needed: 1, given: 0 },
         SessionError::StateMisaligned,
+        SessionError::MemoryTaken,
     ];
     let run = [
         RunError::NoSuchPort { index },
@@ -88,6 +89,7 @@ fn every_error_has_its_cause() {
             given: 0,
         },
         RunError::InputMissing { input: index },
+        RunError::PortType { port: index },
         RunError::Corrupt { step },
     ];
     let verify = [

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use arenite::{HEADER_BYTES, Header, LoadError, Section, Step, Target};
 use arenite_host::model::{self, ModelFile};
+use arenite_tests::typed::{bundle, other, written};
 use arenite_tests::wire;
 
 fn root() -> PathBuf {
@@ -125,6 +126,13 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
                 ..zero
             },
         ),
+        (
+            "class labels: offset",
+            Header {
+                labels: section,
+                ..zero
+            },
+        ),
     ];
     let (rows, empty) = (header_rows(), zero.write());
     let mut next = 0;
@@ -151,6 +159,25 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
         .iter()
         .filter(|row| fields.iter().any(|(start, _)| row.2.starts_with(start)));
     assert_eq!(stated.count(), fields.len(), "a field without a row, or two of one");
+}
+
+#[test]
+fn typed_models_are_what_is_written_here() {
+    let files = [
+        ("several.bin", written().file()),
+        (
+            "bundle.bin",
+            bundle(&[("several", written().file()), ("square-sum", other().file())]),
+        ),
+    ];
+    for (name, file) in files {
+        let path = root().join("tests/models/typed").join(name);
+        if std::env::var_os("ARENITE_BLESS").is_some() {
+            std::fs::write(&path, &file).expect("written");
+        }
+        let tracked = std::fs::read(&path).expect("a file");
+        assert!(tracked == file, "{name}: ARENITE_BLESS=1 writes it");
+    }
 }
 
 #[test]

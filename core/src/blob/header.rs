@@ -36,6 +36,7 @@ pub struct Header {
     pub output_bytes: u32,
     pub kernels: u128,
     pub self_test: Section,
+    pub labels: Section,
 }
 
 /// A part of the file.
@@ -82,6 +83,7 @@ impl Header {
             output_bytes: word(file, field::OUTPUT_BYTES),
             kernels: kernel_set(file),
             self_test: section(file, field::SELF_TEST),
+            labels: section(file, field::LABELS),
         }
     }
 }
@@ -157,28 +159,39 @@ pub fn checksummed(file: &[u8]) -> [&[u8]; 2] {
     [before, rest.get(4..).unwrap_or_default()]
 }
 
+/// Whether a file starts as a model does.
+pub(crate) const fn starts(file: &[u8]) -> bool {
+    match file.first_chunk() {
+        Some(magic) => u64::from_le_bytes(*magic) == u64::from_le_bytes(MAGIC),
+        None => false,
+    }
+}
+
 /// Where each field of the header lies, in bytes from the file's start: the one statement of them.
-pub(in crate::blob) mod field {
-    pub(in crate::blob) const MAGIC: usize = 0;
-    pub(in crate::blob) const VERSION: usize = 8;
-    pub(in crate::blob) const HEADER_LEN: usize = 10;
-    pub(in crate::blob) const TARGET: usize = 12;
-    pub(in crate::blob) const INPUTS: usize = 13;
-    pub(in crate::blob) const OUTPUTS: usize = 14;
-    pub(in crate::blob) const RESERVED: usize = 15;
-    pub(in crate::blob) const TOTAL: usize = 16;
-    pub(in crate::blob) const CRC: usize = 20;
-    pub(in crate::blob) const PORTS: usize = 24;
-    pub(in crate::blob) const STEPS: usize = 32;
-    pub(in crate::blob) const STEP_COUNT: usize = 40;
-    pub(in crate::blob) const META: usize = 44;
-    pub(in crate::blob) const WEIGHTS: usize = 52;
-    pub(in crate::blob) const STATE_INIT: usize = 60;
-    pub(in crate::blob) const ARENA: usize = 68;
-    pub(in crate::blob) const INPUT_BYTES: usize = 84;
-    pub(in crate::blob) const OUTPUT_BYTES: usize = 88;
-    pub(in crate::blob) const KERNELS: usize = 96;
-    pub(in crate::blob) const SELF_TEST: usize = 112;
+pub(crate) mod field {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const HEADER_LEN: usize = 10;
+    pub(crate) const TARGET: usize = 12;
+    pub(crate) const INPUTS: usize = 13;
+    pub(crate) const OUTPUTS: usize = 14;
+    pub(crate) const RESERVED: usize = 15;
+    pub(crate) const TOTAL: usize = 16;
+    pub(crate) const CRC: usize = 20;
+    pub(crate) const PORTS: usize = 24;
+    pub(crate) const STEPS: usize = 32;
+    pub(crate) const STEP_COUNT: usize = 40;
+    pub(crate) const META: usize = 44;
+    pub(crate) const WEIGHTS: usize = 52;
+    pub(crate) const STATE_INIT: usize = 60;
+    pub(crate) const ARENA: usize = 68;
+    pub(crate) const INPUT_BYTES: usize = 84;
+    pub(crate) const OUTPUT_BYTES: usize = 88;
+    pub(crate) const KERNELS: usize = 96;
+    pub(crate) const SELF_TEST: usize = 112;
+    pub(crate) const LABELS: usize = 120;
+    /// Those that are sections.
+    pub(crate) const SECTIONS: [usize; 7] = [PORTS, STEPS, META, WEIGHTS, STATE_INIT, SELF_TEST, LABELS];
 }
 
 /// A byte; 0 out of bounds.
@@ -189,7 +202,7 @@ pub(super) fn byte(bytes: &[u8], at: usize) -> u8 {
 
 /// Offset and length of a section.
 #[inline(always)]
-pub(super) fn section(bytes: &[u8], at: usize) -> Section {
+pub(crate) const fn section(bytes: &[u8], at: usize) -> Section {
     Section {
         offset: word(bytes, at),
         len: word(bytes, at + 4),

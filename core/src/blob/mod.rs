@@ -20,7 +20,7 @@ pub use header::{
     FORMAT_VERSION, HEADER_BYTES, Header, OLDEST_VERSION, Section, arena_bytes, checksum, checksummed, kernel_set,
     state_bytes,
 };
-pub(crate) use header::{half, word};
+pub(crate) use header::{field, half, section, starts, word};
 pub use port::{MAX_RANK, Port};
 pub(crate) use sections::Parts;
 pub use sections::{Records, Sections};

@@ -70,6 +70,11 @@ impl<'a> Sections<'a> {
         self.parts.steps()
     }
 
+    /// The class labels: an encoded sequence of strings, empty where there are none.
+    pub fn labels(&self) -> &'a [u8] {
+        self.parts.section(field::LABELS)
+    }
+
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
         self.parts.state_init()
@@ -204,18 +209,7 @@ impl<'a> Parts<'a> {
             end.is_some_and(|end| end <= self.bytes.len()) && (len == 0 || (offset as usize) >= HEADER_BYTES)
         };
         let weights = word(self.head, field::WEIGHTS) as usize;
-        [
-            field::PORTS,
-            field::STEPS,
-            field::META,
-            field::WEIGHTS,
-            field::STATE_INIT,
-            field::SELF_TEST,
-        ]
-        .into_iter()
-        .all(inside)
-            && weights.is_multiple_of(MODEL_ALIGN)
-            && self.inputs() <= 32
+        field::SECTIONS.into_iter().all(inside) && weights.is_multiple_of(MODEL_ALIGN) && self.inputs() <= 32
     }
 
     /// The bytes of the section whose offset and length are at `at` of the header.

@@ -1,6 +1,6 @@
 //! The one writer of a model file, for packers and tests (feature `pack`): what [`Header::parse`] and [`Model::load`](super::Model::load) read.
 //!
-//! Ports, steps, metadata and initial state follow the header in this order; the weights come last.
+//! Ports, steps, metadata, labels and initial state follow the header in this order; the weights come last.
 
 use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, MAGIC, Section, checksum, field};
 use super::port::Port;
@@ -21,6 +21,8 @@ pub struct Lengths {
     pub steps: usize,
     /// Of the metadata.
     pub meta: usize,
+    /// Of the labels.
+    pub labels: usize,
     /// Of the initial state.
     pub state_init: usize,
     /// Of the weights.
@@ -42,6 +44,10 @@ impl Header {
         self.ports = next(lengths.ports)?;
         self.steps = next(lengths.steps)?;
         self.meta = next(lengths.meta)?;
+        // A file without labels is as one of before there were any.
+        if lengths.labels > 0 {
+            self.labels = next(lengths.labels)?;
+        }
         self.state_init = next(lengths.state_init)?;
         self.weights = Section {
             offset: at.checked_next_multiple_of(WEIGHTS_ALIGN)?,
@@ -72,6 +78,7 @@ impl Header {
             (field::WEIGHTS, self.weights),
             (field::STATE_INIT, self.state_init),
             (field::SELF_TEST, self.self_test),
+            (field::LABELS, self.labels),
         ] {
             put(at, &section.offset.to_le_bytes());
             put(at + 4, &section.len.to_le_bytes());

@@ -6,7 +6,7 @@
 use core::cell::UnsafeCell;
 use core::hint::black_box;
 
-use arenite::{Bundle, Header, LoadError, Model, RunError, Session, SessionError, Slot};
+use arenite::{Bundle, Error, Header, Model, Session, Slot};
 
 #[cfg(not(feature = "embedded-model"))]
 use arenite::All as Set;
@@ -26,12 +26,6 @@ static FILE: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
 static ARENA: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
 static STATE: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
 
-enum Stop {
-    Load(LoadError),
-    Session(SessionError),
-    Run(RunError),
-}
-
 /// Memory of a content and length that the compiler does not know.
 fn memory(memory: &'static StaticCell) -> &'static mut [u8] {
     // SAFETY: `_start` asks for each once.
@@ -43,13 +37,10 @@ fn memory(memory: &'static StaticCell) -> &'static mut [u8] {
 #[unsafe(no_mangle)]
 extern "C" fn _start() -> ! {
     let (file, arena, state) = (memory(&FILE), memory(&ARENA), memory(&STATE));
-    let done = [single(file, arena, state), bundled(file)];
+    let done = [single(file, arena, state), bundled(file), typed(file, arena)];
     for result in &done {
-        match result {
-            Ok(()) => {}
-            Err(Stop::Load(error)) => _ = black_box(error),
-            Err(Stop::Session(error)) => _ = black_box(error),
-            Err(Stop::Run(error)) => _ = black_box(error),
+        if let Err(error) = result {
+            black_box(error.code());
         }
     }
     loop {
@@ -58,29 +49,47 @@ extern "C" fn _start() -> ! {
 }
 
 /// A model with state, in two sessions: one from the start, one that goes on.
-fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Stop> {
-    let model = Model::<Set>::load_with(file).map_err(Stop::Load)?;
+fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Error> {
+    let model = Model::<Set>::load_with(file)?;
     let index = black_box(0);
     black_box((model.arena_bytes(index), model.state_bytes(), model.target_name()));
     black_box((model.input(index), model.output(index), model.metadata()));
     black_box(model.steps().count());
     #[cfg(feature = "verify")]
     black_box(verified(file));
-    black_box(Header::parse(file).map_err(Stop::Load)?);
-    let mut session = Session::new(model, &mut *arena, &mut *state).map_err(Stop::Session)?;
-    session.input_mut(index).map_err(Stop::Run)?.fill(1);
-    session.run().map_err(Stop::Run)?;
-    black_box(session.output(index).map_err(Stop::Run)?);
-    let mut session = Session::resume(model, arena, state).map_err(Stop::Session)?;
-    session.set_input(index, black_box(&[0; 4])).map_err(Stop::Run)?;
-    session
-        .run_with(|step| {
-            black_box(step);
-        })
-        .map_err(Stop::Run)?;
-    black_box(session.step().map_err(Stop::Run)?);
+    black_box(Header::parse(file)?);
+    let mut session = Session::new(model, &mut *arena, &mut *state)?;
+    session.input_mut(index)?.fill(1);
+    session.run()?;
+    black_box(session.output(index)?);
+    let mut session = Session::resume(model, arena, state)?;
+    session.set_input(index, black_box(&[0; 4]))?;
+    session.run_with(|step| {
+        black_box(step);
+    })?;
+    black_box(session.step()?);
     black_box(session.read(black_box(Slot::default()), black_box(4)));
     session.reset_state();
+    Ok(())
+}
+
+/// Numbers in and out, as the module of an embedded model does it, in the forms that it may have.
+fn typed(file: &[u8], arena: &mut [u8]) -> Result<(), Error> {
+    let mut session = Session::new(Model::<Set>::load_with(file)?, arena, &mut [])?;
+    let numbers = black_box(&[1.0f32, 2.0, 3.0]);
+    let output: &[i8; 4] = arenite::typed::run(&mut session, numbers)?;
+    let [(class, score), (second, _)] = arenite::top(output);
+    black_box((class, score, second));
+    let outputs: (&[u8; 2], &[i32; 3]) = arenite::typed::run(&mut session, (numbers, &[1i16; 5]))?;
+    black_box(outputs);
+    black_box(session.values::<f32>(black_box(0))?);
+    #[cfg(feature = "embedded-model")]
+    for port in model::INPUTS.iter().chain(&model::OUTPUTS) {
+        let stored: i8 = port.quantize(black_box(0.5));
+        black_box((port.shape(), port.dequantize(stored), port.quantize::<i64>(1.5)));
+    }
+    #[cfg(all(feature = "embedded-model", target_has_atomic = "8"))]
+    black_box(model::session()?.step()?);
     Ok(())
 }
 
@@ -96,14 +105,14 @@ fn verified(file: &[u8]) -> Result<usize, arenite::VerifyError> {
 }
 
 /// A model out of several.
-fn bundled(file: &[u8]) -> Result<(), Stop> {
-    let bundle = Bundle::open(file).map_err(Stop::Load)?;
+fn bundled(file: &[u8]) -> Result<(), Error> {
+    let bundle = Bundle::open(file)?;
     let index = black_box(1);
     black_box(bundle.entry(index).map(|entry| entry.name));
     black_box((bundle.len(), bundle.arena_bytes(index)));
     // Bundles link all kernels; a program of fewer loads their entries itself.
     #[cfg(not(feature = "embedded-model"))]
-    black_box(bundle.load(index).map_err(Stop::Load)?.header());
+    black_box(bundle.load(index)?.header());
     Ok(())
 }
 

@@ -43,12 +43,20 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
 ) -> Result<Draft> {
     let Back { program, placed, .. } = back;
-    let metadata = metadata(back, sources, options, summary)?;
+    let metadata = metadata(back, sources, summary)?;
     let mut written = |done, all| progress("writing weights", done, all);
     let io = |e: std::io::Error| Error::io(output.path(), "write the model", &e);
     let draft = output.draft().map_err(io)?;
-    let sizes = emit::emit(program, placed, &metadata, &sources.weights, draft.file(), &mut written)
-        .map_err(|e| e.in_file(output.path()))?;
+    let sizes = emit::emit(
+        program,
+        placed,
+        &metadata,
+        &options.labels,
+        &sources.weights,
+        draft.file(),
+        &mut written,
+    )
+    .map_err(|e| e.in_file(output.path()))?;
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     verify(&file, sources.samples.as_ref())?;
     tell_worst(summary, options.target.name(), &file.view()?.steps()?);
@@ -80,7 +88,7 @@ pub(super) fn run(
 }
 
 /// What the file says of itself; a device does not read it.
-fn metadata(back: &Back, sources: &Sources, options: &Options, summary: &Summary) -> Result<Metadata> {
+fn metadata(back: &Back, sources: &Sources, summary: &Summary) -> Result<Metadata> {
     let Back { program, placed, .. } = back;
     let keys = &sources.keys;
     let owners = emit::Owners::new(program);
@@ -98,7 +106,7 @@ fn metadata(back: &Back, sources: &Sources, options: &Options, summary: &Summary
         tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
         input_sha256: sources.input_sha256.clone(),
         summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
-        labels: options.labels.clone(),
+        labels: Vec::new(),
         cut: emit::cut_steps(program, &steps),
         steps,
         input_keys: program.graph.inputs.iter().map(key).collect(),

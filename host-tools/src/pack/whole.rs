@@ -92,7 +92,7 @@ pub fn portable(graph: Graph, weights: &Weights) -> Result<ModelFile> {
         tensors: owners.names,
         ..Metadata::default()
     };
-    emit::emit(&program, &placed, &metadata, weights, &file, &mut |_, _| {})?;
+    emit::emit(&program, &placed, &metadata, &[], weights, &file, &mut |_, _| {})?;
     ModelFile::of(&file, place).map_err(io)
 }
 
