@@ -9,8 +9,10 @@
 
 mod array;
 pub mod board;
+pub mod build;
 pub mod bundle;
 pub mod channels;
+pub mod chips;
 pub mod cli;
 pub mod compare;
 pub mod emit;

@@ -5,15 +5,18 @@ mod diff;
 mod doctor;
 mod eval;
 mod explain;
+mod flash;
 mod inspect;
 mod keygen;
 mod machine;
 mod migrate;
+mod new;
 mod outcome;
 mod plan;
 mod program;
 pub mod regions;
 mod run;
+mod size;
 mod unbuilt;
 mod verify;
 mod weights;
@@ -64,14 +67,14 @@ enum Command {
     Report(Anything),
     #[command(hide = true)]
     Compare(Anything),
-    #[command(hide = true)]
-    Size(Anything),
+    /// Says whether a model fits a chip, why not, and about how long it takes there.
+    Size(size::Args),
+    /// Writes a project for a chip that builds as it stands.
+    New(new::Args),
+    /// Flashes a program or a model with probe-rs.
+    Flash(flash::Args),
     #[command(hide = true)]
     Watch(Anything),
-    #[command(hide = true)]
-    New(Anything),
-    #[command(hide = true)]
-    Flash(Anything),
     #[command(hide = true)]
     Update(Anything),
 }
@@ -100,10 +103,10 @@ pub fn main() -> ExitCode {
             "reports",
             "`arenite inspect --json` states what a model needs",
         ),
-        Command::Size(_) => refuse("size", "chips", "`arenite inspect` states flash, arena and state"),
+        Command::Size(args) => size::run(&args),
         Command::Watch(_) => refuse("watch", "reports", "run pack and `arenite bench` after each change"),
-        Command::New(_) => refuse("new", "chips", "docs/boards.md says how to take a model into firmware"),
-        Command::Flash(_) => refuse("flash", "chips", "docs/boards.md says how to flash a model"),
+        Command::New(args) => new::run(&args),
+        Command::Flash(args) => flash::run(&args),
         Command::Update(_) => refuse("update", "signed updates", "flash the new model with your own tool"),
         Command::ExplainCode(args) => explain::run(&args),
     })

@@ -59,6 +59,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let draft = finish::run(&back, &sources, options, &output, &mut summary, progress)?;
     let packed = Packed {
         summary,
+        files: front.files,
         warnings: front.warnings,
         dump: dump.text,
         explanation: back.explanation,

@@ -88,6 +88,8 @@ impl Options {
 pub struct Packed {
     /// The figures.
     pub summary: Summary,
+    /// The files that the input names besides.
+    pub files: Vec<PathBuf>,
     /// Repairs, unused weights and other oddities.
     pub warnings: Vec<String>,
     /// The text of `--dump-after`.

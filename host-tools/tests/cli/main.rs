@@ -1,5 +1,6 @@
 //! `pack` and `arenite` as programs: exit status, what goes to which stream, what is left on disk.
 
+mod chips;
 mod codes;
 mod commands;
 mod common;

@@ -9,14 +9,16 @@ use super::{Result, root};
 pub(super) const PACKAGES: [&str; 4] = ["arenite", "arenite-protocol", "arenite-host", "arenite-tests"];
 
 /// Files of tests that build for boards, count what boards do or read source files: on the host they run next to nothing of the product.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 13] = [
     "arena_boards",
     "backend",
     "boards",
     "cost_boards",
     "embedded",
     "footprint",
+    "include",
     "matrix",
+    "new",
     "panics",
     "results",
     "signed_boards",

@@ -1,0 +1,27 @@
+//! Chips: what they have, a project for one, and whether a model fits.
+
+mod fits;
+mod project;
+mod table;
+
+pub use fits::{Fit, fit};
+pub use project::{File, project};
+pub use table::{Chip, Runner, Support, all};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The chip of this name.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] with all names.
+pub fn named(name: &str) -> Result<Chip> {
+    Chip::find(name).ok_or_else(|| {
+        let names: Vec<_> = all().iter().map(|chip| chip.name).collect();
+        Error::new(
+            ErrorKind::Usage,
+            format!("--chip {name}: no one chip's name is or begins so"),
+        )
+        .expected(names.join(", "))
+        .help("a chip of the same core serves: then set flash and RAM in memory.x")
+    })
+}

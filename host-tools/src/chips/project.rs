@@ -1,0 +1,165 @@
+//! A project for a chip: a program with a network in it that builds as it stands.
+
+use std::fmt::Write as _;
+
+use super::table::{Chip, Runner};
+
+/// A file of a project.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Its path in the project.
+    pub path: &'static str,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The network that a new project begins with: the smallest of the digit classifiers, with its trained weights.
+const NETWORK: [(&str, &[u8]); 3] = [
+    ("net/digits.trace.json", include_bytes!("mlp.trace.json")),
+    ("net/mlp.safetensors", include_bytes!("mlp.safetensors")),
+    ("net/mlp.samples.safetensors", include_bytes!("mlp.samples.safetensors")),
+];
+
+/// An image that it classifies: a 7, eight rows of eight pixels, 0 to 1.
+const IMAGE: &str = "\
+    0.0, 0.0, 0.125, 0.8125, 1.0, 0.5625, 0.0, 0.0,
+    0.0, 0.0, 0.75, 0.75, 0.4375, 1.0, 0.1875, 0.0,
+    0.0, 0.0625, 0.875, 0.1875, 0.0, 1.0, 0.25, 0.0,
+    0.0, 0.0, 0.0, 0.25, 0.625, 1.0, 0.375, 0.0,
+    0.0, 0.0, 0.0, 0.8125, 1.0, 1.0, 0.5625, 0.0,
+    0.0, 0.0, 0.0, 0.3125, 0.8125, 0.0625, 0.0, 0.0,
+    0.0, 0.0, 0.0, 0.6875, 0.5625, 0.0, 0.0, 0.0,
+    0.0, 0.0, 0.0625, 1.0, 0.25, 0.0, 0.0, 0.0,";
+
+/// The files of a project called `name`. `arenite` and `arenite_host` say where cargo finds the crates, as the part of a dependency behind its name.
+pub fn project(chip: &Chip, name: &str, arenite: &str, arenite_host: &str) -> Vec<File> {
+    let text = |path, text: String| File {
+        path,
+        bytes: text.into_bytes(),
+    };
+    let mut files = vec![
+        text("Cargo.toml", manifest(chip, name, arenite, arenite_host)),
+        text(".cargo/config.toml", config(chip)),
+        text("build.rs", build(chip)),
+        text("src/main.rs", main(chip)),
+        text(".gitignore", "/target\n".into()),
+        text("README.md", readme(chip, name)),
+    ];
+    if let Some(sections) = chip.support.sections {
+        files.push(text("memory.x", memory(chip, sections)));
+    }
+    files.extend(NETWORK.iter().map(|&(path, bytes)| File {
+        path,
+        bytes: bytes.to_vec(),
+    }));
+    files
+}
+
+fn manifest(chip: &Chip, name: &str, arenite: &str, arenite_host: &str) -> String {
+    let features: Vec<String> = chip.features.iter().map(|feature| format!("{feature:?}")).collect();
+    format!(
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n[dependencies]\n\
+         arenite = {{ {arenite}, features = [{}] }}\n{}\n\n[build-dependencies]\narenite-host = {{ {arenite_host} }}\n\n\
+         [[bin]]\nname = {name:?}\npath = \"src/main.rs\"\ntest = false\nbench = false\n\n\
+         # The runtime's loops for speed, everything else for size.\n[profile.release]\npanic = \"abort\"\nopt-level = \"s\"\nlto = \"fat\"\n\
+         codegen-units = 1\ndebug = true\n\n[profile.release.package.arenite]\nopt-level = 2\n\n[profile.dev]\npanic = \"abort\"\nopt-level = 1\n",
+        features.join(", "),
+        chip.support.dependencies,
+    )
+}
+
+fn config(chip: &Chip) -> String {
+    let runner = match &chip.support.runner {
+        Runner::Probe => format!("probe-rs run --chip {}", chip.probe.unwrap_or(chip.name)),
+        Runner::Qemu(board) => format!(
+            "{} {} -nographic -semihosting-config enable=on,target=native -kernel",
+            board.qemu,
+            board.machine.join(" ")
+        ),
+    };
+    let mut flags = String::new();
+    if let Runner::Qemu(board) = &chip.support.runner {
+        for flag in board.rustflags {
+            let _ = writeln!(flags, "    {flag:?},");
+        }
+    }
+    for argument in chip.support.link {
+        let _ = writeln!(flags, "    \"-C\", \"link-arg={argument}\",");
+    }
+    format!(
+        "[build]\ntarget = {triple:?}\n\n[target.{triple}]\nrunner = {runner:?}\nrustflags = [\n{flags}]\n\n[env]\nDEFMT_LOG = \"info\"\n",
+        triple = chip.triple
+    )
+}
+
+fn build(chip: &Chip) -> String {
+    let memory = match chip.support.sections {
+        Some(_) => {
+            "    println!(\"cargo::rustc-link-search={}\", std::env::var(\"CARGO_MANIFEST_DIR\").unwrap());\n    \
+             println!(\"cargo::rerun-if-changed=memory.x\");\n"
+        }
+        None => "",
+    };
+    format!(
+        "//! Packs the network for the chip whenever its files change.\n\nfn main() {{\n    \
+         arenite_host::build::Pack::new(\"net/digits.trace.json\")\n        .target({:?})\n        .write(\"digits\");\n{memory}}}\n",
+        chip.target
+    )
+}
+
+fn memory(chip: &Chip, sections: &str) -> String {
+    let (mut flash, mut boot) = (chip.flash, String::new());
+    let mut flash_size = format!("{}K", flash.size / 1024);
+    if sections.contains("BOOT2") {
+        boot = format!("  BOOT2 : ORIGIN = {:#010x}, LENGTH = 0x100\n", flash.start);
+        flash.start += 0x100;
+        flash_size += " - 0x100";
+    }
+    format!(
+        "/* {}: {} */\nMEMORY\n{{\n{boot}  FLASH : ORIGIN = {:#010x}, LENGTH = {}\n  RAM   : ORIGIN = {:#010x}, LENGTH = {}K\n}}\n{sections}",
+        chip.name,
+        chip.source,
+        flash.start,
+        flash_size,
+        chip.ram.start,
+        chip.ram.size / 1024
+    )
+}
+
+fn main(chip: &Chip) -> String {
+    let support = &chip.support;
+    let heads: Vec<&str> = [chip.log(), support.head]
+        .into_iter()
+        .filter(|head| !head.is_empty())
+        .collect();
+    format!(
+        "//! Classifies an image of a digit on the {core}.\n#![no_std]\n#![no_main]\n\n{head}\n\n\
+         arenite::include_model!(mod digits = concat!(env!(\"OUT_DIR\"), \"/digits.bin\"));\n\n\
+         /// Eight rows of eight pixels.\n#[rustfmt::skip]\nstatic IMAGE: digits::Input = [\n    {IMAGE}\n];\n\n\
+         #[{entry}]\nfn main() -> ! {{\n{start}    let mut session = digits::session().unwrap();\n    \
+         let logits = digits::run(&mut session, &IMAGE).unwrap();\n    let [(digit, _), (second, _)] = arenite::top(logits);\n    \
+         {print}(\"this is a {{}}, or else a {{}}\", digit, second);\n    {end}\n}}\n",
+        core = chip.core,
+        head = heads.join("\n"),
+        entry = support.entry,
+        start = support.start,
+        print = support.print,
+        end = support.end,
+    )
+}
+
+fn readme(chip: &Chip, name: &str) -> String {
+    let flash = match (chip.probe, &chip.support.runner) {
+        (Some(_), _) => format!(
+            "    cargo run --release            # flashes and shows the log; wants probe-rs: https://probe.rs\n    \
+             arenite flash target/{}/release/{name} --chip {}\n",
+            chip.triple, chip.name
+        ),
+        _ => "    cargo run --release            # in qemu\n".to_string(),
+    };
+    format!(
+        "# {name}\n\nA network on the {} ({}).\n\n    rustup target add {}\n    cargo build --release\n{flash}\n\
+         `net/` holds the network, `build.rs` packs it: put your own there (`.tflite`, `.onnx` or a trace), and its name into `build.rs`.\n",
+        chip.name, chip.core, chip.triple
+    )
+}

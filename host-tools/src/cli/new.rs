@@ -1,0 +1,116 @@
+//! `arenite new`: a project for a chip.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::program::Verdict;
+use crate::chips::{self, Chip};
+use crate::files::print;
+use crate::{Error, ErrorKind, Result};
+
+/// Arguments of `arenite new`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The chip, or an emulated board; a beginning that is its alone serves.
+    #[arg(long, value_name = "NAME")]
+    chip: String,
+    /// The folder to make, the chip's name by default; it must not exist, or be empty.
+    dir: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let chip = chips::named(&args.chip)?;
+    let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(chip.name));
+    let name = package(&folder)?;
+    write(&chip, &folder, &name)?;
+    let run = if chip.probe.is_some() {
+        "flashes it with probe-rs"
+    } else {
+        "runs it in qemu"
+    };
+    print::out(&format!(
+        "{}: a project for {} ({})\n    rustup target add {}\n    cd {0} && cargo build --release    # `cargo run --release` {run}\n",
+        folder.display(),
+        chip.name,
+        chip.core,
+        chip.triple
+    ))?;
+    Ok(Verdict::Good)
+}
+
+/// The package's name: the folder's, as cargo wants it.
+fn package(folder: &Path) -> Result<String> {
+    let name = folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(allowed) {
+        return Ok(name);
+    }
+    Err(Error::new(
+        ErrorKind::Usage,
+        format!("{}: cargo takes no package of this name", folder.display()),
+    )
+    .expected("a folder's name of letters, digits, - and _ that begins with a letter"))
+}
+
+/// Writes all files into a folder of another name first, so that what fails leaves nothing.
+fn write(chip: &Chip, folder: &Path, name: &str) -> Result<()> {
+    let io = |doing: &'static str| move |e: std::io::Error| Error::io(folder, doing, &e);
+    if let Ok(mut entries) = fs::read_dir(folder)
+        && entries.next().is_some()
+    {
+        return Err(Error::new(ErrorKind::Usage, "the folder is not empty")
+            .in_file(folder)
+            .help("name another one: `arenite new` replaces nothing"));
+    }
+    if fs::metadata(folder).is_ok_and(|found| !found.is_dir()) {
+        return Err(Error::new(ErrorKind::Usage, "it is there, and no folder")
+            .in_file(folder)
+            .help("name another one: `arenite new` replaces nothing"));
+    }
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let draft = tempfile::Builder::new()
+        .prefix(".arenite-")
+        .suffix(".draft")
+        .tempdir_in(parent)
+        .map_err(io("make the project"))?;
+    for file in chips::project(chip, name, &dependency("core"), &dependency("host-tools")) {
+        let path = draft.path().join(file.path);
+        fs::create_dir_all(path.parent().unwrap_or(draft.path()))
+            .and_then(|()| fs::write(&path, &file.bytes))
+            .map_err(io("write the project"))?;
+    }
+    readable(draft.path()).map_err(io("write the project"))?;
+    // An empty folder of that name makes room.
+    let _ = fs::remove_dir(folder);
+    fs::rename(draft.path(), folder).map_err(io("make the project"))?;
+    let _ = draft.keep();
+    Ok(())
+}
+
+/// A temporary folder is its owner's alone; a project has the mode of any new folder.
+fn readable(draft: &Path) -> std::io::Result<()> {
+    let probe = draft.join(".mode");
+    fs::create_dir(&probe)?;
+    let mode = fs::metadata(&probe)?.permissions();
+    fs::remove_dir(&probe)?;
+    fs::set_permissions(draft, mode)
+}
+
+/// Where a project finds a crate: in the sources that this tool was built from, where they are, else in the registry.
+fn dependency(folder: &str) -> String {
+    let version = format!("version = {:?}", env!("CARGO_PKG_VERSION"));
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(folder)
+        .canonicalize();
+    match sources {
+        Ok(path) if path.join("Cargo.toml").is_file() => format!("{version}, path = {:?}", path.display().to_string()),
+        _ => version,
+    }
+}

@@ -1,0 +1,185 @@
+//! What users build with these tools: a package whose build script packs its network, and projects of `arenite new`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use arenite_host::board::{Board, find_program, ready};
+use arenite_host::chips::{self, Chip};
+use arenite_tests::skip;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .expect("the checkout")
+}
+
+/// cargo in a folder, with the versions that everything else here is built with. The profile is one for all, so that the host tools are compiled once.
+fn cargo(folder: &Path, arguments: &[&str]) -> Output {
+    let lock = folder.join("Cargo.lock");
+    if !lock.exists() {
+        fs::copy(root().join("Cargo.lock"), lock).expect("copied");
+    }
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for inherited in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(inherited);
+    }
+    if let Some(qemu) = find_program("qemu-system-arm") {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).chain(qemu.parent().map(Path::to_owned));
+        cargo.env("PATH", std::env::join_paths(folders).expect("a path"));
+    }
+    cargo
+        .args(arguments)
+        .args(["--release", "--color", "never", "--target-dir"]);
+    cargo.arg(root().join("target/new")).current_dir(folder);
+    cargo.output().expect("cargo starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn good(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Makes a project with the tool itself.
+fn project(chip: &str, folder: &Path) {
+    let made = Command::new(env!("CARGO"))
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "arenite-host",
+            "--bin",
+            "arenite",
+            "--",
+            "new",
+            "--chip",
+            chip,
+        ])
+        .arg(folder)
+        .current_dir(root())
+        .output()
+        .expect("cargo starts");
+    good(&made);
+}
+
+/// A package of a host's that packs a network beside it.
+fn packing(folder: &Path, script: &str) {
+    let root = root();
+    fs::create_dir(folder.join("src")).expect("made");
+    let manifest = format!(
+        "[package]\nname = \"packing\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\narenite = {{ path = {:?} }}\n\n\
+         [build-dependencies]\narenite-host = {{ path = {:?} }}\n",
+        root.join("core"),
+        root.join("host-tools")
+    );
+    let main = "arenite::include_model!(mod mlp = concat!(env!(\"OUT_DIR\"), \"/mlp.bin\"));\n\n\
+                fn main() -> Result<(), arenite::Error> {\n    let mut session = mlp::session()?;\n    \
+                let [(class, _)] = arenite::top(mlp::run(&mut session, &[0.5; 64])?);\n    \
+                println!(\"{class} {}\", mlp::LABELS[class]);\n    Ok(())\n}\n";
+    fs::write(folder.join("Cargo.toml"), manifest).expect("written");
+    fs::write(folder.join("src/main.rs"), main).expect("written");
+    fs::write(folder.join("build.rs"), format!("fn main() {{\n    {script}\n}}\n")).expect("written");
+    for kind in ["trace.json", "safetensors", "samples.safetensors"] {
+        let name = format!("mlp.{kind}");
+        fs::copy(root.join("tests/models/digits").join(&name), folder.join(name)).expect("copied");
+    }
+}
+
+#[test]
+fn a_build_script_packs_again_on_change_and_cargo_shows_what_is_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    packing(
+        folder,
+        "arenite_host::build::Pack::new(\"mlp.trace.json\").labels(\"labels.txt\").write(\"mlp\");",
+    );
+    let labels = |last: &str| {
+        let names: Vec<String> = (0..10).map(|digit| format!("digit-{digit}{last}")).collect();
+        fs::write(folder.join("labels.txt"), names.join("\n")).expect("written");
+    };
+    // A file that is missing: cargo shows the message, once.
+    let missing = cargo(folder, &["run", "--quiet"]);
+    assert!(!missing.status.success());
+    let text = said(&missing);
+    assert!(
+        text.contains("labels.txt") && text.contains("read the labels"),
+        "{text}"
+    );
+    assert!(!text.contains("panicked"), "{text}");
+
+    labels("");
+    let first = good(&cargo(folder, &["run", "--quiet"]));
+    let (class, label) = first.trim().split_once(' ').expect("class and label");
+    assert_eq!(label, format!("digit-{class}"));
+    // Nothing changed, nothing is packed; another label is another file.
+    let again = cargo(folder, &["build", "-v"]);
+    assert!(said(&again).contains("Fresh packing"), "{}", said(&again));
+    labels("!");
+    assert_eq!(
+        good(&cargo(folder, &["run", "--quiet"])).trim(),
+        format!("{class} digit-{class}!")
+    );
+    // What the trace names counts as well: without its weights there is no model.
+    let weights = folder.join("mlp.safetensors");
+    let kept = fs::read(&weights).expect("readable");
+    fs::write(&weights, &kept[..kept.len() - 4]).expect("written");
+    let broken = cargo(folder, &["run", "--quiet"]);
+    assert!(
+        !broken.status.success() && said(&broken).contains("mlp.safetensors"),
+        "{}",
+        said(&broken)
+    );
+}
+
+#[test]
+fn a_new_project_builds_and_runs() {
+    const TEST: &str = "a_new_project_builds_and_runs";
+    let board = Board::find("mps2-an386").expect("a known board");
+    if let Err(reason) = ready(board) {
+        return skip(TEST, &reason.to_string());
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let project_folder = folder.path().join("first");
+    project(board.name, &project_folder);
+    let printed = good(&cargo(&project_folder, &["run", "--quiet"]));
+    assert!(printed.starts_with("this is a 7, or else a "), "{printed}");
+}
+
+/// A project for a chip, checked with the crates of its HAL.
+fn checks(test: &str, chip: &Chip) {
+    let libraries = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", chip.triple])
+        .output();
+    let there = libraries.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir());
+    if !there {
+        return skip(
+            &format!("{test}: {}", chip.name),
+            &format!("no standard library for {}", chip.triple),
+        );
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let project_folder = folder.path().join(chip.name);
+    project(chip.name, &project_folder);
+    let output = cargo(&project_folder, &["build"]);
+    assert!(output.status.success(), "{}:\n{}", chip.name, said(&output));
+    assert!(
+        !said(&output).contains("warning: unused"),
+        "{}:\n{}",
+        chip.name,
+        said(&output)
+    );
+}
+
+#[test]
+#[ignore = "long: the HAL crates of every chip, from the registry"]
+fn a_project_for_every_chip_builds() {
+    for chip in chips::all() {
+        checks("a_project_for_every_chip_builds", &chip);
+    }
+}
