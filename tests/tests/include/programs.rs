@@ -143,13 +143,11 @@ fn a_kernel_of_a_feature_that_is_off_is_named() {
             let project = Project::new("kernels", if on { &["dsp", "mve"] } else { &[] }, "");
             project.file("m.bin", &wants(kernel));
             let outcome = project.check(MODULE, Some(target));
-            match on {
-                true => _ = outcome.unwrap_or_else(|said| panic!("{said}")),
-                false => refused(
-                    outcome,
-                    feature,
-                    &format!("kernels of the feature `{feature}`, which is off"),
-                ),
+            if on {
+                outcome.unwrap_or_else(|said| panic!("{said}"));
+            } else {
+                let reason = format!("kernels of the feature `{feature}`, which is off");
+                refused(outcome, feature, &reason);
             }
         }
     }
