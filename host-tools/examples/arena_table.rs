@@ -60,7 +60,7 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
 /// What `pack --target portable` plans, up to the plan.
 fn bodies(path: &Path, weights: Option<&str>, in_place: bool) -> Result<Bodies> {
     let options = options(path, weights, in_place);
-    let front = front::run(&options, &mut Dump::default())?;
+    let front = front::run(&options, &mut Dump::default(), &mut |_, _, _| {})?;
     let mut program = back::steps(front.graph, &front.weights, &options)?;
     if in_place {
         in_place::merge(&mut program);

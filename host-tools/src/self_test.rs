@@ -1,30 +1,24 @@
 //! Self-tests: sample inputs, and what the model computes of them here, put into its file for a device to compare.
 
-use std::io::{Read, Seek};
 use std::path::Path;
 
 use arenite::blob::{Section, seal};
 use arenite::{DType, Header, MAX_REGIONS, Model, Port};
 
-use crate::array::{Array, Runs, Sequence};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::input::LARGEST;
-use crate::files::zip::{self, Zip};
-use crate::files::{Draft, Input, Output};
+use crate::files::{Draft, Output};
 use crate::model::{self, Aligned, ModelFile};
+use crate::samples;
 
 /// The self-test starts at a multiple of this from the file's start.
 const ALIGN: usize = 16;
 
-/// Bytes that tell an archive from an array.
-const MAGIC: u64 = 8;
-
-/// Appends a self-test to a draft: the inputs of `samples` (`.npz` with an array for each input, or `.npy` for a single one; one more leading axis is a
+/// Appends a self-test to a draft: the inputs of `path` (`.npz` with an array for each input, or `.npy` for a single one; one more leading axis is a
 /// sequence of runs, state carried over), and what a device must compute of them. `note` hears of conversions.
 ///
 /// # Errors
 /// [`ErrorKind::Io`], [`ErrorKind::Input`] for samples that are not the model's inputs; [`ErrorKind::Unsupported`] where this host lacks the target's kernels.
-pub fn attach(draft: Draft, output: &Output, samples: &Path, note: &mut dyn FnMut(String)) -> Result<Draft> {
+pub fn attach(draft: Draft, output: &Output, path: &Path, note: &mut dyn FnMut(String)) -> Result<Draft> {
     let io = |e: std::io::Error| Error::io(output.path(), "write the model", &e);
     let section = {
         let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
@@ -35,7 +29,7 @@ pub fn attach(draft: Draft, output: &Output, samples: &Path, note: &mut dyn FnMu
             _ => e,
         })?;
         let view = file.view()?;
-        let runs = read(samples, &view.inputs, note).map_err(|e| e.in_file(samples))?;
+        let runs = samples::read(path, &view.inputs, &|array, _| Ok(array), note).map_err(|e| e.in_file(path))?;
         let results = model::run(&model, &runs, false, &mut |_, _, _| {})?;
         encode(&runs, &results, &view.outputs)?
     };
@@ -94,45 +88,4 @@ fn encode(runs: &[Vec<Vec<u8>>], results: &[Vec<Vec<u8>>], ports: &[Port<'_>]) -
         }
     }
     Ok(bytes)
-}
-
-/// The inputs of each run. The file is opened once: it may be a pipe.
-fn read(samples: &Path, ports: &[Port<'_>], note: &mut dyn FnMut(String)) -> Result<Vec<Vec<Vec<u8>>>> {
-    let io = |e: std::io::Error| Error::io(samples, "read the samples", &e);
-    let input = Input::open(samples, "read the samples")?;
-    let mut file = input.file().try_clone().map_err(io)?;
-    let mut start = Vec::new();
-    file.by_ref().take(MAGIC).read_to_end(&mut start).map_err(io)?;
-    file.rewind().map_err(io)?;
-    let mut arrays = Vec::new();
-    if start.starts_with(zip::MAGIC) {
-        let archive = Zip::open(file).map_err(|e| Error::input(format!("it is no .npz archive: {e}")))?;
-        for port in ports {
-            let array = Array::of_npz(&archive, port.name);
-            arrays.push(array.map_err(|e| e.expected(format!("an array for each input: {}", names(ports))))?);
-        }
-    } else if ports.len() == 1 {
-        let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes).map_err(io)?;
-        arrays.push(Array::decode(&bytes)?);
-    } else {
-        return Err(Error::input("it is one array, and the network has several inputs")
-            .expected(format!("a .npz archive with {}", names(ports))));
-    }
-    let mut all: Vec<Runs> = Vec::new();
-    for (array, port) in arrays.iter().zip(ports) {
-        let (runs, converted) = array.runs(port)?;
-        converted.into_iter().for_each(&mut *note);
-        all.push(runs);
-    }
-    let runs = Sequence::of(ports, all, |_, error| error)?.runs;
-    if runs.is_empty() {
-        return Err(Error::input("it holds no sample").expected("at least one"));
-    }
-    Ok(runs)
-}
-
-fn names(ports: &[Port<'_>]) -> String {
-    let names: Vec<_> = ports.iter().map(|port| format!("`{}`", port.name)).collect();
-    names.join(", ")
 }

@@ -7,15 +7,16 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use arenite::Target;
+use arenite::{DType, Target};
 use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::channels::Removed;
 use arenite_host::cli::regions::{parse_regions, parse_size};
-use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
+use arenite_host::cli::{UnbuiltPackOptions, Verdict, not_built, run_to_the_end};
 use arenite_host::files::{Output, Print, print, publish, read_text};
 use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::memory::plan;
 use arenite_host::pack::{self, Options, Packed};
+use arenite_host::quantize;
 use arenite_host::report::Summary;
 use arenite_host::sign::Signer;
 use arenite_host::stage::Stage;
@@ -41,6 +42,24 @@ struct Args {
     /// A value that the trace does not state; repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     assume: Vec<String>,
+    /// The element type: f32 or int8; the network's own by default. int8 of an f32 network wants --calibrate.
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<String>,
+    /// Sample inputs, .npz or .npy, for the ranges of the activations.
+    #[arg(long, value_name = "FILE")]
+    calibrate: Option<PathBuf>,
+    /// Leaves this layer in f32; repeatable.
+    #[arg(long, value_name = "NAME")]
+    keep_f32: Vec<String>,
+    /// Rounds weights for the least error of their layer's output on the samples.
+    #[arg(long)]
+    optimise_rounding: bool,
+    /// What the inputs of an int8 network are: f32, u8 or int8 (default).
+    #[arg(long, value_name = "TYPE")]
+    input_dtype: Option<PortType>,
+    /// What the outputs of an int8 network are: f32, u8 or int8 (default).
+    #[arg(long, value_name = "TYPE")]
+    output_dtype: Option<PortType>,
     /// The traced batch is rebuilt to N.
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
@@ -100,6 +119,24 @@ struct Args {
     json: bool,
     #[command(flatten)]
     unbuilt: UnbuiltPackOptions,
+}
+
+/// What a caller gives or gets.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PortType {
+    F32,
+    U8,
+    Int8,
+}
+
+impl PortType {
+    fn dtype(self) -> DType {
+        match self {
+            Self::F32 => DType::F32,
+            Self::U8 => DType::U8,
+            Self::Int8 => DType::I8,
+        }
+    }
 }
 
 /// The help of `--dialect`.
@@ -180,11 +217,16 @@ fn tell(packed: &Packed) {
 /// The options of each network.
 fn options(args: Args) -> Result<Vec<Options>> {
     args.unbuilt.refuse()?;
+    let (dtype, quantize) = element_type(&args)?;
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
-    if args.input.len() > 1 && (args.name.is_some() || args.weights.is_some() || args.self_test.is_some()) {
-        return Err(usage("--name, --weights and --self-test with several inputs".into())
-            .expected("one input")
-            .help("pack a network with its own options by itself; a bundle takes traces that name their weights"));
+    if args.input.len() > 1
+        && (args.name.is_some() || args.weights.is_some() || args.self_test.is_some() || quantize.is_some())
+    {
+        return Err(
+            usage("--name, --weights, --calibrate and --self-test with several inputs".into())
+                .expected("one input")
+                .help("pack a network with its own options by itself; a bundle takes traces that name their weights"),
+        );
     }
     let target = Target::ALL
         .into_iter()
@@ -239,6 +281,10 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .map(|size| parse_size("--max-flash", size))
             .transpose()?,
         max_step: args.max_step,
+        dtype,
+        quantize,
+        input_dtype: args.input_dtype.map(PortType::dtype),
+        output_dtype: args.output_dtype.map(PortType::dtype),
         keep_dead_channels: args.keep_dead_channels,
         explain: args.explain,
         self_test: args.self_test,
@@ -252,6 +298,37 @@ fn options(args: Args) -> Result<Vec<Options>> {
         ..options.clone()
     };
     Ok(inputs.into_iter().map(each).collect())
+}
+
+/// What `--dtype`, `--calibrate` and `--keep-f32` ask for together.
+fn element_type(args: &Args) -> Result<(Option<DType>, Option<quantize::Request>)> {
+    let usage = |message: &str| Error::new(ErrorKind::Usage, message);
+    let dtype = match args.dtype.as_deref() {
+        None => None,
+        Some("f32") => Some(DType::F32),
+        Some("int8") => Some(DType::I8),
+        Some("int16x8") => return Err(not_built("--dtype int16x8", "int16 quantisation").help("pass --dtype int8")),
+        Some(other) => return Err(usage(&format!("--dtype {other}")).expected("f32, int8 or int16x8")),
+    };
+    match (&args.calibrate, dtype) {
+        (Some(samples), Some(DType::I8)) => {
+            let request = quantize::Request {
+                samples: samples.clone(),
+                keep_f32: args.keep_f32.clone(),
+                optimise_rounding: args.optimise_rounding,
+                threads: None,
+            };
+            Ok((dtype, Some(request)))
+        }
+        (Some(_), _) => Err(usage("--calibrate without --dtype int8").help("pass --dtype int8, or leave it out")),
+        (None, _) if !args.keep_f32.is_empty() => {
+            Err(usage("--keep-f32 without --calibrate").help("leave it out: nothing is quantised"))
+        }
+        (None, _) if args.optimise_rounding => {
+            Err(usage("--optimise-rounding without --calibrate").help("leave it out: nothing is quantised"))
+        }
+        (None, _) => Ok((dtype, None)),
+    }
 }
 
 /// What came of it, for people.
@@ -296,6 +373,19 @@ fn figures(summary: &Summary, output: &Path) -> String {
         text += &format!(
             "  removed    {} dead channels, {} bytes of weights, {} MACs\n",
             removed.channels, removed.bytes, removed.macs
+        );
+    }
+    if let Some(report) = &summary.quantization {
+        let snr = report
+            .snr_db
+            .map_or(String::new(), |snr| format!(", {snr:.1} dB on them"));
+        let left = match report.left_range.len() {
+            0 => "none left its range".to_string(),
+            left => format!("{left} of {} left their range", left + report.never_left_range.len()),
+        };
+        text += &format!(
+            "  quantised  on {} samples{snr}; of the activations {left}\n",
+            report.samples
         );
     }
     text += &format!("  steps      {}\n", summary.steps);

@@ -22,8 +22,8 @@ mod verify;
 mod weights;
 
 pub use program::{Verdict, grouped, run_to_the_end};
-pub use unbuilt::UnbuiltPackOptions;
 use unbuilt::{Anything, refuse};
+pub use unbuilt::{UnbuiltPackOptions, not_built};
 
 use std::process::ExitCode;
 

@@ -51,19 +51,14 @@ macro_rules! unbuilt {
     };
 }
 
-fn not_built(what: &str, capability: &str) -> Error {
+/// The refusal of something that comes with a capability that is not built.
+pub fn not_built(what: &str, capability: &str) -> Error {
     Error::unsupported(format!("{what} is not built yet: it comes with {capability}"))
 }
 
 unbuilt! {
     /// Options of `pack` that are not built yet. Whoever builds one moves it from here to `pack`'s own arguments.
     pub UnbuiltPackOptions:
-    "dtype" dtype Vec<String>, "quantisation", "leave it out: the network keeps its own element type";
-    "calibrate" calibrate Vec<String>, "quantisation", "quantise in the training framework and pack its .tflite file";
-    "keep-f32" keep_f32 Vec<String>, "quantisation", "leave it out: nothing is quantised";
-    "input-dtype" input_dtype Vec<String>, "quantisation", "inputs keep the network's element type";
-    "output-dtype" output_dtype Vec<String>, "quantisation", "outputs keep the network's element type";
-    "optimise-rounding" optimise_rounding bool, "quantisation", "leave it out: nothing is quantised";
     "weight-bits" weight_bits Vec<String>, "quantisation", "leave it out: weights keep their own width";
     "group" group Vec<String>, "quantisation", "leave it out: weights keep their own width";
     "budget" budget Vec<String>, "quantisation", "--max-flash refuses a model that is too large";

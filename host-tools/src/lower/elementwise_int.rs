@@ -2,7 +2,8 @@
 
 use arenite::ops::convert::SigmoidS16;
 use arenite::ops::elementwise_int::{BinaryInt, IntOp};
-use arenite::quant::{HardSwish, LogisticI8, Multiplier, SigmoidI16, leaky_relu, quantize, rsqrt_i8};
+use arenite::ops::pointwise::{Function, Pointwise};
+use arenite::quant::{HardSwish, LogisticI8, Multiplier, SigmoidI16, dequantize, leaky_relu, quantize, rsqrt_i8};
 use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, output};
@@ -125,6 +126,10 @@ pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, ze
             )
         }
     };
+    let real = |f: &dyn Fn(f32) -> f32| {
+        let stored = |q: i8| f(dequantize(i32::from(q), scale_in, zero_in));
+        each(&|q| quantize(stored(q), scale_out, zero_out, -128, 127))
+    };
     let logistic = || LogisticI8::new(scale_in, zero_in).ok_or_else(|| unusable("a logistic function"));
     Ok(match kind {
         UnaryKind::LOGISTIC => {
@@ -175,7 +180,11 @@ pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, ze
                 (y * inverse).round() as i32 + zero_out
             })
         }
-        _ => return Err(Error::unsupported(format!("{} of int8", kind.name())).expected("f32")),
+        // TensorFlow Lite has no int8 form of these: the nearest stored number of the function's real value.
+        UnaryKind::ReluN1To1 => real(&|x| x.clamp(-1.0, 1.0)),
+        UnaryKind::Clamp { min, max } => real(&|x| x.max(min).min(max)),
+        UnaryKind::Function(Function::Basic(function)) => real(&|x| function.apply(x)),
+        UnaryKind::Function(Function::Special(function)) => real(&|x| function.apply(x)),
     })
 }
 

@@ -1,6 +1,7 @@
 //! `--dump-after`: the text of one stage, kept as the network passes it.
 
-use crate::error::{Error, Result};
+use super::options::Options;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::memory::Placed;
 use crate::program::Program;
@@ -16,14 +17,16 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Keeps the text of `wanted`.
+    /// Keeps the text of the stage that the options want.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unsupported`] for a stage that is not built yet.
-    pub fn of(wanted: Option<Stage>) -> Result<Self> {
-        if wanted == Some(Stage::Quantize) {
-            return Err(Error::unsupported("--dump-after quantize is not built yet")
-                .help("nothing is quantised: the stage before it is fuse, the one behind it schedule"));
+    /// [`crate::ErrorKind::Usage`] for a stage that the network does not pass.
+    pub fn of(options: &Options) -> Result<Self> {
+        let wanted = options.dump_after;
+        if wanted == Some(Stage::Quantize) && options.quantize.is_none() {
+            let message = "--dump-after quantize: nothing is quantised";
+            return Err(Error::new(ErrorKind::Usage, message)
+                .help("pass --dtype int8 and --calibrate, or --dump-after fuse, the stage before it"));
         }
         Ok(Self { wanted, text: None })
     }

@@ -15,7 +15,7 @@ use crate::import::Samples;
 use crate::memory::prove;
 use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
-use crate::report::Summary;
+use crate::report::{Quantization, Summary};
 use crate::weights::Weights;
 use crate::{self_test, sign};
 
@@ -94,6 +94,7 @@ fn metadata(back: &Back, sources: &Sources, summary: &Summary) -> Result<Metadat
     let owners = emit::Owners::new(program);
     let summary = Summary {
         dead_channels: summary.dead_channels.filter(|&removed| removed != Removed::default()),
+        quantization: summary.quantization.as_ref().map(Quantization::brief),
         ..summary.clone()
     };
     let mut steps = emit::step_metadata(program, placed, &owners)?;

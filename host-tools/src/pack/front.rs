@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use arenite::DType;
 use sha2::{Digest, Sha256};
 
 use super::dump::Dump;
-use super::options::Options;
+use super::options::{Options, Progress};
 use crate::channels::{self, Removed};
 use crate::error::{Error, Result};
 use crate::files;
@@ -14,6 +15,7 @@ use crate::graph::{Graph, check, facts};
 use crate::import::{self, Imported, Samples};
 use crate::lower::select;
 use crate::passes;
+use crate::quantize;
 use crate::report::Summary;
 use crate::stage::Stage;
 use crate::weights::Weights;
@@ -44,7 +46,7 @@ pub struct Front {
 ///
 /// # Errors
 /// What the importer, the weights file, the check of the graph or a pass says.
-pub fn run(options: &Options, dump: &mut Dump) -> Result<Front> {
+pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> Result<Front> {
     // Read once: a pipe has nothing to give a second time.
     let content = files::read(&options.input, import::READING)?;
     let name = files::paths::shown(&options.input);
@@ -86,27 +88,77 @@ pub fn run(options: &Options, dump: &mut Dump) -> Result<Front> {
         dead_channels: Some(Removed::default()),
         ..Summary::of_import(&graph, dialect, options.target)
     };
-    let mut whole = None;
-    for stage in [Stage::Fold, Stage::Fuse] {
-        passes::run(&mut graph, stage)?;
-        if stage == Stage::Fuse && !options.keep_dead_channels {
-            whole = Some(graph.clone());
-            let block = select::channels_at_a_time(options.target, options.size);
-            summary.dead_channels = Some(channels::remove(&mut graph, block)?);
+    let fuse = match options.quantize {
+        None => {
+            quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
+            passes::run
         }
-        dump.graph(stage, &graph);
+        Some(_) => {
+            summary.liveness_as_traced_bytes = quantize::max_live(&graph);
+            passes::run_before_quantising
+        }
+    };
+    passes::run(&mut graph, Stage::Fold)?;
+    dump.graph(Stage::Fold, &graph);
+    fuse(&mut graph, Stage::Fuse)?;
+    let last = if options.quantize.is_some() {
+        dump.graph(Stage::Fuse, &graph);
+        let imported = summary;
+        (graph, summary) = quantized(graph, &weights, options, imported, &mut warnings, progress).map_err(at_input)?;
+        Stage::Quantize
+    } else {
+        Stage::Fuse
+    };
+    let retyped = options.quantize.is_some() || options.input_dtype.is_some() || options.output_dtype.is_some();
+    if retyped {
+        quantize::ports::retype(&mut graph, options.input_dtype, options.output_dtype).map_err(at_input)?;
+        passes::name_apart(&mut graph);
+        check::check(&graph)?;
+        summary.set_ports(&graph);
     }
+    let mut whole = None;
+    if !options.keep_dead_channels {
+        whole = Some(graph.clone());
+        let block = select::channels_at_a_time(options.target, options.size);
+        summary.dead_channels = Some(channels::remove(&mut graph, block)?);
+    }
+    dump.graph(last, &graph);
     Ok(Front {
         whole: whole.filter(|_| !graph.channels.is_empty()),
         graph,
         weights,
         files,
-        samples,
+        // They state what the network computes in its own types.
+        samples: samples.filter(|_| !retyped),
         keys,
         warnings,
         summary,
         input_sha256,
     })
+}
+
+/// The network in int8, and its summary.
+fn quantized(
+    mut graph: Graph,
+    weights: &Weights,
+    options: &Options,
+    imported: Summary,
+    warnings: &mut Vec<String>,
+    progress: &mut Progress<'_>,
+) -> Result<(Graph, Summary)> {
+    let Some(request) = &options.quantize else {
+        return Ok((graph, imported));
+    };
+    passes::run(&mut graph, Stage::Quantize)?;
+    let quantized = quantize::run(&graph, weights, request, progress)?;
+    check::check(&quantized.graph)?;
+    warnings.extend(quantized.warnings);
+    let summary = Summary {
+        dtype: DType::I8.name().to_string(),
+        quantization: Some(quantized.report),
+        ..imported
+    };
+    Ok((quantized.graph, summary))
 }
 
 fn sha256(content: &[u8]) -> String {

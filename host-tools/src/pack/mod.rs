@@ -39,10 +39,10 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
 pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, Draft)> {
     let output = Output::to(&options.output)?;
     refuse_inputs(&output, options)?;
-    let mut dump = Dump::of(options.dump_after)?;
+    let mut dump = Dump::of(options)?;
 
     progress("reading the trace", 0, 0);
-    let front = front::run(options, &mut dump)?;
+    let front = front::run(options, &mut dump, progress)?;
     front.files.iter().try_for_each(|file| output.differs_from(file))?;
     let mut summary = front.summary;
 
@@ -76,6 +76,7 @@ pub(crate) fn refuse_inputs(output: &Output, options: &Options) -> Result<()> {
     options
         .self_test
         .iter()
+        .chain(options.quantize.iter().map(|request| &request.samples))
         .try_for_each(|samples| output.differs_from(samples))?;
     match &options.weights {
         Some(spec) => output.differs_from(Path::new(spec)),

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use arenite::Target;
+use arenite::{DType, Target};
 
 use crate::import::ImportOptions;
 use crate::memory::{Region, plan};
+use crate::quantize;
 use crate::report::Summary;
 use crate::sign::Signer;
 use crate::stage::Stage;
@@ -39,6 +40,14 @@ pub struct Options {
     pub max_flash: Option<u64>,
     /// What a step may cost, in terms of [`arenite::Cost::total`]: longer ones are split by rows of their output.
     pub max_step: Option<u64>,
+    /// The element type that is wanted, if not the network's own.
+    pub dtype: Option<DType>,
+    /// Quantises an f32 network.
+    pub quantize: Option<quantize::Request>,
+    /// What the inputs of an int8 network are to be, where not int8.
+    pub input_dtype: Option<DType>,
+    /// What its outputs are to be.
+    pub output_dtype: Option<DType>,
     /// Whether channels that cannot change the output stay.
     pub keep_dead_channels: bool,
     /// Whether to explain the arena.
@@ -72,6 +81,10 @@ impl Options {
             fit: None,
             max_flash: None,
             max_step: None,
+            dtype: None,
+            quantize: None,
+            input_dtype: None,
+            output_dtype: None,
             keep_dead_channels: false,
             explain: false,
             self_test: None,

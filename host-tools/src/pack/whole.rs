@@ -1,17 +1,12 @@
 //! The network without its dead channels against the whole one, bit for bit.
 
-use std::path::Path;
-
-use arenite::{DType, Model, Port, Target};
+use arenite::{DType, Model, Port};
 
 use super::options::Options;
-use crate::emit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
-use crate::lower::{self, Preferences};
-use crate::memory::{self, Region, Request};
-use crate::metadata::Metadata;
 use crate::model::{self, ModelFile};
+use crate::portable::Portable;
 use crate::program::Program;
 use crate::weights::Weights;
 
@@ -64,36 +59,7 @@ pub(super) fn compare(
 /// # Errors
 /// What no kernel computes.
 pub fn portable(graph: Graph, weights: &Weights) -> Result<ModelFile> {
-    let preferences = Preferences {
-        target: Target::Portable,
-        size: false,
-        share: false,
-    };
-    let program = lower::lower(graph, preferences, weights)?;
-    let request = Request {
-        regions: vec![Region {
-            name: "arena".into(),
-            size: None,
-        }],
-        in_place: false,
-        nodes: 1,
-        max_step: None,
-    };
-    let placed = memory::place(memory::bodies(&program, false), &request)?;
-    let place = Path::new("a temporary file");
-    let io = |e: std::io::Error| Error::io(place, "write a model to compare with", &e);
-    let file = tempfile::tempfile().map_err(io)?;
-    let owners = emit::Owners::new(&program);
-    let steps = emit::step_metadata(&program, &placed, &owners)?;
-    let metadata = Metadata {
-        cut: emit::cut_steps(&program, &steps),
-        steps,
-        ports: owners.ports,
-        tensors: owners.names,
-        ..Metadata::default()
-    };
-    emit::emit(&program, &placed, &metadata, &[], weights, &file, &mut |_, _| {})?;
-    ModelFile::of(&file, place).map_err(io)
+    Ok(Portable::of(graph, weights)?.file)
 }
 
 /// The inputs of each run.
@@ -165,8 +131,11 @@ fn element(dtype: DType, kind: u64, random: u32) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use arenite::Target;
+
     use super::*;
     use crate::graph::{Data, TensorKind};
+    use crate::lower::{self, Preferences};
 
     #[test]
     fn another_network_is_seen() {

@@ -3,12 +3,14 @@
 mod affine;
 mod batch_norm;
 mod bias;
+mod channel_scale;
 mod fuse_activation;
 mod fuse_residual;
 mod identity;
 mod layout;
 mod matmul;
 mod pad;
+mod padded_average;
 pub mod prune;
 pub mod recognise_softmax;
 mod rewrite;
@@ -33,7 +35,9 @@ pub struct Pass {
     pub run: fn(&mut Graph) -> Result<()>,
 }
 
-/// All passes, in order.
+const RESIDUALS: &str = "fuse residual additions";
+
+/// All passes, in order. Those of [`Stage::Quantize`] run for networks that are quantised, before they are.
 pub const PASSES: &[Pass] = &[
     Pass {
         name: "recognise softmax",
@@ -87,7 +91,7 @@ pub const PASSES: &[Pass] = &[
         run: pad::run,
     },
     Pass {
-        name: "fuse residual additions",
+        name: RESIDUALS,
         stage: Stage::Fuse,
         run: fuse_residual::run,
     },
@@ -111,6 +115,26 @@ pub const PASSES: &[Pass] = &[
         stage: Stage::Fuse,
         run: softmax_axis::run,
     },
+    Pass {
+        name: "averages do not count padding",
+        stage: Stage::Quantize,
+        run: padded_average::run,
+    },
+    Pass {
+        name: "scales of channels are depthwise convolutions",
+        stage: Stage::Quantize,
+        run: channel_scale::run,
+    },
+    Pass {
+        name: "fold bias of scales",
+        stage: Stage::Quantize,
+        run: bias::run,
+    },
+    Pass {
+        name: "fuse activations of scales",
+        stage: Stage::Quantize,
+        run: fuse_activation::run,
+    },
 ];
 
 /// Runs the passes of `stage`, and checks the graph after each.
@@ -118,7 +142,19 @@ pub const PASSES: &[Pass] = &[
 /// # Errors
 /// What a pass says, or [`ErrorKind::Internal`] where it left an inconsistent graph.
 pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
-    for pass in PASSES.iter().filter(|pass| pass.stage == stage) {
+    run_those(graph, |pass| pass.stage == stage)
+}
+
+/// Runs the passes of `stage` for a network that will be quantised: sums stay operators of their own, for integers rescale both operands.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_before_quantising(graph: &mut Graph, stage: Stage) -> Result<()> {
+    run_those(graph, |pass| pass.stage == stage && pass.name != RESIDUALS)
+}
+
+fn run_those(graph: &mut Graph, chosen: impl Fn(&Pass) -> bool) -> Result<()> {
+    for pass in PASSES.iter().filter(|pass| chosen(pass)) {
         let before = graph.tensors.len();
         (pass.run)(graph)?;
         // New names come with new tensors.

@@ -2,6 +2,8 @@
 
 pub(crate) mod dump;
 pub(crate) mod explain;
+mod quantization;
 mod summary;
 
+pub use quantization::Quantization;
 pub use summary::{PortSummary, RegionSummary, Summary};

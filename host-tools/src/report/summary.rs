@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use arenite::Target;
 use serde::{Deserialize, Serialize};
 
+use super::quantization::Quantization;
 use crate::channels::Removed;
 use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
 use crate::memory::{Placed, fit, lifetimes, whole_words};
@@ -73,6 +74,9 @@ pub struct Summary {
     /// What was removed since it cannot change the output. Files say it only where something was, for they lie in a device's flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_channels: Option<Removed>,
+    /// How an f32 network became int8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantization: Option<Quantization>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
 }
@@ -120,6 +124,12 @@ impl Summary {
             liveness_as_traced_bytes: lifetimes::max_live(graph),
             ..Self::default()
         }
+    }
+
+    /// What the caller fills and reads, once that is decided.
+    pub(crate) fn set_ports(&mut self, graph: &Graph) {
+        let ports = |ids: &[TensorId]| ids.iter().map(|&id| PortSummary::of(graph.tensor(id))).collect();
+        (self.inputs, self.outputs) = (ports(&graph.inputs), ports(&graph.outputs));
     }
 
     /// Adds what is known of its steps and their places.

@@ -78,6 +78,11 @@ pub(crate) fn readers(bench: &Bench) -> Vec<Reader> {
         reader(&npz, PACK, &[&trace, &"--weights", &"HERE", &"-o", &"-"]),
         reader(&one, PACK, &[&trace, &"--self-test", &"HERE", &"-o", &"-"]),
         reader(&reference, PACK, &[&trace, &"--self-test", &"HERE", &"-o", &"-"]),
+        reader(
+            &one,
+            PACK,
+            &[&trace, &"--dtype", &"int8", &"--calibrate", &"HERE", &"-o", &"-"],
+        ),
         reader(&trace, ARENITE, &[&"weights", &"HERE", &"--seed", &"7", &"-o", &"-"]),
         reader(&buffers, ARENITE, &[&"plan", &"HERE", &"-o", &"-"]),
         reader(&model, ARENITE, &[&"inspect", &"HERE", &"--json"]),

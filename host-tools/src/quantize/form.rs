@@ -1,0 +1,109 @@
+//! Which operators have a form on int8, and what that asks of the scales of their tensors.
+
+use arenite::DType;
+use arenite::ops::elementwise_int::IntOp;
+
+use crate::graph::{Activation, Graph, Layout, Node, Op, ReduceKind, TensorId, UnaryKind};
+
+/// What an operator's int8 form asks of its operands' and its result's scales.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Form {
+    /// Nothing: it rescales.
+    Free,
+    /// The stored numbers of all activations mean the same.
+    Shared,
+    /// The result's scale and zero point are these.
+    Fixed(f32, i32),
+    /// The result is no real number.
+    Index,
+}
+
+/// An activation of real numbers: what gets a scale.
+pub(super) fn is_real(graph: &Graph, id: TensorId) -> bool {
+    let tensor = graph.tensor(id);
+    tensor.dtype == DType::F32 && !tensor.is_const()
+}
+
+/// The activations that a node reads and writes.
+pub(super) fn activations<'g>(graph: &'g Graph, node: &'g Node) -> impl Iterator<Item = TensorId> + 'g {
+    let all = node.inputs.iter().flatten().chain(&node.outputs).copied();
+    all.filter(|&id| is_real(graph, id))
+}
+
+/// Whether real numbers flow through a node at all; others stay as they are.
+pub(super) fn concerns(graph: &Graph, node: &Node) -> bool {
+    activations(graph, node).next().is_some()
+}
+
+/// The form of a node on int8.
+///
+/// # Errors
+/// Why it has none, for people.
+pub(super) fn form(graph: &Graph, node: &Node) -> Result<Form, String> {
+    let constant = |index: usize| {
+        let id = node.inputs.get(index).copied().flatten();
+        id.is_none_or(|id| graph.tensor(id).is_const())
+    };
+    match &node.op {
+        Op::Conv2d(_) | Op::Linear { .. } if !constant(1) || !constant(2) => {
+            Err("its weights are computed at run time".into())
+        }
+        Op::Conv2d(attrs) if attrs.layout != Layout::Nhwc => Err("its channels are not innermost".into()),
+        Op::Conv2d(_) if node.inputs.len() > 3 => Err("it adds a residual".into()),
+        Op::Conv2d(_) | Op::Linear { .. } => Ok(Form::Free),
+        Op::AvgPool2d(attrs) if attrs.count_include_pad && attrs.padding != Default::default() => {
+            Err("its averages count padding".into())
+        }
+        Op::MaxPool2d(_) | Op::AvgPool2d(_) => Ok(Form::Shared),
+        Op::Binary { kind, activation } => match kind.names().integer {
+            Some(IntOp::Minimum | IntOp::Maximum) if *activation != Activation::None => {
+                Err("it clamps its result".into())
+            }
+            Some(IntOp::Minimum | IntOp::Maximum) => Ok(Form::Shared),
+            Some(IntOp::Prelu) if !constant(1) => Err("its slopes are computed at run time".into()),
+            Some(_) => Ok(Form::Free),
+            None => Err("int8 has no such operation of two operands".into()),
+        },
+        // A clamp of stored numbers.
+        Op::Unary(UnaryKind::Relu6) => Ok(Form::Shared),
+        Op::Unary(UnaryKind::LOGISTIC) => Ok(Form::Fixed(1.0 / 256.0, -128)),
+        Op::Unary(UnaryKind::TANH) => Ok(Form::Fixed(1.0 / 128.0, 0)),
+        Op::Unary(_) => Ok(Form::Free),
+        Op::Softmax { .. } => Ok(Form::Fixed(1.0 / 256.0, -128)),
+        Op::LogSoftmax { .. } => Ok(Form::Fixed(1.0 / 16.0, 127)),
+        Op::Reduce { kind, .. } => Ok(match kind {
+            ReduceKind::Mean | ReduceKind::Sum => Form::Free,
+            ReduceKind::Max | ReduceKind::Min => Form::Shared,
+        }),
+        Op::ArgMax { .. } => Ok(Form::Index),
+        Op::Pad { value, .. } if !value.is_finite() => Err(format!("it pads with {value}")),
+        Op::Concat { activation, .. } if *activation != Activation::None => Err("it clamps its result".into()),
+        Op::Reshape
+        | Op::Transpose { .. }
+        | Op::Identity
+        | Op::Slice { .. }
+        | Op::Pad { .. }
+        | Op::Concat { .. }
+        | Op::ResizeNearest { .. }
+        | Op::ResizeBilinear { .. } => Ok(Form::Shared),
+        Op::Quantize | Op::Dequantize | Op::Cast => Err("it changes the element type by itself".into()),
+        _ => Err("int8 has no such operator".into()),
+    }
+}
+
+/// What an output's noise is measured at: the operand of a last softmax, whose result says little where it is near 0 or 1.
+pub(super) fn before_softmax(graph: &Graph, output: TensorId) -> TensorId {
+    let producers = graph.producers();
+    let mut id = output;
+    while let Some(node) = producers[id.0].map(|node| &graph.nodes[node.0]) {
+        match (&node.op, node.inputs.first()) {
+            (Op::Softmax { .. } | Op::LogSoftmax { .. } | Op::Reshape | Op::Identity, Some(&Some(before)))
+                if is_real(graph, before) =>
+            {
+                id = before;
+            }
+            _ => break,
+        }
+    }
+    id
+}

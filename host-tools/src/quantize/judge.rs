@@ -1,0 +1,141 @@
+//! How far an int8 network's answers are from the float one's, on a part of the samples.
+
+use std::collections::BTreeMap;
+
+use arenite::quant::dequantize;
+
+use super::evaluate::{Evaluator, Samples, floats, parts, stored};
+use super::form::{before_softmax, is_real};
+use super::statistics::fold_of;
+use crate::error::Result;
+use crate::graph::{DType, Graph, TensorId};
+use crate::weights::Weights;
+
+/// At most so many samples of a fold judge, spread over all of it.
+const JUDGES: usize = 8;
+
+/// The float network's answers, and what gave them.
+pub(super) struct Judge {
+    folds: Vec<Fold>,
+}
+
+/// Samples that judge what the others have calibrated.
+struct Fold {
+    samples: Vec<Vec<Vec<u8>>>,
+    /// By tensor, by sample.
+    answers: BTreeMap<TensorId, Vec<Vec<f32>>>,
+}
+
+/// Signal and noise of each answer, in squares.
+pub(super) type Squares = BTreeMap<TensorId, [f64; 2]>;
+
+/// Noise over signal, over all answers.
+pub(super) fn noise(squares: &Squares) -> f64 {
+    squares
+        .values()
+        .map(|[signal, noise]| noise / signal.max(f64::MIN_POSITIVE))
+        .sum()
+}
+
+/// Adds squares.
+pub(super) fn add(to: &mut Squares, squares: Squares) {
+    for (id, [signal, noise]) in squares {
+        let sum = to.entry(id).or_default();
+        (sum[0], sum[1]) = (sum[0] + signal, sum[1] + noise);
+    }
+}
+
+impl Judge {
+    /// Of samples in so many folds.
+    pub(super) fn new(graph: &Graph, float: &Evaluator, samples: &Samples, folds: usize) -> Result<Self> {
+        let outputs = graph.outputs.iter().map(|&id| before_softmax(graph, id));
+        let tensors: Vec<TensorId> = outputs.filter(|&id| is_real(graph, id)).collect();
+        let parts: Vec<_> = parts(samples).collect();
+        let fold = |fold: usize| {
+            let own = parts
+                .iter()
+                .enumerate()
+                .filter(|(part, _)| fold_of(*part, parts.len(), folds) == fold);
+            let own: Vec<_> = own.flat_map(|(_, part)| part.iter()).collect();
+            let step = own.len().div_ceil(JUDGES).max(1);
+            let samples: Vec<_> = own.into_iter().step_by(step).cloned().collect();
+            let parts = float.each(
+                &samples,
+                BTreeMap::<TensorId, Vec<Vec<f32>>>::new,
+                |answers, seen| {
+                    if tensors.contains(&seen.tensor) {
+                        answers
+                            .entry(seen.tensor)
+                            .or_default()
+                            .push(floats(seen.bytes).collect());
+                    }
+                    Ok(())
+                },
+                &mut |_| {},
+            )?;
+            let mut answers = BTreeMap::<TensorId, Vec<Vec<f32>>>::new();
+            for (id, part) in parts.into_iter().flatten() {
+                answers.entry(id).or_default().extend(part);
+            }
+            Ok(Fold { samples, answers })
+        };
+        Ok(Self {
+            folds: (0..folds).map(fold).collect::<Result<_>>()?,
+        })
+    }
+
+    /// How many folds there are.
+    pub(super) fn folds(&self) -> usize {
+        self.folds.len()
+    }
+
+    /// How many samples judge.
+    pub(super) fn samples(&self) -> usize {
+        self.folds.iter().map(|fold| fold.samples.len()).sum()
+    }
+
+    /// How the answers of an int8 graph to the samples of a fold differ; the tensors have the float graph's numbers.
+    pub(super) fn squares(&self, fold: usize, graph: &Graph, weights: &Weights, threads: usize) -> Result<Squares> {
+        let fold = &self.folds[fold];
+        let evaluator = Evaluator::new(graph, weights, threads, |id| fold.answers.contains_key(&id))?;
+        let parts = evaluator.each(
+            &stored(graph, &fold.samples),
+            Squares::new,
+            |sums, seen| {
+                let Some(answer) = fold.answers.get(&seen.tensor).and_then(|all| all.get(seen.sample)) else {
+                    return Ok(());
+                };
+                let [signal, noise] = sums.entry(seen.tensor).or_default();
+                let mut add = |(expected, found): (f32, f32)| {
+                    let (expected, found) = (f64::from(expected), f64::from(found));
+                    *signal += expected * expected;
+                    *noise += (expected - found) * (expected - found);
+                };
+                let tensor = graph.tensor(seen.tensor);
+                match (tensor.dtype, &tensor.quant) {
+                    (DType::I8, Some(quant)) => {
+                        let (scale, zero) = (quant.scale[0], quant.zero_point[0]);
+                        let real = seen
+                            .bytes
+                            .iter()
+                            .map(|&byte| dequantize(i32::from(byte as i8), scale, zero));
+                        answer.iter().copied().zip(real).for_each(&mut add);
+                    }
+                    _ => answer.iter().copied().zip(floats(seen.bytes)).for_each(&mut add),
+                }
+                Ok(())
+            },
+            &mut |_| {},
+        )?;
+        let mut sums = Squares::new();
+        parts.into_iter().for_each(|part| add(&mut sums, part));
+        Ok(sums)
+    }
+}
+
+/// Noise over signal in dB of signal over noise.
+pub(super) fn decibels(noise: f64) -> Option<f64> {
+    let ratio = -10.0 * noise.log10();
+    // A thousandth of a dB is more than anybody reads.
+    ratio.is_finite().then(|| (ratio * 1e3).round() / 1e3)
+}

@@ -1,0 +1,266 @@
+//! Post-training quantisation: a float network and sample inputs become an int8 network of the arithmetic that `arenite::quant` defines, TensorFlow
+//! Lite's. Weights have a scale for each output channel, activations one scale and zero point each; zero is exact everywhere.
+//!
+//! `form` says what each operator asks for; `evaluate` runs the network, `statistics` keeps what its activations are like, `range` and `search` choose
+//! their scales, `parameters` stores weights and biases, and `rewrite` makes the int8 graph.
+
+mod evaluate;
+mod form;
+mod groups;
+mod judge;
+mod moments;
+mod names;
+mod parameters;
+pub mod ports;
+mod range;
+mod rewrite;
+mod rounding;
+mod search;
+mod statistics;
+
+use std::path::PathBuf;
+
+use arenite::{DType, Port};
+
+use self::evaluate::Evaluator;
+use self::form::{concerns, is_real};
+use self::groups::Groups;
+use self::judge::Judge;
+use self::search::{Network, Ranges};
+use crate::array::Array;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Graph, Node, Op, TensorId, TensorKind};
+use crate::memory::lifetimes;
+use crate::report::Quantization;
+use crate::samples;
+use crate::weights::Weights;
+
+/// The samples are cut into at most so many folds, of which each judges ranges from the others.
+const FOLDS: usize = 4;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Sample inputs, `.npz` or `.npy`.
+    pub samples: PathBuf,
+    /// Layers that stay in f32.
+    pub keep_f32: Vec<String>,
+    /// Weights are rounded for the least error of their layer's output on the samples.
+    pub optimise_rounding: bool,
+    /// Threads of the calibration; all there are where it is none. The result does not depend on it.
+    pub threads: Option<usize>,
+}
+
+/// What came of it.
+pub struct Quantized {
+    /// The int8 network.
+    pub graph: Graph,
+    /// What was done.
+    pub report: Quantization,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Quantises a network behind all other passes.
+///
+/// # Errors
+/// Layers without a form on int8; samples that are not the network's inputs; values that no scale holds.
+pub fn run(
+    graph: &Graph,
+    weights: &Weights,
+    request: &Request,
+    progress: &mut dyn FnMut(&str, u64, u64),
+) -> Result<Quantized> {
+    refuse_states(graph)?;
+    if !graph.nodes.iter().any(|node| computes(graph, node)) {
+        return Err(
+            Error::unsupported("there is nothing to quantise: no layer of the network is of f32")
+                .help("leave --dtype int8 and --calibrate out"),
+        );
+    }
+    let kept = names::kept(graph, &request.keep_f32)?;
+    let groups = Groups::of(graph, &kept);
+    let threads = request.threads.unwrap_or_else(|| {
+        let available = std::thread::available_parallelism();
+        available.map_or(1, std::num::NonZero::get)
+    });
+    let float = Evaluator::new(graph, weights, threads, |id| is_real(graph, id))?;
+    let mut warnings = Vec::new();
+    let read = samples::read(&request.samples, &float.ports()?, &checked, &mut |note| {
+        warnings.push(format!("--calibrate: {note}"))
+    });
+    let samples = read.map_err(|e| e.in_file(&request.samples))?;
+    if samples.len() == 1 {
+        warnings.push("--calibrate: one sample says little of the ranges; a hundred are a good number".into());
+    }
+    let all = 2 * samples.len() as u64;
+    let folds = FOLDS.min(evaluate::parts(&samples).count());
+    let parts = statistics::collect(&float, graph, &samples, &mut |done| {
+        progress("calibrating", done as u64, all)
+    })?;
+    let ranges = Ranges::of(graph, weights, &kept, &groups, &parts, &samples, folds)?;
+    warnings.extend(ranges.zero.iter().map(|name| {
+        format!("`{name}` is zero for every sample: its scale is 1, and other values will be cut to -128 to 127")
+    }));
+    let judge = Judge::new(graph, &float, &samples, folds)?;
+    let network = Network {
+        graph,
+        weights,
+        kept: &kept,
+        groups: &groups,
+        ranges: &ranges,
+        threads,
+    };
+    let found = search::run(&network, &judge, &mut |done, all| {
+        progress("choosing ranges", done, all)
+    })?;
+    let (plan, refined) = search::refine(
+        &network,
+        &judge,
+        &samples,
+        request.optimise_rounding,
+        &found,
+        &mut |done, all| {
+            progress("refining weights", done, all);
+        },
+    )?;
+    if request.optimise_rounding && !refined.rounding_optimised {
+        warnings.push(
+            "--optimise-rounding brings the answers no nearer on these samples: weights are at their nearest".into(),
+        );
+    }
+    let mut quantized = rewrite::run(graph, weights, &plan)?;
+    crate::passes::name_apart(&mut quantized);
+    let mut report = Quantization {
+        samples: samples.len(),
+        snr_db: judge::decibels(refined.noise),
+        cross_snr_db: judge::decibels(found.crossed).filter(|_| folds > 1),
+        bias_corrected: refined.bias_corrected,
+        rounding_optimised: refined.rounding_optimised,
+        kept_f32: kept_names(graph, &kept),
+        ..Quantization::default()
+    };
+    ranges.tell(
+        graph,
+        &groups,
+        &statistics::without(&parts, None),
+        &found.choice,
+        &mut report,
+    );
+    Ok(Quantized {
+        graph: quantized,
+        report,
+        warnings,
+    })
+}
+
+/// Refuses a network that is not of the type that is wanted, where nothing is asked for that would make it so.
+///
+/// # Errors
+/// [`crate::ErrorKind::Usage`], [`crate::ErrorKind::Unsupported`].
+pub fn refuse_other(graph: &Graph, wanted: Option<DType>) -> Result<()> {
+    let layer = |node: &&Node| computes(graph, node);
+    let int8 = |node: &&Node| {
+        let mut outputs = node.outputs.iter().map(|&id| graph.tensor(id));
+        outputs.any(|tensor| tensor.dtype == DType::I8 && tensor.quant.is_some())
+    };
+    match wanted {
+        Some(DType::I8) => match graph.nodes.iter().find(layer) {
+            None => Ok(()),
+            Some(node) => Err(Error::new(
+                ErrorKind::Usage,
+                format!(
+                    "--dtype int8: the network computes in f32, `{}` ({}) first of all",
+                    node.name, node.kind
+                ),
+            )
+            .help("--calibrate FILE gives the sample inputs that int8 wants")),
+        },
+        Some(DType::F32) => match graph.nodes.iter().find(int8) {
+            None => Ok(()),
+            Some(node) => {
+                let message = format!(
+                    "--dtype f32: the network is quantised, `{}` ({}) first of all",
+                    node.name, node.kind
+                );
+                Err(Error::unsupported(message)
+                    .expected("a network in f32")
+                    .help("leave it out: the network keeps its own element type"))
+            }
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Whether a node computes with real numbers, and does not only convert them.
+fn computes(graph: &Graph, node: &Node) -> bool {
+    concerns(graph, node) && !matches!(node.op, Op::Quantize | Op::Dequantize | Op::Cast)
+}
+
+/// Max-live of a float network, were its activations int8.
+pub fn max_live(graph: &Graph) -> u64 {
+    let mut graph = graph.clone();
+    for index in 0..graph.tensors.len() {
+        if is_real(&graph, TensorId(index)) {
+            graph.tensors[index].dtype = DType::I8;
+        }
+    }
+    lifetimes::max_live(&graph)
+}
+
+fn kept_names(graph: &Graph, kept: &[bool]) -> Vec<String> {
+    let nodes = graph.nodes.iter().zip(kept);
+    let kept = nodes.filter(|(node, kept)| **kept && concerns(graph, node));
+    kept.map(|(node, _)| node.name.clone()).collect()
+}
+
+fn refuse_states(graph: &Graph) -> Result<()> {
+    let state = graph
+        .tensors
+        .iter()
+        .find(|tensor| matches!(tensor.kind, TensorKind::State(_)));
+    match state.filter(|tensor| tensor.dtype == DType::F32) {
+        None => Ok(()),
+        Some(tensor) => {
+            let users = graph.nodes.iter().filter(|node| {
+                let mut operands = node.inputs.iter().flatten();
+                operands.any(|&id| graph.tensor(id).name == tensor.name)
+            });
+            let users: Vec<String> = users.map(|node| format!("`{}` ({})", node.name, node.kind)).collect();
+            Err(Error::unsupported(format!(
+                "a network with a state in f32, `{}`, of {}",
+                tensor.name,
+                users.join(", ")
+            ))
+            .expected("a network whose runs do not depend on each other")
+            .help("quantise it in the training framework and pack its .tflite file"))
+        }
+    }
+}
+
+/// A sample array: of floats, finite, with the samples along its first axis where the network's batch is 1.
+fn checked(mut array: Array, port: &Port<'_>) -> Result<Array> {
+    let wanted: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
+    // As data sets have it: the batch's axis counts the samples.
+    if let ([samples, rest @ ..], [1, inner @ ..]) = (&array.shape[..], &wanted[..])
+        && rest == inner
+        && *samples != 1
+    {
+        array.shape = [&[*samples, 1], rest].concat();
+    }
+    if port.dtype == DType::F32 {
+        let each = wanted.iter().product::<usize>().max(1);
+        let values = array.to_f64();
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return Err(Error::input(format!(
+                "input `{}` of sample {} is {} at element {}",
+                port.name,
+                at / each,
+                values[at],
+                at % each
+            ))
+            .expected("finite values"));
+        }
+    }
+    Ok(array)
+}

@@ -1,0 +1,167 @@
+//! `--input-dtype`, `--output-dtype`: what the caller of an int8 network gives and gets, with a step that converts.
+
+use std::collections::HashMap;
+
+use arenite::DType;
+
+use super::rewrite::conversion;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Node, Op, Quant, Tensor, TensorId, TensorKind};
+
+/// Gives the inputs and outputs of a network these element types, where they are int8 now.
+///
+/// # Errors
+/// [`crate::ErrorKind::Unsupported`] for one that cannot be had.
+pub fn retype(graph: &mut Graph, input: Option<DType>, output: Option<DType>) -> Result<()> {
+    if let Some(dtype) = input {
+        for index in 0..graph.inputs.len() {
+            give(graph, index, dtype)?;
+        }
+    }
+    if let Some(dtype) = output {
+        for index in 0..graph.outputs.len() {
+            take(graph, index, dtype)?;
+        }
+    }
+    drop_unread(graph);
+    Ok(())
+}
+
+/// Input `index` comes in `dtype`: its tensor is that, and what reads it gets int8.
+fn give(graph: &mut Graph, index: usize, dtype: DType) -> Result<()> {
+    let id = graph.inputs[index];
+    let Some(quant) = convertible(graph, id, dtype, "--input-dtype")? else {
+        return Ok(());
+    };
+    let own = graph.tensor(id).clone();
+    let inside = graph.add_tensor(Tensor {
+        name: format!("{} (int8)", own.name),
+        kind: TensorKind::Activation,
+        ..own.clone()
+    });
+    // Layers in f32 read an f32 input as it is.
+    let mut same: HashMap<TensorId, TensorId> = HashMap::new();
+    if dtype == DType::F32 {
+        let reads = |node: &&Node| node.op == Op::Dequantize && node.inputs == [Some(id)];
+        let found = graph
+            .nodes
+            .iter()
+            .filter(reads)
+            .filter(|node| !graph.outputs.contains(&node.outputs[0]));
+        same.extend(found.map(|node| (node.outputs[0], id)));
+    }
+    for node in &mut graph.nodes {
+        for input in node.inputs.iter_mut().flatten() {
+            *input = match (*input == id, same.get(input)) {
+                (true, _) => inside,
+                (false, Some(&direct)) => direct,
+                (false, None) => *input,
+            };
+        }
+    }
+    let outputs = graph.outputs.iter_mut().filter(|output| **output == id);
+    outputs.for_each(|output| *output = inside);
+    let tensor = graph.tensor_mut(id);
+    (tensor.dtype, tensor.quant) = (dtype, quant);
+    let name = format!("{} (int8)", own.name);
+    graph.nodes.insert(0, conversion(name, Op::Quantize, id, inside));
+    Ok(())
+}
+
+/// Output `index` goes out in `dtype`, under its own name.
+fn take(graph: &mut Graph, index: usize, dtype: DType) -> Result<()> {
+    let id = graph.outputs[index];
+    let Some(quant) = convertible(graph, id, dtype, "--output-dtype")? else {
+        return Ok(());
+    };
+    let own = graph.tensor(id).clone();
+    let outside = match writer_in_f32(graph, id).filter(|_| dtype == DType::F32) {
+        Some(direct) => direct,
+        None => {
+            let outside = graph.add_tensor(Tensor {
+                dtype,
+                quant,
+                kind: TensorKind::Activation,
+                ..own.clone()
+            });
+            let op = if dtype == DType::F32 {
+                Op::Dequantize
+            } else {
+                Op::Quantize
+            };
+            let node = conversion(format!("{} ({})", own.name, dtype.name()), op, id, outside);
+            graph.nodes.push(node);
+            outside
+        }
+    };
+    graph.tensor_mut(id).name = format!("{} (int8)", own.name);
+    graph.tensor_mut(outside).name = own.name;
+    graph.outputs[index] = outside;
+    Ok(())
+}
+
+/// The f32 tensor that a conversion makes `id` of.
+fn writer_in_f32(graph: &Graph, id: TensorId) -> Option<TensorId> {
+    let node = graph.nodes.iter().find(|node| node.outputs == [id])?;
+    let from = node
+        .inputs
+        .first()
+        .copied()
+        .flatten()
+        .filter(|_| node.op == Op::Quantize)?;
+    let tensor = graph.tensor(from);
+    let usable = tensor.dtype == DType::F32 && matches!(tensor.kind, TensorKind::Activation);
+    (usable && !graph.outputs.contains(&from)).then_some(from)
+}
+
+/// The quantisation of an int8 tensor in another type; `None` where nothing is to be done.
+fn convertible(graph: &Graph, id: TensorId, dtype: DType, option: &str) -> Result<Option<Option<Quant>>> {
+    let tensor = graph.tensor(id);
+    if tensor.dtype == dtype {
+        return Ok(None);
+    }
+    let quant = tensor
+        .quant
+        .as_ref()
+        .filter(|quant| tensor.dtype == DType::I8 && quant.axis.is_none());
+    let Some(quant) = quant else {
+        let message = format!(
+            "{option} {}: `{}` is {}",
+            dtype.name(),
+            tensor.name,
+            tensor.dtype.name()
+        );
+        let help = match tensor.dtype {
+            DType::F32 => "--dtype int8 --calibrate FILE quantises the network",
+            _ => "leave the option out",
+        };
+        return Err(Error::unsupported(message)
+            .expected("an int8 tensor with a scale")
+            .help(help));
+    };
+    match dtype {
+        DType::F32 => Ok(Some(None)),
+        DType::U8 => Ok(Some(Some(Quant::per_tensor(quant.scale[0], quant.zero_point[0] + 128)))),
+        _ => Err(Error::unsupported(format!("{option} {}", dtype.name())).expected("f32, u8 or int8")),
+    }
+}
+
+/// Drops conversions that nobody reads any more.
+fn drop_unread(graph: &mut Graph) {
+    loop {
+        let read: Vec<TensorId> = graph
+            .nodes
+            .iter()
+            .flat_map(|node| node.inputs.iter().flatten().copied())
+            .collect();
+        let before = graph.nodes.len();
+        let outputs = graph.outputs.clone();
+        graph.nodes.retain(|node| {
+            let converts = matches!(node.op, Op::Quantize | Op::Dequantize);
+            !converts || node.outputs.iter().any(|id| read.contains(id) || outputs.contains(id))
+        });
+        if graph.nodes.len() == before {
+            break;
+        }
+    }
+}

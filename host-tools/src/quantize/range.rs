@@ -1,0 +1,223 @@
+//! From values to a scale and a zero point.
+
+use super::statistics::{BINS, Values};
+use crate::error::{Error, Result};
+use crate::graph::Quant;
+
+/// How a range is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Method {
+    /// All values are inside.
+    MinMax,
+    /// So are values that lie an eighth further out: other samples have such.
+    Wide,
+    /// A quarter further out.
+    Wider,
+    /// All but one in ten thousand are, in equal parts at either end.
+    Percentile,
+    /// The mean square of rounding and clipping together is least.
+    Mse,
+}
+
+impl Method {
+    pub(super) const ALL: [Self; 5] = [Self::MinMax, Self::Wide, Self::Wider, Self::Percentile, Self::Mse];
+
+    /// Its name in summaries.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::MinMax => "min/max",
+            Self::Wide => "min/max + 1/8",
+            Self::Wider => "min/max + 1/4",
+            Self::Percentile => "percentile",
+            Self::Mse => "mse",
+        }
+    }
+
+    /// The range; zero is always inside.
+    pub(super) fn range(self, values: &Values) -> [f64; 2] {
+        let ends = [f64::from(values.min).min(0.0), f64::from(values.max).max(0.0)];
+        match self {
+            Self::MinMax => ends,
+            Self::Wide => wider(ends, 1.125),
+            Self::Wider => wider(ends, 1.25),
+            Self::Percentile => percentile(values, ends),
+            Self::Mse => least_square(values, ends),
+        }
+    }
+}
+
+/// A range with its ends further out, but for one at the bound of ReLU6.
+fn wider([low, high]: [f64; 2], factor: f64) -> [f64; 2] {
+    let high = if high == 6.0 { high } else { high * factor };
+    [low * factor, high]
+}
+
+/// Values outside of a percentile's range.
+const OUTSIDE: f64 = 1e-4;
+
+fn percentile(values: &Values, [low, high]: [f64; 2]) -> [f64; 2] {
+    let all: u64 = values.bins.iter().sum();
+    let most = (all as f64 * OUTSIDE / 2.0) as u64;
+    let mut outside = [0; 2];
+    let mut beyond = |end: usize, bin: usize| {
+        outside[end] += values.bins[bin];
+        outside[end] > most
+    };
+    let width = values.width();
+    let first = (0..BINS)
+        .find(|&bin| beyond(0, bin))
+        .map_or(low, |bin| values.middle(bin) - width / 2.0);
+    let last = (0..BINS)
+        .rev()
+        .find(|&bin| beyond(1, bin))
+        .map_or(high, |bin| values.middle(bin) + width / 2.0);
+    [first.clamp(low, 0.0), last.clamp(0.0, high)]
+}
+
+/// Steps of the search for each end.
+const STEPS: usize = 80;
+
+/// Both ends in turn move inwards as long as the sum of the squares of rounding (a twelfth of a squared step each) and clipping falls.
+fn least_square(values: &Values, ends: [f64; 2]) -> [f64; 2] {
+    let mut best = ends;
+    let mut least = square_error(values, best);
+    for _ in 0..2 {
+        for end in 0..2 {
+            let from = best[end];
+            for step in 1..STEPS {
+                let mut tried = best;
+                tried[end] = from * (1.0 - step as f64 / STEPS as f64);
+                let error = square_error(values, tried);
+                if error < least {
+                    (best, least) = (tried, error);
+                }
+            }
+        }
+    }
+    best
+}
+
+fn square_error(values: &Values, [low, high]: [f64; 2]) -> f64 {
+    let step = (high - low) / 255.0;
+    let rounding = step * step / 12.0;
+    let counted = values.bins.iter().enumerate().filter(|(_, count)| **count > 0);
+    counted
+        .map(|(bin, &count)| {
+            let value = values.middle(bin);
+            // Zero is exact, and after a ReLU most values are.
+            let exact = value.abs() < step / 512.0;
+            let outside = (low - value).max(value - high).max(0.0);
+            let error = if outside > 0.0 {
+                outside * outside
+            } else if exact {
+                0.0
+            } else {
+                rounding
+            };
+            count as f64 * error
+        })
+        .sum()
+}
+
+/// The share of values outside of a range, by the middles of their bins.
+pub(super) fn outside(values: &Values, [low, high]: [f64; 2]) -> f64 {
+    let all: u64 = values.bins.iter().sum();
+    let bins = values.bins.iter().enumerate();
+    let out: u64 = bins
+        .filter(|(bin, _)| values.middle(*bin) < low || values.middle(*bin) > high)
+        .map(|(_, count)| count)
+        .sum();
+    out as f64 / all.max(1) as f64
+}
+
+/// Scale and zero point of int8 for a range with zero in it, which is stored exactly. A range of nothing but zero gets the scale 1.
+///
+/// # Errors
+/// A range that no scale holds.
+pub(super) fn affine([low, high]: [f64; 2], name: &str) -> Result<Quant> {
+    let scale = ((high - low) / 255.0) as f32;
+    if low == 0.0 && high == 0.0 {
+        return Ok(Quant::per_tensor(1.0, 0));
+    }
+    if !scale.is_finite() || scale < f32::MIN_POSITIVE {
+        return Err(Error::input(format!(
+            "no scale of f32 holds the values of `{name}`, {low:e} to {high:e}"
+        ))
+        .expected(format!("a range of {:e} to {:e}", 255.0 * f32::MIN_POSITIVE, f32::MAX))
+        .help("scale the layer's weights, or leave it in f32 with --keep-f32"));
+    }
+    let zero = (-128.0 - low / f64::from(scale)).round().clamp(-128.0, 127.0);
+    Ok(Quant::per_tensor(scale, zero as i32))
+}
+
+/// The range that a scale and a zero point hold.
+pub(super) fn held(quant: &Quant) -> [f64; 2] {
+    let (scale, zero) = (f64::from(quant.scale[0]), f64::from(quant.zero_point[0]));
+    [(-128.0 - zero) * scale, (127.0 - zero) * scale]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(min: f32, max: f32, bins: impl IntoIterator<Item = (usize, u64)>) -> Values {
+        let mut all = vec![0; BINS];
+        bins.into_iter().for_each(|(bin, count)| all[bin] = count);
+        Values {
+            min,
+            max,
+            ends: [min, max],
+            bins: all,
+        }
+    }
+
+    #[test]
+    fn zero_is_stored_exactly() {
+        for range in [[-1.0, 3.0], [0.0, 7.5], [-0.2, 0.0], [-1e-3, 1e5]] {
+            let quant = affine(range, "x").expect("a scale");
+            assert!((-128..=127).contains(&quant.zero_point[0]));
+            let [low, high] = held(&quant);
+            let step = f64::from(quant.scale[0]);
+            assert!(
+                (low - range[0]).abs() <= step && (high - range[1]).abs() <= step,
+                "{range:?}"
+            );
+        }
+        assert_eq!(affine([0.0, 0.0], "x").expect("a scale"), Quant::per_tensor(1.0, 0));
+    }
+
+    #[test]
+    fn a_range_that_no_scale_holds_is_named() {
+        for range in [[0.0, 1e-42], [-1e42, 0.0]] {
+            let error = affine(range, "conv7").expect_err("no scale").to_string();
+            assert!(error.contains("conv7") && error.contains("--keep-f32"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_few_far_values_are_clipped_and_counted() {
+        // Values all over the first quarter, and one at the far end.
+        let spread = values(0.0, 4.0, (0..BINS / 4).map(|bin| (bin, 1000)).chain([(BINS - 1, 1)]));
+        assert_eq!(Method::MinMax.range(&spread), [0.0, 4.0]);
+        assert_eq!(Method::Wide.range(&spread), [0.0, 4.5]);
+        assert_eq!(Method::Wider.range(&values(-1.0, 6.0, [(0, 1)])), [-1.25, 6.0]);
+        for method in [Method::Percentile, Method::Mse] {
+            let [low, high] = method.range(&spread);
+            assert!(low == 0.0 && (0.9..1.6).contains(&high), "{method:?} {high}");
+            let share = outside(&spread, [low, high]);
+            assert!(share > 0.0 && share < 1e-4, "{share}");
+        }
+        assert!(outside(&spread, [0.0, 4.0]) == 0.0);
+    }
+
+    #[test]
+    fn joined_values_are_those_of_both() {
+        let (a, b) = (values(0.0, 1.0, [(0, 5), (BINS - 1, 7)]), values(-3.0, 1.0, [(0, 2)]));
+        let joined = a.joined(&b);
+        assert_eq!(
+            (joined.min, joined.max, joined.bins.iter().sum::<u64>()),
+            (-3.0, 1.0, 14)
+        );
+        assert_eq!(joined.bins[BINS - 1], 7);
+    }
+}

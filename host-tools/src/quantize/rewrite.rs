@@ -1,0 +1,255 @@
+//! The float graph with its scales as an int8 graph, in the form in which a quantised .tflite file is imported. Where a layer that stays in f32 meets
+//! one that does not, a step converts; so does one where stored numbers of two scales meet.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arenite::DType;
+use arenite::quant::quantize;
+
+use super::form::{Form, concerns, form, is_real};
+use super::parameters::{self, Stored};
+use super::range;
+use crate::error::{Error, Result};
+use crate::graph::facts::IMPLIED;
+use crate::graph::{Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
+use crate::weights::Weights;
+
+/// What the graph is rewritten by.
+#[derive(Debug, Clone)]
+pub(super) struct Plan<'a> {
+    /// Of each node, whether it stays in f32.
+    pub(super) kept: &'a [bool],
+    /// The quantisation of every activation that is int8 somewhere.
+    pub(super) quant: BTreeMap<TensorId, Quant>,
+    /// The integers of each layer, by its node.
+    pub(super) layers: BTreeMap<usize, Stored>,
+}
+
+/// Rewrites `graph`.
+pub(super) fn run(graph: &Graph, weights: &Weights, plan: &Plan<'_>) -> Result<Graph> {
+    let mut out = graph.clone();
+    let nodes = std::mem::take(&mut out.nodes);
+    let mut rewrite = Rewrite {
+        out,
+        weights,
+        plan,
+        versions: HashMap::new(),
+        float: vec![false; graph.tensors.len()],
+        readers: vec![0; graph.tensors.len()],
+    };
+    for id in graph.nodes.iter().flat_map(|node| node.inputs.iter().flatten()) {
+        rewrite.readers[id.0] += 1;
+    }
+    for &id in &graph.inputs {
+        rewrite.becomes_int8(id);
+    }
+    for (index, mut node) in nodes.into_iter().enumerate() {
+        let at = (node.name.clone(), node.kind.clone(), node.origin.clone());
+        let done = match (concerns(graph, &node), plan.kept[index]) {
+            (false, _) => Ok(()),
+            (true, true) => rewrite.keep(graph, &mut node),
+            (true, false) => rewrite.quantise(graph, index, &mut node),
+        };
+        done.map_err(|e| e.at(format_args!("`{}` ({}), {}", at.0, at.1, at.2)))?;
+        rewrite.out.nodes.push(node);
+    }
+    rewrite.outputs(graph)?;
+    Ok(rewrite.out)
+}
+
+struct Rewrite<'a> {
+    out: Graph,
+    weights: &'a Weights,
+    plan: &'a Plan<'a>,
+    /// Other forms of a tensor that are there by now: in f32, or in int8 with this scale and zero point.
+    versions: HashMap<(TensorId, Option<(u32, i32)>), TensorId>,
+    /// Tensors that a node in f32 writes.
+    float: Vec<bool>,
+    /// Operands that each tensor of the float graph is.
+    readers: Vec<usize>,
+}
+
+impl Rewrite<'_> {
+    fn quant(&self, id: TensorId) -> Result<Quant> {
+        let missing = || Error::internal(format!("`{}` has no scale", self.out.tensor(id).name));
+        self.plan.quant.get(&id).cloned().ok_or_else(missing)
+    }
+
+    fn becomes_int8(&mut self, id: TensorId) {
+        if let Some(quant) = self.plan.quant.get(&id) {
+            let tensor = self.out.tensor_mut(id);
+            tensor.dtype = DType::I8;
+            tensor.quant = Some(quant.clone());
+        }
+    }
+
+    /// A node that stays: its operands in f32.
+    fn keep(&mut self, graph: &Graph, node: &mut Node) -> Result<()> {
+        for input in node.inputs.iter_mut().flatten() {
+            if is_real(graph, *input) && !self.float[input.0] {
+                *input = self.as_float(*input);
+            }
+        }
+        for output in node.outputs.iter().filter(|id| is_real(graph, **id)) {
+            self.float[output.0] = true;
+        }
+        Ok(())
+    }
+
+    /// A node on int8.
+    fn quantise(&mut self, graph: &Graph, index: usize, node: &mut Node) -> Result<()> {
+        let form = form(graph, node).map_err(Error::internal)?;
+        // Stored numbers are passed on: what comes in has the result's scale.
+        let shared = match (form, node.outputs.first()) {
+            (Form::Shared, Some(&output)) => Some(self.quant(output)?),
+            _ => None,
+        };
+        for input in node.inputs.iter_mut().flatten() {
+            if is_real(graph, *input) {
+                let own = self.quant(*input)?;
+                *input = self.as_int8(*input, shared.as_ref().unwrap_or(&own));
+            }
+        }
+        match (&mut node.op, self.plan.layers.get(&index)) {
+            (Op::Conv2d(_) | Op::Linear { .. }, Some(stored)) => {
+                let x = node.inputs[0].and_then(|id| self.out.tensor(id).quant.clone());
+                let input = x.map_or(1.0, |quant| quant.scale[0]);
+                let [weights, bias] = stored.tensors(graph, &node.inputs, input);
+                let own = [1, 2].map(|operand| node.inputs.get(operand).copied().flatten());
+                let tensors = [self.replace(own[0], weights), self.replace(own[1], bias)];
+                node.inputs = [&node.inputs[..1], &tensors.map(Some)].concat();
+            }
+            (op, _) => {
+                for input in node.inputs.iter_mut().flatten() {
+                    let tensor = self.out.tensor(*input);
+                    if tensor.is_const() && tensor.dtype == DType::F32 {
+                        *input = self.constant(graph, *input, shared.as_ref())?;
+                    }
+                }
+                if let (Op::Pad { value, .. }, Some(quant)) = (op, &shared) {
+                    *value = quantize(*value, quant.scale[0], quant.zero_point[0], -128, 127) as f32;
+                }
+            }
+        }
+        for &output in node.outputs.iter().filter(|id| is_real(graph, **id)) {
+            self.becomes_int8(output);
+        }
+        Ok(())
+    }
+
+    /// A layer's constant in the place of its own, where nobody else reads that.
+    fn replace(&mut self, own: Option<TensorId>, tensor: Tensor) -> TensorId {
+        match own.filter(|id| self.readers[id.0] == 1) {
+            Some(id) => {
+                *self.out.tensor_mut(id) = tensor;
+                id
+            }
+            None => self.out.add_tensor(tensor),
+        }
+    }
+
+    /// A constant operand as stored numbers: of the scale that it shares, or of its own.
+    fn constant(&mut self, graph: &Graph, id: TensorId, shared: Option<&Quant>) -> Result<TensorId> {
+        let tensor = graph.tensor(id).clone();
+        let values = parameters::values(graph, self.weights, id)?;
+        let quant = match shared {
+            Some(quant) => quant.clone(),
+            None => range::affine(ends(&values), &tensor.name)?,
+        };
+        let (scale, zero) = (quant.scale[0], quant.zero_point[0]);
+        let stored = values
+            .iter()
+            .map(|&value| quantize(value, scale, zero, -128, 127) as u8);
+        let kind = TensorKind::Const(Data::Bytes(stored.collect()));
+        Ok(self.out.add_tensor(Tensor {
+            dtype: DType::I8,
+            quant: Some(quant),
+            kind,
+            ..tensor
+        }))
+    }
+
+    /// The tensor as f32.
+    fn as_float(&mut self, id: TensorId) -> TensorId {
+        if let Some(&version) = self.versions.get(&(id, None)) {
+            return version;
+        }
+        let tensor = Tensor {
+            name: format!("{} (f32)", self.out.tensor(id).name),
+            dtype: DType::F32,
+            quant: None,
+            kind: TensorKind::Activation,
+            ..self.out.tensor(id).clone()
+        };
+        let version = self.converted(id, tensor, Op::Dequantize);
+        self.versions.insert((id, None), version);
+        version
+    }
+
+    /// The tensor as int8 of this scale and zero point.
+    fn as_int8(&mut self, id: TensorId, quant: &Quant) -> TensorId {
+        if !self.float[id.0] && self.out.tensor(id).quant.as_ref() == Some(quant) {
+            return id;
+        }
+        let key = (id, Some((quant.scale[0].to_bits(), quant.zero_point[0])));
+        if let Some(&version) = self.versions.get(&key) {
+            return version;
+        }
+        let tensor = Tensor {
+            name: format!("{} (int8)", self.out.tensor(id).name),
+            dtype: DType::I8,
+            quant: Some(quant.clone()),
+            kind: TensorKind::Activation,
+            ..self.out.tensor(id).clone()
+        };
+        let version = self.converted(id, tensor, Op::Quantize);
+        self.versions.insert(key, version);
+        version
+    }
+
+    /// Adds a step that makes `tensor` of `id`.
+    fn converted(&mut self, id: TensorId, tensor: Tensor, op: Op) -> TensorId {
+        let name = tensor.name.clone();
+        let to = self.out.add_tensor(tensor);
+        self.out.nodes.push(conversion(name, op, id, to));
+        to
+    }
+
+    /// Outputs of real numbers are int8, and keep their names.
+    fn outputs(&mut self, graph: &Graph) -> Result<()> {
+        for index in 0..self.out.outputs.len() {
+            let id = self.out.outputs[index];
+            if is_real(graph, id) && self.float[id.0] {
+                let quant = self.quant(id)?;
+                let output = self.as_int8(id, &quant);
+                let name = self.out.tensor(id).name.clone();
+                self.out.tensor_mut(id).name = format!("{name} (f32)");
+                self.out.tensor_mut(output).name = name;
+                self.out.outputs[index] = output;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A step that changes the element type or the scale.
+pub(super) fn conversion(name: String, op: Op, from: TensorId, to: TensorId) -> Node {
+    Node {
+        name,
+        kind: IMPLIED.to_string(),
+        op,
+        inputs: vec![Some(from)],
+        outputs: vec![to],
+        role: Role::Forward,
+        origin: Origin {
+            line: None,
+            path: "a conversion".to_string(),
+        },
+    }
+}
+
+/// The least and the greatest of some values, and zero.
+pub(super) fn ends(values: &[f32]) -> [f64; 2] {
+    let wide = |[low, high]: [f64; 2], &value: &f32| [low.min(f64::from(value)), high.max(f64::from(value))];
+    values.iter().fold([0.0, 0.0], wide)
+}

@@ -1,0 +1,41 @@
+//! How an f32 network became int8, for summaries.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantization {
+    /// Samples that calibrated it.
+    pub samples: usize,
+    /// Signal-to-noise ratio of the int8 network on these samples, before the last softmax, in dB; none where the signal is zero or the noise is.
+    pub snr_db: Option<f64>,
+    /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest integer: what other inputs may expect.
+    pub cross_snr_db: Option<f64>,
+    /// Activations with a scale by the way in which it was chosen.
+    pub ranges: BTreeMap<String, usize>,
+    /// Whether biases take up what rounded weights add on average.
+    pub bias_corrected: bool,
+    /// Whether weights are rounded for their layer's output.
+    pub rounding_optimised: bool,
+    /// Activations that never left their range. Files do not hold them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never_left_range: Vec<String>,
+    /// Activations that did, and the share of their values. Files do not hold them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_range: BTreeMap<String, f64>,
+    /// Layers that stay in f32.
+    pub kept_f32: Vec<String>,
+}
+
+impl Quantization {
+    /// What a file holds of it: it lies in a device's flash.
+    pub(crate) fn brief(&self) -> Self {
+        Self {
+            never_left_range: Vec::new(),
+            left_range: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+}

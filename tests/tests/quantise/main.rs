@@ -1,0 +1,6 @@
+//! `pack --dtype int8 --calibrate`: float networks as int8 ones, judged by loops in f64, by PyTorch's answers, and by what must be refused.
+
+mod digits;
+mod network;
+mod operators;
+mod requests;
