@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 use std::path::Path;
 
-use arenite::Port;
+use arenite::{DType, Port};
 
 use crate::array::{Array, Runs, Sequence};
 use crate::error::{Error, Result};
@@ -65,4 +65,31 @@ pub(crate) fn read(
 fn names(ports: &[Port<'_>]) -> String {
     let names: Vec<_> = ports.iter().map(|port| format!("`{}`", port.name)).collect();
     names.join(", ")
+}
+
+/// An array as data sets have it, for [`read`]: finite, with the samples along its first axis where the network's batch is 1.
+pub(crate) fn of_a_data_set(mut array: Array, port: &Port<'_>) -> Result<Array> {
+    let wanted: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
+    // As data sets have it: the batch's axis counts the samples.
+    if let ([samples, rest @ ..], [1, inner @ ..]) = (&array.shape[..], &wanted[..])
+        && rest == inner
+        && *samples != 1
+    {
+        array.shape = [&[*samples, 1], rest].concat();
+    }
+    if port.dtype == DType::F32 {
+        let each = wanted.iter().product::<usize>().max(1);
+        let values = array.to_f64();
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return Err(Error::input(format!(
+                "input `{}` of sample {} is {} at element {}",
+                port.name,
+                at / each,
+                values[at],
+                at % each
+            ))
+            .expected("finite values"));
+        }
+    }
+    Ok(array)
 }

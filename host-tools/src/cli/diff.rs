@@ -1,5 +1,6 @@
 //! `arenite diff`: every layer against a reference, and the first that differs.
 
+mod float;
 mod traced;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,6 @@ use self::traced::{Traced, unravel};
 use super::machine::{Machine, ready};
 use super::program::{Verdict, print_json};
 use super::run::{Arrays, assign, read_inputs};
-use super::unbuilt::UnbuiltDiffOptions;
 use crate::array::{Array, Values};
 use crate::board::{self, RunOptions};
 use crate::files::print::out as print_out;
@@ -47,12 +47,16 @@ pub(super) struct Args {
     /// The wall time that a board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
-    #[command(flatten)]
-    unbuilt: UnbuiltDiffOptions,
+    /// The float model that an int8 one was made of: compares the noise of each layer instead.
+    #[arg(long, value_name = "F32", requires = "inputs", conflicts_with_all = ["reference", "input"])]
+    float: Option<PathBuf>,
+    /// Sample inputs for that, .npz or .npy.
+    #[arg(long, value_name = "X.npz", requires = "float")]
+    inputs: Option<PathBuf>,
 }
 
 impl Args {
-    /// The reference; absent only beside options that are refused.
+    /// The reference; absent only beside a float model.
     fn reference(&self) -> &Path {
         self.reference.as_deref().unwrap_or(Path::new(""))
     }
@@ -93,6 +97,15 @@ struct Layer {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
+    if let (Some(float), Some(inputs)) = (&args.float, &args.inputs) {
+        let report = float::compared(&args.model, float, inputs)?;
+        if args.json {
+            print_json(&report)?
+        } else {
+            print_out(&float::text(&report))?
+        }
+        return Ok(Verdict::Good);
+    }
     let report = compared(args)?;
     if args.json {
         print_json(&report)?
@@ -106,7 +119,6 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
 }
 
 fn compared(args: &Args) -> Result<Report> {
-    args.unbuilt.refuse()?;
     let file = ModelFile::open(&args.model)?;
     let view = file.view()?;
     let metadata = view.metadata()?;
@@ -451,7 +463,8 @@ mod tests {
             on: Machine::Host,
             json: false,
             timeout: 60,
-            unbuilt: UnbuiltDiffOptions::default(),
+            float: None,
+            inputs: None,
         };
         compared(&args).expect("compares")
     }

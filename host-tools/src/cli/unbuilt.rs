@@ -70,13 +70,6 @@ unbuilt! {
     "report" report Vec<String>, "reports", "`arenite inspect --steps` prints the per-step table";
 }
 
-unbuilt! {
-    /// Options of `arenite diff` that are not built yet.
-    pub(super) UnbuiltDiffOptions:
-    "float" float Vec<String>, "quantisation", "compare each model with one reference: `arenite diff MODEL REFERENCE.npz`";
-    "inputs" inputs Vec<String>, "quantisation", "pass one sample with --input";
-}
-
 /// Arguments of a command that is not built yet, whatever they are.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]

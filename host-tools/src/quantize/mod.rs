@@ -4,6 +4,7 @@
 //! `form` says what each operator asks for; `evaluate` runs the network, `statistics` keeps what its activations are like, `range` and `search` choose
 //! their scales, `parameters` stores weights and biases, and `rewrite` makes the int8 graph.
 
+mod equalise;
 mod evaluate;
 mod form;
 mod groups;
@@ -20,14 +21,15 @@ mod statistics;
 
 use std::path::PathBuf;
 
-use arenite::{DType, Port};
+use arenite::DType;
 
-use self::evaluate::Evaluator;
+use self::equalise::Extent;
+use self::evaluate::{Evaluator, Samples};
 use self::form::{concerns, is_real};
 use self::groups::Groups;
 use self::judge::Judge;
 use self::search::{Network, Ranges};
-use crate::array::Array;
+use self::statistics::Parts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Node, Op, TensorId, TensorKind};
 use crate::memory::lifetimes;
@@ -79,79 +81,137 @@ pub fn run(
         );
     }
     let kept = names::kept(graph, &request.keep_f32)?;
-    let groups = Groups::of(graph, &kept);
     let threads = request.threads.unwrap_or_else(|| {
         let available = std::thread::available_parallelism();
         available.map_or(1, std::num::NonZero::get)
     });
-    let float = Evaluator::new(graph, weights, threads, |id| is_real(graph, id))?;
     let mut warnings = Vec::new();
-    let read = samples::read(&request.samples, &float.ports()?, &checked, &mut |note| {
-        warnings.push(format!("--calibrate: {note}"))
-    });
-    let samples = read.map_err(|e| e.in_file(&request.samples))?;
+    let samples = {
+        let float = Evaluator::new(graph, weights, threads, |_| false)?;
+        let ports = float.ports()?;
+        let mut note = |note| warnings.push(format!("--calibrate: {note}"));
+        samples::read(&request.samples, &ports, &samples::of_a_data_set, &mut note)
+            .map_err(|e| e.in_file(&request.samples))?
+    };
     if samples.len() == 1 {
         warnings.push("--calibrate: one sample says little of the ranges; a hundred are a good number".into());
     }
-    let all = 2 * samples.len() as u64;
-    let folds = FOLDS.min(evaluate::parts(&samples).count());
-    let parts = statistics::collect(&float, graph, &samples, &mut |done| {
-        progress("calibrating", done as u64, all)
-    })?;
-    let ranges = Ranges::of(graph, weights, &kept, &groups, &parts, &samples, folds)?;
-    warnings.extend(ranges.zero.iter().map(|name| {
-        format!("`{name}` is zero for every sample: its scale is 1, and other values will be cut to -128 to 127")
-    }));
-    let judge = Judge::new(graph, &float, &samples, folds)?;
-    let network = Network {
-        graph,
+    let context = Context {
         weights,
         kept: &kept,
-        groups: &groups,
-        ranges: &ranges,
+        samples: &samples,
         threads,
     };
-    let found = search::run(&network, &judge, &mut |done, all| {
+    let mut best = Calibrated::of(graph.clone(), 0, &context, progress)?;
+    let mut start = search::uniform(&best.network(&context), &best.judge)?;
+    if search::affordable(&best.network(&context), &best.judge) {
+        for extent in [Extent::Depthwise, Extent::All] {
+            let equal = equalise::run(graph, weights, &kept, extent, &samples, threads)?;
+            let Some((equal, pairs)) = equal else { continue };
+            let other = Calibrated::of(equal, pairs, &context, progress)?;
+            let found = search::uniform(&other.network(&context), &other.judge)?;
+            if found.crossed < start.crossed {
+                (best, start) = (other, found);
+            }
+        }
+    }
+    warnings.extend(best.ranges.zero.iter().map(|name| {
+        format!("`{name}` is zero for every sample: its scale is 1, and other values will be cut to -128 to 127")
+    }));
+    let network = best.network(&context);
+    let found = search::run(&network, &best.judge, start, &mut |done, all| {
         progress("choosing ranges", done, all)
     })?;
-    let (plan, refined) = search::refine(
-        &network,
-        &judge,
-        &samples,
-        request.optimise_rounding,
-        &found,
-        &mut |done, all| {
-            progress("refining weights", done, all);
-        },
-    )?;
-    if request.optimise_rounding && !refined.rounding_optimised {
+    let optimise = request.optimise_rounding;
+    let mut refining = |done, all| progress("refining weights", done, all);
+    let (plan, refined) = search::refine(&network, &best.judge, &samples, optimise, &found, &mut refining)?;
+    if optimise && !refined.rounding_optimised {
         warnings.push(
             "--optimise-rounding brings the answers no nearer on these samples: weights are at their nearest".into(),
         );
     }
-    let mut quantized = rewrite::run(graph, weights, &plan)?;
+    let mut quantized = rewrite::run(&best.graph, weights, &plan)?;
     crate::passes::name_apart(&mut quantized);
     let mut report = Quantization {
         samples: samples.len(),
         snr_db: judge::decibels(refined.noise),
-        cross_snr_db: judge::decibels(found.crossed).filter(|_| folds > 1),
+        cross_snr_db: judge::decibels(found.crossed).filter(|_| best.judge.folds() > 1),
         bias_corrected: refined.bias_corrected,
         rounding_optimised: refined.rounding_optimised,
+        equalised: best.equalised,
         kept_f32: kept_names(graph, &kept),
         ..Quantization::default()
     };
-    ranges.tell(
-        graph,
-        &groups,
-        &statistics::without(&parts, None),
-        &found.choice,
-        &mut report,
-    );
+    let values = statistics::without(&best.parts, None);
+    best.ranges
+        .tell(graph, &best.groups, &values, &found.choice, &mut report);
     Ok(Quantized {
         graph: quantized,
         report,
         warnings,
     })
+}
+
+/// What the network's forms have in common.
+struct Context<'a> {
+    weights: &'a Weights,
+    kept: &'a [bool],
+    samples: &'a Samples,
+    threads: usize,
+}
+
+/// A float graph with what the samples say of it.
+struct Calibrated {
+    graph: Graph,
+    /// Pairs of layers that were equalised.
+    equalised: usize,
+    groups: Groups,
+    parts: Parts,
+    ranges: Ranges,
+    judge: Judge,
+}
+
+impl Calibrated {
+    fn of(
+        graph: Graph,
+        equalised: usize,
+        context: &Context<'_>,
+        progress: &mut dyn FnMut(&str, u64, u64),
+    ) -> Result<Self> {
+        let &Context {
+            weights,
+            kept,
+            samples,
+            threads,
+        } = context;
+        let groups = Groups::of(&graph, kept);
+        let float = Evaluator::new(&graph, weights, threads, |id| is_real(&graph, id))?;
+        let all = 2 * samples.len() as u64;
+        let folds = FOLDS.min(evaluate::parts(samples).count());
+        let mut calibrating = |done: usize| progress("calibrating", done as u64, all);
+        let parts = statistics::collect(&float, &graph, samples, &mut calibrating)?;
+        let ranges = Ranges::of(&graph, weights, kept, &groups, &parts, samples, folds)?;
+        let judge = Judge::new(&graph, &float, samples, folds)?;
+        Ok(Self {
+            graph,
+            equalised,
+            groups,
+            parts,
+            ranges,
+            judge,
+        })
+    }
+
+    fn network<'a>(&'a self, context: &Context<'a>) -> Network<'a> {
+        Network {
+            graph: &self.graph,
+            weights: context.weights,
+            kept: context.kept,
+            groups: &self.groups,
+            ranges: &self.ranges,
+            threads: context.threads,
+        }
+    }
 }
 
 /// Refuses a network that is not of the type that is wanted, where nothing is asked for that would make it so.
@@ -236,31 +296,4 @@ fn refuse_states(graph: &Graph) -> Result<()> {
             .help("quantise it in the training framework and pack its .tflite file"))
         }
     }
-}
-
-/// A sample array: of floats, finite, with the samples along its first axis where the network's batch is 1.
-fn checked(mut array: Array, port: &Port<'_>) -> Result<Array> {
-    let wanted: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
-    // As data sets have it: the batch's axis counts the samples.
-    if let ([samples, rest @ ..], [1, inner @ ..]) = (&array.shape[..], &wanted[..])
-        && rest == inner
-        && *samples != 1
-    {
-        array.shape = [&[*samples, 1], rest].concat();
-    }
-    if port.dtype == DType::F32 {
-        let each = wanted.iter().product::<usize>().max(1);
-        let values = array.to_f64();
-        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(Error::input(format!(
-                "input `{}` of sample {} is {} at element {}",
-                port.name,
-                at / each,
-                values[at],
-                at % each
-            ))
-            .expected("finite values"));
-        }
-    }
-    Ok(array)
 }

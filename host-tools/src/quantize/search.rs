@@ -23,6 +23,9 @@ const MACS: u64 = 1 << 33;
 /// What the noise must fall to for a group to get another method than the others.
 const NEARER: f64 = 0.99;
 
+/// By how much the noise of the few samples that judge may grow where each layer by itself is nearer.
+const TOLERATED: f64 = 1.1;
+
 /// A range for each method.
 type Candidates = [[f64; 2]; Method::ALL.len()];
 
@@ -312,52 +315,75 @@ pub(super) struct Found {
     pub(super) crossed: f64,
 }
 
-/// Starts with the best of the methods for all groups, then tries each group with the others, as far as the budget goes.
-pub(super) fn run(network: &Network<'_>, judge: &Judge, progress: &mut dyn FnMut(u64, u64)) -> Result<Found> {
-    let groups = network.groups.members.len();
+/// The best of the methods for all groups alike. Samples that would judge themselves choose nothing.
+pub(super) fn uniform(network: &Network<'_>, judge: &Judge) -> Result<Found> {
     let all = |method: Method| -> Vec<Method> {
         let of = |whole: &bool| if *whole { Method::MinMax } else { method };
         network.ranges.whole.iter().map(of).collect()
     };
-    let run = (network.macs() * judge.samples() as u64).max(1);
-    let methods = Method::ALL.len() as u64;
-    // Samples that would judge themselves choose nothing.
-    let budget = if judge.folds() > 1 { MACS / run } else { 0 };
-    let mut choice = all(Method::MinMax);
-    let mut least = network.cross_noise(&choice, judge)?;
-    let mut spent = 1;
-    if budget >= methods {
+    let mut best = Found {
+        choice: all(Method::MinMax),
+        crossed: network.cross_noise(&all(Method::MinMax), judge)?,
+    };
+    if affordable(network, judge) {
         for method in Method::ALL.into_iter().skip(1) {
-            let tried = all(method);
-            let noise = network.cross_noise(&tried, judge)?;
-            if noise < least {
-                (choice, least) = (tried, noise);
-            }
-            spent += 1;
-        }
-        'search: for group in 0..groups {
-            for method in Method::ALL {
-                let candidates = &network.ranges.candidates[group];
-                let same = candidates[method as usize] == candidates[choice[group] as usize];
-                if network.ranges.whole[group] || same {
-                    continue;
-                }
-                if spent >= budget {
-                    break 'search;
-                }
-                let mut tried = choice.clone();
-                tried[group] = method;
-                let noise = network.cross_noise(&tried, judge)?;
-                // Less is chance.
-                if noise < least * NEARER {
-                    (choice, least) = (tried, noise);
-                }
-                spent += 1;
-                progress(spent, budget);
+            let choice = all(method);
+            let crossed = network.cross_noise(&choice, judge)?;
+            if crossed < best.crossed {
+                best = Found { choice, crossed };
             }
         }
     }
-    Ok(Found { choice, crossed: least })
+    Ok(best)
+}
+
+/// Whether the network can be run often enough to choose anything.
+pub(super) fn affordable(network: &Network<'_>, judge: &Judge) -> bool {
+    budget(network, judge) >= 4 * Method::ALL.len() as u64
+}
+
+/// Runs of all judging samples.
+fn budget(network: &Network<'_>, judge: &Judge) -> u64 {
+    if judge.folds() > 1 {
+        MACS / (network.macs() * judge.samples() as u64).max(1)
+    } else {
+        0
+    }
+}
+
+/// Tries each group with the other methods, as far as the budget goes.
+pub(super) fn run(
+    network: &Network<'_>,
+    judge: &Judge,
+    start: Found,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Found> {
+    let mut best = start;
+    let groups = network.groups.members.len();
+    let budget = budget(network, judge).min((groups * Method::ALL.len()) as u64);
+    let mut spent = 0;
+    for group in 0..groups {
+        for method in Method::ALL {
+            let candidates = &network.ranges.candidates[group];
+            let same = candidates[method as usize] == candidates[best.choice[group] as usize];
+            if network.ranges.whole[group] || same {
+                continue;
+            }
+            if spent >= budget {
+                return Ok(best);
+            }
+            let mut choice = best.choice.clone();
+            choice[group] = method;
+            let crossed = network.cross_noise(&choice, judge)?;
+            // Less is chance.
+            if crossed < best.crossed * NEARER {
+                best = Found { choice, crossed };
+            }
+            spent += 1;
+            progress(spent, budget);
+        }
+    }
+    Ok(best)
 }
 
 /// The plan of a choice with better biases and, where that is wanted, better weights: as far as they bring the answers nearer.
@@ -378,14 +404,14 @@ pub(super) fn refine<'a>(
     let nearest = network.refined(&best, samples, false, progress)?;
     let noise = network.noise(&nearest, judge)?;
     let plain = best.clone();
-    if noise < told.noise {
+    if noise < told.noise * TOLERATED {
         best = nearest;
         (told.noise, told.bias_corrected) = (noise, true);
     }
     if optimise {
         let rounded = network.refined(&plain, samples, true, progress)?;
         let noise = network.noise(&rounded, judge)?;
-        if noise < told.noise {
+        if noise < told.noise * TOLERATED {
             best = rounded;
             (told.noise, told.bias_corrected, told.rounding_optimised) = (noise, true, true);
         }

@@ -15,6 +15,9 @@ pub struct Quantization {
     pub cross_snr_db: Option<f64>,
     /// Activations with a scale by the way in which it was chosen.
     pub ranges: BTreeMap<String, usize>,
+    /// Pairs of layers whose channels were brought to like sizes.
+    #[serde(default)]
+    pub equalised: usize,
     /// Whether biases take up what rounded weights add on average.
     pub bias_corrected: bool,
     /// Whether weights are rounded for their layer's output.

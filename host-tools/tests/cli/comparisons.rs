@@ -271,3 +271,79 @@ fn diff_of_integers_wants_them_equal() {
         );
     }
 }
+
+#[test]
+fn the_noise_of_each_layer_of_an_int8_model_is_told_beside_the_float_one() {
+    let bench = Bench::new();
+    let float = bench.packed("mlp");
+    let (images, int8) = (crate::common::digits("test_images.npy"), bench.path("mlp.int8"));
+    let trace = crate::common::digits("mlp.trace.json");
+    let mut pack = Command::new(PACK);
+    pack.arg(trace)
+        .args(["--dtype", "int8", "--calibrate"])
+        .arg(&images)
+        .arg("-o")
+        .arg(&int8);
+    done(pack.output().expect("it starts"));
+    let compare = |more: &[&str]| {
+        let mut diff = Command::new(ARENITE);
+        diff.arg("diff")
+            .arg(&int8)
+            .arg("--float")
+            .arg(&float)
+            .arg("--inputs")
+            .arg(&images)
+            .args(more);
+        done(diff.output().expect("it starts"))
+    };
+    let report = json(&compare(&["--json"]));
+    let layers = report["layers"].as_array().expect("layers");
+    let names: Vec<_> = layers
+        .iter()
+        .map(|layer| layer["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(names, ["fc1", "tanh", "logits"]);
+    assert!(
+        layers
+            .iter()
+            .all(|layer| layer["snr_db"].as_f64().is_some_and(|snr| (25.0..70.0).contains(&snr)))
+    );
+    assert!(
+        layers
+            .iter()
+            .all(|layer| layer["clipped"].as_f64().is_some_and(|share| share < 0.01))
+    );
+    let shares: f64 = layers.iter().filter_map(|layer| layer["share"].as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-6 && report["samples"] == 360, "{report}");
+    assert_eq!(report["snr_db"], layers[2]["snr_db"]);
+    let text = compare(&[]);
+    assert!(
+        text.contains("on 360 samples") && text.contains("of the noise: "),
+        "{text}"
+    );
+    // A float model beside itself has no noise; other models have other names.
+    let mut same = Command::new(ARENITE);
+    same.arg("diff")
+        .arg(&float)
+        .arg("--float")
+        .arg(&float)
+        .arg("--inputs")
+        .arg(&images)
+        .arg("--json");
+    let same = json(&done(same.output().expect("it starts")));
+    assert!(
+        same["snr_db"].is_null() && same["worst"].as_array().is_some_and(Vec::is_empty),
+        "{same}"
+    );
+    let other = bench.packed("residual");
+    let mut wrong = Command::new(ARENITE);
+    wrong
+        .arg("diff")
+        .arg(&int8)
+        .arg("--float")
+        .arg(&other)
+        .arg("--inputs")
+        .arg(&images);
+    let message = crate::common::refused(wrong.output().expect("it starts"), 1);
+    assert!(message.contains("none of its layers"), "{message}");
+}

@@ -115,6 +115,16 @@ pub(crate) fn readers(bench: &Bench) -> Vec<Reader> {
         ),
         reader(&reference, ARENITE, &[&"diff", &model, &"HERE", &"--json"]),
         reader(
+            &x,
+            ARENITE,
+            &[&"diff", &model, &"--float", &model, &"--inputs", &"HERE", &"--json"],
+        ),
+        reader(
+            &model,
+            ARENITE,
+            &[&"diff", &model, &"--float", &"HERE", &"--inputs", &x, &"--json"],
+        ),
+        reader(
             &one,
             ARENITE,
             &[&"diff", &model, &reference, &"--input", &"HERE", &"--json"],

@@ -6,6 +6,7 @@
 
 pub mod counts;
 pub mod peer;
+pub mod quantise;
 pub mod require;
 pub mod results;
 pub mod stacks;

@@ -79,6 +79,12 @@ enum Task {
         #[arg(long)]
         update: bool,
     },
+    /// Makes int8 networks of MLPerf Tiny's float ones and measures them beside the published files; writes tests/results/quantise.json and the table of
+    /// docs/quantise.md.
+    Quantise {
+        /// Only these models, by the stems of their files.
+        models: Vec<String>,
+    },
     /// The long tier: full-size networks, on the host and on boards.
     Long {
         /// Only tests whose name contains this. `mutants`: one-line changes to the product instead, of which the tests must notice each. `fuzz`: attacks on
@@ -120,6 +126,7 @@ fn main() -> ExitCode {
         Task::Test { parts, record, .. } => setup::prepare(false).and_then(|()| suite::test(&parts, record)),
         Task::Coverage { files } => setup::prepare(true).and_then(|()| coverage::measure(&files)),
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
+        Task::Quantise { models } => setup::prepare(false).and_then(|()| quantise(&models)),
         Task::Long {
             filter,
             stage: stages,
@@ -169,6 +176,21 @@ fn plan_bench(minimalloc: Option<PathBuf>, update: bool) -> Result<()> {
         command.arg("--update").arg(root().join("docs/planner.md"));
     }
     run(&mut command)
+}
+
+/// Optimised as well: it calibrates many times.
+fn quantise(models: &[String]) -> Result<()> {
+    let mut command = cargo(&[
+        "run",
+        "--release",
+        "--package",
+        "arenite-xtask",
+        "--example",
+        "quantise",
+        "--",
+    ]);
+    run(command.args(models))?;
+    bench::fill()
 }
 
 /// The workspace's root.

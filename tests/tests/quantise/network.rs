@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 const SAMPLES: [usize; 2] = [96, 24];
 
 /// A network in the making; its last operator gives the output.
-pub struct Network {
+pub(crate) struct Network {
     random: u64,
     declared: Map<String, Value>,
     parameters: Tensors,
@@ -26,7 +26,7 @@ pub struct Network {
 
 impl Network {
     /// One input `x`.
-    pub fn new(seed: u64, shape: &[usize]) -> Self {
+    pub(crate) fn new(seed: u64, shape: &[usize]) -> Self {
         let mut declared = Map::new();
         declared.insert("x".into(), json!({"shape": shape, "dtype": "f32", "role": "input"}));
         Self {
@@ -39,7 +39,7 @@ impl Network {
     }
 
     /// Evenly spread from -1 to 1.
-    pub fn random(&mut self) -> f64 {
+    pub(crate) fn random(&mut self) -> f64 {
         // Marsaglia's xorshift.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -48,7 +48,7 @@ impl Network {
     }
 
     /// A parameter of random values.
-    pub fn parameter(&mut self, shape: &[usize], value: impl Fn(f64) -> f64) -> String {
+    pub(crate) fn parameter(&mut self, shape: &[usize], value: impl Fn(f64) -> f64) -> String {
         let name = format!("p{}", self.parameters.len());
         let values: Vec<f64> = (0..shape.iter().product())
             .map(|_| {
@@ -64,7 +64,7 @@ impl Network {
     }
 
     /// Adds an operator; its result has its own name.
-    pub fn push(&mut self, op: &str, inputs: &[&str], attrs: Value) -> String {
+    pub(crate) fn push(&mut self, op: &str, inputs: &[&str], attrs: Value) -> String {
         let name = format!("{op}{}", self.operators.len());
         self.operators
             .push(json!({"name": name, "op": op, "inputs": inputs, "outputs": [name], "attrs": attrs}));
@@ -72,7 +72,7 @@ impl Network {
     }
 
     /// A convolution whose weights differ much from channel to channel.
-    pub fn conv2d(&mut self, x: &str, [out, within, kh, kw]: [usize; 4], attrs: Value) -> String {
+    pub(crate) fn conv2d(&mut self, x: &str, [out, within, kh, kw]: [usize; 4], attrs: Value) -> String {
         let weights = self.parameter(&[out, within, kh, kw], |v| v);
         let fan_in = (within * kh * kw) as f64;
         let array = self.parameters.get_mut(&weights).expect("just added");
@@ -99,7 +99,7 @@ impl Network {
     }
 
     /// Writes the trace and its parameters; returns the trace's path.
-    pub fn write(&self, folder: &Path) -> PathBuf {
+    pub(crate) fn write(&self, folder: &Path) -> PathBuf {
         let parameters: Vec<(String, Vec<u8>, Vec<usize>)> = (self.parameters.iter())
             .map(|(name, values)| {
                 let bytes = values.iter().flat_map(|&v| (v as f32).to_le_bytes()).collect();
@@ -117,7 +117,7 @@ impl Network {
     }
 
     /// Inputs of several contrasts.
-    pub fn samples(&mut self, count: usize) -> Vec<ArrayD<f32>> {
+    pub(crate) fn samples(&mut self, count: usize) -> Vec<ArrayD<f32>> {
         let shape = self.shape.clone();
         (0..count)
             .map(|index| {
@@ -135,7 +135,7 @@ impl Network {
     }
 
     /// What `x` gives by the formulas.
-    pub fn expected(&self, x: &ArrayD<f32>) -> Vec<f64> {
+    pub(crate) fn expected(&self, x: &ArrayD<f32>) -> Vec<f64> {
         let mut tensors = self.parameters.clone();
         tensors.insert("x".into(), x.mapv(f64::from));
         let trace = self.trace();
@@ -146,7 +146,7 @@ impl Network {
 
     /// The int8 network's signal-to-noise ratio in dB on inputs that it was not calibrated with: of what differs from the mean over the inputs, for a
     /// constant tells nothing.
-    pub fn snr(&mut self, keep_f32: &[&str]) -> Result<f64, Error> {
+    pub(crate) fn snr(&mut self, keep_f32: &[&str]) -> Result<f64, Error> {
         let folder = tempfile::tempdir().expect("a folder");
         let samples = self.samples(SAMPLES[0]);
         let (_, file) = self.packed(folder.path(), &samples, keep_f32)?;
@@ -167,7 +167,7 @@ impl Network {
     }
 
     /// Packs the int8 network.
-    pub fn packed(
+    pub(crate) fn packed(
         &self,
         folder: &Path,
         samples: &[ArrayD<f32>],
@@ -181,7 +181,7 @@ impl Network {
 }
 
 /// Options of `pack --dtype int8 --calibrate`.
-pub fn calibrated(trace: &Path, folder: &Path, samples: &[ArrayD<f32>], keep_f32: &[&str]) -> Options {
+pub(crate) fn calibrated(trace: &Path, folder: &Path, samples: &[ArrayD<f32>], keep_f32: &[&str]) -> Options {
     let views: Vec<_> = samples.iter().map(|sample| sample.view()).collect();
     let path = folder.join("samples.npy");
     let stacked = ndarray::stack(Axis(0), &views).expect("equal shapes");
@@ -198,7 +198,7 @@ pub fn calibrated(trace: &Path, folder: &Path, samples: &[ArrayD<f32>], keep_f32
 }
 
 /// The first output of each run in real numbers; floats are quantised with the model's own scale.
-pub fn answers(file: &ModelFile, inputs: &[ArrayD<f32>]) -> Vec<Vec<f64>> {
+pub(crate) fn answers(file: &ModelFile, inputs: &[ArrayD<f32>]) -> Vec<Vec<f64>> {
     let view = file.view().expect("a model");
     let runs: Vec<Vec<Vec<u8>>> = inputs
         .iter()
