@@ -17,7 +17,7 @@ use arenite_host::passes::prune;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("native", |data| import("native", data)),
     ("chainer", |data| import("chainer", data)),
     ("megengine", |data| import("megengine", data)),
@@ -25,6 +25,7 @@ pub const TARGETS: [Target; 10] = [
     ("keras_order", |data| import("keras-order", data)),
     ("rects", |data| import("rects", data)),
     ("tflite", |data| import("tflite", data)),
+    ("onnx", |data| import("onnx", data)),
     ("blob", blob),
     ("bundle", bundle),
     ("plan", instance),

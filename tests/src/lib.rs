@@ -6,6 +6,7 @@ pub mod exact;
 pub mod golden;
 pub mod graphs;
 pub mod naive;
+pub mod onnx;
 pub mod oracle;
 pub mod properties;
 pub mod typed;

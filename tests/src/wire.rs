@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
 
 use arenite::kernels::table::{OperatorVisitor, visit_operators};
-use arenite::ops::elementwise::BinaryOp;
+use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::elementwise_int::IntOp;
 use arenite::ops::packed_conv2d::Form;
 use arenite::ops::pointwise::{SpecialOp, UnaryOp};
@@ -107,7 +107,7 @@ fn trace<T: DeserializeOwned>() -> (Format, Registry) {
             $(tracer.trace_type::<$enumeration>(&samples).unwrap_or_else(|e| named(e));)*
         };
     }
-    variants!(DType BinaryOp UnaryOp SpecialOp IntOp Form Reduction Interpolation SoftmaxKind);
+    variants!(DType BinaryOp SpecialBinaryOp UnaryOp SpecialOp IntOp Form Reduction Interpolation SoftmaxKind);
     let mut registry = tracer.registry().unwrap_or_else(|e| named(e));
     // What was only asked for its variants goes.
     let (mut kept, mut held) = (Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use arenite_tests::golden::{packed, packed_small};
 use arenite_tests::writers::Random;
 
 /// Mutations of a file of each target; together above 100,000.
-const ROUNDS: [(&str, usize); 10] = [
+const ROUNDS: [(&str, usize); 11] = [
     ("native", 4_000),
     ("chainer", 4_000),
     ("megengine", 4_000),
@@ -20,6 +20,7 @@ const ROUNDS: [(&str, usize); 10] = [
     ("keras_order", 4_000),
     ("rects", 4_000),
     ("tflite", 8_000),
+    ("onnx", 8_000),
     ("blob", 60_000),
     ("bundle", 6_000),
     ("plan", 4_000),

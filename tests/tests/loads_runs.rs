@@ -23,8 +23,9 @@ const CONSTANTS: usize = 4096;
 
 /// Choices of types and operations that load is known to accept, where there is not just one. The records and the factors of one half of the last four come
 /// from their packers alone.
-const EXPECTED: [(KernelId, usize); 20] = [
+const EXPECTED: [(KernelId, usize); 21] = [
     (KernelId::BinaryF32, 8),
+    (KernelId::SpecialBinaryF32, 5),
     (KernelId::UnaryF32, 12),
     (KernelId::SpecialF32, 10),
     (KernelId::ReduceF32, 4),

@@ -14,7 +14,7 @@ use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
 use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
-use crate::ops::pointwise;
+use crate::ops::{binary, pointwise};
 #[cfg(any(test, packing))]
 use crate::target::Target;
 
@@ -305,7 +305,7 @@ table! {
     3 LocallyConnectedF32 Scalar scalar::locally_connected::F32;
     4 MaxPoolF32 Scalar scalar::pool2d::MaxF32;
     5 AvgPoolF32 Scalar scalar::pool2d::AvgF32;
-    6 BinaryF32 Scalar scalar::elementwise::Binary;
+    6 BinaryF32 Scalar scalar::elementwise::Binary<binary::BinaryOp>;
     7 UnaryF32 Scalar scalar::elementwise::Unary<pointwise::UnaryOp>;
     8 ReduceF32 Scalar scalar::reduce::F32;
     9 SoftmaxF32 Scalar scalar::softmax::F32;
@@ -331,6 +331,7 @@ table! {
     29 LstmF32 Scalar scalar::lstm::F32;
     30 SoftmaxS8 Scalar scalar::softmax::S8;
     31 SpecialF32 Scalar scalar::elementwise::Unary<pointwise::SpecialOp>;
+    32 SpecialBinaryF32 Scalar scalar::elementwise::Binary<binary::SpecialBinaryOp>;
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;

@@ -7,6 +7,7 @@
 //!
 //! The order of an enum's variants is part of the format: rows are appended, never moved.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ops::pointwise::{Aten, Tflite};
@@ -56,32 +57,45 @@ pub enum IntOp {
     Prelu,
 }
 
+/// A set of functions of two numbers.
+pub trait Pairwise: Copy + PartialEq + Serialize + DeserializeOwned + sealed::Sealed + 'static {
+    /// Calls `visitor` with the function.
+    fn visit<V: BinaryVisitor>(self, visitor: V) -> V::Output;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
 macro_rules! binary {
-    ($($function:ident ($a:ident, $b:ident) => $value:expr, $names:expr;)*) => {
-        /// Operations of two operands.
+    ($(#[$about:meta])* $set:ident; $($function:ident ($a:ident, $b:ident) => $value:expr, $names:expr;)*) => {
+        $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[expect(missing_docs, reason = "named by their operation; the rows have the formulas")]
-        pub enum BinaryOp {
+        pub enum $set {
             $($function),*
         }
 
-        impl BinaryOp {
+        impl sealed::Sealed for $set {}
+
+        impl Pairwise for $set {
+            #[inline(always)]
+            fn visit<V: BinaryVisitor>(self, visitor: V) -> V::Output {
+                match self {
+                    $($set::$function => visitor.visit(|$a, $b| $value)),*
+                }
+            }
+        }
+
+        impl $set {
             /// Its functions, with all that there is to say of them.
-            pub const ROWS: &'static [(BinaryOp, BinaryNames)] = &[$((BinaryOp::$function, $names)),*];
+            pub const ROWS: &'static [($set, BinaryNames)] = &[$(($set::$function, $names)),*];
 
             /// The row of this function.
             pub const fn names(self) -> &'static BinaryNames {
                 match self {
-                    $(BinaryOp::$function => const { &$names }),*
-                }
-            }
-
-            /// Calls `visitor` with the function.
-            #[inline(always)]
-            pub fn visit<V: BinaryVisitor>(self, visitor: V) -> V::Output {
-                match self {
-                    $(BinaryOp::$function => visitor.visit(|$a, $b| $value)),*
+                    $($set::$function => const { &$names }),*
                 }
             }
         }
@@ -91,6 +105,9 @@ macro_rules! binary {
 const NUMBERS: &[DType] = &[F32, I8, I16, I32];
 
 binary! {
+    /// Operations of two operands.
+    BinaryOp;
+
     Add(a, b) => a + b, BinaryNames {
         formula: "a + b",
         activation: true,
@@ -144,6 +161,37 @@ binary! {
         integer: Some(IntOp::Prelu),
         tflite: tflite("PRELU", 2, &[F32, I8]),
         ..named("prelu", "torch.nn.functional.prelu")
+    };
+}
+
+binary! {
+    /// Operations that fewer networks use: a kernel of their own, so that the others do not pay for their code. Comparisons give 1 and 0.
+    SpecialBinaryOp;
+
+    Less(a, b) => if a < b { 1.0 } else { 0.0 }, BinaryNames {
+        formula: "1 where a < b, else 0",
+        commutes: false,
+        ..named("less", "numpy.less")
+    };
+    LessOrEqual(a, b) => if a <= b { 1.0 } else { 0.0 }, BinaryNames {
+        formula: "1 where a <= b, else 0",
+        commutes: false,
+        ..named("less_or_equal", "numpy.less_equal")
+    };
+    Equal(a, b) => if a == b { 1.0 } else { 0.0 }, BinaryNames {
+        formula: "1 where a = b, else 0",
+        ..named("equal", "numpy.equal")
+    };
+    // The sum of two such terms, of which one is -0, is the other term with all its bits: a choice between two numbers.
+    Keep(a, b) => if b != 0.0 { a } else { -0.0 }, BinaryNames {
+        formula: "a where b is not 0, else -0",
+        commutes: false,
+        ..named("keep", "numpy.where")
+    };
+    Power(a, b) => libm::powf(a, b), BinaryNames {
+        formula: "a to the power of b",
+        commutes: false,
+        ..named("power", "numpy.power")
     };
 }
 

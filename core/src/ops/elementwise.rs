@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
 pub use crate::ops::binary::BinaryOp;
+use crate::ops::binary::Pairwise;
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -26,10 +27,10 @@ pub struct Loop {
 }
 
 operator! {
-    /// `y = clamp(a op b)`, in f32.
+    /// `y = clamp(a op b)`, in f32, with a function of the set `F`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-    pub struct BinaryF32<P> {
+    pub struct BinaryF32<P, F: Pairwise = BinaryOp> {
         /// Contiguous, of the broadcast shape.
         pub output: P,
         /// First operand.
@@ -39,7 +40,7 @@ operator! {
         /// Axes, outermost first.
         pub loops: heapless::Vec<Loop, MAX_LOOPS>,
         /// The operation.
-        pub op: BinaryOp,
+        pub op: F,
         /// Clamp of the result.
         pub clamp: [f32; 2],
     }
@@ -89,7 +90,7 @@ pub fn is_contiguous(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
     })
 }
 
-impl<P: Place> Operator for BinaryF32<P> {
+impl<P: Place, F: Pairwise> Operator for BinaryF32<P, F> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[output_len(&self.loops).ok_or(Fault::Shape)?, 4])?;
         checked_size(&[operand_len(&self.loops, |l| l.a).ok_or(Fault::Shape)?, 4])?;

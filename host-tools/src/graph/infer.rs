@@ -39,7 +39,7 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
             transpose_b,
         } => Some(matmul(need(0)?, need(1)?, *transpose_a, *transpose_b)?),
         Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs) => Some(pool2d(attrs, need(0)?)?),
-        Op::Binary { .. } => Some(broadcast(&need(0)?.shape, &need(1)?.shape)?),
+        Op::Binary { .. } | Op::SpecialBinary { .. } => Some(broadcast(&need(0)?.shape, &need(1)?.shape)?),
         Op::Affine => {
             let x = need(0)?;
             let gain = need(1)?;

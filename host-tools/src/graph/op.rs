@@ -3,7 +3,7 @@
 //! Semantics are those of the operator of the same name in `core/src/ops`; where an operator exists only on the host
 //! (folded or fused before lowering) this file says what it means.
 
-use arenite::ops::binary::BinaryOp;
+use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::pointwise::{Function, UnaryOp};
 
 /// Axis order of the activations of a spatial operator.
@@ -174,6 +174,11 @@ pub enum Op {
         kind: BinaryOp,
         /// Fused clamp.
         activation: Activation,
+    },
+    /// in 0, in 1: f32 operands.
+    SpecialBinary {
+        /// The operation.
+        kind: SpecialBinaryOp,
     },
     /// in 0: operand.
     Unary(UnaryKind),

@@ -3,10 +3,12 @@
 pub mod assume;
 mod build;
 mod chainer;
+mod half;
 mod imported;
 mod keras_order;
 mod megengine;
 mod native;
+pub mod onnx;
 mod rects;
 mod solve;
 mod tf_shapes;
@@ -53,6 +55,7 @@ pub const DIALECTS: &[Dialect] = &[
         import: megengine::import,
     },
     tflite::DIALECT,
+    onnx::DIALECT,
 ];
 
 /// Recognises and reads a file; `dialect` overrides recognition.
@@ -87,25 +90,15 @@ pub fn import_content(
     if let Some(message) = not_text {
         return Err(Error::input(message)
             .in_file(path)
-            .expected("a trace, or a .tflite file")
+            .expected("a trace, or a .tflite or .onnx file")
             .help("text is UTF-8 without a byte-order mark"));
     }
     let names = || DIALECTS.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
-    let no_onnx = || {
-        Error::unsupported("ONNX (--dialect onnx) is not built yet")
-            .in_file(path)
-            .expected(format!("one of {}", names()))
-            .help("convert the network to .tflite, or trace its PyTorch module with arenite_trace")
-    };
     let found = match dialect {
-        Some("onnx") => return Err(no_onnx()),
         Some(name) => DIALECTS.iter().find(|d| d.name == name).ok_or_else(|| {
             Error::new(ErrorKind::Usage, format!("unknown dialect `{name}`")).expected(format!("one of {}", names()))
         })?,
         None => DIALECTS.iter().find(|d| (d.recognises)(content)).ok_or_else(|| {
-            if path.extension().is_some_and(|extension| extension == "onnx") {
-                return no_onnx();
-            }
             Error::unsupported("the content is of no dialect that pack knows")
                 .in_file(path)
                 .expected(format!("one of {}", names()))

@@ -1,5 +1,6 @@
 //! Elementwise operators.
 
+use arenite::ops::binary::{Pairwise, SpecialBinaryOp};
 use arenite::ops::elementwise::{BinaryF32, UnaryF32};
 use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::{DType, Step};
@@ -17,20 +18,31 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, a
     if lower.graph().tensor(input(node, 0)?).dtype != DType::F32 {
         return elementwise_int::lower_binary(lower, node, kind, activation);
     }
+    let step = binary(lower, node, kind, clamp(activation))?;
+    lower.push(node, kind.names().name, Step::BinaryF32(step), 0);
+    Ok(())
+}
+
+/// Lowers an operator of two f32 operands that fewer networks use.
+pub(super) fn lower_special_binary(lower: &mut Lower<'_>, node: &Node, kind: SpecialBinaryOp) -> Result<()> {
+    let step = binary(lower, node, kind, clamp(Activation::None))?;
+    lower.push(node, kind.names().name, Step::SpecialBinaryF32(step), 0);
+    Ok(())
+}
+
+fn binary<F: Pairwise>(lower: &mut Lower<'_>, node: &Node, op: F, clamp: [f32; 2]) -> Result<BinaryF32<Place, F>> {
     want_f32(lower.graph(), node)?;
     let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
     let graph = lower.graph();
     let loops = loops(&graph.tensor(y).shape, &graph.tensor(a).shape, &graph.tensor(b).shape)?;
-    let step = BinaryF32 {
+    Ok(BinaryF32 {
         output: Place::Tensor(y, 0),
         a: lower.place(a)?,
         b: lower.place(b)?,
         loops,
-        op: kind,
-        clamp: clamp(activation),
-    };
-    lower.push(node, kind.names().name, Step::BinaryF32(step), 0);
-    Ok(())
+        op,
+        clamp,
+    })
 }
 
 /// Lowers an operator of one operand.

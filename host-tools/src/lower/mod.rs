@@ -99,6 +99,7 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::MaxPool2d(attrs) => pool2d::lower(lower, node, attrs, true),
         Op::AvgPool2d(attrs) => pool2d::lower(lower, node, attrs, false),
         Op::Binary { kind, activation } => elementwise::lower_binary(lower, node, *kind, *activation),
+        Op::SpecialBinary { kind } => elementwise::lower_special_binary(lower, node, *kind),
         Op::Unary(kind) => elementwise::lower_unary(lower, node, *kind),
         Op::Lrn {
             axis,

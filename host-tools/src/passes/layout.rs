@@ -110,6 +110,7 @@ fn follows(op: &Op) -> bool {
     matches!(
         op,
         Op::Binary { .. }
+            | Op::SpecialBinary { .. }
             | Op::Unary(_)
             | Op::Affine
             | Op::BatchNorm { .. }

@@ -111,7 +111,7 @@ pub const PASSES: &[Pass] = &[
         run: layout::run,
     },
     Pass {
-        name: "softmax along the innermost axis",
+        name: "softmax and normalisation along the innermost axis",
         stage: Stage::Fuse,
         run: softmax_axis::run,
     },

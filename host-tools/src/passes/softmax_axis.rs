@@ -1,4 +1,4 @@
-//! Kernels sum along the innermost axis: a softmax along another one gets a transpose before and after it.
+//! Kernels sum along the innermost axis: a softmax or a local response normalisation along another one gets a transpose before and after it.
 
 use super::rewrite::{Rewriter, rewrite_all};
 use crate::error::Result;
@@ -12,7 +12,7 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
 fn move_inside(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     let graph = &mut *net.graph;
     let mut node = graph.nodes[id.0].clone();
-    let (Op::Softmax { axis, .. } | Op::LogSoftmax { axis }) = &mut node.op else {
+    let (Op::Softmax { axis, .. } | Op::LogSoftmax { axis } | Op::Lrn { axis, .. }) = &mut node.op else {
         return false;
     };
     let (Some(&Some(x)), Some(&y)) = (node.inputs.first(), node.outputs.first()) else {

@@ -117,7 +117,6 @@ fn what_is_not_built_is_refused_by_name() {
         ("--calibrate", "x.npy"),
         ("--keep-f32", "fc"),
         ("--report", "r.html"),
-        ("--dialect", "onnx"),
         ("--target", "riscv64gcv"),
         ("--region", "spi=16M:stream"),
         ("--dump-after", "quantize"),

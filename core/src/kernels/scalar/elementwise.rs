@@ -7,18 +7,18 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
-use crate::ops::binary::{BinaryOp, BinaryVisitor};
+use crate::ops::binary::{BinaryVisitor, Pairwise};
 use crate::ops::elementwise::{BinaryF32, Loop, UnaryF32, is_contiguous, operand_len, output_len};
 use crate::ops::pointwise::{Pointwise, Visitor, clamp};
 
-/// Computes a [`BinaryF32`].
+/// Computes a [`BinaryF32`] with the functions of `F`.
 #[derive(Debug)]
-pub struct Binary;
+pub struct Binary<F>(PhantomData<F>);
 
-impl Kernel for Binary {
-    type Op = BinaryF32;
+impl<F: Pairwise> Kernel for Binary<F> {
+    type Op = BinaryF32<Slot, F>;
 
-    fn distance(op: &BinaryF32, index: usize) -> Option<i64> {
+    fn distance(op: &BinaryF32<Slot, F>, index: usize) -> Option<i64> {
         let in_step = match index {
             1 => is_contiguous(&op.loops, |l| l.a),
             2 => is_contiguous(&op.loops, |l| l.b),
@@ -27,7 +27,7 @@ impl Kernel for Binary {
         in_step.then_some(0)
     }
 
-    fn run(op: &BinaryF32, mem: &Mem<'_>) -> Option<()> {
+    fn run(op: &BinaryF32<Slot, F>, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, output_len(&op.loops)?)?;
         let a = mem.src::<f32>(op.a, operand_len(&op.loops, |l| l.a)?)?;
         let b = mem.src::<f32>(op.b, operand_len(&op.loops, |l| l.b)?)?;
@@ -36,7 +36,7 @@ impl Kernel for Binary {
 }
 
 #[cfg(any(test, packing))]
-impl Candidate for Binary {}
+impl<F: Pairwise> Candidate for Binary<F> {}
 
 /// Computes a [`UnaryF32`] with the functions of `F`.
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl<F: Pointwise> Kernel for Unary<F> {
 impl<F: Pointwise> Candidate for Unary<F> {}
 
 /// `y = clamp(a op b)` over broadcast axes.
-pub(crate) fn binary(
-    op: BinaryOp,
+pub(crate) fn binary<F: Pairwise>(
+    op: F,
     loops: &[Loop],
     limits: [f32; 2],
     output: Dst<'_, f32>,

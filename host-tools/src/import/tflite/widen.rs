@@ -5,6 +5,7 @@ use super::constant::Constant;
 use super::importer::{Importer, View, Widened};
 use crate::error::{Error, Result};
 use crate::graph::{DType, Quant};
+use crate::import::half;
 
 /// FLOAT16 in the schema.
 const FLOAT16: u8 = 1;
@@ -36,7 +37,7 @@ impl Importer<'_, '_> {
             .as_chunks::<2>()
             .0
             .iter()
-            .map(|half| single(u16::from_le_bytes(*half)));
+            .map(|half| half::to_f32(u16::from_le_bytes(*half)));
         self.keep_f32(to, shape, values.collect())?;
         self.widened.halves += 1;
         Ok(true)
@@ -91,40 +92,5 @@ impl Importer<'_, '_> {
         };
         self.folded.insert(index, constant);
         Ok(())
-    }
-}
-
-/// A float16 as the float32 of the same value.
-fn single(half: u16) -> f32 {
-    let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
-    let (exponent, mantissa) = (i32::from(half >> 10 & 0x1F), f32::from(half & 0x3FF));
-    sign * match exponent {
-        0 => mantissa * 2f32.powi(-24),
-        31 if mantissa == 0.0 => f32::INFINITY,
-        31 => f32::NAN,
-        _ => (1024.0 + mantissa) * 2f32.powi(exponent - 25),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::single;
-
-    #[test]
-    fn halves_by_hand() {
-        let cases = [
-            (0x3C00, 1.0),
-            (0xC000, -2.0),
-            (0x3555, 0.333_251_95),
-            (0x7BFF, 65504.0),
-            (0x0400, 6.103_515_6e-5),
-            (0x0001, 5.960_464_5e-8),
-            (0x83FF, -6.097_555e-5),
-            (0x0000, 0.0),
-        ];
-        for (half, value) in cases {
-            assert_eq!(single(half), value, "{half:#06x}");
-        }
-        assert!(single(0x7C00).is_infinite() && single(0x7E00).is_nan());
     }
 }

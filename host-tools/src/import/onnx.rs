@@ -1,0 +1,210 @@
+//! ONNX files (`.onnx`), operator sets 7 and newer.
+//!
+//! ```text
+//! wire: protocol buffers   proto: what is read of onnx.proto   external: data in other files   elem, array: types and known values
+//! importer: the import under way   inputs: its inputs   calc, fold: computations, now or at run time   rows: one row an operator, with its translation
+//! (elementwise, constants, movement, gather, padding, windows, pools, products, norms, recurrent, quantised, resize: parts of it)   report: what is refused
+//! ```
+//!
+//! Each translation computes on values. Where all of them are known, the result is known as well, so that arithmetic on shapes and on weights is done
+//! when importing; elsewhere it becomes operators of the graph. Tensors keep their names. Every node that cannot be translated is reported at once, with a
+//! remedy.
+
+mod array;
+mod calc;
+mod constants;
+mod elem;
+mod elementwise;
+mod external;
+mod fold;
+mod gather;
+mod importer;
+mod inputs;
+mod movement;
+mod norms;
+mod padding;
+mod pools;
+mod products;
+mod proto;
+mod quantised;
+mod recurrent;
+mod report;
+mod resize;
+mod rows;
+mod windows;
+mod wire;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use self::external::Folder;
+use self::importer::{Importer, Value, View};
+use self::proto::Model;
+use self::report::{Problem, report};
+use super::assume::Assumptions;
+use super::imported::{Dialect, ImportOptions, Imported};
+use crate::error::{Error, Result};
+use crate::graph::facts::IMPLIED;
+use crate::graph::{Role, check};
+
+/// The dialect `onnx`.
+pub const DIALECT: Dialect = Dialect {
+    name: "onnx",
+    recognises,
+    import,
+};
+
+/// The operators that are read: name, versions of the operator, and what is refused of it.
+pub fn operators() -> impl Iterator<Item = (&'static str, &'static [i64], &'static str)> {
+    rows::ROWS.iter().map(|row| (row.op, row.versions, row.limits))
+}
+
+/// A model begins with the version of the format, and goes on with one of the fields that may follow; no text begins so.
+fn recognises(content: &[u8]) -> bool {
+    const NEXT: [u8; 9] = [0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2];
+    matches!(content, [0x08, 1..=0x7F, next, ..] if NEXT.contains(next)) && content.get(4..8) != Some(b"TFL3")
+}
+
+/// Reads an .onnx file.
+///
+/// # Errors
+/// [`crate::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::ErrorKind::Unsupported`] with all nodes that have no counterpart.
+pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
+    let model = Model::read(content)?;
+    let opset = opset(&model)?;
+    let folder = Folder::of(path);
+    let mut importer = Importer::new(&model, &folder);
+    importer.out.name = path
+        .file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let mut assumptions = Assumptions::new(options);
+    importer.inputs(options, &mut assumptions)?;
+    let live = live_nodes(&model)?;
+    let (mut problems, mut constants) = (Vec::new(), 0);
+    for (index, node) in model.graph.nodes.iter().enumerate() {
+        let view = View { index, node, opset };
+        if !live[index] {
+            *importer
+                .out
+                .pruned
+                .entry(crate::passes::prune::UNUSED.to_string())
+                .or_insert(0) += 1;
+            continue;
+        }
+        importer.enter(view);
+        match importer.node(view) {
+            Ok(()) if importer.counted() => {}
+            Ok(()) if node.op == "Constant" => constants += 1,
+            // Its result is known: arithmetic on shapes or on constants.
+            Ok(()) => {
+                *importer
+                    .out
+                    .pruned
+                    .entry(Role::Bookkeeping.name().to_string())
+                    .or_insert(0) += 1
+            }
+            Err(error) => {
+                importer.abandon();
+                for &output in &node.outputs {
+                    importer.values.insert(output, None);
+                }
+                problems.extend(error.map(|error| Problem::new(view, error)));
+            }
+        }
+    }
+    report(problems)?;
+    importer.outputs()?;
+    let assumptions = assumptions.finish()?;
+    let (warnings, files) = (std::mem::take(&mut importer.warnings), folder.files());
+    let graph = importer.out;
+    check::check(&graph)?;
+    let constants = (constants > 0).then(|| ("Constant".to_string(), constants));
+    Ok(Imported {
+        graph,
+        assumptions,
+        warnings,
+        files,
+        constants: constants.into_iter().collect(),
+        ..Imported::default()
+    })
+}
+
+/// The version of the operator set.
+fn opset(model: &Model<'_>) -> Result<i64> {
+    let own = |domain: &str| matches!(domain, "" | "ai.onnx");
+    let version = model
+        .opsets
+        .iter()
+        .filter(|(domain, _)| own(domain))
+        .map(|(_, v)| *v)
+        .max();
+    let [oldest, newest] = rows::OPSETS;
+    match version {
+        Some(version) if (oldest..=newest).contains(&version) => Ok(version),
+        Some(version) => Err(Error::unsupported(format!("operator set {version}"))
+            .expected(format!("{oldest} to {newest}"))
+            .help("convert the model with onnx.version_converter, or export it with another opset_version")),
+        None => Err(Error::input("the file states no operator set").help("the model is damaged: export it again")),
+    }
+}
+
+/// Which nodes feed an output of the network, by index.
+fn live_nodes(model: &Model<'_>) -> Result<Vec<bool>> {
+    let mut wanted: HashSet<&str> = model.graph.outputs.iter().map(|o| o.name).collect();
+    let mut live = vec![false; model.graph.nodes.len()];
+    for (index, node) in model.graph.nodes.iter().enumerate().rev() {
+        if node.outputs.iter().any(|o| !o.is_empty() && wanted.contains(o)) {
+            live[index] = true;
+            wanted.extend(node.inputs.iter().filter(|i| !i.is_empty()));
+        }
+    }
+    if model.graph.outputs.is_empty() {
+        return Err(Error::input("the network has no output"));
+    }
+    Ok(live)
+}
+
+impl<'a> Importer<'_, 'a> {
+    /// Translates a node; `Err(None)` where an operand could not be translated, which has been reported.
+    fn node(&mut self, view: View<'_, 'a>) -> std::result::Result<(), Option<Error>> {
+        let node = view.node;
+        if !matches!(node.domain, "" | "ai.onnx") {
+            return Err(Some(
+                Error::unsupported(format!("not supported: the domain `{}`", node.domain))
+                    .help("export the model with operators of ONNX's own domain"),
+            ));
+        }
+        let row = rows::ROWS.iter().find(|row| row.op == node.op);
+        let row = row.ok_or_else(|| Some(Error::unsupported("not supported").help(rows::remedy(node.op))))?;
+        let untranslated = |name: &&str| matches!(self.values.get(name), Some(None));
+        if node.inputs.iter().any(untranslated) {
+            return Err(None);
+        }
+        self.translate(view, row).map_err(Some)
+    }
+
+    /// The network's outputs; one that nothing computes at run time is copied, so that it has a place of its own.
+    fn outputs(&mut self) -> Result<()> {
+        for output in &self.model.graph.outputs {
+            let value = self.value(output.name).map_err(|e| e.at("the network's outputs"))?;
+            let value = value.ok_or_else(|| Error::internal("an output that was not translated"))?;
+            let mut id = self.tensor(&value)?;
+            let tensor = self.out.tensor(id);
+            if tensor.is_const() || self.out.outputs.contains(&id) {
+                let shape = tensor.shape.clone();
+                id = self.emit_shape(crate::graph::Op::Identity, &[id], &shape)?;
+            }
+            if let Value::Mask(_) = value {
+                self.rename(id, output.name);
+            }
+            self.out.outputs.push(id);
+        }
+        debug_assert!(
+            self.out
+                .nodes
+                .iter()
+                .all(|n| n.kind != IMPLIED || n.role == Role::Forward)
+        );
+        Ok(())
+    }
+}

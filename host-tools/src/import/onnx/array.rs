@@ -1,0 +1,336 @@
+//! Values that are known when importing, and what is computed of them then.
+
+use super::elem::{Elem, unsupported};
+use super::proto::Tensor;
+use crate::error::{Error, Result};
+use crate::graph::infer::broadcast;
+use crate::graph::{DType, Data};
+use crate::import::build::elements;
+use crate::import::half;
+
+/// Most elements of a value that is computed when importing.
+const MOST_ELEMENTS: usize = 1 << 26;
+
+/// A value that is known.
+#[derive(Debug, Clone)]
+pub(super) struct Array {
+    pub(super) elem: Elem,
+    pub(super) shape: Vec<usize>,
+    pub(super) data: Elements,
+    /// The initializer that it is made of, and that one's elements.
+    pub(super) param: Option<(usize, u64)>,
+}
+
+/// Elements, row-major. Booleans are 0 and 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Elements {
+    Floats(Vec<f32>),
+    Integers(Vec<i64>),
+}
+
+impl Array {
+    pub(super) fn floats(shape: &[usize], values: Vec<f32>) -> Self {
+        Self {
+            elem: Elem::FLOAT,
+            shape: shape.to_vec(),
+            data: Elements::Floats(values),
+            param: None,
+        }
+    }
+
+    pub(super) fn integers(elem: Elem, shape: &[usize], values: Vec<i64>) -> Self {
+        Self {
+            elem,
+            shape: shape.to_vec(),
+            data: Elements::Integers(values),
+            param: None,
+        }
+    }
+
+    pub(super) fn scalar(value: f32) -> Self {
+        Self::floats(&[], vec![value])
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The integers of an operand that says how: axes, extents, paddings.
+    pub(super) fn whole(&self, what: &str) -> Result<Vec<i64>> {
+        match &self.data {
+            Elements::Integers(values) => Ok(values.clone()),
+            Elements::Floats(_) => {
+                Err(Error::input(format!("the {what} are {}", self.elem.name())).expected("integers"))
+            }
+        }
+    }
+
+    /// The values as f32.
+    pub(super) fn real(&self) -> Vec<f32> {
+        match &self.data {
+            Elements::Floats(values) => values.clone(),
+            Elements::Integers(values) => values.iter().map(|&v| v as f32).collect(),
+        }
+    }
+
+    /// Where it is a single number, that number.
+    pub(super) fn single(&self) -> Option<f32> {
+        match (&self.data, self.len()) {
+            (Elements::Floats(values), 1) => values.first().copied(),
+            (Elements::Integers(values), 1) => values.first().map(|&v| v as f32),
+            _ => None,
+        }
+    }
+
+    /// The value of a tensor of the file; `bytes` are those of an external file.
+    pub(super) fn read(tensor: &Tensor<'_>, bytes: Option<&[u8]>) -> Result<Self> {
+        let elem = Elem(tensor.elem);
+        let at = |e: Error| e.at(format_args!("tensor `{}`", tensor.name));
+        let extents: Option<Vec<usize>> = tensor.shape.iter().map(|&n| usize::try_from(n).ok()).collect();
+        let shape = extents.ok_or_else(|| at(Error::input(format!("shape {:?}", tensor.shape))))?;
+        let count = elements(&shape).map_err(at)?;
+        let size = elem.bytes().ok_or_else(|| at(unsupported(elem, "a constant")))?;
+        let raw = bytes.or(tensor.raw);
+        let data = match raw {
+            Some(raw) if raw.len() == count * size => from_raw(elem, raw),
+            Some(raw) => {
+                return Err(at(Error::input(format!("{} bytes of data", raw.len()))
+                    .expected(format!("{} for {} {shape:?}", count * size, elem.name()))));
+            }
+            None => {
+                let (floats, integers) = tensor.typed(count).map_err(at)?;
+                // Half floats stand as the bits of integers.
+                let halves = matches!(elem, Elem::FLOAT16 | Elem::BFLOAT16);
+                let data = match (elem.is_float(), halves) {
+                    (true, false) => Elements::Floats(floats),
+                    (true, true) => {
+                        let bytes: Vec<u8> = integers.iter().flat_map(|&v| (v as u16).to_le_bytes()).collect();
+                        from_raw(elem, &bytes)
+                    }
+                    _ => Elements::Integers(integers.iter().map(|&v| elem.wrap(v)).collect()),
+                };
+                let found = match &data {
+                    Elements::Floats(values) => values.len(),
+                    Elements::Integers(values) => values.len(),
+                };
+                if found != count {
+                    return Err(at(Error::input(format!("{found} elements of data"))
+                        .expected(format!("{count} for {} {shape:?}", elem.name()))));
+                }
+                data
+            }
+        };
+        let elem = if elem.is_float() { Elem::FLOAT } else { elem };
+        Ok(Self {
+            elem,
+            shape,
+            data,
+            param: None,
+        })
+    }
+
+    /// The same value as a tensor of the graph stores it.
+    pub(super) fn stored(&self) -> Result<(DType, Data)> {
+        let dtype = self.elem.dtype()?;
+        let bytes: Vec<u8> = match &self.data {
+            Elements::Floats(values) => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            Elements::Integers(values) => {
+                let width = dtype.bytes();
+                let each = |v: &i64| v.to_le_bytes().into_iter().take(width);
+                values.iter().flat_map(each).collect()
+            }
+        };
+        Ok((dtype, Data::Bytes(bytes.into())))
+    }
+
+    /// The elements at `indices` of this one's, as an array of `shape`.
+    fn pick(&self, indices: &[usize], shape: &[usize]) -> Self {
+        let data = match &self.data {
+            Elements::Floats(v) => Elements::Floats(indices.iter().map(|&i| v[i]).collect()),
+            Elements::Integers(v) => Elements::Integers(indices.iter().map(|&i| v[i]).collect()),
+        };
+        Self {
+            elem: self.elem,
+            shape: shape.to_vec(),
+            data,
+            param: self.param,
+        }
+    }
+
+    pub(super) fn reshaped(&self, shape: &[usize]) -> Self {
+        Self {
+            shape: shape.to_vec(),
+            ..self.clone()
+        }
+    }
+
+    /// Axis `i` of the result is axis `perm[i]`.
+    pub(super) fn permuted(&self, perm: &[usize]) -> Self {
+        let strides = strides(&self.shape);
+        let shape: Vec<usize> = perm.iter().map(|&axis| self.shape[axis]).collect();
+        let strides: Vec<isize> = perm.iter().map(|&axis| strides[axis]).collect();
+        self.pick(&walk(&shape, &strides, 0), &shape)
+    }
+
+    /// Element `i` along axis `a` is element `begin[a] + i * step[a]`.
+    pub(super) fn sliced(&self, begin: &[usize], step: &[isize], extents: &[usize]) -> Self {
+        let inner = strides(&self.shape);
+        let from: isize = begin.iter().zip(&inner).map(|(&b, s)| b as isize * s).sum();
+        let moved: Vec<isize> = inner.iter().zip(step).map(|(a, b)| a * b).collect();
+        self.pick(&walk(extents, &moved, from), extents)
+    }
+
+    /// NumPy's broadcasting to `shape`.
+    pub(super) fn broadcast(&self, shape: &[usize]) -> Result<Self> {
+        bounded(shape)?;
+        if broadcast(&self.shape, shape)? != shape {
+            return Err(Error::input(format!(
+                "a value of shape {:?} for one of {shape:?}",
+                self.shape
+            )));
+        }
+        let inner = strides(&self.shape);
+        let lead = shape.len() - self.shape.len().min(shape.len());
+        let strides: Vec<isize> = (0..shape.len())
+            .map(|axis| match axis.checked_sub(lead) {
+                Some(own) if self.shape[own] != 1 => inner[own],
+                _ => 0,
+            })
+            .collect();
+        Ok(self.pick(&walk(shape, &strides, 0), shape))
+    }
+
+    /// Arrays one after another along `axis`.
+    pub(super) fn joined(parts: &[&Array], axis: usize) -> Result<Self> {
+        let Some(first) = parts.first() else {
+            return Err(Error::input("nothing to concatenate"));
+        };
+        let mut shape = first.shape.clone();
+        shape[axis] = parts.iter().map(|p| p.shape[axis]).sum();
+        bounded(&shape)?;
+        let outer: usize = shape[..axis].iter().product();
+        let row = |p: &Array| p.shape[axis..].iter().product::<usize>();
+        let floats = parts.iter().any(|p| matches!(p.data, Elements::Floats(_)));
+        let data = if floats {
+            let parts: Vec<(Vec<f32>, usize)> = parts.iter().map(|p| (p.real(), row(p))).collect();
+            let rows = (0..outer).flat_map(|i| parts.iter().flat_map(move |(v, n)| &v[i * n..(i + 1) * n]));
+            Elements::Floats(rows.copied().collect())
+        } else {
+            let parts: Vec<(Vec<i64>, usize)> = (parts.iter())
+                .map(|p| Ok((p.whole("operands")?, row(p))))
+                .collect::<Result<_>>()?;
+            let rows = (0..outer).flat_map(|i| parts.iter().flat_map(move |(v, n)| &v[i * n..(i + 1) * n]));
+            Elements::Integers(rows.copied().collect())
+        };
+        Ok(Self {
+            elem: first.elem,
+            shape,
+            data,
+            param: parts.iter().find_map(|p| p.param),
+        })
+    }
+
+    /// The elements that `indices` choose along `axis`.
+    pub(super) fn gathered(&self, axis: usize, indices: &[usize], shape: &[usize]) -> Result<Self> {
+        bounded(shape)?;
+        let inner: usize = self.shape[axis + 1..].iter().product();
+        let row = self.shape[axis] * inner;
+        let outer: usize = self.shape[..axis].iter().product();
+        let mut picked = Vec::with_capacity(outer * indices.len() * inner);
+        for o in 0..outer {
+            for &index in indices {
+                let from = o * row + index * inner;
+                picked.extend(from..from + inner);
+            }
+        }
+        Ok(self.pick(&picked, shape))
+    }
+
+    /// `f` of each element, as floats.
+    pub(super) fn map(&self, f: impl Fn(f32) -> f32) -> Self {
+        Self {
+            param: self.param,
+            ..Self::floats(&self.shape, self.real().into_iter().map(f).collect())
+        }
+    }
+
+    /// As another type, as Cast converts.
+    pub(super) fn cast(&self, to: Elem) -> Result<Self> {
+        let data = match (&self.data, to) {
+            (data, to) if to == self.elem => data.clone(),
+            (_, to) if to.is_float() => Elements::Floats(self.real()),
+            (Elements::Floats(values), Elem::BOOL) => {
+                Elements::Integers(values.iter().map(|&v| i64::from(v != 0.0)).collect())
+            }
+            (Elements::Floats(values), _) => Elements::Integers(values.iter().map(|&v| to.wrap(v as i64)).collect()),
+            (Elements::Integers(values), _) => Elements::Integers(values.iter().map(|&v| to.wrap(v)).collect()),
+        };
+        if to.bytes().is_none() {
+            return Err(unsupported(to, "the result of a cast"));
+        }
+        Ok(Self {
+            elem: if to.is_float() { Elem::FLOAT } else { to },
+            shape: self.shape.clone(),
+            data,
+            param: self.param,
+        })
+    }
+}
+
+/// The number of elements of `shape`, which is bounded.
+pub(super) fn bounded(shape: &[usize]) -> Result<usize> {
+    (shape.iter())
+        .try_fold(1usize, |n, &extent| n.checked_mul(extent))
+        .filter(|&n| n <= MOST_ELEMENTS)
+        .ok_or_else(|| {
+            Error::unsupported(format!("a constant of shape {shape:?}"))
+                .expected(format!("at most {MOST_ELEMENTS} elements"))
+        })
+}
+
+/// Elements between neighbours along each axis.
+fn strides(shape: &[usize]) -> Vec<isize> {
+    (0..shape.len())
+        .map(|axis| shape[axis + 1..].iter().product::<usize>() as isize)
+        .collect()
+}
+
+/// The indices of a walk along axes of `shape` with `strides`, outermost first.
+fn walk(shape: &[usize], strides: &[isize], from: isize) -> Vec<usize> {
+    let mut indices = vec![from];
+    if shape.contains(&0) {
+        return Vec::new();
+    }
+    for (&extent, &stride) in shape.iter().zip(strides) {
+        if extent != 1 {
+            let next = indices
+                .iter()
+                .flat_map(|&at| (0..extent as isize).map(move |i| at + i * stride));
+            indices = next.collect();
+        }
+    }
+    indices.into_iter().map(|i| i as usize).collect()
+}
+
+fn from_raw(elem: Elem, raw: &[u8]) -> Elements {
+    let pairs = || raw.as_chunks::<2>().0.iter().copied();
+    let words = || raw.as_chunks::<4>().0.iter().copied();
+    let longs = || raw.as_chunks::<8>().0.iter().copied();
+    match elem {
+        Elem::FLOAT => Elements::Floats(words().map(f32::from_le_bytes).collect()),
+        Elem::DOUBLE => Elements::Floats(longs().map(|b| f64::from_le_bytes(b) as f32).collect()),
+        Elem::FLOAT16 => Elements::Floats(pairs().map(|b| half::to_f32(u16::from_le_bytes(b))).collect()),
+        Elem::BFLOAT16 => {
+            let wide = |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16);
+            Elements::Floats(pairs().map(wide).collect())
+        }
+        Elem::INT8 => Elements::Integers(raw.iter().map(|&b| i64::from(b as i8)).collect()),
+        Elem::BOOL => Elements::Integers(raw.iter().map(|&b| i64::from(b != 0)).collect()),
+        Elem::INT16 => Elements::Integers(pairs().map(|b| i64::from(i16::from_le_bytes(b))).collect()),
+        Elem::UINT16 => Elements::Integers(pairs().map(|b| i64::from(u16::from_le_bytes(b))).collect()),
+        Elem::INT32 => Elements::Integers(words().map(|b| i64::from(i32::from_le_bytes(b))).collect()),
+        Elem::UINT32 => Elements::Integers(words().map(|b| i64::from(u32::from_le_bytes(b))).collect()),
+        Elem::INT64 | Elem::UINT64 => Elements::Integers(longs().map(i64::from_le_bytes).collect()),
+        _ => Elements::Integers(raw.iter().map(|&b| i64::from(b)).collect()),
+    }
+}

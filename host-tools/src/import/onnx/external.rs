@@ -1,0 +1,112 @@
+//! Data outside the model's file: in files of its folder, and nowhere else.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+use super::proto::Tensor;
+use crate::error::{Error, Result};
+
+/// Completes "cannot …".
+const READING: &str = "read the model's external data";
+
+/// Begin, end and the tensor that they belong to.
+type Range = (u64, u64, String);
+
+/// The folder of a model, and what has been read of the files in it.
+pub(super) struct Folder<'m> {
+    folder: &'m Path,
+    /// Ranges in use by file.
+    ranges: RefCell<HashMap<PathBuf, Vec<Range>>>,
+}
+
+impl<'m> Folder<'m> {
+    pub(super) fn of(model: &'m Path) -> Self {
+        let folder = model.parent().filter(|p| !p.as_os_str().is_empty());
+        Self {
+            folder: folder.unwrap_or(Path::new(".")),
+            ranges: RefCell::default(),
+        }
+    }
+
+    /// The files that were read.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = self.ranges.borrow().keys().cloned().collect();
+        files.sort();
+        files
+    }
+
+    /// The data of `tensor`, which lies where `pairs` say.
+    pub(super) fn read(&self, tensor: &Tensor<'_>, pairs: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let at = |e: Error| e.at(format_args!("tensor `{}`", tensor.name));
+        let value = |key: &str| pairs.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
+        let location = value("location").ok_or_else(|| at(Error::input("external data without a location")))?;
+        let number = |key: &str| match value(key).map(str::parse::<u64>) {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => Err(at(
+                Error::input(format!("the {key} of external data is no number")).expected("a number of bytes")
+            )),
+        };
+        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+        let path = self.inside(location).map_err(at)?;
+        let mut file = File::open(&path).map_err(|e| at(Error::io(&path, READING, &e)))?;
+        let size = file.metadata().map_err(|e| at(Error::io(&path, READING, &e)))?.len();
+        let length = length.unwrap_or(size.saturating_sub(offset));
+        let end = offset.checked_add(length).filter(|&end| end <= size).ok_or_else(|| {
+            at(Error::input(format!("{length} bytes from {offset} of `{location}`"))
+                .expected(format!("at most {size}, the file's size"))
+                .help("the file of external data is cut off, or belongs to another model"))
+        })?;
+        self.claim(&path, (offset, end), tensor.name).map_err(at)?;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.take(length).read_to_end(&mut bytes))
+            .map_err(|e| at(Error::io(&path, READING, &e)))?;
+        Ok(bytes)
+    }
+
+    /// The path of a file of the model's folder.
+    fn inside(&self, location: &str) -> Result<PathBuf> {
+        let relative = Path::new(location);
+        let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        let outside = || {
+            Error::input(format!("external data in `{location}`"))
+                .expected("a file inside the model's folder")
+                .help("put the file beside the model, and export the model with a relative path")
+        };
+        if location.is_empty() || location.contains(['\\', '\0']) || !relative.components().all(plain) {
+            return Err(outside());
+        }
+        let path = self.folder.join(relative);
+        // Symbolic links may lead out of it.
+        let canonical = path.canonicalize().map_err(|e| Error::io(&path, READING, &e))?;
+        let folder = self
+            .folder
+            .canonicalize()
+            .map_err(|e| Error::io(self.folder, READING, &e))?;
+        if !canonical.starts_with(&folder) || !canonical.is_file() {
+            return Err(outside());
+        }
+        Ok(canonical)
+    }
+
+    /// Notes that `tensor` has a range of a file, which no other tensor may share in part.
+    fn claim(&self, path: &Path, (from, to): (u64, u64), tensor: &str) -> Result<()> {
+        let mut ranges = self.ranges.borrow_mut();
+        let ranges = ranges.entry(path.to_path_buf()).or_default();
+        let overlapping = ranges
+            .iter()
+            .find(|&&(a, b, _)| from < b && a < to && (from, to) != (a, b));
+        if let Some((a, b, other)) = overlapping {
+            return Err(Error::input(format!(
+                "its external data, bytes {from} to {to}, overlaps that of `{other}`, bytes {a} to {b}"
+            ))
+            .help("the model is damaged: export it again"));
+        }
+        ranges.push((from, to, tensor.to_string()));
+        Ok(())
+    }
+}

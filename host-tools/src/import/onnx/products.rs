@@ -1,0 +1,297 @@
+//! Matrix products.
+
+use super::array::Array;
+use super::importer::{Importer, Value, View};
+use crate::error::{Error, Result};
+use crate::graph::infer::broadcast;
+use crate::graph::{Activation, BinaryOp, DType, Op, ReduceKind};
+
+/// Most matrices of a product in batches.
+const MOST_MATRICES: usize = 4096;
+
+impl<'a> Importer<'_, 'a> {
+    /// `x [.., k]` times `w [n, k]`, plus a bias `[n]`.
+    pub(super) fn linear(&mut self, x: &Value, w: &Value, bias: Option<&Value>) -> Result<Value> {
+        let mut inputs = vec![self.real(x)?, self.real(w)?];
+        if let Some(bias) = bias {
+            inputs.push(self.real(bias)?);
+        }
+        let activation = Activation::None;
+        Ok(Value::Tensor(self.emit(Op::Linear { activation }, &inputs)?))
+    }
+
+    /// `a [.., m, k]` times `b [.., n, k]`, for each matrix of the batch.
+    pub(super) fn products(&mut self, a: &Value, b: &Value) -> Result<Value> {
+        let (a_shape, b_shape) = (self.shape(a), self.shape(b));
+        let split = |shape: &[usize]| match shape {
+            [batch @ .., rows, k] => Ok((batch.to_vec(), *rows, *k)),
+            _ => Err(Error::input(format!("an operand of shape {shape:?}")).expected("at least two axes")),
+        };
+        let ((a_batch, m, k), (b_batch, n, k_b)) = (split(&a_shape)?, split(&b_shape)?);
+        if k != k_b {
+            return Err(Error::input(format!("rows of {k} elements and columns of {k_b}")));
+        }
+        let batch = broadcast(&a_batch, &b_batch)?;
+        let mut shape = batch.clone();
+        shape.extend([m, n]);
+        let count = |batch: &[usize]| batch.iter().product::<usize>();
+        if count(&b_batch) == 1 {
+            let b = self.reshape(b, &[n, k])?;
+            let rows = self.reshape(a, &[count(&a_batch) * m, k])?;
+            let y = self.linear(&rows, &b, None)?;
+            return self.reshape(&y, &shape);
+        }
+        let matrices = count(&batch);
+        if matrices > MOST_MATRICES {
+            return Err(Error::unsupported(format!("a product of {matrices} matrices"))
+                .expected(format!("at most {MOST_MATRICES}")));
+        }
+        let (a_at, b_at) = (positions(&a_batch, &batch), positions(&b_batch, &batch));
+        let a = self.reshape(a, &[count(&a_batch) * m, k])?;
+        let b = self.reshape(b, &[count(&b_batch) * n, k])?;
+        let mut results = Vec::with_capacity(matrices);
+        for index in 0..matrices {
+            let rows = self.part(&a, 0, a_at[index] * m, m)?;
+            let columns = self.part(&b, 0, b_at[index] * n, n)?;
+            results.push(self.linear(&rows, &columns, None)?);
+        }
+        let y = self.concat(&results, 0)?;
+        self.reshape(&y, &shape)
+    }
+
+    /// NumPy's matrix product.
+    pub(super) fn multiplied(&mut self, a: &Value, b: &Value) -> Result<Value> {
+        let (a_shape, b_shape) = (self.shape(a), self.shape(b));
+        if a_shape.is_empty() || b_shape.is_empty() {
+            return Err(Error::input(format!("operands of shape {a_shape:?} and {b_shape:?}")));
+        }
+        let a = match a_shape.as_slice() {
+            [k] => self.reshape(a, &[1, *k])?,
+            _ => a.clone(),
+        };
+        // The second operand with its columns as rows.
+        let columns = match b_shape.as_slice() {
+            [k] => self.reshape(b, &[1, *k])?,
+            shape => {
+                let mut perm: Vec<usize> = (0..shape.len()).collect();
+                perm.swap(shape.len() - 1, shape.len() - 2);
+                self.transpose(b, &perm)?
+            }
+        };
+        let y = self.products(&a, &columns)?;
+        let mut shape = self.shape(&y);
+        if b_shape.len() == 1 {
+            shape.pop();
+        }
+        if a_shape.len() == 1 {
+            let at = shape.len() - usize::from(b_shape.len() != 1) - 1;
+            shape.remove(at);
+        }
+        self.reshape(&y, &shape)
+    }
+
+    pub(super) fn mat_mul(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let (a, b) = (self.operand(view, 0)?, self.operand(view, 1)?);
+        let y = self.multiplied(&a, &b)?;
+        self.bind(view, 0, y)
+    }
+
+    pub(super) fn mat_mul_integer(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let (a, b) = (self.operand(view, 0)?, self.operand(view, 1)?);
+        let terms = self.shape(&a).last().copied().unwrap_or(0);
+        self.exact_terms(terms)?;
+        let (zero_a, zero_b) = (self.optional(view, 2)?, self.optional(view, 3)?);
+        // A zero point for each row of the first operand stands along its last axis but one.
+        let zero_a = match zero_a {
+            Some(zero) if self.shape(&zero).len() == 1 && self.shape(&zero) != [1] => {
+                let rows = self.shape(&zero)[0];
+                Some(self.reshape(&zero, &[rows, 1])?)
+            }
+            other => other,
+        };
+        let (a, b) = (self.centred(&a, zero_a.as_ref())?, self.centred(&b, zero_b.as_ref())?);
+        let y = self.multiplied(&a, &b)?;
+        let y = self.tensor(&y)?;
+        let y = self.cast_tensor(y, DType::I32)?;
+        self.bind(view, 0, Value::Tensor(y))
+    }
+
+    pub(super) fn gemm(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let (mut a, mut b, c) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
+        let (alpha, beta) = (view.float("alpha", 1.0)?, view.float("beta", 1.0)?);
+        if self.shape(&a).len() != 2 || self.shape(&b).len() != 2 {
+            return Err(Error::input(format!(
+                "operands of shape {:?} and {:?}",
+                self.shape(&a),
+                self.shape(&b)
+            ))
+            .expected("two axes each"));
+        }
+        if view.flag("transA", false)? {
+            a = self.transpose(&a, &[1, 0])?;
+        }
+        if !view.flag("transB", false)? {
+            b = self.transpose(&b, &[1, 0])?;
+        }
+        let late = alpha != 1.0 && !matches!(b, Value::Array(_));
+        if alpha != 1.0 && !late {
+            b = self.with(BinaryOp::Mul, &b, alpha)?;
+        }
+        let outputs = self.shape(&b)[0];
+        let mut c = c;
+        if let Some(c) = c.as_mut().filter(|_| beta != 1.0) {
+            *c = self.with(BinaryOp::Mul, c, beta)?;
+        }
+        let bias = match &c {
+            Some(Value::Array(array)) if !late && array.len() == array.shape.last().copied().unwrap_or(1) => {
+                Some(array.reshaped(&[array.len()]).broadcast(&[outputs])?.into())
+            }
+            _ => None,
+        };
+        let mut y = self.linear(&a, &b, bias.as_ref())?;
+        if late {
+            y = self.with(BinaryOp::Mul, &y, alpha)?;
+        }
+        if let (Some(c), None) = (&c, &bias) {
+            y = self.binary(BinaryOp::Add, &y, c)?;
+        }
+        self.bind(view, 0, y)
+    }
+
+    pub(super) fn einsum(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let equation: String = view
+            .text("equation", "")?
+            .chars()
+            .filter(|c| !c.is_whitespace())
+            .collect();
+        let refused = |why: &str| {
+            Error::unsupported(format!("the equation `{equation}`: {why}"))
+                .expected("a product of two operands, or a sum of one")
+                .help("write it with MatMul, Mul and ReduceSum")
+        };
+        if equation.contains('.') {
+            return Err(refused("an ellipsis"));
+        }
+        let (from, to) = match equation.split_once("->") {
+            Some((from, to)) => (from.to_string(), to.to_string()),
+            None => {
+                let letters = equation.chars().filter(|c| c.is_alphabetic());
+                let mut once: Vec<char> = letters.filter(|c| equation.matches(*c).count() == 1).collect();
+                once.sort_unstable();
+                (equation.clone(), once.into_iter().collect())
+            }
+        };
+        let terms: Vec<Vec<char>> = from.split(',').map(|term| term.chars().collect()).collect();
+        let result: Vec<char> = to.chars().collect();
+        let distinct = |term: &[char]| term.iter().enumerate().all(|(i, c)| !term[..i].contains(c));
+        if terms.len() != view.node.inputs.len() || !terms.iter().all(|t| distinct(t)) || !distinct(&result) {
+            return Err(refused("a letter twice in one operand"));
+        }
+        let known = |c: &char| terms.iter().any(|t| t.contains(c));
+        if !result.iter().all(known) {
+            return Err(refused("a letter of the result is in no operand"));
+        }
+        let mut operands = Vec::new();
+        for (position, term) in terms.iter().enumerate() {
+            let x = self.operand(view, position)?;
+            if self.shape(&x).len() != term.len() {
+                return Err(Error::input(format!(
+                    "operand {position} of shape {:?} for `{equation}`",
+                    self.shape(&x)
+                )));
+            }
+            // Axes that nobody else has are summed at once.
+            let wanted =
+                |c: &char| result.contains(c) || terms.iter().enumerate().any(|(i, t)| i != position && t.contains(c));
+            let alone: Vec<usize> = (0..term.len()).filter(|&a| !wanted(&term[a])).collect();
+            let kept: Vec<char> = term.iter().copied().filter(|c| wanted(c)).collect();
+            let x = if alone.is_empty() {
+                x
+            } else {
+                self.reduce(ReduceKind::Sum, &x, &alone, false)?
+            };
+            operands.push((x, kept));
+        }
+        let y = match operands.as_slice() {
+            [(x, letters)] => (x.clone(), letters.clone()),
+            [(a, of_a), (b, of_b)] => self.contracted((a, of_a), (b, of_b), &result)?,
+            _ => return Err(refused("more than two operands")),
+        };
+        let perm: Option<Vec<usize>> = result.iter().map(|c| y.1.iter().position(|l| l == c)).collect();
+        let perm = perm.ok_or_else(|| Error::internal("a letter was lost"))?;
+        let y = self.transpose(&y.0, &perm)?;
+        self.bind(view, 0, y)
+    }
+
+    /// The sum of products of two operands over the letters that the result does not have.
+    fn contracted(
+        &mut self,
+        (a, of_a): (&Value, &[char]),
+        (b, of_b): (&Value, &[char]),
+        result: &[char],
+    ) -> Result<(Value, Vec<char>)> {
+        let both = |c: &&char| of_b.contains(c);
+        let batch: Vec<char> = of_a
+            .iter()
+            .filter(both)
+            .filter(|c| result.contains(c))
+            .copied()
+            .collect();
+        let summed: Vec<char> = of_a
+            .iter()
+            .filter(both)
+            .filter(|c| !result.contains(c))
+            .copied()
+            .collect();
+        let own = |term: &[char]| {
+            term.iter()
+                .filter(|c| !batch.contains(c) && !summed.contains(c))
+                .copied()
+                .collect()
+        };
+        let (rows, columns): (Vec<char>, Vec<char>) = (own(of_a), own(of_b));
+        let mut arranged = |value: &Value, letters: &[char], own: &[char]| -> Result<(Value, Vec<usize>)> {
+            let order: Vec<char> = batch.iter().chain(own).chain(&summed).copied().collect();
+            let perm: Option<Vec<usize>> = order.iter().map(|c| letters.iter().position(|l| l == c)).collect();
+            let moved = self.transpose(value, &perm.ok_or_else(|| Error::internal("a letter was lost"))?)?;
+            let shape = self.shape(&moved);
+            let (many, rest) = shape.split_at(batch.len());
+            let (few, sums) = rest.split_at(own.len());
+            let flat = [many, few, sums].map(|part| part.iter().product::<usize>());
+            Ok((self.reshape(&moved, &flat)?, shape[..batch.len() + own.len()].to_vec()))
+        };
+        let (a, a_shape) = arranged(a, of_a, &rows)?;
+        let (b, b_shape) = arranged(b, of_b, &columns)?;
+        let y = self.products(&a, &b)?;
+        let mut shape = a_shape;
+        shape.extend(&b_shape[batch.len()..]);
+        let letters = batch.iter().chain(&rows).chain(&columns).copied().collect();
+        Ok((self.reshape(&y, &shape)?, letters))
+    }
+
+    /// A value for each index of `axis`, or a single one, as it broadcasts with `rank` axes.
+    pub(super) fn along_axis(&mut self, value: &Value, axis: usize, rank: usize) -> Result<Value> {
+        let shape = self.shape(value);
+        match shape.as_slice() {
+            [] => Ok(value.clone()),
+            [count] => {
+                let mut wide = vec![1; rank];
+                if *count != 1 {
+                    let extent = wide.get_mut(axis);
+                    *extent.ok_or_else(|| Error::input(format!("{count} parameters along axis {axis} of {rank}")))? =
+                        *count;
+                }
+                self.reshape(value, &wide)
+            }
+            _ => Err(Error::input(format!("parameters of shape {shape:?} along an axis"))),
+        }
+    }
+}
+
+/// For each matrix of `batch`, which matrix of an operand it is.
+fn positions(operand: &[usize], batch: &[usize]) -> Vec<usize> {
+    let count: usize = operand.iter().product();
+    let numbers = Array::integers(super::elem::Elem::INT64, operand, (0..count as i64).collect());
+    let spread = numbers.broadcast(batch).and_then(|a| a.whole("positions"));
+    spread.unwrap_or_default().into_iter().map(|i| i as usize).collect()
+}

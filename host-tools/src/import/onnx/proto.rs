@@ -1,0 +1,368 @@
+//! What an import reads of `onnx.proto`, borrowed from the file. Attributes and values of tensors are read where they are needed.
+
+use super::wire::{Budget, Field, Message};
+use crate::error::{Error, Result};
+
+/// The largest rank, and the longest list in an attribute.
+const MOST_AXES: usize = 64;
+const MOST_IN_ATTRIBUTE: usize = 1 << 20;
+
+/// `ModelProto`
+#[derive(Debug, Default)]
+pub(super) struct Model<'a> {
+    /// Domain and version of each operator set.
+    pub(super) opsets: Vec<(&'a str, i64)>,
+    pub(super) graph: Graph<'a>,
+    /// Names of the functions that the file defines.
+    pub(super) functions: usize,
+}
+
+/// `GraphProto`
+#[derive(Debug, Default)]
+pub(super) struct Graph<'a> {
+    pub(super) name: &'a str,
+    pub(super) nodes: Vec<Node<'a>>,
+    pub(super) initializers: Vec<Tensor<'a>>,
+    pub(super) sparse: usize,
+    pub(super) inputs: Vec<ValueInfo<'a>>,
+    pub(super) outputs: Vec<ValueInfo<'a>>,
+    /// Values between nodes of which the file states a shape.
+    pub(super) values: Vec<ValueInfo<'a>>,
+}
+
+/// `NodeProto`
+#[derive(Debug, Default)]
+pub(super) struct Node<'a> {
+    pub(super) name: &'a str,
+    pub(super) op: &'a str,
+    pub(super) domain: &'a str,
+    /// An empty name is an operand that is not given.
+    pub(super) inputs: Vec<&'a str>,
+    pub(super) outputs: Vec<&'a str>,
+    pub(super) attributes: Vec<(&'a str, &'a [u8])>,
+}
+
+/// `TensorProto`
+#[derive(Debug, Default, Clone)]
+pub(super) struct Tensor<'a> {
+    pub(super) name: &'a str,
+    pub(super) shape: Vec<i64>,
+    /// `TensorProto.DataType`
+    pub(super) elem: i64,
+    pub(super) raw: Option<&'a [u8]>,
+    /// Keys and values of `external_data`, where the location is external.
+    pub(super) external: Option<Vec<(&'a str, &'a str)>>,
+    /// All of the message, for the fields of typed values.
+    pub(super) message: &'a [u8],
+}
+
+/// An extent: stated, named, or neither.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Extent<'a> {
+    Known(i64),
+    Named(&'a str),
+    Unknown,
+}
+
+/// `ValueInfoProto`
+#[derive(Debug)]
+pub(super) struct ValueInfo<'a> {
+    pub(super) name: &'a str,
+    /// `TensorProto.DataType`; 0 where it is no tensor.
+    pub(super) elem: i64,
+    pub(super) shape: Option<Vec<Extent<'a>>>,
+}
+
+impl<'a> Model<'a> {
+    pub(super) fn read(content: &'a [u8]) -> Result<Self> {
+        let budget = Budget::new();
+        let mut model = Model::default();
+        let mut message = Message::new(content, "model");
+        let mut graph = None;
+        while let Some((number, field)) = message.next()? {
+            match number {
+                7 => graph = Some(field.bytes("graph")?),
+                8 => {
+                    budget.spend()?;
+                    model.opsets.push(opset(field)?);
+                }
+                25 => model.functions += 1,
+                _ => {}
+            }
+        }
+        let graph = graph.ok_or_else(|| {
+            Error::input("the file has no graph").help("the file is cut off, or no ONNX model: export it again")
+        })?;
+        model.graph = Graph::read(graph, &budget)?;
+        Ok(model)
+    }
+}
+
+fn opset(field: Field<'_>) -> Result<(&str, i64)> {
+    let (mut domain, mut version) = ("", 0);
+    let mut message = Message::new(field.bytes("operator set")?, "operator set");
+    while let Some((number, field)) = message.next()? {
+        match number {
+            1 => domain = field.text("domain")?,
+            2 => version = field.integer("version")?,
+            _ => {}
+        }
+    }
+    Ok((domain, version))
+}
+
+impl<'a> Graph<'a> {
+    fn read(content: &'a [u8], budget: &Budget) -> Result<Self> {
+        let mut graph = Graph::default();
+        let mut message = Message::new(content, "graph");
+        while let Some((number, field)) = message.next()? {
+            budget.spend()?;
+            match number {
+                1 => graph.nodes.push(Node::read(field.bytes("node")?, budget)?),
+                2 => graph.name = field.text("graph's name")?,
+                5 => graph.initializers.push(Tensor::read(field.bytes("initializer")?)?),
+                11 => graph.inputs.push(ValueInfo::read(field.bytes("input")?)?),
+                12 => graph.outputs.push(ValueInfo::read(field.bytes("output")?)?),
+                13 => graph.values.push(ValueInfo::read(field.bytes("value info")?)?),
+                15 => graph.sparse += 1,
+                _ => {}
+            }
+        }
+        Ok(graph)
+    }
+}
+
+impl<'a> Node<'a> {
+    fn read(content: &'a [u8], budget: &Budget) -> Result<Self> {
+        let mut node = Node::default();
+        let mut message = Message::new(content, "node");
+        while let Some((number, field)) = message.next()? {
+            budget.spend()?;
+            match number {
+                1 => node.inputs.push(field.text("name of an operand")?),
+                2 => node.outputs.push(field.text("name of a result")?),
+                3 => node.name = field.text("node's name")?,
+                4 => node.op = field.text("operator")?,
+                5 => node.attributes.push(attribute(field.bytes("attribute")?)?),
+                7 => node.domain = field.text("domain")?,
+                _ => {}
+            }
+        }
+        Ok(node)
+    }
+
+    /// The one field `number` of the attribute `name`; the last where there are several.
+    fn field(&self, name: &str, number: u32) -> Result<Option<Field<'a>>> {
+        let Some((_, content)) = self.attributes.iter().find(|(n, _)| *n == name) else {
+            return Ok(None);
+        };
+        let mut found = None;
+        let mut message = Message::new(content, "attribute");
+        while let Some((at, field)) = message.next()? {
+            if at == number {
+                found = Some(field);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.attributes.iter().any(|(n, _)| *n == name)
+    }
+
+    pub(super) fn int(&self, name: &str) -> Result<Option<i64>> {
+        // A field of the default value need not be written.
+        match self.field(name, 3)? {
+            None if self.has(name) => Ok(Some(0)),
+            field => field.map(|f| f.integer(name)).transpose(),
+        }
+    }
+
+    pub(super) fn float(&self, name: &str) -> Result<Option<f32>> {
+        match self.field(name, 2)? {
+            None if self.has(name) => Ok(Some(0.0)),
+            field => field.map(|f| f.float(name)).transpose(),
+        }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>> {
+        self.field(name, 4)?.map(|f| f.text(name)).transpose()
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Result<Option<Tensor<'a>>> {
+        let field = self.field(name, 5)?;
+        field.map(|f| Tensor::read(f.bytes(name)?)).transpose()
+    }
+
+    pub(super) fn ints(&self, name: &str) -> Result<Option<Vec<i64>>> {
+        self.list(name, |number, field, list| match number {
+            8 => field.integers(list, MOST_IN_ATTRIBUTE, name),
+            _ => Ok(()),
+        })
+    }
+
+    pub(super) fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
+        self.list(name, |number, field, list| match number {
+            7 => field.floats(list, MOST_IN_ATTRIBUTE, name),
+            _ => Ok(()),
+        })
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Option<Vec<&'a str>>> {
+        self.list(name, |number, field, list| {
+            if number == 9 {
+                if list.len() > MOST_AXES {
+                    return Err(Error::input(format!("more than {MOST_AXES} strings of `{name}`")));
+                }
+                list.push(field.text(name)?);
+            }
+            Ok(())
+        })
+    }
+
+    fn list<T>(
+        &self,
+        name: &str,
+        mut add: impl FnMut(u32, Field<'a>, &mut Vec<T>) -> Result<()>,
+    ) -> Result<Option<Vec<T>>> {
+        let Some((_, content)) = self.attributes.iter().find(|(n, _)| *n == name) else {
+            return Ok(None);
+        };
+        let mut list = Vec::new();
+        let mut message = Message::new(content, "attribute");
+        while let Some((number, field)) = message.next()? {
+            add(number, field, &mut list)?;
+        }
+        Ok(Some(list))
+    }
+}
+
+/// Name and content of an attribute.
+fn attribute(content: &[u8]) -> Result<(&str, &[u8])> {
+    let mut name = "";
+    let mut message = Message::new(content, "attribute");
+    while let Some((number, field)) = message.next()? {
+        if number == 1 {
+            name = field.text("attribute's name")?;
+        }
+    }
+    Ok((name, content))
+}
+
+impl<'a> Tensor<'a> {
+    pub(super) fn read(content: &'a [u8]) -> Result<Self> {
+        let mut tensor = Tensor {
+            message: content,
+            ..Tensor::default()
+        };
+        let (mut external, mut is_external) = (Vec::new(), false);
+        let mut message = Message::new(content, "tensor");
+        while let Some((number, field)) = message.next()? {
+            match number {
+                1 => field.integers(&mut tensor.shape, MOST_AXES, "extents of a tensor")?,
+                2 => tensor.elem = field.integer("element type")?,
+                8 => tensor.name = field.text("tensor's name")?,
+                9 => tensor.raw = Some(field.bytes("tensor's data")?),
+                13 => {
+                    if external.len() > MOST_AXES {
+                        return Err(Error::input("more external data of a tensor than has a meaning"));
+                    }
+                    external.push(pair(field.bytes("external data")?)?);
+                }
+                14 => is_external = field.integer("location of data")? == 1,
+                _ => {}
+            }
+        }
+        tensor.external = is_external.then_some(external);
+        Ok(tensor)
+    }
+
+    /// The values of the typed fields, at most `most`: floats, doubles, and the integers of any of the three fields.
+    pub(super) fn typed(&self, most: usize) -> Result<(Vec<f32>, Vec<i64>)> {
+        let (mut floats, mut integers) = (Vec::new(), Vec::new());
+        let mut message = Message::new(self.message, "tensor");
+        while let Some((number, field)) = message.next()? {
+            match number {
+                4 => field.floats(&mut floats, most, "elements of a tensor")?,
+                5 | 7 | 11 => field.integers(&mut integers, most, "elements of a tensor")?,
+                10 => field.doubles(&mut floats, most, "elements of a tensor")?,
+                _ => {}
+            }
+        }
+        Ok((floats, integers))
+    }
+}
+
+fn pair(content: &[u8]) -> Result<(&str, &str)> {
+    let (mut key, mut value) = ("", "");
+    let mut message = Message::new(content, "pair");
+    while let Some((number, field)) = message.next()? {
+        match number {
+            1 => key = field.text("key")?,
+            2 => value = field.text("value")?,
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+impl<'a> ValueInfo<'a> {
+    fn read(content: &'a [u8]) -> Result<Self> {
+        let mut info = ValueInfo {
+            name: "",
+            elem: 0,
+            shape: None,
+        };
+        let mut message = Message::new(content, "value info");
+        while let Some((number, field)) = message.next()? {
+            match number {
+                1 => info.name = field.text("value's name")?,
+                2 => info.read_type(field.bytes("type")?)?,
+                _ => {}
+            }
+        }
+        Ok(info)
+    }
+
+    fn read_type(&mut self, content: &'a [u8]) -> Result<()> {
+        let mut message = Message::new(content, "type");
+        while let Some((number, field)) = message.next()? {
+            if number != 1 {
+                continue;
+            }
+            let mut tensor = Message::new(field.bytes("tensor type")?, "tensor type");
+            while let Some((number, field)) = tensor.next()? {
+                match number {
+                    1 => self.elem = field.integer("element type")?,
+                    2 => self.shape = Some(shape(field.bytes("shape")?)?),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shape(content: &[u8]) -> Result<Vec<Extent<'_>>> {
+    let mut shape = Vec::new();
+    let mut message = Message::new(content, "shape");
+    while let Some((number, field)) = message.next()? {
+        if number != 1 {
+            continue;
+        }
+        if shape.len() >= MOST_AXES {
+            return Err(Error::input(format!("a shape of more than {MOST_AXES} axes")));
+        }
+        let mut extent = Extent::Unknown;
+        let mut dimension = Message::new(field.bytes("extent")?, "extent");
+        while let Some((number, field)) = dimension.next()? {
+            match number {
+                1 => extent = Extent::Known(field.integer("extent")?),
+                2 => extent = Extent::Named(field.text("extent's name")?),
+                _ => {}
+            }
+        }
+        shape.push(extent);
+    }
+    Ok(shape)
+}

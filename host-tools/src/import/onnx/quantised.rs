@@ -1,0 +1,219 @@
+//! Quantisation: where scales are known as the runtime's own operators, elsewhere as arithmetic on real numbers.
+
+use super::array::Array;
+use super::elem::{Elem, unsupported};
+use super::importer::{Importer, Value, View};
+use super::movement::axis_of;
+use crate::error::{Error, Result};
+use crate::graph::{BinaryOp, Op, Quant, ReduceKind, UnaryKind};
+use arenite::ops::pointwise::{Function, SpecialOp};
+
+const ROUND: UnaryKind = UnaryKind::Function(Function::Special(SpecialOp::Round));
+
+/// The range of a quantised type.
+fn range(elem: Elem) -> Result<(f32, f32)> {
+    Ok(match elem {
+        Elem::INT8 => (-128.0, 127.0),
+        Elem::UINT8 => (0.0, 255.0),
+        Elem::INT16 => (-32768.0, 32767.0),
+        _ => return Err(unsupported(elem, "a quantised tensor")),
+    })
+}
+
+impl<'a> Importer<'_, 'a> {
+    /// Scale or zero point as it broadcasts with `shape`; blocks become axes of their own.
+    fn spread_parameter(&mut self, view: View<'_, 'a>, value: &Value, shape: &[usize]) -> Result<Value> {
+        let own = self.shape(value);
+        let count: usize = own.iter().product();
+        if own.len() <= 1 && count == 1 {
+            return self.reshape(value, &[]);
+        }
+        let axis = axis_of(view.int("axis", 1)?, shape.len())?;
+        let block = usize::try_from(view.int("block_size", 0)?).unwrap_or(0);
+        if block == 0 {
+            return self.along_axis(value, axis, shape.len());
+        }
+        if own.len() != shape.len() || own[axis].checked_mul(block) != Some(shape[axis]) {
+            return Err(Error::unsupported(format!(
+                "blocks of {block} along axis {axis} of {shape:?} with scales {own:?}"
+            ))
+            .expected("blocks that divide the axis"));
+        }
+        let mut wide = own.clone();
+        wide.insert(axis + 1, 1);
+        let value = self.reshape(value, &wide)?;
+        wide[axis + 1] = block;
+        let value = self.expand(&value, &wide)?;
+        self.reshape(&value, shape)
+    }
+
+    /// A single known scale and its zero point.
+    fn single(&self, scale: &Value, zero: Option<&Value>) -> Option<(f32, i32)> {
+        let one = |value: &Value| match value {
+            Value::Array(array) => array.single(),
+            _ => None,
+        };
+        let zero = zero.map_or(Some(0.0), one)?;
+        one(scale)
+            .filter(|s| s.is_finite() && *s > 0.0)
+            .map(|scale| (scale, zero as i32))
+    }
+
+    pub(super) fn dequantize_linear(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let (x, scale, zero) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
+        let y = self.dequantized(view, &x, &scale, zero.as_ref())?;
+        self.bind(view, 0, y)
+    }
+
+    fn dequantized(&mut self, view: View<'_, 'a>, x: &Value, scale: &Value, zero: Option<&Value>) -> Result<Value> {
+        let shape = self.shape(x);
+        if let (Value::Tensor(id), Some((scale, zero))) = (x, self.single(scale, zero))
+            && range(self.elem(x)).is_ok()
+        {
+            let quant = Quant::per_tensor(scale, zero);
+            let known = self.out.tensor(*id).quant.clone();
+            if known.is_none_or(|known| known == quant) {
+                self.out.tensor_mut(*id).quant = Some(quant);
+                let y = self.emit_as(Op::Dequantize, &[*id], &shape, crate::graph::DType::F32)?;
+                return Ok(Value::Tensor(y));
+            }
+        }
+        let scale = self.spread_parameter(view, scale, &shape)?;
+        let zero = zero.map(|z| self.spread_parameter(view, z, &shape)).transpose()?;
+        if self.elem(x) == Elem::INT32 && !matches!(x, Value::Array(_)) {
+            return Err(unsupported(Elem::INT32, "a tensor that is dequantised at run time"));
+        }
+        let centred = self.centred(x, zero.as_ref())?;
+        self.binary(BinaryOp::Mul, &centred, &scale)
+    }
+
+    pub(super) fn quantize_linear(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let (x, scale, zero) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
+        let elem = match (&zero, view.int("output_dtype", 0)?) {
+            (Some(zero), _) => self.elem(zero),
+            (None, 0) => Elem::UINT8,
+            (None, number) => Elem(number),
+        };
+        let y = self.quantized(view, &x, &scale, zero.as_ref(), elem)?;
+        self.bind(view, 0, y)
+    }
+
+    fn quantized(
+        &mut self,
+        view: View<'_, 'a>,
+        x: &Value,
+        scale: &Value,
+        zero: Option<&Value>,
+        elem: Elem,
+    ) -> Result<Value> {
+        let (low, high) = range(elem)?;
+        let shape = self.shape(x);
+        if let (Value::Tensor(_), Some((scale, zero))) = (x, self.single(scale, zero)) {
+            let x = self.real(x)?;
+            let y = self.emit_as(Op::Quantize, &[x], &shape, elem.dtype()?)?;
+            self.out.tensor_mut(y).quant = Some(Quant::per_tensor(scale, zero));
+            return Ok(Value::Tensor(y));
+        }
+        let scale = self.spread_parameter(view, scale, &shape)?;
+        let ratio = self.binary(BinaryOp::Div, x, &scale)?;
+        let mut rounded = self.unary(ROUND, &ratio)?;
+        if let Some(zero) = zero {
+            let zero = self.spread_parameter(view, zero, &shape)?;
+            let zero = match &zero {
+                Value::Array(array) => array.cast(Elem::FLOAT)?.into(),
+                zero => Value::Tensor(self.real(zero)?),
+            };
+            rounded = self.binary(BinaryOp::Add, &rounded, &zero)?;
+        }
+        let stored = self.unary(UnaryKind::Clamp { min: low, max: high }, &rounded)?;
+        self.cast(&stored, elem)
+    }
+
+    /// Scale and zero point of the range of the operand, and the operand in their terms.
+    pub(super) fn dynamic_quantize(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let x = self.operand(view, 0)?;
+        let axes: Vec<usize> = (0..self.shape(&x).len()).collect();
+        let most = self.reduce(ReduceKind::Max, &x, &axes, false)?;
+        let most = self.with(BinaryOp::Maximum, &most, 0.0)?;
+        let least = self.reduce(ReduceKind::Min, &x, &axes, false)?;
+        let least = self.with(BinaryOp::Minimum, &least, 0.0)?;
+        let span = self.binary(BinaryOp::Sub, &most, &least)?;
+        let scale = self.with(BinaryOp::Div, &span, 255.0)?;
+        let below = self.binary(BinaryOp::Div, &least, &scale)?;
+        let zero = self.binary(BinaryOp::Sub, &Array::scalar(0.0).into(), &below)?;
+        let bytes = UnaryKind::Clamp { min: 0.0, max: 255.0 };
+        let zero = self.unary(bytes, &zero)?;
+        let zero = self.unary(ROUND, &zero)?;
+        let ratio = self.binary(BinaryOp::Div, &x, &scale)?;
+        let rounded = self.unary(ROUND, &ratio)?;
+        let moved = self.binary(BinaryOp::Add, &rounded, &zero)?;
+        let stored = self.unary(bytes, &moved)?;
+        let y = self.cast(&stored, Elem::UINT8)?;
+        self.bind(view, 0, y)?;
+        if view.output(1).is_some() {
+            self.bind(view, 1, scale)?;
+        }
+        if view.output(2).is_some() {
+            let zero = self.cast(&zero, Elem::UINT8)?;
+            self.bind(view, 2, zero)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn qlinear_conv(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let mut operands = Vec::new();
+        for position in 0..8 {
+            operands.push(self.operand(view, position)?);
+        }
+        let [x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero] = operands.as_slice() else {
+            return Err(Error::internal("eight operands"));
+        };
+        let bias = self.optional(view, 8)?;
+        let real_x = self.dequantized(view, x, x_scale, Some(x_zero))?;
+        let rank = self.shape(w).len();
+        let channel_zero = self.along_axis(w_zero, 0, rank)?;
+        let channel_scale = self.along_axis(w_scale, 0, rank)?;
+        let centred = self.centred(w, Some(&channel_zero))?;
+        let real_w = self.binary(BinaryOp::Mul, &centred, &channel_scale)?;
+        // The bias is in the units of the products.
+        let bias = match bias {
+            None => None,
+            Some(Value::Array(bias)) => {
+                let bias = bias.cast(Elem::FLOAT)?.into();
+                let x_scale = self.reshape(x_scale, &[])?;
+                let unit = self.binary(BinaryOp::Mul, w_scale, &x_scale)?;
+                Some(self.binary(BinaryOp::Mul, &bias, &unit)?)
+            }
+            Some(_) => return Err(unsupported(Elem::INT32, "a bias that is computed")),
+        };
+        let y = self.convolved(view, &real_x, &real_w, bias.as_ref())?;
+        let y = self.quantized(view, &y, y_scale, Some(y_zero), self.elem(y_zero))?;
+        self.bind(view, 0, y)
+    }
+
+    pub(super) fn qlinear_mat_mul(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let mut operands = Vec::new();
+        for position in 0..8 {
+            operands.push(self.operand(view, position)?);
+        }
+        let [a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero] = operands.as_slice() else {
+            return Err(Error::internal("eight operands"));
+        };
+        let column = |net: &mut Self, value: &Value| -> Result<Value> {
+            // A value for each row stands along the last axis but one.
+            match *net.shape(value) {
+                [rows] if rows != 1 => net.reshape(value, &[rows, 1]),
+                [1] => net.reshape(value, &[]),
+                _ => Ok(value.clone()),
+            }
+        };
+        let (a_scale, a_zero) = (column(self, a_scale)?, column(self, a_zero)?);
+        let centred = self.centred(a, Some(&a_zero))?;
+        let real_a = self.binary(BinaryOp::Mul, &centred, &a_scale)?;
+        let centred = self.centred(b, Some(b_zero))?;
+        let real_b = self.binary(BinaryOp::Mul, &centred, b_scale)?;
+        let y = self.multiplied(&real_a, &real_b)?;
+        let y = self.quantized(view, &y, y_scale, Some(y_zero), self.elem(y_zero))?;
+        self.bind(view, 0, y)
+    }
+}

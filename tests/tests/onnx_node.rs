@@ -1,0 +1,65 @@
+//! The node tests of ONNX's own backend suite: what passes, and what is refused with which reason, on record; none is wrong.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use arenite::Target;
+use arenite_tests::onnx::{Outcome, cases, run_case};
+use arenite_tests::{shared, skip};
+
+/// The only reasons for which a node of the suite may be refused.
+const REASONS: [&str; 5] = [
+    "element type",
+    "more than two spatial axes",
+    "training mode",
+    "dynamic shape",
+    "batchwise layout",
+];
+
+/// Least number of cases that pass.
+const PASSING: usize = 190;
+
+#[test]
+fn none_is_wrong_and_what_is_refused_is_on_record() {
+    let Some(folder) = shared().map(|s| s.join("data/onnx-node")).filter(|f| f.is_dir()) else {
+        return skip("onnx_node", "no shared data");
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    let mut lines = String::new();
+    let (mut counts, mut wrong) = (BTreeMap::<String, usize>::new(), Vec::new());
+    for name in cases(&folder) {
+        let said = match run_case(&folder.join(&name), scratch.path(), Target::Portable, 0.0) {
+            Outcome::Passed => "passed".to_string(),
+            Outcome::Refused(text) => match REASONS.iter().find(|reason| text.contains(**reason)) {
+                Some(reason) => format!("refused: {reason}"),
+                None => {
+                    wrong.push(format!("{name}: refused for another reason: {text}"));
+                    continue;
+                }
+            },
+            Outcome::Wrong(text) => {
+                wrong.push(format!("{name}: {text}"));
+                continue;
+            }
+        };
+        writeln!(lines, "{name} {said}").unwrap();
+        *counts.entry(said).or_default() += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut text = String::new();
+    for (said, count) in &counts {
+        writeln!(text, "# {count} {said}").unwrap();
+    }
+    text += &lines;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/onnx-node.txt");
+    if std::env::var_os("ARENITE_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        known, text,
+        "where this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test onnx_node"
+    );
+    assert!(counts["passed"] >= PASSING, "{counts:?}");
+}
