@@ -151,7 +151,8 @@ impl Tensor {
         self.values.iter().flat_map(each).collect()
     }
 
-    /// What differs from bytes of `dtype`, if anything: integers by more than `steps`, reals by more than 1e-5 of the largest, or ONNX's own 1e-3 of themselves.
+    /// What differs from bytes of `dtype`, if anything: integers by more than `steps`, reals by more than 1e-5 of the largest, or ONNX's own 1e-3 of
+    /// themselves.
     fn difference(&self, dtype: DType, got: &[u8], steps: f64) -> Option<String> {
         let width = dtype.bytes();
         let value = |b: &[u8]| match dtype {

@@ -1,6 +1,6 @@
 //! The node tests of ONNX's own backend suite: what passes, and what is refused with which reason, on record; none is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -62,4 +62,39 @@ fn none_is_wrong_and_what_is_refused_is_on_record() {
         "where this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test onnx_node"
     );
     assert!(counts["passed"] >= PASSING, "{counts:?}");
+}
+
+/// Operators that must pass at least once. Those of Einsum are all of double.
+const NEEDED: &str = "conv convtranspose gemm matmul lstm gru simple_rnn layer_normalization softmax gelu resize gather slice pad reduce_mean \
+                      averagepool maxpool batchnorm qlinearconv qlinearmatmul quantizelinear dequantizelinear less where";
+
+/// All node tests of the package `onnx`, as `tests/oracle/make_onnx_nodes.py` writes them.
+#[test]
+#[ignore = "long: needs the cases that tests/oracle/make_onnx_nodes.py writes into ARENITE_ONNX_NODES"]
+fn all_node_tests_of_the_package() {
+    let Some(folder) = std::env::var_os("ARENITE_ONNX_NODES").map(std::path::PathBuf::from) else {
+        return skip("all_node_tests_of_the_package", "no node tests of the package onnx");
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut passed, mut refused, mut wrong) = (BTreeSet::new(), BTreeMap::<String, usize>::new(), Vec::new());
+    for name in cases(&folder) {
+        match run_case(&folder.join(&name), scratch.path(), Target::Portable, 0.0) {
+            Outcome::Passed => drop(passed.insert(name)),
+            Outcome::Refused(text) => {
+                let reason = REASONS.iter().find(|reason| text.contains(**reason)).copied();
+                *refused
+                    .entry(reason.unwrap_or("not supported").to_string())
+                    .or_default() += 1;
+            }
+            Outcome::Wrong(text) => wrong.push(format!("{name}: {text}")),
+        }
+    }
+    println!("{} passed, refused: {refused:?}, {} wrong", passed.len(), wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let missing = NEEDED
+        .split_whitespace()
+        .filter(|op| !passed.iter().any(|name| name.contains(op)));
+    let missing: Vec<&str> = missing.collect();
+    assert!(missing.is_empty(), "no test of {missing:?} passes");
+    assert!(passed.len() >= 850, "{}", passed.len());
 }

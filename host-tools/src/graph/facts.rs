@@ -93,6 +93,9 @@ fn terms(graph: &Graph, node: &Node) -> u64 {
     }
 }
 
+/// The key in [`Graph::pruned`] of forward operators that feed no output of the network.
+pub const UNUSED: &str = "unused";
+
 /// [`Node::kind`] of nodes that stand for no operator of the trace: an importer put them in to say what the trace implies.
 pub const IMPLIED: &str = "implied";
 

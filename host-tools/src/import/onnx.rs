@@ -44,7 +44,7 @@ use self::report::{Problem, report};
 use super::assume::Assumptions;
 use super::imported::{Dialect, ImportOptions, Imported};
 use crate::error::{Error, Result};
-use crate::graph::facts::IMPLIED;
+use crate::graph::facts::{IMPLIED, UNUSED};
 use crate::graph::{Role, check};
 
 /// The dialect `onnx`.
@@ -84,11 +84,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
     for (index, node) in model.graph.nodes.iter().enumerate() {
         let view = View { index, node, opset };
         if !live[index] {
-            *importer
-                .out
-                .pruned
-                .entry(crate::passes::prune::UNUSED.to_string())
-                .or_insert(0) += 1;
+            *importer.out.pruned.entry(UNUSED.to_string()).or_insert(0) += 1;
             continue;
         }
         importer.enter(view);

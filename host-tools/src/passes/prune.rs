@@ -3,8 +3,7 @@
 use crate::error::Result;
 use crate::graph::{Graph, Node, Op, Role, TensorId, TensorKind};
 
-/// The key of forward operators that feed no output of the network.
-pub const UNUSED: &str = "unused";
+pub use crate::graph::facts::UNUSED;
 
 /// Prunes, and counts the dropped nodes in [`Graph::pruned`]: by [`Role::name`], and [`UNUSED`] for forward operators without effect. Tensors
 /// that nothing mentions any more go with them; network inputs stay.

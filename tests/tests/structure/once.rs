@@ -7,8 +7,9 @@ use std::path::Path;
 use crate::{root, shown, sources};
 
 /// Written by tests with `ARENITE_BLESS=1`.
-const GENERATED: [&str; 5] = [
+const GENERATED: [&str; 6] = [
     "docs/format.md",
+    "docs/onnx.md",
     "docs/operators.md",
     "docs/trace-schema.md",
     "host-tools/python/arenite_trace/_pointwise.py",
@@ -49,10 +50,13 @@ fn a_pointwise_operator_is_in_at_most_four_files() {
     ] {
         let word = word.concat();
         let found = files_with(&word, &folders, &["rs", "py", "md", "json", "toml"]);
-        // Beside these, CHANGELOG.md.
+        // Beside these, CHANGELOG.md. ONNX has names of its own for what its nodes and its recurrent operators call: one place, whatever the file.
+        let onnx = "host-tools/src/import/onnx/";
+        let of_onnx = found.iter().find(|name| name.starts_with(onnx)).into_iter();
         let models = ["tests/oracle/", "tests/tests/", "tests/src/"];
-        let written: Vec<_> = found
-            .iter()
+        let others = found.iter().filter(|name| !name.starts_with(onnx));
+        let written: Vec<_> = others
+            .chain(of_onnx)
             .filter(|name| !models.iter().any(|folder| name.starts_with(folder)))
             .collect();
         assert!((1..4).contains(&written.len()), "{word}: {found:?}");

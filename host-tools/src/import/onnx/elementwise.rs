@@ -259,6 +259,53 @@ impl<'a> Importer<'_, 'a> {
         self.bind(view, 0, y)
     }
 
+    pub(super) fn is_nan(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let x = self.operand(view, 0)?;
+        let same = self.compare(SpecialBinaryOp::Equal, &x, &x)?;
+        let y = self.negated(&same)?;
+        self.bind(view, 0, y)
+    }
+
+    pub(super) fn is_inf(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let x = self.operand(view, 0)?;
+        let (negative, positive) = (view.flag("detect_negative", true)?, view.flag("detect_positive", true)?);
+        let (of, infinity) = match (negative, positive) {
+            (true, true) => (self.unary(UnaryKind::ABS, &x)?, f32::INFINITY),
+            (true, false) => (x, f32::NEG_INFINITY),
+            (false, true) => (x, f32::INFINITY),
+            // Nothing is equal to it.
+            (false, false) => (x, f32::NAN),
+        };
+        let y = self.compare(SpecialBinaryOp::Equal, &of, &Array::scalar(infinity).into())?;
+        self.bind(view, 0, y)
+    }
+
+    /// The elements on one side of a diagonal of each matrix, 0 on the other.
+    pub(super) fn trilu(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let (x, upper) = (self.operand(view, 0)?, view.flag("upper", true)?);
+        let k = self
+            .known(view, 1, "diagonal")?
+            .map(|k| k.whole("diagonal"))
+            .transpose()?;
+        let k = k.and_then(|k| k.first().copied()).unwrap_or(0);
+        let shape = self.shape(&x);
+        let &[.., rows, columns] = shape.as_slice() else {
+            return Err(Error::input(format!("an operand of shape {shape:?}")).expected("at least two axes"));
+        };
+        let count = super::array::bounded(&[rows, columns])?;
+        let kept = |at: usize| {
+            let distance = (at % columns) as i64 - (at / columns) as i64;
+            i64::from(if upper { distance >= k } else { distance <= k })
+        };
+        let mask = Array::integers(Elem::BOOL, &[rows, columns], (0..count).map(kept).collect());
+        let zero = match self.elem(&x) {
+            Elem::FLOAT => Array::scalar(0.0),
+            elem => Array::integers(elem, &[], vec![0]),
+        };
+        let y = self.choose(&mask.into(), &x, &zero.into())?;
+        self.bind(view, 0, y)
+    }
+
     pub(super) fn where_node(&mut self, view: View<'_, 'a>) -> Result<()> {
         let (condition, a, b) = (self.operand(view, 0)?, self.operand(view, 1)?, self.operand(view, 2)?);
         let y = self.choose(&condition, &a, &b)?;

@@ -26,7 +26,12 @@ impl Sampling<'_> {
             "half_pixel" => (at + 0.5) / scale - 0.5,
             "pytorch_half_pixel" if to > 1 => (at + 0.5) / scale - 0.5,
             "pytorch_half_pixel" => 0.0,
-            "align_corners" if to > 1 => at * (from as f32 - 1.0) / (to as f32 - 1.0),
+            // Of a scale the length is what it gives before it is rounded down, as in ONNX's own tests.
+            "align_corners" if to > 1 => {
+                let length = scale * from as f32;
+                let whole = (length - to as f32).abs() < 1e-3;
+                at * (from as f32 - 1.0) / (if whole { to as f32 } else { length } - 1.0)
+            }
             "align_corners" => 0.0,
             "asymmetric" => at / scale,
             "half_pixel_symmetric" => {

@@ -171,6 +171,8 @@ pub(super) const ROWS: &[Row] = &[
         By(|i, v| i.identity(v)),
     ),
     row("InstanceNormalization", &[6, 22], By(|i, v| i.instance_norm(v))),
+    row("IsInf", &[10, 20], By(|i, v| i.is_inf(v))),
+    row("IsNaN", &[9, 13, 20], By(|i, v| i.is_nan(v))),
     limited("LRN", &[1, 13], "windows of odd size, four axes", By(|i, v| i.lrn(v))),
     limited(
         "LSTM",
@@ -283,6 +285,7 @@ pub(super) const ROWS: &[Row] = &[
     row("ThresholdedRelu", &[10, 22], By(|i, v| i.thresholded_relu(v))),
     row("Tile", &[6, 13], By(|i, v| i.tile(v))),
     row("Transpose", &[1, 13, 21, 23, 24, 25], By(|i, v| i.transpose_node(v))),
+    row("Trilu", &[14], By(|i, v| i.trilu(v))),
     row("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], By(|i, v| i.unsqueeze(v))),
     row("Upsample", &[7, 9, 10], By(|i, v| i.resize(v))),
     row("Where", &[9, 16], By(|i, v| i.where_node(v))),
