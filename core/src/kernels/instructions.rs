@@ -122,6 +122,26 @@ pub(crate) fn smlad(x: u32, w: u32, acc: i32) -> i32 {
     }
 }
 
+/// `USADA8`: the differences of the unsigned bytes, as magnitudes, added to `sum`.
+#[inline(always)]
+pub(crate) fn usada8(x: u32, y: u32, sum: u32) -> u32 {
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+    {
+        let total: u32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n usada8 {}, {}, {}, {}", lateout(reg) total, in(reg) x, in(reg) y, in(reg) sum,
+                options(pure, nomem, nostack, preserves_flags))
+        };
+        total
+    }
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+    {
+        let bytes = x.to_le_bytes().into_iter().zip(y.to_le_bytes());
+        bytes.fold(sum, |sum, (x, y)| sum.wrapping_add(x.abs_diff(y).into()))
+    }
+}
+
 /// The signed halves of a register.
 #[inline(always)]
 pub(crate) fn split(x: u32) -> [i32; 2] {

@@ -62,7 +62,7 @@ macro_rules! table {
         pub enum KernelId { $($variant = $id),* }
 
         impl KernelId {
-            /// All kernels, in the order of their numbers.
+            /// All kernels; those of a backend in the order in which packing tries them.
             pub const ALL: &'static [KernelId] = &[$(KernelId::$variant),*];
 
             /// The kernel of this number.
@@ -339,6 +339,8 @@ table! {
     52 IntAddS8 Int int::elementwise::S8;
     53 IntAvgPoolS8 Int int::pool2d::Average;
     54 IntMaxPoolS8 Int int::pool2d::Max;
+    // Tried before the next one, which has room for any sums.
+    69 DspPairsConv2dS8 Dsp dsp::pairs::S8;
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     66 DspSumS8 Dsp dsp::sum::S8;

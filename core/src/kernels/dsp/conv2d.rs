@@ -12,7 +12,9 @@
 //! and 2, then 1 and 3, of a word, so the whole words of the runs come first, each giving the pairs (0, 2) and (1, 3); then the bytes that are
 //! left over at the runs' ends, in order, two by two, the last one perhaps with nothing.
 
-use super::conv2d_loops::{Block, mac_1x2, mac_4x2, widen_4};
+use core::ops::RangeInclusive;
+
+use super::conv2d_loops::{Block, Loops, Separate, widen_4};
 use super::record;
 use super::requant::{Requantize, SHIFT, Short};
 use crate::arena::Mem;
@@ -65,31 +67,40 @@ impl Kernel for S8 {
     const TRUSTS: bool = true;
 
     fn trusts(op: &PackedConv2dS8, weights: &[u8]) -> bool {
-        let layout = Layout::of(&op.window);
-        let words = Self::needs(op).weights / 4;
-        let Some(stream) = Mem::of_weights(weights).weights::<u32>(op.weights, words) else {
-            return false;
-        };
-        // A last activation without a second one: what scratch holds in its place is anything.
-        let missing = if (layout.runs * layout.tail()) % 2 == 1 {
-            0xffff_0000
-        } else {
-            0
-        };
-        record::pairs_are_packed(stream, layout.stream_words() as usize, missing, op.form)
+        packed(op, weights).is_some()
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        let needs = Self::needs(op);
-        let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
-        let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
-        let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
-        let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
-        let (input, output) = (input.as_ptr(), output.as_mut_ptr());
-        // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
-        unsafe { convolve(op, input, weights.as_ptr(), output, scratch.as_mut_ptr()) };
-        Some(())
+        run::<Separate>(op, mem)
     }
+}
+
+/// The stream, and the words that it has for two channels; `None` where the host has not written it.
+pub(super) fn packed<'m>(op: &PackedConv2dS8, weights: &'m [u8]) -> Option<(&'m [u32], usize)> {
+    let layout = Layout::of(&op.window);
+    let stream = Mem::of_weights(weights).weights::<u32>(op.weights, S8::needs(op).weights / 4)?;
+    // A last activation without a second one: what scratch holds in its place is anything.
+    let missing = if (layout.runs * layout.tail()) % 2 == 1 {
+        0xffff_0000
+    } else {
+        0
+    };
+    let words = layout.stream_words() as usize;
+    record::pairs_are_packed(stream, words, missing, op.form).then_some((stream, words))
+}
+
+/// The step, in the loops for its stream.
+#[inline(always)]
+pub(super) fn run<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
+    let needs = S8::needs(op);
+    let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+    let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
+    let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
+    let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
+    let (input, output) = (input.as_ptr(), output.as_mut_ptr());
+    // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
+    unsafe { convolve::<L>(op, input, weights.as_ptr(), output, scratch.as_mut_ptr()) };
+    Some(())
 }
 
 #[cfg(any(test, packing))]
@@ -110,7 +121,7 @@ impl Candidate for S8 {
     }
 
     fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
-        Some(bound(op))
+        Some(bound(op, [13, 18]))
     }
 }
 
@@ -118,13 +129,52 @@ impl Candidate for S8 {
 /// `needs(..).weights` bytes. Returns the step; its offsets are still `op`'s. `None` where [`form`] has none.
 pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [u8]) -> Option<PackedConv2dS8> {
     let form = form(op, weights, channels)?;
+    let count = usize::from(op.window.output[2]);
+    let packed = PackedConv2dS8::of(op, form);
+    let plain = (weights, channels);
+    put_pairs(&packed, stream, |first, put| {
+        let pair = [first, (first + 1).min(count - 1)].map(|c| window_of(op, plain, c));
+        let parts = pair.map(|(window, channel)| {
+            let channel = Channel::new(op, window.iter().copied(), channel);
+            match channel.short(SHIFT, 0..=31, form == Form::Signed) {
+                Some(short) if form != Form::General => (channel.bias + short.offset, record::from_short(&short)),
+                _ => (channel.bias, record::from_general(&channel.requantize)),
+            }
+        });
+        put(
+            parts.map(|(bias, _)| bias as u32),
+            &|at| {
+                let [w0, w1] = pair.map(|(window, _)| window.get(at).map_or(0, |&w| w as u8));
+                u16::from_le_bytes([w0, w1])
+            },
+            parts.map(|(_, record)| record),
+        );
+    })?;
+    Some(packed)
+}
+
+/// OHWI weights, and `[bias, mantissa, shift]` of each output channel.
+pub(super) type Plain<'p> = (&'p [i8], &'p [[i32; 3]]);
+
+/// The weights of output channel `c`, and its `[bias, mantissa, shift]`.
+pub(super) fn window_of<'p, P>(op: &Conv2dS8<P>, (weights, channels): Plain<'p>, c: usize) -> (&'p [i8], [i32; 3]) {
     let layout = Layout::of(&op.window);
     let taps = (layout.runs * layout.len) as usize;
-    let count = usize::from(op.window.output[2]);
-    let window = |c: usize| weights.get(c * taps..).and_then(|w| w.get(..taps)).unwrap_or(&[]);
-    let channel = |c: usize| Channel::new(op, window(c).iter().copied(), *channels.get(c).unwrap_or(&[0; 3]));
-    let packed = PackedConv2dS8::of(op, form);
-    if stream.len() != S8::needs(&packed).weights as usize {
+    let window = weights.get(c * taps..).and_then(|w| w.get(..taps)).unwrap_or(&[]);
+    (window, *channels.get(c).unwrap_or(&[0; 3]))
+}
+
+/// Takes what is written for two channels: biases, the halves of a word for every activation, records.
+pub(super) type PutPair<'p> = dyn FnMut([u32; 2], &dyn Fn(usize) -> u16, [[u32; record::WORDS]; 2]) + 'p;
+
+/// Writes a stream, for which `pair` gives what belongs to the channels from its first argument on. `None` where its length is wrong.
+pub(super) fn put_pairs(
+    packed: &PackedConv2dS8,
+    stream: &mut [u8],
+    mut pair: impl FnMut(usize, &mut PutPair<'_>),
+) -> Option<()> {
+    let layout = Layout::of(&packed.window);
+    if stream.len() != S8::needs(packed).weights as usize {
         return None;
     }
     let mut words = stream.chunks_exact_mut(4);
@@ -133,33 +183,22 @@ pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream:
             out.copy_from_slice(&word.to_le_bytes());
         }
     };
-    for first in (0..count).step_by(2) {
-        let pair = [first, (first + 1).min(count - 1)];
-        let parts = pair.map(|c| {
-            let channel = channel(c);
-            match channel.short(SHIFT, 31, form == Form::Signed) {
-                Some(short) if form != Form::General => (channel.bias + short.offset, record::from_short(&short)),
-                _ => (channel.bias, record::from_general(&channel.requantize)),
+    for first in (0..usize::from(packed.window.output[2])).step_by(2) {
+        pair(first, &mut |biases, half, records| {
+            biases.into_iter().for_each(&mut put);
+            for at in 0..layout.pairs() {
+                let (a, b) = layout.pair(at);
+                let [low, high] = [Some(a), b].map(|at| at.map_or(0, |at| half(at as usize)));
+                put(u32::from(low) | u32::from(high) << 16);
             }
+            records.into_iter().flatten().for_each(&mut put);
         });
-        parts.iter().for_each(|(bias, _)| put(*bias as u32));
-        for at in 0..layout.pairs() {
-            let (a, b) = layout.pair(at);
-            let [w0, w1] = pair.map(|c| {
-                let at = |i: u32| window(c).get(i as usize).map_or(0, |&w| w as u8);
-                [at(a), b.map_or(0, at)]
-            });
-            put(u32::from_le_bytes([w0[0], w1[0], w0[1], w1[1]]));
-        }
-        parts
-            .iter()
-            .for_each(|(_, record)| record.iter().for_each(|&word| put(word)));
     }
-    Some(packed)
+    Some(())
 }
 
 /// The form that all channels allow. `None` where a slice has the wrong length or `op` has several groups.
-fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Form> {
+pub(super) fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Form> {
     let layout = Layout::of(&op.window);
     let taps = (layout.runs * layout.len) as usize;
     let count = usize::from(op.window.output[2]);
@@ -170,7 +209,7 @@ fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Fo
         let mut each = weights.chunks_exact(taps.max(1)).zip(channels);
         each.all(|(window, &channel)| {
             let channel = Channel::new(op, window.iter().copied(), channel);
-            channel.short(SHIFT, 31, signed).is_some()
+            channel.short(SHIFT, 0..=31, signed).is_some()
         })
     };
     Some(match all(false) {
@@ -181,15 +220,15 @@ fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Fo
 }
 
 /// The fewest instructions that the step can take: the inner loop's MACs and the least requantisation of each output (shift, multiply, saturate,
-/// store).
-fn bound(op: &PackedConv2dS8) -> u64 {
+/// store). `loops`: instructions for 16 MACs of four pixels, and of one.
+pub(super) fn bound(op: &PackedConv2dS8, [four, one]: [u64; 2]) -> u64 {
     let layout = Layout::of(&op.window);
     let outputs = op.window.output_len().map_or(0, u64::from);
     let [height, width, _] = op.window.output.map(u64::from);
     let macs = outputs * u64::from(layout.runs * layout.len);
     let requantising = outputs * if op.form == Form::Signed { 6 } else { 4 };
     let pixels = pointwise_pixels(&op.window).map_or(height * width, u64::from);
-    requantising + if pixels < 4 { macs * 18 / 16 } else { macs * 13 / 16 }
+    requantising + macs * if pixels < 4 { one } else { four } / 16
 }
 
 /// A channel's reference arithmetic, and the accumulators that its weights allow.
@@ -228,8 +267,8 @@ impl Channel {
         }
     }
 
-    pub(super) fn short(&self, shift: u32, k_max: u32, signed: bool) -> Option<Short> {
-        Short::find(&self.requantize, self.range, shift, k_max, signed)
+    pub(super) fn short(&self, shift: u32, k: RangeInclusive<u32>, signed: bool) -> Option<Short> {
+        Short::find(&self.requantize, self.range, shift, k, signed)
     }
 }
 
@@ -374,7 +413,13 @@ impl Geometry {
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
-pub unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
+unsafe fn convolve<L: Loops>(
+    op: &PackedConv2dS8,
+    input: *const i8,
+    stream: *const u32,
+    output: *mut i8,
+    scratch: *mut u32,
+) {
     let g = Geometry::of(op);
     let pairs = Layout::of(&op.window).pairs() as usize;
     let [height, width, channels] = g.output;
@@ -400,9 +445,9 @@ pub unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32
         // the stage.
         unsafe {
             if pixels == 4 {
-                mac_4x2(&block)
+                L::mac_4x2(&block)
             } else {
-                mac_1x2(&block)
+                L::mac_1x2(&block)
             }
             if staged > 0 {
                 for pixel in 0..pixels {

@@ -29,15 +29,58 @@ pub(super) struct Block {
 }
 
 #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
-pub(super) use arm::{mac_1x2, mac_4x2, widen_4};
+use arm::{mac_1x2, mac_4x2};
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+pub(super) use arm::{positive, signed, widen_4};
 #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
-pub(super) use portable::{mac_1x2, mac_4x2, widen_4};
+pub(super) use portable::widen_4;
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+use portable::{mac_1x2, mac_4x2};
+
+/// What takes a block through all channels of a stream.
+pub(super) trait Loops {
+    /// Four pixels.
+    ///
+    /// # Safety
+    /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
+    /// channel pairs in the stream, and four writable output pixels.
+    unsafe fn mac_4x2(block: &Block);
+
+    /// One pixel.
+    ///
+    /// # Safety
+    /// As for [`Loops::mac_4x2`], with one pixel's `pairs` words and one output pixel.
+    unsafe fn mac_1x2(block: &Block);
+}
+
+/// Each channel's weights in bytes of their own.
+#[derive(Debug)]
+pub(super) struct Separate;
+
+impl Loops for Separate {
+    #[inline(always)]
+    unsafe fn mac_4x2(block: &Block) {
+        // SAFETY: as the caller promises.
+        unsafe { mac_4x2(block) }
+    }
+
+    #[inline(always)]
+    unsafe fn mac_1x2(block: &Block) {
+        // SAFETY: as the caller promises.
+        unsafe { mac_1x2(block) }
+    }
+}
 
 /// Requantises `sums` (channel by channel, `pixels` each) with two channels' records in the reference's form.
 ///
 /// # Safety
 /// `sums` holds `2 * pixels` sums, `records` eight words, and the outputs lie `stride` apart from `out`.
-unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: *mut i8, pixels_and_stride: usize) {
+pub(super) unsafe extern "C" fn finish_general(
+    sums: *const i32,
+    records: *const u32,
+    out: *mut i8,
+    pixels_and_stride: usize,
+) {
     let (pixels, stride) = (pixels_and_stride & 7, pixels_and_stride >> 3);
     for channel in 0..2 {
         for pixel in 0..pixels {
@@ -45,7 +88,7 @@ unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: 
             unsafe {
                 let sum = *sums.add(channel * pixels + pixel);
                 let out = out.add(pixel * stride + channel);
-                *out = super::record::general(records.add(4 * channel)).apply(sum);
+                *out = super::record::general(records.add(4 * channel), sum);
             }
         }
     }
@@ -78,23 +121,26 @@ mod arm {
     }
 
     /// `r8..r11` hold m, c, k, d.
+    // With the fraction bits of the sums.
     macro_rules! positive {
-        ($($sum:literal)*) => { concat!($("
+        ($shift:literal $($sum:literal)*) => { concat!($("
             lsl.w   ", $sum, ", ", $sum, ", r10
             smmla   ", $sum, ", ", $sum, ", r8, r9
-            ssat    ", $sum, ", #8, ", $sum, ", asr #14
+            ssat    ", $sum, ", #8, ", $sum, ", asr #", $shift, "
         "),*) };
     }
+    pub(in super::super) use positive;
 
     macro_rules! signed {
-        ($($sum:literal)*) => { concat!($("
+        ($shift:literal $($sum:literal)*) => { concat!($("
             lsl.w   ", $sum, ", ", $sum, ", r10
             and.w   r12, r11, ", $sum, ", asr #31
             smmla   ", $sum, ", ", $sum, ", r8, r9
             sub.w   ", $sum, ", ", $sum, ", r12
-            ssat    ", $sum, ", #8, ", $sum, ", asr #14
+            ssat    ", $sum, ", #8, ", $sum, ", asr #", $shift, "
         "),*) };
     }
+    pub(in super::super) use signed;
 
     /// All channels of four pixels.
     ///
@@ -162,9 +208,9 @@ mod arm {
             ".p2align 2",
             "30:",
             "ldm.w  lr!, {{r8-r11}}",
-            positive!("r1" "r2" "r3" "r0"),
+            positive!("14" "r1" "r2" "r3" "r0"),
             "ldm.w  lr!, {{r8-r11}}",
-            positive!("r5" "r6" "r7" "r4"),
+            positive!("14" "r5" "r6" "r7" "r4"),
             "35:",
             "ldm.w  sp, {{r8-r11}}",
             "strb   r2, [r8, r9]",
@@ -184,9 +230,9 @@ mod arm {
             ".p2align 2",
             "40:",
             "ldm.w  lr!, {{r8-r11}}",
-            signed!("r1" "r2" "r3" "r0"),
+            signed!("14" "r1" "r2" "r3" "r0"),
             "ldm.w  lr!, {{r8-r11}}",
-            signed!("r5" "r6" "r7" "r4"),
+            signed!("14" "r5" "r6" "r7" "r4"),
             "b      35b",
             ".p2align 2",
             "50:",

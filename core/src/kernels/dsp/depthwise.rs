@@ -185,9 +185,9 @@ fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Fo
 /// A channel's requantising in a short form.
 fn short(channel: &Channel, form: Form) -> Option<Short> {
     match form {
-        Form::Folded => channel.short(FOLDED_SHIFT, 8, false),
-        Form::Positive => channel.short(SHIFT, 31, false),
-        Form::Signed => channel.short(SHIFT, 31, true),
+        Form::Folded => channel.short(FOLDED_SHIFT, 0..=8, false),
+        Form::Positive => channel.short(SHIFT, 0..=31, false),
+        Form::Signed => channel.short(SHIFT, 0..=31, true),
         Form::General => None,
     }
 }

@@ -40,7 +40,7 @@ pub(super) use portable::{run, tap};
 unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: *mut i8) {
     for channel in 0..4 {
         // SAFETY: as the caller promises.
-        unsafe { *out.add(channel) = super::record::general(records.add(4 * channel)).apply(*sums.add(channel)) };
+        unsafe { *out.add(channel) = super::record::general(records.add(4 * channel), *sums.add(channel)) };
     }
 }
 

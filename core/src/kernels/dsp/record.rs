@@ -28,6 +28,7 @@ pub(crate) fn from_general(r: &Requantize) -> [u32; WORDS] {
 }
 
 /// Whether the host can have written these bits of the reference's form: a shift that the arithmetic has, a zero point and limits of an int8.
+#[inline(never)]
 pub(crate) fn is_general(&[_, shift, zero_point, clamp]: &[u32; WORDS]) -> bool {
     let [low, high] = split(clamp);
     let byte = -128..=127;
@@ -44,7 +45,7 @@ pub(crate) fn reserved(&[_, _, k, d]: &[u32; WORDS], form: Form) -> u32 {
 }
 
 /// Whether all records of a form are as the host writes them; the loops shift by what they say.
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn are_packed(records: &[[u32; WORDS]], form: Form) -> bool {
     match form {
         // Two factors in the place of a record; any will do.
@@ -77,21 +78,23 @@ pub(crate) fn pairs_are_packed(stream: &[u32], words: usize, unused: u32, form: 
     bits == 0 && general && (unused == 0 || fronts() & unused == 0)
 }
 
-/// Reads a general record.
+/// The output of a sum by a general record. Once for all loops, for their size: what takes it is slow in any case.
 ///
 /// # Safety
 /// Four readable words.
-pub(crate) unsafe fn general(record: *const u32) -> Requantize {
+#[inline(never)]
+pub(crate) unsafe fn general(record: *const u32, sum: i32) -> i8 {
     // SAFETY: as the caller promises.
     let [mantissa, shift, zero_point, clamp] = unsafe { *record.cast::<[u32; WORDS]>() };
-    Requantize {
+    let requantize = Requantize {
         multiplier: Multiplier {
             mantissa: mantissa as i32,
             shift: shift as i8,
         },
         zero_point: zero_point as i32,
         clamp: split(clamp),
-    }
+    };
+    requantize.apply(sum)
 }
 
 /// Reads a short record. The offset is in the bias.

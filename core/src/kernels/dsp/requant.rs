@@ -21,6 +21,8 @@
 //! exactly and compares there. Nothing is used that this check has not seen. Channels whose factor is too small for `j >= 1` but whose
 //! output takes few values (dead channels of trained networks) are moved by `offset` until their steps fall where the short form has its own.
 
+use core::ops::RangeInclusive;
+
 use crate::quant::Multiplier;
 
 /// Fraction bits of a short form's sum; the immediate of the loops' SSAT. 14 serves right shifts up to 13 and outputs that would overflow
@@ -29,6 +31,10 @@ pub const SHIFT: u32 = 14;
 
 /// Fraction bits where `k` is folded into 16-bit depthwise weights (so `k <= 8`): right shifts 3 to 9.
 pub const FOLDED_SHIFT: u32 = 10;
+
+/// Fraction bits where two channels share words ([`super::pairs`]), whose second one comes shifted left by 8 (so `k >= 8`): two more than [`SHIFT`], which
+/// factors of 2^-9 and more allow without dropping bits.
+pub const PAIRS_SHIFT: u32 = 16;
 
 /// What the reference does with an accumulator: multiplier, zero point, clamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,9 +94,15 @@ pub struct Short {
 pub type Range = (i64, i64);
 
 impl Short {
-    /// A form that equals `reference` on all of `range`, with pre-shift at most `k_max`. `signed` allows `d != 0`.
-    pub fn find(reference: &Requantize, range: Range, shift: u32, k_max: u32, signed: bool) -> Option<Self> {
-        let (lo, hi) = range;
+    /// A form that equals `reference` on all of `range`, with a pre-shift among `shifts_left`. `signed` allows `d != 0`.
+    pub fn find(
+        reference: &Requantize,
+        range: Range,
+        shift: u32,
+        shifts_left: RangeInclusive<u32>,
+        signed: bool,
+    ) -> Option<Self> {
+        let ((lo, hi), (k_min, k_max)) = (range, shifts_left.into_inner());
         let (left, right) = shifts(reference.multiplier);
         let fits = |acc: i64| i32::try_from(acc << left).is_ok();
         if lo > hi || left > 30 || !fits(lo) || !fits(hi) {
@@ -101,7 +113,7 @@ impl Short {
             let c = (i32::from(first) << shift) + (1 << (shift - 1));
             return Some(Self {
                 offset: 0,
-                k: 0,
+                k: k_min,
                 m: 0,
                 c,
                 d: 0,
@@ -122,16 +134,20 @@ impl Short {
         if j >= 1 && k as u32 <= k_max {
             let half = if right > 0 { 1 << (shift - 1) } else { 0 };
             let c = (reference.zero_point << shift) + half + (1 << (j - 1));
-            let positive = Self {
-                k: k as u32,
-                c,
-                ..whole
-            };
-            if positive.equals(reference, range, shift) {
-                return Some(positive);
-            }
-            let negative = Self { d: 1 << j, ..positive };
-            return (signed && negative.equals(reference, range, shift)).then_some(negative);
+            // A longer pre-shift than the factor wants takes bits off its end. What then misses a limit by less than a step of the accumulator is exact
+            // still: rounded down or up.
+            let drop = k_min.saturating_sub(k as u32);
+            return [0, 1].into_iter().take(1 + drop.min(1) as usize).find_map(|up| {
+                let positive = Self {
+                    k: k as u32 + drop,
+                    m: (whole.m >> drop) + up,
+                    c,
+                    ..whole
+                };
+                let negative = Self { d: 1 << j, ..positive };
+                let mut forms = [positive, negative].into_iter().take(1 + usize::from(signed));
+                forms.find(|form| form.equals(reference, range, shift))
+            });
         }
         if k as u32 > k_max && k > 0 {
             return None;
@@ -139,8 +155,8 @@ impl Short {
         // A factor too small for whole limits: centre on one of the few steps, and let the check choose among the nearby roundings.
         let mut inside = (-127..=127).filter(|&n| (lo + 1..=hi).contains(&reference.step(n)));
         let n = inside.clone().nth(inside.by_ref().count() / 2)?;
-        let drop = (-k).max(0) as u32;
-        let k = k.max(0) as u32;
+        let drop = (k_min as i32 - k).max(0) as u32;
+        let k = k.max(k_min as i32) as u32;
         let m = ((i64::from(whole.m) + ((1i64 << drop) >> 1)) >> drop) as i32;
         (-32..=32)
             .flat_map(|lead: i32| (-1..=1).map(move |nudge| (lead, nudge)))
@@ -249,7 +265,7 @@ mod tests {
     #[test]
     fn a_fused_relu_needs_no_sign() {
         let reference = reference(0.0031, -128, [-128, 127]);
-        let short = Short::find(&reference, (-700_000, 800_000), SHIFT, 31, false).unwrap();
+        let short = Short::find(&reference, (-700_000, 800_000), SHIFT, 0..=31, false).unwrap();
         assert_eq!(short.d, 0);
         agree(&reference, &short, (-700_000, 800_000), SHIFT);
     }
@@ -257,8 +273,8 @@ mod tests {
     #[test]
     fn a_signed_output_needs_it() {
         let reference = reference(0.0031, 4, [-128, 127]);
-        assert_eq!(Short::find(&reference, (-700_000, 800_000), SHIFT, 31, false), None);
-        let short = Short::find(&reference, (-700_000, 800_000), SHIFT, 31, true).unwrap();
+        assert_eq!(Short::find(&reference, (-700_000, 800_000), SHIFT, 0..=31, false), None);
+        let short = Short::find(&reference, (-700_000, 800_000), SHIFT, 0..=31, true).unwrap();
         assert_ne!(short.d, 0);
         agree(&reference, &short, (-700_000, 800_000), SHIFT);
     }
@@ -266,8 +282,8 @@ mod tests {
     #[test]
     fn a_clamp_inside_the_byte_has_no_short_form_unless_out_of_reach() {
         let reference = reference(0.0031, -128, [-128, 100]);
-        assert_eq!(Short::find(&reference, (-700_000, 800_000), SHIFT, 31, true), None);
-        assert!(Short::find(&reference, (-700_000, 10_000), SHIFT, 31, true).is_some());
+        assert_eq!(Short::find(&reference, (-700_000, 800_000), SHIFT, 0..=31, true), None);
+        assert!(Short::find(&reference, (-700_000, 10_000), SHIFT, 0..=31, true).is_some());
     }
 
     #[test]
@@ -276,7 +292,7 @@ mod tests {
         let reference = reference(1.1e-8, -128, [-128, 127]);
         let centre = reference.step(-120);
         for range in [(centre - 90_000, centre + 90_000), (centre + 1, centre + 90_000)] {
-            let short = Short::find(&reference, range, SHIFT, 31, false).unwrap();
+            let short = Short::find(&reference, range, SHIFT, 0..=31, false).unwrap();
             agree(&reference, &short, range, SHIFT);
         }
     }
@@ -302,9 +318,13 @@ mod tests {
             let zero_point = if relu { -128 } else { zero_point };
             let reference = reference(exponent.exp2(), zero_point, [-128, 127]);
             let range = if dead { (centre + lo / 16, centre + hi / 16) } else { (lo, hi) };
-            let (shift, k_max) = if folded { (FOLDED_SHIFT, 8) } else { (SHIFT, 31) };
-            if let Some(short) = Short::find(&reference, range, shift, k_max, !folded) {
+            let (shift, k) = if folded { (FOLDED_SHIFT, 0..=8) } else { (SHIFT, 0..=31) };
+            if let Some(short) = Short::find(&reference, range, shift, k, !folded) {
                 agree(&reference, &short, range, shift);
+            }
+            if let Some(short) = Short::find(&reference, range, PAIRS_SHIFT, 8..=31, !folded) {
+                prop_assert!(short.k >= 8);
+                agree(&reference, &short, range, PAIRS_SHIFT);
             }
         }
 
@@ -313,7 +333,7 @@ mod tests {
         fn usual_layers_have_a_form(exponent in -13.0f64..-2.0, zero_point in -128i32..=127, outputs in 256.0f64..16_000.0) {
             let reference = reference(exponent.exp2(), zero_point, [-128, 127]);
             let reach = (outputs / exponent.exp2()) as i64;
-            prop_assert!(Short::find(&reference, (-reach, reach), SHIFT, 31, true).is_some());
+            prop_assert!(Short::find(&reference, (-reach, reach), SHIFT, 0..=31, true).is_some());
         }
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-use super::{conv2d, depthwise};
+use super::{conv2d, depthwise, pairs};
 use crate::arena::{Mem, Slot};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
@@ -47,6 +47,15 @@ fn run<K: Kernel>(op: &K::Op, arena: &mut [u128], weights: &mut [u128]) {
 }
 
 impl Case {
+    /// The same without weights of -128, which halves of two channels have no room for.
+    fn pairs(&self) -> Self {
+        let weights = self.weights.iter().map(|&w| w.max(-127)).collect();
+        Self {
+            weights,
+            ..self.clone()
+        }
+    }
+
     fn scalar(&self) -> Vec<i8> {
         let mut op = self.op;
         let (inputs, outputs) = (self.input.len(), op.window.output_len().unwrap() as usize);
@@ -230,6 +239,19 @@ proptest! {
     }
 
     #[test]
+    fn convolutions_of_pairs_equal_the_scalar_kernel(
+        window in windows(), input in 1u16..14, output in 1u16..8, relu: bool, clamp in clamps(),
+        seed: u32,
+    ) {
+        let mut window = window;
+        (window.input[2], window.output[2]) = (input, output);
+        let case = case(window, 1, relu, clamp, seed).pairs();
+        let expected = case.scalar();
+        prop_assert_eq!(&case.packed::<pairs::S8>(pairs::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<pairs::S8>(pairs::pack, true).1, &expected);
+    }
+
+    #[test]
     fn depthwise_convolutions_equal_the_scalar_kernel(
         window in windows(), quads in 1u16..4, nine: bool, relu: bool, clamp in clamps(),
         seed: u32,
@@ -266,6 +288,9 @@ fn forms_are_chosen_as_documented() {
         let case_1 = case(window(3, 8), 1, relu, clamp, 7);
         let (found, outputs) = case_1.packed::<conv2d::S8>(conv2d::pack, false);
         assert_eq!((found, outputs), (form, case_1.scalar()));
+        let of_pairs = case_1.pairs();
+        let (found, outputs) = of_pairs.packed::<pairs::S8>(pairs::pack, false);
+        assert_eq!((found, outputs), (form, of_pairs.scalar()));
         let case_2 = case(window(3, 8), 8, relu, clamp, 7);
         let (found, outputs) = case_2.packed::<depthwise::S8>(depthwise::pack, false);
         assert_eq!((found, outputs), (depthwise_form, case_2.scalar()));
