@@ -209,7 +209,12 @@ mod tests {
         };
         for (target, convolution, dense, depthwise) in [
             (Target::CortexM0, "IntConv2dS8", "IntDenseS8", "IntDepthwiseS8"),
-            (Target::CortexM4, "DspPairsConv2dS8", "DspPairsConv2dS8", "DspDepthwiseS8"),
+            (
+                Target::CortexM4,
+                "DspPairsConv2dS8",
+                "DspPairsConv2dS8",
+                "DspDepthwiseS8",
+            ),
             (Target::CortexM55, "MveConv2dS8", "MveConv2dS8", "MveDepthwiseS8"),
             (Target::Aarch64, "IntConv2dS8", "IntDenseS8", "IntDepthwiseS8"),
             (Target::Portable, "Conv2dS8", "Conv2dS8", "DepthwiseS8"),
