@@ -91,6 +91,14 @@ macro_rules! table {
                 match self { $(KernelId::$variant => visitor.visit::<$kernel>()),* }
             }
 
+            /// As [`KernelId::visit`] where this build has the kernel; what it has not is not compiled in: the test kit has to fit small boards.
+            pub fn visit_available<V: KernelVisitor>(self, visitor: V) -> Option<V::Output> {
+                match self {
+                    $(KernelId::$variant if const { Backend::$backend.available() } => Some(visitor.visit::<$kernel>()),)*
+                    _ => None,
+                }
+            }
+
             /// [`Candidate::JOB`].
             pub const fn job(self) -> Option<JobKind> {
                 match self { $(KernelId::$variant => <$kernel as Candidate>::JOB),* }
