@@ -92,16 +92,16 @@ fn an_entry_that_is_too_small_or_too_large_is_seen() {
         let mut table = TABLE.clone();
         let row = table.0.get_mut("mps2-an386").expect("a row");
         for of in [&mut row.run, &mut row.load] {
-            let entry = of.get_mut("DspPairsConv2dS8").expect("a kernel");
+            let entry = of.get_mut("FpuConv2dF32").expect("a kernel");
             *entry = entry.saturating_add_signed(change);
         }
         let found = wrong(&table, &results);
         assert!(
-            found.iter().any(|text| text.contains("run of DspPairsConv2dS8")),
+            found.iter().any(|text| text.contains("run of FpuConv2dF32")),
             "{change}: {found:?}"
         );
         assert!(
-            found.iter().any(|text| text.contains("load of DspPairsConv2dS8")),
+            found.iter().any(|text| text.contains("load of FpuConv2dF32")),
             "{change}: {found:?}"
         );
     }
