@@ -26,6 +26,7 @@ pub mod metadata;
 pub mod migrate;
 pub mod model;
 pub mod pack;
+pub mod page;
 pub mod passes;
 mod portable;
 pub mod program;

@@ -12,10 +12,12 @@ use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::channels::Removed;
 use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::cli::{UnbuiltPackOptions, Verdict, not_built, run_to_the_end};
-use arenite_host::files::{Output, Print, print, publish, read_text};
+use arenite_host::files::{Draft, Output, Print, print, publish, read_text};
 use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::memory::plan;
+use arenite_host::model::ModelFile;
 use arenite_host::pack::{self, Options, Packed};
+use arenite_host::page::Extra;
 use arenite_host::quantize;
 use arenite_host::report::Summary;
 use arenite_host::sign::Signer;
@@ -114,6 +116,9 @@ struct Args {
     /// Prints the graph after a stage.
     #[arg(long, value_name = "STAGE")]
     dump_after: Option<Stage>,
+    /// Writes the model as one HTML page: graph, arena over time, steps, what was assumed.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Prints the summary as JSON on stdout, and nothing else there.
     #[arg(long)]
     json: bool,
@@ -155,12 +160,29 @@ fn run(args: Args) -> Result<Verdict> {
         return Err(Error::new(ErrorKind::Usage, "--dump-after and --json both want stdout").help("pass one of them"));
     }
     let output = Output::to(&args.output)?;
-    let report = Print::beside([&output], json || dump)?;
+    let page = args.report.as_deref().map(Output::to).transpose()?;
+    let report = Print::beside(page.iter().chain([&output]), json || dump)?;
+    Output::all_differ(page.iter().chain([&output]))?;
+    if page.is_some() && args.input.len() > 1 {
+        return Err(Error::new(ErrorKind::Usage, "--report with several inputs")
+            .expected("one input")
+            .help("pack each network by itself with --report, then the bundle"));
+    }
+    if page.is_some() && dump {
+        let message = "--report and --dump-after both want the graph's text";
+        return Err(Error::new(ErrorKind::Usage, message).help("pass one of them"));
+    }
     let read_first = args.labels.iter().chain(&args.sign);
     read_first
         .into_iter()
-        .try_for_each(|input| output.differs_from(input))?;
-    let networks = options(args)?;
+        .try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
+    let mut networks = options(args)?;
+    if page.is_some() {
+        // The page shows the trace as it was imported.
+        networks
+            .iter_mut()
+            .for_each(|network| network.dump_after = Some(Stage::Import));
+    }
     let bar = ProgressBar::no_length();
     if std::io::stderr().is_terminal() {
         bar.set_style(
@@ -182,8 +204,13 @@ fn run(args: Args) -> Result<Verdict> {
             .map(|(summary, packed, draft)| (Some(summary), packed, draft)),
     };
     bar.finish_and_clear();
-    let (bundled, packed, draft) = result?;
+    let (bundled, mut packed, draft) = result?;
     packed.iter().for_each(tell);
+    let mut drafts = vec![];
+    if let (Some(page), [packed]) = (&page, &mut packed[..]) {
+        drafts.push(page_of(&draft, packed, &networks[0], page)?);
+    }
+    drafts.push(draft);
     if json {
         let text = match (&bundled, &packed[..]) {
             (Some(bundle), _) => serde_json::to_string_pretty(bundle),
@@ -194,8 +221,29 @@ fn run(args: Args) -> Result<Verdict> {
         report.text(&text(&packed, bundled.as_ref(), output.path()))?
     }
     // The file comes last: where the report could not be told there is no file.
-    publish(vec![draft])?;
+    publish(drafts)?;
     Ok(Verdict::Good)
+}
+
+/// Neither of the outputs is `input`.
+fn outputs_differ(output: &Output, page: Option<&Output>, input: &Path) -> Result<()> {
+    output.differs_from(input)?;
+    page.map_or(Ok(()), |page| page.differs_from(input))
+}
+
+/// The page of a model that is written and not yet published.
+fn page_of(draft: &Draft, packed: &mut Packed, network: &Options, page: &Output) -> Result<Draft> {
+    let read = network.reads().into_iter();
+    read.chain(packed.files.iter().map(PathBuf::as_path))
+        .try_for_each(|input| page.differs_from(input))?;
+    let io = |e: std::io::Error| Error::io(page.path(), "write the page", &e);
+    let file = ModelFile::of(draft.file(), &network.output).map_err(io)?;
+    let extra = Extra {
+        trace: packed.dump.take(),
+        counted: None,
+    };
+    let text = arenite_host::page::page(&file.view()?, &packed.summary, &extra)?;
+    page.draft_of(text.as_bytes()).map_err(io)
 }
 
 /// Warnings, assumptions and explanations, on stderr.

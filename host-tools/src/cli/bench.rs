@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::machine::{Machine, ready};
 use super::outcome::{StepFigures, bar};
-use super::program::{Verdict, grouped, print_json};
+use super::program::{Verdict, print_json};
 use crate::board::{self, BOARDS, Bench, BenchOptions, Board};
 use crate::files::print;
 use crate::files::print::out as print_out;
 use crate::model::{ModelFile, ModelView};
+use crate::report::grouped;
 use crate::{Error, ErrorKind, Result};
 
 /// Arguments of `arenite bench`.

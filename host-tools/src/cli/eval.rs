@@ -10,12 +10,13 @@ use serde::Serialize;
 use self::statistics::{Pair, wilson};
 use super::machine::Machine;
 use super::outcome::{How, bar, execute};
-use super::program::{Verdict, grouped, print_json};
+use super::program::{Verdict, print_json};
 use super::run::{Arrays, assign, read_inputs, stack};
 use crate::array::Array;
 use crate::files::paths::shown;
 use crate::files::print::out as print_out;
 use crate::model::ModelFile;
+use crate::report::grouped;
 use crate::{Error, Result};
 
 /// What stands for a place where answers were given.

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::program::{Verdict, grouped, print_json};
+use super::program::{Verdict, print_json};
 use crate::board::tell_worst;
 use crate::files::print::out as print_out;
 use crate::metadata::Metadata;
 use crate::model::ModelFile;
-use crate::report::{PortSummary, Summary};
+use crate::report::{PortSummary, Summary, grouped};
 use crate::{Result, sign};
 
 /// Arguments of `arenite inspect`.

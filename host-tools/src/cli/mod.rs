@@ -15,13 +15,15 @@ mod outcome;
 mod plan;
 mod program;
 pub mod regions;
+mod report;
 mod run;
 mod size;
 mod unbuilt;
 mod verify;
 mod weights;
 
-pub use program::{Verdict, grouped, run_to_the_end};
+pub use crate::report::grouped;
+pub use program::{Verdict, run_to_the_end};
 use unbuilt::{Anything, refuse};
 pub use unbuilt::{UnbuiltPackOptions, not_built};
 
@@ -63,8 +65,8 @@ enum Command {
     ExplainCode(explain::Args),
     /// Says what is installed, what is missing, and how to get it.
     Doctor(doctor::Args),
-    #[command(hide = true)]
-    Report(Anything),
+    /// Writes a model as one HTML page: graph, arena over time, steps.
+    Report(report::Args),
     #[command(hide = true)]
     Compare(Anything),
     /// Says whether a model fits a chip, why not, and about how long it takes there.
@@ -93,11 +95,7 @@ pub fn main() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Report(_) => refuse(
-            "report",
-            "reports",
-            "`arenite inspect --steps` prints the per-step table",
-        ),
+        Command::Report(args) => report::run(&args),
         Command::Compare(_) => refuse(
             "compare",
             "reports",

@@ -11,10 +11,11 @@ use sha2::{Digest, Sha256};
 
 use super::machine::Machine;
 use super::outcome::{How, Outcome, StepFigures, bar, execute};
-use super::program::{Verdict, grouped, print_json};
+use super::program::{Verdict, print_json};
 use crate::array::{Array, Runs, Sequence};
 use crate::files::{self, Output, Print};
 use crate::model::ModelFile;
+use crate::report::grouped;
 use crate::{Error, ErrorKind, Result};
 
 /// Arguments of `arenite run`.

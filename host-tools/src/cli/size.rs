@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::program::{Verdict, grouped, print_json};
+use super::program::{Verdict, print_json};
 use crate::Result;
 use crate::chips::{self, Fit};
 use crate::files::print;
 use crate::model::ModelFile;
+use crate::report::grouped;
 
 /// Arguments of `arenite size`.
 #[derive(Debug, clap::Args)]

@@ -67,7 +67,6 @@ unbuilt! {
     "winograd" winograd bool, "Winograd convolutions", "leave it out: convolutions are computed directly";
     "cores" cores Vec<String>, "several cores", "leave it out: one core runs the network";
     "accelerator" accelerator Vec<String>, "accelerators", "leave it out: the core's own kernels run the network";
-    "report" report Vec<String>, "reports", "`arenite inspect --steps` prints the per-step table";
 }
 
 /// Arguments of a command that is not built yet, whatever they are.

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use arenite::{SelfTestError, Trust, VerifyError};
 use serde::Serialize;
 
-use super::program::{Verdict, grouped, print_json};
+use super::program::{Verdict, print_json};
 use crate::files::print::out as print_out;
 use crate::memory::prove;
 use crate::model::ModelFile;
+use crate::report::grouped;
 use crate::{Error, ErrorKind, Result, self_test, sign};
 
 /// Arguments of `arenite verify`.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::program::{Verdict, grouped};
+use super::program::Verdict;
 use crate::files::{Output, print, publish};
 use crate::import::{self, ImportOptions};
+use crate::report::grouped;
 use crate::{Result, graph, weights};
 
 /// Arguments of `arenite weights`.

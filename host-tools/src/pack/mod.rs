@@ -10,8 +10,6 @@ pub mod front;
 mod options;
 mod whole;
 
-use std::path::Path;
-
 pub use finish::verify;
 pub use options::{Options, Packed, Progress};
 pub use whole::portable;
@@ -72,14 +70,8 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
 /// # Errors
 /// [`crate::ErrorKind::Usage`].
 pub(crate) fn refuse_inputs(output: &Output, options: &Options) -> Result<()> {
-    output.differs_from(&options.input)?;
     options
-        .self_test
-        .iter()
-        .chain(options.quantize.iter().map(|request| &request.samples))
-        .try_for_each(|samples| output.differs_from(samples))?;
-    match &options.weights {
-        Some(spec) => output.differs_from(Path::new(spec)),
-        None => Ok(()),
-    }
+        .reads()
+        .into_iter()
+        .try_for_each(|input| output.differs_from(input))
 }

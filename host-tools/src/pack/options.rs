@@ -1,6 +1,6 @@
 //! What `pack` is asked for, and what it answers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arenite::{DType, Target};
 
@@ -65,6 +65,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// The files that they name and packing reads.
+    pub fn reads(&self) -> Vec<&Path> {
+        let weights = self.weights.as_deref().map(Path::new);
+        let samples = self.quantize.as_ref().map(|request| request.samples.as_path());
+        let files = [Some(self.input.as_path()), self.self_test.as_deref(), samples, weights];
+        files.into_iter().flatten().collect()
+    }
+
     /// Every option at its default.
     pub fn new(input: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
         Self {

@@ -116,7 +116,7 @@ fn what_is_not_built_is_refused_by_name() {
         ("--dtype", "int8"),
         ("--calibrate", "x.npy"),
         ("--keep-f32", "fc"),
-        ("--report", "r.html"),
+        ("--cores", "2"),
         ("--target", "riscv64gcv"),
         ("--region", "spi=16M:stream"),
         ("--dump-after", "quantize"),
@@ -130,12 +130,7 @@ fn what_is_not_built_is_refused_by_name() {
         assert!(refused(command.output().expect("it starts"), 1).contains(option));
     }
     let model = bench.packed("mlp");
-    let report = Command::new(ARENITE)
-        .arg("report")
-        .arg(&model)
-        .arg("-o")
-        .arg(bench.path("r.html"))
-        .output();
+    let report = Command::new(ARENITE).arg("compare").args([&model, &model]).output();
     assert!(refused(report.expect("it starts"), 1).contains("report"));
     assert_eq!(bench.names(), ["mlp.bin"]);
 }

@@ -11,6 +11,7 @@ mod dead_channels;
 mod endings;
 mod inputs;
 mod outputs;
+mod pages;
 mod readers;
 mod signing;
 #[cfg(unix)]

@@ -30,7 +30,7 @@ fn a_dash_is_standard_output_and_all_else_goes_to_standard_error() {
 }
 
 /// Commands that print no report as JSON.
-const SILENT: [&str; 2] = ["weights", "migrate"];
+const SILENT: [&str; 3] = ["weights", "migrate", "report"];
 
 #[test]
 fn two_things_are_never_both_on_standard_output() {

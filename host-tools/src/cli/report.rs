@@ -1,0 +1,122 @@
+//! `arenite report`: a model as one HTML page.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arenite::Target;
+
+use super::machine::Machine;
+use super::outcome::{How, execute};
+use super::program::Verdict;
+use crate::board::tell_worst;
+use crate::files::{self, Output, Print};
+use crate::import::ImportOptions;
+use crate::model::{ModelFile, ModelView};
+use crate::pack::{Options, dump::Dump, front};
+use crate::page::{Extra, page};
+use crate::report::grouped;
+use crate::stage::Stage;
+use crate::{Error, ErrorKind, Result, sign};
+
+/// Arguments of `arenite report`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// The page to write; `-` is standard output.
+    #[arg(short, long, value_name = "FILE.html")]
+    output: PathBuf,
+    /// The network that the model was packed from: the page gets its operators as they were imported.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// As of `pack`, for the trace.
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    weights: Option<String>,
+    /// As of `pack`, for the trace.
+    #[arg(long, value_name = "KEY=VALUE", requires = "trace")]
+    assume: Vec<String>,
+    /// As of `pack`, for the trace.
+    #[arg(long, value_name = "D,D,D,D", value_delimiter = ',', requires = "trace")]
+    input_shape: Vec<usize>,
+    /// A board that counts the instructions of each step: qemu:BOARD.
+    #[arg(long, value_name = "qemu:BOARD")]
+    on: Option<Machine>,
+    /// The wall time that a board gets.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    timeout: u64,
+}
+
+pub(super) fn run(args: &Args) -> Result<Verdict> {
+    let output = Output::to(&args.output)?;
+    output.differs_from(&args.model)?;
+    args.trace.iter().try_for_each(|trace| output.differs_from(trace))?;
+    let print = Print::beside([&output], false)?;
+    let file = ModelFile::open(&args.model)?;
+    let view = file.view()?;
+    let mut summary = view.summary()?;
+    summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
+    tell_worst(&mut summary, view.target_name(), &view.steps()?);
+    let extra = Extra {
+        trace: args.trace.as_ref().map(|_| trace(args, &output, &view)).transpose()?,
+        counted: args.on.map(|on| counted(args, &file, &view, on)).transpose()?,
+    };
+    let page = page(&view, &summary, &extra)?;
+    let draft = output.draft_of(page.as_bytes());
+    let draft = draft.map_err(|e| Error::io(output.path(), "write the page", &e))?;
+    print.text(&format!(
+        "{}: a page of {} bytes\n",
+        summary.name,
+        grouped(page.len() as u64)
+    ))?;
+    files::publish(vec![draft])?;
+    Ok(Verdict::Good)
+}
+
+/// The trace as it was imported; it must be the one that the model was packed from.
+fn trace(args: &Args, output: &Output, view: &ModelView<'_>) -> Result<String> {
+    let input = args.trace.clone().unwrap_or_default();
+    let mut options = Options::new(&input, &args.output);
+    let assume = args.assume.iter().map(|text| match text.split_once('=') {
+        Some((key, value)) => Ok((key.to_string(), value.to_string())),
+        None => Err(Error::new(ErrorKind::Usage, format!("--assume {text}")).expected("KEY=VALUE")),
+    });
+    options.import = ImportOptions {
+        batch: view.summary()?.batch.max(1),
+        input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
+        assume: assume.collect::<Result<_>>()?,
+    };
+    (options.weights, options.target) = (args.weights.clone(), Target::Portable);
+    options.dump_after = Some(Stage::Import);
+    let mut dump = Dump::of(&options)?;
+    let front = front::run(&options, &mut dump, &mut |_, _, _| {})?;
+    front.files.iter().try_for_each(|file| output.differs_from(file))?;
+    let packed_from = view.metadata()?.input_sha256;
+    if front.input_sha256 != packed_from {
+        return Err(Error::input(format!("its sha256 is {}", front.input_sha256))
+            .in_file(&input)
+            .expected(format!("{packed_from}, of the input that the model was packed from"))
+            .help("pass that file, or leave --trace out"));
+    }
+    dump.text
+        .ok_or_else(|| Error::internal("the trace was imported and not dumped"))
+}
+
+/// One run on a board with inputs of zeros, step by step.
+fn counted(args: &Args, file: &ModelFile, view: &ModelView<'_>, on: Machine) -> Result<(String, Vec<u64>)> {
+    if on == Machine::Host {
+        return Err(
+            Error::new(ErrorKind::Usage, "--on host: this host does not count instructions").expected("qemu:BOARD"),
+        );
+    }
+    let zeros = view
+        .inputs
+        .iter()
+        .map(|port| vec![0; port.bytes().unwrap_or(0) as usize]);
+    let how = How {
+        reset_each: false,
+        profile: true,
+        timeout: Duration::from_secs(args.timeout),
+    };
+    let outcome = execute(file, on, &[zeros.collect()], how, &mut |_, _| {})?;
+    Ok((on.name().to_string(), outcome.step_instructions))
+}
