@@ -4,6 +4,7 @@
 //! ReLU, a factor for each channel changes nothing in real numbers.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::evaluate::{Evaluator, Samples, floats};
 use super::form::concerns;
@@ -52,8 +53,8 @@ pub(super) fn run(
     let mut layers: BTreeMap<usize, Layer> = BTreeMap::new();
     for pair in &pairs {
         for index in [pair.first, pair.second] {
-            if !layers.contains_key(&index) {
-                layers.insert(index, Layer::of(graph, weights, &graph.nodes[index].inputs)?);
+            if let Entry::Vacant(unknown) = layers.entry(index) {
+                unknown.insert(Layer::of(graph, weights, &graph.nodes[index].inputs)?);
             }
         }
         let Some(ranges) = largest.get(&pair.between) else {
@@ -214,9 +215,12 @@ fn factors(ranges: &[f32], depthwise: bool, weights: &[f32]) -> Vec<f32> {
         })
         .collect();
     let most = wanted.iter().fold(0.0_f32, |most, &factor| most.max(factor));
-    let factor = |wanted: &f32| match *wanted > 0.0 && most.is_finite() {
-        true => (wanted / most).max(LEAST),
-        false => 1.0,
+    let factor = |wanted: &f32| {
+        if *wanted > 0.0 && most.is_finite() {
+            (wanted / most).max(LEAST)
+        } else {
+            1.0
+        }
     };
     wanted.iter().map(factor).collect()
 }

@@ -68,8 +68,9 @@ impl Metric {
             let own = self.factor[at * n + at];
             stored[at] = round((wanted[at] + lost[at] / own) as f32);
             missing[at] = wanted[at] - f64::from(stored[at]);
-            for before in 0..at {
-                lost[before] += self.factor[at * n + before] * missing[at];
+            let before = self.factor[at * n..at * n + at].iter();
+            for (lost, factor) in lost.iter_mut().zip(before) {
+                *lost += factor * missing[at];
             }
         }
         self.descend(&mut stored, &mut missing);

@@ -141,7 +141,8 @@ pub(super) fn collect(
         },
         &mut |done| progress(samples.len() + done),
     )?;
-    let part = |(bins, ends): (BTreeMap<TensorId, Vec<u64>>, &BTreeMap<TensorId, [f32; 2]>)| {
+    type Bins = BTreeMap<TensorId, Vec<u64>>;
+    let part = |(bins, ends): (Bins, &BTreeMap<TensorId, [f32; 2]>)| {
         let values = bins.into_iter().filter_map(|(id, bins)| {
             let &[min, max] = ends.get(&id)?;
             let ends = *all.get(&id)?;

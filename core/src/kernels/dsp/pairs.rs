@@ -169,10 +169,11 @@ impl<'p> Pair<'p> {
     /// Channels `first` and the next one, if there is one. `None` where they have no such form, or the second one's sums no room.
     fn of<P>(op: &Conv2dS8<P>, plain: Plain<'p>, first: usize, form: Form) -> Option<Self> {
         let (w0, channel) = conv2d::window_of(op, plain, first);
-        let (w1, next) = match first + 1 < usize::from(op.window.output[2]) {
-            true => conv2d::window_of(op, plain, first + 1),
+        let (w1, next) = if first + 1 < usize::from(op.window.output[2]) {
+            conv2d::window_of(op, plain, first + 1)
+        } else {
             // Nobody reads it.
-            false => (&[][..], [0, channel[1], channel[2]]),
+            (&[][..], [0, channel[1], channel[2]])
         };
         let part = |window: &[i8], channel, k: u32| {
             let channel = Channel::new(op, window.iter().copied(), channel);
