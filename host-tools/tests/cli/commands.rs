@@ -113,13 +113,12 @@ fn wrong_usage_ends_with_2() {
 fn what_is_not_built_is_refused_by_name() {
     let bench = Bench::new();
     for (option, value) in [
-        ("--dtype", "int8"),
-        ("--calibrate", "x.npy"),
-        ("--keep-f32", "fc"),
+        ("--weight-bits", "4"),
+        ("--budget", "flash=256K"),
+        ("--target-snr", "30"),
         ("--cores", "2"),
         ("--target", "riscv64gcv"),
         ("--region", "spi=16M:stream"),
-        ("--dump-after", "quantize"),
     ] {
         let mut command = Command::new(PACK);
         command
