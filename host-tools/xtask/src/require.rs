@@ -8,7 +8,14 @@ const REQUIREMENTS: [(&str, &[&str]); 3] = [
 ];
 
 /// Files of `tests/tests` that hold property tests; the long tier runs them with more cases.
-pub const PROPERTIES: [&str; 5] = ["arena", "bad_input", "dead_channels", "random_graphs", "tflite_import"];
+pub const PROPERTIES: [&str; 6] = [
+    "arena",
+    "bad_input",
+    "dead_channels",
+    "quantise",
+    "random_graphs",
+    "tflite_import",
+];
 
 /// Checks what `ARENITE_REQUIRE` says.
 ///
