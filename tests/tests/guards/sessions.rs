@@ -2,6 +2,8 @@
 
 use super::*;
 
+arenite::include_model!(mod accumulator = "models/stateful/accumulator.bin");
+
 #[test]
 fn every_reason_to_refuse_memory_is_given_for_its_cause() {
     let mut blob = svdf(
@@ -45,7 +47,12 @@ fn every_reason_to_refuse_memory_is_given_for_its_cause() {
     for (index, (found, expected)) in cases.iter().enumerate() {
         assert_eq!(*found, Err(*expected), "case {index}");
     }
+    let first = accumulator::session().map(|_| ());
+    assert_eq!(first, Ok(()));
+    let twice = accumulator::session().map(|_| ());
+    assert_eq!(twice, Err(SessionError::MemoryTaken.into()));
     let debug = cases.iter().map(|(_, error)| format!("{error:?}"));
+    let debug = debug.chain(["MemoryTaken".to_string()]);
     assert_eq!(unprovoked("core/src/error.rs", "SessionError", debug), [""; 0]);
 }
 
@@ -122,6 +129,18 @@ fn a_run_wants_its_inputs_and_takes_its_steps() {
     assert_eq!(pushed, Ok(()));
     assert_eq!(after, [0, 1, 2], "the hook sees each step once");
     assert_eq!(session.output(0), Ok(&(-2f32).to_le_bytes()[..]));
+
+    let type_of = |port| Err(RunError::PortType { port });
+    expect(
+        session.set_values(1, &[1i8, 2, 3, 4]),
+        type_of(1),
+        "four bytes, but no float",
+    );
+    expect(
+        session.values::<i32>(0).map(|_| ()),
+        type_of(2),
+        "a float, but no integer",
+    );
 
     let corrupt = a_file_that_changes_under_its_session();
     provoked.push(format!("{corrupt:?}"));
