@@ -43,9 +43,13 @@ pub fn for_each_param<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str, &'a [us
 /// Multiply-accumulates of all forward convolutions and matrix products, for one element of the batch (axis 0 of the first
 /// network input).
 pub fn macs_per_element(graph: &Graph) -> u64 {
-    let total: u64 = (0..graph.nodes.len()).map(|index| macs(graph, index)).sum();
     let batch = graph.inputs.first().and_then(|&id| graph.tensor(id).shape.first());
-    total / batch.map_or(1, |&n| n.max(1) as u64)
+    macs_of_a_run(graph) / batch.map_or(1, |&n| n.max(1) as u64)
+}
+
+/// Multiply-accumulates of all nodes, for the whole batch.
+pub fn macs_of_a_run(graph: &Graph) -> u64 {
+    (0..graph.nodes.len()).map(|index| macs(graph, index)).sum()
 }
 
 /// Multiply-accumulates of one node: each output element sums over the inputs of its window or row.

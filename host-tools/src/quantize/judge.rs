@@ -11,9 +11,6 @@ use crate::error::Result;
 use crate::graph::{DType, Graph, TensorId};
 use crate::weights::Weights;
 
-/// At most so many samples of a fold judge, spread over all of it.
-const JUDGES: usize = 8;
-
 /// The float network's answers, and what gave them.
 pub(super) struct Judge {
     folds: Vec<Fold>,
@@ -46,8 +43,14 @@ pub(super) fn add(to: &mut Squares, squares: Squares) {
 }
 
 impl Judge {
-    /// Of samples in so many folds.
-    pub(super) fn new(graph: &Graph, float: &Evaluator, samples: &Samples, folds: usize) -> Result<Self> {
+    /// Of samples in so many folds, of each of which at most `judges` judge, spread over all of it.
+    pub(super) fn new(
+        graph: &Graph,
+        float: &Evaluator,
+        samples: &Samples,
+        folds: usize,
+        judges: usize,
+    ) -> Result<Self> {
         let outputs = graph.outputs.iter().map(|&id| before_softmax(graph, id));
         let tensors: Vec<TensorId> = outputs.filter(|&id| is_real(graph, id)).collect();
         let parts: Vec<_> = parts(samples).collect();
@@ -57,7 +60,7 @@ impl Judge {
                 .enumerate()
                 .filter(|(part, _)| fold_of(*part, parts.len(), folds) == fold);
             let own: Vec<_> = own.flat_map(|(_, part)| part.iter()).collect();
-            let step = own.len().div_ceil(JUDGES).max(1);
+            let step = own.len().div_ceil(judges).max(1);
             let samples: Vec<_> = own.into_iter().step_by(step).cloned().collect();
             let parts = float.each(
                 &samples,

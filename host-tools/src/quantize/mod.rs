@@ -31,7 +31,7 @@ use self::judge::Judge;
 use self::search::{Network, Ranges};
 use self::statistics::Parts;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, Node, Op, TensorId, TensorKind};
+use crate::graph::{Graph, Node, Op, TensorId, TensorKind, facts};
 use crate::memory::lifetimes;
 use crate::report::Quantization;
 use crate::samples;
@@ -191,7 +191,13 @@ impl Calibrated {
         let mut calibrating = |done: usize| progress("calibrating", done as u64, all);
         let parts = statistics::collect(&float, &graph, samples, &mut calibrating)?;
         let ranges = Ranges::of(&graph, weights, kept, &groups, &parts, samples, folds)?;
-        let judge = Judge::new(&graph, &float, samples, folds)?;
+        let judge = Judge::new(
+            &graph,
+            &float,
+            samples,
+            folds,
+            search::judges(facts::macs_of_a_run(&graph), folds),
+        )?;
         Ok(Self {
             graph,
             equalised,

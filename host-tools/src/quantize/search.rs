@@ -20,6 +20,12 @@ use crate::weights::Weights;
 /// Multiply-accumulates that the search may spend.
 const MACS: u64 = 1 << 33;
 
+/// At most so many samples of a fold judge.
+const JUDGES: u64 = 8;
+
+/// Runs of all judging samples without which nothing is chosen: every method for three forms of the network, and as much for its groups.
+const RUNS: u64 = 4 * Method::ALL.len() as u64;
+
 /// What the noise must fall to for a group to get another method than the others.
 const NEARER: f64 = 0.99;
 
@@ -339,13 +345,19 @@ pub(super) fn uniform(network: &Network<'_>, judge: &Judge) -> Result<Found> {
 
 /// Whether the network can be run often enough to choose anything.
 pub(super) fn affordable(network: &Network<'_>, judge: &Judge) -> bool {
-    budget(network, judge) >= 4 * Method::ALL.len() as u64
+    budget(network, judge) >= RUNS
+}
+
+/// How many samples of each fold judge: the larger the network the fewer, for a choice by one sample a fold is better than none.
+pub(super) fn judges(macs: u64, folds: usize) -> usize {
+    let once = macs * folds as u64 * RUNS;
+    (MACS / once.max(1)).clamp(1, JUDGES) as usize
 }
 
 /// Runs of all judging samples.
 fn budget(network: &Network<'_>, judge: &Judge) -> u64 {
     if judge.folds() > 1 {
-        MACS / (network.macs() * judge.samples() as u64).max(1)
+        MACS / (facts::macs_of_a_run(network.graph) * judge.samples() as u64).max(1)
     } else {
         0
     }
@@ -427,10 +439,20 @@ pub(super) struct Refined {
     pub(super) rounding_optimised: bool,
 }
 
-impl Network<'_> {
-    fn macs(&self) -> u64 {
-        (0..self.graph.nodes.len())
-            .map(|index| facts::macs(self.graph, index))
-            .sum()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_larger_the_network_the_fewer_samples_judge_but_one_of_a_fold_at_least() {
+        assert_eq!(judges(7_489_664, 4), JUDGES as usize);
+        assert_eq!(judges(40_000_000, 4), 2);
+        assert_eq!(judges(76_473_920, 4), 1);
+        assert_eq!(judges(4_089_184_256, 4), 1);
+        assert_eq!(judges(0, 1), JUDGES as usize);
+        // As many as can pay for the runs that a choice takes.
+        for macs in [10_000_000, 30_000_000, 76_473_920] {
+            assert!(MACS / (macs * 4 * judges(macs, 4) as u64) >= RUNS, "{macs}");
+        }
     }
 }
