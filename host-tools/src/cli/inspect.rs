@@ -87,13 +87,8 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     } else {
         None
     };
-    let mut summary = view.summary()?;
-    summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
-    if let Ok(steps) = view.steps() {
-        tell_worst(&mut summary, view.target_name(), &steps);
-    }
     let report = Report {
-        summary,
+        summary: summary(&file)?,
         tool,
         input_sha256,
         format_version: arenite::FORMAT_VERSION,
@@ -110,6 +105,20 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         print_out(&text(&report))?
     }
     Ok(Verdict::Good)
+}
+
+/// What the file says of its model, its signature's bytes included, and the stacks of its kernels.
+///
+/// # Errors
+/// What reading its metadata says.
+pub(super) fn summary(file: &ModelFile) -> Result<Summary> {
+    let view = file.view()?;
+    let mut summary = view.summary()?;
+    summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
+    if let Ok(steps) = view.steps() {
+        tell_worst(&mut summary, view.target_name(), &steps);
+    }
+    Ok(summary)
 }
 
 fn step_report(index: usize, step: &arenite::Step, meta: crate::metadata::StepMeta) -> StepReport {
@@ -212,7 +221,7 @@ fn text(report: &Report) -> String {
     text
 }
 
-fn port_text(port: &PortSummary) -> String {
+pub(super) fn port_text(port: &PortSummary) -> String {
     let quantised = match (port.scale, port.zero_point) {
         (Some(scale), Some(zero_point)) => format!(", scale {scale}, zero point {zero_point}"),
         _ => String::new(),

@@ -1,6 +1,7 @@
 //! The command `arenite`: one file a subcommand. Each has an `Args` and a `run`; messages go to stderr, results to stdout.
 
 mod bench;
+mod compare;
 mod diff;
 mod doctor;
 mod eval;
@@ -67,8 +68,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Writes a model as one HTML page: graph, arena over time, steps.
     Report(report::Args),
-    #[command(hide = true)]
-    Compare(Anything),
+    /// Two models side by side: arena, flash, steps, outputs.
+    Compare(compare::Args),
     /// Says whether a model fits a chip, why not, and about how long it takes there.
     Size(size::Args),
     /// Writes a project for a chip that builds as it stands.
@@ -96,11 +97,7 @@ pub fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Report(args) => report::run(&args),
-        Command::Compare(_) => refuse(
-            "compare",
-            "reports",
-            "`arenite inspect --json` states what a model needs",
-        ),
+        Command::Compare(args) => compare::run(&args),
         Command::Size(args) => size::run(&args),
         Command::Watch(_) => refuse("watch", "reports", "run pack and `arenite bench` after each change"),
         Command::New(args) => new::run(&args),

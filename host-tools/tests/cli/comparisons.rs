@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use ndarray::{Array3, ArrayD, IxDyn, arr1, arr2};
 use ndarray_npy::{NpzWriter, write_npy};
 
-use crate::common::{ARENITE, Bench, PACK, done, json, run};
+use crate::common::{ARENITE, Bench, PACK, done, json, refused, run};
 
 /// A network that gives back what it gets, where that is not negative: three scores.
 const SCORES: &str = r#"{
@@ -346,4 +346,80 @@ fn the_noise_of_each_layer_of_an_int8_model_is_told_beside_the_float_one() {
         .arg(&images);
     let message = crate::common::refused(wrong.output().expect("it starts"), 1);
     assert!(message.contains("none of its layers"), "{message}");
+}
+
+/// Two operators where the other network has the first alone.
+const SQUARES: &str = r#"{
+  "arenite_trace": 1, "name": "squares", "inputs": ["x"], "outputs": ["z"],
+  "tensors": {
+    "x": {"dtype": "f32", "shape": [1, 3], "role": "input"},
+    "y": {"dtype": "f32", "shape": [1, 3], "role": "activation"},
+    "z": {"dtype": "f32", "shape": [1, 3], "role": "activation"}
+  },
+  "ops": [
+    {"name": "relu", "op": "relu", "inputs": ["x"], "outputs": ["y"]},
+    {"name": "square", "op": "square", "inputs": ["y"], "outputs": ["z"]}
+  ]
+}"#;
+
+#[test]
+fn two_models_stand_side_by_side() {
+    let bench = Bench::new();
+    let (scores, trace, squares, inputs) = (
+        model(&bench),
+        bench.path("q.trace.json"),
+        bench.path("q.bin"),
+        bench.path("x.npy"),
+    );
+    fs::write(&trace, SQUARES).expect("written");
+    done(run(PACK, &[&trace, Path::new("-o"), &squares]));
+    write_npy(&inputs, &arr2(&[[3.0f32, -1.0, 2.0]])).expect("written");
+    let compare = |second: &Path, more: &[&Path]| {
+        let words = [&[Path::new("compare"), &scores, second], more].concat();
+        done(run(ARENITE, &words))
+    };
+    let with = [Path::new("--input"), inputs.as_path(), Path::new("--json")];
+    let report = json(&compare(&squares, &with));
+    // By hand: 3, 0, 2 beside 9, 0, 4; the largest difference is twice the largest of the first.
+    assert_eq!(
+        report["outputs"],
+        serde_json::json!([{"a": "y", "b": "z", "equal": false, "relative_error": 2.0}])
+    );
+    let figure = |name: &str| {
+        let figures = report["figures"].as_array().expect("a list");
+        let found = figures.iter().find(|figure| figure["name"] == name).expect(name);
+        [found["a"].as_u64(), found["b"].as_u64()]
+    };
+    assert_eq!(figure("steps"), [Some(1), Some(2)]);
+    let size = |path: &Path| Some(fs::metadata(path).expect("written").len());
+    assert_eq!(figure("model_bytes"), [size(&scores), size(&squares)]);
+    let steps = report["step_list"].as_array().expect("a list");
+    let names: Vec<_> = steps
+        .iter()
+        .map(|step| step["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(names, ["relu", "square"]);
+    assert_eq!(steps[0]["a"], steps[0]["b"]);
+    assert!(steps[1]["a"].is_null() && !steps[1]["b"].is_null());
+    let report = json(&compare(&scores, &with));
+    assert_eq!(report["outputs"][0]["equal"], true);
+    let text = compare(&squares, &[]);
+    for part in ["steps: 1 the same, 1 differ", "outputs: not computed", "arena bytes"] {
+        assert!(text.contains(part), "{part}\nin\n{text}");
+    }
+}
+
+#[test]
+fn models_of_other_inputs_are_not_run_on_the_same() {
+    let bench = Bench::new();
+    let (scores, other) = (model(&bench), bench.packed("mlp"));
+    let inputs = bench.path("x.npy");
+    write_npy(&inputs, &arr2(&[[3.0f32, 1.0, 2.0]])).expect("written");
+    let words = [Path::new("compare"), &scores, &other, Path::new("--input"), &inputs];
+    let message = refused(run(ARENITE, &words), 1);
+    assert!(message.contains("x.npy"), "{message}");
+    json(&done(run(
+        ARENITE,
+        &[words[0], words[1], words[2], Path::new("--json")],
+    )));
 }

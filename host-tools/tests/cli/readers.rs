@@ -113,6 +113,13 @@ pub(crate) fn readers(bench: &Bench) -> Vec<Reader> {
                 &"HERE",
             ],
         ),
+        reader(&model, ARENITE, &[&"compare", &"HERE", &model, &"--json"]),
+        reader(&model, ARENITE, &[&"compare", &model, &"HERE", &"--json"]),
+        reader(
+            &x,
+            ARENITE,
+            &[&"compare", &model, &model, &"--input", &"HERE", &"--json"],
+        ),
         reader(&reference, ARENITE, &[&"diff", &model, &"HERE", &"--json"]),
         reader(
             &x,
