@@ -350,6 +350,8 @@ table! {
     // Tried before the next one, which has room for any sums.
     69 DspPairsConv2dS8 Dsp dsp::pairs::S8;
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
+    // Likewise; of 3x3 windows.
+    70 DspSlidingDepthwiseS8 Dsp dsp::sliding::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     66 DspSumS8 Dsp dsp::sum::S8;
     67 DspAvgPoolS8 Dsp dsp::pool2d::Average;

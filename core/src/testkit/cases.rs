@@ -72,12 +72,32 @@ pub(super) enum Form {
     /// A convolution of one pixel.
     Dense,
     Depthwise,
+    /// The same over an image that is much longer one way than the other, and an output as large.
+    Long,
     Pool,
 }
 
 fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
     // f32 takes four times the memory.
     let (most, deep, wide) = if float { (4, 5, 6) } else { (6, 8, 8) };
+    if form == Form::Long {
+        let (long, short) = (random.between(4, 2 * most), random.between(1, 2));
+        let channels = random.one_of([4, 8, 8, random.0 as u16 % 8 + 1]);
+        let extents = if random.coin() {
+            [long, short, channels]
+        } else {
+            [short, long, channels]
+        };
+        return Window2d {
+            batch: 1 + u16::from(long <= 6 && random.coin()),
+            input: extents,
+            output: extents,
+            kernel: [3, 3],
+            stride: [1, 1],
+            dilation: [1, 1],
+            padding: [1, 1],
+        };
+    }
     let pointwise = form == Form::Dense || (form == Form::Convolution && random.below(4) == 0);
     let kernel = match (pointwise, random.coin()) {
         (true, _) => [1, 1],
@@ -115,7 +135,7 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
         stride
     };
     let (input, output) = match form {
-        Form::Depthwise | Form::Pool => {
+        Form::Depthwise | Form::Long | Form::Pool => {
             // Of four, eight and others, as vector kernels like or refuse them.
             let channels = random.one_of([4, 8, 8, random.0 as u16 % 8 + 1]);
             (channels, channels)
@@ -145,7 +165,11 @@ pub(super) fn conv2d_s8(random: &mut Random, form: Form) -> Conv2dS8 {
         weights: 0,
         channels: 0,
         window,
-        groups: if form == Form::Depthwise { window.input[2] } else { 1 },
+        groups: if matches!(form, Form::Depthwise | Form::Long) {
+            window.input[2]
+        } else {
+            1
+        },
         input_zero_point: random.byte(),
         output_zero_point,
         clamp: random.one_of([[-128, 127], [-128, 127], [output_zero_point, 127], [-100, 90]]),
@@ -182,7 +206,11 @@ pub(super) fn conv2d_f32(random: &mut Random, form: Form) -> Conv2dF32 {
         // Absent now and then.
         bias: (random.below(4) > 0).then_some(0),
         window,
-        groups: if form == Form::Depthwise { window.input[2] } else { 1 },
+        groups: if matches!(form, Form::Depthwise | Form::Long) {
+            window.input[2]
+        } else {
+            1
+        },
         clamp: if random.coin() {
             [0.0, 6.0]
         } else {

@@ -138,10 +138,14 @@ impl KernelVisitor for CaseOf<'_, '_> {
 }
 
 /// Forms of a convolution. A case is of the first, from its seed's on, that the kernel is meant for.
-const FORMS: [Form; 3] = [Form::Convolution, Form::Depthwise, Form::Dense];
+const FORMS: [Form; 4] = [Form::Convolution, Form::Depthwise, Form::Dense, Form::Long];
 
 fn forms(seed: u32) -> impl Iterator<Item = Form> {
-    FORMS.into_iter().cycle().skip((seed % 3) as usize).take(FORMS.len())
+    FORMS
+        .into_iter()
+        .cycle()
+        .skip(seed as usize % FORMS.len())
+        .take(FORMS.len())
 }
 
 /// Where the weights of an f32 convolution are: behind its bias.

@@ -10,7 +10,7 @@
 //! where the pre-shift is folded into the weights and biases ([`Form::Folded`]), four pairs `m, c`.
 
 use super::conv2d::Channel;
-use super::depthwise_loops::{Run, run, tap};
+use super::depthwise_loops::{self as loops, Run, tap};
 use super::record;
 use super::requant::{FOLDED_SHIFT, SHIFT, Short};
 use crate::arena::Mem;
@@ -74,16 +74,24 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        let needs = Self::needs(op);
-        let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
-        let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
-        let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
-        let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
-        let (input, output) = (input.as_ptr(), output.as_mut_ptr());
-        // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
-        unsafe { convolve(op, input, weights.as_ptr(), output, scratch.as_mut_ptr()) };
-        Some(())
+        run(op, Self::needs(op), mem, convolve)
     }
+}
+
+/// What computes a step: operator, input, stream, output, scratch.
+pub(super) type Convolve = unsafe fn(&PackedConv2dS8, *const i8, *const u32, *mut i8, *mut u32);
+
+/// The step, in `convolve`, which `needs` is for.
+#[inline(always)]
+pub(super) fn run(op: &PackedConv2dS8, needs: Needs, mem: &Mem<'_>, convolve: Convolve) -> Option<()> {
+    let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+    let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
+    let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
+    let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
+    let (input, output) = (input.as_ptr(), output.as_mut_ptr());
+    // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
+    unsafe { convolve(op, input, weights.as_ptr(), output, scratch.as_mut_ptr()) };
+    Some(())
 }
 
 #[cfg(any(test, packing))]
@@ -196,13 +204,17 @@ fn short(channel: &Channel, form: Form) -> Option<Short> {
 fn bound(op: &PackedConv2dS8) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     let taps = u64::from(taps(&op.window));
-    let requantising = match op.form {
+    let loops = if taps == 9 { 65 } else { taps / 2 * 18 + taps % 2 * 9 };
+    outputs * loops / 4 + outputs * requantising(op.form)
+}
+
+/// The least instructions that requantise an output.
+pub(super) fn requantising(form: Form) -> u64 {
+    match form {
         Form::Folded => 3,
         Form::Positive => 4,
         _ => 6,
-    };
-    let loops = if taps == 9 { 65 } else { taps / 2 * 18 + taps % 2 * 9 };
-    outputs * loops / 4 + outputs * requantising
+    }
 }
 
 fn taps(window: &Window2d) -> u32 {
@@ -211,7 +223,7 @@ fn taps(window: &Window2d) -> u32 {
 }
 
 /// Words of the stream for four channels.
-fn quad_words(window: &Window2d, form: Form) -> u32 {
+pub(super) fn quad_words(window: &Window2d, form: Form) -> u32 {
     let taps = taps(window);
     let record = if form == Form::Folded { 2 } else { record::WORDS as u32 };
     (taps / 2 * 4 + taps % 2 * 2).saturating_add(4 + 4 * record)
@@ -221,7 +233,7 @@ fn quad_words(window: &Window2d, form: Form) -> u32 {
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
-pub unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
+unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
     let window = &op.window;
     let [in_height, in_width, channels] = three::<_, usize>(window.input);
     let [height, width, _] = three::<_, usize>(window.output);
@@ -272,7 +284,7 @@ pub unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32
                 }
                 run_of.pixels = if whole { to - x } else { 1 };
                 // SAFETY: taps inside the input stay inside along the run; those outside are only given to single pixels.
-                unsafe { run(&run_of) };
+                unsafe { loops::run(&run_of) };
                 x += run_of.pixels;
                 run_of.out = run_of.out.wrapping_add(run_of.pixels * channels);
             }

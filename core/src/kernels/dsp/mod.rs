@@ -14,6 +14,8 @@ mod pairs_loops;
 pub mod pool2d;
 mod record;
 pub mod requant;
+pub mod sliding;
+mod sliding_loops;
 pub mod sum;
 #[cfg(test)]
 mod tests;
