@@ -39,7 +39,7 @@ pub(super) struct Args {
 }
 
 #[derive(Serialize)]
-struct Report {
+pub(super) struct Report {
     /// What each file says of itself, as `arenite inspect --json`.
     models: [Summary; 2],
     /// Sizes and counts.
@@ -55,7 +55,7 @@ struct Report {
 
 /// A figure of both; null where there is none.
 #[derive(Serialize)]
-struct Figure {
+pub(super) struct Figure {
     name: String,
     a: Option<u64>,
     b: Option<u64>,
@@ -87,10 +87,10 @@ struct OutputPair {
     relative_error: Option<f64>,
 }
 
-/// A model with what a run of it gave.
-struct Side {
-    file: ModelFile,
-    outcome: Option<Outcome>,
+/// A model with what runs of it gave.
+pub(super) struct Side {
+    pub(super) file: ModelFile,
+    pub(super) outcome: Option<Outcome>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         };
         Ok(Side { file, outcome })
     });
-    let report = report([a?, b?])?;
+    let report = report(&a?, &b?)?;
     if args.json {
         print_json(&report)?
     } else {
@@ -125,7 +125,11 @@ fn outcome(args: &Args, file: &ModelFile, arrays: &mut Arrays) -> Result<Outcome
     execute(file, args.on, &sequence.runs, how, &mut |_, _| {})
 }
 
-fn report([a, b]: [Side; 2]) -> Result<Report> {
+/// What two models have in common and what not.
+///
+/// # Errors
+/// What reading their metadata says; outputs that are not as many.
+pub(super) fn report(a: &Side, b: &Side) -> Result<Report> {
     let models = [inspect::summary(&a.file)?, inspect::summary(&b.file)?];
     let mut names: Vec<&String> = models.iter().flat_map(|model| model.ops_final.keys()).collect();
     names.sort();
@@ -142,7 +146,7 @@ fn report([a, b]: [Side; 2]) -> Result<Report> {
         let counted = &side.outcome.as_ref()?.instructions;
         (!counted.is_empty()).then(|| counted.iter().sum::<u64>() / counted.len() as u64)
     };
-    if let (Some(of_a), Some(of_b)) = (instructions(&a), instructions(&b)) {
+    if let (Some(of_a), Some(of_b)) = (instructions(a), instructions(b)) {
         figures.push(Figure {
             name: "instructions".to_string(),
             a: Some(of_a),
@@ -152,8 +156,8 @@ fn report([a, b]: [Side; 2]) -> Result<Report> {
     Ok(Report {
         figures,
         steps,
-        step_list: pairs(step_figures(&a)?, step_figures(&b)?),
-        outputs: outputs(&a, &b)?,
+        step_list: pairs(step_figures(a)?, step_figures(b)?),
+        outputs: outputs(a, b)?,
         models,
     })
 }
@@ -276,38 +280,8 @@ fn text(report: &Report) -> String {
         let ports = |of: &[PortSummary]| of.iter().map(port_text).collect::<Vec<_>>().join("; ");
         text += &format!("  {what:<8} A  {}\n  {:<8} B  {}\n", ports(a), "", ports(b));
     }
-    text += &format!("\n{:<18} {:>14} {:>14} {:>9}\n", "", "A", "B", "B / A");
-    let rows = report
-        .figures
-        .iter()
-        .map(|figure| (figure.name.replace('_', " "), figure));
-    let kinds = report.steps.iter().map(|figure| (format!("  {}", figure.name), figure));
-    for (name, Figure { a, b, .. }) in rows.chain(kinds) {
-        text += &format!(
-            "{name:<18} {:>14} {:>14} {:>9}\n",
-            number(*a),
-            number(*b),
-            ratio(*a, *b)
-        );
-    }
-    let differing: Vec<&StepPair> = report.step_list.iter().filter(|pair| pair.a != pair.b).collect();
-    let same = report.step_list.len() - differing.len();
-    text += &format!("\nsteps: {same} the same, {} differ\n", differing.len());
-    for StepPair { name, a, b } in differing {
-        let side = |step: &Option<StepFigures>| match step {
-            Some(step) => {
-                let cost = step.instructions.map(|n| format!(", {} instructions", grouped(n)));
-                format!(
-                    "{} of {} MACs{}",
-                    step.kernel,
-                    grouped(step.macs),
-                    cost.unwrap_or_default()
-                )
-            }
-            None => "-".to_string(),
-        };
-        text += &format!("  {name}\n    A  {}\n    B  {}\n", side(a), side(b));
-    }
+    text += &table(report, ["A", "B"], |_| true);
+    text += &steps(report, ["A", "B"]);
     match &report.outputs {
         None => text += "\noutputs: not computed; --input X.npy runs both models\n",
         Some(outputs) => {
@@ -323,6 +297,63 @@ fn text(report: &Report) -> String {
         }
     }
     text
+}
+
+/// The figures and counts that are to be shown, a row each, under two names.
+pub(super) fn table(report: &Report, names: [&str; 2], shown: impl Fn(&Figure) -> bool) -> String {
+    let mut text = format!("\n{:<18} {:>14} {:>14} {:>9}\n", "", names[0], names[1], "ratio");
+    let figures = report
+        .figures
+        .iter()
+        .map(|figure| (figure.name.replace('_', " "), figure));
+    let kinds = report.steps.iter().map(|figure| (format!("  {}", figure.name), figure));
+    for (name, figure) in figures.chain(kinds).filter(|(_, figure)| shown(figure)) {
+        let Figure { a, b, .. } = figure;
+        text += &format!(
+            "{name:<18} {:>14} {:>14} {:>9}\n",
+            number(*a),
+            number(*b),
+            ratio(*a, *b)
+        );
+    }
+    text
+}
+
+/// The steps that are not the same.
+pub(super) fn steps(report: &Report, names: [&str; 2]) -> String {
+    let differing: Vec<&StepPair> = report.step_list.iter().filter(|pair| pair.a != pair.b).collect();
+    let same = report.step_list.len() - differing.len();
+    let mut text = format!("\nsteps: {same} the same, {} differ\n", differing.len());
+    for StepPair { name, a, b } in differing {
+        text += &format!("  {name}\n");
+        for (side, step) in names.into_iter().zip([a, b]) {
+            let step = step.as_ref().map_or("-".to_string(), |step| {
+                let cost = step.instructions.map(|n| format!(", {} instructions", grouped(n)));
+                format!(
+                    "{} of {} MACs{}",
+                    step.kernel,
+                    grouped(step.macs),
+                    cost.unwrap_or_default()
+                )
+            });
+            text += &format!("    {side:<8} {step}\n");
+        }
+    }
+    text
+}
+
+impl Report {
+    /// Whether no figure and no count differs.
+    pub(super) fn same_figures(&self) -> bool {
+        self.figures.iter().chain(&self.steps).all(Figure::same)
+    }
+}
+
+impl Figure {
+    /// Whether both models have the same.
+    pub(super) fn same(&self) -> bool {
+        self.a == self.b
+    }
 }
 
 fn number(value: Option<u64>) -> String {

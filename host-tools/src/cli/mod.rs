@@ -21,6 +21,7 @@ mod run;
 mod size;
 mod unbuilt;
 mod verify;
+mod watch;
 mod weights;
 
 pub use crate::report::grouped;
@@ -76,8 +77,8 @@ enum Command {
     New(new::Args),
     /// Flashes a program or a model with probe-rs.
     Flash(flash::Args),
-    #[command(hide = true)]
-    Watch(Anything),
+    /// Packs again when a file changes, counts on a board, and shows the difference.
+    Watch(watch::Args),
     #[command(hide = true)]
     Update(Anything),
 }
@@ -99,7 +100,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Size(args) => size::run(&args),
-        Command::Watch(_) => refuse("watch", "reports", "run pack and `arenite bench` after each change"),
+        Command::Watch(args) => watch::run(&args),
         Command::New(args) => new::run(&args),
         Command::Flash(args) => flash::run(&args),
         Command::Update(_) => refuse("update", "signed updates", "flash the new model with your own tool"),

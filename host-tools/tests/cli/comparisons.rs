@@ -423,3 +423,62 @@ fn models_of_other_inputs_are_not_run_on_the_same() {
         &[words[0], words[1], words[2], Path::new("--json")],
     )));
 }
+
+#[test]
+fn a_watched_network_is_packed_again_when_it_changes() {
+    use std::io::{BufRead, BufReader};
+    let bench = Bench::new();
+    let trace = bench.path("n.trace.json");
+    fs::write(&trace, SCORES).expect("written");
+    let mut watch = Command::new(ARENITE);
+    watch.arg("watch").arg(&trace).args(["--", "--name", "watched"]);
+    let pipe = std::process::Stdio::piped;
+    let mut child = watch.stdout(pipe()).stderr(pipe()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut turn = || {
+        let text = lines.by_ref().map(|line| line.expect("UTF-8"));
+        let turn: Vec<String> = text
+            .take_while(|line| !line.starts_with("waiting for a change of "))
+            .collect();
+        turn.join("\n")
+    };
+    let row = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+    };
+    let first = turn();
+    assert!(
+        row(&first, "steps ").ends_with(&["1".into(), "1".into(), "1.000".into()]),
+        "{first}"
+    );
+    // What cannot be packed is said, and waited out.
+    fs::write(&trace, SCORES.replace("relu", "rely")).expect("written");
+    assert_eq!(turn().trim(), "");
+    fs::write(&trace, SQUARES).expect("written");
+    let second = turn();
+    assert_eq!(row(&second, "steps "), ["steps", "1", "2", "2.000"], "{second}");
+    assert!(second.contains("steps: 1 the same, 1 differ"), "{second}");
+    assert!(
+        row(&second, "params").is_empty(),
+        "what has not changed is not shown: {second}"
+    );
+    child.kill().expect("it runs");
+    let said = child.wait_with_output().expect("it ends").stderr;
+    assert!(String::from_utf8_lossy(&said).contains("rely"), "the error is shown");
+}
+
+#[test]
+fn a_watch_writes_no_file_and_watches_none_that_is_not_there() {
+    let bench = Bench::new();
+    let model = model(&bench);
+    let trace = bench.path("s.trace.json");
+    for option in ["-o", "--output=x.bin", "-ox.bin"] {
+        let words = [Path::new("watch"), &trace, Path::new("--"), Path::new(option)];
+        assert!(refused(run(ARENITE, &words), 2).contains("temporary"), "{option}");
+    }
+    for missing in [Path::new("missing.json"), &bench.path("")] {
+        let words = [Path::new("watch"), missing];
+        assert!(refused(run(ARENITE, &words), 1).contains("no file"), "{missing:?}");
+    }
+    assert!(model.is_file());
+}
