@@ -5,7 +5,7 @@
 
 use crate::align::MODEL_ALIGN;
 use crate::arena::MAX_REGIONS;
-use crate::blob::{Header, Model, half, word};
+use crate::blob::{CrcUnit, Header, Model, Receipt, half, word};
 use crate::crc::Crc32;
 use crate::error::LoadError;
 
@@ -132,6 +132,22 @@ impl<'a> Bundle<'a> {
     /// See [`Model::load`]; [`LoadError::Header`] where there is no such model.
     pub fn load(&self, index: usize) -> Result<Model<'a>, LoadError> {
         Model::load(self.entry(index).ok_or(LoadError::Header)?.bytes)
+    }
+
+    /// As [`Bundle::load`], with a receipt of the model (of its [`Entry::bytes`]) for its checksum: see [`Model::load_with_receipt`].
+    ///
+    /// # Errors
+    /// Those of [`Bundle::load`]; [`LoadError::Receipt`].
+    pub fn load_with_receipt(&self, index: usize, receipt: &Receipt) -> Result<Model<'a>, LoadError> {
+        Model::load_with_receipt(self.entry(index).ok_or(LoadError::Header)?.bytes, receipt)
+    }
+
+    /// As [`Bundle::load`], the model's checksum by a unit of the chip: see [`Model::load_with_crc`].
+    ///
+    /// # Errors
+    /// Those of [`Bundle::load`].
+    pub fn load_with_crc(&self, index: usize, unit: &mut impl CrcUnit) -> Result<Model<'a>, LoadError> {
+        Model::load_with_crc(self.entry(index).ok_or(LoadError::Header)?.bytes, unit)
     }
 
     /// Bytes of arena in `region` that serve every model in turn.

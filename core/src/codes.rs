@@ -131,6 +131,7 @@ causes! {
     0x08 UNKNOWN_KERNEL "LoadError::UnknownKernel" Step "a kernel that this version does not know: update the runtime";
     0x09 PORT "LoadError::Port" Port "the description of an input or output is wrong: pack the model again";
     0x0A COST "LoadError::Cost" Step "the steps up to this one cost more than `load_within` allows: allow more, or take a smaller network";
+    0x0B RECEIPT "LoadError::Receipt" Nothing "another file than the receipt's, or a damaged one: load it without the receipt, and keep its new one";
     0x10 ENCODING "Fault::Encoding" Step "the step's parameters do not decode: pack the model again";
     0x11 SHAPE "Fault::Shape" Step "the step's shapes contradict each other: pack the model again";
     0x12 BOUNDS "Fault::Bounds" Step "an operand lies outside its memory: pack the model again";
@@ -188,6 +189,7 @@ impl LoadError {
             LoadError::NotABlob => Code::of(number::NOT_A_BLOB),
             LoadError::Version { .. } => Code::of(number::VERSION),
             LoadError::Checksum { .. } => Code::of(number::CHECKSUM),
+            LoadError::Receipt { .. } => Code::of(number::RECEIPT),
             LoadError::Header => Code::of(number::HEADER),
             LoadError::Kernel { step, kernel, .. } => Code::at(number::KERNEL, step).with(kernel as u8),
             LoadError::UnknownKernel { step, kernel } => Code::at(number::UNKNOWN_KERNEL, step).with(kernel),

@@ -1,9 +1,20 @@
 //! CRC-32 (IEEE 802.3, reflected polynomial 0xEDB88320), the checksum of a blob.
+//!
+//! How many instructions a byte and how many bytes of table a core pays for it: `docs/footprint.md`.
 
-/// Bits that a table is asked for at a time. 32-bit cores take half bytes: 16 words of table and 7 instructions a byte, against 256 words and 4 to 6 a byte. On
-/// 64-bit ones a blob may hold a gigabyte: eight tables for whole bytes, one for each byte of a word.
-const BITS: u32 = if WIDE { 8 } else { 4 };
+#[cfg(any(test, cortex_m = "mainline"))]
+mod window;
+
+use crate::cells::cast_slice;
+
+/// Whether most of a file is divided without a table.
+const WINDOWED: bool = cfg!(cortex_m = "mainline");
+
+/// On 64-bit cores a blob may hold a gigabyte: eight tables for whole bytes, one for each byte of a word.
 const WIDE: bool = cfg!(target_pointer_width = "64");
+
+/// Bits that a table is asked for at a time. Where little is left for the table, half bytes: 16 words.
+const BITS: u32 = if WINDOWED { 4 } else { 8 };
 const TABLES: usize = if WIDE { 8 } else { 1 };
 
 static TABLE: [[u32; 1 << BITS]; TABLES] = tables();
@@ -17,32 +28,17 @@ impl Crc32 {
         Self(!0)
     }
 
-    /// Takes in `bytes`. Costs about 7 instructions a byte on 32-bit cores. A function of its own, so that a trace can tell the checksum
-    /// from the rest of a load.
+    /// Takes in `bytes`. A function of its own, so that a trace can tell the checksum from the rest of a load.
     #[inline(never)]
-    pub(crate) fn update(mut self, bytes: &[u8]) -> Self {
-        let rest = if WIDE {
-            let (words, rest) = bytes.as_chunks::<8>();
-            for word in words {
-                let x = u64::from_le_bytes(*word) ^ u64::from(self.0);
-                self.0 = TABLE
-                    .iter()
-                    .rev()
-                    .zip(x.to_le_bytes())
-                    .fold(0, |crc, (table, byte)| crc ^ entry(table, byte.into()));
+    pub(crate) fn update(self, bytes: &[u8]) -> Self {
+        #[cfg(cortex_m = "mainline")]
+        {
+            let mut crc = 0;
+            if let Some(rest) = window::divide(self.0, bytes, |word| crc = by_table(crc, &word)) {
+                return Self(by_table(crc, rest));
             }
-            rest
-        } else {
-            let (words, rest) = bytes.as_chunks::<4>();
-            for word in words {
-                self.0 = byte(byte(byte(byte(self.0 ^ u32::from_le_bytes(*word)))));
-            }
-            rest
-        };
-        for &last in rest {
-            self.0 = byte(self.0 ^ u32::from(last));
         }
-        self
+        Self(by_table(self.0, bytes))
     }
 
     pub(crate) const fn finish(self) -> u32 {
@@ -50,11 +46,46 @@ impl Crc32 {
     }
 }
 
+/// Takes in `bytes` by the table: the fewest instructions where that is all there is, else little code.
+#[inline(never)]
+fn by_table(mut crc: u32, bytes: &[u8]) -> u32 {
+    let rest = if WIDE {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            let x = u64::from_le_bytes(*word) ^ u64::from(crc);
+            crc = TABLE
+                .iter()
+                .rev()
+                .zip(x.to_le_bytes())
+                .fold(0, |crc, (table, byte)| crc ^ entry(table, byte.into()));
+        }
+        rest
+    } else if !WINDOWED
+        && let (whole, rest) = bytes.split_at(bytes.len() & !3)
+        && let Some(words) = cast_slice::<u32>(whole)
+    {
+        for &word in words {
+            crc = byte(byte(byte(byte(crc ^ word))));
+        }
+        rest
+    } else {
+        bytes
+    };
+    for &last in rest {
+        crc = byte(crc ^ u32::from(last));
+        if WINDOWED {
+            // Nothing, but no loop that holds it is unrolled.
+            core::hint::black_box(());
+        }
+    }
+    crc
+}
+
 /// Divides the dividend's lowest byte away. Written out, for builds that unroll no loop.
 #[inline(always)]
 fn byte(crc: u32) -> u32 {
     let shift = |crc: u32| (crc >> BITS) ^ entry(&TABLE[0], crc);
-    if WIDE { shift(crc) } else { shift(shift(crc)) }
+    if BITS == 8 { shift(crc) } else { shift(shift(crc)) }
 }
 
 #[inline(always)]
@@ -138,6 +169,40 @@ mod tests {
             let rest = bytes.get(hole + 4..).unwrap_or_default();
             let whole = Crc32::new().update(&bytes[..hole]).update(rest).finish();
             assert_eq!(at_compile_time(&bytes, hole), whole, "{hole}");
+        }
+    }
+
+    /// As [`Crc32::update`] does it on cores that load words at any address.
+    fn windowed(crc: u32, bytes: &[u8]) -> u32 {
+        let mut sum = 0;
+        match window::divide(crc, bytes, |word| sum = by_table(sum, &word)) {
+            Some(rest) => by_table(sum, rest),
+            None => by_table(crc, bytes),
+        }
+    }
+
+    #[test]
+    fn the_window_gives_the_same_sum() {
+        let mut state = 1u32;
+        let bytes: [u8; 3000] = core::array::from_fn(|_| {
+            state = state.wrapping_mul(0x9E37_79B1).rotate_left(7) ^ 0x55;
+            (state >> 11) as u8
+        });
+        for len in 0..bytes.len() {
+            for crc in [0, !0, state] {
+                let bytes = &bytes[len % 5..len.max(len % 5)];
+                assert_eq!(windowed(crc, bytes), by_table(crc, bytes), "{len} {crc:x}");
+            }
+        }
+    }
+
+    /// One bit anywhere in three windows changes the sum as the table says, so no distance is wrong.
+    #[test]
+    fn the_window_divides_every_bit() {
+        for bit in 0..8 * 3 * window::WINDOW {
+            let mut bytes = [0; 3 * window::WINDOW + 7];
+            bytes[bit / 8] = 1 << (bit % 8);
+            assert_eq!(windowed(0, &bytes), by_table(0, &bytes), "{bit}");
         }
     }
 

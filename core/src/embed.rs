@@ -4,7 +4,7 @@
 //! eight bytes a turn and leaves files beyond [`CHECKED_BYTES`] to load.
 
 use crate::arena::MAX_REGIONS;
-use crate::blob::{self, FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION, half, section, word};
+use crate::blob::{self, FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION, Receipt, half, section, word};
 use crate::bundle;
 use crate::crc;
 use crate::kernels::Backend;
@@ -104,6 +104,15 @@ const fn linked(set: u128) {
             }
         }
         number += 1;
+    }
+}
+
+/// The receipt of a model whose checksum was right when the program was compiled, or is beyond [`CHECKED_BYTES`].
+pub const fn receipt(model: &[u8]) -> Receipt {
+    Receipt {
+        length: word(model, blob::field::TOTAL),
+        crc: word(model, blob::field::CRC),
+        version: half(model, blob::field::VERSION),
     }
 }
 

@@ -36,6 +36,15 @@ pub enum LoadError {
         /// As computed.
         found: u32,
     },
+    /// The header is not that of the receipt: another file lies there, or its header was damaged. See [`crate::Model::load_with_receipt`].
+    Receipt {
+        /// The length that the header says.
+        length: u32,
+        /// The CRC-32 that the header says.
+        crc: u32,
+        /// The format version that the header says.
+        version: u16,
+    },
     /// A header field contradicts another.
     Header,
     /// The file was packed for a target whose kernels this build of the runtime does not have.
@@ -164,6 +173,11 @@ impl fmt::Display for LoadError {
             LoadError::Checksum { expected, found } => {
                 write!(f, "the model is damaged: CRC-32 {found:08x}, expected {expected:08x}")
             }
+            LoadError::Receipt { length, crc, version } => write!(
+                f,
+                "the model is not the one of the receipt: its header says {length} bytes, CRC-32 {crc:08x}, format version {version}; load it without the \
+                 receipt, and keep its new one"
+            ),
             LoadError::Header => write!(f, "the model's header contradicts itself"),
             LoadError::Kernel { step, kernel, target } => write!(
                 f,

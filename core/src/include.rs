@@ -49,6 +49,7 @@
 /// | `Memory`, `Arena`, `ARENA_BYTES`, `STATE_BYTES` | what the model needs; `take()` gives the static `Memory` once |
 /// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
 /// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
+/// | `RECEIPT`, `load_with_receipt(…)`, `load_with_crc(…)` | a load without the checksum, and one by the chip's CRC unit |
 /// | `BYTES`, `load()`, `load_verified(…)` | the file, and the checked [`Model`](crate::Model), for sessions in other memory |
 ///
 /// Of more than four inputs or outputs a run takes and gives `()`: [`set_values`](crate::Session::set_values) sets each before it, and
@@ -218,6 +219,23 @@ macro_rules! __model {
         /// Checks the model; a signature is not looked at.
         pub fn load() -> Result<$crate::Model<'static, Kernels>, $crate::LoadError> {
             $crate::Model::load_with(MODEL)
+        }
+
+        /// What the file said when the program was compiled.
+        pub const RECEIPT: $crate::Receipt = $crate::embed::receipt(MODEL);
+
+        /// Checks the model but for its checksum: see [`Model::load_with_receipt`](arenite::Model::load_with_receipt).
+        pub fn load_with_receipt(
+            receipt: &$crate::Receipt,
+        ) -> Result<$crate::Model<'static, Kernels>, $crate::LoadError> {
+            $crate::Model::load_receipt_with(MODEL, receipt)
+        }
+
+        /// Checks the model, its checksum by a unit of the chip.
+        pub fn load_with_crc(
+            unit: &mut impl $crate::CrcUnit,
+        ) -> Result<$crate::Model<'static, Kernels>, $crate::LoadError> {
+            $crate::Model::load_crc_with(MODEL, unit)
         }
 
         /// Loads the model and opens a session in the module's own memory, once.

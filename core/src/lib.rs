@@ -104,8 +104,8 @@ pub use align::{ARENA_ALIGN, MODEL_ALIGN};
 pub use arena::{Access, Mem, Operand, Place};
 pub use arena::{MAX_REGIONS, Slot};
 pub use blob::{
-    FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Section, Sections, Stated, arena_bytes,
-    checksum, checksummed, kernel_set, state_bytes,
+    CrcUnit, FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Receipt, Section, Sections, Stated,
+    arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
 pub use error::{LoadError, RunError, SessionError};

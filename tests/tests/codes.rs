@@ -56,6 +56,11 @@ fn every_error_has_its_cause() {
         LoadError::NotABlob,
         LoadError::Version { found: 1, supported: 2 },
         LoadError::Checksum { expected, found },
+        LoadError::Receipt {
+            length: 1,
+            crc: 2,
+            version: 3,
+        },
         LoadError::Header,
         LoadError::Kernel {
             step,

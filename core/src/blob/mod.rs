@@ -5,6 +5,7 @@
 mod header;
 mod load;
 mod port;
+mod receipt;
 mod sections;
 mod stated;
 #[cfg(feature = "pack")]
@@ -22,6 +23,7 @@ pub use header::{
 };
 pub(crate) use header::{field, half, section, starts, word};
 pub use port::{MAX_RANK, Port};
+pub use receipt::{CrcUnit, Receipt};
 pub(crate) use sections::Parts;
 pub use sections::{Records, Sections};
 pub use stated::Stated;
@@ -54,6 +56,23 @@ impl<'a> Model<'a> {
     pub fn load_within(bytes: &'a [u8], budget: u64) -> Result<Self, LoadError> {
         Self::load_with_budget(bytes, budget)
     }
+
+    /// As [`Model::load`], but for the checksum, most of a load's time: it was right when the receipt was made, and the header must say what the receipt says.
+    /// Every other check is made as before, so that a file which was changed since cannot hurt the device either; but changed weights are not found.
+    ///
+    /// # Errors
+    /// See [`LoadError`]; [`LoadError::Receipt`] where the header says something else.
+    pub fn load_with_receipt(bytes: &'a [u8], receipt: &Receipt) -> Result<Self, LoadError> {
+        Self::load_receipt_with(bytes, receipt)
+    }
+
+    /// As [`Model::load`]; the checksum is computed by `unit`. One that computes something else makes no other check weaker.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load_with_crc(bytes: &'a [u8], unit: &mut impl CrcUnit) -> Result<Self, LoadError> {
+        Self::load_crc_with(bytes, unit)
+    }
 }
 
 impl<'a, K: Kernels> Model<'a, K> {
@@ -63,8 +82,29 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// # Errors
     /// See [`LoadError`].
     pub fn load_with(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        sections::intact(bytes).and_then(Self::of)
+    }
+
+    /// As [`Model::load_with`], with a receipt for the checksum: see [`Model::load_with_receipt`].
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load_receipt_with(bytes: &'a [u8], receipt: &Receipt) -> Result<Self, LoadError> {
+        sections::receipted(bytes, receipt).and_then(Self::of)
+    }
+
+    /// As [`Model::load_with`], the checksum by a unit of the chip: see [`Model::load_with_crc`].
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load_crc_with(bytes: &'a [u8], unit: &mut impl CrcUnit) -> Result<Self, LoadError> {
+        sections::intact_by(bytes, unit).and_then(Self::of)
+    }
+
+    /// Checks what is in the file.
+    fn of(parts: Parts<'a>) -> Result<Self, LoadError> {
         // All of it is compiled once; the kernels are behind one call.
-        let parts = load::check_file(bytes, check_step::<K>)?;
+        let parts = load::check_parts(parts, check_step::<K>)?;
         Ok(Self {
             parts,
             kernels: PhantomData,

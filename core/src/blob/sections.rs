@@ -1,7 +1,8 @@
 //! The parts of an intact file, before its steps are trusted.
 
-use super::header::{self, HEADER_BYTES, Header, Section, check_head, checksum, field, word};
+use super::header::{self, HEADER_BYTES, Header, Section, check_head, checksum, checksummed, field, half, word};
 use super::port::{Port, PortPlace};
+use super::receipt::{CrcUnit, Receipt};
 use crate::align::MODEL_ALIGN;
 use crate::error::LoadError;
 use crate::fields::Fields;
@@ -16,23 +17,48 @@ pub struct Sections<'a> {
 
 /// Checks alignment, version, length, checksum, and that every section lies inside the file; gives the file without what follows it.
 pub(super) fn intact(bytes: &[u8]) -> Result<Parts<'_>, LoadError> {
+    let parts = opened(bytes)?;
+    parts.with_sum(checksum(parts.bytes))
+}
+
+/// As [`intact`]; the checksum is the unit's.
+pub(super) fn intact_by<'a>(bytes: &'a [u8], unit: &mut impl CrcUnit) -> Result<Parts<'a>, LoadError> {
+    let parts = opened(bytes)?;
+    parts.with_sum(unit.crc32(checksummed(parts.bytes)))
+}
+
+/// As [`intact`]; instead of the checksum, that the header says what the receipt says.
+pub(super) fn receipted<'a>(bytes: &'a [u8], receipt: &Receipt) -> Result<Parts<'a>, LoadError> {
+    let parts = opened(bytes)?;
+    let stated = parts.stated();
+    if stated == *receipt {
+        parts.inside()
+    } else {
+        let Receipt { length, crc, version } = stated;
+        Err(LoadError::Receipt { length, crc, version })
+    }
+}
+
+/// Checks alignment, version and length; gives the file without what follows it.
+fn opened(bytes: &[u8]) -> Result<Parts<'_>, LoadError> {
     if !bytes.as_ptr().addr().is_multiple_of(MODEL_ALIGN) {
         return Err(LoadError::Misaligned);
     }
     let head = check_head(bytes)?;
     let (total, found) = (word(head, field::TOTAL), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-    let Some(bytes) = bytes.get(..total as usize) else {
-        return Err(LoadError::Truncated { expected: total, found });
-    };
-    let (expected, found) = (word(head, field::CRC), checksum(bytes));
-    if expected != found {
-        return Err(LoadError::Checksum { expected, found });
+    match bytes.get(..total as usize) {
+        Some(bytes) => Ok(Parts { head, bytes }),
+        None => Err(LoadError::Truncated { expected: total, found }),
     }
-    let parts = Parts { head, bytes };
-    if parts.are_inside() {
-        Ok(parts)
-    } else {
-        Err(LoadError::Header)
+}
+
+impl Receipt {
+    /// Takes the checksum of a file, and gives the receipt where it is right: call it when the file was written to its place, on what is read back from there.
+    ///
+    /// # Errors
+    /// See [`LoadError`]; none that names a step or port. Those are found when the file is loaded.
+    pub fn of(file: &[u8]) -> Result<Self, LoadError> {
+        intact(file).map(|parts| parts.stated())
     }
 }
 
@@ -199,6 +225,34 @@ impl<'a> Parts<'a> {
     /// The encoded ports.
     pub(super) fn ports(self) -> &'a [u8] {
         self.section(field::PORTS)
+    }
+
+    /// What a receipt of this file says, by its header.
+    pub(super) fn stated(self) -> Receipt {
+        Receipt {
+            length: word(self.head, field::TOTAL),
+            crc: word(self.head, field::CRC),
+            version: half(self.head, field::VERSION),
+        }
+    }
+
+    /// Checks the checksum against the one that was found, and [`Parts::inside`].
+    fn with_sum(self, found: u32) -> Result<Self, LoadError> {
+        let expected = word(self.head, field::CRC);
+        if expected == found {
+            self.inside()
+        } else {
+            Err(LoadError::Checksum { expected, found })
+        }
+    }
+
+    /// Checks where the sections lie.
+    fn inside(self) -> Result<Self, LoadError> {
+        if self.are_inside() {
+            Ok(self)
+        } else {
+            Err(LoadError::Header)
+        }
     }
 
     /// Whether every section lies inside the file and behind the header, and inputs and weights are as sessions and kernels want them.

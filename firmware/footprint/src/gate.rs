@@ -6,7 +6,7 @@
 use core::cell::UnsafeCell;
 use core::hint::black_box;
 
-use arenite::{Bundle, Error, Header, Model, Session, Slot};
+use arenite::{Bundle, CrcUnit, Error, Header, Model, Receipt, Session, Slot};
 
 #[cfg(not(feature = "embedded-model"))]
 use arenite::All as Set;
@@ -58,6 +58,11 @@ fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Error> 
     #[cfg(feature = "verify")]
     black_box(verified(file));
     black_box(Header::parse(file)?);
+    let receipt = Receipt::from_bytes(black_box(Receipt::of(file)?.to_bytes()));
+    if let Some(receipt) = receipt {
+        black_box(Model::<Set>::load_receipt_with(file, &receipt)?.steps());
+    }
+    black_box(Model::<Set>::load_crc_with(file, &mut Unit)?.steps());
     let mut session = Session::new(model, &mut *arena, &mut *state)?;
     session.input_mut(index)?.fill(1);
     session.run()?;
@@ -71,6 +76,16 @@ fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Error> 
     black_box(session.read(black_box(Slot::default()), black_box(4)));
     session.reset_state();
     Ok(())
+}
+
+/// A unit of a chip.
+struct Unit;
+
+impl CrcUnit for Unit {
+    fn crc32(&mut self, pieces: [&[u8]; 2]) -> u32 {
+        black_box(pieces);
+        black_box(0)
+    }
 }
 
 /// Numbers in and out, as the module of an embedded model does it, in the forms that it may have.

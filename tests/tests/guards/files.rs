@@ -367,6 +367,8 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     assert!(matches!(over, LoadError::Cost { step: 0, budget: 0, .. }), "{over:?}");
     provoked.push(over);
 
+    provoked.push(other_than_the_receipt());
+
     // More steps than constants are checked for: `load_bound` says how many.
     let shared = load(&shared_by(1000)).expect_err("a thousand steps of one block of constants");
     assert!(

@@ -13,7 +13,7 @@ use arenite::ops::pointwise::UnaryOp;
 use arenite::ops::svdf::{SvdfF32, SvdfShape};
 use arenite::ops::window::Window2d;
 use arenite::{
-    Arenas, DType, Fault, HEADER_BYTES, KernelId, LoadError, MAX_REGIONS, Model, Progress, RunError, Session,
+    Arenas, DType, Fault, HEADER_BYTES, KernelId, LoadError, MAX_REGIONS, Model, Progress, Receipt, RunError, Session,
     SessionError, Slot, Stated, Step, Target,
 };
 use arenite_host::model::{Aligned, ModelFile};
@@ -112,4 +112,32 @@ fn bounded(session: &mut Session<'_, '_>) -> Result<(), RunError> {
         steps += 1;
         assert!(steps < 100, "the run does not end");
     })
+}
+
+/// A file whose receipt is of another length, checksum or version.
+fn other_than_the_receipt() -> LoadError {
+    let mut memory = aligned(&small().file());
+    let file = memory.bytes();
+    let receipt = Receipt::of(file).expect("an intact file");
+    let load = |receipt| Model::load_with_receipt(file, &receipt).map(|_| ());
+    assert_eq!(load(receipt), Ok(()));
+    let Receipt { length, crc, version } = receipt;
+    let refused = LoadError::Receipt { length, crc, version };
+    for other in [
+        Receipt {
+            length: length + 1,
+            ..receipt
+        },
+        Receipt {
+            crc: crc ^ 1,
+            ..receipt
+        },
+        Receipt {
+            version: version + 1,
+            ..receipt
+        },
+    ] {
+        assert_eq!(load(other), Err(refused), "{other:?}");
+    }
+    refused
 }

@@ -451,7 +451,7 @@ unsafe fn convolve<L: Loops>(
             }
             if staged > 0 {
                 for pixel in 0..pixels {
-                    core::ptr::copy_nonoverlapping(stage.add(pixel * stride), out.add(pixel * channels), channels);
+                    copy(stage.add(pixel * stride), out.add(pixel * channels), channels);
                 }
             }
         }
@@ -523,6 +523,26 @@ unsafe fn convolve<L: Loops>(
             }
         }
         image = image.wrapping_add(g.input[0] * g.row);
+    }
+}
+
+/// Copies a pixel of any address to any: by words, in fewer instructions than `memcpy` takes for as few bytes, and a small program needs nothing else of that.
+///
+/// # Safety
+/// `len` bytes are readable at `from` and writable at `to`, and do not overlap.
+#[inline(never)]
+unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
+    let (words, written) = (from.cast::<u32>(), to.cast::<u32>());
+    for word in 0..len / 4 {
+        // SAFETY: a word that lies in the bytes.
+        unsafe { written.add(word).write_unaligned(words.add(word).read_unaligned()) };
+        // Nothing, but the compiler makes a `memcpy` of no loop that holds it.
+        core::hint::black_box(());
+    }
+    for byte in len & !3..len {
+        // SAFETY: a byte of them.
+        unsafe { *to.add(byte) = *from.add(byte) };
+        core::hint::black_box(());
     }
 }
 
