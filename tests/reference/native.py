@@ -1,4 +1,4 @@
-"""Reference for `trace.json`, version 1, written from docs/trace-schema.md. Covers every operator of that document.
+"""Reference for `trace.json`, versions 1 and 2, written from docs/trace-schema.md. Covers every operator of that document.
 
 Key of a layer: the name of the tensor that the operator writes. Weights: the tensors' names, shapes as the trace states.
 States start at zero; :meth:`Reference.run` leaves the new ones in ``self.state``, so that running again is the next run.
@@ -21,7 +21,7 @@ class Reference:
 
     def __init__(self, text: str) -> None:
         self.trace = json.loads(text)
-        assert self.trace["arenite_trace"] == 1, f"version {self.trace['arenite_trace']}"
+        assert self.trace["arenite_trace"] in (1, 2), f"version {self.trace['arenite_trace']}"
         self.tensors = self.trace["tensors"]
         self.output = self.trace["outputs"][0]
         self.state = {s["input"]: np.zeros(self.tensors[s["input"]]["shape"]) for s in self.trace.get("state", [])}
@@ -114,6 +114,58 @@ def _slice(inputs: list, a: dict) -> Array:
     return inputs[0][tuple(index)]
 
 
+def _conv_transpose2d(inputs: list, a: dict) -> Array:
+    """Every input element adds its weighted kernel to the output."""
+    x, weight, bias = [*inputs, None][:3]
+    (sy, sx), (dy, dx) = a.get("strides", [1, 1]), a.get("dilation", [1, 1])
+    top, bottom, left, right = a.get("padding", [0] * 4)
+    (more_y, more_x), groups = a.get("output_padding", [0, 0]), a.get("groups", 1)
+    n, c, h, w = x.shape
+    _, per, kh, kw = weight.shape
+    full = np.zeros((n, groups * per, (h - 1) * sy + dy * (kh - 1) + 1 + more_y, (w - 1) * sx + dx * (kw - 1) + 1 + more_x))
+    for i in range(c):
+        first = i // (c // groups) * per
+        for r in range(kh):
+            for s in range(kw):
+                y = full[:, first : first + per, r * dy :, s * dx :]
+                y[:, :, : (h - 1) * sy + 1 : sy, : (w - 1) * sx + 1 : sx] += x[:, i : i + 1] * ops.f64(weight[i, :, r, s])[:, None, None]
+    y = full[:, :, top : full.shape[2] - bottom, left : full.shape[3] - right]
+    return y if bias is None else y + ops.f64(bias)[:, None, None]
+
+
+def _resize_nearest(inputs: list, a: dict) -> Array:
+    half = 0.5 if a.get("half_pixel_centers") else 0.0
+
+    def compute(x: Array) -> Array:
+        for axis, size in ((2, a["size"][0]), (3, a["size"][1])):
+            places = np.floor((np.arange(size) + half) * x.shape[axis] / size).astype(int)
+            x = x.take(np.minimum(places, x.shape[axis] - 1), axis=axis)
+        return x
+
+    return _image(a, compute, inputs[0])
+
+
+def _resize_bilinear(inputs: list, a: dict) -> Array:
+    def compute(x: Array) -> Array:
+        for axis, size in ((2, a["size"][0]), (3, a["size"][1])):
+            n = x.shape[axis]
+            if a.get("align_corners"):
+                places = np.arange(size) * ((n - 1) / (size - 1) if size > 1 else 0.0)
+            else:
+                places = np.maximum((np.arange(size) + 0.5) * n / size - 0.5, 0)
+            low = np.minimum(np.floor(places).astype(int), n - 1)
+            part = (places - low).reshape([-1 if d == axis else 1 for d in range(4)])
+            x = x.take(low, axis=axis) * (1 - part) + x.take(np.minimum(low + 1, n - 1), axis=axis) * part
+        return x
+
+    return _image(a, compute, inputs[0])
+
+
+def _argmax(inputs: list, a: dict) -> Array:
+    y = np.argmax(inputs[0], axis=a["axis"])
+    return np.expand_dims(y, a["axis"]) if a.get("keepdims") else y
+
+
 def _unary(function: Callable[[Array], Array]) -> Callable[[list, dict], Array]:
     return lambda inputs, a: function(inputs[0])
 
@@ -139,6 +191,12 @@ def _reduce(function: Callable[..., Array]) -> Callable[[list, dict], Array]:
 
 OPERATORS: dict[str, Callable[[list, dict], Array]] = {
     "conv2d": _conv2d,
+    "conv_transpose2d": _conv_transpose2d,
+    "matmul": lambda inputs, a: np.matmul(ops.f64(inputs[0]), ops.f64(inputs[1])),
+    "embedding": lambda inputs, a: ops.f64(inputs[1])[inputs[0].astype(int)],
+    "argmax": _argmax,
+    "resize_nearest": _resize_nearest,
+    "resize_bilinear": _resize_bilinear,
     "linear": lambda inputs, a: ops.linear(*inputs),
     "max_pool2d": _max_pool2d,
     "avg_pool2d": _avg_pool2d,

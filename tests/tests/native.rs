@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite_host::graph::facts;
+use arenite_host::graph::{Op, TensorKind, facts};
 use arenite_host::import::{ImportOptions, Imported, import};
 use arenite_host::weights::Weights;
 use arenite_host::{Error, ErrorKind};
@@ -72,7 +72,9 @@ fn what_the_schema_does_not_define_is_refused_by_name_and_place() {
     assert!(text(SMALL).is_ok());
     let cases = [
         ("\"name\": \"small\"", "\"nmae\": \"small\"", "`nmae`"),
-        ("\"arenite_trace\": 1", "\"arenite_trace\": 2", "version 2"),
+        ("\"arenite_trace\": 1", "\"arenite_trace\": 3", "version 3"),
+        ("\"arenite_trace\": 1", "\"arenite_trace\": 0", "version 0"),
+        ("\"op\": \"linear\"", "\"op\": \"matmul\"", "of version 2"),
         ("\"negative_slope\": 0.1", "\"slope\": 0.1", "`slope`"),
         ("\"negative_slope\": 0.1", "\"negative_slope\": NaN", "line 9"),
         ("\"negative_slope\": 0.1", "\"negative_slope\": 1e999", "line 9"),
@@ -130,8 +132,12 @@ fn of_one(op: &str, operands: &[&[usize]], attrs: &serde_json::Value, result: &[
         );
         inputs.push(name);
     }
-    tensors.insert("y".into(), tensor(result, "activation"));
-    let trace = serde_json::json!({"arenite_trace": 1, "name": "one", "inputs": ["t0"], "outputs": ["y"], "tensors": tensors,
+    let mut y = tensor(result, "activation");
+    if op == "argmax" {
+        y["dtype"] = "i32".into();
+    }
+    tensors.insert("y".into(), y);
+    let trace = serde_json::json!({"arenite_trace": 2, "name": "one", "inputs": ["t0"], "outputs": ["y"], "tensors": tensors,
         "ops": [{"name": "op", "op": op, "inputs": inputs, "outputs": ["y"], "attrs": attrs}]});
     let graph = text(&trace.to_string())?.graph;
     let nodes = graph.nodes.iter().map(|node| {
@@ -148,7 +154,8 @@ fn an_absent_attribute_has_the_default_of_the_schema() {
     let (image, filter): (&[usize], &[usize]) = (&[1, 4, 7, 9], &[6, 4, 3, 2]);
     type Shapes<'a> = &'a [&'a [usize]];
     let (one, conv, line): (Shapes<'_>, Shapes<'_>, Shapes<'_>) = (&[image], &[image, filter], &[&[1, 4]]);
-    let kernel = json!({"kernel": [2, 3]});
+    let up: Shapes<'_> = &[image, &[4, 6, 3, 2]];
+    let (kernel, size) = (json!({"kernel": [2, 3]}), json!({"size": [5, 3]}));
     let padded = json!({"kernel": [2, 3], "padding": [1, 0, 1, 1]});
     let statistics: &[&[usize]] = &[&[1, 3, 3, 5], &[3], &[3], &[3], &[3]];
     type Case<'a> = (
@@ -177,6 +184,15 @@ fn an_absent_attribute_has_the_default_of_the_schema() {
         ("avg_pool2d", one, kernel.clone(), "ceil_mode", json!(false), &[1, 4, 3, 3], Some((json!(true), &[1, 4, 4, 3]))),
         ("avg_pool2d", one, kernel, "layout", json!("NCHW"), &[1, 4, 3, 3], Some((json!("NHWC"), &[1, 2, 2, 9]))),
         ("avg_pool2d", one, padded, "count_include_pad", json!(true), &[1, 4, 4, 3], Some((json!(false), &[1, 4, 4, 3]))),
+        ("conv_transpose2d", up, json!({}), "strides", json!([1, 1]), &[1, 6, 9, 10], Some((json!([2, 3]), &[1, 6, 15, 26]))),
+        ("conv_transpose2d", up, json!({}), "padding", json!([0, 0, 0, 0]), &[1, 6, 9, 10], Some((json!([1, 0, 1, 0]), &[1, 6, 8, 9]))),
+        ("conv_transpose2d", up, json!({}), "output_padding", json!([0, 0]), &[1, 6, 9, 10], Some((json!([1, 0]), &[1, 6, 10, 10]))),
+        ("conv_transpose2d", up, json!({}), "dilation", json!([1, 1]), &[1, 6, 9, 10], Some((json!([1, 2]), &[1, 6, 9, 11]))),
+        ("conv_transpose2d", up, json!({}), "groups", json!(1), &[1, 6, 9, 10], None),
+        ("argmax", one, json!({"axis": 1}), "keepdims", json!(false), &[1, 7, 9], Some((json!(true), &[1, 1, 7, 9]))),
+        ("resize_nearest", one, size.clone(), "half_pixel_centers", json!(false), &[1, 4, 5, 3], Some((json!(true), &[1, 4, 5, 3]))),
+        ("resize_nearest", one, size.clone(), "layout", json!("NCHW"), &[1, 4, 5, 3], Some((json!("NHWC"), &[1, 5, 3, 9]))),
+        ("resize_bilinear", one, size, "align_corners", json!(false), &[1, 4, 5, 3], Some((json!(true), &[1, 4, 5, 3]))),
         ("clamp", one, json!({"max": 3}), "min", json!(null), image, Some((json!(0), image))),
         ("clamp", one, json!({"min": 2}), "max", json!(null), image, Some((json!(6), image))),
         ("leaky_relu", one, json!({}), "negative_slope", json!(0.01), image, Some((json!(0.011), image))),
@@ -209,4 +225,121 @@ fn an_absent_attribute_has_the_default_of_the_schema() {
             assert_ne!(absent, other, "{op}, other {name}");
         }
     }
+}
+
+/// What is wrong with an operator of version 2 is said, and nothing panics.
+#[test]
+fn malformed_operators_of_version_2_are_refused() {
+    use serde_json::json;
+    let image: &[usize] = &[1, 4, 7, 9];
+    let matrix: &[usize] = &[1, 4];
+    let filter: &[usize] = &[4, 6, 3, 2];
+    type Case<'a> = (&'a str, &'a [&'a [usize]], serde_json::Value, &'a str);
+    let cases: &[Case<'_>] = &[
+        ("matmul", &[image], json!({}), "1 operands"),
+        (
+            "matmul",
+            &[image, &[4, 8, 5]],
+            json!({}),
+            "rows of 9 elements and columns of 8",
+        ),
+        ("matmul", &[image, &[3, 9, 5]], json!({}), "[3]"),
+        ("matmul", &[image, &[]], json!({}), "operands of shape"),
+        ("matmul", &[matrix, &[4, 2]], json!({"transpose": true}), "`transpose`"),
+        ("embedding", &[matrix, &[4, 2]], json!({}), "indices of f32"),
+        ("argmax", &[image], json!({}), "`axis` is missing"),
+        ("argmax", &[image], json!({"axis": 4}), "axis 4"),
+        ("argmax", &[image], json!({"axis": 1, "keepdims": 1}), "keepdims"),
+        ("resize_nearest", &[image], json!({}), "`size` is missing"),
+        ("resize_nearest", &[image], json!({"size": [5]}), "[rows, columns]"),
+        ("resize_nearest", &[image], json!({"size": [0, 5]}), "size"),
+        (
+            "resize_nearest",
+            &[image],
+            json!({"size": [5, 5], "align_corners": true}),
+            "`align_corners`",
+        ),
+        (
+            "resize_bilinear",
+            &[image],
+            json!({"size": [5, 5], "half_pixel_centers": true}),
+            "`half_pixel_centers`",
+        ),
+        ("resize_bilinear", &[matrix], json!({"size": [5, 5]}), "four axes"),
+        ("conv_transpose2d", &[image], json!({}), "1 operands"),
+        (
+            "conv_transpose2d",
+            &[image, &[6, 4, 3, 2]],
+            json!({}),
+            "4 channels in 1 groups",
+        ),
+        (
+            "conv_transpose2d",
+            &[image, filter],
+            json!({"groups": 3}),
+            "4 channels in 3 groups",
+        ),
+        ("conv_transpose2d", &[image, filter], json!({"groups": 0}), "groups"),
+        (
+            "conv_transpose2d",
+            &[image, filter],
+            json!({"padding": [3, 0, 0, 0]}),
+            "padding 3 of a kernel that reaches 2",
+        ),
+        (
+            "conv_transpose2d",
+            &[image, filter],
+            json!({"output_padding": [1]}),
+            "[rows, columns]",
+        ),
+        ("conv_transpose2d", &[image, filter], json!({"layout": "NHWC"}), "NHWC"),
+        ("conv_transpose2d", &[image, filter, &[5]], json!({}), "[5]"),
+        ("conv_transpose2d", &[matrix, filter], json!({}), "four axes"),
+        (
+            "conv_transpose2d",
+            &[image, filter],
+            json!({"strides": [16_777_216, 16_777_216]}),
+            "4 GiB",
+        ),
+    ];
+    for (op, operands, attrs, said) in cases {
+        let error = of_one(op, operands, attrs, image).expect_err(said).to_string();
+        assert!(error.contains(said), "{op} {attrs}: {error}");
+        let placed = error.contains("line 1") || error.contains("tensor `y");
+        assert!(placed, "{op} {attrs}: {error}");
+    }
+}
+
+/// The kernel of a transposed convolution is turned round, group by group, and its products are those of the kernel.
+#[test]
+fn a_transposed_convolution_reads_its_weights_turned() {
+    let trace = r#"{"arenite_trace": 2, "name": "up", "inputs": ["x"], "outputs": ["y"], "tensors": {
+      "x": {"shape": [1, 4, 2, 3], "dtype": "f32", "role": "input"},
+      "w": {"shape": [4, 1, 1, 2], "dtype": "f32", "role": "parameter", "layout": "IOHW"},
+      "y": {"shape": [1, 2, 2, 6], "dtype": "f32", "role": "activation"}},
+     "ops": [{"name": "up", "op": "conv_transpose2d", "inputs": ["x", "w"], "outputs": ["y"],
+      "attrs": {"strides": [1, 2], "groups": 2}}]}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let graph = text(trace).unwrap().graph;
+    assert_eq!(facts::macs_per_element(&graph), 4 * 2 * 3 * 2);
+    let header = r#"{"w":{"dtype":"F32","shape":[4,1,1,2],"data_offsets":[0,32]}}"#;
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.bytes());
+    file.extend((0..8u8).flat_map(|i| f32::from(i).to_le_bytes()));
+    let path = folder.path().join("w.safetensors");
+    std::fs::write(&path, file).unwrap();
+    let weights = Weights::file(&path, &graph).unwrap();
+    let conv = graph
+        .nodes
+        .iter()
+        .find(|node| matches!(node.op, Op::Conv2d(_)))
+        .unwrap();
+    let tensor = graph.tensor(conv.inputs[1].unwrap());
+    assert_eq!(tensor.shape, [2, 1, 2, 2]);
+    let TensorKind::Const(data) = &tensor.kind else {
+        panic!("{tensor:?}")
+    };
+    let values = weights.evaluate(&data.to_expr(&tensor.shape)).unwrap();
+    // [out, rows, columns, in of its group]: output 0 reads inputs 0 and 1.
+    assert_eq!(values, [1.0, 3.0, 0.0, 2.0, 5.0, 7.0, 4.0, 6.0]);
 }

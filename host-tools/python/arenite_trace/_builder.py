@@ -16,6 +16,9 @@ from ._schema import Op, Tensor, Trace
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 
 
+DTYPES_OF_ARRAYS = {"f4": "f32", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "b1": "bool"}
+
+
 class Unsupported(Exception):
     """Why a call cannot be stated, and what its author can do."""
 
@@ -32,6 +35,8 @@ class Builder:
         self.trace = trace
         self.taken: set[str] = set()
         self.node: torch.fx.Node | None = None
+        #: Shapes of nodes' results at another batch; empty where the network has one batch only.
+        self.batched: dict[str, tuple[int, ...]] = {}
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.trace.tensors[name].shape
@@ -44,8 +49,24 @@ class Builder:
     def result_count(self) -> int:
         return len(self._node.meta["val"])
 
+    def dtype(self, name: str) -> str:
+        return self.trace.tensors[name].dtype
+
     def is_stored(self, name: str) -> bool:
         return name in self.trace.values
+
+    def is_zero(self, name: str) -> bool:
+        """Whether it is a constant of zeros, as a recurrent module's first state."""
+        return self.is_stored(name) and self.trace.tensors[name].role == "constant" and not self.trace.values[name].any()
+
+    @property
+    def call(self) -> str:
+        """The current node's ATen call, without overload."""
+        return str(self._node.target).removeprefix("aten.").split(".")[0]
+
+    def is_used(self, index: int) -> bool:
+        """Whether anything reads this one of the current node's several results."""
+        return any(user.args[1] == index and user.users for user in self._node.users if len(user.args) == 2)
 
     def emit(
         self,
@@ -56,6 +77,7 @@ class Builder:
         shape: Sequence[int] | None = None,
         part: str = "",
         layout: str | None = None,
+        dtype: str | None = None,
     ) -> str:
         """Appends an operator and returns its output's name; ``part`` tells several operators of one node apart."""
         for key, value in (attrs or {}).items():
@@ -63,9 +85,8 @@ class Builder:
                 raise Unsupported(f"{op} has {key} = {value}", "use a finite number")
         name = self.unique(_label(self._node) + part)
         first = next(i for i in inputs if i is not None)
-        tensor = Tensor(
-            tuple(self.result_shape() if shape is None else shape), self.trace.tensors[first].dtype, "activation", layout
-        )
+        shape = tuple(self.result_shape() if shape is None else shape)
+        tensor = Tensor(shape, dtype or self.trace.tensors[first].dtype, "activation", layout)
         self.trace.tensors[name] = tensor
         self.trace.ops.append(Op(name, op, list(inputs), [name], attrs or {}, source_of(self._node)))
         return name
@@ -80,6 +101,27 @@ class Builder:
             self.trace.tensors[name] = Tensor((), "f32", "constant")
             self.trace.values[name] = np.array(value, dtype=np.float32)
         return name
+
+    def constant(self, values: np.ndarray, part: str = ".constant") -> str:
+        """A constant of the program, named after the current node."""
+        name = self.unique(_label(self._node) + part)
+        return self.store(name, values)
+
+    def store(self, name: str, values: np.ndarray) -> str:
+        dtype = DTYPES_OF_ARRAYS.get(values.dtype.str[1:])
+        if dtype is None:
+            raise Unsupported(f"a constant of {values.dtype}", "make it float32, or int32 where it counts")
+        self.trace.tensors[name] = Tensor(values.shape, dtype, "constant")
+        self.trace.values[name] = values
+        return name
+
+    def batch_axis(self, shape: Sequence[int]) -> int | None:
+        """The axis of the current node's result that carries the batch: the one that another batch changes."""
+        other = self.batched.get(self._node.name)
+        if other is None or len(other) != len(shape):
+            return None
+        differ = [i for i, (a, b) in enumerate(zip(shape, other, strict=True)) if a != b]
+        return differ[0] if len(differ) == 1 else None
 
     def reshape_stored(self, name: str, shape: Sequence[int]) -> None:
         """Stores a parameter in another shape of the same row-major values; every reader must agree on it."""

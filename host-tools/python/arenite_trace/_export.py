@@ -8,6 +8,7 @@ parameters, states and samples.
 from __future__ import annotations
 
 import copy
+import logging
 import os
 import traceback
 from collections.abc import Callable, Sequence
@@ -19,7 +20,9 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from ._builder import Builder, Unsupported, is_own, source_of
+from . import _norms, _recurrent, _windows  # noqa: F401  (they register converters)
 from ._operators import CONVERTERS
+from ._products import known_as_array
 from ._schema import Samples, Tensor, Trace, TraceError, UnsupportedOperator, sidecar_stem
 from ._version import __version__
 
@@ -33,6 +36,12 @@ DTYPES = {
     torch.bool: "bool",
 }
 
+# What takes integers as well: it moves elements.
+INTEGERS = (
+    "view reshape squeeze unsqueeze unflatten flatten permute transpose cat slice select split split_with_sizes chunk unbind stack "
+    "clone contiguous alias detach"
+).split()
+
 # Calls without a result that only check what torch.export already knows.
 _CHECKS = ("_assert_tensor_metadata",)
 
@@ -40,7 +49,7 @@ _CHECKS = ("_assert_tensor_metadata",)
 def trace_module(
     module: torch.nn.Module,
     example_inputs: tuple[torch.Tensor, ...],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None,
     *,
     name: str | None,
     samples: Sequence[Sequence[torch.Tensor]] | None,
@@ -48,7 +57,7 @@ def trace_module(
     output_names: Sequence[str] | None,
 ) -> Trace:
     """See :func:`arenite_trace.trace`."""
-    stem = sidecar_stem(Path(path))
+    stem = type(module).__name__ if path is None else sidecar_stem(Path(path))
     if not example_inputs:
         raise TraceError("example_inputs is empty: give one tensor per argument of forward")
     # A copy, so that the caller's module keeps its training mode and its buffers.
@@ -57,12 +66,16 @@ def trace_module(
     for tensor_name, tensor in [*network.named_parameters(), *network.named_buffers()]:
         if tensor.is_floating_point() and tensor.dtype != torch.float32:
             raise TraceError(f"{tensor_name} has dtype {tensor.dtype}: convert the module with .float() before tracing")
+    for part in network.modules():
+        _exportable(part)
     exported = _exported(network, inputs)
     walk = Walk(exported, Trace(name or stem, f"arenite_trace {__version__}, PyTorch {_release()}"))
+    walk.builder.batched = _at_another_batch(network, inputs, exported)
     result = walk.build(output_names)
     if samples is not None:
         result.samples = _run_samples(network, result, inputs, samples, rtol)
-    result.write(path)
+    if path is not None:
+        result.save(path)
     return result
 
 
@@ -74,6 +87,8 @@ class Walk:
         self.trace = trace
         self.builder = Builder(trace)
         self.values: dict[torch.fx.Node, Any] = {}
+        #: What the program computes of nothing but its own constants: it is computed here, once.
+        self.known: dict[torch.fx.Node, torch.Tensor] = {}
         self.problems: list[str] = []
         self.state_nodes: dict[str, str] = {}
 
@@ -102,7 +117,7 @@ class Walk:
             if not isinstance(meta, torch.Tensor):
                 raise TraceError(f"input {node.name} is a {type(meta).__name__}: every argument of forward must be a tensor")
             name = self.builder.unique(node.name)
-            self._declare(name, meta, "input")
+            self._declare(name, meta.to(torch.int32) if meta.dtype == torch.int64 else meta, "input")
             self.trace.inputs.append(name)
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
             name = self.builder.unique(spec.target)
@@ -114,6 +129,8 @@ class Walk:
                 learned = spec.kind == InputKind.PARAMETER or (spec.kind == InputKind.BUFFER and spec.persistent)
                 self._declare(name, value, "parameter" if learned else "constant")
                 self.trace.values[name] = _contiguous(value)
+                if not learned or not value.is_floating_point():
+                    self.known[node] = value
         else:
             raise TraceError(f"argument {node.name} has the kind {spec.kind.name}: only tensors can be traced")
         self.values[node] = name
@@ -152,19 +169,50 @@ class Walk:
         key = schema.name.removeprefix("aten::") if schema is not None else str(node.target)
         if key in _CHECKS:
             return None
+        if self._computed(node, schema):
+            return None
         converter: Callable[[Builder, dict[str, Any]], Any] | None = CONVERTERS.get(key)
         if converter is None or schema is None:
             raise Unsupported(f"{key} has no counterpart", "replace it by operators of docs/trace-schema.md")
         value = node.meta["val"]
         for result in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(result, torch.Tensor) and result.dtype != torch.float32:
+            if isinstance(result, torch.Tensor) and not self._typed(node, key, result):
                 raise Unsupported(
                     f"{key} gives {result.dtype}", "keep the network in float32; compute integers before tracing"
                 )
         arguments = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
         arguments.update(zip((a.name for a in schema.arguments), node.args, strict=False))
         arguments.update(node.kwargs)
-        return converter(self.builder, {k: torch.fx.map_arg(v, self.values.__getitem__) for k, v in arguments.items()})
+        return converter(self.builder, {k: torch.fx.map_arg(v, self._operand) for k, v in arguments.items()})
+
+    def _computed(self, node: torch.fx.Node, schema: Any) -> bool:
+        """Computes a node of constants alone."""
+        random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        if schema is None or random or any(source not in self.known for source in node.all_input_nodes):
+            return False
+        if not isinstance(node.meta["val"], torch.Tensor):
+            return False
+        arguments: Any = torch.fx.map_arg(node.args, self.known.__getitem__)
+        keywords: Any = torch.fx.map_arg(node.kwargs, self.known.__getitem__)
+        call: Any = node.target
+        with torch.no_grad():
+            self.known[node] = call(*arguments, **keywords)
+        return True
+
+    def _operand(self, node: torch.fx.Node) -> Any:
+        """What a converter sees of an argument; a known value becomes a constant where it is first read."""
+        if self.values.get(node) is None and node in self.known:
+            self.values[node] = self.builder.store(self.builder.unique(node.name), known_as_array(self.known[node]))
+        return self.values[node]
+
+    def _typed(self, node: torch.fx.Node, key: str, result: torch.Tensor) -> bool:
+        """Whether the trace can hold a result: f32, the index of an argmax, and integers that are only moved."""
+        if result.dtype == torch.float32 or key == "argmax":
+            return True
+        sources = [source.meta.get("val") for source in node.all_input_nodes]
+        moved = key in INTEGERS and all(isinstance(v, torch.Tensor) and v.dtype == result.dtype for v in sources)
+        unread = isinstance(node.meta["val"], (list, tuple)) and result.dtype == torch.int64
+        return moved or unread
 
     def _stand_in(self, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
@@ -178,7 +226,7 @@ class Walk:
         for node, spec in zip(results, specs, strict=True):
             if not isinstance(node, torch.fx.Node):
                 raise TraceError(f"an output of forward is {node!r}: every output must be a tensor")
-            name = self.values[node]
+            name = self._operand(node)
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 self.trace.state.append((self.state_nodes[spec.target], self._activation(node, name)))
             elif spec.kind == OutputKind.USER_OUTPUT:
@@ -229,7 +277,7 @@ def _exported(network: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tor
         with torch.no_grad():
             exported: torch.export.ExportedProgram = torch.export.export(network, inputs, strict=False)
             functional: torch.export.ExportedProgram = exported.run_decompositions({})
-            return functional
+            return _decomposed(functional)
     except Exception as error:
         # Among others: control flow that depends on values, wrong numbers or shapes of example inputs.
         frames = [f for f in traceback.extract_tb(error.__traceback__) if is_own(f.filename)]
@@ -238,11 +286,69 @@ def _exported(network: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tor
         raise TraceError(f"{where}torch.export cannot trace the module: {reason}") from error
 
 
+def _decomposed(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """What has no converter is taken apart by PyTorch, as far as PyTorch can."""
+    for _ in range(3):
+        calls = {node.target for node in exported.graph.nodes if hasattr(node.target, "_schema")}
+        unknown = {call for call in calls if call._schema.name.removeprefix("aten::") not in CONVERTERS}
+        table = torch.export.default_decompositions() if unknown else {}
+        known = {call: table[call] for call in unknown if call in table}
+        if not known:
+            break
+        exported = exported.run_decompositions(known)
+    return exported
+
+
+def _exportable(module: torch.nn.Module) -> None:
+    """Works around what torch.export of some versions stumbles over."""
+    # Buffers that are absent, counted as present.
+    for name in [name for name, value in module._buffers.items() if value is None]:
+        del module._buffers[name]
+        module.__dict__[name] = None
+    # The list that a recurrent module keeps of its weights, taken for tensors that forward writes.
+    if isinstance(module, torch.nn.RNNBase):
+        kind = type(module)
+        read: Callable[[Any], Any] = lambda self: [getattr(self, name) for name in self._flat_weights_names]  # noqa: E731
+        names = property(read, lambda self, value: None)
+        module.__dict__.pop("_flat_weights", None)
+        attributes = {"_flat_weights": names, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+        module.__class__ = type(kind.__name__, (kind,), attributes)
+
+
+def _same(a: torch.fx.Node, b: torch.fx.Node) -> bool:
+    """Whether two nodes do the same, shapes aside: some of PyTorch's own lowerings look at extents of 1."""
+    shaped = ("view", "_unsafe_view", "reshape", "expand", "zeros", "ones", "full")
+    if a.op != "call_function" or str(a.target).removeprefix("aten.").split(".")[0] in shaped:
+        return a.op == b.op
+    plain = [[str(value) for value in node.args if not isinstance(value, torch.fx.Node)] for node in (a, b)]
+    return a.target == b.target and plain[0] == plain[1]
+
+
+def _at_another_batch(
+    network: torch.nn.Module, inputs: tuple[torch.Tensor, ...], exported: torch.export.ExportedProgram
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of all nodes at another batch, which show the axes that carry it; nothing where the network has one batch only."""
+    if any(tensor.dim() == 0 or tensor.shape[0] != inputs[0].shape[0] for tensor in inputs):
+        return {}
+    silent = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        other = _exported(network, tuple(torch.cat([tensor] * 2) for tensor in inputs))
+    except TraceError:
+        return {}
+    finally:
+        logging.disable(silent)
+    pairs = list(zip(exported.graph.nodes, other.graph.nodes, strict=False))
+    if len(pairs) != len(exported.graph.nodes) or not all(_same(a, b) for a, b in pairs):
+        return {}
+    return {a.name: tuple(b.meta["val"].shape) for a, b in pairs if isinstance(b.meta.get("val"), torch.Tensor)}
+
+
 def _plain(tensor: Any, where: str) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
         raise TraceError(f"{where} is a {type(tensor).__name__}: give a tensor")
-    if tensor.dtype != torch.float32:
-        raise TraceError(f"{where} has dtype {tensor.dtype}: give torch.float32")
+    if tensor.dtype not in (torch.float32, torch.int32, torch.int64):
+        raise TraceError(f"{where} has dtype {tensor.dtype}: give torch.float32, or integers where the network looks them up")
     return tensor.detach().cpu()
 
 
@@ -268,6 +374,11 @@ def _leaves(results: Any) -> list[torch.Tensor]:
     return [results]
 
 
+def _stored_as(tensor: torch.Tensor, declared: Tensor) -> np.ndarray:
+    """Indices of 64 bits are of 32 in the trace."""
+    return tensor.to(torch.int32).numpy() if declared.dtype == "i32" else tensor.numpy()
+
+
 def _run_samples(
     network: torch.nn.Module,
     trace: Trace,
@@ -290,8 +401,8 @@ def _run_samples(
             results = network(*plain)
         results = _leaves(results)
         for name, tensor in zip(trace.inputs, plain, strict=True):
-            inputs[name].append(tensor.numpy())
+            inputs[name].append(_stored_as(tensor, trace.tensors[name]))
         for name, tensor in zip(trace.outputs, results, strict=True):
-            outputs[name].append(tensor.numpy())
+            outputs[name].append(_stored_as(tensor, trace.tensors[name]))
     stack = lambda arrays: {name: np.stack(runs) for name, runs in arrays.items()}  # noqa: E731
     return Samples(stack(inputs), stack(outputs), len(samples), rtol)

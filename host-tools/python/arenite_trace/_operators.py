@@ -29,148 +29,8 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
     return register
 
 
-def pair(value: int | Sequence[int]) -> list[int]:
-    """ATen shortens [2, 2] to [2] or 2."""
-    values = [value] if isinstance(value, int) else list(value)
-    return values * 2 if len(values) == 1 else values
-
-
-def both_sides(padding: Sequence[int]) -> list[int]:
-    rows, columns = padding
-    return [rows, rows, columns, columns]
-
-
 def axis(value: int, rank: int) -> int:
     return value + rank if value < 0 else value
-
-
-# -- convolution and matrix products -----------------------------------------------------------------------------------
-
-
-@converts("conv2d")
-def conv2d(b: Builder, a: Arguments) -> str:
-    kernel = b.shape(a["weight"])[2:]
-    strides, dilation = pair(a["stride"]), pair(a["dilation"])
-    return _convolution(b, a, a["input"], strides, _padding(a["padding"], kernel, dilation), dilation, b.result_shape())
-
-
-@converts("conv1d")
-def conv1d(b: Builder, a: Arguments) -> str:
-    """One row of an image: [N, C, L] is [N, C, 1, L]."""
-    n, c, length = b.shape(a["input"])
-    out, per_group, k = b.shape(a["weight"])[:2] + (b.shape(a["weight"])[-1],)
-    dilation = [1, *_one(a["dilation"])]
-    padding = a["padding"] if isinstance(a["padding"], str) else [0, *_one(a["padding"])]
-    if not b.is_stored(a["weight"]):
-        raise Unsupported("conv1d has a weight that is computed", "use a parameter")
-    b.reshape_stored(a["weight"], (out, per_group, 1, k))
-    image = b.emit("reshape", [a["input"]], {"shape": [-1, c, 1, length]}, shape=(n, c, 1, length), part=".row")
-    n, o, l_out = b.result_shape()
-    strides = [1, *_one(a["stride"])]
-    y = _convolution(
-        b, a, image, strides, _padding(padding, (1, k), dilation), dilation, (n, o, 1, l_out), part=".conv2d"
-    )
-    return b.emit("reshape", [y], {"shape": [-1, o, l_out]})
-
-
-def _one(value: int | Sequence[int]) -> list[int]:
-    return [value] if isinstance(value, int) else list(value)
-
-
-def _padding(padding: str | Sequence[int], kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
-    if not isinstance(padding, str):
-        return both_sides(pair(padding))
-    if padding == "valid":
-        return [0, 0, 0, 0]
-    if padding == "same":
-        # Stride is 1 here (PyTorch insists); an odd element goes behind, as PyTorch does.
-        total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
-        return [total[0] // 2, total[0] - total[0] // 2, total[1] // 2, total[1] - total[1] // 2]
-    raise Unsupported(f"padding {padding!r}", "give the padding in numbers")
-
-
-def _convolution(
-    b: Builder,
-    a: Arguments,
-    x: str,
-    strides: list[int],
-    padding: list[int],
-    dilation: list[int],
-    shape: Sequence[int],
-    part: str = "",
-) -> str:
-    b.set_layout(a["weight"], "OIHW")
-    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": a["groups"], "layout": "NCHW"}
-    return b.emit("conv2d", [x, a["weight"], a["bias"]], attrs, shape=shape, part=part)
-
-
-@converts("linear")
-def linear(b: Builder, a: Arguments) -> str:
-    if len(b.shape(a["weight"])) != 2:
-        raise Unsupported("linear has a weight of rank 1", "use a weight [out, in]")
-    b.set_layout(a["weight"], "OI")
-    return b.emit("linear", [a["input"], a["weight"], a["bias"]])
-
-
-# -- pooling -----------------------------------------------------------------------------------------------------------
-
-
-@converts("max_pool2d")
-def max_pool2d(b: Builder, a: Arguments) -> str:
-    kernel = pair(a["kernel_size"])
-    attrs = {
-        "kernel": kernel,
-        "strides": pair(a["stride"]) if a["stride"] else kernel,
-        "padding": both_sides(pair(a["padding"])),
-        "dilation": pair(a["dilation"]),
-        "ceil_mode": bool(a["ceil_mode"]),
-        "layout": "NCHW",
-    }
-    return b.emit("max_pool2d", [_image(b, a["self"], "max_pool2d")], attrs)
-
-
-@converts("max_pool2d_with_indices")
-def max_pool2d_with_indices(b: Builder, a: Arguments) -> list[Any]:
-    raise Unsupported("max_pool2d gives indices", "call it without return_indices")
-
-
-@converts("avg_pool2d")
-def avg_pool2d(b: Builder, a: Arguments) -> str:
-    if a["divisor_override"] is not None:
-        raise Unsupported("avg_pool2d has a divisor_override", "scale with a multiplication instead")
-    kernel = pair(a["kernel_size"])
-    attrs = {
-        "kernel": kernel,
-        "strides": pair(a["stride"]) if a["stride"] else kernel,
-        "padding": both_sides(pair(a["padding"])),
-        "ceil_mode": bool(a["ceil_mode"]),
-        "count_include_pad": bool(a["count_include_pad"]),
-        "layout": "NCHW",
-    }
-    return b.emit("avg_pool2d", [_image(b, a["self"], "avg_pool2d")], attrs)
-
-
-@converts("adaptive_avg_pool2d")
-def adaptive_avg_pool2d(b: Builder, a: Arguments) -> str:
-    """Exact where the output size divides the input size: all windows are then equal."""
-    x = _image(b, a["self"], "adaptive_avg_pool2d")
-    size, wanted = b.shape(x)[2:], b.result_shape()[2:]
-    if list(wanted) == [1, 1]:
-        return b.emit("mean", [x], {"axes": [2, 3], "keepdims": True})
-    if any(n % k for n, k in zip(size, wanted, strict=True)):
-        raise Unsupported(
-            f"adaptive_avg_pool2d from {list(size)} to {list(wanted)} has windows of several sizes",
-            "choose an output size that divides the input, or use avg_pool2d",
-        )
-    kernel = [n // k for n, k in zip(size, wanted, strict=True)]
-    attrs = {"kernel": kernel, "strides": kernel, "padding": [0, 0, 0, 0], "ceil_mode": False, "layout": "NCHW"}
-    return b.emit("avg_pool2d", [x], attrs)
-
-
-def _image(b: Builder, x: str, op: str) -> str:
-    if len(b.shape(x)) != 4:
-        raise Unsupported(f"{op} of a tensor of rank {len(b.shape(x))}", "keep the batch axis: [N, C, H, W]")
-    return x
 
 
 # -- element by element ------------------------------------------------------------------------------------------------
@@ -276,9 +136,22 @@ def rsub(b: Builder, a: Arguments) -> str:
 
 @converts("pow")
 def power(b: Builder, a: Arguments) -> str:
-    if a.get("exponent") != 2 or not isinstance(a["self"], str):
-        raise Unsupported("pow with an exponent other than 2", "write it with mul, sqrt or exp")
-    return b.emit("mul", [a["self"], a["self"]])
+    x, exponent = a["self"], a["exponent"]
+    functions = {0.5: "sqrt", -0.5: "rsqrt", 1: "identity", 2: "square"}
+    if isinstance(x, str) and not isinstance(exponent, str):
+        if exponent in functions:
+            return b.emit(functions[exponent], [x])
+        if exponent == -1:
+            return b.emit("div", [b.scalar(1), x], shape=b.shape(x), dtype="f32")
+        if exponent in (3, 4):
+            square = b.emit("square", [x], part=".square")
+            return b.emit("mul", [square, x if exponent == 3 else square])
+    raise Unsupported(f"pow with the exponent {exponent}", "write it with mul, sqrt or exp")
+
+
+@converts("reciprocal")
+def reciprocal(b: Builder, a: Arguments) -> str:
+    return b.emit("div", [b.scalar(1), a["self"]])
 
 
 # -- normalisation -----------------------------------------------------------------------------------------------------
@@ -322,22 +195,87 @@ for _name, _op in (("mean", "mean"), ("sum", "sum"), ("amax", "max"), ("amin", "
     _reduction(_name, _op)
 
 
+def _largest(aten: str, op: str) -> None:
+    """The largest or smallest value along an axis, or of all; an index beside it is refused where it is read."""
+
+    @converts(aten)
+    def convert(b: Builder, a: Arguments) -> Any:
+        if isinstance(a.get("other"), str):
+            return b.emit(f"{op}imum", [a["self"], a["other"]])
+        if a.get("dim") is None:
+            raise Unsupported(f"{aten} of a whole tensor", f"state the axes: torch.a{op}(x, dim=...)")
+        if b.is_used(1):
+            raise Unsupported(f"{aten} gives values and indices", f"take torch.a{op} for the values, argmax for the index")
+        attrs = {"axes": [axis(a["dim"], len(b.shape(a["self"])))], "keepdims": bool(a["keepdim"])}
+        return [b.emit(op, [a["self"]], attrs, shape=b.result_shape(0)), None]
+
+
+_largest("max", "max")
+_largest("min", "min")
+
+
+@converts("argmax")
+def argmax(b: Builder, a: Arguments) -> str:
+    """The first of equals; an index is an int32."""
+    x = a["self"]
+    if a["dim"] is None:
+        raise Unsupported("argmax over all axes", "flatten first, and state the axis")
+    along = axis(a["dim"], len(b.shape(x)))
+    return b.emit("argmax", [x], {"axis": along, "keepdims": bool(a["keepdim"])}, dtype="i32")
+
+
+@converts("var", "std")
+def variance(b: Builder, a: Arguments) -> str:
+    rank = len(b.shape(a["self"]))
+    given = a.get("dim")
+    axes = sorted(axis(d, rank) for d in ([given] if isinstance(given, int) else given or range(rank)))
+    count = math.prod(b.shape(a["self"])[d] for d in axes)
+    correction = a.get("correction", 1 if a.get("unbiased", True) else 0)
+    correction = 1 if correction is None else correction
+    if count <= correction:
+        raise Unsupported(f"a variance of {count} elements with correction {correction}", "take it over more elements")
+    kept = tuple(1 if d in axes else n for d, n in enumerate(b.shape(a["self"])))
+    mean = b.emit("mean", [a["self"]], {"axes": axes, "keepdims": True}, shape=kept, part=".mean")
+    centred = b.emit("sub", [a["self"], mean], shape=b.shape(a["self"]), part=".centred")
+    square = b.emit("square", [centred], shape=b.shape(centred), part=".square")
+    root = b.call == "std"
+    attrs = {"axes": axes, "keepdims": bool(a.get("keepdim", False))}
+    y = b.emit("mean", [square], attrs, part=".biased" if correction or root else "")
+    if correction:
+        y = b.emit("mul", [y, b.scalar(count / (count - correction))], part=".variance" if root else "")
+    return b.emit("sqrt", [y]) if root else y
+
+
+@converts("linalg_vector_norm")
+def vector_norm(b: Builder, a: Arguments) -> str:
+    rank = len(b.shape(a["self"]))
+    if a["ord"] not in (1, 2):
+        raise Unsupported(f"a norm of order {a['ord']}", "use 1 or 2")
+    axes = sorted(axis(d, rank) for d in (a["dim"] or range(rank)))
+    attrs = {"axes": axes, "keepdims": bool(a["keepdim"])}
+    each = b.emit("abs" if a["ord"] == 1 else "square", [a["self"]], shape=b.shape(a["self"]), part=".each")
+    y = b.emit("sum", [each], attrs, part="" if a["ord"] == 1 else ".sum")
+    return y if a["ord"] == 1 else b.emit("sqrt", [y])
+
+
 # -- shape and place ---------------------------------------------------------------------------------------------------
 
 
 @converts("view", "reshape", "_unsafe_view", "squeeze", "unsqueeze", "unflatten")
 def reshape(b: Builder, a: Arguments) -> str:
-    return _reshape(b, a["self"], b.result_shape())
+    return reshaped(b, a["self"], b.result_shape(), b.batch_axis(b.result_shape()))
 
 
-def _reshape(b: Builder, x: str, shape: Sequence[int], part: str = "") -> str:
+def reshaped(b: Builder, x: str, shape: Sequence[int], batch: int | None = 0, part: str = "") -> str:
+    """``x`` in another shape, whose axis ``batch`` is left open: the trace then holds for any batch."""
     if tuple(shape) == b.shape(x):
         return x
-    # Row-major order keeps the batch in the first axis: leave that one open, and the trace holds for any batch.
-    open_shape = [-1, *shape[1:]] if shape and not b.is_stored(x) else list(shape)
-    if not open_shape:
+    if not shape:
         raise Unsupported("reshape to a scalar", "keep an axis of 1")
-    return b.emit("reshape", [x], {"shape": open_shape}, shape=shape, part=part)
+    attr = list(shape)
+    if batch is not None and not b.is_stored(x):
+        attr[batch] = -1
+    return b.emit("reshape", [x], {"shape": attr}, shape=shape, part=part)
 
 
 @converts("flatten")
@@ -361,20 +299,6 @@ def transpose(b: Builder, a: Arguments) -> str:
     return b.emit("transpose", [a["self"]], {"perm": perm})
 
 
-@converts("pad", "constant_pad_nd")
-def pad(b: Builder, a: Arguments) -> str:
-    if a.get("mode", "constant") != "constant":
-        raise Unsupported(f"pad in {a['mode']} mode", "pad with a constant")
-    amounts = list(a["pad"])
-    if any(amount < 0 for amount in amounts):
-        raise Unsupported("pad with a negative amount", "use a slice to crop")
-    # PyTorch lists the last axis first.
-    padding = [[0, 0] for _ in b.shape(a["self"])]
-    for i in range(len(amounts) // 2):
-        padding[-1 - i] = [amounts[2 * i], amounts[2 * i + 1]]
-    return b.emit("pad", [a["self"]], {"padding": padding, "value": float(a.get("value") or 0)})
-
-
 @converts("cat")
 def concat(b: Builder, a: Arguments) -> str:
     return b.emit("concat", a["tensors"], {"axis": axis(a["dim"], len(b.result_shape()))})
@@ -387,7 +311,7 @@ def slice_(b: Builder, a: Arguments) -> str:
     start, stop, step = slice(a["start"], a["end"], a["step"]).indices(shape[along])
     if (start, stop, step) == (0, shape[along], 1):
         return str(a["self"])
-    return _slice(b, a["self"], along, start, stop, step)
+    return cut(b, a["self"], along, start, stop, step)
 
 
 @converts("select")
@@ -395,8 +319,22 @@ def select(b: Builder, a: Arguments) -> str:
     shape = b.shape(a["self"])
     along = axis(a["dim"], len(shape))
     start = axis(a["index"], shape[along])
-    one = _slice(b, a["self"], along, start, start + 1, 1, part=".slice")
-    return _reshape(b, one, b.result_shape())
+    return chosen(b, a["self"], along, start, b.result_shape(), b.batch_axis(b.result_shape()))
+
+
+def chosen(
+    b: Builder, x: str, along: int, index: int, shape: Sequence[int], batch: int | None = 0, part: str = ""
+) -> str:
+    """One index of an axis, which disappears."""
+    return reshaped(b, cut(b, x, along, index, index + 1, part=f"{part}.slice"), shape, batch, part)
+
+
+@converts("unbind")
+def unbind(b: Builder, a: Arguments) -> list[str]:
+    along = axis(a["dim"], len(b.shape(a["self"])))
+    shape = b.result_shape(0)
+    batch = 0 if along else None
+    return [chosen(b, a["self"], along, i, shape, batch, part=f".{i}") for i in range(b.result_count())]
 
 
 @converts("split", "split_with_sizes", "chunk")
@@ -405,12 +343,13 @@ def split(b: Builder, a: Arguments) -> list[str]:
     parts, start = [], 0
     for i in range(b.result_count()):
         length = b.result_shape(i)[along]
-        parts.append(_slice(b, a["self"], along, start, start + length, 1, part=f".{i}"))
+        parts.append(cut(b, a["self"], along, start, start + length, part=f".{i}"))
         start += length
     return parts
 
 
-def _slice(b: Builder, x: str, along: int, start: int, stop: int, step: int, part: str = "") -> str:
+def cut(b: Builder, x: str, along: int, start: int, stop: int, step: int = 1, part: str = "") -> str:
+    """The indices from ``start`` to before ``stop`` of one axis."""
     shape = list(b.shape(x))
     shape[along] = -(-(stop - start) // step)
     if shape[along] <= 0:

@@ -1,4 +1,4 @@
-"""The data of ``trace.json`` version 1 and its writer. Needs no PyTorch.
+"""The data of ``trace.json`` and its writer. Needs no PyTorch.
 
 The writer is deterministic and puts one tensor or operator on a line, so that a change of a committed trace reads well.
 """
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save
+from safetensors.numpy import save as safetensors
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+#: Operators that version 2 added; a trace without them states version 1.
+SINCE_2 = ("matmul", "argmax", "embedding", "conv_transpose2d", "resize_nearest", "resize_bilinear")
 
 ROLES = ("input", "activation", "parameter", "constant", "state")
 
@@ -97,12 +100,12 @@ class Trace:
     values: dict[str, np.ndarray] = field(default_factory=dict)
     samples: Samples | None = None
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace and its sidecars; each file is replaced as a whole or not at all."""
         path = Path(path)
         stem = sidecar_stem(path)
         document: dict[str, Any] = {
-            "arenite_trace": SCHEMA_VERSION,
+            "arenite_trace": SCHEMA_VERSION if any(op.op in SINCE_2 for op in self.ops) else 1,
             "producer": self.producer,
             "name": self.name,
             "inputs": self.inputs,
@@ -114,7 +117,7 @@ class Trace:
         document["ops"] = [op.to_json() for op in self.ops]
         if self.values:
             document["parameters"] = f"{stem}.safetensors"
-            _replace(path.with_name(document["parameters"]), save(self.values))
+            _replace(path.with_name(document["parameters"]), safetensors(self.values))
         if self.samples is not None:
             file = f"{stem}.samples.safetensors"
             arrays = _sample_keys(self.samples)
@@ -125,8 +128,11 @@ class Trace:
                 "outputs": {name: f"output.{name}" for name in self.samples.outputs},
                 "rtol": self.samples.rtol,
             }
-            _replace(path.with_name(file), save(arrays))
+            _replace(path.with_name(file), safetensors(arrays))
         _replace(path, _format(document).encode())
+
+    #: The name before :meth:`save` had one.
+    write = save
 
 
 def sidecar_stem(path: Path) -> str:

@@ -1,8 +1,10 @@
-"""Tests of the tracer. Each network is traced, written, read back and evaluated by the NumPy reference of the format."""
+"""Tests of the tracer: its interface, names, states, samples, and what it refuses."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,141 +13,94 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from cases import IMAGE, Call, Weights, check, native, ops_of  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 import arenite_trace  # noqa: E402
+import arenite_trace.__main__  # noqa: E402
 from arenite_trace import TraceError, UnsupportedOperator  # noqa: E402
-from arenite_trace._pointwise import POINTWISE  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "reference"))
-
-import native  # noqa: E402
-from reference import Weights  # noqa: E402
 
 
-class Call(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *arguments):
-        return self.function(*arguments)
+def test_what_pytorch_takes_apart_otherwise_at_another_batch_keeps_its_own(tmp_path: Path) -> None:
+    module = Call(lambda x: torch.einsum("bchw,bdhw->bcd", x, torch.tanh(x)))
+    document = check(module, torch.randn(*IMAGE), path=tmp_path, batch=1)
+    shapes = [op["attrs"]["shape"] for op in document["ops"] if op["op"] == "reshape"]
+    assert shapes and all(-1 not in shape for shape in shapes)
 
 
-def check(module: nn.Module, *inputs: torch.Tensor, path: Path, batch: int = 3, **options) -> dict:
-    """Traces at batch 1; the written files must reproduce PyTorch at batch 1 and at ``batch``."""
-    trace = arenite_trace.trace(module, inputs, path / "net.trace.json", **options)
-    document = json.loads((path / "net.trace.json").read_text())
-    assert set(document["tensors"]) == set(trace.tensors)
-    stored = path / "net.safetensors"
-    weights = Weights(stored) if "parameters" in document else {}
-    reference = native.Reference(json.dumps(document))
-    assert set(weights) == set(reference.parameters())
-    for arguments in (inputs, tuple(torch.randn(batch, *i.shape[1:]) for i in inputs)):
-        with torch.no_grad():
-            expected = module.eval()(*arguments)
-        expected = expected if isinstance(expected, tuple) else (expected,)
-        values = dict(zip(document["inputs"], (a.numpy() for a in arguments), strict=True))
-        layers = {**values, **dict(reference.run(values, weights))}
-        for name, tensor in zip(document["outputs"], expected, strict=True):
-            assert layers[name].shape == tuple(tensor.shape)
-            np.testing.assert_allclose(layers[name], tensor.numpy(), rtol=1e-4, atol=1e-5)
-        if arguments is inputs:
-            for name, value in layers.items():
-                assert list(value.shape) == document["tensors"][name]["shape"], name
-    return document
+def test_a_trace_states_the_lowest_version_that_holds_it(tmp_path: Path) -> None:
+    x = torch.randn(*IMAGE)
+    for module, version in ((nn.Tanh(), 1), (nn.Upsample(scale_factor=2), 2)):
+        assert check(module, x, path=tmp_path)["arenite_trace"] == version
 
 
-def ops_of(document: dict) -> list[str]:
-    return [op["op"] for op in document["ops"]]
+def test_a_trace_is_saved_where_it_is_asked_to_be(tmp_path: Path) -> None:
+    x = torch.randn(*IMAGE)
+    alone = arenite_trace.trace(nn.Conv2d(4, 6, 3), x, samples=[x])
+    several = arenite_trace.trace(Call(lambda a, b: a + b), (x, x[:, :1]))
+    assert (alone.name, len(several.inputs)) == ("Conv2d", 2) and list(tmp_path.iterdir()) == []
+    alone.save(tmp_path / "net.trace.json")
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["net.safetensors", "net.samples.safetensors", "net.trace.json"]
 
 
-IMAGE = (1, 4, 9, 8)
-
-MODULES = {
-    "conv2d": nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2)),
-    "conv2d_grouped": nn.Conv2d(4, 6, 3, groups=2, bias=False),
-    "conv2d_same": nn.Conv2d(4, 6, (4, 3), padding="same"),
-    "conv2d_valid": nn.Conv2d(4, 6, 3, padding="valid"),
-    "depthwise": nn.Conv2d(4, 8, 3, groups=4, padding=1),
-    "linear_on_the_last_axis": nn.Linear(8, 5),
-    "linear_without_bias": nn.Linear(8, 5, bias=False),
-    "max_pool2d": nn.MaxPool2d(3, stride=2, padding=1),
-    "max_pool2d_dilated": nn.MaxPool2d(2, dilation=2),
-    "max_pool2d_ceil": nn.MaxPool2d(2, stride=3, ceil_mode=True),
-    "avg_pool2d": nn.AvgPool2d(3, stride=2, padding=1),
-    "avg_pool2d_exclude": nn.AvgPool2d((3, 2), padding=(1, 0), count_include_pad=False),
-    "avg_pool2d_ceil": nn.AvgPool2d(2, stride=3, padding=1, ceil_mode=True),
-    "global_average": nn.AdaptiveAvgPool2d(1),
-    "adaptive_that_divides": nn.AdaptiveAvgPool2d((3, 4)),
-    "batch_norm": nn.BatchNorm2d(4),
-    "batch_norm_plain": nn.BatchNorm2d(4, affine=False, eps=1e-3),
-    "relu_in_place": nn.Sequential(nn.Conv2d(4, 4, 1), nn.ReLU(inplace=True)),
-    "relu6": nn.ReLU6(),
-    "hardtanh": nn.Hardtanh(-0.5, 0.7),
-    "leaky_relu": nn.LeakyReLU(0.2),
-    "prelu": nn.PReLU(),
-    "prelu_per_channel": nn.PReLU(4),
-    "sigmoid": nn.Sigmoid(),
-    "tanh": nn.Tanh(),
-    "hardsigmoid": nn.Hardsigmoid(),
-    "hardswish": nn.Hardswish(),
-    "silu": nn.SiLU(),
-    "softmax": nn.Softmax(dim=1),
-    "log_softmax": nn.LogSoftmax(dim=-1),
-    "dropout": nn.Sequential(nn.Dropout(0.5), nn.Tanh()),
-    "flatten": nn.Flatten(),
-    "zero_pad": nn.ZeroPad2d((1, 2, 0, 3)),
-    "constant_pad": nn.ConstantPad2d(1, 2.5),
-    "exp_sqrt_abs_neg": Call(lambda x: torch.exp(-torch.sqrt(torch.abs(x)))),
-    "scalars": Call(lambda x: (2 - x * 0.5 + 3) / 4 - 1),
-    "alpha": Call(lambda x: torch.add(x, torch.tanh(x), alpha=2)),
-    "square": Call(lambda x: x**2 + x * x),
-    "max_min": Call(lambda x: torch.maximum(x, torch.tanh(x)) - torch.minimum(x, torch.sigmoid(x))),
-    "clamp_one_side": Call(lambda x: torch.clamp(x, min=0.1)),
-    "mean": Call(lambda x: x.mean(dim=(2, 3))),
-    "mean_keepdim": Call(lambda x: x - x.mean(dim=1, keepdim=True)),
-    "sum_amax_amin": Call(lambda x: x.sum(-1) + x.amax(dim=-1) - x.amin(dim=3)),
-    "broadcast": Call(lambda x: x * x.mean(dim=(2, 3), keepdim=True)),
-    "permute": Call(lambda x: x.permute(0, 2, 3, 1)),
-    "transpose": Call(lambda x: x.transpose(1, -1).contiguous()),
-    "view_by_size": Call(lambda x: x.view(x.size(0), -1)),
-    "squeeze": Call(lambda x: x.unsqueeze(1).squeeze(1) + 1),
-    "index_and_slice": Call(lambda x: x[:, 1] + x[:, 2, :, :] + x[:, :1, 0:9, ::1].squeeze(1)),
-    "stepped_slice": Call(lambda x: x[:, :, ::2, 1:-1:3]),
-    "chunk_and_cat": Call(lambda x: torch.cat(torch.chunk(x, 2, dim=1)[::-1], dim=1)),
-    "split_sizes": Call(lambda x: torch.cat([torch.tanh(x.split([1, 3], dim=1)[1]), x], dim=1)),
-    "two_outputs": Call(lambda x: (torch.tanh(x), x.mean(dim=(2, 3)))),
-    "the_input_as_output": Call(lambda x: (x, torch.tanh(x))),
-}
+MODULE = """
+import torch
+from torch import nn
+net = nn.Conv2d(2, 3, 3)
+def build(): return net, torch.randn(1, 2, 7, 5)
+def runs(): return net, (torch.randn(1, 2, 7, 5),), [torch.randn(1, 2, 7, 5)]
+def keywords(): return {"module": net, "example_inputs": torch.randn(1, 2, 7, 5), "output_names": ["y"]}
+def wrong(): return 3
+def refused(): return nn.MaxPool2d(2, return_indices=True), torch.randn(1, 2, 7, 5)
+"""
 
 
-def pointwise(aten: str, arguments: dict) -> nn.Module:
-    return Call(lambda x: getattr(torch.ops.aten, aten)(x.abs() + 0.1, **arguments) + getattr(torch.ops.aten, aten)(x.abs() + 2.6, **arguments))
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(Path(arenite_trace.__file__).parents[1])}
+    line = [sys.executable, "-m", "arenite_trace", *arguments]
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-MODULES |= {f"pointwise_{op}": pointwise(aten, arguments) for aten, arguments, op in POINTWISE}
+def test_the_command(tmp_path: Path) -> None:
+    (tmp_path / "my_module.py").write_text(MODULE)
+    done = command(tmp_path, "my_module:runs", "-o", "trace.json", "--name", "mine")
+    assert done.returncode == 0 and "trace.json: 1 operators" in done.stdout, done.stderr
+    document = json.loads((tmp_path / "trace.json").read_text())
+    assert (document["name"], document["parameters"]) == ("mine", "trace.safetensors") and "samples" in document
+    for arguments, said in (
+        (["my_module:wrong"], "build gives a int: give a module with --input-shape"),
+        (["my_module:net"], "state its inputs with --input-shape"),
+        (["my_module:build", "--input-shape", "1,2"], "this one gives the inputs itself"),
+        (["my_module:net", "--input-shape", "1,x"], "--input-shape 1,x: give extents"),
+        (["my_module:nothing"], "my_module has no nothing"),
+        (["nowhere:build"], "No module named 'nowhere'"),
+        (["nowhere"], "state MODULE:FUNCTION"),
+        (["my_module:refused"], "gives indices"),
+    ):
+        failed = command(tmp_path, *arguments, "-o", "x.json")
+        assert failed.returncode == 1 and said in failed.stderr and "Traceback" not in failed.stderr, failed.stderr
+        assert not (tmp_path / "x.json").exists()
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_operator(name: str, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    module = MODULES[name]
-    for layer in module.modules():
-        if isinstance(layer, nn.BatchNorm2d):
-            layer.running_mean.normal_()
-            layer.running_var.uniform_(0.5, 2.0)
-    document = check(module, torch.randn(*IMAGE), path=tmp_path)
-    assert document["ops"] or name == "identity"
+@pytest.mark.parametrize("form", ["build", "keywords", "net"])
+def test_what_build_may_give(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"forms_{form}.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    shape = ["--input-shape", "1,2,7,5"] if form == "net" else []
+    assert arenite_trace.__main__.main([f"forms_{form}:{form}", "-o", "x.json", *shape]) == 0
+    assert ops_of(json.loads((tmp_path / "x.json").read_text())) == ["conv2d"]
 
 
-def test_conv1d_is_a_row_of_an_image(tmp_path: Path) -> None:
-    module = nn.Sequential(nn.Conv1d(3, 5, 3, stride=2, padding=1, dilation=2), nn.ReLU(), nn.Conv1d(5, 2, 2, padding="same"))
-    document = check(module, torch.randn(1, 3, 20), path=tmp_path)
-    assert document["tensors"]["0.weight"]["shape"] == [5, 3, 1, 3]
+def test_without_pytorch_the_package_imports_and_tracing_names_the_command() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; import arenite_trace; arenite_trace.Trace('x', 'y')\n"
+        "try: arenite_trace.trace(None, None, 'x.json')\n"
+        "except ImportError as e: print(e)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "pip install torch --index-url https://download.pytorch.org/whl/cpu" in said
+    assert said.index("whl/cpu") < said.index("CUDA")
 
 
 def test_two_inputs_keep_their_names(tmp_path: Path) -> None:
@@ -239,7 +194,7 @@ def test_every_unsupported_operator_is_named_with_module_and_line(tmp_path: Path
     class Head(nn.Module):
         def __init__(self):
             super().__init__()
-            self.norm = nn.LayerNorm(8)
+            self.norm = nn.Softshrink()
 
         def forward(self, x):
             x = self.norm(x)
@@ -257,23 +212,30 @@ def test_every_unsupported_operator_is_named_with_module_and_line(tmp_path: Path
     with pytest.raises(UnsupportedOperator) as error:
         arenite_trace.trace(Net(), (torch.randn(*IMAGE),), path)
     line = 1 + next(i for i, text in enumerate(Path(__file__).read_text().splitlines()) if "the line that the message" in text)
-    norm, digamma = error.value.problems
-    assert norm.startswith(f"head.norm (LayerNorm), test_trace.py:{line - 1}: ") and "layer_norm" in norm
+    shrinks, digamma = error.value.problems[:-1], error.value.problems[-1]
+    assert all(shrink.startswith(f"head.norm (Softshrink), test_trace.py:{line - 1}: ") for shrink in shrinks)
+    assert any("where has no counterpart" in shrink for shrink in shrinks)
     assert digamma.startswith(f"head (Head), test_trace.py:{line}: digamma has no counterpart; ")
     assert list(tmp_path.iterdir()) == [], "a refused trace leaves no file behind"
 
+
+PROJECTED = nn.LSTM(8, 5, proj_size=3)
 
 REFUSED = {
     "windows of several sizes": nn.AdaptiveAvgPool2d(5),
     "indices": nn.MaxPool2d(2, return_indices=True),
     "divisor_override": nn.AvgPool2d(2, divisor_override=3),
-    "reflect": nn.ReflectionPad2d(1),
-    "exponent other than 2": Call(lambda x: x**3),
+    "exponent 2.5": Call(lambda x: x**2.5),
+    "recompute_scale_factor": nn.Upsample(scale_factor=1.3),
+    "with a projection": Call(lambda x, m=PROJECTED: m(x[:, 0])[0]),
+    "mask that is computed": Call(lambda x: x.masked_fill(x > 0, 1.0)),
+    "allows nothing": Call(lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=torch.zeros(9, 9, dtype=torch.bool))),
     "negative amount": Call(lambda x: F.pad(x, (-1, 0))),
     "rank 3": Call(lambda x: F.max_pool2d(x[:, 0], 2)),
     "not finite": Call(lambda x: x + float("inf")),
     "int64": Call(lambda x: x.long()),
-    "argmax has no counterpart": Call(lambda x: x.argmax(dim=1)),
+    "argmax over all axes": Call(lambda x: x.argmax()),
+    "values and indices": Call(lambda x: torch.add(*x.max(dim=1))),
     r"test_trace.py:\d+: torch.export cannot trace": Call(lambda x: x if x.sum() > 0 else -x),
     "own statistics|no counterpart": nn.BatchNorm2d(4, track_running_stats=False),
 }

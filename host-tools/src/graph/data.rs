@@ -43,6 +43,11 @@ pub enum Expr {
         /// The new extents.
         shape: Vec<usize>,
     },
+    /// The elements along the last axis in the opposite order.
+    Reversed {
+        /// The operand.
+        of: Arc<Expr>,
+    },
     /// Elementwise, `b` broadcast to `a` by NumPy's rules.
     Binary {
         /// The operation.
@@ -116,7 +121,7 @@ impl Expr {
                 perm.iter().map(|&axis| shape[axis]).collect()
             }
             Expr::Binary { a, .. } => a.shape(),
-            Expr::RsqrtEpsilon { of, .. } => of.shape(),
+            Expr::Reversed { of } | Expr::RsqrtEpsilon { of, .. } => of.shape(),
         }
     }
 }

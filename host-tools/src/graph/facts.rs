@@ -34,7 +34,10 @@ pub fn for_each_param<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str, &'a [us
         match expr {
             Expr::Param { key, shape } => visit(key, shape),
             Expr::Literal { .. } => {}
-            Expr::Permute { of, .. } | Expr::Reshape { of, .. } | Expr::RsqrtEpsilon { of, .. } => rest.push(of),
+            Expr::Permute { of, .. }
+            | Expr::Reshape { of, .. }
+            | Expr::Reversed { of }
+            | Expr::RsqrtEpsilon { of, .. } => rest.push(of),
             Expr::Binary { a, b, .. } => rest.extend([b.as_ref(), a.as_ref()]),
         }
     }

@@ -110,13 +110,21 @@ pub(super) enum Weights {
         /// The permutation.
         perm: Vec<usize>,
     },
+    /// Those of a transposed convolution, `[in, out / groups, rows, columns]`, as `[out, rows, columns, in / groups]` of the convolution that
+    /// computes it: every kernel is turned round.
+    Turned {
+        /// Groups of channels.
+        groups: usize,
+    },
 }
 
 impl Weights {
     /// What the operator reads, of a value as traced.
     pub(super) fn of(&self, traced: Expr) -> Result<Arc<Expr>> {
-        let Weights::Moved { shape, perm } = self else {
-            return Ok(Arc::new(traced));
+        let (shape, perm) = match self {
+            Weights::Same => return Ok(Arc::new(traced)),
+            Weights::Turned { groups } => return turned(traced, *groups),
+            Weights::Moved { shape, perm } => (shape, perm),
         };
         let from = traced.shape();
         if elements(shape)? != elements(&from)? || perm.iter().any(|&axis| axis >= shape.len()) {
@@ -135,6 +143,25 @@ impl Weights {
         }
         Ok(of)
     }
+}
+
+/// As [`Weights::Turned`].
+fn turned(traced: Expr, groups: usize) -> Result<Arc<Expr>> {
+    let from = traced.shape();
+    let &[inputs, outputs, rows, columns] = from.as_slice() else {
+        return Err(Error::input(format!("a value of shape {from:?}")).expected("four axes"));
+    };
+    if groups == 0 || !inputs.is_multiple_of(groups) {
+        return Err(Error::input(format!("weights of {inputs} channels in {groups} groups")));
+    }
+    let each = inputs / groups;
+    let reshaped = |of: Arc<Expr>, shape: Vec<usize>| Arc::new(Expr::Reshape { of, shape });
+    let flat = reshaped(Arc::new(traced), vec![inputs, outputs, rows * columns]);
+    let of = Arc::new(Expr::Reversed { of: flat });
+    let of = reshaped(of, vec![groups, each, outputs, rows, columns]);
+    let perm = vec![0, 2, 3, 4, 1];
+    let of = Arc::new(Expr::Permute { of, perm });
+    Ok(reshaped(of, vec![groups * outputs, rows, columns, each]))
 }
 
 /// An operator to be added.
@@ -165,6 +192,11 @@ impl Builder {
 
     pub(super) fn shape(&self, id: TensorId) -> &[usize] {
         &self.graph.tensor(id).shape
+    }
+
+    /// States the multiply-accumulates of a node, where the graph's operator has others than the trace's.
+    pub(super) fn state_macs(&mut self, node: &str, macs: u64) {
+        self.graph.stated.macs.insert(node.to_string(), macs);
     }
 
     /// A tensor whose name must be new.
@@ -273,8 +305,12 @@ impl Builder {
         if shape.contains(&0) {
             return Err(Error::input(format!("its output has shape {shape:?}, which holds nothing")).at(at));
         }
-        let dtype = node.inputs.iter().flatten().next();
-        let dtype = dtype.map_or(DType::F32, |&id| self.graph.tensor(id).dtype);
+        let dtype = match node.op {
+            Op::ArgMax { .. } => DType::I32,
+            // Of a trace's integers, what is looked up in a table of floats.
+            Op::Cast => DType::F32,
+            _ => (node.inputs.iter().flatten().next()).map_or(DType::F32, |&id| self.graph.tensor(id).dtype),
+        };
         if !self.node_names.insert(node.name) {
             return Err(Error::input(format!("two operators are named `{}`", node.name)).at(at));
         }

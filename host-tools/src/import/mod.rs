@@ -3,6 +3,7 @@
 pub mod assume;
 mod build;
 mod chainer;
+mod compose;
 mod half;
 mod imported;
 mod keras_order;

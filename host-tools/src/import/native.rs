@@ -2,6 +2,7 @@
 
 mod operator;
 mod operators;
+mod products;
 mod sidecar;
 mod trace;
 mod windows;
@@ -117,5 +118,5 @@ fn graph(
 
 /// Refuses operators of no known kind, all at once.
 fn refuse(unknown: Vec<(String, String)>) -> Result<()> {
-    build::refuse_unknown(unknown, "docs/trace-schema.md lists the operators of version 1")
+    build::refuse_unknown(unknown, "docs/trace-schema.md lists the operators of each version")
 }

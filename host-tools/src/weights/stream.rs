@@ -95,6 +95,18 @@ fn prepare<'a>(weights: &Weights, expr: &'a Expr) -> Result<Part<'a>> {
         Expr::Param { key, .. } => Part::Param(key),
         Expr::Literal { values, .. } => Part::Literal(values),
         Expr::Reshape { of, .. } => prepare(weights, of)?,
+        Expr::Reversed { of } => {
+            let mut values = weights.evaluate(of)?;
+            for row in values.chunks_exact_mut(of.shape().last().copied().unwrap_or(1).max(1)) {
+                row.reverse();
+            }
+            let (shape, strides) = (vec![values.len()], vec![1]);
+            Part::Permuted {
+                of: values,
+                shape,
+                strides,
+            }
+        }
         Expr::RsqrtEpsilon { of, epsilon } => Part::RsqrtEpsilon {
             of: Box::new(prepare(weights, of)?),
             epsilon: *epsilon,

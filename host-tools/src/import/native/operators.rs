@@ -10,13 +10,16 @@ use crate::files::json::Json;
 use crate::graph::{Activation, BinaryOp, DType, Data, Op, ReduceKind, Tensor, TensorId, UnaryKind};
 use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
 
-impl Work<'_, '_, '_> {
+impl<'a> Work<'_, 'a, '_> {
     /// Adds one operator; false where its kind is not known.
-    pub(super) fn operator(&mut self, o: &Operator<'_>) -> Result<bool> {
+    pub(super) fn operator(&mut self, o: &Operator<'a>) -> Result<bool> {
         let unary = |kind| Op::Unary(kind);
         let id = match o.kind.as_str() {
             "conv2d" => self.conv2d(o)?,
+            "conv_transpose2d" => self.conv_transpose2d(o)?,
             "linear" => self.linear(o)?,
+            "matmul" => self.matmul(o)?,
+            "embedding" => self.embedding(o)?,
             "max_pool2d" | "avg_pool2d" => self.pool2d(o)?,
             "relu" => self.unary(o, unary(UnaryKind::Relu))?,
             "clamp" => {
@@ -72,6 +75,8 @@ impl Work<'_, '_, '_> {
             "sum" => self.reduce(o, ReduceKind::Sum)?,
             "max" => self.reduce(o, ReduceKind::Max)?,
             "min" => self.reduce(o, ReduceKind::Min)?,
+            "argmax" => self.arg_max(o)?,
+            "resize_nearest" | "resize_bilinear" => self.resize(o)?,
             "reshape" => self.reshape(o)?,
             "flatten" => self.flatten(o)?,
             "transpose" => self.transpose(o)?,
@@ -378,7 +383,13 @@ impl Work<'_, '_, '_> {
         self.builder.node(new_node(o, op, &inputs))
     }
 
-    fn node_of_shape(&mut self, o: &Operator<'_>, op: Op, inputs: &[TensorId], shape: &[usize]) -> Result<TensorId> {
+    pub(super) fn node_of_shape(
+        &mut self,
+        o: &Operator<'_>,
+        op: Op,
+        inputs: &[TensorId],
+        shape: &[usize],
+    ) -> Result<TensorId> {
         let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
         self.builder.node_of_shape(new_node(o, op, &inputs), shape)
     }
@@ -398,7 +409,7 @@ impl Work<'_, '_, '_> {
         })
     }
 
-    fn input(&mut self, o: &Operator<'_>, index: usize) -> Result<TensorId> {
+    pub(super) fn input(&mut self, o: &Operator<'_>, index: usize) -> Result<TensorId> {
         self.weights(o, index, &Weights::Same)
     }
 

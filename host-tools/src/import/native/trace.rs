@@ -7,6 +7,19 @@ use crate::files::json::{Json, Object};
 use crate::graph::{DType, Origin};
 use crate::import::build::elements;
 
+/// The versions that are read.
+const VERSIONS: std::ops::RangeInclusive<i64> = 1..=2;
+
+/// Operators that version 2 added.
+const SINCE_2: [&str; 6] = [
+    "matmul",
+    "argmax",
+    "embedding",
+    "conv_transpose2d",
+    "resize_nearest",
+    "resize_bilinear",
+];
+
 /// The document, checked for what it states of itself.
 pub(super) struct Trace<'a> {
     pub(super) name: String,
@@ -64,13 +77,11 @@ impl<'a> Trace<'a> {
         let root = Json::parse(text)?.object()?;
         // The version first: a later one may have any names.
         let version = root.need("arenite_trace")?;
-        if version.integer()? != 1 {
+        let number = version.integer()?;
+        if !VERSIONS.contains(&number) {
             return Err(version
-                .locate(Error::unsupported(format!(
-                    "version {} of the trace format",
-                    version.integer()?
-                )))
-                .expected("version 1"));
+                .locate(Error::unsupported(format!("version {number} of the trace format")))
+                .expected(format!("a version from {} to {}", VERSIONS.start(), VERSIONS.end())));
         }
         root.only(&[
             "arenite_trace",
@@ -120,6 +131,16 @@ impl<'a> Trace<'a> {
             samples: root.get("samples").cloned(),
         };
         check_name(&trace.name, name)?;
+        let newer = trace.operators.iter().find(|o| SINCE_2.contains(&o.kind.as_str()));
+        if let Some(operator) = newer.filter(|_| number < 2) {
+            return Err(operator
+                .op
+                .error(format!(
+                    "operator `{}` is of version 2, the trace of version {number}",
+                    operator.kind
+                ))
+                .help("state `\"arenite_trace\": 2`"));
+        }
         trace.check()?;
         Ok(trace)
     }
@@ -311,11 +332,11 @@ fn declared<'a>(json: &Json<'a>) -> Result<Declared<'a>> {
         shape,
     };
     if let Some(layout) = &declared.layout
-        && (!["NCHW", "NHWC", "OIHW", "OI"].contains(&layout.as_str()) || layout.len() != declared.shape.len())
+        && (!["NCHW", "NHWC", "OIHW", "IOHW", "OI"].contains(&layout.as_str()) || layout.len() != declared.shape.len())
     {
         return Err(json
             .error(format!("layout `{layout}` of shape {:?}", declared.shape))
-            .expected("NCHW, NHWC or OIHW of four axes, or OI of two"));
+            .expected("NCHW, NHWC, OIHW or IOHW of four axes, or OI of two"));
     }
     Ok(declared)
 }

@@ -1,13 +1,9 @@
 //! Matrix products.
 
-use super::array::Array;
 use super::importer::{Importer, Value, View};
 use crate::error::{Error, Result};
-use crate::graph::infer::broadcast;
 use crate::graph::{Activation, BinaryOp, DType, Op, ReduceKind};
-
-/// Most matrices of a product in batches.
-const MOST_MATRICES: usize = 4096;
+use crate::import::compose::{self, Compose};
 
 impl<'a> Importer<'_, 'a> {
     /// `x [.., k]` times `w [n, k]`, plus a bias `[n]`.
@@ -22,72 +18,12 @@ impl<'a> Importer<'_, 'a> {
 
     /// `a [.., m, k]` times `b [.., n, k]`, for each matrix of the batch.
     pub(super) fn products(&mut self, a: &Value, b: &Value) -> Result<Value> {
-        let (a_shape, b_shape) = (self.shape(a), self.shape(b));
-        let split = |shape: &[usize]| match shape {
-            [batch @ .., rows, k] => Ok((batch.to_vec(), *rows, *k)),
-            _ => Err(Error::input(format!("an operand of shape {shape:?}")).expected("at least two axes")),
-        };
-        let ((a_batch, m, k), (b_batch, n, k_b)) = (split(&a_shape)?, split(&b_shape)?);
-        if k != k_b {
-            return Err(Error::input(format!("rows of {k} elements and columns of {k_b}")));
-        }
-        let batch = broadcast(&a_batch, &b_batch)?;
-        let mut shape = batch.clone();
-        shape.extend([m, n]);
-        let count = |batch: &[usize]| batch.iter().product::<usize>();
-        if count(&b_batch) == 1 {
-            let b = self.reshape(b, &[n, k])?;
-            let rows = self.reshape(a, &[count(&a_batch) * m, k])?;
-            let y = self.linear(&rows, &b, None)?;
-            return self.reshape(&y, &shape);
-        }
-        let matrices = count(&batch);
-        if matrices > MOST_MATRICES {
-            return Err(Error::unsupported(format!("a product of {matrices} matrices"))
-                .expected(format!("at most {MOST_MATRICES}")));
-        }
-        let (a_at, b_at) = (positions(&a_batch, &batch), positions(&b_batch, &batch));
-        let a = self.reshape(a, &[count(&a_batch) * m, k])?;
-        let b = self.reshape(b, &[count(&b_batch) * n, k])?;
-        let mut results = Vec::with_capacity(matrices);
-        for index in 0..matrices {
-            let rows = self.part(&a, 0, a_at[index] * m, m)?;
-            let columns = self.part(&b, 0, b_at[index] * n, n)?;
-            results.push(self.linear(&rows, &columns, None)?);
-        }
-        let y = self.concat(&results, 0)?;
-        self.reshape(&y, &shape)
+        compose::products(self, a, b)
     }
 
     /// NumPy's matrix product.
     pub(super) fn multiplied(&mut self, a: &Value, b: &Value) -> Result<Value> {
-        let (a_shape, b_shape) = (self.shape(a), self.shape(b));
-        if a_shape.is_empty() || b_shape.is_empty() {
-            return Err(Error::input(format!("operands of shape {a_shape:?} and {b_shape:?}")));
-        }
-        let a = match a_shape.as_slice() {
-            [k] => self.reshape(a, &[1, *k])?,
-            _ => a.clone(),
-        };
-        // The second operand with its columns as rows.
-        let columns = match b_shape.as_slice() {
-            [k] => self.reshape(b, &[1, *k])?,
-            shape => {
-                let mut perm: Vec<usize> = (0..shape.len()).collect();
-                perm.swap(shape.len() - 1, shape.len() - 2);
-                self.transpose(b, &perm)?
-            }
-        };
-        let y = self.products(&a, &columns)?;
-        let mut shape = self.shape(&y);
-        if b_shape.len() == 1 {
-            shape.pop();
-        }
-        if a_shape.len() == 1 {
-            let at = shape.len() - usize::from(b_shape.len() != 1) - 1;
-            shape.remove(at);
-        }
-        self.reshape(&y, &shape)
+        compose::multiplied(self, a, b)
     }
 
     pub(super) fn mat_mul(&mut self, view: View<'_, 'a>) -> Result<()> {
@@ -288,10 +224,34 @@ impl<'a> Importer<'_, 'a> {
     }
 }
 
-/// For each matrix of `batch`, which matrix of an operand it is.
-fn positions(operand: &[usize], batch: &[usize]) -> Vec<usize> {
-    let count: usize = operand.iter().product();
-    let numbers = Array::integers(super::elem::Elem::INT64, operand, (0..count as i64).collect());
-    let spread = numbers.broadcast(batch).and_then(|a| a.whole("positions"));
-    spread.unwrap_or_default().into_iter().map(|i| i as usize).collect()
+impl Compose for Importer<'_, '_> {
+    type Value = Value;
+
+    fn shape(&self, value: &Value) -> Vec<usize> {
+        Importer::shape(self, value)
+    }
+
+    fn reshape(&mut self, value: &Value, shape: &[usize]) -> Result<Value> {
+        Importer::reshape(self, value, shape)
+    }
+
+    fn transpose(&mut self, value: &Value, perm: &[usize]) -> Result<Value> {
+        Importer::transpose(self, value, perm)
+    }
+
+    fn part(&mut self, value: &Value, axis: usize, from: usize, extent: usize) -> Result<Value> {
+        Importer::part(self, value, axis, from, extent)
+    }
+
+    fn concat(&mut self, values: &[Value], axis: usize) -> Result<Value> {
+        Importer::concat(self, values, axis)
+    }
+
+    fn zeros_around(&mut self, value: &Value, pads: &[(usize, usize)]) -> Result<Value> {
+        self.pad(value, pads, 0.0)
+    }
+
+    fn linear(&mut self, x: &Value, w: &Value) -> Result<Value> {
+        Importer::linear(self, x, w, None)
+    }
 }

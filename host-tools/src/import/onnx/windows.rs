@@ -6,6 +6,7 @@ use super::movement::extents;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Layout, Op, Padding2d};
 use crate::import::build::LARGEST_EXTENT;
+use crate::import::compose;
 
 /// Most elements of a window that is cut into slices.
 const MOST_TAPS: usize = 1024;
@@ -313,7 +314,7 @@ impl<'a> Importer<'_, 'a> {
                 "pads {stated:?}, output_padding {more:?}, output_shape {sizes:?}"
             )));
         }
-        let (mut spread, mut pads, mut out) = (x_shape[..2].to_vec(), vec![(0, 0); 2], Vec::new());
+        let (mut pads, mut out) = (vec![(0, 0); 2], Vec::new());
         for axis in 0..rank {
             let (extent, step) = (x_shape[axis + 2] as i64, stride[axis] as i64);
             let reach = (kernel[axis] as i64 - 1) * dilation[axis] as i64;
@@ -340,14 +341,14 @@ impl<'a> Importer<'_, 'a> {
             if count <= 0 {
                 return Err(Error::input(format!("a result of {count} elements")));
             }
-            spread.push(((extent - 1) * step + 1) as usize);
             // The windows of the convolution that gives `count` elements over the spread operand.
             let first = reach - before;
             pads.push((first, count + reach - ((extent - 1) * step + 1) - first));
             out.push(count as usize);
         }
         let macs = x_shape.iter().chain(&w_shape[1..]).map(|&n| n as u64).product();
-        let x = self.spread(&x, &stride, &spread)?;
+        let x = Value::Tensor(self.real(&x)?);
+        let x = compose::spread(self, x, &stride)?;
         let w = self.turned(&w, groups)?;
         let windows = Windows {
             kernel: kernel.to_vec(),
@@ -368,28 +369,6 @@ impl<'a> Importer<'_, 'a> {
             self.macs(id, macs);
         }
         self.bind(view, 0, y)
-    }
-
-    /// The operand with zeros between its elements: `spread` has its extents then.
-    fn spread(&mut self, x: &Value, stride: &[usize], spread: &[usize]) -> Result<Value> {
-        let mut x = Value::Tensor(self.real(x)?);
-        for (axis, &step) in stride.iter().enumerate().filter(|(_, s)| **s != 1) {
-            let axis = axis + 2;
-            let shape = self.shape(&x);
-            if shape[axis] == 1 {
-                continue;
-            }
-            let (mut wide, mut pads) = (shape.clone(), vec![(0, 0); shape.len() + 1]);
-            wide.insert(axis + 1, 1);
-            pads[axis + 1] = (0, step - 1);
-            x = self.reshape(&x, &wide)?;
-            x = self.pad(&x, &pads, 0.0)?;
-            let mut flat = shape;
-            flat[axis] *= step;
-            x = self.reshape(&x, &flat)?;
-            x = self.part(&x, axis, 0, spread[axis])?;
-        }
-        Ok(x)
     }
 
     /// Weights `[in, out / groups, spatial…]` as those of the convolution over the spread operand.

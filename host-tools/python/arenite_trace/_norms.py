@@ -1,0 +1,263 @@
+"""Converters of normalisations by the data's own statistics, and of activations that are several operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ._builder import Builder, Unsupported
+from ._operators import Arguments, axis, converts, cut, reshaped
+from ._pointwise import POINTWISE
+
+# log(1 + exp(x)): the row whose slope and threshold are arguments.
+SMOOTH = next(op for _, arguments, op in POINTWISE if "threshold" in arguments)
+
+
+def _standard(b: Builder, x: str, axes: Sequence[int], eps: float, last: str, centre: bool = True) -> str:
+    """``(x - mean) / sqrt(variance + eps)`` over ``axes``; ``last`` is the part of the last operator's name."""
+    shape = b.shape(x)
+    kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
+    over = {"axes": list(axes), "keepdims": True}
+    centred = x
+    if centre:
+        mean = b.emit("mean", [x], over, shape=kept, part=".mean")
+        centred = b.emit("sub", [x, mean], shape=shape, part=".centred")
+    square = b.emit("square", [centred], shape=shape, part=".square")
+    spread = b.emit("mean", [square], over, shape=kept, part=".variance")
+    spread = b.emit("add", [spread, b.scalar(eps)], shape=kept, part=".eps")
+    factor = b.emit("rsqrt", [spread], shape=kept, part=".factor")
+    return b.emit("mul", [centred, factor], shape=shape, part=last)
+
+
+def _scaled(b: Builder, x: str, weight: str | None, bias: str | None) -> str:
+    y = x if weight is None else b.emit("mul", [x, weight], shape=b.shape(x), part="" if bias is None else ".scaled")
+    return y if bias is None else b.emit("add", [y, bias], shape=b.shape(x))
+
+
+def _by_channel(b: Builder, parameter: str | None, rank: int) -> str | None:
+    """A value for each channel, aligned for broadcasting with ``[N, C, …]``."""
+    if parameter is None:
+        return None
+    shape = (b.shape(parameter)[0],) + (1,) * (rank - 2)
+    if b.is_stored(parameter):
+        b.reshape_stored(parameter, shape)
+        return parameter
+    return reshaped(b, parameter, shape, None, ".wide")
+
+
+@converts("layer_norm")
+def layer_norm(b: Builder, a: Arguments) -> str:
+    x, rank = a["input"], len(b.shape(a["input"]))
+    axes = range(rank - len(a["normalized_shape"]), rank)
+    plain = a["weight"] is None and a["bias"] is None
+    y = _standard(b, x, axes, float(a["eps"]), "" if plain else ".standard")
+    return _scaled(b, y, a["weight"], a["bias"])
+
+
+@converts("rms_norm")
+def rms_norm(b: Builder, a: Arguments) -> str:
+    x, rank = a["input"], len(b.shape(a["input"]))
+    axes = range(rank - len(a["normalized_shape"]), rank)
+    eps = float(np.finfo(np.float32).eps) if a["eps"] is None else float(a["eps"])
+    y = _standard(b, x, axes, eps, "" if a["weight"] is None else ".standard", centre=False)
+    return _scaled(b, y, a["weight"], None)
+
+
+@converts("group_norm")
+def group_norm(b: Builder, a: Arguments) -> str:
+    shape, groups = b.shape(a["input"]), a["num_groups"]
+    rows = reshaped(b, a["input"], (shape[0], groups, math.prod(shape[1:]) // groups), part=".groups")
+    y = _standard(b, rows, [2], float(a["eps"]), ".standard")
+    plain = a["weight"] is None and a["bias"] is None
+    y = reshaped(b, y, shape, part="" if plain else ".channels")
+    return _scaled(b, y, _by_channel(b, a["weight"], len(shape)), _by_channel(b, a["bias"], len(shape)))
+
+
+@converts("instance_norm")
+def instance_norm(b: Builder, a: Arguments) -> str:
+    shape = b.shape(a["input"])
+    weight, bias = (_by_channel(b, a[name], len(shape)) for name in ("weight", "bias"))
+    if a["use_input_stats"]:
+        plain = weight is None and bias is None
+        y = _standard(b, a["input"], range(2, len(shape)), float(a["eps"]), "" if plain else ".standard")
+        return _scaled(b, y, weight, bias)
+    inputs = [a["input"], a["weight"], a["bias"], a["running_mean"], a["running_var"]]
+    if weight is not None:
+        raise Unsupported("instance_norm with stored statistics and weights", "use BatchNorm: it computes the same")
+    return b.emit("batch_norm", inputs, {"eps": float(a["eps"]), "axis": 1})
+
+
+# -- activations -------------------------------------------------------------------------------------------------------
+
+
+def _exponential(b: Builder, x: str, alpha: float, width: float, scale: float) -> str:
+    """``scale * (max(x, 0) + alpha * (exp(min(x, 0) * width) - 1))``"""
+    shape = b.shape(x)
+    low = b.emit("clamp", [x], {"min": None, "max": 0.0}, shape=shape, part=".low")
+    if width != 1:
+        low = b.emit("mul", [low, b.scalar(width)], shape=shape, part=".wide")
+    low = b.emit("exp", [low], shape=shape, part=".exp")
+    low = b.emit("sub", [low, b.scalar(1)], shape=shape, part=".less")
+    if alpha != 1:
+        low = b.emit("mul", [low, b.scalar(alpha)], shape=shape, part=".alpha")
+    high = b.emit("relu", [x], shape=shape, part=".high")
+    y = b.emit("add", [high, low], shape=shape, part="" if scale == 1 else ".sum")
+    return y if scale == 1 else b.emit("mul", [y, b.scalar(scale)], shape=shape)
+
+
+@converts("elu")
+def elu(b: Builder, a: Arguments) -> str:
+    return _exponential(b, a["self"], float(a["alpha"]), float(a["input_scale"]), float(a["scale"]))
+
+
+@converts("selu")
+def selu(b: Builder, a: Arguments) -> str:
+    return _exponential(b, a["self"], 1.6732632423543772, 1.0, 1.0507009873554805)
+
+
+@converts("celu")
+def celu(b: Builder, a: Arguments) -> str:
+    alpha = float(a["alpha"])
+    return _exponential(b, a["self"], alpha, 1 / alpha, 1.0)
+
+
+@converts("mish")
+def mish(b: Builder, a: Arguments) -> str:
+    x = a["self"]
+    soft = b.emit(SMOOTH, [x], shape=b.shape(x), part=f".{SMOOTH}")
+    return b.emit("mul", [x, b.emit("tanh", [soft], shape=b.shape(x), part=".tanh")])
+
+
+@converts("log_sigmoid")
+def log_sigmoid(b: Builder, a: Arguments) -> str:
+    low = b.emit("neg", [a["self"]], part=".neg")
+    return b.emit("neg", [b.emit(SMOOTH, [low], part=f".{SMOOTH}")])
+
+
+@converts("glu")
+def glu(b: Builder, a: Arguments) -> str:
+    along = axis(a["dim"], len(b.shape(a["self"])))
+    half = b.result_shape()[along]
+    value, gate = (cut(b, a["self"], along, i * half, (i + 1) * half, part=f".{i}") for i in range(2))
+    return b.emit("mul", [value, b.emit("sigmoid", [gate], shape=b.shape(gate), part=".sigmoid")])
+
+
+# -- rearranging -------------------------------------------------------------------------------------------------------
+
+
+def _regrouped(b: Builder, x: str, inner: Sequence[int], perm: Sequence[int]) -> str:
+    """``[N, …]`` seen as ``[N, *inner]``, with axes exchanged, in the result's shape."""
+    wide = reshaped(b, x, (b.shape(x)[0], *inner), part=".split")
+    moved = b.emit("transpose", [wide], {"perm": list(perm)}, shape=[b.shape(wide)[d] for d in perm], part=".moved")
+    return reshaped(b, moved, b.result_shape())
+
+
+def _four(b: Builder, x: str, op: str) -> tuple[int, int, int]:
+    if len(b.shape(x)) != 4:
+        raise Unsupported(f"{op} of a tensor of rank {len(b.shape(x))}", "keep the batch axis: [N, C, H, W]")
+    c, h, w = b.shape(x)[1:]
+    return c, h, w
+
+
+@converts("pixel_shuffle")
+def pixel_shuffle(b: Builder, a: Arguments) -> str:
+    r = a["upscale_factor"]
+    c, h, w = _four(b, a["self"], "pixel_shuffle")
+    return _regrouped(b, a["self"], (c // r // r, r, r, h, w), (0, 1, 4, 2, 5, 3))
+
+
+@converts("pixel_unshuffle")
+def pixel_unshuffle(b: Builder, a: Arguments) -> str:
+    r = a["downscale_factor"]
+    c, h, w = _four(b, a["self"], "pixel_unshuffle")
+    return _regrouped(b, a["self"], (c, h // r, r, w // r, r), (0, 1, 3, 5, 2, 4))
+
+
+@converts("channel_shuffle")
+def channel_shuffle(b: Builder, a: Arguments) -> str:
+    shape, groups = b.shape(a["self"]), a["groups"]
+    rest = math.prod(shape[2:])
+    return _regrouped(b, a["self"], (groups, shape[1] // groups, rest), (0, 2, 1, 3))
+
+
+@converts("stack")
+def stack(b: Builder, a: Arguments) -> str:
+    shape = b.result_shape()
+    along = axis(a["dim"], len(shape))
+    one = (*shape[:along], 1, *shape[along + 1 :])
+    batch = b.batch_axis(shape)
+    parts = [reshaped(b, x, one, batch, f".{i}") for i, x in enumerate(a["tensors"])]
+    return b.emit("concat", parts, {"axis": along}) if len(parts) > 1 else parts[0]
+
+
+@converts("repeat", "tile")
+def repeat(b: Builder, a: Arguments) -> str:
+    x, times = a["self"], list(a.get("repeats") or a.get("dims") or [])
+    if len(times) != len(b.shape(x)):
+        raise Unsupported("repeat with more axes than the tensor", "unsqueeze first")
+    for along, count in enumerate(times):
+        if count > 1:
+            shape = [n * (count if d == along else 1) for d, n in enumerate(b.shape(x))]
+            x = b.emit("concat", [x] * count, {"axis": along}, shape=shape, part=f".{along}")
+    return str(x)
+
+
+@converts("expand", "expand_as", "broadcast_to")
+def expand(b: Builder, a: Arguments) -> str:
+    """Repeated by a product with ones."""
+    x, shape = a["self"], b.result_shape()
+    if shape == b.shape(x):
+        return str(x)
+    old = (1,) * (len(shape) - len(b.shape(x))) + b.shape(x)
+    ones = np.ones([n if n != m else 1 for n, m in zip(shape, old, strict=True)], dtype=np.float32)
+    return b.emit("mul", [x, b.constant(ones, ".ones")])
+
+
+@converts("roll")
+def roll(b: Builder, a: Arguments) -> str:
+    x, shape = a["self"], b.shape(a["self"])
+    if not a["dims"] or len(a["dims"]) != len(a["shifts"]):
+        raise Unsupported("roll over all axes", "state the axes")
+    for shift, dim in zip(a["shifts"], a["dims"], strict=True):
+        along = axis(dim, len(shape))
+        at = -shift % shape[along]
+        if at:
+            parts = [cut(b, x, along, at, shape[along], part=f".{along}.end")]
+            parts.append(cut(b, x, along, 0, at, part=f".{along}.start"))
+            x = b.emit("concat", parts, {"axis": along}, shape=shape, part=f".{along}")
+    return str(x)
+
+
+def mirrored(b: Builder, x: str, padding: Sequence[tuple[int, int]], mode: str) -> str:
+    """Padding by elements of the tensor itself: each piece is a slice."""
+    for along, (before, after) in enumerate(padding):
+        n = b.shape(x)[along]
+        if not before and not after:
+            continue
+        if mode == "circular":
+            runs = [(n - before, n), (0, n), (0, after)]
+        else:
+            first = range(before, 0, -1) if mode == "reflect" else [0] * before
+            last = range(n - 2, n - 2 - after, -1) if mode == "reflect" else [n - 1] * after
+            runs = [*((i, i + 1) for i in first), (0, n), *((i, i + 1) for i in last)]
+        runs = [run for run in runs if run[0] < run[1]]
+        parts = [x if run == (0, n) else cut(b, x, along, *run, part=f".{along}.piece") for run in runs]
+        shape = [m + (before + after if d == along else 0) for d, m in enumerate(b.shape(x))]
+        x = b.emit("concat", parts, {"axis": along}, shape=shape, part=f".{along}")
+    return x
+
+
+@converts("pad", "constant_pad_nd")
+def pad(b: Builder, a: Arguments) -> str:
+    mode, amounts = a.get("mode", "constant"), list(a["pad"])
+    # PyTorch lists the last axis first.
+    padding = [[0, 0] for _ in b.shape(a["self"])]
+    for i in range(len(amounts) // 2):
+        padding[-1 - i] = [amounts[2 * i], amounts[2 * i + 1]]
+    if any(amount < 0 for amount in amounts):
+        raise Unsupported("pad with a negative amount", "use a slice to crop")
+    if mode != "constant":
+        return mirrored(b, a["self"], [(before, after) for before, after in padding], str(mode))
+    return b.emit("pad", [a["self"]], {"padding": padding, "value": float(a.get("value") or 0)})

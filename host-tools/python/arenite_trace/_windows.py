@@ -1,0 +1,217 @@
+"""Converters of what slides a window: convolutions, transposed convolutions, poolings, resizings. A row is an image of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._builder import Builder, Unsupported
+from ._operators import Arguments, converts, reshaped
+
+
+def pair(value: int | Sequence[int], rank: int = 2) -> list[int]:
+    """ATen shortens [2, 2] to [2] or 2; one number of a row is that of its columns, and ``rank`` is 1."""
+    values = [value] if isinstance(value, int) else list(value)
+    return values * rank if len(values) == 1 else values
+
+
+def both_sides(padding: Sequence[int]) -> list[int]:
+    rows, columns = padding
+    return [rows, rows, columns, columns]
+
+
+def _row(rank: int, one: int, values: Sequence[int]) -> list[int]:
+    """What a pair of rows and columns is, with ``one`` for the row of a sequence."""
+    return [one, *values] if rank == 1 else list(values)
+
+
+def _image(b: Builder, x: str, op: str, rank: int) -> str:
+    """``[N, C, L]`` as ``[N, C, 1, L]``; an image as it is."""
+    shape = b.shape(x)
+    if len(shape) != rank + 2:
+        axes = "[N, C, L]" if rank == 1 else "[N, C, H, W]"
+        raise Unsupported(f"{op} of a tensor of rank {len(shape)}", f"keep the batch axis: {axes}")
+    return x if rank == 2 else reshaped(b, x, (*shape[:2], 1, shape[2]), part=".row")
+
+
+def _emit(
+    b: Builder, op: str, inputs: Sequence[str | None], attrs: dict[str, Any], rank: int, shape: Sequence[int]
+) -> str:
+    """The operator on images, and its result in the shape that PyTorch gives it."""
+    if rank == 2:
+        return b.emit(op, inputs, attrs, shape=shape)
+    y = b.emit(op, inputs, attrs, shape=(*shape[:2], 1, shape[2]), part=f".{op}")
+    return reshaped(b, y, shape)
+
+
+# -- convolution -------------------------------------------------------------------------------------------------------
+
+
+def _convolution(rank: int) -> None:
+    @converts(f"conv{rank}d")
+    def convert(b: Builder, a: Arguments) -> str:
+        kernel = b.shape(a["weight"])[2:]
+        stride, dilation = pair(a["stride"], rank), pair(a["dilation"], rank)
+        attrs = {
+            "strides": _row(rank, 1, stride),
+            "padding": _padding(a["padding"], _row(rank, 1, kernel), _row(rank, 1, dilation), rank),
+            "dilation": _row(rank, 1, dilation),
+            "groups": a["groups"],
+            "layout": "NCHW",
+        }
+        x = _image(b, a["input"], f"conv{rank}d", rank)
+        return _emit(b, "conv2d", [x, _weight(b, a["weight"], "OIHW"), a["bias"]], attrs, rank, b.result_shape())
+
+
+_convolution(1)
+_convolution(2)
+
+
+def _weight(b: Builder, weight: str, layout: str) -> str:
+    if not b.is_stored(weight):
+        raise Unsupported("a convolution has a weight that is computed", "use a parameter")
+    shape = b.shape(weight)
+    if len(shape) == 3:
+        b.reshape_stored(weight, (*shape[:2], 1, shape[2]))
+    b.set_layout(weight, layout)
+    return weight
+
+
+def _padding(padding: str | Sequence[int], kernel: Sequence[int], dilation: Sequence[int], rank: int) -> list[int]:
+    if not isinstance(padding, str):
+        return both_sides(_row(rank, 0, pair(padding, rank)))
+    if padding == "valid":
+        return [0, 0, 0, 0]
+    if padding == "same":
+        # Stride is 1 here (PyTorch insists); an odd element goes behind, as PyTorch does.
+        total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+        return [total[0] // 2, total[0] - total[0] // 2, total[1] // 2, total[1] - total[1] // 2]
+    raise Unsupported(f"padding {padding!r}", "give the padding in numbers")
+
+
+def _transposed(rank: int) -> None:
+    @converts(f"conv_transpose{rank}d")
+    def convert(b: Builder, a: Arguments) -> str:
+        attrs = {
+            "strides": _row(rank, 1, pair(a["stride"], rank)),
+            "padding": both_sides(_row(rank, 0, pair(a["padding"], rank))),
+            "output_padding": _row(rank, 0, pair(a["output_padding"], rank)),
+            "dilation": _row(rank, 1, pair(a["dilation"], rank)),
+            "groups": a["groups"],
+            "layout": "NCHW",
+        }
+        x = _image(b, a["input"], f"conv_transpose{rank}d", rank)
+        inputs = [x, _weight(b, a["weight"], "IOHW"), a["bias"]]
+        return _emit(b, "conv_transpose2d", inputs, attrs, rank, b.result_shape())
+
+
+_transposed(1)
+_transposed(2)
+
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
+
+
+def _pooling(kind: str, rank: int) -> None:
+    @converts(f"{kind}_pool{rank}d")
+    def convert(b: Builder, a: Arguments) -> str:
+        op = f"{kind}_pool{rank}d"
+        if a.get("divisor_override") is not None:
+            raise Unsupported(f"{op} has a divisor_override", "scale with a multiplication instead")
+        kernel = pair(a["kernel_size"], rank)
+        attrs: dict[str, Any] = {
+            "kernel": _row(rank, 1, kernel),
+            "strides": _row(rank, 1, pair(a["stride"], rank) if a["stride"] else kernel),
+            "padding": both_sides(_row(rank, 0, pair(a["padding"], rank))),
+        }
+        if kind == "max":
+            attrs["dilation"] = _row(rank, 1, pair(a["dilation"], rank))
+        attrs["ceil_mode"] = bool(a["ceil_mode"])
+        if kind == "avg":
+            attrs["count_include_pad"] = bool(a["count_include_pad"])
+        attrs["layout"] = "NCHW"
+        return _emit(b, f"{kind}_pool2d", [_image(b, a["self"], op, rank)], attrs, rank, b.result_shape())
+
+
+for _kind in ("max", "avg"):
+    _pooling(_kind, 1)
+    _pooling(_kind, 2)
+
+
+@converts("max_pool2d_with_indices", "max_pool1d_with_indices")
+def max_pool_with_indices(b: Builder, a: Arguments) -> list[Any]:
+    raise Unsupported("max_pool2d gives indices", "call it without return_indices")
+
+
+def _adaptive(kind: str, rank: int) -> None:
+    """Exact where the output size divides the input size: all windows are then equal."""
+
+    @converts(f"adaptive_{kind}_pool{rank}d")
+    def convert(b: Builder, a: Arguments) -> Any:
+        op, several = f"adaptive_{kind}_pool{rank}d", kind == "max"
+        if several and b.is_used(1):
+            raise Unsupported(f"{op} gives indices", "call it without return_indices")
+        result = b.result_shape(0) if several else b.result_shape()
+        y = _even_windows(b, a["self"], op, kind, rank, result)
+        return [y, None] if several else y
+
+
+def _even_windows(b: Builder, x: str, op: str, kind: str, rank: int, result: Sequence[int]) -> str:
+    size, wanted = b.shape(x)[2:], list(result[2:])
+    if wanted == [1] * rank:
+        axes = list(range(2, rank + 2))
+        _image_rank(b, x, op, rank)
+        return b.emit("mean" if kind == "avg" else "max", [x], {"axes": axes, "keepdims": True}, shape=result)
+    if len(size) == rank and any(n % k for n, k in zip(size, wanted, strict=True)):
+        raise Unsupported(
+            f"{op} from {list(size)} to {wanted} has windows of several sizes",
+            f"choose an output size that divides the input, or use {kind}_pool{rank}d",
+        )
+    image = _image(b, x, op, rank)
+    kernel = _row(rank, 1, [n // k for n, k in zip(size, wanted, strict=True)])
+    attrs = {"kernel": kernel, "strides": kernel, "padding": [0, 0, 0, 0], "ceil_mode": False, "layout": "NCHW"}
+    return _emit(b, f"{kind}_pool2d", [image], attrs, rank, result)
+
+
+def _image_rank(b: Builder, x: str, op: str, rank: int) -> None:
+    if len(b.shape(x)) != rank + 2:
+        raise Unsupported(f"{op} of a tensor of rank {len(b.shape(x))}", "keep the batch axis")
+
+
+for _kind in ("max", "avg"):
+    _adaptive(_kind, 1)
+    _adaptive(_kind, 2)
+
+
+# -- resizing ----------------------------------------------------------------------------------------------------------
+
+
+def _resizing(aten: str, op: str, rank: int, centers: bool) -> None:
+    @converts(aten)
+    def convert(b: Builder, a: Arguments) -> str:
+        x, result = a["input"] if "input" in a else a["self"], b.result_shape()
+        _check_scales(b.shape(x)[2:], result[2:], a.get("scale_factors") or a.get("scales"))
+        attrs: dict[str, Any] = {"size": _row(rank, 1, result[2:])}
+        if op == "resize_nearest":
+            attrs["half_pixel_centers"] = centers
+        else:
+            attrs["align_corners"] = bool(a["align_corners"])
+        attrs["layout"] = "NCHW"
+        return _emit(b, op, [_image(b, x, aten, rank)], attrs, rank, result)
+
+
+def _check_scales(size: Sequence[int], result: Sequence[int], scales: Any) -> None:
+    """A factor that does not give a whole size samples at other places than the sizes alone would."""
+    scales = [] if scales is None else [scales] if isinstance(scales, float) else list(scales)
+    if any(n * factor != m for n, m, factor in zip(size, result, scales, strict=False)):
+        raise Unsupported(
+            f"interpolate with the factors {scales} from {list(size)} to {list(result)}",
+            f"state size={tuple(result)}, or recompute_scale_factor=True",
+        )
+
+
+for _rank in (1, 2):
+    _resizing(f"upsample_nearest{_rank}d", "resize_nearest", _rank, centers=False)
+    _resizing(f"_upsample_nearest_exact{_rank}d", "resize_nearest", _rank, centers=True)
+_resizing("upsample_linear1d", "resize_bilinear", 1, centers=True)
+_resizing("upsample_bilinear2d", "resize_bilinear", 2, centers=True)
