@@ -184,7 +184,7 @@ impl ModelFile {
     /// [`ErrorKind::Input`] with the runtime's reason.
     pub fn view(&self) -> Result<ModelView<'_>> {
         let sections = Sections::open(self.bytes()).map_err(|e| load_error(e).in_file(&self.path))?;
-        ModelView::of(sections).map_err(|e| e.in_file(&self.path))
+        ModelView::of(sections, self.bytes()).map_err(|e| e.in_file(&self.path))
     }
 
     /// Bytes of each output.
@@ -204,6 +204,7 @@ impl ModelFile {
 /// A file as tools look at it: ports and steps as values.
 pub struct ModelView<'a> {
     sections: Sections<'a>,
+    weights: &'a [u8],
     /// The inputs.
     pub inputs: Vec<Port<'a>>,
     /// The outputs.
@@ -211,12 +212,18 @@ pub struct ModelView<'a> {
 }
 
 impl<'a> ModelView<'a> {
-    fn of(sections: Sections<'a>) -> Result<Self> {
+    fn of(sections: Sections<'a>, bytes: &'a [u8]) -> Result<Self> {
         let [inputs, outputs] = [sections.header().inputs, sections.header().outputs].map(u32::from);
         let wrong = |port| load_error(LoadError::Port { port });
         let input = |i: u32| sections.input(i as usize).ok_or_else(|| wrong(i));
         let output = |i: u32| sections.output(i as usize).ok_or_else(|| wrong(inputs + i));
+        let at = sections.header().weights;
+        let weights = bytes
+            .get(at.offset as usize..)
+            .and_then(|rest| rest.get(..at.len as usize));
         Ok(Self {
+            // Those of a file that is read in pieces may be left out.
+            weights: weights.unwrap_or(&[]),
             inputs: (0..inputs).map(input).collect::<Result<_>>()?,
             outputs: (0..outputs).map(output).collect::<Result<_>>()?,
             sections,
@@ -236,6 +243,11 @@ impl<'a> ModelView<'a> {
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
         self.sections.state_init()
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &'a [u8] {
+        self.weights
     }
 
     /// The steps, decoded.

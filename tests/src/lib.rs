@@ -1,7 +1,7 @@
 //! What the end-to-end tests share.
 
 pub mod attacks;
-pub mod blob;
+pub use arenite_xtask::blob;
 pub mod exact;
 pub mod golden;
 pub mod graphs;

@@ -11,6 +11,7 @@ use super::footprint::footprint;
 use super::run::{RunOptions, run_with_progress};
 use super::table::Board;
 use super::trace::Interval;
+use super::worst::most_instructions;
 use crate::error::Result;
 use crate::model::ModelFile;
 use crate::worst::stack;
@@ -74,6 +75,9 @@ pub struct BenchStep {
     pub macs: u64,
     /// The fewest instructions that the kernel's loops could take; `None` for kernels that state none.
     pub bound: Option<u64>,
+    /// The most instructions, for any data; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u64>,
     /// An estimate of its cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<u64>,
@@ -104,6 +108,11 @@ impl Bench {
     /// Multiply-accumulates of one inference.
     pub fn macs(&self) -> u64 {
         self.steps.iter().map(|step| step.macs).sum()
+    }
+
+    /// The most instructions of one inference, where all of its steps have such a bound.
+    pub fn at_most(&self) -> Option<u64> {
+        self.steps.iter().map(|step| step.at_most).sum()
     }
 
     /// The bound of all steps that have one, and the instructions of those steps.
@@ -166,6 +175,7 @@ pub fn bench(
             instructions,
             macs: meta.map_or(0, |meta| meta.macs),
             bound: step.and_then(|step| bound(step, target, board, metadata.computed_macs(index))),
+            at_most: step.and_then(|step| most_instructions(board, step, view.weights()).ok()),
             cycles: estimates.get(index).copied().flatten().map(|estimate| estimate.cycles),
         }
     });

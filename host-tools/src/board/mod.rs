@@ -35,4 +35,4 @@ pub use run::{
 };
 pub use table::{AddressRange, BOARDS, Board, Core, Timer};
 pub use trace::{Executed, ExecutionTrace, Interval};
-pub use worst::tell as tell_worst;
+pub use worst::{most_instructions, tell as tell_worst};

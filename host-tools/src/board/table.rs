@@ -299,6 +299,14 @@ impl Board {
         BOARDS.iter().find(|board| board.name == name)
     }
 
+    /// The first board of the same build, whose instructions it counts.
+    pub fn counts_as(&self) -> &'static Self {
+        let same = |other: &&Self| {
+            (other.triple, other.rustflags, other.runtime) == (self.triple, self.rustflags, self.runtime)
+        };
+        BOARDS.iter().find(same).unwrap_or(&BOARDS[0])
+    }
+
     /// Whether code runs from RAM, for lack of flash.
     pub fn runs_from_ram(&self) -> bool {
         self.flash == self.ram

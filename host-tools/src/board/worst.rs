@@ -1,22 +1,57 @@
 //! What a model takes at the worst on the boards that run it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arenite::Step;
 
-use super::table::BOARDS;
-use crate::report::Summary;
-use crate::worst::stack;
+use super::table::{BOARDS, Board};
+use crate::report::{Most, Summary};
+use crate::worst::{instructions, stack};
 
-/// Adds to the summary of a model for `target` what `steps` take on every board that runs them.
-pub fn tell(summary: &mut Summary, target: &str, steps: &[Step]) {
+/// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them.
+pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8]) {
     let boards = BOARDS.iter().filter(|board| board.targets.contains(&target));
-    let (mut runs, mut loads) = (BTreeMap::new(), BTreeMap::new());
+    let (mut runs, mut loads, mut most) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for board in boards {
         if let Some(bound) = stack::TABLE.bound(board.name, steps.iter().map(Step::kernel)) {
             runs.insert(board.name.to_owned(), bound.run);
             loads.insert(board.name.to_owned(), bound.load);
         }
+        most.insert(board.name.to_owned(), most_of(board, steps, weights));
     }
-    (summary.stack_bytes, summary.load_stack_bytes) = (runs, loads);
+    (
+        summary.stack_bytes,
+        summary.load_stack_bytes,
+        summary.instructions_at_most,
+    ) = (runs, loads, most);
+}
+
+fn most_of(board: &Board, steps: &[Step], weights: &[u8]) -> Most {
+    let (mut by_data, mut unknown) = (BTreeSet::new(), BTreeMap::new());
+    let each = steps.iter().map(|step| {
+        let kernel = step.kernel().name().to_owned();
+        let row = instructions::TABLE.row(board.counts_as().name, step, weights);
+        if row.is_ok_and(|row| row.by_data.is_some()) {
+            by_data.insert(kernel.clone());
+        }
+        let most = most_instructions(board, step, weights);
+        most.map_err(|reason| unknown.insert(kernel, reason.to_owned())).ok()
+    });
+    let steps: Vec<Option<u64>> = each.collect();
+    Most {
+        total: steps
+            .iter()
+            .try_fold(0u64, |sum, step| Some(sum.saturating_add((*step)?))),
+        steps,
+        by_data,
+        unknown,
+    }
+}
+
+/// The most instructions of `step` on `board`, whose constants are in `weights`.
+///
+/// # Errors
+/// Why that is not known.
+pub fn most_instructions(board: &Board, step: &Step, weights: &[u8]) -> Result<u64, &'static str> {
+    instructions::TABLE.of(board.counts_as().name, step, weights)
 }

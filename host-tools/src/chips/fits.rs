@@ -62,7 +62,7 @@ fn cycles_per_mac(target: Target, f32: bool) -> Option<f64> {
 /// Those of the file's metadata.
 pub fn fit(model: &ModelView<'_>, chip: &Chip) -> Result<Fit> {
     let (header, metadata, mut summary) = (model.header(), model.metadata()?, model.summary()?);
-    tell_worst(&mut summary, model.target_name(), &model.steps()?);
+    tell_worst(&mut summary, model.target_name(), &model.steps()?, model.weights());
     let mut reasons = Vec::new();
     for (feature, backend) in [("dsp", Backend::Dsp), ("mve", Backend::Mve)] {
         let wants = |kernel: &&KernelId| (header.kernels >> **kernel as u8) & 1 == 1 && kernel.backend() == backend;

@@ -116,7 +116,7 @@ pub(super) fn summary(file: &ModelFile) -> Result<Summary> {
     let mut summary = view.summary()?;
     summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
     if let Ok(steps) = view.steps() {
-        tell_worst(&mut summary, view.target_name(), &steps);
+        tell_worst(&mut summary, view.target_name(), &steps, view.weights());
     }
     Ok(summary)
 }

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let view = file.view()?;
     let mut summary = view.summary()?;
     summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
-    tell_worst(&mut summary, view.target_name(), &view.steps()?);
+    tell_worst(&mut summary, view.target_name(), &view.steps()?, view.weights());
     let extra = Extra {
         trace: args.trace.as_ref().map(|_| trace(args, &output, &view)).transpose()?,
         counted: args.on.map(|on| counted(args, &file, &view, on)).transpose()?,

@@ -59,7 +59,9 @@ pub(super) fn run(
     .map_err(|e| e.in_file(output.path()))?;
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     verify(&file, sources.samples.as_ref())?;
-    tell_worst(summary, options.target.name(), &file.view()?.steps()?);
+    let view = file.view()?;
+    tell_worst(summary, options.target.name(), &view.steps()?, view.weights());
+    drop(view);
     if let Some(whole) = &sources.whole {
         whole::compare(whole.clone(), program, &sources.weights, &file, options)?;
     }

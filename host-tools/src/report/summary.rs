@@ -1,6 +1,6 @@
 //! What packing tells: the data behind `pack --json` and `arenite inspect --json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arenite::Target;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,9 @@ pub struct Summary {
     /// The same of the load. A file does not hold it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub load_stack_bytes: BTreeMap<String, u64>,
+    /// The most instructions of a run, by board. A file does not hold them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub instructions_at_most: BTreeMap<String, Most>,
     /// Memories and what each holds.
     pub regions: Vec<RegionSummary>,
     /// Multiply-accumulates beyond those of the network as packed whole: the price of a fit.
@@ -79,6 +82,19 @@ pub struct Summary {
     pub quantization: Option<Quantization>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
+}
+
+/// The most instructions of a run on a board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Most {
+    /// Of all steps; `null` where that of one is not known.
+    pub total: Option<u64>,
+    /// By step.
+    pub steps: Vec<Option<u64>>,
+    /// Kernels of these steps whose count depends on the data.
+    pub by_data: BTreeSet<String>,
+    /// Kernels of the steps of which it is not known, with the reason.
+    pub unknown: BTreeMap<String, String>,
 }
 
 /// An input or output.

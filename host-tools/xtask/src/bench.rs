@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
+use arenite::KernelId;
 use arenite_host::board::{BOARDS, Board};
-use arenite_xtask::{counts, peer, results, stacks, tables, tiers};
+use arenite_xtask::{counts, most, peer, results, stacks, tables, tiers};
 
 use super::{Result, root};
 
@@ -53,16 +54,30 @@ pub(super) fn counts() -> Result<()> {
 
 /// Makes the table of stacks of these boards, all where there are none.
 pub(super) fn stacks(names: &[String]) -> Result<()> {
+    let path = root().join("host-tools/src/worst/stacks.json");
+    stacks::update(&path, &boards(names)?, &mut |line| eprintln!("{line}"))
+}
+
+/// Makes the table of most instructions of these boards and kernels, all where there are none.
+pub(super) fn most(names: &[String]) -> Result<()> {
+    let path = root().join("host-tools/src/worst/instructions.json");
+    let (kernels, names): (Vec<_>, Vec<_>) = names
+        .iter()
+        .partition(|name| KernelId::ALL.iter().any(|kernel| kernel.name() == **name));
+    let wanted = |kernel: &KernelId| kernels.iter().any(|name| *name == kernel.name());
+    let kernels: Vec<KernelId> = KernelId::ALL.iter().copied().filter(wanted).collect();
+    let mut boards = boards(&names.into_iter().cloned().collect::<Vec<_>>())?;
+    // Builds that are the same share their rows.
+    boards.retain(|board| board.counts_as().name == board.name);
+    most::update(&path, &boards, &kernels, &mut |line| eprintln!("{line}"))
+}
+
+fn boards(names: &[String]) -> Result<Vec<&'static Board>> {
     if let Some(name) = names.iter().find(|name| Board::find(name).is_none()) {
         return Err(format!("no board is called {name}").into());
     }
-    let boards: Vec<_> = BOARDS
-        .iter()
-        .filter(|board| names.is_empty() || names.iter().any(|name| name == board.name))
-        .collect();
-    stacks::update(&root().join("host-tools/src/worst/stacks.json"), &boards, &mut |line| {
-        eprintln!("{line}")
-    })
+    let wanted = |board: &&Board| names.is_empty() || names.iter().any(|name| name == board.name);
+    Ok(BOARDS.iter().filter(wanted).collect())
 }
 
 /// Writes the tables of the documents from the tracked results.

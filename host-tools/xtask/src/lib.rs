@@ -4,7 +4,9 @@
 //! writes all of it into the documents; [`require`] says what tests may not lack, [`tiers`] when they last passed. The commands (`cargo xtask`) are the
 //! package's program.
 
+pub mod blob;
 pub mod counts;
+pub mod most;
 pub mod peer;
 pub mod quantise;
 pub mod require;

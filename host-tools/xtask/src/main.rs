@@ -52,6 +52,9 @@ enum Task {
         /// Makes the table of stacks again from the boards' firmware instead; with names, those boards' rows.
         #[arg(long, conflicts_with_all = ["tables", "peer", "counts"])]
         stacks: bool,
+        /// Makes the table of most instructions again from generated steps instead; with names, those of these boards and kernels.
+        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks"])]
+        most: bool,
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test {
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
         Task::Bench { counts: true, .. } => setup::prepare(false).and_then(|()| bench::counts()),
+        Task::Bench { most: true, models, .. } => setup::prepare(false).and_then(|()| bench::most(&models)),
         Task::Bench {
             stacks: true, models, ..
         } => setup::prepare(false).and_then(|()| bench::stacks(&models)),
