@@ -20,7 +20,7 @@ use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
 use crate::ops::window::{Window2d, three, two};
 
-/// int8, one input channel a group, a multiple of four channels, 3x3 windows that [slide](slides).
+/// int8, one input channel a group, a multiple of four channels, 3x3 windows at stride 1 over an input as large as the output.
 #[derive(Debug)]
 pub struct S8;
 

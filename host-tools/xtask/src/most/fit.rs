@@ -15,7 +15,7 @@ const ROUNDS: usize = 40;
 /// A round that lowers the mean of what the form is, in parts of what was counted, by less, three times, is the last: what is left is one point's own.
 const ENOUGH: f64 = 3e-4;
 
-/// Numbers of features, none negative, whose form is nowhere below a point and on average as little above, in parts, as can be, up to [`ENOUGH`]; zeros are
+/// Numbers of features, none negative, whose form is nowhere below a point and on average as little above, in parts, as can be, up to `ENOUGH`; zeros are
 /// left out. Every point has to have the feature `1`.
 ///
 /// That is a linear program. Few of its thousand features are in the answer, so it begins with one, and those join that the dual says lower it most.
