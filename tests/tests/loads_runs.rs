@@ -115,6 +115,17 @@ fn shape(window: &mut Window2d, random: &mut Random) {
         dilation: dilation.map(|n| n as u8),
         padding: padding.map(|n| n as u8),
     };
+    // For kernels that want outputs of the input's extents.
+    if random.below(8) == 0 {
+        *window = Window2d {
+            output: window.input,
+            kernel: [3; 2],
+            stride: [1; 2],
+            dilation: [1; 2],
+            padding: [1; 2],
+            ..*window
+        };
+    }
 }
 
 /// The enums among a step's parameters: what it is, beside its numbers.

@@ -1,6 +1,8 @@
 //! What packing asks of a kernel beside the trait [`Kernel`]: which job it is a candidate for, which parameters it is meant for, how it wants its constants,
 //! and what it takes at least. A kernel says so in its own file; the host's selection, the test kit, the bounds and the documents ask all kernels of the table.
 
+use core::any::TypeId;
+
 use super::kernel::Kernel;
 use crate::arena::{Place, Slot};
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
@@ -153,7 +155,7 @@ pub struct Machine {
 }
 
 /// A kernel as packing sees it.
-pub trait Candidate: Kernel + Sized {
+pub trait Candidate: Kernel + Sized + 'static {
     /// The job that it is a candidate for; none for the only kernel of an operator, which lowering names.
     const JOB: Option<JobKind> = None;
 
@@ -172,6 +174,11 @@ pub trait Candidate: Kernel + Sized {
     fn step<P: Place>(job: &Job<'_, P>) -> Option<Over<Self, P>> {
         let _ = job;
         None
+    }
+
+    /// The kernel that computes part of a step's output, of the same operator from the same constants, where this one computes all of it alone.
+    fn of_parts() -> TypeId {
+        TypeId::of::<Self>()
     }
 
     /// How it wants the weights of a step.

@@ -2,6 +2,9 @@
 //!
 //! The numbers are part of the format: a kernel keeps its number for ever, and a retired number is not used again.
 
+#[cfg(any(test, packing))]
+use core::any::{Any, TypeId};
+
 use serde::de::DeserializeOwned;
 
 #[cfg(any(test, packing))]
@@ -14,6 +17,7 @@ use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
 use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
+use crate::ops::window::Window2d;
 use crate::ops::{binary, pointwise};
 #[cfg(any(test, packing))]
 use crate::target::Target;
@@ -201,7 +205,7 @@ macro_rules! table {
             }
 
             /// [`Operator::window_mut`].
-            pub fn window_mut(&mut self) -> Option<&mut crate::ops::window::Window2d> {
+            pub fn window_mut(&mut self) -> Option<&mut Window2d> {
                 match self { $(Step::$variant(op) => op.window_mut()),* }
             }
 
@@ -255,6 +259,35 @@ macro_rules! table {
             #[cfg(any(test, packing))]
             pub fn bound(&self, on: &Machine) -> Option<u64> {
                 match self { $(Step::$variant(op) => <$kernel as Candidate>::bound(&op.clone().parameters(), on)),* }
+            }
+
+            /// The step that computes the part of the output that `window` describes, with the same constants. `None` where they would be others, or no
+            /// kernel computes that part.
+            #[cfg(any(test, packing))]
+            pub fn part(&self, window: Window2d) -> Option<Self>
+            where
+                P: 'static,
+            {
+                let of_parts = match self { $(Step::$variant(_) => <$kernel as Candidate>::of_parts()),* };
+                let steps: [Option<Self>; 2] = match self {
+                    $(Step::$variant(op) => [Some(self.clone()), Self::of_kernel(of_parts, op)]),*
+                };
+                steps.into_iter().flatten().find_map(|mut step| {
+                    *step.window_mut()? = window;
+                    (step.needs().weights == self.needs().weights && step.check().is_ok()).then_some(step)
+                })
+            }
+
+            /// The step of the kernel of this type that has the operator `op`.
+            #[cfg(any(test, packing))]
+            fn of_kernel(kernel: TypeId, op: &dyn Any) -> Option<Self>
+            where
+                P: 'static,
+            {
+                $(if kernel == TypeId::of::<$kernel>() {
+                    return op.downcast_ref::<Over<$kernel, P>>().cloned().map(Step::$variant);
+                })*
+                None
             }
 
             /// [`Placed::map`].

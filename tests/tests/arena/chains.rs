@@ -1,5 +1,8 @@
 //! Chains of layers, cut wherever `--fit` may cut them.
 
+use arenite::KernelId;
+use arenite_host::quantize::Request;
+
 use super::*;
 
 /// A layer of a random chain: its operator, rows and columns of its window, and channels after it.
@@ -144,6 +147,11 @@ pub(crate) fn compare_cuts_of(
     let mut whole = options(&input, folder.path(), target);
     whole.import.batch = batch;
     whole.weights = Some("seeded:1".into());
+    compare_cuts(whole, seed)
+}
+
+/// [`compare_every_cut`] of what these options pack.
+fn compare_cuts(mut whole: Options, seed: u64) -> Result<(usize, usize), TestCaseError> {
     whole.explain = true;
     let (plain, expected) = packed_outputs(&whole, seed);
     whole.explain = false;
@@ -255,6 +263,44 @@ pub(crate) fn tiles_are_smaller_than_rows_where_the_middle_is_wide() {
     assert!(tiles.extra_macs > 0);
     let (cut, tiled) = compare_every_cut(&layers, [20, 20], 4, Target::Portable, 4).expect("the same bits");
     assert!(cut > tiled && tiled > 0, "{cut} cuts, {tiled} in tiles");
+}
+
+/// int8 on the kernels of every core; where windows slide over the whole image, its bands are another kernel's.
+#[test]
+pub(crate) fn int8_chains_fit_bit_for_bit() {
+    let depthwise = Layer {
+        kind: Kind::Depthwise,
+        kernel: [3, 3],
+        padding: [1, 1],
+        ..pointwise(0)
+    };
+    let layers = [pointwise(24), depthwise, pointwise(8)];
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("chain.trace.json");
+    std::fs::write(&input, trace(&layers, [30, 10], 4).to_string()).expect("written");
+    let samples = folder.path().join("samples.npy");
+    let values = ndarray::Array::from_shape_fn([5, 1, 30, 10, 4], |(i, _, row, column, channel)| {
+        ((i * 7 + row * 3 + column * 5 + channel) as f32 * 0.37).sin()
+    });
+    ndarray_npy::write_npy(&samples, &values).expect("written");
+    for target in [Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55] {
+        let mut whole = options(&input, folder.path(), target);
+        whole.weights = Some("seeded:1".into());
+        whole.dtype = Some(DType::I8);
+        whole.quantize = Some(Request {
+            samples: samples.clone(),
+            ..Request::default()
+        });
+        summary(&whole);
+        let file = ModelFile::open(&whole.output).expect("the model");
+        let steps = file.view().and_then(|view| view.steps()).expect("steps");
+        let slides = steps
+            .iter()
+            .any(|step| step.kernel() == KernelId::DspSlidingDepthwiseS8);
+        assert_eq!(slides, target == Target::CortexM4, "{}", target.name());
+        let (cut, _) = compare_cuts(whole, 11).expect("the same bits");
+        assert!(cut > 0, "{}: no cuts", target.name());
+    }
 }
 
 /// Rows unlike columns in everything, with dilation: cuts are on offer, tiles too, and each computes the same bits.

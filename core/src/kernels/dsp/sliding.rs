@@ -8,6 +8,9 @@
 //!
 //! The stream is that of [`super::depthwise`]. 26 instructions for two outputs of a channel, beside those of starting a line.
 
+#[cfg(any(test, packing))]
+use core::any::TypeId;
+
 use super::depthwise::{self, quad_words};
 use super::sliding_loops::{CHANNEL, Line, TABLE, multiply, widen};
 use crate::arena::Mem;
@@ -63,6 +66,10 @@ impl Candidate for S8 {
         // Elsewhere an output over its input, at a distance, saves memory that lines in scratch want; and runs along rows are long enough.
         let [length, count] = extents(&step.window);
         (length >= 2 * count).then_some(step)
+    }
+
+    fn of_parts() -> TypeId {
+        TypeId::of::<depthwise::S8>()
     }
 
     fn pack(job: &Job<'_>, op: &PackedConv2dS8, packed: &mut [u8], records: &mut [[i32; 3]]) -> Option<()> {

@@ -291,19 +291,14 @@ impl<'a> Builder<'a> {
     fn produce(&mut self, index: usize, rect: &Rect) -> Option<()> {
         let (stage, original) = (&self.stages[index], &self.originals[index]);
         let reads = input_rect(&stage.window, rect, self.ends.is_some());
-        let mut step = original.step.clone();
-        let packed = step.needs().weights;
-        let window = step.window_mut()?;
+        let mut window = *original.step.clone().window_mut()?;
         for (axis, input, output) in [(0, &reads.rows, &rect.rows), (1, &reads.columns, &rect.columns)] {
             let top = (output.start * usize::from(window.stride[axis])) as isize - isize::from(window.padding[axis]);
             window.input[axis] = input.len() as u16;
             window.output[axis] = output.len() as u16;
             window.padding[axis] = u8::try_from((input.start as isize - top).max(0)).ok()?;
         }
-        // A kernel whose packed weights depend on the extents cannot be cut.
-        if step.needs().weights != packed || step.check().is_err() {
-            return None;
-        }
+        let step = original.step.part(window)?;
         let [height, width, channels] = stage.window.output.map(usize::from);
         let last = index + 1 == self.stages.len();
         let input = match index.checked_sub(1) {

@@ -5,6 +5,8 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
+use arenite::ops::window::Window2d;
+
 use super::bands::input_range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::program::{LoweredStep, Place, Program};
@@ -99,6 +101,7 @@ fn parts(step: &LoweredStep, limit: u64) -> std::result::Result<Vec<LoweredStep>
 /// A step whose output can be computed in parts: one input and one output in tensors, all else constants and scratch.
 struct Cuttable<'a> {
     step: &'a LoweredStep,
+    window: Window2d,
     /// Rows of all images, columns.
     extents: [usize; 2],
     /// Rows of one image.
@@ -133,6 +136,7 @@ impl<'a> Cuttable<'a> {
         let [height, width, _] = window.output.map(usize::from);
         Some(Self {
             step,
+            window,
             extents: [height * usize::from(window.batch), width],
             height,
             across: window.kernel[0] == 1 || window.input[0] == 1,
@@ -165,14 +169,12 @@ impl<'a> Cuttable<'a> {
 
     /// The step that computes a tile. `None` for a kernel whose packed weights depend on the extents, or that does not compute these.
     fn part(&self, tile: &Tile) -> Option<LoweredStep> {
-        let mut step = self.step.step.clone();
-        let packed = step.needs().weights;
-        let window = step.window_mut()?;
+        let whole = self.window;
         let ([_, wide_out, deep_out], [high_in, wide_in, deep_in]) =
-            (window.output.map(usize::from), window.input.map(usize::from));
+            (whole.output.map(usize::from), whole.input.map(usize::from));
         let image = tile.rows.start / self.height;
         let in_image = tile.rows.start - image * self.height..tile.rows.end - image * self.height;
-        let whole = *window;
+        let mut window = Window2d { batch: 1, ..whole };
         let mut starts = [0; 2];
         for (axis, output) in [(0, &in_image), (1, &tile.columns)] {
             // Columns that are not cut are read as they are, also those that a stride leaves out.
@@ -186,10 +188,7 @@ impl<'a> Cuttable<'a> {
             window.padding[axis] = u8::try_from((input.start as isize - top).max(0)).ok()?;
             starts[axis] = input.start;
         }
-        window.batch = 1;
-        if step.needs().weights != packed || step.check().is_err() {
-            return None;
-        }
+        let step = self.step.step.part(window)?;
         let [row, column] = starts;
         let from = [
             (tile.rows.start * wide_out + tile.columns.start) * deep_out * self.elements[0],
