@@ -2,6 +2,7 @@
 
 import flatbuffers
 import numpy as np
+from flatbuffers import flexbuffers
 from tflite_micro.python.tflite_micro import runtime
 
 schema = runtime.schema_fb
@@ -14,6 +15,8 @@ TYPES = {
     "int64": schema.TensorType.INT64,
     "bool": schema.TensorType.BOOL,
     "resource": schema.TensorType.RESOURCE,
+    "uint32": schema.TensorType.UINT32,
+    "uint64": schema.TensorType.UINT64,
 }
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
 
@@ -63,20 +66,27 @@ class Builder:
 
     def op(self, name, inputs, outputs, options=None, version=1, **fields):
         """Adds an operator; `fields` are its options'."""
-        code = getattr(schema.BuiltinOperator, name)
-        key = (code, version)
-        if key not in self.codes:
-            self.codes.append(key)
-        operator = schema.OperatorT()
-        operator.opcodeIndex = self.codes.index(key)
-        operator.inputs, operator.outputs = list(inputs), list(outputs)
+        operator = self.operator((getattr(schema.BuiltinOperator, name), version, None), inputs, outputs)
         if options:
             operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
             operator.builtinOptions = getattr(schema, options + "T")()
             for field, value in fields.items():
                 assert hasattr(operator.builtinOptions, field), (options, field)
                 setattr(operator.builtinOptions, field, value)
+
+    def custom(self, name, inputs, outputs, **options):
+        """Adds a custom operator; its options are a flexbuffer."""
+        operator = self.operator((schema.BuiltinOperator.CUSTOM, 1, name), inputs, outputs)
+        operator.customOptions = list(flexbuffers.Dumps(options))
+
+    def operator(self, key, inputs, outputs):
+        if key not in self.codes:
+            self.codes.append(key)
+        operator = schema.OperatorT()
+        operator.opcodeIndex = self.codes.index(key)
+        operator.inputs, operator.outputs = list(inputs), list(outputs)
         self.graph.operators.append(operator)
+        return operator
 
     def finish(self, inputs, outputs):
         """The file. Inputs and outputs are the first subgraph's."""
@@ -86,8 +96,9 @@ class Builder:
         model.version = 3
         model.description = "single operator"
         model.buffers, model.subgraphs, model.operatorCodes = self.buffers, self.subgraphs, []
-        for code, version in self.codes:
+        for code, version, name in self.codes:
             entry = schema.OperatorCodeT()
+            entry.customCode = name
             entry.builtinCode, entry.version = code, version
             entry.deprecatedBuiltinCode = min(code, 127)
             model.operatorCodes.append(entry)
@@ -102,7 +113,7 @@ def run(model, inputs):
     runs = []
     for values in zip(*inputs):
         for i, value in enumerate(values):
-            interpreter.set_input(np.ascontiguousarray(value), i)
+            interpreter.set_input(np.asarray(value, order="C"), i)
         interpreter.invoke()
         outputs = []
         while True:

@@ -23,7 +23,7 @@ const CONSTANTS: usize = 4096;
 
 /// Choices of types and operations that load is known to accept, where there is not just one. The records and the factors of one half of the last four come
 /// from their packers alone.
-const EXPECTED: [(KernelId, usize); 21] = [
+const EXPECTED: [(KernelId, usize); 22] = [
     (KernelId::BinaryF32, 8),
     (KernelId::SpecialBinaryF32, 5),
     (KernelId::UnaryF32, 12),
@@ -31,7 +31,7 @@ const EXPECTED: [(KernelId, usize); 21] = [
     (KernelId::ReduceF32, 4),
     (KernelId::MaxPoolInt, 2),
     (KernelId::AvgPoolInt, 2),
-    (KernelId::BinaryInt, 17),
+    (KernelId::BinaryInt, 18),
     (KernelId::Rescale, 16),
     (KernelId::Convert, 24),
     (KernelId::ReduceInt, 8),
@@ -40,7 +40,8 @@ const EXPECTED: [(KernelId, usize); 21] = [
     (KernelId::ArgMax, 2),
     (KernelId::SvdfS8, 2),
     (KernelId::LstmInt, 2),
-    (KernelId::IntAddS8, 17),
+    (KernelId::IntAddS8, 18),
+    (KernelId::SignalOverlapAdd, 2),
     (KernelId::IntConv2dS8, 0),
     (KernelId::IntDepthwiseS8, 0),
     (KernelId::IntDenseS8, 0),
@@ -147,6 +148,7 @@ fn options(step: &Step) -> String {
         "Some",
         "None",
         "SvdfShape",
+        "Subtraction",
         "LstmShape",
         "SigmoidI16",
     ];

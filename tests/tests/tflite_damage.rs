@@ -22,7 +22,7 @@ fn models(folder: &str) -> PathBuf {
 }
 
 fn files() -> Vec<PathBuf> {
-    let folders = ["tflite_ops", "tflite_odd"].map(models);
+    let folders = ["tflite_ops", "tflite_odd", "tflite_signal"].map(models);
     let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "tflite"));

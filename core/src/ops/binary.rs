@@ -55,6 +55,7 @@ pub enum IntOp {
     Minimum,
     Maximum,
     Prelu,
+    Div,
 }
 
 /// A set of functions of two numbers.
@@ -134,7 +135,7 @@ binary! {
         formula: "a / b",
         commutes: false,
         activation: true,
-        tflite: tflite("DIV", 2, &[F32]),
+        tflite: tflite("DIV", 2, &[F32, I32]),
         ..traced("div", "numpy.divide")
     };
     Minimum(a, b) => if b < a { b } else { a }, BinaryNames {

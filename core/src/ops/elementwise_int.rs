@@ -2,7 +2,8 @@
 //!
 //! With `a' = a - zero[0]`, `b' = b - zero[1]` and `M` the multipliers, the result is `clamp(zero[2] + r)`:
 //! addition `M2(M0(a' << s) + M1(b' << s))`, subtraction likewise, product `M2(a' * b')`, PReLU `M0(a')` where a' >= 0 and
-//! `M2(a' * b')` elsewhere. Minimum and maximum compare stored numbers. Plain i32 tensors are added without multipliers.
+//! `M2(a' * b')` elsewhere. Minimum and maximum compare stored numbers. Plain i32 tensors are computed without multipliers;
+//! they alone are divided, towards zero, by 0 to 0.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,8 +53,14 @@ impl<P: Place> Operator for BinaryInt<P> {
         if !is_walkable(&self.loops, |l| l.a) || !is_walkable(&self.loops, |l| l.b) {
             return Err(Fault::Shape);
         }
-        // Plain integers have no scale that a PReLU's factor could take.
-        if self.op == IntOp::Prelu && self.dtype == DType::I32 {
+        // Plain integers have no scale that a PReLU's factor could take, and quantised ones no quotient yet.
+        if self.op
+            == if self.dtype == DType::I32 {
+                IntOp::Prelu
+            } else {
+                IntOp::Div
+            }
+        {
             return Err(Fault::Unsupported);
         }
         let valid = self.multipliers.iter().all(|m| m.is_valid()) && self.shift < 32 && self.clamp[0] <= self.clamp[1];

@@ -304,7 +304,7 @@ fn stored<P>(op: &BinaryInt<P>, a: i32, b: i32) -> Option<i32> {
         IntOp::Add => exact(my, exact(ma, shifted(a, za))? + exact(mb, shifted(b, zb))?)?,
         IntOp::Sub => exact(my, exact(ma, shifted(a, za))? - exact(mb, shifted(b, zb))?)?,
         IntOp::Mul => exact(my, i64::from(a - za) * i64::from(b - zb))?,
-        IntOp::Prelu => return None,
+        IntOp::Prelu | IntOp::Div => return None,
     };
     i32::try_from(result + i64::from(zy)).ok()
 }

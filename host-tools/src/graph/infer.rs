@@ -135,6 +135,7 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
         | Op::Cast
         | Op::Svdf { .. }
         | Op::UnidirectionalLstm { .. }
+        | Op::Signal(_)
         | Op::ReadState
         | Op::AssignState
         | Op::Opaque => None,
@@ -300,7 +301,13 @@ pub fn infer_dtype(op: &Op, inputs: &[Option<&Tensor>]) -> Option<DType> {
     match op {
         Op::ArgMax { .. } => Some(DType::I32),
         Op::Dequantize => Some(DType::F32),
-        Op::Quantize | Op::Cast | Op::AssignState | Op::Opaque | Op::Svdf { .. } | Op::Softmax { .. } => None,
+        Op::Quantize
+        | Op::Cast
+        | Op::AssignState
+        | Op::Opaque
+        | Op::Svdf { .. }
+        | Op::Softmax { .. }
+        | Op::Signal(_) => None,
         _ => inputs.first().copied().flatten().map(|t| t.dtype),
     }
 }

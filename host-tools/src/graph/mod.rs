@@ -8,10 +8,12 @@ pub mod data;
 pub mod facts;
 pub mod infer;
 pub mod op;
+pub mod signal;
 
 pub use arenite::ops::binary::BinaryOp;
 pub use data::{Data, Expr};
 pub use op::{Activation, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
+pub use signal::Signal;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -6,6 +6,8 @@
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::pointwise::{Function, UnaryOp};
 
+use super::signal::Signal;
+
 /// Axis order of the activations of a spatial operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -294,6 +296,8 @@ pub enum Op {
         /// Clip of the cell state; 0 is none.
         cell_clip: f32,
     },
+    /// A signal operator of TensorFlow Lite Micro.
+    Signal(Signal),
     /// in 0: state. The output aliases nothing: it is the state's value at this point of the order.
     ReadState,
     /// in 0: state (written); in 1: the new value. No outputs.

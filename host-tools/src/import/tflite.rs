@@ -1,8 +1,8 @@
 //! TensorFlow Lite files (`.tflite`, schema version 3), with the semantics of TensorFlow Lite Micro.
 //!
 //! ```text
-//! flatbuffer: checked access   schema: structs   importer: the import under way   tensors: shapes, quantisation   fold: shape arithmetic
-//! ops: one row an operator, its types and its translation (products, movement, rearrange, compound, recurrent: parts of it)
+//! flatbuffer, flexbuffer: checked access   schema: structs   importer: the import under way   tensors: shapes, quantisation   fold: shape arithmetic
+//! ops: one row an operator, its types and its translation (products, movement, rearrange, compound, recurrent, signal: parts of it)
 //! widen: float16 and hybrid weights   state: variables and the initialising subgraph
 //! ```
 //!
@@ -14,6 +14,7 @@
 mod compound;
 mod constant;
 mod flatbuffer;
+mod flexbuffer;
 mod fold;
 mod importer;
 mod movement;
@@ -22,6 +23,7 @@ mod products;
 mod rearrange;
 mod recurrent;
 mod schema;
+mod signal;
 mod state;
 mod tensors;
 mod variables;

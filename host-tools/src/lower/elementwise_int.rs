@@ -45,7 +45,9 @@ pub(crate) fn arithmetic(
                 .expected(format!("{} as the result", dtype.name())),
         );
     }
-    let Some(op) = kind.names().integer else {
+    // Of plain integers alone: the rows have what quantised ones can.
+    let quotient = (kind == BinaryOp::Div && dtype == DType::I32).then_some(IntOp::Div);
+    let Some(op) = kind.names().integer.or(quotient) else {
         return Err(Error::unsupported(format!("{name} of {}", dtype.name())).expected("f32"));
     };
     let mut step = BinaryInt {

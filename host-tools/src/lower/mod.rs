@@ -22,6 +22,7 @@ mod pool2d;
 pub(crate) mod reduce;
 mod resize;
 pub(crate) mod select;
+pub(crate) mod signal;
 mod slice;
 mod softmax;
 mod svdf;
@@ -139,6 +140,7 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::Cast => convert::lower_cast(lower, node),
         Op::Svdf { rank, activation } => svdf::lower(lower, node, *rank, *activation),
         Op::UnidirectionalLstm { time_major, cell_clip } => lstm::lower(lower, node, *time_major, *cell_clip),
+        Op::Signal(signal) => signal::lower(lower, node, signal),
         Op::ReadState => {
             let (state, output) = (input(node, 0)?, output(node)?);
             copies::copy_all(lower, node, "read_state", state, output)

@@ -100,9 +100,9 @@ impl Case {
         cases
     }
 
-    /// Committed single operators.
-    pub(crate) fn operators(names: &[&str]) -> Vec<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops");
+    /// Committed single operators of a folder.
+    pub(crate) fn operators(folder: &str, names: &[&str]) -> Vec<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let mut archive = Archive::open(&folder.join("cases.npz"));
         let case = |name: &&str| {
             let group = Group::read(&mut archive, &format!("{name}/in_"), &format!("{name}/out_"), true);
@@ -113,6 +113,23 @@ impl Case {
             }
         };
         names.iter().map(case).collect()
+    }
+}
+
+/// TensorFlow Lite Micro's feature front end for speech: `most` frames of a stream, and as many single ones at full scale.
+pub(crate) fn front_end(shared: &Path, most: usize) -> Case {
+    let file = shared.join("data/frontend/tflm_audio_preprocessor_int8.tflite");
+    let mut archive = Archive::open(&file.with_extension("npz"));
+    let groups = [("seqreal", true), ("rand", false)].map(|(set, sequence)| {
+        let (inputs, outputs) = (format!("in_{set}_"), format!("out_{set}_tflm_"));
+        let mut group = Group::read(&mut archive, &inputs, &outputs, sequence).expect("arrays");
+        group.truncate(most);
+        group
+    });
+    Case {
+        name: "tflm_audio_preprocessor_int8".to_owned(),
+        file,
+        groups: groups.into(),
     }
 }
 

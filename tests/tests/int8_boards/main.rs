@@ -38,6 +38,24 @@ const OPERATORS: [&str; 13] = [
     "svdf_i8_state",
 ];
 
+/// Of the signal operators: each, with a state where it has one.
+const SIGNALS: [&str; 14] = [
+    "auto_scale",
+    "delay_long",
+    "energy",
+    "filter_bank",
+    "framer_prefill",
+    "irfft_rows",
+    "log_large",
+    "overlap_add_rows",
+    "pcan",
+    "rfft_480",
+    "rfft_i32_90",
+    "stacker_alone",
+    "subtraction",
+    "window_rows",
+];
+
 /// One test for each board of the table: few inputs in `quick`, everything in `long`.
 macro_rules! on_boards {
     ($($name:ident $board:literal)*) => {
@@ -111,9 +129,31 @@ fn long(test: &str, name: &str) {
 /// Needs no shared data: a board of each vector backend and one without.
 #[test]
 fn single_operators() {
-    let cases = Case::operators(&OPERATORS);
+    let cases = Case::operators("models/tflite_ops", &OPERATORS);
     for name in ["mps2-an386", "mps3-an547", "riscv32-virt"] {
         compare("single_operators", board(name), &cases, true);
+    }
+}
+
+/// Cores without a long multiplication and without a division among them.
+const SIGNAL_BOARDS: [&str; 4] = ["mps2-an385:thumbv6m", "mps2-an386", "mps3-an547", "riscv32-virt"];
+
+#[test]
+fn signal_operators() {
+    let cases = Case::operators("models/tflite_signal", &SIGNALS);
+    for name in SIGNAL_BOARDS {
+        compare("signal_operators", board(name), &cases, true);
+    }
+}
+
+#[test]
+fn a_front_end_for_speech() {
+    const TEST: &str = "a_front_end_for_speech";
+    let Some(shared) = shared() else {
+        return skip(TEST, "no shared data");
+    };
+    for name in SIGNAL_BOARDS {
+        compare(TEST, board(name), &[front_end(&shared, 24)], true);
     }
 }
 

@@ -68,6 +68,7 @@ fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
             let scaled = if x >= 0 { m0.apply(x) } else { m2.apply(product(a, b)) };
             scaled.wrapping_add(z2)
         }),
+        IntOp::Div => None,
     }
 }
 
@@ -78,6 +79,7 @@ fn plain(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         IntOp::Mul => walk::<i32>(op, mem, i32::wrapping_mul),
         IntOp::Minimum => walk::<i32>(op, mem, i32::min),
         IntOp::Maximum => walk::<i32>(op, mem, i32::max),
+        IntOp::Div => walk::<i32>(op, mem, |a, b| if b == 0 { 0 } else { a.wrapping_div(b) }),
         IntOp::Prelu => None,
     }
 }

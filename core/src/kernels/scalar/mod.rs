@@ -9,6 +9,8 @@ pub mod conv2d;
 pub mod convert;
 pub mod elementwise;
 pub mod elementwise_int;
+pub mod fft;
+pub mod frames;
 mod int;
 pub mod linear;
 pub mod locally_connected;
@@ -18,6 +20,7 @@ pub mod movement;
 pub mod pool2d;
 pub mod reduce;
 pub mod resize;
+pub mod signal;
 pub mod softmax;
 pub mod svdf;
 

@@ -227,6 +227,7 @@ fn result<P>(op: &BinaryInt<P>, a: i32, b: i32) -> Option<i32> {
         IntOp::Mul => scaled(x * y, my)? + zy,
         IntOp::Prelu if x >= 0 => scaled(x, ma)? + zy,
         IntOp::Prelu => scaled(x * y, my)? + zy,
+        IntOp::Div => return None,
     };
     let [low, high] = op.clamp.map(i128::from);
     Some(stored.max(low).min(high) as i32)

@@ -56,6 +56,9 @@ impl Problem {
     }
 }
 
+/// What translates an operator.
+pub(super) type Translator = fn(&mut Importer<'_, '_>, View<'_, '_>) -> Result<()>;
+
 /// An operator under translation.
 #[derive(Clone, Copy)]
 pub(super) struct View<'m, 'a> {
@@ -65,6 +68,8 @@ pub(super) struct View<'m, 'a> {
     pub(super) inputs: &'m [Option<usize>],
     pub(super) outputs: &'m [usize],
     pub(super) options: Option<Table<'a>>,
+    /// The options of a custom operator.
+    pub(super) custom: &'a [u8],
 }
 
 impl<'m, 'a> Importer<'m, 'a> {
@@ -96,6 +101,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                 inputs: &operator.inputs,
                 outputs: &operator.outputs,
                 options: operator.options,
+                custom: operator.custom,
             };
             if let Err(error) = self.operator(view, code.version) {
                 let output = view.outputs.first().map(|&t| self.graph.tensors[t].name.as_str());

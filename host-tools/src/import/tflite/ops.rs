@@ -2,8 +2,9 @@
 
 use arenite::ops::pointwise::{Function, Tflite};
 
-use super::importer::{Importer, View};
+use super::importer::{Importer, Translator, View};
 use super::movement::axis_of;
+use super::signal;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, DType, Op, Padding2d, Quant, ReduceKind, TensorId, UnaryKind};
 
@@ -27,7 +28,7 @@ enum Translate {
     Unary(UnaryKind),
     Binary(BinaryOp),
     Reduce(ReduceKind),
-    By(fn(&mut Importer<'_, '_>, View<'_, '_>) -> Result<()>),
+    By(Translator),
 }
 
 use Translate::{Binary, By, Reduce, Unary};
@@ -95,7 +96,7 @@ const ROWS: &[Row] = &[
     row("CALL_ONCE", 1, &[], By(|i, v| i.call_once(v))),
 ];
 
-/// The rows of this file, and those of the pointwise functions.
+/// The rows of this file, those of the signal operators and of the pointwise functions.
 fn rows() -> impl Iterator<Item = Row> {
     let functions = Function::rows().filter_map(|(function, names)| {
         let Tflite { name, version, types } = names.tflite?;
@@ -105,7 +106,10 @@ fn rows() -> impl Iterator<Item = Row> {
         let Tflite { name, version, types } = names.tflite?;
         Some(row(name, version, types, Binary(*op)))
     });
-    ROWS.iter().copied().chain(functions).chain(binary)
+    let signals = signal::ROWS
+        .iter()
+        .map(|&(kind, types, translate)| row(kind, 1, types, By(translate)));
+    ROWS.iter().copied().chain(signals).chain(functions).chain(binary)
 }
 
 const fn row(kind: &'static str, version: i32, types: &'static [DType], translate: Translate) -> Row {
@@ -120,6 +124,7 @@ const fn row(kind: &'static str, version: i32, types: &'static [DType], translat
 impl Importer<'_, '_> {
     /// Translates one operator.
     pub(super) fn operator(&mut self, view: View<'_, '_>, version: i32) -> Result<()> {
+        self.check_unsigned(view)?;
         if self.fold(view)? {
             return Ok(());
         }

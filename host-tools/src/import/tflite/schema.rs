@@ -9,6 +9,10 @@ const MAX_TABLES: usize = 1 << 20;
 const MAX_OPERANDS: usize = 1 << 10;
 const MAX_RANK: usize = 8;
 
+/// Types of the schema that Arenite has no type of its own for.
+const UINT64: u8 = 12;
+const UINT32: u8 = 15;
+
 /// A .tflite file.
 pub(super) struct Model<'a> {
     pub(super) codes: Vec<OperatorCode>,
@@ -49,6 +53,8 @@ pub(super) struct Operator<'a> {
     pub(super) inputs: Vec<Option<usize>>,
     pub(super) outputs: Vec<usize>,
     pub(super) options: Option<Table<'a>>,
+    /// Of a custom operator: a flexbuffer.
+    pub(super) custom: &'a [u8],
 }
 
 impl<'a> Model<'a> {
@@ -114,9 +120,11 @@ impl Room {
 }
 
 impl TensorInfo<'_> {
-    /// The element type, where Arenite has it.
+    /// The element type, where Arenite has it. UINT32 and UINT64 are the signed types of the same bits: see [`TensorInfo::is_unsigned`].
     pub(super) fn dtype(&self) -> Option<DType> {
         match self.kind {
+            UINT32 => Some(DType::I32),
+            UINT64 => Some(DType::I64),
             0 => Some(DType::F32),
             2 => Some(DType::I32),
             3 => Some(DType::U8),
@@ -126,6 +134,11 @@ impl TensorInfo<'_> {
             9 => Some(DType::I8),
             _ => None,
         }
+    }
+
+    /// Whether its numbers are unsigned ones that a signed type holds: not every operator may take them for what that says.
+    pub(super) fn is_unsigned(&self) -> bool {
+        matches!(self.kind, UINT32 | UINT64)
     }
 
     /// The element type's name in the schema.
@@ -222,6 +235,7 @@ fn subgraph<'a>(
             inputs: inputs.to_vec().into_iter().map(optional).collect::<Result<_>>()?,
             outputs: all(&operator, 2, "output")?,
             options: operator.table(4)?,
+            custom: operator.scalars::<u8>(5)?.bytes(),
         })
     })?;
     let inputs = all(&graph, 1, "input")?;

@@ -56,6 +56,7 @@ impl Importer<'_, '_> {
                 inputs: &operator.inputs,
                 outputs: &operator.outputs,
                 options: operator.options,
+                custom: operator.custom,
             };
             let place = |e: Error| e.at(format_args!("subgraph {index}, operator {at} ({kind})"));
             match kind.as_str() {
