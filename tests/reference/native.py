@@ -161,6 +161,14 @@ def _resize_bilinear(inputs: list, a: dict) -> Array:
     return _image(a, compute, inputs[0])
 
 
+def _rfft(inputs: list, a: dict) -> Array:
+    x, length = inputs[0], a["length"]
+    t, k = np.arange(x.shape[-1]), np.arange(length // 2 + 1)[:, None]
+    phase = -2 * np.pi * ((k * t) % length) / length
+    pairs = np.stack([x @ np.cos(phase).T, x @ np.sin(phase).T], axis=-1)
+    return pairs.reshape(*x.shape[:-1], length + 2)
+
+
 def _argmax(inputs: list, a: dict) -> Array:
     y = np.argmax(inputs[0], axis=a["axis"])
     return np.expand_dims(y, a["axis"]) if a.get("keepdims") else y
@@ -195,6 +203,7 @@ OPERATORS: dict[str, Callable[[list, dict], Array]] = {
     "matmul": lambda inputs, a: np.matmul(ops.f64(inputs[0]), ops.f64(inputs[1])),
     "embedding": lambda inputs, a: ops.f64(inputs[1])[inputs[0].astype(int)],
     "argmax": _argmax,
+    "rfft": _rfft,
     "resize_nearest": _resize_nearest,
     "resize_bilinear": _resize_bilinear,
     "linear": lambda inputs, a: ops.linear(*inputs),

@@ -18,7 +18,7 @@ from safetensors.numpy import save as safetensors
 SCHEMA_VERSION = 2
 
 #: Operators that version 2 added; a trace without them states version 1.
-SINCE_2 = ("matmul", "argmax", "embedding", "conv_transpose2d", "resize_nearest", "resize_bilinear")
+SINCE_2 = ("matmul", "argmax", "embedding", "conv_transpose2d", "resize_nearest", "resize_bilinear", "rfft")
 
 ROLES = ("input", "activation", "parameter", "constant", "state")
 

@@ -77,6 +77,7 @@ impl<'a> Work<'_, 'a, '_> {
             "min" => self.reduce(o, ReduceKind::Min)?,
             "argmax" => self.arg_max(o)?,
             "resize_nearest" | "resize_bilinear" => self.resize(o)?,
+            "rfft" => self.rfft(o)?,
             "reshape" => self.reshape(o)?,
             "flatten" => self.flatten(o)?,
             "transpose" => self.transpose(o)?,

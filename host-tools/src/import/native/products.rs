@@ -1,13 +1,14 @@
-//! Operators of version 2: products of computed matrices, tables, the largest's index, and images that grow.
+//! Operators of version 2: products of computed matrices, tables, the largest's index, Fourier transforms, and images that grow.
 
 use arenite::ops::binary::SpecialBinaryOp;
+use arenite::ops::fft::{FftPlan, MAX_FFT};
 
 use super::operator::layout_name;
 use super::trace::Operator;
 use super::work::Work;
 use crate::error::{Error, Result};
 use crate::graph::infer::nhwc;
-use crate::graph::{Activation, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, TensorId};
+use crate::graph::{Activation, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, Signal, TensorId};
 use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
 use crate::import::compose::{self, Compose};
 
@@ -166,6 +167,32 @@ impl<'a> Work<'_, 'a, '_> {
         shape[axis] = 1;
         let index = self.part(o, "index", Op::ArgMax { axis }, &[x])?;
         self.node_of_shape(o, Op::Reshape, &[index], &shape)
+    }
+
+    /// The bins of real samples along the last axis, pairs of real and imaginary part.
+    pub(super) fn rfft(&mut self, o: &Operator<'a>) -> Result<TensorId> {
+        o.only(&["length"])?;
+        o.operands(1, 1)?;
+        let x = self.f32_input(o, 0)?;
+        let mut shape = self.builder.shape(x).to_vec();
+        let json = o.need("length")?;
+        let length = json.size(4..=MAX_FFT as usize)?;
+        if FftPlan::new(length as u32).is_none() {
+            return Err(json
+                .error(format!("a Fourier transform of length {length}"))
+                .expected("an even length, half of it a product of 2, 3 and 5"));
+        }
+        match shape.last_mut() {
+            Some(samples) if *samples <= length => *samples = length + 2,
+            _ => {
+                return Err(o
+                    .json
+                    .error(format!("samples of shape {shape:?}"))
+                    .expected(format!("at most {length} along the last axis")));
+            }
+        }
+        let op = Op::Signal(Signal::Fft { length, inverse: false });
+        self.node_of_shape(o, op, &[x], &shape)
     }
 
     pub(super) fn resize(&mut self, o: &Operator<'a>) -> Result<TensorId> {

@@ -11,13 +11,14 @@ use crate::import::build::elements;
 const VERSIONS: std::ops::RangeInclusive<i64> = 1..=2;
 
 /// Operators that version 2 added.
-const SINCE_2: [&str; 6] = [
+const SINCE_2: [&str; 7] = [
     "matmul",
     "argmax",
     "embedding",
     "conv_transpose2d",
     "resize_nearest",
     "resize_bilinear",
+    "rfft",
 ];
 
 /// The document, checked for what it states of itself.
