@@ -70,7 +70,7 @@ impl FftPlan {
             while left.is_multiple_of(u32::from(radix)) {
                 *radices.get_mut(stages)? = radix;
                 stages += 1;
-                left /= u32::from(radix);
+                left = left.checked_div(radix.into())?;
             }
         }
         (left == 1).then_some(Self { radices, stages, n })

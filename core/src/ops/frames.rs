@@ -146,11 +146,8 @@ impl<P: Place> SignalFramer<P> {
 
     /// Steps before the first valid frame.
     pub fn warm_up(&self) -> u32 {
-        if self.prefill || self.step == 0 {
-            0
-        } else {
-            self.size.div_ceil(self.step).saturating_sub(1)
-        }
+        let behind_the_first = self.size.saturating_sub(1).checked_div(self.step);
+        behind_the_first.filter(|_| !self.prefill).unwrap_or(0)
     }
 
     /// Elements of the state.

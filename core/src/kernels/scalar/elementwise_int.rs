@@ -79,9 +79,14 @@ fn plain(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         IntOp::Mul => walk::<i32>(op, mem, i32::wrapping_mul),
         IntOp::Minimum => walk::<i32>(op, mem, i32::min),
         IntOp::Maximum => walk::<i32>(op, mem, i32::max),
-        IntOp::Div => walk::<i32>(op, mem, |a, b| if b == 0 { 0 } else { a.wrapping_div(b) }),
+        IntOp::Div => walk::<i32>(op, mem, quotient),
         IntOp::Prelu => None,
     }
+}
+
+/// Towards zero; 0 by 0, and the lowest number by -1 is itself.
+fn quotient(a: i32, b: i32) -> i32 {
+    a.checked_div(b).unwrap_or(if b == 0 { 0 } else { a })
 }
 
 fn walk<T: Int>(op: &BinaryInt, mem: &Mem<'_>, f: impl Fn(i32, i32) -> i32) -> Option<()> {
