@@ -97,9 +97,9 @@ def trace(mfcc: Mfcc, name: str = "mfcc") -> Trace:
     result.tensors["before"] = Tensor((1, kept), "f32", "state")
     result.state = [("before", "kept")]
 
-    def constant(key: str, values: np.ndarray) -> str:
+    def fixed(key: str, values: np.ndarray) -> str:
         result.values[key] = np.ascontiguousarray(values, np.float32)
-        result.tensors[key] = Tensor(result.values[key].shape, "f32", "constant")
+        result.tensors[key] = Tensor(result.values[key].shape, "f32", "parameter")
         return key
 
     def step(output: str, op: str, inputs: list[str | None], extents: Sequence[int], /, **attrs: object) -> str:
@@ -109,17 +109,17 @@ def trace(mfcc: Mfcc, name: str = "mfcc") -> Trace:
 
     x = step("frame", "concat", ["before", "hop"], (1, mfcc.frame), axis=1)
     step("kept", "slice", [x], (1, kept), axis=1, start=mfcc.hop)
-    x = step("windowed", "mul", [x, constant("window", mfcc.window())], (1, mfcc.frame))
+    x = step("windowed", "mul", [x, fixed("window", mfcc.window())], (1, mfcc.frame))
     x = step("spectrum", "rfft", [x], (1, mfcc.fft + 2), length=mfcc.fft)
     x = step("pairs", "slice", [x], (1, 2 * bins), axis=1, start=2 * first, stop=2 * (first + bins))
     x = step("squares", "square", [x], (1, 2 * bins))
     x = step("parts", "reshape", [x], (1, bins, 2), shape=[-1, bins, 2])
     x = step("energies", "sum", [x], (1, bins), axes=[2])
     x = step("magnitudes", "sqrt", [x], (1, bins))
-    x = step("mel", "linear", [x, constant("mel.weight", mel[:, first : first + bins])], (1, mfcc.bands))
-    x = step("raised", "add", [x, constant("floor", np.array(mfcc.floor))], (1, mfcc.bands))
+    x = step("mel", "linear", [x, fixed("mel.weight", mel[:, first : first + bins])], (1, mfcc.bands))
+    x = step("raised", "add", [x, fixed("floor", np.array(mfcc.floor))], (1, mfcc.bands))
     x = step("logarithms", "log", [x], (1, mfcc.bands))
-    step("features", "linear", [x, constant("cosines", mfcc.cosines())], (1, mfcc.coefficients))
+    step("features", "linear", [x, fixed("cosines", mfcc.cosines())], (1, mfcc.coefficients))
     result.samples = _samples(mfcc)
     return result
 
