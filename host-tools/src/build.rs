@@ -18,7 +18,7 @@ use arenite::Target;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{print, read_text};
-use crate::pack::{self, Options};
+use crate::pack::{self, Options, target_named};
 
 /// A network to pack, and how. Paths count from the package's root, where build scripts run.
 #[derive(Debug, Clone)]
@@ -106,13 +106,7 @@ impl Pack {
         }
         // Told before the work: where it fails, a change of these is another try.
         files.iter().for_each(|file| changed(file));
-        self.options.target = Target::ALL
-            .into_iter()
-            .find(|target| target.name() == self.target)
-            .ok_or_else(|| {
-                let names: Vec<_> = Target::ALL.iter().map(|target| target.name()).collect();
-                Error::new(ErrorKind::Usage, format!("there is no target {:?}", self.target)).expected(names.join(", "))
-            })?;
+        self.options.target = target_named(&self.target)?;
         if let Some(path) = &self.labels {
             self.options.labels = read_text(path, "read the labels")?
                 .lines()

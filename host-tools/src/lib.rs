@@ -29,6 +29,7 @@ pub mod pack;
 pub mod page;
 pub mod passes;
 mod portable;
+pub mod preprocess;
 pub mod program;
 pub mod quantize;
 pub mod report;

@@ -114,7 +114,23 @@ fn taps(
     })
 }
 
+/// Channels last is channels first with the axes moved.
 fn conv2d(x: &ArrayD<f64>, w: &ArrayD<f64>, bias: Option<&ArrayD<f64>>, attrs: &Value) -> ArrayD<f64> {
+    match attrs["layout"].as_str() {
+        Some("NHWC") => {
+            let first = x
+                .view()
+                .permuted_axes(vec![0, 3, 1, 2])
+                .as_standard_layout()
+                .into_owned();
+            let result = channels_first(&first, w, bias, attrs);
+            result.permuted_axes(vec![0, 2, 3, 1]).as_standard_layout().into_owned()
+        }
+        _ => channels_first(x, w, bias, attrs),
+    }
+}
+
+fn channels_first(x: &ArrayD<f64>, w: &ArrayD<f64>, bias: Option<&ArrayD<f64>>, attrs: &Value) -> ArrayD<f64> {
     let (strides, dilation) = (pair(attrs, "strides", 1), pair(attrs, "dilation", 1));
     let padding = four(attrs);
     let groups = attrs["groups"].as_u64().unwrap_or(1) as usize;

@@ -18,6 +18,7 @@ use arenite_host::memory::plan;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{self, Options, Packed};
 use arenite_host::page::Extra;
+use arenite_host::preprocess::Preprocess;
 use arenite_host::quantize;
 use arenite_host::report::Summary;
 use arenite_host::sign::Signer;
@@ -56,6 +57,9 @@ struct Args {
     /// Rounds weights for the least error of their layer's output on the samples.
     #[arg(long)]
     optimise_rounding: bool,
+    /// From a camera's picture to the network's input, such as 'u8 size=240x320 crop=240x240 resize=96x96 mean=127.5 scale=0.00784314'.
+    #[arg(long, value_name = "SPEC")]
+    preprocess: Option<Preprocess>,
     /// What the inputs of an int8 network are: f32, u8 or int8 (default).
     #[arg(long, value_name = "TYPE")]
     input_dtype: Option<PortType>,
@@ -268,21 +272,19 @@ fn options(args: Args) -> Result<Vec<Options>> {
     let (dtype, quantize) = element_type(&args)?;
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
     if args.input.len() > 1
-        && (args.name.is_some() || args.weights.is_some() || args.self_test.is_some() || quantize.is_some())
+        && (args.preprocess.is_some()
+            || args.name.is_some()
+            || args.weights.is_some()
+            || args.self_test.is_some()
+            || quantize.is_some())
     {
         return Err(
-            usage("--name, --weights, --calibrate and --self-test with several inputs".into())
+            usage("--name, --weights, --calibrate, --preprocess and --self-test with several inputs".into())
                 .expected("one input")
                 .help("pack a network with its own options by itself; a bundle takes traces that name their weights"),
         );
     }
-    let target = Target::ALL
-        .into_iter()
-        .find(|t| t.name() == args.target)
-        .ok_or_else(|| {
-            let names: Vec<_> = Target::ALL.iter().map(|t| t.name()).collect();
-            usage(format!("--target {}: there is no such target", args.target)).expected(names.join(", "))
-        })?;
+    let target = pack::target_named(&args.target)?;
     if target == Target::Riscv64gcv {
         let message = "--target riscv64gcv: kernels for the vector extension are not built yet";
         return Err(Error::unsupported(message).help("riscv64gc runs on the same cores"));
@@ -298,6 +300,11 @@ fn options(args: Args) -> Result<Vec<Options>> {
             text.lines().map(str::to_string).collect()
         }
     };
+    if args.preprocess.as_ref().is_some_and(|spec| spec.bytes) && args.input_dtype.is_some() {
+        return Err(usage("--input-dtype with --preprocess u8".into())
+            .expected("one of them")
+            .help("--preprocess u8 says that the input is unsigned bytes"));
+    }
     if args.batch == 0 {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));
     }
@@ -331,6 +338,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         max_step: args.max_step,
         dtype,
         quantize,
+        preprocess: args.preprocess,
         input_dtype: args.input_dtype.map(PortType::dtype),
         output_dtype: args.output_dtype.map(PortType::dtype),
         keep_dead_channels: args.keep_dead_channels,
@@ -365,6 +373,7 @@ fn element_type(args: &Args) -> Result<(Option<DType>, Option<quantize::Request>
                 keep_f32: args.keep_f32.clone(),
                 optimise_rounding: args.optimise_rounding,
                 threads: None,
+                grid: None,
             };
             Ok((dtype, Some(request)))
         }

@@ -9,6 +9,7 @@ pub use project::{File, project};
 pub use table::{Chip, Runner, Support, all};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::spelling::meant;
 
 /// The chip of this name.
 ///
@@ -22,6 +23,9 @@ pub fn named(name: &str) -> Result<Chip> {
             format!("--chip {name}: no one chip's name is or begins so"),
         )
         .expected(names.join(", "))
-        .help("a chip of the same core serves: then set flash and RAM in memory.x")
+        .help(
+            meant(name, names.iter().copied())
+                .unwrap_or_else(|| "a chip of the same core serves: then set flash and RAM in memory.x".to_string()),
+        )
     })
 }

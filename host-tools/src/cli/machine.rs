@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use crate::board::{self, BOARDS, Board};
+use crate::spelling::meant;
 use crate::{Error, Result};
 
 /// Where a model runs.
@@ -33,9 +34,12 @@ impl FromStr for Machine {
         }
         let names = || BOARDS.iter().map(|b| format!("qemu:{}", b.name)).collect::<Vec<_>>();
         let board = text.strip_prefix("qemu:").and_then(Board::find);
-        board
-            .map(Machine::Board)
-            .ok_or_else(|| format!("expected host, {}", names().join(", ")))
+        board.map(Machine::Board).ok_or_else(|| {
+            let names = names();
+            let near = meant(text, names.iter().map(String::as_str));
+            let near = near.map_or(String::new(), |near| format!("; {near}"));
+            format!("expected host, {}{near}", names.join(", "))
+        })
     }
 }
 

@@ -63,7 +63,6 @@ unbuilt! {
     "group" group Vec<String>, "quantisation", "leave it out: weights keep their own width";
     "budget" budget Vec<String>, "quantisation", "--max-flash refuses a model that is too large";
     "target-snr" target_snr Vec<String>, "quantisation", "leave it out: nothing is quantised";
-    "preprocess" preprocess Vec<String>, "preprocessing", "prepare the input before `Session::set_input`";
     "winograd" winograd bool, "Winograd convolutions", "leave it out: convolutions are computed directly";
     "cores" cores Vec<String>, "several cores", "leave it out: one core runs the network";
     "accelerator" accelerator Vec<String>, "accelerators", "leave it out: the core's own kernels run the network";

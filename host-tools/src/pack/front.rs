@@ -15,6 +15,7 @@ use crate::graph::{Graph, check, facts};
 use crate::import::{self, Imported, Samples};
 use crate::lower::select;
 use crate::passes;
+use crate::preprocess;
 use crate::quantize;
 use crate::report::Summary;
 use crate::stage::Stage;
@@ -88,7 +89,17 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         dead_channels: Some(Removed::default()),
         ..Summary::of_import(&graph, dialect, options.target)
     };
-    let fuse = match options.quantize {
+    let mut quantizing = options.quantize.clone();
+    if let Some(spec) = &options.preprocess {
+        let inserted = preprocess::insert(&mut graph, spec, quantizing.is_some()).map_err(at_input)?;
+        warnings.extend(inserted.warnings);
+        if let Some(request) = &mut quantizing {
+            request.grid = inserted.grid;
+        }
+        check::check(&graph)?;
+        summary.set_ports(&graph);
+    }
+    let fuse = match quantizing {
         None => {
             quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
             passes::run
@@ -99,19 +110,25 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         }
     };
     passes::run(&mut graph, Stage::Fold)?;
+    if options.preprocess.is_some() {
+        preprocess::fold(&mut graph, &weights).map_err(at_input)?;
+        check::check(&graph)?;
+    }
     dump.graph(Stage::Fold, &graph);
     fuse(&mut graph, Stage::Fuse)?;
-    let last = if options.quantize.is_some() {
+    let last = if let Some(request) = &quantizing {
         dump.graph(Stage::Fuse, &graph);
         let imported = summary;
-        (graph, summary) = quantized(graph, &weights, options, imported, &mut warnings, progress).map_err(at_input)?;
+        (graph, summary) = quantized(graph, &weights, request, imported, &mut warnings, progress).map_err(at_input)?;
         Stage::Quantize
     } else {
         Stage::Fuse
     };
-    let retyped = options.quantize.is_some() || options.input_dtype.is_some() || options.output_dtype.is_some();
+    let bytes = quantizing.as_ref().and_then(|request| request.grid).map(|_| DType::U8);
+    let input_dtype = options.input_dtype.or(bytes);
+    let retyped = quantizing.is_some() || input_dtype.is_some() || options.output_dtype.is_some();
     if retyped {
-        quantize::ports::retype(&mut graph, options.input_dtype, options.output_dtype).map_err(at_input)?;
+        quantize::ports::retype(&mut graph, input_dtype, options.output_dtype).map_err(at_input)?;
         passes::name_apart(&mut graph);
         check::check(&graph)?;
         summary.set_ports(&graph);
@@ -129,7 +146,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         weights,
         files,
         // They state what the network computes in its own types.
-        samples: samples.filter(|_| !retyped),
+        samples: samples.filter(|_| !retyped && options.preprocess.is_none()),
         keys,
         warnings,
         summary,
@@ -141,14 +158,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
 fn quantized(
     mut graph: Graph,
     weights: &Weights,
-    options: &Options,
+    request: &quantize::Request,
     imported: Summary,
     warnings: &mut Vec<String>,
     progress: &mut Progress<'_>,
 ) -> Result<(Graph, Summary)> {
-    let Some(request) = &options.quantize else {
-        return Ok((graph, imported));
-    };
     passes::run(&mut graph, Stage::Quantize)?;
     let quantized = quantize::run(&graph, weights, request, progress)?;
     check::check(&quantized.graph)?;

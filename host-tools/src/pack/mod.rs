@@ -11,7 +11,7 @@ mod options;
 mod whole;
 
 pub use finish::verify;
-pub use options::{Options, Packed, Progress};
+pub use options::{Options, Packed, Progress, target_named};
 pub use whole::portable;
 
 use crate::error::Result;

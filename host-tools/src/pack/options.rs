@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use arenite::{DType, Target};
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::import::ImportOptions;
 use crate::memory::{Region, plan};
+use crate::preprocess::Preprocess;
 use crate::quantize;
 use crate::report::Summary;
 use crate::sign::Signer;
+use crate::spelling::meant;
 use crate::stage::Stage;
 
 /// What `pack` is asked for.
@@ -44,6 +47,8 @@ pub struct Options {
     pub dtype: Option<DType>,
     /// Quantises an f32 network.
     pub quantize: Option<quantize::Request>,
+    /// What is done with a picture in front of the first layer.
+    pub preprocess: Option<Preprocess>,
     /// What the inputs of an int8 network are to be, where not int8.
     pub input_dtype: Option<DType>,
     /// What its outputs are to be.
@@ -91,6 +96,7 @@ impl Options {
             max_step: None,
             dtype: None,
             quantize: None,
+            preprocess: None,
             input_dtype: None,
             output_dtype: None,
             keep_dead_channels: false,
@@ -121,3 +127,22 @@ pub struct Packed {
 
 /// Told how far packing has come: a phase, and how much of how much of it is done.
 pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;
+
+/// The target of this name.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] with all names, and the nearest.
+pub fn target_named(name: &str) -> Result<Target> {
+    let names = Target::ALL.map(Target::name);
+    Target::ALL
+        .into_iter()
+        .find(|target| target.name() == name)
+        .ok_or_else(|| {
+            let error = Error::new(ErrorKind::Usage, format!("--target {name}: there is no such target"));
+            let error = error.expected(names.join(", "));
+            match meant(name, names) {
+                Some(near) => error.help(near),
+                None => error,
+            }
+        })
+}

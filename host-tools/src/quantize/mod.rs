@@ -4,9 +4,11 @@
 //! `form` says what each operator asks for; `evaluate` runs the network, `statistics` keeps what its activations are like, `range` and `search` choose
 //! their scales, `parameters` stores weights and biases, and `rewrite` makes the int8 graph.
 
+mod context;
 mod equalise;
 mod evaluate;
 mod form;
+mod grid;
 mod groups;
 mod judge;
 mod moments;
@@ -21,11 +23,13 @@ mod statistics;
 
 use std::path::PathBuf;
 
-use arenite::DType;
+use arenite::{DType, Port};
 
+use self::context::Context;
 use self::equalise::Extent;
-use self::evaluate::{Evaluator, Samples};
+use self::evaluate::Evaluator;
 use self::form::{concerns, is_real};
+pub use self::grid::Grid;
 use self::groups::Groups;
 use self::judge::Judge;
 use self::search::{Network, Ranges};
@@ -49,6 +53,8 @@ pub struct Request {
     pub keep_f32: Vec<String>,
     /// Weights are rounded for the least error of their layer's output on the samples.
     pub optimise_rounding: bool,
+    /// The samples are bytes of these values, and so is the input that is quantised.
+    pub grid: Option<Grid>,
     /// Threads of the calibration; all there are where it is none. The result does not depend on it.
     pub threads: Option<usize>,
 }
@@ -90,8 +96,14 @@ pub fn run(
         let float = Evaluator::new(graph, weights, threads, |_| false)?;
         let ports = float.ports()?;
         let mut note = |note| warnings.push(format!("--calibrate: {note}"));
-        samples::read(&request.samples, &ports, &samples::of_a_data_set, &mut note)
-            .map_err(|e| e.in_file(&request.samples))?
+        let each = |array, port: &Port<'_>| {
+            let array = match request.grid {
+                Some(grid) => grid.values(array, port)?,
+                None => array,
+            };
+            samples::of_a_data_set(array, port)
+        };
+        samples::read(&request.samples, &ports, &each, &mut note).map_err(|e| e.in_file(&request.samples))?
     };
     if samples.len() == 1 {
         warnings.push("--calibrate: one sample says little of the ranges; a hundred are a good number".into());
@@ -101,6 +113,7 @@ pub fn run(
         kept: &kept,
         samples: &samples,
         threads,
+        grid: request.grid,
     };
     let mut best = Calibrated::of(graph.clone(), 0, &context, progress)?;
     let mut start = search::uniform(&best.network(&context), &best.judge)?;
@@ -152,14 +165,6 @@ pub fn run(
     })
 }
 
-/// What the network's forms have in common.
-struct Context<'a> {
-    weights: &'a Weights,
-    kept: &'a [bool],
-    samples: &'a Samples,
-    threads: usize,
-}
-
 /// A float graph with what the samples say of it.
 struct Calibrated {
     graph: Graph,
@@ -183,6 +188,7 @@ impl Calibrated {
             kept,
             samples,
             threads,
+            ..
         } = context;
         let groups = Groups::of(&graph, kept);
         let float = Evaluator::new(&graph, weights, threads, |id| is_real(&graph, id))?;
@@ -190,7 +196,7 @@ impl Calibrated {
         let folds = FOLDS.min(evaluate::parts(samples).count());
         let mut calibrating = |done: usize| progress("calibrating", done as u64, all);
         let parts = statistics::collect(&float, &graph, samples, &mut calibrating)?;
-        let ranges = Ranges::of(&graph, weights, kept, &groups, &parts, samples, folds)?;
+        let ranges = Ranges::of(&graph, context, &groups, &parts, folds)?;
         let judge = Judge::new(
             &graph,
             &float,

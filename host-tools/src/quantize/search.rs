@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::context::Context;
 use super::evaluate::{Samples, floats};
 use super::form::{Form, concerns, form, is_real};
+use super::grid::Grid;
 use super::groups::Groups;
 use super::judge::{self, Judge, Squares};
 use super::moments::{self, Windows};
@@ -50,16 +52,24 @@ pub(super) struct Ranges {
 impl Ranges {
     pub(super) fn of(
         graph: &Graph,
-        weights: &Weights,
-        kept: &[bool],
+        context: &Context<'_>,
         groups: &Groups,
         parts: &Parts,
-        samples: &Samples,
         folds: usize,
     ) -> Result<Self> {
+        let Context {
+            weights,
+            kept,
+            samples,
+            grid,
+            ..
+        } = *context;
         let constants = constants(graph, weights, kept)?;
         let images: Vec<Option<[f64; 2]>> = (0..graph.inputs.len())
-            .map(|input| bytes_of_an_image(graph, input, samples))
+            .map(|input| {
+                grid.map(Grid::ends)
+                    .or_else(|| bytes_of_an_image(graph, input, samples))
+            })
             .collect();
         let input = |members: &[TensorId]| graph.inputs.iter().position(|id| members.contains(id));
         let candidates = |values: &BTreeMap<TensorId, Values>| {

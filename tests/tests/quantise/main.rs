@@ -3,4 +3,5 @@
 mod digits;
 mod network;
 mod operators;
+mod preprocess;
 mod requests;

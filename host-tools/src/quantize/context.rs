@@ -1,0 +1,14 @@
+//! What all parts of a calibration read.
+
+use super::evaluate::Samples;
+use super::grid::Grid;
+use crate::weights::Weights;
+
+/// What the network's forms have in common.
+pub(super) struct Context<'a> {
+    pub(super) weights: &'a Weights,
+    pub(super) kept: &'a [bool],
+    pub(super) samples: &'a Samples,
+    pub(super) threads: usize,
+    pub(super) grid: Option<Grid>,
+}
