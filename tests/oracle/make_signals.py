@@ -328,6 +328,37 @@ def casts(rng):
     return b.finish([x], outputs), [any_words(rng, 3, 9)]
 
 
+@case("front_end_streamed")
+def front_end_streamed(rng):
+    # All of them, hop by hop: 100 samples of frames of 150, 12 channels, three frames side by side.
+    b = Builder()
+    hop, frame, bins, n = 100, 150, 81, 12
+    x, valid, stacked_valid = b.tensor((hop,), "int16"), b.tensor((), "bool"), b.tensor((), "bool")
+    late, frames, flat, windowed = b.tensor((hop,), "int16"), b.tensor((1, frame), "int16"), b.tensor((frame,), "int16"), b.tensor((frame,), "int16")
+    scaled, bits, spectrum, energies = b.tensor((frame,), "int16"), b.tensor((), "int32"), b.tensor((2 * bins,), "int16"), b.tensor((bins,), "uint32")
+    sums, roots, clean, noise = b.tensor((n,), "uint64"), b.tensor((n,), "uint32"), b.tensor((n,), "uint32"), b.tensor((n,), "uint32")
+    gained, logs, stacked = b.tensor((n,), "uint32"), b.tensor((n,), "int16"), b.tensor((3 * n,), "int16")
+    b.custom("SignalDelay", [x], [late], delay_length=30)
+    b.custom("SignalFramer", [late], [frames, valid], frame_size=frame, frame_step=hop, prefill=True)
+    b.op("RESHAPE", [frames, b.const([frame], "int32")], [flat])
+    window = np.round(4096 * (0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(frame) + 0.5) / frame)))
+    b.custom("SignalWindow", [flat, b.const(window, "int16")], [windowed], shift=12)
+    b.custom("SignalFftAutoScale", [windowed], [scaled, bits])
+    b.custom("SignalRfft", [scaled], [spectrum], T=I16, fft_length=160)
+    b.custom("SignalEnergy", [spectrum], [energies], start_index=0, end_index=bins)
+    b.custom("SignalFilterBank", [energies, *bank(rng, b, bins, n)], [sums], num_channels=n)
+    b.custom("SignalFilterBankSquareRoot", [sums, bits], [roots])
+    b.custom("SignalFilterBankSpectralSubtraction", [roots], [clean, noise], alternate_one_minus_smoothing=15401, alternate_smoothing=983, clamping=False,
+             min_signal_remaining=819, num_channels=n, one_minus_smoothing=15975, smoothing=409, smoothing_bits=10, spectral_subtraction_bits=14)
+    b.custom("SignalPCAN", [clean, noise, b.const(gains(), "int16")], [gained], snr_shift=6)
+    b.custom("SignalFilterBankLog", [gained], [logs], input_correction_bits=3, output_scale=64)
+    b.custom("SignalStacker", [logs], [stacked, stacked_valid], num_channels=n, stacker_left_context=1, stacker_right_context=1, stacker_step=2)
+    loudness = 2.0 ** -rng.integers(0, 12, (24, 1))
+    hops = np.clip(samples(rng, 24, hop) * loudness, -32768, 32767).astype(np.int16)
+    hops[5:7] = 0
+    return b.finish([x], [stacked, stacked_valid]), [hops]
+
+
 ODD = {}
 
 

@@ -79,7 +79,7 @@ fn every_signal_operator_is_as_in_tensorflow_lite_micro() {
         cases.len(),
         wrong.join("\n")
     );
-    oracle::compared("TensorFlow Lite Micro, signal operators", compared, 200);
+    oracle::compared("TensorFlow Lite Micro, signal operators", compared, 390);
 }
 
 /// The four clips through one session, frame by frame, and single frames of noise at full scale.
