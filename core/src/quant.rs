@@ -23,4 +23,4 @@ pub use fixed::{
 pub use rounding::{
     Multiplier, dequantize, high_mul, high_mul_i16, quantize, requantize, rounding_shift_right, saturating_shift_left,
 };
-pub use softmax::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16};
+pub use softmax::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16, softmax_by_table};

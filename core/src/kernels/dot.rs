@@ -26,6 +26,74 @@ pub(crate) fn dots_s8(x: Src<'_, i8>, zero: i32, rows: [&[i8]; 2]) -> [i32; 2] {
     unsafe { plain_s8(x, zero, rows, done..len, sums) }
 }
 
+/// [`dots_s8`] of four rows: the input is widened once for all of them.
+#[inline(never)]
+pub(crate) fn fours_s8(x: Src<'_, i8>, zero: i32, rows: [&[i8]; 4]) -> [i32; 4] {
+    let len = rows.iter().fold(x.len(), |len, row| len.min(row.len()));
+    let (x, rows) = (x.as_ptr(), rows.map(|row| row.as_ptr()));
+    #[cfg(all(cortex_m = "mve", feature = "mve"))]
+    if ZEROS.contains(&zero) && len > 0 {
+        let mut sums = [0; 4];
+        // SAFETY: `len` elements of each.
+        unsafe { helium::dots(x, rows.as_ptr(), len, sums.as_mut_ptr(), zero) };
+        return sums;
+    }
+    if cfg!(cortex_m = "baseline") {
+        // Registers for two rows.
+        let [a, b, c, d] = rows;
+        // SAFETY: `len` elements of each.
+        let [[a, b], [c, d]] = [[a, b], [c, d]].map(|rows| unsafe { plain_s8(x, zero, rows, 0..len, [0; 2]) });
+        return [a, b, c, d];
+    }
+    let (done, sums) = if PAIRS && ZEROS.contains(&zero) {
+        // SAFETY: `len` elements of each.
+        (len & !3, unsafe { pairs_s8(x, zero, rows, len / 4) })
+    } else {
+        (0, [0; 4])
+    };
+    // SAFETY: as above.
+    unsafe { plain_s8(x, zero, rows, done..len, sums) }
+}
+
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+mod helium {
+    use core::arch::naked_asm;
+
+    /// Eight elements of four rows in ten instructions, in halves that have room for the zero point. `len` is not 0.
+    #[unsafe(naked)]
+    pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: usize, sums: *mut i32, zero: i32) {
+        naked_asm!(
+            ".cpu cortex-m55",
+            // Loads that widen take their address from r0 to r7, and sums have even registers.
+            "ldr r12, [sp]",
+            "push {{r4-r11, lr}}",
+            "vdup.16 q3, r12",
+            "ldrd r4, r5, [r1]",
+            "ldr r7, [r1, #8]",
+            "ldr r1, [r1, #12]",
+            "mov r6, #0",
+            "mov r8, #0",
+            "mov r10, #0",
+            "mov r12, #0",
+            "dlstp.16 lr, r2",
+            "2: vldrb.s16 q0, [r0], #8",
+            "vldrb.s16 q1, [r4], #8",
+            "vsub.i16 q0, q0, q3",
+            "vmladava.s16 r6, q0, q1",
+            "vldrb.s16 q2, [r5], #8",
+            "vmladava.s16 r8, q0, q2",
+            "vldrb.s16 q1, [r7], #8",
+            "vmladava.s16 r10, q0, q1",
+            "vldrb.s16 q2, [r1], #8",
+            "vmladava.s16 r12, q0, q2",
+            "letp lr, 2b",
+            "strd r6, r8, [r3]",
+            "strd r10, r12, [r3, #8]",
+            "pop {{r4-r11, pc}}",
+        )
+    }
+}
+
 /// `sum of x[i] * row[i]`, modulo 2^32, as far as both go.
 #[inline(never)]
 pub(crate) fn dot_s16(x: Src<'_, i16>, row: &[i16]) -> i32 {
@@ -50,22 +118,23 @@ pub(crate) fn dot_s16(x: Src<'_, i16>, row: &[i16]) -> i32 {
 /// # Safety
 /// `x` and the rows have as many elements as `range` ends at.
 #[inline(always)]
-unsafe fn plain_s8(
+unsafe fn plain_s8<const N: usize>(
     x: *const i8,
     zero: i32,
-    rows: [*const i8; 2],
+    rows: [*const i8; N],
     range: core::ops::Range<usize>,
-    sums: [i32; 2],
-) -> [i32; 2] {
-    let ([row_a, row_b], [mut a, mut b]) = (rows, sums);
+    mut sums: [i32; N],
+) -> [i32; N] {
     for i in range {
         // SAFETY: in bounds, as the caller promises.
-        let (x, w_a, w_b) = unsafe { (x.add(i).read(), row_a.add(i).read(), row_b.add(i).read()) };
-        let x = i32::from(x).wrapping_sub(zero);
-        a = a.wrapping_add(x.wrapping_mul(w_a.into()));
-        b = b.wrapping_add(x.wrapping_mul(w_b.into()));
+        let x = i32::from(unsafe { x.add(i).read() }).wrapping_sub(zero);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            // SAFETY: likewise.
+            let w = i32::from(unsafe { row.add(i).read() });
+            *sum = sum.wrapping_add(x.wrapping_mul(w));
+        }
     }
-    [a, b]
+    sums
 }
 
 /// Four elements at a time: the input is widened once for both rows.
@@ -73,18 +142,20 @@ unsafe fn plain_s8(
 /// # Safety
 /// `x` and the rows have four times `count` elements; `zero` is one of [`ZEROS`].
 #[inline(always)]
-unsafe fn pairs_s8(x: *const i8, zero: i32, rows: [*const i8; 2], count: usize) -> [i32; 2] {
+unsafe fn pairs_s8<const N: usize>(x: *const i8, zero: i32, rows: [*const i8; N], count: usize) -> [i32; N] {
     let minus_zero = halves(zero.wrapping_neg(), zero.wrapping_neg());
-    let ([row_a, row_b], [mut a, mut b]) = (rows, [0_i32; 2]);
+    let mut sums = [0_i32; N];
     for i in 0..count {
         // SAFETY: in bounds, as the caller promises.
         let word = |row: *const i8| u32::from_le(unsafe { row.add(4 * i).cast::<u32>().read_unaligned() });
-        let (x, w_a, w_b) = (word(x), word(row_a), word(row_b));
+        let x = word(x);
         let (even, odd) = (sxtab16(minus_zero, x), sxtab16_ror8(minus_zero, x));
-        a = smlad(odd, sxtb16_ror8(w_a), smlad(even, sxtb16(w_a), a));
-        b = smlad(odd, sxtb16_ror8(w_b), smlad(even, sxtb16(w_b), b));
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            let w = word(row);
+            *sum = smlad(odd, sxtb16_ror8(w), smlad(even, sxtb16(w), *sum));
+        }
     }
-    [a, b]
+    sums
 }
 
 /// Two products at a time.
@@ -148,6 +219,8 @@ mod tests {
                 let [a, b] = &rows;
                 let found = [expected(&x, zero, a), expected(&x, zero, b)];
                 let src = Src::from_slice(&x);
+                let fours = [found[0], found[1], found[1], found[0]];
+                assert_eq!(fours_s8(src, zero, [a, b, b, a]), fours, "{len} {zero}");
                 assert_eq!(dots_s8(src, zero, [a, b]), found, "{len} {zero}");
                 if ZEROS.contains(&zero) {
                     let rows = [a.as_ptr(), b.as_ptr()];
@@ -165,6 +238,8 @@ mod tests {
             dots_s8(Src::from_slice(&[1, 2, 3]), 0, [&[1, 1, 1, 9], &[5, 5]]),
             [3, 15]
         );
+        let rows: [&[i8]; 4] = [&[1, 1, 1, 9], &[5, 5], &[1; 3], &[2; 3]];
+        assert_eq!(fours_s8(Src::from_slice(&[1, 2, 3]), 0, rows), [3, 15, 3, 6]);
     }
 
     #[test]

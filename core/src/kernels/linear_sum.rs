@@ -18,7 +18,7 @@ const CLOSE: i64 = 34;
 /// Bits by which both operands are shifted left in the reference.
 const REFERENCE_SHIFT: u32 = 20;
 
-/// The linear form of `op`, where it is an int8 sum of two tensors of one shape and has one that gives the same bits.
+/// The linear form of `op`, where it is an int8 sum or difference of two tensors of one shape and has one that gives the same bits.
 pub fn linear_sum<P: Place>(op: &BinaryInt<P>) -> Option<PackedSumS8<P>> {
     let (factors, offset) = Sum::of(op)?.find()?;
     Some(PackedSumS8 {
@@ -44,13 +44,16 @@ pub struct Sum {
     pub output_zero_point: i8,
     /// Clamp of the result, in stored terms.
     pub clamp: [i8; 2],
+    /// Whether the second operand is taken away.
+    pub minus: bool,
 }
 
 impl Sum {
-    /// An int8 sum of two tensors of the output's shape; `None` for any other operator.
+    /// An int8 sum or difference of two tensors of the output's shape; `None` for any other operator.
     pub fn of<P: Place>(op: &BinaryInt<P>) -> Option<Self> {
         let one_shape = is_contiguous(&op.loops, |l| l.a) && is_contiguous(&op.loops, |l| l.b);
-        let sum = op.dtype == DType::I8 && op.op == IntOp::Add && u32::from(op.shift) == REFERENCE_SHIFT;
+        let sum =
+            op.dtype == DType::I8 && matches!(op.op, IntOp::Add | IntOp::Sub) && u32::from(op.shift) == REFERENCE_SHIFT;
         if !sum || !one_shape {
             return None;
         }
@@ -64,6 +67,7 @@ impl Sum {
             output_multiplier: my,
             output_zero_point: zy?,
             clamp: [low?, high?],
+            minus: op.op == IntOp::Sub,
         })
     }
 
@@ -77,8 +81,10 @@ impl Sum {
     fn scaled(&self, value: i8) -> [i32; 2] {
         let [za, zb] = self.zero_points;
         let [ma, mb] = self.multipliers;
-        [(za, ma), (zb, mb)]
-            .map(|(zero_point, m)| m.apply((i32::from(value) - i32::from(zero_point)) << REFERENCE_SHIFT))
+        let [a, b] = [(za, ma), (zb, mb)]
+            .map(|(zero_point, m)| m.apply((i32::from(value) - i32::from(zero_point)) << REFERENCE_SHIFT));
+        // Rounded first, as in the reference: ties do not go with the sign.
+        [a, if self.minus { b.wrapping_neg() } else { b }]
     }
 
     fn finish(&self, sum: i32) -> i8 {
@@ -96,7 +102,7 @@ impl Sum {
             return None;
         }
         let [ma, mb] = self.multipliers.map(|m| self.factor(m));
-        let (fa, fb) = (ma?, mb?);
+        let (fa, fb) = (ma?, if self.minus { mb?.checked_neg()? } else { mb? });
         let mut scaled = [[0i32; 2]; 256];
         for (value, scaled) in (i8::MIN..=i8::MAX).zip(&mut scaled) {
             *scaled = self.scaled(value);
@@ -171,6 +177,7 @@ mod tests {
             output_multiplier: of(twice / (f64::from(1 << REFERENCE_SHIFT) * y.0)),
             output_zero_point: y.1,
             clamp: [-128, 127],
+            minus: false,
         }
     }
 
@@ -227,6 +234,35 @@ mod tests {
         }
         std::println!("{found} of 40 sums have a linear form");
         assert!(found >= 38);
+    }
+
+    #[test]
+    fn most_differences_have_a_linear_form() {
+        let mut found = 0;
+        for i in 0..20 {
+            let real = |j: i32| 0.02 + f64::from((i * 7919 + j * 104_729) % 1000) / 8000.0;
+            let point = |j: i32| (f64::from((i * 31 + j * 57) % 256) - 128.0) as i8;
+            let difference = Sum {
+                minus: true,
+                ..sum((real(1), point(1)), (real(2), point(2)), (0.06 + real(3), point(3)))
+            };
+            let Some((factors, offset)) = difference.find() else {
+                continue;
+            };
+            found += 1;
+            let op: PackedSumS8 = PackedSumS8 {
+                factors,
+                offset,
+                output: Default::default(),
+                a: Default::default(),
+                b: Default::default(),
+                count: 0,
+            };
+            for (a, b) in (i8::MIN..=i8::MAX).flat_map(|a| (i8::MIN..=i8::MAX).map(move |b| (a, b))) {
+                assert_eq!(op.element(a, b), difference.apply(a, b), "{a} {b}");
+            }
+        }
+        assert!(found >= 17, "{found} of 20 differences have a linear form");
     }
 
     #[test]

@@ -16,7 +16,9 @@ pub mod linear_sum;
 mod overlap;
 #[cfg(test)]
 mod pool_tests;
+pub(crate) mod runs;
 pub mod table;
+pub(crate) mod wide;
 
 pub mod compact;
 pub mod dsp;
@@ -90,12 +92,16 @@ backends! {
     tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33, Target::Aarch64]);
 
     /// For cores without SIMD; portable Rust on all others.
-    // Its sums take less code than the scalar kernel of all integer operators.
+    // Its sums take less code than the scalar kernel of all integer operators. Cores with SIMD come to it for what they have no kernel of their own for.
     Int = 1, "int";
     built: true;
     tried: Tried::for_size(&[
         Target::CortexM0,
         Target::CortexM3,
+        Target::CortexM4,
+        Target::CortexM7,
+        Target::CortexM33,
+        Target::CortexM55,
         Target::Riscv32imac,
         Target::Riscv64gc,
         Target::Riscv64gcv,

@@ -354,7 +354,7 @@ table! {
     11 CopyBytes Scalar scalar::movement::Copy;
     12 Conv2dS8 Scalar scalar::conv2d::S8;
     13 DepthwiseS8 Scalar scalar::conv2d::DepthwiseS8;
-    14 Conv2dS16 Scalar scalar::conv2d::S16;
+    14 Conv2dS16 Scalar scalar::conv2d_s16::S16;
     15 MaxPoolInt Scalar scalar::pool2d::MaxInt;
     16 AvgPoolInt Scalar scalar::pool2d::AvgInt;
     17 BinaryInt Scalar scalar::elementwise_int::Binary;

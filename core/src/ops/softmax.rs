@@ -74,13 +74,16 @@ pub enum SoftmaxKind {
     I16(SoftmaxI16, [u32; 2]),
     /// The logarithm: int8 into int8 of scale 1/16.
     LogI8(LogSoftmaxI8),
+    /// As `I8`, with the offset of a table of exponentials, of 256 i32: of a difference of 0 to the row's largest value, of -1 and so on, 0 from where they are
+    /// as good as minus infinity.
+    I8Table(u32),
 }
 
 impl<P: Place> SoftmaxInt<P> {
     /// Types of operand and result.
     pub fn types(&self) -> (DType, DType) {
         match self.kind {
-            SoftmaxKind::I8(_) | SoftmaxKind::LogI8(_) => (DType::I8, DType::I8),
+            SoftmaxKind::I8(_) | SoftmaxKind::LogI8(_) | SoftmaxKind::I8Table(_) => (DType::I8, DType::I8),
             SoftmaxKind::I8ToI16(_) => (DType::I8, DType::I16),
             SoftmaxKind::I16(..) => (DType::I16, DType::I16),
         }
@@ -90,6 +93,9 @@ impl<P: Place> SoftmaxInt<P> {
 /// Entries of an interpolation table of int16.
 pub const TABLE_LEN: u32 = 513;
 
+/// Entries of a table of exponentials.
+pub const EXPONENTIALS: u32 = 256;
+
 impl<P: Place> Operator for SoftmaxInt<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.rows, self.classes, 4])?;
@@ -97,6 +103,7 @@ impl<P: Place> Operator for SoftmaxInt<P> {
             SoftmaxKind::I8(p) | SoftmaxKind::I8ToI16(p) => p.multiplier.is_valid(),
             SoftmaxKind::I16(p, _) => p.multiplier.is_valid(),
             SoftmaxKind::LogI8(p) => p.multiplier.is_valid() && p.inverse.is_valid(),
+            SoftmaxKind::I8Table(_) => true,
         };
         if valid { Ok(()) } else { Err(Fault::Quantisation) }
     }
@@ -110,6 +117,9 @@ impl<P: Place> Operator for SoftmaxInt<P> {
             for table in tables {
                 visit(Operand::constant::<i16>(table, TABLE_LEN));
             }
+        }
+        if let SoftmaxKind::I8Table(table) = self.kind {
+            visit(Operand::constant::<i32>(table, EXPONENTIALS));
         }
     }
 }

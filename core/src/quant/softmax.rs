@@ -45,6 +45,17 @@ impl SoftmaxI8 {
         self.row(row, 16, |q| write((q - 32768).clamp(-32768, 32767) as i16));
     }
 
+    /// The exponentials that a row needs: of a difference to its largest value of 0, of -1 and so on; 0 where they are as good as those of minus infinity.
+    pub fn exponentials(&self) -> [i32; 256] {
+        let mut table = [0; 256];
+        for (exp, diff) in table.iter_mut().zip((-255..=0).rev()) {
+            if diff >= self.diff_min {
+                *exp = exp_of_diff(diff, self.multiplier);
+            }
+        }
+        table
+    }
+
     fn row<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, output_bits: i32, mut store: impl FnMut(i32)) {
         let largest = largest(row());
         let sum = sum_of_exps(row(), largest, self.multiplier, self.diff_min);
@@ -58,6 +69,29 @@ impl SoftmaxI8 {
                 0
             });
         }
+    }
+}
+
+/// [`SoftmaxI8::run`] with its [`SoftmaxI8::exponentials`]. `row` is iterated three times; results may overwrite what has been read.
+pub fn softmax_by_table<I: Iterator<Item = i8>>(
+    row: impl Fn() -> I,
+    mut write: impl FnMut(i8),
+    exponentials: &[i32; 256],
+) {
+    const OUTPUT_BITS: i32 = 8;
+    let largest = row().fold(i8::MIN, |most, q| if q > most { q } else { most });
+    let exp = |q: i8| {
+        let index = largest.wrapping_sub(q) as u8;
+        exponentials.get(usize::from(index)).copied().unwrap_or(0)
+    };
+    let sum = row().fold(0_i32, |sum, q| {
+        sum.saturating_add(rounding_shift_right(exp(q), SUM_BITS))
+    });
+    let (scale, bits_over_one) = reciprocal(sum, SUM_BITS as i32);
+    let exponent = (bits_over_one + 31 - OUTPUT_BITS).clamp(0, 31) as u32;
+    for q in row() {
+        let stored = rounding_shift_right(high_mul(scale, exp(q)), exponent);
+        write((stored - 128).clamp(-128, 127) as i8);
     }
 }
 
@@ -178,6 +212,21 @@ mod tests {
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = row.iter().map(|x| (x - largest).exp()).sum();
         row.iter().map(|x| (x - largest).exp() / sum).collect()
+    }
+
+    #[test]
+    fn a_table_gives_the_same_bits() {
+        for (beta, scale) in [(1.0, 0.05), (1.0, 0.003), (0.5, 0.9), (1.0, 7.0)] {
+            let params = SoftmaxI8::new(beta, scale).unwrap();
+            let table = params.exponentials();
+            for (len, seed) in (1..60).zip(1_i32..) {
+                let row: Vec<i8> = (0..len).map(|i: i32| (i * 71 + seed * 37) as i8).collect();
+                let (mut plain, mut by_table) = (Vec::new(), Vec::new());
+                params.run(|| row.iter().copied(), |q| plain.push(q));
+                softmax_by_table(|| row.iter().copied(), |q| by_table.push(q), &table);
+                assert_eq!(by_table, plain, "{scale} {row:?}");
+            }
+        }
     }
 
     /// A table as the host makes it, without its correction of midpoints.

@@ -245,22 +245,50 @@ pub(super) fn binary(random: &mut Random) -> BinaryInt {
         mantissa: mantissa(),
         shift: -18,
     };
+    let scale = Multiplier {
+        mantissa: mantissa(),
+        shift: -(random.below(13) as i8),
+    };
     let count = 1 + random.below(SUM);
     let [a, b] = if random.coin() { [half, other] } else { [other, half] };
     let mut loops = heapless::Vec::new();
-    // There is room for one axis.
-    let _ = loops.push(Loop { count, a: 1, b: 1 });
+    let product = random.coin();
+    // There is room for two axes.
+    if product && random.coin() {
+        let inner = 1 + random.below(count.min(40));
+        let [[a, inner_a], [b, inner_b]] = [0, 1].map(|_| random.one_of([[inner, 1], [0, 1], [1, 0], [0, 0]]));
+        let _ = loops.push(Loop {
+            count: count / inner,
+            a,
+            b,
+        });
+        let _ = loops.push(Loop {
+            count: inner,
+            a: inner_a,
+            b: inner_b,
+        });
+    } else {
+        let _ = loops.push(Loop { count, a: 1, b: 1 });
+    }
     BinaryInt {
         output: Slot::default(),
         a: Slot::default(),
         b: Slot::default(),
         loops,
         dtype: DType::I8,
-        op: IntOp::Add,
+        op: if product { IntOp::Mul } else { IntOp::Add },
         zero: [0; 3].map(|_| i32::from(random.byte())),
-        shift: 20,
-        multipliers: [a, b, result],
-        clamp: [-128, 127],
+        shift: if product { 0 } else { 20 },
+        multipliers: if product {
+            [Multiplier::ONE, Multiplier::ONE, scale]
+        } else {
+            [a, b, result]
+        },
+        clamp: if product {
+            random.one_of([[-128, 127], [-128, 127], [0, 127], [-90, 101]])
+        } else {
+            [-128, 127]
+        },
     }
 }
 

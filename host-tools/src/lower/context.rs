@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arenite::{DType, Step};
 
 use crate::error::{Error, Result};
-use crate::graph::{Data, Expr, Graph, Node, TensorId, TensorKind};
+use crate::graph::{Data, Expr, Graph, Node, Tensor, TensorId, TensorKind};
 use crate::program::{Content, LoweredStep, Place, Program};
 use crate::weights::Weights;
 
@@ -141,6 +141,21 @@ impl Lower<'_> {
                 Err(Error::unsupported(format!("`{}` is computed by the network", tensor.name)).expected("a constant"))
             }
         }
+    }
+
+    /// A tensor for part `index` of a node's work that the network does not have: of the shape of `shaped`, with the values' meaning of `like`.
+    pub fn temporary(&mut self, like: TensorId, shaped: TensorId, index: usize) -> TensorId {
+        let shape = self.graph().tensor(shaped).shape.clone();
+        self.temporary_of(like, shaped, &shape, index)
+    }
+
+    /// The same of another shape; `of` names it.
+    pub fn temporary_of(&mut self, like: TensorId, of: TensorId, shape: &[usize], index: usize) -> TensorId {
+        let graph = &mut self.program.graph;
+        let name = format!("{}/part {index} of {}", graph.tensor(of).name, graph.tensors.len());
+        let quant = graph.tensor(like).quant.clone();
+        let tensor = Tensor::activation(name, shape, graph.tensor(like).dtype);
+        graph.add_tensor(Tensor { quant, ..tensor })
     }
 
     /// Lets `part` lie inside `whole`, from byte `offset` on, if nothing speaks against it: whoever writes it then writes there.

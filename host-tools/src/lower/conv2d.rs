@@ -4,9 +4,10 @@ use arenite::kernels::candidate::PlainS8;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
 use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
-use arenite::{DType, Step};
+use arenite::{DType, Step, Target};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
+use super::copies::copy;
 use super::numbers::{Affine, clamp, clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
 use super::select::{self, Choice, Constants};
 use super::windows::window;
@@ -182,10 +183,107 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         .map(|(&bias, m)| [bias, m.mantissa, i32::from(m.shift)])
         .collect();
     let weights: Vec<i8> = lower.bytes(w)?.iter().map(|&b| b as i8).collect();
+    let plain = PlainS8 {
+        weights: &weights,
+        channels: &channels,
+    };
+    // The scalar kernels and the compact one compute any groups by themselves.
+    let by_parts = conv.groups > 1 && !lower.program.size && lower.program.target != Target::Portable;
+    let [c, oc] = [conv.window.input[2], conv.window.output[2]];
+    if by_parts && conv.groups != c {
+        return push_groups(lower, node, kind, &conv, plain, macs);
+    }
+    let mut conv = conv;
+    let mut at = lower.place(x)?;
+    if by_parts && c != oc {
+        // Every channel as often as it has filters: then each filter has a channel of its own.
+        let mut shape = lower.graph().tensor(x).shape.clone();
+        let elements = lower.graph().tensor(x).elements();
+        let times = usize::from(oc) / usize::from(c).max(1);
+        if let Some(last) = shape.last_mut() {
+            *last = oc.into();
+        }
+        let repeated = lower.temporary_of(x, y, &shape, 0);
+        copy(
+            lower,
+            node,
+            "repeat",
+            (x, 0),
+            (repeated, 0),
+            &[(times, 1, 0), (elements, times, 1)],
+        )?;
+        (conv.window.input[2], conv.groups) = (oc, oc);
+        at = Place::Tensor(repeated, 0);
+    }
+    push_plain(lower, node, kind, &conv, plain, [Place::Tensor(y, 0), at], macs)
+}
+
+/// Appends a convolution for each group, of channels that are copied out of the input's and into the output's.
+fn push_groups(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    kind: &'static str,
+    conv: &S8,
+    plain: PlainS8<'_>,
+    macs: u64,
+) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let groups = usize::from(conv.groups);
+    let [c, oc] = [conv.window.input[2], conv.window.output[2]].map(usize::from);
+    let (part_c, part_oc) = (c / groups, oc / groups);
+    let pixels = [x, y].map(|id| {
+        let tensor = lower.graph().tensor(id);
+        tensor.elements() / tensor.shape.last().copied().unwrap_or(1).max(1)
+    });
+    let shape = |lower: &Lower<'_>, id: TensorId, channels: usize| {
+        let mut shape = lower.graph().tensor(id).shape.clone();
+        if let Some(last) = shape.last_mut() {
+            *last = channels;
+        }
+        shape
+    };
+    for group in 0..groups {
+        let (shape_x, shape_y) = (shape(lower, x, part_c), shape(lower, y, part_oc));
+        let from = lower.temporary_of(x, y, &shape_x, group);
+        let to = lower.temporary_of(y, y, &shape_y, group);
+        let channels = [(pixels[0], part_c, c as isize), (part_c, 1, 1)];
+        copy(lower, node, "slice", (x, group * part_c), (from, 0), &channels)?;
+        let mut part = S8 {
+            window: conv.window,
+            groups: 1,
+            multipliers: Vec::new(),
+            ..*conv
+        };
+        part.window.input[2] = fit(part_c, "the number of channels")?;
+        part.window.output[2] = fit(part_oc, "the number of channels")?;
+        let per_group = plain.weights.len() / groups;
+        let of_group = PlainS8 {
+            weights: &plain.weights[group * per_group..][..per_group],
+            channels: &plain.channels[group * part_oc..][..part_oc],
+        };
+        let places = [to, from].map(|id| Place::Tensor(id, 0));
+        push_plain(lower, node, kind, &part, of_group, places, macs / groups as u64)?;
+        let channels = [(pixels[1], oc, part_oc as isize), (part_oc, 1, 1)];
+        copy(lower, node, "concat", (to, 0), (y, group * part_oc), &channels)?;
+    }
+    Ok(())
+}
+
+/// Chooses the kernel for these places and constants, adds its weights and appends the step.
+fn push_plain(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    kind: &'static str,
+    conv: &S8,
+    plain: PlainS8<'_>,
+    [output, input]: [Place; 2],
+    macs: u64,
+) -> Result<()> {
+    let PlainS8 { weights, channels } = plain;
     let stages = lower.program.share && conv.window.output[..2] != [1, 1];
     let op = Conv2dS8 {
-        output: Place::Tensor(y, 0),
-        input: lower.place(x)?,
+        output,
+        input,
         scratch: Place::Scratch,
         weights: 0,
         channels: 0,
@@ -195,10 +293,6 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         output_zero_point: zero_point_s8(conv.output_q.1)?,
         clamp: conv.clamp,
         flags: if stages { Conv2dS8::STAGED } else { 0 },
-    };
-    let plain = PlainS8 {
-        weights: &weights,
-        channels: &channels,
     };
     let Choice { mut step, constants } = select::conv2d_s8(&lower.program, op, plain)?;
     let (packed, records) = match constants {

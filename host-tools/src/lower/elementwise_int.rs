@@ -1,6 +1,7 @@
 //! Elementwise operators of integers: two operands, or one through a table or a rescaling.
 
 use arenite::ops::convert::SigmoidS16;
+use arenite::ops::elementwise::{Loop, is_contiguous};
 use arenite::ops::elementwise_int::{BinaryInt, IntOp};
 use arenite::ops::pointwise::{Function, Pointwise};
 use arenite::quant::{HardSwish, LogisticI8, Multiplier, SigmoidI16, dequantize, leaky_relu, quantize, rsqrt_i8};
@@ -8,11 +9,12 @@ use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, output};
 use super::convert::{push_table, rescale};
+use super::copies::copy;
 use super::loops::loops;
 use super::numbers::{Affine, below_one, clamp, clamp_int, factor, limits, per_tensor};
 use super::select;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryOp, Node, Tensor, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Node, Tensor, TensorId, UnaryKind};
 use crate::program::Place;
 
 /// Lowers an operator of two integer operands.
@@ -26,9 +28,52 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, a
         b: at_b,
         ..arithmetic(&node.kind, kind, activation, [a, b, y].map(|id| graph.tensor(id)))?
     };
+    let step = laid_out(lower, node, step, [a, b], y)?;
     let step = select::binary_int(&lower.program, &step)?;
     lower.push(node, kind.names().name, step, 0);
     Ok(())
+}
+
+/// An int8 sum or difference with its broadcast operands copied to the result's shape, where it has a linear form then: a copied byte costs less than three
+/// roundings.
+fn laid_out(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    step: BinaryInt<Place>,
+    operands: [TensorId; 2],
+    y: TensorId,
+) -> Result<BinaryInt<Place>> {
+    let count = lower.graph().tensor(y).elements();
+    let mut whole = step.clone();
+    whole.loops.clear();
+    let axis = Loop {
+        count: fit(count, "the number of elements")?,
+        a: 1,
+        b: 1,
+    };
+    if step.loops.len() < 2 || whole.loops.push(axis).is_err() || !select::has_linear_sum(&lower.program, &whole) {
+        return Ok(step);
+    }
+    for (index, operand) in operands.into_iter().enumerate() {
+        let stride = |l: &Loop| if index == 0 { l.a } else { l.b };
+        if is_contiguous(&step.loops, stride) {
+            continue;
+        }
+        let (mut axes, mut to) = (Vec::new(), count);
+        for l in &step.loops {
+            to /= l.count.max(1) as usize;
+            axes.push((l.count as usize, to, stride(l) as isize));
+        }
+        let whole_operand = lower.temporary(operand, y, index);
+        copy(lower, node, "broadcast", (operand, 0), (whole_operand, 0), &axes)?;
+        let place = Place::Tensor(whole_operand, 0);
+        if index == 0 {
+            whole.a = place;
+        } else {
+            whole.b = place;
+        }
+    }
+    Ok(whole)
 }
 
 /// The operator of two integer operands and their result, without its places. `name` is the operator's own, for messages.

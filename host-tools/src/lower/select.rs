@@ -129,6 +129,12 @@ pub(super) fn binary_int(program: &Program, op: &BinaryInt<Place>) -> Result<Ste
     first(program, state, |_, _| Ok(Some(Constants::Plain))).map(|choice| choice.step)
 }
 
+/// Whether `op` has a linear form and `program` a kernel for it.
+pub(super) fn has_linear_sum(program: &Program, op: &BinaryInt<Place>) -> bool {
+    let is_for_sums = |kernel: KernelId| kernel.job() == Some(JobKind::LinearSumS8);
+    KernelId::candidates(program.target, program.size).any(is_for_sums) && linear_sum(op).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use arenite::DType;

@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 use crate::graph::Node;
 use crate::program::Place;
 
+/// Elements of which a step has no table of exponentials, which is a KiB.
+const FEW: usize = 64;
+
 /// Lowers a softmax along an axis that is innermost, up to axes of extent 1.
 pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, axis: usize, beta: f32, log: bool) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
@@ -69,7 +72,13 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, classes: usize, beta: f32, log:
         }
         (DType::I8, DType::I8) => {
             want(1.0 / 256.0, -128)?;
-            SoftmaxKind::I8(SoftmaxI8::new(beta, qx.0).ok_or_else(unusable)?)
+            let params = SoftmaxI8::new(beta, qx.0).ok_or_else(unusable)?;
+            if rows * classes > FEW && !lower.program.size {
+                let bytes = params.exponentials().iter().flat_map(|exp| exp.to_le_bytes()).collect();
+                SoftmaxKind::I8Table(lower.program.weights.add_bytes(bytes)?)
+            } else {
+                SoftmaxKind::I8(params)
+            }
         }
         (DType::I8, DType::I16) if !log => {
             want(1.0 / 65536.0, -32768)?;

@@ -12,13 +12,14 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::runs::broadcast;
 use crate::kernels::scalar::elementwise_int::Binary;
-use crate::ops::elementwise::{is_contiguous, output_len};
+use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 
-/// Sums of int8 tensors of one shape; everything else of the operator goes to the scalar kernel.
+/// Sums of int8 tensors of one shape, and products of int8 tensors; everything else of the operator goes to the scalar kernel.
 #[derive(Debug)]
 pub struct S8;
 
@@ -33,6 +34,9 @@ impl Kernel for S8 {
         let narrow = |n: i32| i8::try_from(n).ok();
         let [za, zb, zy] = op.zero.map(narrow);
         let [low, high] = op.clamp.map(narrow);
+        if let Some(code) = product(op) {
+            return multiply(op, mem, code);
+        }
         match (za, zb, zy, low, high) {
             (Some(za), Some(zb), Some(zy), Some(low), Some(high)) if has_loop(op) => {
                 let count = output_len(&op.loops)?;
@@ -59,10 +63,15 @@ impl Candidate for S8 {
     const JOB: Option<JobKind> = Some(JobKind::BinaryInt);
 
     fn step<P: Place>(job: &Job<'_, P>) -> Option<BinaryInt<P>> {
-        job.binary_int().filter(|op| has_loop(op))
+        job.binary_int().filter(|op| has_loop(op) || product(op).is_some())
     }
 
     fn bound(op: &BinaryInt, on: &Machine) -> Option<u64> {
+        if op.op == IntOp::Mul {
+            // Two loads, two zero points, the product.
+            let core = super::Core::of(on.target);
+            return Some(u64::from(output_len(&op.loops)?) * (5 + core.requantize()));
+        }
         Some(bound(u64::from(output_len(&op.loops)?), super::Core::of(on.target)))
     }
 }
@@ -71,6 +80,37 @@ impl Candidate for S8 {
 pub(super) fn has_loop<P>(op: &BinaryInt<P>) -> bool {
     let one_shape = is_contiguous(&op.loops, |l| l.a) && is_contiguous(&op.loops, |l| l.b);
     op.dtype == DType::I8 && op.op == IntOp::Add && op.shift == 20 && one_shape
+}
+
+/// The short form's shift for an int8 product, where it is one and has that form.
+fn product<P>(op: &BinaryInt<P>) -> Option<i32> {
+    let [_, _, multiplier] = op.multipliers;
+    let [za, zb, zy] = op.zero.map(|zero| i8::try_from(zero).ok());
+    let is_product = op.dtype == DType::I8 && op.op == IntOp::Mul && za.is_some() && zb.is_some();
+    if is_product {
+        requant::short_shift(255 * 255, multiplier, zy?)
+    } else {
+        None
+    }
+}
+
+/// Products of what meets.
+fn multiply(op: &BinaryInt, mem: &Mem<'_>, code: i32) -> Option<()> {
+    let [za, zb, zy] = op.zero;
+    let mantissa = op.multipliers.last()?.mantissa;
+    let addend = requant::addend(zy.wrapping_mul(2).wrapping_add(1), code);
+    let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
+    let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+    let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+    broadcast(&op.loops, output, a, b, |a, b| {
+        let product = i32::from(a)
+            .wrapping_sub(za)
+            .wrapping_mul(i32::from(b).wrapping_sub(zb));
+        requant::short(product, mantissa, code, addend)
+    })?;
+    let [low, high] = op.clamp.map(|limit| i8::try_from(limit).ok());
+    super::conv2d::limit(output, [low.unwrap_or(i8::MIN), high.unwrap_or(i8::MAX)]);
+    Some(())
 }
 
 /// An operand of a sum.

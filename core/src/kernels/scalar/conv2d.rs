@@ -8,7 +8,7 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Layout};
 use crate::kernels::kernel::Kernel;
-use crate::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
+use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::operator::Needs;
 use crate::ops::window::{Window2d, three, two};
 use crate::quant::Multiplier;
@@ -240,55 +240,6 @@ impl Candidate for DepthwiseS8 {
     }
 }
 
-/// int16 with int8 weights and 64-bit sums, any groups.
-#[derive(Debug)]
-pub struct S16;
-
-impl Kernel for S16 {
-    type Op = Conv2dS16;
-
-    fn distance(op: &Conv2dS16, index: usize) -> Option<i64> {
-        let lead = u32::from(op.window.output[2]) - 1;
-        (index == 1).then(|| op.window.consumed_distance(2, lead))
-    }
-
-    const TRUSTS: bool = true;
-
-    fn trusts(op: &Conv2dS16, weights: &[u8]) -> bool {
-        let words = u32::from(op.window.output[2]) * 2;
-        let records = Mem::of_weights(weights).weights::<i32>(op.channels, words);
-        records.is_some_and(|records| are_shifts::<2>(records.as_chunks().0))
-    }
-
-    fn run(op: &Conv2dS16, mem: &Mem<'_>) -> Option<()> {
-        let window = &op.window;
-        let input = mem.src::<i16>(op.input, window.input_len()?)?;
-        let output = mem.dst::<i16>(op.output, window.output_len()?)?;
-        let weights = mem.weights::<i8>(op.weights, op.weights_len()?)?;
-        let bias = mem.weights::<i64>(op.bias, u32::from(window.output[2]))?;
-        let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(2)?)?;
-        let (records, _) = records.as_chunks::<2>();
-        let channels = op.group_channels() as usize;
-        each_output(window, op.groups, output, |_, image, y, x, o, first_channel| {
-            let mut sum = *bias.get(o)?;
-            let add = |x: Src<'_, i16>, w: &[i8]| {
-                for (x, &w) in x.iter().zip(w) {
-                    sum = sum.wrapping_add(i64::from(x) * i64::from(w));
-                }
-            };
-            each_row(window, input, weights, channels, image, y, x, o, first_channel, add)?;
-            let [mantissa, shift] = *records.get(o)?;
-            let shift = shift as i8;
-            let [low, high] = op.clamp.map(i32::from);
-            let scaled = Multiplier { mantissa, shift }.apply_wide(sum);
-            Some(scaled.max(low).min(high) as i16)
-        })
-    }
-}
-
-#[cfg(any(test, packing))]
-impl Candidate for S16 {}
-
 /// Whether the words for the channels' shifts are shifts, in all their bits.
 pub(crate) fn channel_shifts_are_valid(op: &Conv2dS8, mem: &Mem<'_>) -> bool {
     let records = mem.weights::<i32>(op.channels, u32::from(op.window.output[2]) * 3);
@@ -297,7 +248,7 @@ pub(crate) fn channel_shifts_are_valid(op: &Conv2dS8, mem: &Mem<'_>) -> bool {
 
 /// Whether the last word of each record is a shift. Load asks it of every channel: without a branch for each, in a function of its own, for speed.
 #[inline(never)]
-fn are_shifts<const N: usize>(records: &[[i32; N]]) -> bool {
+pub(super) fn are_shifts<const N: usize>(records: &[[i32; N]]) -> bool {
     const MASK: i32 = Multiplier::MAX_SHIFT as i32;
     const { assert!(MASK & (MASK + 1) == 0, "all bits up to the highest are shifts") };
     let of = |record: &[i32; N]| record.last().map_or(0, |shift| shift.wrapping_abs());
@@ -309,7 +260,7 @@ fn are_shifts<const N: usize>(records: &[[i32; N]]) -> bool {
 }
 
 /// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.
-fn each_output<T: crate::cells::Element>(
+pub(super) fn each_output<T: crate::cells::Element>(
     window: &Window2d,
     groups: u16,
     output: Dst<'_, T>,
@@ -367,7 +318,7 @@ fn each_pixel<T: crate::cells::Element>(
 
 /// Calls `row(input, weights)` for every run of channels under the window of one output element that lies inside the input.
 #[expect(clippy::too_many_arguments, reason = "the indices of one output element")]
-fn each_row<'a, T: crate::cells::Element, W>(
+pub(super) fn each_row<'a, T: crate::cells::Element, W>(
     window: &Window2d,
     input: Src<'a, T>,
     weights: &'a [W],

@@ -7,6 +7,7 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
+use crate::kernels::runs::broadcast;
 use crate::ops::binary::{BinaryVisitor, Pairwise};
 use crate::ops::elementwise::{BinaryF32, Loop, UnaryF32, is_contiguous, operand_len, output_len};
 use crate::ops::pointwise::{Pointwise, Visitor, clamp};
@@ -94,49 +95,6 @@ impl BinaryVisitor for Broadcast<'_> {
     fn visit(self, f: impl Fn(f32, f32) -> f32) -> Option<()> {
         let limits = self.limits;
         broadcast(self.loops, self.output, self.a, self.b, |a, b| clamp(f(a, b), limits))
-    }
-}
-
-/// Calls `f` on the elements that meet, outermost axis first, and writes the results in order.
-pub(crate) fn broadcast<A: crate::cells::Element, B: crate::cells::Element, Y: crate::cells::Element>(
-    loops: &[Loop],
-    output: Dst<'_, Y>,
-    a: Src<'_, A>,
-    b: Src<'_, B>,
-    f: impl Fn(A, B) -> Y,
-) -> Option<()> {
-    let (outer, inner) = match loops {
-        [outer @ .., inner] => (outer, *inner),
-        [] => (loops, Loop { count: 1, a: 0, b: 0 }),
-    };
-    let [count, step_a, step_b] = [inner.count, inner.a, inner.b].map(|n| n as usize);
-    let (mut index, mut at, mut at_a, mut at_b) = ([0u32; crate::ops::elementwise::MAX_LOOPS], 0, 0usize, 0usize);
-    loop {
-        let row = output.slice(at, count)?;
-        let (mut i, mut j) = (at_a, at_b);
-        for y in row.cells() {
-            y.set(f(a.get(i)?, b.get(j)?));
-            i += step_a;
-            j += step_b;
-        }
-        at += count;
-        // Advance the outer axes like an odometer.
-        let mut done = true;
-        for (l, n) in outer.iter().zip(index.iter_mut()).rev() {
-            *n += 1;
-            at_a += l.a as usize;
-            at_b += l.b as usize;
-            if *n < l.count {
-                done = false;
-                break;
-            }
-            at_a -= l.a as usize * l.count as usize;
-            at_b -= l.b as usize * l.count as usize;
-            *n = 0;
-        }
-        if done {
-            return Some(());
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Elementwise operators of two integer operands, straight from the formula.
 
-use super::elementwise::broadcast;
 use super::int::Int;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -8,6 +7,7 @@ use crate::arena::Place;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::runs::broadcast;
 use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::tensor::DType;

@@ -8,8 +8,9 @@ use crate::arena::Mem;
 use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
-use crate::kernels::dot::dots_s8;
+use crate::kernels::dot::fours_s8;
 use crate::kernels::kernel::Kernel;
+use crate::kernels::wide;
 use crate::ops::lstm::{LstmF32, LstmInt, LstmShape};
 use crate::quant::{Multiplier, SigmoidI16};
 use crate::tensor::DType;
@@ -78,22 +79,32 @@ impl Candidate for F32 {}
 
 /// An activation.
 trait Activation: Int {
+    /// An element of the biases.
+    type Bias: Element + Into<i64>;
+
     /// `sum of (x[i] - zero) * row[i]` for a row of each gate: of i8 modulo 2^32, which is all that is used of it, of i16 modulo 2^64.
     fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4];
 }
 
 impl Activation for i8 {
+    type Bias = i32;
+
     #[inline(always)]
     fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4] {
-        let [a, b, c, d] = rows;
-        let ([a, b], [c, d]) = (dots_s8(x, zero, [a, b]), dots_s8(x, zero, [c, d]));
-        [a.into(), b.into(), c.into(), d.into()]
+        fours_s8(x, zero, rows).map(i64::from)
     }
 }
 
 impl Activation for i16 {
+    type Bias = i64;
+
     #[inline(always)]
     fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4] {
+        if zero == 0
+            && let Some(sums) = wide::rows(x, rows)
+        {
+            return sums.map(i64::from);
+        }
         let mut sums = [0_i64; 4];
         for (sum, row) in sums.iter_mut().zip(rows) {
             *sum = x.iter().zip(row).fold(0, |sum: i64, (x, &w)| {
@@ -112,36 +123,31 @@ fn quantised<A: Activation>(
 ) -> Option<()> {
     let shape = &op.shape;
     let (features, cells) = (shape.features as usize, shape.cells as usize);
-    let mut gates = [(&[][..], &[][..]); 4];
+    let mut gates = [(&[][..], &[][..], &[][..]); 4];
     for (gate, offsets) in gates.iter_mut().zip(&shape.gates) {
         *gate = (
             mem.weights::<i8>(offsets.weights, shape.cells.checked_mul(shape.features)?)?,
             mem.weights::<i8>(offsets.recurrent, shape.cells.checked_mul(shape.cells)?)?,
+            mem.weights::<A::Bias>(offsets.bias, shape.cells)?,
         );
     }
-    let bias = |gate: usize, j: usize| {
-        let offset = shape.gates.get(gate)?.bias;
-        match op.dtype {
-            DType::I16 => mem.weights::<i64>(offset, shape.cells)?.get(j).copied(),
-            _ => mem.weights::<i32>(offset, shape.cells)?.get(j).copied().map(i64::from),
-        }
-    };
     // Gates have scale 2^-12, which the table takes as it is.
     const GATE: SigmoidI16 = SigmoidI16::power_of_two(0);
     let [keep, add, show] = op.products;
     each_time::<A, i16>(shape, mem, |x, h, c, y| {
         for j in 0..cells {
             let (mut rows, mut recurrent) = ([&[][..]; 4], [&[][..]; 4]);
-            for ((row, recurrent), (w, r)) in rows.iter_mut().zip(&mut recurrent).zip(gates) {
+            for ((row, recurrent), (w, r, _)) in rows.iter_mut().zip(&mut recurrent).zip(gates) {
                 *row = w.get(j * features..)?.get(..features)?;
                 *recurrent = r.get(j * cells..)?.get(..cells)?;
             }
             let from_x = A::dots(x, op.zero[0], rows);
             let from_h = A::dots(h.as_src(), op.zero[1], recurrent);
             let mut sums = [0_i16; 4];
-            for (index, (sum, (x, h))) in sums.iter_mut().zip(from_x.into_iter().zip(from_h)).enumerate() {
-                let &[from_input, from_hidden] = op.gates.get(index)?;
-                let x = saturate(scale(x.wrapping_add(bias(index, j)?), from_input));
+            let of_gates = gates.iter().zip(&op.gates).zip(from_x.into_iter().zip(from_h));
+            for (sum, (((_, _, bias), &[from_input, from_hidden]), (x, h))) in sums.iter_mut().zip(of_gates) {
+                let bias: i64 = (*bias.get(j)?).into();
+                let x = saturate(scale(x.wrapping_add(bias), from_input));
                 *sum = x.saturating_add(saturate(scale(h, from_hidden)));
             }
             let [input, forget, cell, output] = sums;

@@ -6,6 +6,7 @@
 
 pub mod arg_max;
 pub mod conv2d;
+pub mod conv2d_s16;
 pub mod convert;
 pub mod elementwise;
 pub mod elementwise_int;

@@ -2,6 +2,7 @@
 
 use super::int::Int;
 use crate::arena::Mem;
+use crate::cells::Src;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
@@ -96,21 +97,15 @@ fn quantised<T: Int>(op: &ReduceInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> 
     for i in 0..a {
         for j in 0..b {
             for k in 0..c {
+                let start = (i * r * b + j) * s * c + k;
+                let axes = [r, b * s * c, s, c];
                 let mut value = match op.kind {
-                    Reduction::Mean | Reduction::Sum => 0,
-                    Reduction::Max => i32::MIN,
-                    Reduction::Min => i32::MAX,
+                    Reduction::Mean | Reduction::Sum => fold(input, start, axes, 0, |sum, x| {
+                        sum.wrapping_add(x.wrapping_sub(op.zero_in))
+                    })?,
+                    Reduction::Max => fold(input, start, axes, i32::MIN, i32::max)?,
+                    Reduction::Min => fold(input, start, axes, i32::MAX, i32::min)?,
                 };
-                for p in 0..r {
-                    for q in 0..s {
-                        let x = input.get((((i * r + p) * b + j) * s + q) * c + k)?.widen();
-                        value = match op.kind {
-                            Reduction::Mean | Reduction::Sum => value.wrapping_add(x.wrapping_sub(op.zero_in)),
-                            Reduction::Max => value.max(x),
-                            Reduction::Min => value.min(x),
-                        };
-                    }
-                }
                 if matches!(op.kind, Reduction::Mean | Reduction::Sum) {
                     value = op.multiplier.apply(value).wrapping_add(op.zero_out);
                 }
@@ -120,4 +115,25 @@ fn quantised<T: Int>(op: &ReduceInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> 
         }
     }
     Some(())
+}
+
+/// Folds what lies at `start` and from there on along two axes of (extent, step).
+#[inline(always)]
+fn fold<T: Int>(
+    input: Src<'_, T>,
+    start: usize,
+    [rows, row, columns, column]: [usize; 4],
+    first: i32,
+    f: impl Fn(i32, i32) -> i32,
+) -> Option<i32> {
+    let (mut value, mut line) = (first, start);
+    for _ in 0..rows {
+        let mut at = line;
+        for _ in 0..columns {
+            value = f(value, input.get(at)?.widen());
+            at += column;
+        }
+        line += row;
+    }
+    Some(value)
 }

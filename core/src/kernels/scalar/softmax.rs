@@ -6,7 +6,8 @@ use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
-use crate::ops::softmax::{SoftmaxF32, SoftmaxInt, SoftmaxKind, TABLE_LEN};
+use crate::ops::softmax::{EXPONENTIALS, SoftmaxF32, SoftmaxInt, SoftmaxKind, TABLE_LEN};
+use crate::quant::softmax_by_table;
 
 /// f32.
 #[derive(Debug)]
@@ -95,6 +96,10 @@ impl Kernel for Quantised {
                 let exp = mem.weights::<i16>(exp, TABLE_LEN)?;
                 let inverse = mem.weights::<i16>(inverse, TABLE_LEN)?;
                 rows::<i16, i16>(op, mem, |x, y| p.run(|| x.iter(), writer(y), exp, inverse))
+            }
+            SoftmaxKind::I8Table(exp) => {
+                let exp: &[i32; 256] = mem.weights::<i32>(exp, EXPONENTIALS)?.try_into().ok()?;
+                rows::<i8, i8>(op, mem, |x, y| softmax_by_table(|| x.iter(), writer(y), exp))
             }
         }
     }

@@ -1,0 +1,211 @@
+//! int16 convolution with int8 weights, OHWI.
+
+use super::conv2d::{are_shifts, each_output, each_row};
+use super::taps;
+use crate::arena::Mem;
+use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::candidate::Candidate;
+use crate::kernels::kernel::Kernel;
+use crate::kernels::wide::{self, Lines, Taps};
+use crate::ops::conv2d::Conv2dS16;
+use crate::ops::window::{Window2d, three, two};
+use crate::quant::Multiplier;
+
+/// int16 with int8 weights and 64-bit sums, any groups.
+#[derive(Debug)]
+pub struct S16;
+
+impl Kernel for S16 {
+    type Op = Conv2dS16;
+
+    fn distance(op: &Conv2dS16, index: usize) -> Option<i64> {
+        let lead = u32::from(op.window.output[2]) - 1;
+        (index == 1).then(|| op.window.consumed_distance(2, lead))
+    }
+
+    const TRUSTS: bool = true;
+
+    fn trusts(op: &Conv2dS16, weights: &[u8]) -> bool {
+        let words = u32::from(op.window.output[2]) * 2;
+        let records = Mem::of_weights(weights).weights::<i32>(op.channels, words);
+        records.is_some_and(|records| are_shifts::<2>(records.as_chunks().0))
+    }
+
+    fn run(op: &Conv2dS16, mem: &Mem<'_>) -> Option<()> {
+        let window = &op.window;
+        let input = mem.src::<i16>(op.input, window.input_len()?)?;
+        let output = mem.dst::<i16>(op.output, window.output_len()?)?;
+        let weights = mem.weights::<i8>(op.weights, op.weights_len()?)?;
+        let bias = mem.weights::<i64>(op.bias, u32::from(window.output[2]))?;
+        let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(2)?)?;
+        let (records, _) = records.as_chunks::<2>();
+        let channels = op.group_channels() as usize;
+        let [low, high] = op.clamp.map(i32::from);
+        let finish = |o: usize, sum: i64| {
+            let [mantissa, shift] = *records.get(o)?;
+            let shift = shift as i8;
+            let scaled = Multiplier { mantissa, shift }.apply_wide(sum.wrapping_add(*bias.get(o)?));
+            Some(scaled.max(low).min(high) as i16)
+        };
+        if op.groups == 1 || (channels == 1 && window.input[2] == window.output[2]) {
+            return blocks_of_four(window, op.groups, input, output, weights, finish);
+        }
+        each_output(window, op.groups, output, |_, image, y, x, o, first_channel| {
+            let mut sum = 0_i64;
+            let add = |x: Src<'_, i16>, w: &[i8]| {
+                for (x, &w) in x.iter().zip(w) {
+                    sum = sum.wrapping_add(i64::from(x) * i64::from(w));
+                }
+            };
+            each_row(window, input, weights, channels, image, y, x, o, first_channel, add)?;
+            finish(o, sum)
+        })
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for S16 {}
+
+/// Every output element in order, four channels at a time: `finish(channel, sum)` of convolutions of one group, and of those of a group for each channel.
+fn blocks_of_four(
+    window: &Window2d,
+    groups: u16,
+    input: Src<'_, i16>,
+    output: Dst<'_, i16>,
+    weights: &[i8],
+    finish: impl Fn(usize, i64) -> Option<i16>,
+) -> Option<()> {
+    let [h, w, c] = three::<_, usize>(window.input);
+    let [oh, ow, oc] = three::<_, usize>(window.output);
+    let [kh, kw] = two::<_, usize>(window.kernel);
+    let [dh, dw] = two::<_, usize>(window.dilation);
+    let depthwise = groups != 1;
+    let group = if depthwise { 1 } else { c };
+    let filter = kh * kw * group;
+    let mut at = 0;
+    for (image, y) in (0..usize::from(window.batch)).flat_map(|image| (0..oh).map(move |y| (image, y))) {
+        let (ky, rows, iy) = taps(y, window, 0)?;
+        for x in 0..ow {
+            let (kx, columns, ix) = taps(x, window, 1)?;
+            let start = ((image * h + iy) * w + ix) * c;
+            let tap = (ky * kw + kx) * group;
+            let mut o = 0;
+            while o < oc {
+                let place = output.slice(at + o, (oc - o).min(4))?;
+                let sums = if rows * columns == 0 {
+                    [0; 4]
+                } else if !depthwise {
+                    // Of fewer than four the last channel several times.
+                    let rows_of = [o, o + 1, o + 2, o + 3].map(|o| o.min(oc - 1) * filter + tap);
+                    let (len, more) = if dw == 1 { (columns * c, 1) } else { (c, columns) };
+                    let lines = Lines {
+                        count: rows,
+                        len,
+                        step: dh * w * c,
+                        weights_step: kw * c,
+                    };
+                    let mut sums = [0; 4];
+                    for column in 0..more {
+                        let rows_of = rows_of.map(|row| row + column * c);
+                        add_lines(&mut sums, input, start + column * dw * c, weights, rows_of, lines)?;
+                    }
+                    sums
+                } else {
+                    let taps = Taps {
+                        count: [rows, columns],
+                        steps: [dh * w * c, dw * c],
+                        weights_steps: [kw, filter],
+                    };
+                    add_taps(input, start + o, weights, o * filter + tap, taps, place.cells().len())?
+                };
+                for ((y, sum), o) in place.cells().iter().zip(sums).zip(o..) {
+                    y.set(finish(o, sum)?);
+                }
+                o += 4;
+            }
+            at += oc;
+        }
+    }
+    Some(())
+}
+
+/// Adds the products along lines of any length.
+#[inline(always)]
+fn add_lines(
+    sums: &mut [i64; 4],
+    input: Src<'_, i16>,
+    start: usize,
+    weights: &[i8],
+    rows: [usize; 4],
+    lines: Lines,
+) -> Option<()> {
+    let mut add = |start: usize, rows: [usize; 4], lines: Lines| {
+        let found = wide::dots(input, start, weights, rows, lines)?;
+        for (sum, found) in sums.iter_mut().zip(found) {
+            *sum += i64::from(found);
+        }
+        Some(())
+    };
+    if lines.count.checked_mul(lines.len)? <= wide::LONGEST {
+        return add(start, rows, lines);
+    }
+    for line in 0..lines.count {
+        let mut done = 0;
+        while done < lines.len {
+            let piece = Lines {
+                count: 1,
+                len: (lines.len - done).min(wide::LONGEST),
+                ..lines
+            };
+            let rows = rows.map(|row| row + line * lines.weights_step + done);
+            add(start + line * lines.step + done, rows, piece)?;
+            done += piece.len;
+        }
+    }
+    Some(())
+}
+
+/// The products of a window of any size, of as many of four channels as there are.
+fn add_taps(
+    input: Src<'_, i16>,
+    start: usize,
+    weights: &[i8],
+    first: usize,
+    taps: Taps,
+    channels: usize,
+) -> Option<[i64; 4]> {
+    let [rows, columns] = taps.count;
+    let ([row, column], [weights_row, channel]) = (taps.steps, taps.weights_steps);
+    let mut sums = [0_i64; 4];
+    // As many columns and rows at a time as the sums have bits for.
+    let wide_columns = columns.min(wide::LONGEST);
+    let high_rows = wide::LONGEST.checked_div(wide_columns)?.min(rows);
+    let mut r = 0;
+    while r < rows {
+        let mut k = 0;
+        while k < columns {
+            let piece = Taps {
+                count: [(rows - r).min(high_rows), (columns - k).min(wide_columns)],
+                ..taps
+            };
+            let (start, first) = (start + r * row + k * column, first + r * weights_row + k);
+            if channels == 4 {
+                for (sum, found) in sums
+                    .iter_mut()
+                    .zip(wide::columns::<4>(input, start, weights, first, &piece)?)
+                {
+                    *sum += i64::from(found);
+                }
+            } else {
+                for (c, sum) in sums.iter_mut().enumerate().take(channels) {
+                    let [found] = wide::columns(input, start + c, weights, first + c * channel, &piece)?;
+                    *sum += i64::from(found);
+                }
+            }
+            k += wide_columns;
+        }
+        r += high_rows;
+    }
+    Some(sums)
+}

@@ -1,0 +1,410 @@
+//! Sums of products of int16 inputs and int8 weights, for operators whose weights have no layout of their own: four rows of weights at a time, so that an input
+//! is loaded once for all of them, and in 32 bits as long as these hold.
+
+use crate::cells::Src;
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+use crate::kernels::instructions::{smlad, sxtb16, sxtb16_ror8};
+
+/// Products whose sum has 32 bits, whatever they are.
+pub(crate) const LONGEST: usize = 511;
+
+/// Whether a core multiplies pairs of halves at once.
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+const PAIRS: bool = cfg!(all(cortex_m = "dsp", feature = "dsp"));
+
+/// Lines of neighbours, as the rows under a window are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines {
+    /// How many.
+    pub(crate) count: usize,
+    /// Elements of each.
+    pub(crate) len: usize,
+    /// Elements from one to the next in the input.
+    pub(crate) step: usize,
+    /// The same in the weights.
+    pub(crate) weights_step: usize,
+}
+
+impl Lines {
+    /// Whether all of them lie in `len` elements from `start` on.
+    fn fit(&self, step: usize, start: usize, len: usize) -> Option<bool> {
+        let last = self.count.checked_sub(1)?.checked_mul(step)?;
+        Some(start.checked_add(last)?.checked_add(self.len)? <= len)
+    }
+}
+
+/// `sum of x[i] * row[i]` along `lines`, at most [`LONGEST`] products, for the rows of `weights` that begin at `rows`; the input begins at `start`.
+/// `None` where something is out of range.
+#[inline(always)]
+pub(crate) fn dots(x: Src<'_, i16>, start: usize, weights: &[i8], rows: [usize; 4], lines: Lines) -> Option<[i32; 4]> {
+    let fit = |row: usize| lines.fit(lines.weights_step, row, weights.len());
+    let [a, b, c, d] = rows;
+    let inside = lines.fit(lines.step, start, x.len())? && fit(a)? && fit(b)? && fit(c)? && fit(d)?;
+    if !inside || lines.len == 0 {
+        return None;
+    }
+    let x = x.as_ptr().wrapping_add(start);
+    let rows = rows.map(|row| weights.as_ptr().wrapping_add(row));
+    // SAFETY: the lines lie inside both, as just checked.
+    Some(unsafe { sums(x, rows, &lines) })
+}
+
+/// `sum of x[i] * row[i]` for each row; `None` where they are not of one length, or longer than [`LONGEST`].
+pub(crate) fn rows(x: Src<'_, i16>, rows: [&[i8]; 4]) -> Option<[i32; 4]> {
+    let lines = Lines {
+        count: 1,
+        len: x.len(),
+        step: 0,
+        weights_step: 0,
+    };
+    let fits = (1..=LONGEST).contains(&lines.len) && rows.iter().all(|row| row.len() == lines.len);
+    // SAFETY: a line of that length each.
+    fits.then(|| unsafe { sums(x.as_ptr(), rows.map(|row| row.as_ptr()), &lines) })
+}
+
+/// # Safety
+/// `lines`, none of them empty, lie in what `x` and `rows` point to.
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[inline(never)]
+unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if cfg!(cortex_m = "baseline") {
+            // Registers for two rows.
+            let [a, b, c, d] = rows;
+            let ([a, b], [c, d]) = (plain(x, [a, b], lines, 0), plain(x, [c, d], lines, 0));
+            [a, b, c, d]
+        } else if PAIRS {
+            let done = lines.len & !3;
+            let fours = pairs(x, rows, lines);
+            if done == lines.len {
+                return fours;
+            }
+            let mut sums = plain(x, rows, lines, done);
+            for (sum, four) in sums.iter_mut().zip(fours) {
+                *sum = sum.wrapping_add(four);
+            }
+            sums
+        } else {
+            plain(x, rows, lines, 0)
+        }
+    }
+}
+
+/// One product after the other, from element `first` of each line on.
+///
+/// # Safety
+/// As [`sums`].
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[inline(always)]
+unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lines, first: usize) -> [i32; N] {
+    let mut sums = [0_i32; N];
+    for line in 0..lines.count {
+        let x = x.wrapping_add(line.wrapping_mul(lines.step));
+        let rows = rows.map(|row| row.wrapping_add(line.wrapping_mul(lines.weights_step)));
+        for i in first..lines.len {
+            // SAFETY: element `i` of a line.
+            let x = i32::from(unsafe { x.add(i).read() });
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                // SAFETY: likewise.
+                let w = i32::from(unsafe { row.add(i).read() });
+                *sum = sum.wrapping_add(x.wrapping_mul(w));
+            }
+        }
+    }
+    sums
+}
+
+/// Four elements at a time, as far as they go in each line.
+///
+/// # Safety
+/// As [`sums`].
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[inline(always)]
+unsafe fn pairs(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
+    let mut sums = [0_i32; 4];
+    for line in 0..lines.count {
+        let mut x = x.wrapping_add(line.wrapping_mul(lines.step));
+        let mut rows = rows.map(|row| row.wrapping_add(line.wrapping_mul(lines.weights_step)));
+        for _ in 0..lines.len / 4 {
+            // SAFETY: four elements of a line, each time the next ones.
+            let [low, high] = [0, 2].map(|i| u32::from_le(unsafe { x.add(i).cast::<u32>().read_unaligned() }));
+            // Elements 0 and 2, 1 and 3, as the weights are widened.
+            let even = (low & 0xFFFF) | high << 16;
+            let odd = low >> 16 | (high & 0xFFFF_0000);
+            x = x.wrapping_add(4);
+            for (sum, row) in sums.iter_mut().zip(&mut rows) {
+                // SAFETY: likewise.
+                let w = u32::from_le(unsafe { row.cast::<u32>().read_unaligned() });
+                *sum = smlad(odd, sxtb16_ror8(w), smlad(even, sxtb16(w), *sum));
+                *row = row.wrapping_add(4);
+            }
+        }
+    }
+    sums
+}
+
+/// # Safety
+/// As above.
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+#[inline(always)]
+unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
+    let mut sums = [0; 4];
+    let all = helium::Args {
+        rows,
+        skip: lines.step.wrapping_sub(lines.len).wrapping_mul(2),
+        weights_skip: lines.weights_step.wrapping_sub(lines.len),
+        sums: sums.as_mut_ptr(),
+    };
+    // SAFETY: as the caller promises.
+    unsafe { helium::dots(x, &all, lines.count, lines.len) };
+    sums
+}
+
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+mod helium {
+    use core::arch::naked_asm;
+
+    #[repr(C)]
+    pub(super) struct Args {
+        pub(super) rows: [*const i8; 4],
+        /// Bytes from the end of a line to the next one in the input.
+        pub(super) skip: usize,
+        /// The same in the weights.
+        pub(super) weights_skip: usize,
+        pub(super) sums: *mut i32,
+    }
+
+    /// Eight elements of four rows in nine instructions.
+    #[unsafe(naked)]
+    pub(super) unsafe extern "C" fn dots(x: *const i16, args: *const Args, lines: usize, len: usize) {
+        naked_asm!(
+            ".cpu cortex-m55",
+            // Loads that widen take their address from r0 to r7, and sums have even registers.
+            "push {{r4-r11, lr}}",
+            "mov r9, r1",
+            "mov r11, r2",
+            "ldrd r4, r5, [r9]",
+            "ldr r7, [r9, #8]",
+            "ldr r1, [r9, #12]",
+            "mov r6, #0",
+            "mov r8, #0",
+            "mov r10, #0",
+            "mov r12, #0",
+            "1: dlstp.16 lr, r3",
+            "2: vldrh.u16 q0, [r0], #16",
+            "vldrb.s16 q1, [r4], #8",
+            "vmladava.s16 r6, q0, q1",
+            "vldrb.s16 q2, [r5], #8",
+            "vmladava.s16 r8, q0, q2",
+            "vldrb.s16 q3, [r7], #8",
+            "vmladava.s16 r10, q0, q3",
+            "vldrb.s16 q1, [r1], #8",
+            "vmladava.s16 r12, q0, q1",
+            "letp lr, 2b",
+            "subs r11, #1",
+            "beq 3f",
+            // The pointers went on by whole vectors: back to the end of the line, and on to the next one.
+            "add r2, r3, #7",
+            "bic r2, r2, #7",
+            "sub r2, r3, r2",
+            "add r0, r0, r2, lsl #1",
+            "ldr lr, [r9, #16]",
+            "add r0, lr",
+            "ldr lr, [r9, #20]",
+            "add lr, r2",
+            "add r4, lr",
+            "add r5, lr",
+            "add r7, lr",
+            "add r1, lr",
+            "b 1b",
+            "3: ldr r2, [r9, #24]",
+            "strd r6, r8, [r2]",
+            "strd r10, r12, [r2, #8]",
+            "pop {{r4-r11, pc}}",
+        )
+    }
+}
+
+/// Where the taps under a depthwise window are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taps {
+    /// Rows and columns of taps.
+    pub(crate) count: [usize; 2],
+    /// Elements from a row to the next and from a column to the next in the input.
+    pub(crate) steps: [usize; 2],
+    /// From a row to the next in the weights, whose columns are neighbours, and from a channel's weights to those of the next channel.
+    pub(crate) weights_steps: [usize; 2],
+}
+
+/// `sum of x * w` over the taps, at most [`LONGEST`], of `N` neighbouring channels. `None` where something is out of range.
+#[inline(never)]
+pub(crate) fn columns<const N: usize>(
+    x: Src<'_, i16>,
+    start: usize,
+    weights: &[i8],
+    first: usize,
+    taps: &Taps,
+) -> Option<[i32; N]> {
+    let [rows, columns] = taps.count;
+    let ([row, column], [weights_row, channel]) = (taps.steps, taps.weights_steps);
+    let reach = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
+    let last = start
+        .checked_add(reach(rows, row)?)?
+        .checked_add(reach(columns, column)?)?;
+    let last_weight = first.checked_add(reach(rows, weights_row)?)?.checked_add(columns)?;
+    if last.checked_add(N)? > x.len() || last_weight.checked_add(reach(N, channel)?)? > weights.len() {
+        return None;
+    }
+    let mut sums = [0_i32; N];
+    let (mut x, mut w) = (x.as_ptr().wrapping_add(start), weights.as_ptr().wrapping_add(first));
+    for _ in 0..rows {
+        let (mut pixel, mut tap) = (x, w);
+        for _ in 0..columns {
+            for (c, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: a tap of channel `c`, inside both as just checked.
+                let (x, w) = unsafe { (pixel.add(c).read(), tap.wrapping_add(c.wrapping_mul(channel)).read()) };
+                *sum = sum.wrapping_add(i32::from(x).wrapping_mul(i32::from(w)));
+            }
+            pixel = pixel.wrapping_add(column);
+            tap = tap.wrapping_add(1);
+        }
+        x = x.wrapping_add(row);
+        w = w.wrapping_add(weights_row);
+    }
+    Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Numbers of all sizes, the ends of the range among them.
+    fn numbers(seed: u32, len: usize) -> Vec<i16> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            match state >> 29 {
+                0 => i16::MIN,
+                1 => i16::MAX,
+                _ => (state >> 16) as i16,
+            }
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn lines_of_every_length_are_the_formula() {
+        let (x, w) = (numbers(1, 400), numbers(2, 1200));
+        let weights: Vec<i8> = w.iter().map(|&w| (w >> 8) as i8).collect();
+        for (count, len) in (1..4).flat_map(|count| (1..30).map(move |len| (count, len))) {
+            let lines = Lines {
+                count,
+                len,
+                step: 61,
+                weights_step: len + 2,
+            };
+            let rows = [0, 300, 601, 77];
+            let expected = rows.map(|row| {
+                let of = |line: usize| {
+                    let products = (0..len).map(move |i| (7 + 61 * line + i, row + (len + 2) * line + i));
+                    products
+                        .map(|(x_at, w_at)| i64::from(x[x_at]) * i64::from(weights[w_at]))
+                        .sum::<i64>()
+                };
+                i32::try_from((0..count).map(of).sum::<i64>()).unwrap()
+            });
+            assert_eq!(dots(Src::from_slice(&x), 7, &weights, rows, lines), Some(expected));
+            let begin = rows.map(|row| weights[row..].as_ptr());
+            // SAFETY: as `dots` has checked.
+            let (fours, rest) = unsafe {
+                (
+                    pairs(x[7..].as_ptr(), begin, &lines),
+                    plain(x[7..].as_ptr(), begin, &lines, len & !3),
+                )
+            };
+            assert_eq!([0, 1, 2, 3].map(|i: usize| fours[i] + rest[i]), expected);
+        }
+    }
+
+    #[test]
+    fn rows_of_one_length_are_lines() {
+        let (x, w) = ([3_i16, -20_000, 7], [2_i8, -128, 5]);
+        let sum = 6 + 20_000 * 128 + 35;
+        assert_eq!(super::rows(Src::from_slice(&x), [&w; 4]), Some([sum; 4]));
+        assert_eq!(super::rows(Src::from_slice(&x), [&w, &w, &w, &w[1..]]), None);
+        assert_eq!(super::rows(Src::from_slice(&x[..0]), [&[]; 4]), None);
+        let (x, w) = ([0; LONGEST + 1], [0; LONGEST + 1]);
+        assert_eq!(super::rows(Src::from_slice(&x), [&w; 4]), None);
+    }
+
+    #[test]
+    fn the_longest_sums_have_32_bits() {
+        let (x, weights) = ([i16::MIN; LONGEST], [i8::MIN; LONGEST]);
+        let lines = Lines {
+            count: 1,
+            len: LONGEST,
+            step: 0,
+            weights_step: 0,
+        };
+        let sum = LONGEST as i32 * (32768 * 128);
+        assert_eq!(dots(Src::from_slice(&x), 0, &weights, [0; 4], lines), Some([sum; 4]));
+    }
+
+    #[test]
+    fn taps_are_the_formula() {
+        let (x, w) = (numbers(3, 900), numbers(4, 300));
+        let weights: Vec<i8> = w.iter().map(|&w| (w >> 8) as i8).collect();
+        for (rows, columns) in (1..4).flat_map(|rows| (1..6).map(move |columns| (rows, columns))) {
+            let taps = Taps {
+                count: [rows, columns],
+                steps: [140, 9],
+                weights_steps: [7, 40],
+            };
+            let sum = |c: usize| {
+                let taps = (0..rows).flat_map(|r| (0..columns).map(move |k| (r, k)));
+                let products = taps
+                    .map(|(r, k)| i32::from(x[5 + 140 * r + 9 * k + c]) * i32::from(weights[3 + 7 * r + k + 40 * c]));
+                products.sum::<i32>()
+            };
+            let (x, weights) = (Src::from_slice(&x), &weights[..]);
+            assert_eq!(columns_of::<4>(x, weights, &taps), Some([0, 1, 2, 3].map(sum)));
+            assert_eq!(columns_of::<1>(x, weights, &taps), Some([sum(0)]));
+        }
+    }
+
+    fn columns_of<const N: usize>(x: Src<'_, i16>, weights: &[i8], taps: &Taps) -> Option<[i32; N]> {
+        super::columns::<N>(x, 5, weights, 3, taps)
+    }
+
+    #[test]
+    fn nothing_out_of_range_is_read() {
+        let (x, weights) = ([1_i16; 40], [1_i8; 40]);
+        let lines = |count, len, step| Lines {
+            count,
+            len,
+            step,
+            weights_step: step,
+        };
+        let of = |start, rows, lines| dots(Src::from_slice(&x), start, &weights, rows, lines);
+        assert_eq!(of(0, [0; 4], lines(3, 10, 15)), Some([30; 4]));
+        assert_eq!(of(1, [0; 4], lines(3, 10, 15)), None);
+        assert_eq!(of(0, [0, 0, 0, 1], lines(3, 10, 15)), None);
+        assert_eq!(of(0, [0; 4], lines(3, 0, 15)), None);
+        assert_eq!(of(0, [0; 4], lines(0, 10, 15)), None);
+        assert_eq!(of(usize::MAX, [0; 4], lines(1, 10, 15)), None);
+        let taps = |count, steps, weights_steps| Taps {
+            count,
+            steps,
+            weights_steps,
+        };
+        let of = |start, first, taps: &Taps| super::columns::<4>(Src::from_slice(&x), start, &weights, first, taps);
+        assert_eq!(of(0, 0, &taps([2, 3], [20, 8], [3, 9])), Some([6; 4]));
+        assert_eq!(of(1, 0, &taps([2, 3], [20, 8], [3, 9])), None);
+        assert_eq!(of(0, 8, &taps([2, 3], [20, 8], [3, 9])), None);
+        assert_eq!(of(0, 0, &taps([0, 3], [20, 8], [3, 9])), None);
+    }
+}
