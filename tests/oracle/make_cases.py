@@ -4,8 +4,8 @@
     python tests/oracle/make_cases.py [NAME-PREFIX]
 
 writes tests/models/tflite_ops/NAME.tflite and one cases.npz with `NAME/in_i` and `NAME/out_i`; the first axis counts consecutive
-runs of one interpreter, so stateful operators carry their state over. The seed of each case is its name: the files are
-reproducible. A combination that TensorFlow Lite Micro refuses is reported and left out.
+runs of one interpreter, so stateful operators carry their state over. Cases called wide_… go to tests/models/tflite_wide. The seed of
+each case is its name: the files are reproducible. A combination that TensorFlow Lite Micro refuses is reported and left out.
 """
 
 import contextlib
@@ -19,21 +19,27 @@ import numpy as np
 import rearranged  # registers cases
 import stateful  # likewise
 import uneven  # likewise
+import wide  # likewise
 from cases import CASES
 from tflite_builder import random_input, run, schema
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "models" / "tflite_ops"
+MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
 
 
 def main():
     prefix = sys.argv[1] if len(sys.argv) > 1 else ""
-    OUT.mkdir(parents=True, exist_ok=True)
+    for folder, wide in [("tflite_ops", False), ("tflite_wide", True)]:
+        cases = {name: make for name, make in CASES.items() if name.startswith(prefix) and name.startswith("wide_") == wide}
+        if cases:
+            write(MODELS / folder, prefix, cases)
+
+
+def write(out, prefix, cases):
+    out.mkdir(parents=True, exist_ok=True)
     arrays, refused = {}, []
-    if prefix and (OUT / "cases.npz").exists():
-        arrays = {k: v for k, v in np.load(OUT / "cases.npz").items() if not k.startswith(prefix)}
-    for name, make in CASES.items():
-        if not name.startswith(prefix):
-            continue
+    if prefix and (out / "cases.npz").exists():
+        arrays = {k: v for k, v in np.load(out / "cases.npz").items() if not k.startswith(prefix)}
+    for name, make in cases.items():
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         file, runs, given = make(rng)
         model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(file, 0))
@@ -45,12 +51,12 @@ def main():
         except Exception as error:
             refused.append(f"{name}: {error}")
             continue
-        (OUT / f"{name}.tflite").write_bytes(file)
+        (out / f"{name}.tflite").write_bytes(file)
         for i, value in enumerate(inputs):
             arrays[f"{name}/in_{i}"] = value
         for i, value in enumerate(outputs):
             arrays[f"{name}/out_{i}"] = value
-    np.savez_compressed(OUT / "cases.npz", **dict(sorted(arrays.items())))
+    np.savez_compressed(out / "cases.npz", **dict(sorted(arrays.items())))
     print(f"{len({k.split('/')[0] for k in arrays})} cases")
     for line in refused:
         print("refused by TensorFlow Lite Micro:", line)

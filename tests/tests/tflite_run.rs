@@ -58,8 +58,8 @@ fn mismatch_for(
     Ok(compared)
 }
 
-fn operators() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops")
+fn models(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(folder)
 }
 
 /// Cases that the importer refuses by name.
@@ -67,8 +67,21 @@ const REFUSED: &[&str] = &["squared_difference_int", "div_i8", "l2_normalization
 
 #[test]
 fn every_single_operator_is_as_in_tensorflow_lite_micro() {
+    let compared = compare_all("tflite_ops");
+    oracle::compared("TensorFlow Lite Micro, operators", compared, 3800);
+}
+
+#[test]
+fn layers_of_real_sizes_are_as_in_tensorflow_lite_micro() {
+    let compared = compare_all("tflite_wide");
+    oracle::compared("TensorFlow Lite Micro, wide layers", compared, 300);
+}
+
+/// Compares every case of a folder: how many outputs.
+fn compare_all(operators: &str) -> usize {
+    let operators = models(operators);
     let folder = tempfile::tempdir().expect("a folder");
-    let mut archive = Archive::open(&operators().join("cases.npz"));
+    let mut archive = Archive::open(&operators.join("cases.npz"));
     let mut cases: BTreeMap<String, (Vec<String>, Vec<String>)> = BTreeMap::new();
     for key in archive.names() {
         let (case, array) = key.split_once('/').expect("case/array");
@@ -79,7 +92,7 @@ fn every_single_operator_is_as_in_tensorflow_lite_micro() {
     for (case, (mut inputs, mut outputs)) in cases {
         inputs.sort();
         outputs.sort();
-        let path = operators().join(format!("{case}.tflite"));
+        let path = operators.join(format!("{case}.tflite"));
         let found = mismatch(&path, folder.path(), &mut archive, &inputs, &outputs, false);
         match (found, REFUSED.iter().any(|r| case.starts_with(r))) {
             (Err(text), false) => wrong.push(format!("{case}: {text}")),
@@ -88,7 +101,7 @@ fn every_single_operator_is_as_in_tensorflow_lite_micro() {
         }
     }
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
-    oracle::compared("TensorFlow Lite Micro, operators", compared, 3800);
+    compared
 }
 
 #[test]
