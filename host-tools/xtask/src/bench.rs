@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arenite::KernelId;
 use arenite_host::board::{BOARDS, Board};
-use arenite_xtask::{counts, most, peer, results, stacks, tables, tiers};
+use arenite_xtask::{cliffs, counts, most, peer, results, stacks, tables, tiers};
 
 use super::{Result, root};
 
@@ -50,6 +50,38 @@ pub(super) fn counts() -> Result<()> {
     let (tests, results) = (root().join("tests/models"), root().join("tests/results"));
     counts::update(&tests, shared().as_deref(), &results, &mut |line| eprintln!("{line}"))?;
     fill()
+}
+
+/// Looks for steps above what their kind may take.
+pub(super) fn cliffs(names: &[String]) -> Result<()> {
+    let (tests, results) = (root().join("tests/models"), root().join("tests/results"));
+    let found = cliffs::find(&tests, shared().as_deref(), &results, names, &mut |line| {
+        eprintln!("{line}")
+    })?;
+    for cliff in &found.above {
+        println!(
+            "{:>9} above {:>9}: {} on {}, step {}, {}, {} of work",
+            cliff.excess(),
+            cliff.limit,
+            cliff.model,
+            cliff.board,
+            cliff.step,
+            cliff.kernel,
+            cliff.work
+        );
+    }
+    for larger in &found.larger {
+        println!(
+            "{} for {}: {} bytes, more than the {} of its .tflite",
+            larger.model, larger.target, larger.bytes, larger.tflite
+        );
+    }
+    println!("{} of {} steps are above their limit", found.above.len(), found.steps);
+    if names.is_empty() && shared().is_some() {
+        cliffs::write(&results, &found)?;
+        return fill();
+    }
+    Ok(())
 }
 
 /// Makes the table of stacks of these boards, all where there are none.

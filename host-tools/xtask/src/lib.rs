@@ -5,6 +5,7 @@
 //! package's program.
 
 pub mod blob;
+pub mod cliffs;
 pub mod counts;
 pub mod most;
 pub mod peer;

@@ -55,6 +55,10 @@ enum Task {
         /// Makes the table of most instructions again from generated steps instead; with names, those of these boards and kernels.
         #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks"])]
         most: bool,
+        /// Looks for steps of int8 models above what their kind may take instead and rewrites tests/results/cliffs.json; with names, those models alone, and
+        /// nothing is written.
+        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks", "most"])]
+        cliffs: bool,
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test {
@@ -118,6 +122,9 @@ fn main() -> ExitCode {
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
         Task::Bench { counts: true, .. } => setup::prepare(false).and_then(|()| bench::counts()),
+        Task::Bench {
+            cliffs: true, models, ..
+        } => setup::prepare(false).and_then(|()| bench::cliffs(&models)),
         Task::Bench { most: true, models, .. } => setup::prepare(false).and_then(|()| bench::most(&models)),
         Task::Bench {
             stacks: true, models, ..
