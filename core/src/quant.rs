@@ -18,7 +18,8 @@ mod softmax;
 
 pub use activation::{HardSwish, LogisticI8, SigmoidI16, leaky_relu, lookup_i16, rsqrt_i8, table_index};
 pub use fixed::{
-    exp_on_negative_values, inverse_sqrt, log_for_at_least_one, logistic, one_over_one_plus_x, reciprocal, tanh,
+    exp_on_negative_values, inverse_sqrt, log_for_at_least_one, logistic, one_over_one_plus_x, quotient, reciprocal,
+    tanh,
 };
 pub use rounding::{
     Multiplier, dequantize, high_mul, high_mul_i16, quantize, requantize, rounding_shift_right, saturating_shift_left,

@@ -1,11 +1,12 @@
 """Single-operator models and what TensorFlow Lite Micro makes of them.
 
-    pip install tflite-micro flatbuffers numpy
-    python tests/oracle/make_cases.py [NAME-PREFIX]
+    pip install tflite-micro ai-edge-litert flatbuffers numpy
+    python tests/oracle/make_cases.py [NAME-PREFIX ...]
 
 writes tests/models/tflite_ops/NAME.tflite and one cases.npz with `NAME/in_i` and `NAME/out_i`; the first axis counts consecutive
-runs of one interpreter, so stateful operators carry their state over. Cases called wide_… go to tests/models/tflite_wide. The seed of
-each case is its name: the files are reproducible. A combination that TensorFlow Lite Micro refuses is reported and left out.
+runs of one interpreter, so stateful operators carry their state over. Cases called wide_… go to tests/models/tflite_wide. The seed of each
+case is its name: the files are reproducible. What TensorFlow Lite Micro refuses is computed by LiteRT's reference kernels where a case is one of `general.NAMES` and listed in
+litert.txt; other combinations that it refuses are reported and left out.
 """
 
 import contextlib
@@ -16,29 +17,33 @@ import zlib
 
 import numpy as np
 
-import rearranged  # registers cases
+import general  # registers cases
+import rearranged  # likewise
 import stateful  # likewise
 import uneven  # likewise
 import wide  # likewise
 from cases import CASES
-from tflite_builder import random_input, run, schema
+from tflite_builder import random_input, reference, run, schema
 
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
 
 
 def main():
-    prefix = sys.argv[1] if len(sys.argv) > 1 else ""
+    prefixes = tuple(sys.argv[1:])
     for folder, wide in [("tflite_ops", False), ("tflite_wide", True)]:
-        cases = {name: make for name, make in CASES.items() if name.startswith(prefix) and name.startswith("wide_") == wide}
+        wanted = lambda name: name.startswith("wide_") == wide and (not prefixes or name.startswith(prefixes))
+        cases = {name: make for name, make in CASES.items() if wanted(name)}
         if cases:
-            write(MODELS / folder, prefix, cases)
+            write(MODELS / folder, prefixes, cases)
 
 
-def write(out, prefix, cases):
+def write(out, prefixes, cases):
     out.mkdir(parents=True, exist_ok=True)
-    arrays, refused = {}, []
-    if prefix and (out / "cases.npz").exists():
-        arrays = {k: v for k, v in np.load(out / "cases.npz").items() if not k.startswith(prefix)}
+    arrays, refused, other = {}, [], set()
+    listed = out / "litert.txt"
+    if prefixes and (out / "cases.npz").exists():
+        arrays = {k: v for k, v in np.load(out / "cases.npz").items() if not k.startswith(prefixes)}
+        other = {name for name in listed.read_text().split() if not name.startswith(prefixes)} if listed.exists() else set()
     for name, make in cases.items():
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         file, runs, given = make(rng)
@@ -49,15 +54,24 @@ def write(out, prefix, cases):
             with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
                 outputs = run(file, inputs)
         except Exception as error:
-            refused.append(f"{name}: {error}")
-            continue
+            if name not in general.NAMES:
+                refused.append(f"{name}: {error}")
+                continue
+            try:
+                outputs = reference(file, inputs)
+            except Exception as second:
+                refused.append(f"{name}: {error}; {second}")
+                continue
+            other.add(name)
         (out / f"{name}.tflite").write_bytes(file)
         for i, value in enumerate(inputs):
             arrays[f"{name}/in_{i}"] = value
         for i, value in enumerate(outputs):
             arrays[f"{name}/out_{i}"] = value
     np.savez_compressed(out / "cases.npz", **dict(sorted(arrays.items())))
-    print(f"{len({k.split('/')[0] for k in arrays})} cases")
+    if other or listed.exists():
+        listed.write_text("".join(f"{name}\n" for name in sorted(other)))
+    print(f"{len({k.split('/')[0] for k in arrays})} cases, {len(other)} of them by LiteRT")
     for line in refused:
         print("refused by TensorFlow Lite Micro:", line)
 

@@ -125,6 +125,22 @@ def run(model, inputs):
     return [np.stack(outputs) for outputs in zip(*runs)]
 
 
+def reference(model, inputs):
+    """The same by LiteRT's reference kernels."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    interpreter.allocate_tensors()
+    places = [detail["index"] for detail in interpreter.get_input_details()]
+    runs = []
+    for values in zip(*inputs):
+        for place, value in zip(places, values):
+            interpreter.set_tensor(place, np.ascontiguousarray(value))
+        interpreter.invoke()
+        runs.append([interpreter.get_tensor(detail["index"]).copy() for detail in interpreter.get_output_details()])
+    return [np.stack(outputs) for outputs in zip(*runs)]
+
+
 def random_input(rng, model, index, runs):
     """Values of the whole range of the input's type; floats around zero."""
     tensor = model.subgraphs[0].tensors[model.subgraphs[0].inputs[index]]

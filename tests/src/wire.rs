@@ -6,12 +6,14 @@ use std::fmt::{Debug, Write as _};
 
 use arenite::kernels::table::{OperatorVisitor, visit_operators};
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
+use arenite::ops::compare::Comparison;
 use arenite::ops::elementwise_int::IntOp;
 use arenite::ops::packed_conv2d::Form;
 use arenite::ops::pointwise::{SpecialOp, UnaryOp};
 use arenite::ops::reduce::Reduction;
 use arenite::ops::resize::Interpolation;
 use arenite::ops::softmax::SoftmaxKind;
+use arenite::ops::special_int::SpecialIntOp;
 use arenite::{DType, KernelId};
 use serde::de::DeserializeOwned;
 use serde_reflection::{
@@ -107,7 +109,7 @@ fn trace<T: DeserializeOwned>() -> (Format, Registry) {
             $(tracer.trace_type::<$enumeration>(&samples).unwrap_or_else(|e| named(e));)*
         };
     }
-    variants!(DType BinaryOp SpecialBinaryOp UnaryOp SpecialOp IntOp Form Reduction Interpolation SoftmaxKind);
+    variants!(DType BinaryOp SpecialBinaryOp UnaryOp SpecialOp IntOp SpecialIntOp Comparison Form Reduction Interpolation SoftmaxKind);
     let mut registry = tracer.registry().unwrap_or_else(|e| named(e));
     // What was only asked for its variants goes.
     let (mut kept, mut held) = (Vec::new(), Vec::new());

@@ -23,11 +23,14 @@ const CONSTANTS: usize = 4096;
 
 /// Choices of types and operations that load is known to accept, where there is not just one. The records and the factors of one half of the last four come
 /// from their packers alone.
-const EXPECTED: [(KernelId, usize); 22] = [
+const EXPECTED: [(KernelId, usize); 25] = [
     (KernelId::BinaryF32, 8),
-    (KernelId::SpecialBinaryF32, 5),
+    (KernelId::SpecialBinaryF32, 7),
     (KernelId::UnaryF32, 12),
-    (KernelId::SpecialF32, 10),
+    (KernelId::SpecialF32, 12),
+    (KernelId::Compare, 18),
+    (KernelId::SpecialInt, 10),
+    (KernelId::MatMulInt, 2),
     (KernelId::ReduceF32, 4),
     (KernelId::MaxPoolInt, 2),
     (KernelId::AvgPoolInt, 2),

@@ -388,6 +388,11 @@ table! {
     45 SignalFramer Scalar scalar::frames::Framer;
     46 SignalStacker Scalar scalar::frames::Stacker;
     47 SignalOverlapAdd Scalar scalar::frames::OverlapAdd;
+    112 Compare Scalar scalar::compare::CompareKernel;
+    113 Choose Scalar scalar::choose::ChooseKernel;
+    114 SpecialInt Scalar scalar::special_int::Special;
+    115 MatMulInt Scalar scalar::matmul::Quantised;
+    116 Gather Scalar scalar::gather::GatherKernel;
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;

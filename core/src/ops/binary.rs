@@ -135,7 +135,7 @@ binary! {
         formula: "a / b",
         commutes: false,
         activation: true,
-        tflite: tflite("DIV", 2, &[F32, I32]),
+        tflite: tflite("DIV", 2, &[F32, I8, I32]),
         ..traced("div", "numpy.divide")
     };
     Minimum(a, b) => if b < a { b } else { a }, BinaryNames {
@@ -152,7 +152,7 @@ binary! {
     };
     SquaredDifference(a, b) => (a - b) * (a - b), BinaryNames {
         formula: "(a - b)^2",
-        tflite: tflite("SQUARED_DIFFERENCE", 2, &[F32]),
+        tflite: tflite("SQUARED_DIFFERENCE", 2, &[F32, I8, I32]),
         ..named("squared_difference", "torch.nn.functional.mse_loss(reduction='none')")
     };
     // In trace.json `prelu` has its slopes along axis 1, which the importer lays out.
@@ -193,6 +193,19 @@ binary! {
         formula: "a to the power of b",
         commutes: false,
         ..named("power", "numpy.power")
+    };
+    FloorDiv(a, b) => libm::floorf(a / b), BinaryNames {
+        formula: "the largest integer <= a / b",
+        commutes: false,
+        ..named("floor_div", "numpy.floor_divide")
+    };
+    FloorMod(a, b) => {
+        let rest = libm::fmodf(a, b);
+        if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+    }, BinaryNames {
+        formula: "what is left of a behind a multiple of b, with the sign of b",
+        commutes: false,
+        ..named("floor_mod", "numpy.mod")
     };
 }
 

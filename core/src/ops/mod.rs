@@ -5,6 +5,8 @@
 
 pub mod arg_max;
 pub mod binary;
+pub mod choose;
+pub mod compare;
 pub mod conv2d;
 pub mod convert;
 pub mod cost;
@@ -14,10 +16,12 @@ pub mod elementwise_int;
 pub mod fault;
 pub mod fft;
 pub mod frames;
+pub mod gather;
 pub mod linear;
 pub mod locally_connected;
 pub mod lrn;
 pub mod lstm;
+pub mod matmul;
 pub mod movement;
 pub mod operator;
 pub mod packed_conv2d;
@@ -29,5 +33,6 @@ pub mod resize;
 pub mod signal;
 pub(crate) mod size;
 pub mod softmax;
+pub mod special_int;
 pub mod svdf;
 pub mod window;

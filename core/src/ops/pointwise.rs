@@ -282,6 +282,14 @@ pointwise! {
         aten: Some(Aten { name: "softplus", arguments: &[("beta", "1"), ("threshold", "20")] }),
         ..named("softplus", "torch.nn.functional.softplus")
     };
+    Sin(x) => libm::sinf(x), Names {
+        tflite: tflite("SIN", 1, &[F32]),
+        ..named("sin", "numpy.sin")
+    };
+    Cos(x) => libm::cosf(x), Names {
+        tflite: tflite("COS", 1, &[F32]),
+        ..named("cos", "numpy.cos")
+    };
 }
 
 /// The names of an operator that is only known by `name`: the formula is the name's own function.

@@ -3,7 +3,7 @@
 //!
 //! `Qm` is a 32-bit number with `m` integer bits beside the sign: `real = raw / 2^(31 - m)`.
 
-use super::rounding::{high_mul, rounding_shift_right, saturating_shift_left};
+use super::rounding::{Multiplier, high_mul, rounding_shift_right, saturating_shift_left};
 
 /// exp(a) as Q0 for `a <= 0` in Q`INTEGER_BITS` (at most 5). exp(0) is the largest Q0 number.
 pub fn exp_on_negative_values<const INTEGER_BITS: u32>(a: i32) -> i32 {
@@ -36,6 +36,29 @@ pub fn reciprocal(x: i32, integer_digits: i32) -> (i32, i32) {
     let headroom = x.leading_zeros();
     let minus_one = (x as u32).wrapping_shl(headroom).wrapping_sub(1 << 31) as i32;
     (one_over_one_plus_x(minus_one), integer_digits - headroom as i32)
+}
+
+/// `multiplier * a / b`, by the reciprocal of b; what a divisor of 0 gives is defined, and means nothing. The reference shifts quotients that are next to
+/// nothing by 32 places and more, which the C++ standard leaves open: here they are what Arm's shifts make of them, a step up or, below zero, down.
+pub fn quotient(a: i32, b: i32, multiplier: Multiplier) -> i32 {
+    let (a, b) = if b < 0 {
+        (a.wrapping_neg(), b.wrapping_neg())
+    } else {
+        (a, b)
+    };
+    let (inverse, above_one) = reciprocal(b, 31);
+    // The dividend is brought up to where its sign bit ends.
+    let headroom = (if a < 0 { !a } else { a }).leading_zeros().wrapping_sub(1) as i32;
+    let unscaled = high_mul(a.wrapping_shl(headroom as u32), inverse);
+    let shift = i32::from(multiplier.shift)
+        .wrapping_sub(above_one)
+        .wrapping_sub(headroom);
+    let quotient = high_mul(unscaled, multiplier.mantissa);
+    match shift.min(0).unsigned_abs() {
+        places @ 0..=31 => rounding_shift_right(quotient, places),
+        _ if quotient < 0 => -1,
+        _ => 1,
+    }
 }
 
 /// 1 / (1 + exp(-a)) as Q0 for any `a` in Q`INTEGER_BITS`.

@@ -39,7 +39,23 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
             transpose_b,
         } => Some(matmul(need(0)?, need(1)?, *transpose_a, *transpose_b)?),
         Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs) => Some(pool2d(attrs, need(0)?)?),
-        Op::Binary { .. } | Op::SpecialBinary { .. } => Some(broadcast(&need(0)?.shape, &need(1)?.shape)?),
+        Op::Binary { .. } | Op::SpecialBinary { .. } | Op::SpecialInt { .. } | Op::Compare { .. } => {
+            Some(broadcast(&need(0)?.shape, &need(1)?.shape)?)
+        }
+        Op::Choose => {
+            let (condition, chosen) = (need(0)?, broadcast(&need(1)?.shape, &need(2)?.shape)?);
+            if broadcast(&condition.shape, &chosen)? != condition.shape {
+                return Err(mismatch("the condition", &condition.shape, "the choice", &chosen));
+            }
+            Some(condition.shape.clone())
+        }
+        Op::Gather { axis } => {
+            let (x, indices) = (need(0)?, need(1)?);
+            extent(x, *axis)?;
+            let mut shape = x.shape.clone();
+            shape.splice(axis..=axis, indices.shape.iter().copied());
+            Some(shape)
+        }
         Op::Affine => {
             let x = need(0)?;
             let gain = need(1)?;
@@ -127,6 +143,7 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
             Some(shape)
         }
         Op::Reshape
+        | Op::Broadcast
         | Op::Slice { .. }
         | Op::ResizeNearest { .. }
         | Op::ResizeBilinear { .. }
@@ -300,6 +317,8 @@ fn mismatch(what_a: &str, a: &[usize], what_b: &str, b: &[usize]) -> Error {
 pub fn infer_dtype(op: &Op, inputs: &[Option<&Tensor>]) -> Option<DType> {
     match op {
         Op::ArgMax { .. } => Some(DType::I32),
+        Op::Compare { .. } => Some(DType::Bool),
+        Op::Choose => inputs.get(1).copied().flatten().map(|t| t.dtype),
         Op::Dequantize => Some(DType::F32),
         Op::Quantize
         | Op::Cast

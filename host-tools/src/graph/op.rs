@@ -4,7 +4,9 @@
 //! (folded or fused before lowering) this file says what it means.
 
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
+use arenite::ops::compare::Comparison;
 use arenite::ops::pointwise::{Function, UnaryOp};
+use arenite::ops::special_int::SpecialIntOp;
 
 use super::signal::Signal;
 
@@ -182,6 +184,27 @@ pub enum Op {
         /// The operation.
         kind: SpecialBinaryOp,
     },
+    /// in 0, in 1: integer operands of one type.
+    SpecialInt {
+        /// The operation.
+        kind: SpecialIntOp,
+        /// Fused clamp.
+        activation: Activation,
+    },
+    /// in 0, in 1: operands of one type. The output is bool.
+    Compare {
+        /// The question.
+        kind: Comparison,
+    },
+    /// in 0: bool, of the output's shape; in 1: what is taken where it holds; in 2: where it does not.
+    Choose,
+    /// in 0: x; in 1: int32 indices of slices along `axis`, whose axes take its place.
+    Gather {
+        /// The axis.
+        axis: usize,
+    },
+    /// in 0: x, repeated along axes where its extent is 1 or that it lacks; the shape is the output's.
+    Broadcast,
     /// in 0: operand.
     Unary(UnaryKind),
     /// in 0: x; in 1: scalar gain `[1]`; in 2: bias, broadcast. y = gain * x + bias.

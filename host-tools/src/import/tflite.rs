@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! flatbuffer, flexbuffer: checked access   schema: structs   importer: the import under way   tensors: shapes, quantisation   fold: shape arithmetic
-//! ops: one row an operator, its types and its translation (products, movement, rearrange, compound, recurrent, signal: parts of it)
+//! rows: one row an operator, its types and its translation   ops: how it is applied (products, movement, rearrange, repeat, logic, sums,
+//! compound, recurrent, signal: translations)
 //! widen: float16 and hybrid weights   state: variables and the initialising subgraph
 //! ```
 //!
@@ -17,14 +18,18 @@ mod flatbuffer;
 mod flexbuffer;
 mod fold;
 mod importer;
+mod logic;
 mod movement;
 mod ops;
 mod products;
 mod rearrange;
 mod recurrent;
+mod repeat;
+mod rows;
 mod schema;
 mod signal;
 mod state;
+mod sums;
 mod tensors;
 mod variables;
 mod widen;

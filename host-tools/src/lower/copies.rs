@@ -4,7 +4,7 @@ use arenite::Step;
 use arenite::ops::elementwise::MAX_LOOPS;
 use arenite::ops::movement::{CopyLoop, CopyStrided};
 
-use super::context::{Lower, fit};
+use super::context::{Lower, fit, input, output};
 use crate::error::{Error, Result};
 use crate::graph::{Node, Tensor, TensorId, TensorKind};
 use crate::program::Place;
@@ -20,6 +20,31 @@ pub(super) fn alias(lower: &mut Lower<'_>, node: &Node, x: TensorId, y: TensorId
         return Ok(());
     }
     copy_all(lower, node, "copy", x, y)
+}
+
+/// An operand that is repeated along axes where it has extent 1, or which it lacks.
+pub(super) fn broadcast(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (source, result) = (lower.graph().tensor(x), lower.graph().tensor(y));
+    if crate::graph::infer::broadcast(&source.shape, &result.shape)? != result.shape {
+        return Err(Error::input(format!(
+            "{:?} is repeated to {:?}",
+            source.shape, result.shape
+        )));
+    }
+    if source.elements() == result.elements() {
+        return alias(lower, node, x, y);
+    }
+    let (from, to, shape) = (strides(source), strides(result), result.shape.clone());
+    let skipped = shape.len() - source.shape.len();
+    let extents = source.shape.clone();
+    let axes: Vec<_> = (0..shape.len())
+        .map(|axis| match axis.checked_sub(skipped) {
+            Some(own) if extents[own] != 1 => (shape[axis], to[axis], from[own] as isize),
+            _ => (shape[axis], to[axis], 0),
+        })
+        .collect();
+    copy(lower, node, "broadcast", (x, 0), (y, 0), &axes)
 }
 
 /// All elements of `x` into `y`.

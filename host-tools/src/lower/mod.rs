@@ -4,6 +4,7 @@
 //! `windows`, `copies`, and `select`, which chooses kernels.
 
 mod arg_max;
+mod choose;
 mod concat;
 pub mod context;
 mod conv2d;
@@ -16,6 +17,7 @@ mod locally_connected;
 mod loops;
 mod lrn;
 mod lstm;
+mod matmul;
 pub(crate) mod numbers;
 mod pad;
 mod pool2d;
@@ -25,6 +27,7 @@ pub(crate) mod select;
 pub(crate) mod signal;
 mod slice;
 mod softmax;
+mod special_int;
 mod svdf;
 mod transpose;
 mod windows;
@@ -91,6 +94,12 @@ pub fn lower(graph: Graph, preferences: Preferences, weights: &Weights) -> Resul
     Ok(lower.program)
 }
 
+/// Whether the first operand of `node` is of quantised integers.
+fn integers(lower: &Lower<'_>, node: &Node) -> Result<bool> {
+    let dtype = lower.graph().tensor(input(node, 0)?).dtype;
+    Ok(matches!(dtype, arenite::DType::I8 | arenite::DType::I16))
+}
+
 /// Appends the steps of `node`.
 fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     match &node.op {
@@ -101,6 +110,15 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::AvgPool2d(attrs) => pool2d::lower(lower, node, attrs, false),
         Op::Binary { kind, activation } => elementwise::lower_binary(lower, node, *kind, *activation),
         Op::SpecialBinary { kind } => elementwise::lower_special_binary(lower, node, *kind),
+        Op::SpecialInt { kind, activation } => special_int::lower(lower, node, *kind, *activation),
+        Op::Compare { kind } => choose::lower_compare(lower, node, *kind),
+        Op::Choose => choose::lower(lower, node),
+        Op::Gather { axis } => choose::lower_gather(lower, node, *axis),
+        Op::Broadcast => copies::broadcast(lower, node),
+        Op::MatMul {
+            transpose_a,
+            transpose_b,
+        } if integers(lower, node)? => matmul::lower(lower, node, *transpose_a, *transpose_b),
         Op::Unary(kind) => elementwise::lower_unary(lower, node, *kind),
         Op::Lrn {
             axis,

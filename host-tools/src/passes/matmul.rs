@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::rewrite::is_const;
 use crate::error::Result;
-use crate::graph::{Activation, Data, Expr, Graph, Op, Tensor, TensorKind};
+use crate::graph::{Activation, DType, Data, Expr, Graph, Op, Tensor, TensorKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
     for index in 0..graph.nodes.len() {
@@ -18,7 +18,8 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
         let [Some(_), Some(weights)] = graph.nodes[index].inputs[..] else {
             continue;
         };
-        if !is_const(graph, weights) || graph.tensor(weights).shape.len() != 2 {
+        let real = graph.tensor(weights).dtype == DType::F32;
+        if !real || !is_const(graph, weights) || graph.tensor(weights).shape.len() != 2 {
             continue;
         }
         let old = graph.tensor(weights).clone();

@@ -5,6 +5,8 @@
 #![deny(unsafe_code)]
 
 pub mod arg_max;
+pub mod choose;
+pub mod compare;
 pub mod conv2d;
 pub mod conv2d_s16;
 pub mod convert;
@@ -12,17 +14,20 @@ pub mod elementwise;
 pub mod elementwise_int;
 pub mod fft;
 pub mod frames;
+pub mod gather;
 mod int;
 pub mod linear;
 pub mod locally_connected;
 pub mod lrn;
 pub mod lstm;
+pub mod matmul;
 pub mod movement;
 pub mod pool2d;
 pub mod reduce;
 pub mod resize;
 pub mod signal;
 pub mod softmax;
+pub mod special_int;
 pub mod svdf;
 
 use crate::cells::{Element, Src};

@@ -2,6 +2,8 @@
 //!
 //! Their results are those of TensorFlow Lite Micro's own kernels: sums of integers do not depend on their order.
 
+use arenite::ops::pointwise::{Function, SpecialOp};
+
 use super::importer::{Importer, View};
 use super::ops::{activation, by_output, padding, positive};
 use super::rearrange::Link;
@@ -137,6 +139,15 @@ impl Importer<'_, '_> {
         let (x, y) = (self.operand(x)?, self.output(y)?);
         self.node(view, "", binary(BinaryOp::Mul), vec![Some(x), Some(factor)], vec![y]);
         Ok(())
+    }
+
+    pub(super) fn gelu(&mut self, view: View<'_, '_>) -> Result<()> {
+        let function = if view.flag(0)? {
+            SpecialOp::GeluTanh
+        } else {
+            SpecialOp::Gelu
+        };
+        self.elementwise(view, Op::Unary(UnaryKind::Function(Function::Special(function))), 1)
     }
 
     /// `exp(x) - 1` below zero, `x` above. An int8 one is a table; an f32 one is `max(x, 0) + (exp(min(x, 0)) - 1)`.

@@ -17,6 +17,11 @@ impl Importer<'_, '_> {
             let rank = vec![shape.len()];
             return self.keep(output, rank, &shape);
         }
+        if view.kind == "RANK" {
+            let rank = self.shape(view.input(0)?)?.len();
+            let shape = self.shape(output)?;
+            return self.keep(output, shape, &[rank as i64]);
+        }
         let integer = |dtype| matches!(dtype, DType::I32 | DType::I64);
         if view.outputs.len() != 1 || !self.info(output).dtype().is_some_and(integer) {
             return Ok(false);

@@ -1,125 +1,12 @@
-//! The operators: one row each, with the types that are supported and the translation.
+//! How an operator is translated by its row, and what translations share.
 
-use arenite::ops::pointwise::{Function, Tflite};
-
-use super::importer::{Importer, Translator, View};
+use super::importer::{Importer, View};
 use super::movement::axis_of;
-use super::signal;
+use super::rows::{Row, Translate, remedy, rows};
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryOp, DType, Op, Padding2d, Quant, ReduceKind, TensorId, UnaryKind};
+use crate::graph::{Activation, DType, Op, Padding2d, Quant, ReduceKind, TensorId, UnaryKind};
 
-use DType::{Bool, F32, I8, I16, I32, I64, U8};
-
-/// A supported operator.
-#[derive(Clone, Copy)]
-struct Row {
-    /// Its name in the schema.
-    kind: &'static str,
-    /// The newest version whose meaning is known.
-    version: i32,
-    /// Types of the first operand that holds activations.
-    types: &'static [DType],
-    translate: Translate,
-}
-
-/// How an operator is translated.
-#[derive(Clone, Copy)]
-enum Translate {
-    Unary(UnaryKind),
-    Binary(BinaryOp),
-    Reduce(ReduceKind),
-    By(Translator),
-}
-
-use Translate::{Binary, By, Reduce, Unary};
-
-const REAL: &[DType] = &[F32];
-const F_I8: &[DType] = &[F32, I8];
-const F_I8_I16: &[DType] = &[F32, I8, I16];
-const ANY: &[DType] = &[F32, I8, U8, I16, I32, I64, Bool];
-
-const ROWS: &[Row] = &[
-    row("CONV_2D", 8, F_I8_I16, By(|i, v| i.conv2d(v, false))),
-    row("DEPTHWISE_CONV_2D", 7, F_I8_I16, By(|i, v| i.conv2d(v, true))),
-    row("FULLY_CONNECTED", 14, F_I8_I16, By(|i, v| i.fully_connected(v))),
-    row("TRANSPOSE_CONV", 5, F_I8_I16, By(|i, v| i.transpose_conv(v))),
-    row("AVERAGE_POOL_2D", 3, F_I8_I16, By(|i, v| i.pool(v, false))),
-    row("MAX_POOL_2D", 3, F_I8_I16, By(|i, v| i.pool(v, true))),
-    row("RELU", 3, F_I8_I16, Unary(UnaryKind::Relu)),
-    row("RELU6", 3, F_I8_I16, Unary(UnaryKind::Relu6)),
-    row("LEAKY_RELU", 2, F_I8_I16, By(|i, v| i.leaky_relu(v))),
-    row("ELU", 1, F_I8, By(|i, v| i.elu(v))),
-    row("L2_NORMALIZATION", 2, REAL, By(|i, v| i.l2_normalization(v))),
-    row("SOFTMAX", 3, F_I8_I16, By(|i, v| i.softmax(v))),
-    row("LOG_SOFTMAX", 2, F_I8, By(|i, v| i.log_softmax(v))),
-    row("MEAN", 3, F_I8_I16, Reduce(ReduceKind::Mean)),
-    row("SUM", 2, F_I8_I16, Reduce(ReduceKind::Sum)),
-    row("REDUCE_MAX", 3, F_I8, Reduce(ReduceKind::Max)),
-    row("REDUCE_MIN", 3, F_I8, Reduce(ReduceKind::Min)),
-    row("ARG_MAX", 3, F_I8, By(|i, v| i.arg_max(v))),
-    row("ARG_MIN", 3, F_I8, By(|i, v| i.arg_min(v))),
-    row("RESHAPE", 1, ANY, By(|i, v| i.reshape(v))),
-    row("SQUEEZE", 2, ANY, By(|i, v| i.reshape(v))),
-    row("EXPAND_DIMS", 1, ANY, By(|i, v| i.reshape(v))),
-    row("TRANSPOSE", 6, ANY, By(|i, v| i.transpose(v))),
-    row("PAD", 4, F_I8_I16, By(|i, v| i.pad(v))),
-    row("PADV2", 4, F_I8_I16, By(|i, v| i.pad(v))),
-    row("MIRROR_PAD", 3, ANY, By(|i, v| i.mirror_pad(v))),
-    row("SPACE_TO_DEPTH", 2, ANY, By(|i, v| i.space_to_depth(v))),
-    row("DEPTH_TO_SPACE", 2, ANY, By(|i, v| i.depth_to_space(v))),
-    row("SPACE_TO_BATCH_ND", 4, F_I8_I16, By(|i, v| i.space_to_batch(v))),
-    row("BATCH_TO_SPACE_ND", 4, ANY, By(|i, v| i.batch_to_space(v))),
-    row("REVERSE_V2", 3, ANY, By(|i, v| i.reverse(v))),
-    row("GATHER", 7, ANY, By(|i, v| i.gather(v))),
-    row("CONCATENATION", 4, ANY, By(|i, v| i.concatenation(v))),
-    row("PACK", 4, ANY, By(|i, v| i.pack(v))),
-    row("UNPACK", 4, ANY, By(|i, v| i.unpack(v))),
-    row("SPLIT", 4, ANY, By(|i, v| i.split(v))),
-    row("SPLIT_V", 2, ANY, By(|i, v| i.split_v(v))),
-    row("SLICE", 6, ANY, By(|i, v| i.slice(v))),
-    row("STRIDED_SLICE", 8, ANY, By(|i, v| i.strided_slice(v))),
-    row("RESIZE_NEAREST_NEIGHBOR", 4, F_I8, By(|i, v| i.resize(v, false))),
-    row("RESIZE_BILINEAR", 4, F_I8, By(|i, v| i.resize(v, true))),
-    row(
-        "QUANTIZE",
-        3,
-        &[F32, I8, U8, I16, I32],
-        By(|i, v| i.convert(v, Op::Quantize)),
-    ),
-    row("DEQUANTIZE", 6, &[I8, U8, I16], By(|i, v| i.convert(v, Op::Dequantize))),
-    row("CAST", 6, &[F32, I8, I16, I32, Bool], By(|i, v| i.convert(v, Op::Cast))),
-    row("SVDF", 4, F_I8, By(|i, v| i.svdf(v))),
-    row("UNIDIRECTIONAL_SEQUENCE_LSTM", 4, F_I8_I16, By(|i, v| i.lstm(v))),
-    row("VAR_HANDLE", 1, &[], By(|i, v| i.var_handle(v))),
-    row("READ_VARIABLE", 1, &[], By(|i, v| i.read_variable(v))),
-    row("ASSIGN_VARIABLE", 1, &[], By(|i, v| i.assign_variable(v))),
-    row("CALL_ONCE", 1, &[], By(|i, v| i.call_once(v))),
-];
-
-/// The rows of this file, those of the signal operators and of the pointwise functions.
-fn rows() -> impl Iterator<Item = Row> {
-    let functions = Function::rows().filter_map(|(function, names)| {
-        let Tflite { name, version, types } = names.tflite?;
-        Some(row(name, version, types, Unary(UnaryKind::Function(function))))
-    });
-    let binary = BinaryOp::ROWS.iter().filter_map(|(op, names)| {
-        let Tflite { name, version, types } = names.tflite?;
-        Some(row(name, version, types, Binary(*op)))
-    });
-    let signals = signal::ROWS
-        .iter()
-        .map(|&(kind, types, translate)| row(kind, 1, types, By(translate)));
-    ROWS.iter().copied().chain(signals).chain(functions).chain(binary)
-}
-
-const fn row(kind: &'static str, version: i32, types: &'static [DType], translate: Translate) -> Row {
-    Row {
-        kind,
-        version,
-        types,
-        translate,
-    }
-}
+use DType::{F32, I8, I16, I32, U8};
 
 impl Importer<'_, '_> {
     /// Translates one operator.
@@ -140,17 +27,10 @@ impl Importer<'_, '_> {
             self.check_types(view, &row)?;
         }
         match row.translate {
-            By(translate) => translate(self, view),
-            Unary(kind) => self.elementwise(view, Op::Unary(kind), 1),
-            Binary(kind) => {
-                let activation = if kind.names().activation {
-                    activation(view.option(0, 0)?)?
-                } else {
-                    Activation::None
-                };
-                self.elementwise(view, Op::Binary { kind, activation }, 2)
-            }
-            Reduce(kind) => self.reduce(view, kind),
+            Translate::By(translate) => translate(self, view),
+            Translate::Unary(kind) => self.elementwise(view, Op::Unary(kind), 1),
+            Translate::Binary(kind) => self.binary(view, kind),
+            Translate::Reduce(kind) => self.reduce(view, kind),
         }
     }
 
@@ -163,7 +43,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    fn leaky_relu(&mut self, view: View<'_, '_>) -> Result<()> {
+    pub(super) fn leaky_relu(&mut self, view: View<'_, '_>) -> Result<()> {
         let alpha = view.option(0, 0.0)?;
         self.elementwise(view, Op::Unary(UnaryKind::LeakyRelu { alpha }), 1)
     }
@@ -190,18 +70,18 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    fn softmax(&mut self, view: View<'_, '_>) -> Result<()> {
+    pub(super) fn softmax(&mut self, view: View<'_, '_>) -> Result<()> {
         let axis = axis_of(-1, self.shape(view.input(0)?)?.len())?;
         let beta = view.option(0, 0.0)?;
         self.elementwise(view, Op::Softmax { axis, beta }, 1)
     }
 
-    fn log_softmax(&mut self, view: View<'_, '_>) -> Result<()> {
+    pub(super) fn log_softmax(&mut self, view: View<'_, '_>) -> Result<()> {
         let axis = axis_of(-1, self.shape(view.input(0)?)?.len())?;
         self.elementwise(view, Op::LogSoftmax { axis }, 1)
     }
 
-    fn reduce(&mut self, view: View<'_, '_>, kind: ReduceKind) -> Result<()> {
+    pub(super) fn reduce(&mut self, view: View<'_, '_>, kind: ReduceKind) -> Result<()> {
         let x = view.input(0)?;
         let rank = self.shape(x)?.len();
         let axes = self.integers(view.input(1)?, "axes")?;
@@ -212,7 +92,7 @@ impl Importer<'_, '_> {
         self.elementwise(view, Op::Reduce { kind, axes, keep_dims }, 1)
     }
 
-    fn arg_max(&mut self, view: View<'_, '_>) -> Result<()> {
+    pub(super) fn arg_max(&mut self, view: View<'_, '_>) -> Result<()> {
         let x = self.operand(view.input(0)?)?;
         self.arg_max_of(view, x)
     }
@@ -234,7 +114,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    fn resize(&mut self, view: View<'_, '_>, bilinear: bool) -> Result<()> {
+    pub(super) fn resize(&mut self, view: View<'_, '_>, bilinear: bool) -> Result<()> {
         let (x, y) = (view.input(0)?, view.output(0)?);
         let (x_shape, y_shape) = (self.shape(x)?, self.shape(y)?);
         if x_shape.len() != 4 || y_shape.len() != 4 || x_shape[0] != y_shape[0] || x_shape[3] != y_shape[3] {
@@ -268,7 +148,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    fn convert(&mut self, view: View<'_, '_>, op: Op) -> Result<()> {
+    pub(super) fn convert(&mut self, view: View<'_, '_>, op: Op) -> Result<()> {
         let (x, y) = (view.input(0)?, view.output(0)?);
         let (from, to) = (self.dtype(x)?, self.dtype(y)?);
         let refused = || {
@@ -455,31 +335,5 @@ pub(super) fn padding(
         }),
         1 => Ok(Padding2d::default()),
         other => Err(Error::input(format!("padding {other}")).expected("0 (SAME) or 1 (VALID)")),
-    }
-}
-
-fn remedy(kind: &str) -> &'static str {
-    match kind {
-        "RELU_N1_TO_1" | "RELU_0_TO_1" => "use RELU6, or MINIMUM and MAXIMUM",
-        "BATCH_MATMUL" => "use FULLY_CONNECTED with constant weights",
-        "LSTM" | "BIDIRECTIONAL_SEQUENCE_LSTM" | "RNN" | "UNIDIRECTIONAL_SEQUENCE_RNN" => {
-            "use UNIDIRECTIONAL_SEQUENCE_LSTM, or unroll the network"
-        }
-        "IF" | "WHILE" => "unroll the network: control flow has no place in a static plan",
-        "GELU" | "POW" | "SIN" | "COS" => "use RELU, HARD_SWISH, LOGISTIC or TANH",
-        _ if kind.starts_with("CUSTOM") => "build the network from builtin operators (see docs/operators.md)",
-        _ => "build the network from supported operators (see docs/operators.md)",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn every_operator_is_documented_with_its_version() {
-        let text = include_str!("../../../../docs/operators.md");
-        for row in super::rows() {
-            let line = format!("| {} | {} | ", row.kind, row.version);
-            assert!(text.contains(&line), "docs/operators.md lacks `{line}`");
-        }
     }
 }

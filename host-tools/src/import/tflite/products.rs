@@ -160,21 +160,7 @@ impl Importer<'_, '_> {
     }
 
     pub(super) fn pool(&mut self, view: View<'_, '_>, max: bool) -> Result<()> {
-        let x = view.input(0)?;
-        let shape = self.shape(x)?;
-        let &[_, h, w, _] = shape.as_slice() else {
-            return Err(Error::input(format!("an operand of shape {shape:?}")).expected("four axes"));
-        };
-        let kernel = positive([view.option(4, 0)?, view.option(3, 0)?], "filter extent")?;
-        let stride = positive([view.option(2, 0)?, view.option(1, 0)?], "stride")?;
-        let attrs = PoolAttrs {
-            layout: Layout::Nhwc,
-            kernel,
-            stride,
-            padding: padding(view.option(0, 0)?, [h, w], kernel, stride, [1, 1])?,
-            count_include_pad: false,
-            activation: activation(view.option(5, 0)?)?,
-        };
+        let attrs = self.window(view)?;
         self.same_scales(view)?;
         self.elementwise(
             view,
@@ -185,5 +171,23 @@ impl Importer<'_, '_> {
             },
             1,
         )
+    }
+
+    /// The window of a pooling.
+    pub(super) fn window(&mut self, view: View<'_, '_>) -> Result<PoolAttrs> {
+        let shape = self.shape(view.input(0)?)?;
+        let &[_, h, w, _] = shape.as_slice() else {
+            return Err(Error::input(format!("an operand of shape {shape:?}")).expected("four axes"));
+        };
+        let kernel = positive([view.option(4, 0)?, view.option(3, 0)?], "filter extent")?;
+        let stride = positive([view.option(2, 0)?, view.option(1, 0)?], "stride")?;
+        Ok(PoolAttrs {
+            layout: Layout::Nhwc,
+            kernel,
+            stride,
+            padding: padding(view.option(0, 0)?, [h, w], kernel, stride, [1, 1])?,
+            count_include_pad: false,
+            activation: activation(view.option(5, 0)?)?,
+        })
     }
 }

@@ -5,9 +5,6 @@ use super::movement::axis_of;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, DType, Op, TensorId};
 
-/// Most pieces that a GATHER may be cut into.
-const MOST_PIECES: usize = 256;
-
 /// What is computed, and its result's shape.
 pub(super) type Link = (Op, Vec<usize>);
 
@@ -199,66 +196,8 @@ impl Importer<'_, '_> {
         self.chain(view, vec![(Op::Slice { begin, stride }, shape)])
     }
 
-    /// Constant indices along one axis: one slice where they are evenly spaced, else one slice each.
-    pub(super) fn gather(&mut self, view: View<'_, '_>) -> Result<()> {
-        let (x, y) = (view.input(0)?, view.output(0)?);
-        if view.option::<i32>(1, 0)? != 0 {
-            return Err(Error::unsupported("batch_dims of a gather").help("use batch_dims = 0"));
-        }
-        let shape = self.shape(x)?;
-        let axis = axis_of(i64::from(view.option::<i32>(0, 0)?), shape.len())?;
-        let indices = self.integers(view.input(1)?, "indices")?;
-        let indices: Option<Vec<usize>> = indices
-            .iter()
-            .map(|&i| usize::try_from(i).ok().filter(|&i| i < shape[axis]))
-            .collect();
-        let indices = indices.filter(|indices| !indices.is_empty()).ok_or_else(|| {
-            Error::input(format!("indices of axis {axis} of {shape:?}")).expected("0 to the extent, exclusive")
-        })?;
-        let mut gathered = shape.clone();
-        gathered[axis] = indices.len();
-        let result = self.shape(y)?;
-        if result.iter().product::<usize>() != gathered.iter().product::<usize>() {
-            return Err(Error::input(format!("it gathers {gathered:?} into {result:?}")));
-        }
-        let cut = |first: usize, step: isize| {
-            let (mut begin, mut stride) = (vec![0; shape.len()], vec![1; shape.len()]);
-            (begin[axis], stride[axis]) = (first, step);
-            Op::Slice { begin, stride }
-        };
-        let step = indices
-            .get(1)
-            .map_or(1, |&second| second as isize - indices[0] as isize);
-        if step != 0 && indices.windows(2).all(|w| w[1] as isize - w[0] as isize == step) {
-            return self.chain(view, vec![(cut(indices[0], step), gathered), (Op::Reshape, result)]);
-        }
-        if indices.len() > MOST_PIECES {
-            return Err(Error::unsupported(format!("{} scattered indices", indices.len()))
-                .expected(format!("at most {MOST_PIECES}, or evenly spaced ones")));
-        }
-        let from = self.operand(x)?;
-        let mut row = shape.clone();
-        row[axis] = 1;
-        let mut rows = Vec::new();
-        for (position, &index) in indices.iter().enumerate() {
-            let suffix = format!("/{position}");
-            rows.push(Some(self.then(
-                view,
-                &suffix,
-                y,
-                (cut(index, 1), row.clone()),
-                vec![Some(from)],
-            )?));
-        }
-        let activation = Activation::None;
-        let joined = self.then(view, "/joined", y, (Op::Concat { axis, activation }, gathered), rows)?;
-        let y = self.output(y)?;
-        self.node(view, "", Op::Reshape, vec![Some(joined)], vec![y]);
-        Ok(())
-    }
-
     /// Applies `links` one after the other to operand 0; the last one makes result 0.
-    fn chain(&mut self, view: View<'_, '_>, mut links: Vec<Link>) -> Result<()> {
+    pub(super) fn chain(&mut self, view: View<'_, '_>, mut links: Vec<Link>) -> Result<()> {
         let (x, y) = (view.input(0)?, view.output(0)?);
         let Some((op, shape)) = links.pop() else {
             return Err(Error::internal("a chain without links"));
