@@ -200,13 +200,58 @@ binary! {
         ..named("floor_div", "numpy.floor_divide")
     };
     FloorMod(a, b) => {
-        let rest = libm::fmodf(a, b);
+        let rest = remainder(a, b);
         if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
     }, BinaryNames {
         formula: "what is left of a behind a multiple of b, with the sign of b",
         commutes: false,
         ..named("floor_mod", "numpy.mod")
     };
+}
+
+/// C's `fmodf`, exactly: what is left of a behind the multiple of b next to it towards zero. NaN where a is not finite, where b is zero, and where one of
+/// them is NaN. The one of `libm` links panics.
+fn remainder(a: f32, b: f32) -> f32 {
+    const SIGN: u32 = 1 << 31;
+    if !a.is_finite() || b == 0.0 || b.is_nan() {
+        return f32::NAN;
+    }
+    let (magnitude, sign) = (a.to_bits() & !SIGN, a.to_bits() & SIGN);
+    if magnitude < b.to_bits() & !SIGN {
+        return a;
+    }
+    let ((mut rest, exponent), (divisor, last)) = (parts(magnitude), parts(b.to_bits() & !SIGN));
+    // Long division: a bit of the quotient a turn, at most 277 of them.
+    let mut left = exponent.wrapping_sub(last);
+    loop {
+        if rest >= divisor {
+            rest = rest.wrapping_sub(divisor);
+        }
+        if left <= 0 {
+            break;
+        }
+        rest <<= 1;
+        left = left.wrapping_sub(1);
+    }
+    // In two steps, each a power of two that f32 has.
+    let half = last >> 1;
+    let whole = rest as f32 * power_of_two(half) * power_of_two(last.wrapping_sub(half));
+    f32::from_bits(whole.to_bits() | sign)
+}
+
+/// `m * 2^e` with m from 2^23 to 2^24, of the bits of a positive number.
+fn parts(bits: u32) -> (u32, i32) {
+    let (mantissa, exponent) = (bits & 0x7f_ffff, (bits >> 23) as i32);
+    if exponent > 0 {
+        return (mantissa | 1 << 23, exponent.wrapping_sub(150));
+    }
+    let shift = mantissa.leading_zeros().wrapping_sub(8);
+    (mantissa.wrapping_shl(shift), (-149_i32).wrapping_sub(shift as i32))
+}
+
+/// For exponents of normal numbers.
+fn power_of_two(exponent: i32) -> f32 {
+    f32::from_bits((exponent.wrapping_add(127) as u32) << 23)
 }
 
 /// The names of an operator that commutes and is known by `name` alone.
@@ -235,4 +280,48 @@ const fn traced(name: &'static str, oracle: &'static str) -> BinaryNames {
 
 const fn tflite(name: &'static str, version: i32, types: &'static [DType]) -> Option<Tflite> {
     Some(Tflite { name, version, types })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The host's `%` is C's `fmodf`.
+    #[test]
+    fn remainders_are_those_of_c() {
+        let mut state = 1_u32;
+        let mut bits = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state
+        };
+        let check = |a: f32, b: f32| {
+            let (found, expected) = (remainder(a, b), a % b);
+            assert!(
+                found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan()),
+                "{a} % {b}: {found}"
+            );
+        };
+        let special = [
+            0.0,
+            -0.0,
+            1.0,
+            -3.5,
+            f32::MIN_POSITIVE,
+            f32::MAX,
+            f32::INFINITY,
+            f32::NAN,
+            1e-45,
+            -4e-45,
+            1.1e-38,
+        ];
+        for a in special {
+            special.into_iter().for_each(|b| check(a, b));
+        }
+        for turn in 0..200_000 {
+            let mask = [u32::MAX, 0x80ff_ffff, 0xbfff_ffff][turn % 3];
+            check(f32::from_bits(bits()), f32::from_bits(bits() & mask));
+        }
+    }
 }

@@ -197,8 +197,13 @@ fn models_too_large_for_a_board_are_refused_with_both_figures() {
     if let Err(reason) = ready(microbit) {
         return skip(TEST, &reason.to_string());
     }
-    let refused = ["ad01_int8", "pretrainedResnet_quant"].map(|name| {
-        let case = Case::real(&shared, |model| model == name, 1).remove(0);
+    // A file beyond the flash, and a small one whose arena is beyond the RAM.
+    let cases = [
+        Case::real(&shared, |model| model == "ad01_int8", 1).remove(0),
+        Case::operators("models/tflite_wide", &["wide_movement"]).remove(0),
+    ];
+    let refused = cases.map(|case| {
+        let name = &case.name;
         let folder = tempfile::tempdir().expect("a folder");
         let file = packed(&case.file, folder.path(), Target::CortexM0).unwrap_or_else(|e| panic!("{e}"));
         match on_board(microbit, &file, &case.groups) {
