@@ -20,6 +20,7 @@
 mod board;
 pub mod counter;
 pub mod exchange;
+pub mod linked;
 pub mod memory;
 mod run;
 pub mod stack;

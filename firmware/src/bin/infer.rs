@@ -11,6 +11,7 @@ use core::slice;
 use arenite::{MAX_REGIONS, Model, Progress, Session};
 use arenite_firmware::counter::Counter;
 use arenite_firmware::exchange::{Exchange, ExchangeError, Text};
+use arenite_firmware::linked::Linked;
 use arenite_firmware::memory::{self, Areas, OutOfMemory, Piece};
 use arenite_firmware::protocol::{
     Command, DumpEntry, During, Guarded, Infer, PROTOCOL_VERSION, Purpose, Record, Request, exit,
@@ -48,7 +49,7 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
 
     let meter = Meter::start();
     let mut loaded = None;
-    let cost = meter.measure(true, &mut || loaded = Some(Model::load(blob)));
+    let cost = meter.measure(true, &mut || loaded = Some(Model::<Linked>::load_with(blob)));
     let model = match loaded {
         Some(Ok(model)) => model,
         Some(Err(error)) => {
@@ -167,7 +168,7 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
 /// One run, every step counted by itself; returns the sum.
 fn run_stepwise(
     exchange: &mut Exchange,
-    session: &mut Session<'_, '_>,
+    session: &mut Session<'_, '_, Linked>,
     meter: &Meter,
     watch_stack: bool,
     deepest: &mut u32,
