@@ -1,5 +1,7 @@
 //! The kernels that a program for any model links.
 
+use arenite::{LoadError, Model};
+
 #[cfg(not(feature = "small-flash"))]
 pub use arenite::All as Linked;
 
@@ -12,6 +14,27 @@ pub struct Linked;
 #[cfg(feature = "small-flash")]
 impl arenite::Kernels for Linked {
     const SET: u128 = !(bits(33, 47) | bits(112, 116));
+}
+
+/// Loads a model of these kernels.
+///
+/// # Errors
+/// As [`Model::load`].
+#[cfg(not(feature = "small-flash"))]
+#[inline(always)]
+pub fn load(blob: &[u8]) -> Result<Model<'_>, LoadError> {
+    Model::load(blob)
+}
+
+/// Loads a model of these kernels.
+///
+/// # Errors
+/// As [`Model::load`].
+#[cfg(feature = "small-flash")]
+// Inlined, it takes more stack than the table of stacks knows, which is made with all kernels.
+#[inline(never)]
+pub fn load(blob: &[u8]) -> Result<Model<'_, Linked>, LoadError> {
+    Model::load_with(blob)
 }
 
 /// A bit for each kernel from `first` to `last`.

@@ -8,10 +8,10 @@
 use core::fmt::{Debug, Display, Write};
 use core::slice;
 
-use arenite::{MAX_REGIONS, Model, Progress, Session};
+use arenite::{MAX_REGIONS, Progress, Session};
 use arenite_firmware::counter::Counter;
 use arenite_firmware::exchange::{Exchange, ExchangeError, Text};
-use arenite_firmware::linked::Linked;
+use arenite_firmware::linked::{self, Linked};
 use arenite_firmware::memory::{self, Areas, OutOfMemory, Piece};
 use arenite_firmware::protocol::{
     Command, DumpEntry, During, Guarded, Infer, PROTOCOL_VERSION, Purpose, Record, Request, exit,
@@ -49,7 +49,7 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
 
     let meter = Meter::start();
     let mut loaded = None;
-    let cost = meter.measure(true, &mut || loaded = Some(Model::<Linked>::load_with(blob)));
+    let cost = meter.measure(true, &mut || loaded = Some(linked::load(blob)));
     let model = match loaded {
         Some(Ok(model)) => model,
         Some(Err(error)) => {
