@@ -1,5 +1,7 @@
 //! The kernels that a program for any model links.
 
+#[cfg(feature = "small-flash")]
+use arenite::KernelId::{Compare, Gather, SignalOverlapAdd, SignalWindow};
 use arenite::{LoadError, Model};
 
 #[cfg(not(feature = "small-flash"))]
@@ -13,7 +15,7 @@ pub struct Linked;
 
 #[cfg(feature = "small-flash")]
 impl arenite::Kernels for Linked {
-    const SET: u128 = !(bits(33, 47) | bits(112, 116));
+    const SET: u128 = !(between(SignalWindow, SignalOverlapAdd) | between(Compare, Gather));
 }
 
 /// Loads a model of these kernels.
@@ -37,8 +39,8 @@ pub fn load(blob: &[u8]) -> Result<Model<'_, Linked>, LoadError> {
     Model::load_with(blob)
 }
 
-/// A bit for each kernel from `first` to `last`.
+/// A bit for each kernel of the numbers from `first` to `last`.
 #[cfg(feature = "small-flash")]
-const fn bits(first: u32, last: u32) -> u128 {
-    (u128::MAX >> (127 - last)) & (u128::MAX << first)
+const fn between(first: arenite::KernelId, last: arenite::KernelId) -> u128 {
+    (u128::MAX >> (127 - last as u32)) & (u128::MAX << first as u32)
 }

@@ -21,8 +21,6 @@ VALUES = (T.FLOAT32, T.INT8, T.UINT8, T.INT16)
 # Operands that are biases, and those that are attributes: a padding's value.
 BIASES = {"CONV_2D": [2], "DEPTHWISE_CONV_2D": [2], "FULLY_CONNECTED": [2], "TRANSPOSE_CONV": [3], "SVDF": [3], "UNIDIRECTIONAL_SEQUENCE_LSTM": range(12, 16)}
 ATTRIBUTES = {"PADV2": [2]}
-# Arenite stores what these make, and counts it.
-MADE = ("FILL", "ZEROS_LIKE")
 
 
 def size(tensor):
@@ -44,9 +42,6 @@ def count(path):
             if graph.tensors[index].type in VALUES or position in BIASES.get(kind, ()):
                 params[index] = size(graph.tensors[index])
         result = size(graph.tensors[op.outputs[0]]) if len(op.outputs) else 0
-        made = kind in MADE and graph.tensors[op.outputs[0]].type in VALUES
-        if made and all(index < 0 or constant(graph.tensors[index]) or kind == "ZEROS_LIKE" for index in op.inputs):
-            params = {-1: result}
         if kind == "CONV_2D":
             macs += result * int(np.prod(operand(1).shape[1:]))
         elif kind == "DEPTHWISE_CONV_2D":

@@ -22,6 +22,8 @@ pub struct Board {
     pub feature: &'static str,
     /// Features of the runtime that the feature turns on.
     pub runtime: &'static [&'static str],
+    /// Other features of the firmware that it turns on.
+    pub firmware: &'static [&'static str],
     /// What counts its instructions.
     pub timer: Timer,
     /// qemu's program.
@@ -117,6 +119,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &[],
         feature: "mps2-an385",
         runtime: &[],
+        firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an385"],
@@ -135,6 +138,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &[],
         feature: "mps2-an385",
         runtime: &[],
+        firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an385"],
@@ -153,6 +157,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &[],
         feature: "mps2-an386",
         runtime: &["dsp"],
+        firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an386"],
@@ -171,6 +176,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &[],
         feature: "mps2-an500",
         runtime: &["dsp"],
+        firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an500"],
@@ -189,6 +195,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &["-C", "target-cpu=cortex-m33"],
         feature: "mps2-an505",
         runtime: &["dsp"],
+        firmware: &[],
         timer: cmsdk(0x5000_0000, 200),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an505"],
@@ -207,6 +214,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &["-C", "target-cpu=cortex-m55"],
         feature: "mps3-an547",
         runtime: &["dsp", "mve"],
+        firmware: &[],
         timer: Timer::SystemCounter,
         qemu: "qemu-system-arm",
         machine: &["-M", "mps3-an547"],
@@ -226,6 +234,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &["-C", "opt-level=s"],
         feature: "microbit",
         runtime: &[],
+        firmware: &["small-flash"],
         timer: Timer::Nrf,
         qemu: "qemu-system-arm",
         machine: &["-M", "microbit"],
@@ -244,6 +253,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &[],
         feature: "riscv32-virt",
         runtime: &[],
+        firmware: &[],
         timer: Timer::Core,
         qemu: "qemu-system-riscv32",
         machine: &["-M", "virt", "-m", "1G", "-bios", "none"],
@@ -262,6 +272,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &[],
         feature: "riscv64-virt",
         runtime: &[],
+        firmware: &[],
         timer: Timer::Core,
         qemu: "qemu-system-riscv64",
         machine: &["-M", "virt", "-m", "4G", "-bios", "none"],
@@ -281,6 +292,7 @@ pub static BOARDS: [Board; 10] = [
         rustflags: &[],
         feature: "aarch64-virt",
         runtime: &[],
+        firmware: &[],
         timer: Timer::Core,
         qemu: "qemu-system-aarch64",
         machine: &["-M", "virt", "-cpu", "cortex-a76", "-m", "4G", "-nic", "none"],
@@ -399,8 +411,10 @@ mod tests {
             .expect("features of another kind behind a comment");
         let mut expected = Vec::new();
         for board in &BOARDS {
-            let runtime: Vec<_> = board.runtime.iter().map(|name| format!("\"arenite/{name}\"")).collect();
-            let line = format!("{} = [{}]", board.feature, runtime.join(", "));
+            let runtime = board.runtime.iter().map(|name| format!("\"arenite/{name}\""));
+            let firmware = board.firmware.iter().map(|name| format!("\"{name}\""));
+            let features: Vec<_> = firmware.chain(runtime).collect();
+            let line = format!("{} = [{}]", board.feature, features.join(", "));
             if !expected.contains(&line) {
                 expected.push(line);
             }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::case::*;
-use arenite::{DType, Target};
+use arenite::{DType, KernelId, Target};
 use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, ready, run};
 use arenite_host::metadata::Restored;
 use arenite_host::model::{self, ModelFile};
@@ -22,19 +22,27 @@ use sha2::{Digest, Sha256};
 const QUICK: [&str; 4] = ["ad01_int8", "esphome_v2_vad", "kws_ref_model", "tflm_hello_world_int8"];
 
 /// What the quick tier runs of the committed single operators: a kernel of every backend, each in an awkward form.
-const OPERATORS: [&str; 13] = [
+const OPERATORS: [&str; 21] = [
     "add_int8",
     "average_pool_same",
+    "batch_matmul_long_int8",
     "conv_asymmetric_stride",
     "conv_constant_channels",
     "conv_dilated_same",
     "conv_grouped",
     "depthwise_3x3_stride2",
     "depthwise_multiplier2",
+    "div_i8_scales_1",
+    "floor_mod_int16",
+    "gather_computed",
+    "greater_broadcast_int8",
+    "less_equal_broadcast_int32",
     "linear_batch_relu",
     "lstm",
     "max_pool_same",
+    "select_v2_broadcast_int16",
     "softmax_0",
+    "squared_difference_scales_2",
     "svdf_i8_state",
 ];
 
@@ -225,6 +233,31 @@ fn models_too_large_for_a_board_are_refused_with_both_figures() {
         ),
         "{refused:?}"
     );
+}
+
+/// The microbit's flash has no room for every kernel: a model with one that its program leaves out is refused at load, and says which.
+#[test]
+fn a_kernel_that_small_flash_leaves_out_is_refused_by_its_number() {
+    const TEST: &str = "a_kernel_that_small_flash_leaves_out_is_refused_by_its_number";
+    let microbit = board("microbit");
+    if let Err(reason) = ready(microbit) {
+        return skip(TEST, &reason.to_string());
+    }
+    for (folder, name, kernel) in [
+        ("models/tflite_ops", "select_v2_broadcast_int16", KernelId::Choose),
+        ("models/tflite_signal", "energy", KernelId::SignalEnergy),
+    ] {
+        let case = Case::operators(folder, &[name]).remove(0);
+        let scratch = tempfile::tempdir().expect("a folder");
+        let file = packed(&case.file, scratch.path(), Target::CortexM0).unwrap_or_else(|e| panic!("{e}"));
+        let inputs = vec![0; file.view().expect("a model").header().input_bytes as usize];
+        let error = run(microbit, Blob::File(file.path()), &inputs, &RunOptions::default());
+        let error = error.expect_err("refused").to_string();
+        assert!(
+            error.contains("load") && error.contains(&(kernel as u8).to_string()),
+            "{name}: {error}"
+        );
+    }
 }
 
 /// What every step leaves on a board is what it leaves on the host, and what the portable kernels leave there; `tflite_intermediates`

@@ -19,6 +19,8 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) map: Vec<Option<TensorId>>,
     /// Tensors whose value the import has computed.
     pub(super) folded: HashMap<usize, Constant<'a>>,
+    /// Of these, those that the file does not hold: the tensor of the file that each repeats, if any.
+    pub(super) made: HashMap<usize, Option<usize>>,
     pub(super) variables: Variables,
     pub(super) widened: Widened,
     pub(super) names: HashSet<String>,
@@ -81,6 +83,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             out: Graph::default(),
             map: vec![None; graph.tensors.len()],
             folded: HashMap::new(),
+            made: HashMap::new(),
             variables: Variables::default(),
             widened: Widened::default(),
             names: HashSet::new(),

@@ -55,25 +55,21 @@ impl Importer<'_, '_> {
             return Ok(());
         };
         let bytes = constant.bytes.repeat(shape.iter().product());
-        self.known(y, bytes)
+        self.known(y, bytes, Some(value))
     }
 
     /// Stored zeros, as in TensorFlow Lite Micro.
     pub(super) fn zeros_like(&mut self, view: View<'_, '_>) -> Result<()> {
         let y = view.output(0)?;
         let bytes = self.shape(y)?.iter().product::<usize>() * self.dtype(y)?.bytes();
-        self.known(y, vec![0; bytes])
+        self.known(y, vec![0; bytes], None)
     }
 
-    /// Notes that `y` is a constant.
-    fn known(&mut self, y: usize, bytes: Vec<u8>) -> Result<()> {
+    /// Notes that `y` is a constant, which repeats the file's tensor `of` where there is one.
+    fn known(&mut self, y: usize, bytes: Vec<u8>, of: Option<usize>) -> Result<()> {
+        self.has_no_value(y)?;
         let (dtype, shape) = (self.dtype(y)?, self.shape(y)?);
-        if self.map[y].is_some() || self.info(y).data.is_some() || self.folded.contains_key(&y) {
-            return Err(Error::input(format!(
-                "it writes `{}`, which has a value already",
-                self.info(y).name
-            )));
-        }
+        self.made.insert(y, of);
         let bytes = bytes.into();
         self.folded.insert(y, Constant { dtype, shape, bytes });
         Ok(())

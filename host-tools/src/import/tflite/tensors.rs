@@ -55,14 +55,21 @@ impl<'a> Importer<'_, 'a> {
         Ok(id)
     }
 
+    /// Refuses to write what has been written, or what the file holds.
+    pub(super) fn has_no_value(&self, index: usize) -> Result<()> {
+        let info = self.info(index);
+        if self.map[index].is_none() && info.data.is_none() && !self.folded.contains_key(&index) {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "it writes `{}`, which has a value already",
+            info.name
+        )))
+    }
+
     /// The tensor that an operator writes.
     pub(super) fn output(&mut self, index: usize) -> Result<TensorId> {
-        if self.map[index].is_some() || self.info(index).data.is_some() {
-            return Err(Error::input(format!(
-                "it writes `{}`, which has a value already",
-                self.info(index).name
-            )));
-        }
+        self.has_no_value(index)?;
         let id = self.add(index, TensorKind::Activation)?;
         self.map[index] = Some(id);
         Ok(id)
@@ -100,8 +107,14 @@ impl<'a> Importer<'_, 'a> {
         Ok(id)
     }
 
-    /// Notes that the constant `id` is made of the parameter `index` of the file. Shapes, axes and indices are none.
+    /// Notes that the constant `id` is made of the parameter `index` of the file. Shapes, axes and indices are none; of one that the import has made, what it
+    /// repeats is.
     pub(super) fn parameter(&mut self, index: usize, id: TensorId) {
+        let index = match self.made.get(&index) {
+            None => index,
+            Some(&Some(of)) => of,
+            Some(None) => return,
+        };
         let elements = self
             .info(index)
             .shape
