@@ -11,7 +11,7 @@ use arenite::{DType, Target};
 use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::channels::Removed;
 use arenite_host::cli::regions::{parse_regions, parse_size};
-use arenite_host::cli::{UnbuiltPackOptions, Verdict, not_built, run_to_the_end};
+use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
 use arenite_host::files::{Draft, Output, Print, print, publish, read_text};
 use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::memory::plan;
@@ -19,7 +19,7 @@ use arenite_host::model::ModelFile;
 use arenite_host::pack::{self, Options, Packed};
 use arenite_host::page::Extra;
 use arenite_host::preprocess::Preprocess;
-use arenite_host::quantize;
+use arenite_host::quantize::{self, Activations};
 use arenite_host::report::Summary;
 use arenite_host::sign::Signer;
 use arenite_host::stage::Stage;
@@ -45,7 +45,7 @@ struct Args {
     /// A value that the trace does not state; repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     assume: Vec<String>,
-    /// The element type: f32 or int8; the network's own by default. int8 of an f32 network wants --calibrate.
+    /// The element type: f32, int8, or int16x8 (int16 with int8 weights); the network's own by default. Integers of an f32 network want --calibrate.
     #[arg(long, value_name = "TYPE")]
     dtype: Option<String>,
     /// Sample inputs, .npz or .npy, for the ranges of the activations.
@@ -60,10 +60,10 @@ struct Args {
     /// From a camera's picture to the network's input, such as 'u8 size=240x320 crop=240x240 resize=96x96 mean=127.5 scale=0.00784314'.
     #[arg(long, value_name = "SPEC")]
     preprocess: Option<Preprocess>,
-    /// What the inputs of an int8 network are: f32, u8 or int8 (default).
+    /// What the inputs of a quantised network are: f32, u8 or int8; its own type by default.
     #[arg(long, value_name = "TYPE")]
     input_dtype: Option<PortType>,
-    /// What the outputs of an int8 network are: f32, u8 or int8 (default).
+    /// What the outputs of a quantised network are: f32, u8 or int8; its own type by default.
     #[arg(long, value_name = "TYPE")]
     output_dtype: Option<PortType>,
     /// The traced batch is rebuilt to N.
@@ -359,17 +359,21 @@ fn options(args: Args) -> Result<Vec<Options>> {
 /// What `--dtype`, `--calibrate` and `--keep-f32` ask for together.
 fn element_type(args: &Args) -> Result<(Option<DType>, Option<quantize::Request>)> {
     let usage = |message: &str| Error::new(ErrorKind::Usage, message);
-    let dtype = match args.dtype.as_deref() {
-        None => None,
-        Some("f32") => Some(DType::F32),
-        Some("int8") => Some(DType::I8),
-        Some("int16x8") => return Err(not_built("--dtype int16x8", "int16 quantisation").help("pass --dtype int8")),
-        Some(other) => return Err(usage(&format!("--dtype {other}")).expected("f32, int8 or int16x8")),
+    let both = [Activations::Int8, Activations::Int16];
+    let activations = both
+        .into_iter()
+        .find(|kind| Some(kind.option()) == args.dtype.as_deref());
+    let dtype = match (args.dtype.as_deref(), activations) {
+        (None, _) => None,
+        (Some("f32"), _) => Some(DType::F32),
+        (_, Some(activations)) => Some(activations.dtype()),
+        (Some(other), None) => return Err(usage(&format!("--dtype {other}")).expected("f32, int8 or int16x8")),
     };
-    match (&args.calibrate, dtype) {
-        (Some(samples), Some(DType::I8)) => {
+    match (&args.calibrate, activations) {
+        (Some(samples), Some(activations)) => {
             let request = quantize::Request {
                 samples: samples.clone(),
+                activations,
                 keep_f32: args.keep_f32.clone(),
                 optimise_rounding: args.optimise_rounding,
                 threads: None,
@@ -377,7 +381,8 @@ fn element_type(args: &Args) -> Result<(Option<DType>, Option<quantize::Request>
             };
             Ok((dtype, Some(request)))
         }
-        (Some(_), _) => Err(usage("--calibrate without --dtype int8").help("pass --dtype int8, or leave it out")),
+        (Some(_), None) => Err(usage("--calibrate without --dtype int8 or int16x8")
+            .help("pass --dtype int8 or --dtype int16x8, or leave it out")),
         (None, _) if !args.keep_f32.is_empty() => {
             Err(usage("--keep-f32 without --calibrate").help("leave it out: nothing is quantised"))
         }

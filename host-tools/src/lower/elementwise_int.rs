@@ -282,8 +282,23 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
             step.negative = factor(f64::from(qx.0) * f64::from(alpha) / f64::from(qy.0))?;
         }
         UnaryKind::ABS => step.absolute = true,
+        UnaryKind::NEG => {
+            let negated = Multiplier {
+                mantissa: -scaled.mantissa,
+                ..scaled
+            };
+            (step.positive, step.negative) = (negated, negated);
+        }
+        // TensorFlow Lite has no int16 form of these: what is kept is rescaled.
+        UnaryKind::ReluN1To1 => step.clamp = stored_clamp([-1.0, 1.0], qy),
+        UnaryKind::Clamp { min, max } => step.clamp = stored_clamp([min, max], qy),
         _ => return Err(Error::unsupported(format!("{} of int16", kind.name())).expected("f32")),
     }
     lower.push(node, kind.name(), Step::Rescale(step), 0);
     Ok(())
+}
+
+/// Bounds of real numbers as int16.
+fn stored_clamp([low, high]: [f32; 2], (scale, zero_point): Affine) -> [i32; 2] {
+    [low, high.max(low)].map(|bound| quantize(bound, scale, zero_point, -32768, 32767))
 }

@@ -99,13 +99,13 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         check::check(&graph)?;
         summary.set_ports(&graph);
     }
-    let fuse = match quantizing {
+    let fuse = match &quantizing {
         None => {
             quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
             passes::run
         }
-        Some(_) => {
-            summary.liveness_as_traced_bytes = quantize::max_live(&graph);
+        Some(request) => {
+            summary.liveness_as_traced_bytes = quantize::max_live(&graph, request.activations);
             passes::run_before_quantising
         }
     };
@@ -124,11 +124,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     } else {
         Stage::Fuse
     };
-    let bytes = quantizing.as_ref().and_then(|request| request.grid).map(|_| DType::U8);
-    let input_dtype = options.input_dtype.or(bytes);
+    let grid = quantizing.as_ref().and_then(|request| request.grid);
+    let input_dtype = options.input_dtype.or(grid.map(|_| DType::U8));
     let retyped = quantizing.is_some() || input_dtype.is_some() || options.output_dtype.is_some();
     if retyped {
-        quantize::ports::retype(&mut graph, input_dtype, options.output_dtype).map_err(at_input)?;
+        quantize::ports::retype(&mut graph, input_dtype, options.output_dtype, grid).map_err(at_input)?;
         passes::name_apart(&mut graph);
         check::check(&graph)?;
         summary.set_ports(&graph);
@@ -154,7 +154,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     })
 }
 
-/// The network in int8, and its summary.
+/// The network in integers, and its summary.
 fn quantized(
     mut graph: Graph,
     weights: &Weights,
@@ -168,7 +168,7 @@ fn quantized(
     check::check(&quantized.graph)?;
     warnings.extend(quantized.warnings);
     let summary = Summary {
-        dtype: DType::I8.name().to_string(),
+        dtype: request.activations.dtype().name().to_string(),
         quantization: Some(quantized.report),
         ..imported
     };

@@ -49,7 +49,7 @@ pub struct Options {
     pub quantize: Option<quantize::Request>,
     /// What is done with a picture in front of the first layer.
     pub preprocess: Option<Preprocess>,
-    /// What the inputs of an int8 network are to be, where not int8.
+    /// What the inputs of a quantised network are to be, where not of its own type.
     pub input_dtype: Option<DType>,
     /// What its outputs are to be.
     pub output_dtype: Option<DType>,

@@ -1,5 +1,6 @@
 //! What all parts of a calibration read.
 
+use super::activations::Activations;
 use super::evaluate::Samples;
 use super::grid::Grid;
 use crate::weights::Weights;
@@ -11,4 +12,5 @@ pub(super) struct Context<'a> {
     pub(super) samples: &'a Samples,
     pub(super) threads: usize,
     pub(super) grid: Option<Grid>,
+    pub(super) activations: Activations,
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use arenite::quant::quantize;
-use arenite::{DType, Port, Slot};
+use arenite::{Port, Slot};
 
+use super::activations::Activations;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, TensorId};
 use crate::model;
@@ -178,18 +178,12 @@ pub(super) fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
     bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word))
 }
 
-/// Samples of f32 as an int8 network takes them.
+/// Samples of f32 as a quantised network takes them.
 pub(super) fn stored(graph: &Graph, samples: &Samples) -> Vec<Vec<Vec<u8>>> {
     let input = |(&id, bytes): (&TensorId, &Vec<u8>)| -> Vec<u8> {
-        let tensor = graph.tensor(id);
-        match (tensor.dtype, &tensor.quant) {
-            (DType::I8, Some(quant)) => {
-                let (scale, zero) = (quant.scale[0], quant.zero_point[0]);
-                floats(bytes)
-                    .map(|value| quantize(value, scale, zero, -128, 127) as u8)
-                    .collect()
-            }
-            _ => bytes.clone(),
+        match Activations::of(graph.tensor(id)) {
+            Some((activations, quant)) => activations.stored(floats(bytes), quant),
+            None => bytes.clone(),
         }
     };
     let sample = |inputs: &Vec<Vec<u8>>| graph.inputs.iter().zip(inputs).map(input).collect();

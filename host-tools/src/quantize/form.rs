@@ -1,11 +1,12 @@
-//! Which operators have a form on int8, and what that asks of the scales of their tensors.
+//! Which operators have a form on integers, and what that asks of the scales of their tensors.
 
 use arenite::DType;
 use arenite::ops::elementwise_int::IntOp;
 
+use super::activations::Activations;
 use crate::graph::{Activation, Graph, Layout, Node, Op, ReduceKind, TensorId, UnaryKind};
 
-/// What an operator's int8 form asks of its operands' and its result's scales.
+/// What an operator's form on integers asks of its operands' and its result's scales.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Form {
     /// Nothing: it rescales.
@@ -35,11 +36,51 @@ pub(super) fn concerns(graph: &Graph, node: &Node) -> bool {
     activations(graph, node).next().is_some()
 }
 
-/// The form of a node on int8.
+/// The form of a node on such activations.
 ///
 /// # Errors
 /// Why it has none, for people.
-pub(super) fn form(graph: &Graph, node: &Node) -> Result<Form, String> {
+pub(super) fn form(graph: &Graph, node: &Node, activations: Activations) -> Result<Form, String> {
+    match activations {
+        Activations::Int8 => on_int8(graph, node),
+        Activations::Int16 => on_int16(graph, node),
+    }
+}
+
+/// The forms that int16 has: fewer functions, and results of functions with other scales.
+fn on_int16(graph: &Graph, node: &Node) -> Result<Form, String> {
+    match &node.op {
+        Op::Unary(UnaryKind::LOGISTIC | UnaryKind::TANH) | Op::Softmax { .. } => Ok(Form::Fixed(1.0 / 32768.0, 0)),
+        Op::Unary(
+            UnaryKind::Relu
+            | UnaryKind::Relu6
+            | UnaryKind::ReluN1To1
+            | UnaryKind::Clamp { .. }
+            | UnaryKind::LeakyRelu { .. }
+            | UnaryKind::ABS
+            | UnaryKind::NEG,
+        ) => on_int8(graph, node),
+        Op::Unary(kind) => Err(format!("int16 has no {}", kind.name())),
+        Op::LogSoftmax { .. } | Op::ArgMax { .. } | Op::ResizeNearest { .. } | Op::ResizeBilinear { .. } => {
+            Err("int16 has no such operator".into())
+        }
+        Op::Reduce {
+            kind: ReduceKind::Mean | ReduceKind::Sum,
+            ..
+        } if too_many_terms(graph, node) => Err("its sums have more than 32 bits".into()),
+        _ => on_int8(graph, node).map_err(|reason| reason.replace("int8", "int16")),
+    }
+}
+
+/// Whether sums of so many int16 numbers can leave 32 bits.
+fn too_many_terms(graph: &Graph, node: &Node) -> bool {
+    let elements = |id: Option<TensorId>| id.map_or(0, |id| graph.tensor(id).elements());
+    let input = elements(node.inputs.first().copied().flatten());
+    let output = elements(node.outputs.first().copied()).max(1);
+    input / output > i32::MAX as usize / 32768
+}
+
+fn on_int8(graph: &Graph, node: &Node) -> Result<Form, String> {
     let constant = |index: usize| {
         let id = node.inputs.get(index).copied().flatten();
         id.is_none_or(|id| graph.tensor(id).is_const())

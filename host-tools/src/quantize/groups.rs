@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::activations::Activations;
 use super::form::{Form, activations, concerns, form};
 use crate::graph::{Graph, Quant, TensorId};
 
@@ -16,8 +17,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Groups the activations of the nodes that `kept` leaves to int8.
-    pub(super) fn of(graph: &Graph, kept: &[bool]) -> Self {
+    /// Groups the activations of the nodes that `kept` leaves to integers.
+    pub(super) fn of(graph: &Graph, kept: &[bool], kind: Activations) -> Self {
         let mut root: Vec<usize> = (0..graph.tensors.len()).collect();
         let mut fixed = BTreeMap::new();
         let mut quantised = vec![false; graph.tensors.len()];
@@ -30,7 +31,7 @@ impl Groups {
             }
             let all: Vec<TensorId> = activations(graph, node).collect();
             all.iter().for_each(|id| quantised[id.0] = true);
-            match form(graph, node) {
+            match form(graph, node, kind) {
                 Ok(Form::Fixed(scale, zero_point)) => {
                     let results = node.outputs.iter();
                     results.for_each(|&id| drop(fixed.insert(id, Quant::per_tensor(scale, zero_point))));

@@ -1,14 +1,15 @@
-//! How far an int8 network's answers are from the float one's, on a part of the samples.
+//! How far a quantised network's answers are from the float one's, on a part of the samples.
 
 use std::collections::BTreeMap;
 
 use arenite::quant::dequantize;
 
+use super::activations::Activations;
 use super::evaluate::{Evaluator, Samples, floats, parts, stored};
 use super::form::{before_softmax, is_real};
 use super::statistics::fold_of;
 use crate::error::Result;
-use crate::graph::{DType, Graph, TensorId};
+use crate::graph::{Graph, TensorId};
 use crate::weights::Weights;
 
 /// The float network's answers, and what gave them.
@@ -97,7 +98,7 @@ impl Judge {
         self.folds.iter().map(|fold| fold.samples.len()).sum()
     }
 
-    /// How the answers of an int8 graph to the samples of a fold differ; the tensors have the float graph's numbers.
+    /// How the answers of a quantised graph to the samples of a fold differ; the tensors have the float graph's numbers.
     pub(super) fn squares(&self, fold: usize, graph: &Graph, weights: &Weights, threads: usize) -> Result<Squares> {
         let fold = &self.folds[fold];
         let evaluator = Evaluator::new(graph, weights, threads, |id| fold.answers.contains_key(&id))?;
@@ -114,17 +115,14 @@ impl Judge {
                     *signal += expected * expected;
                     *noise += (expected - found) * (expected - found);
                 };
-                let tensor = graph.tensor(seen.tensor);
-                match (tensor.dtype, &tensor.quant) {
-                    (DType::I8, Some(quant)) => {
+                match Activations::of(graph.tensor(seen.tensor)) {
+                    Some((activations, quant)) => {
                         let (scale, zero) = (quant.scale[0], quant.zero_point[0]);
-                        let real = seen
-                            .bytes
-                            .iter()
-                            .map(|&byte| dequantize(i32::from(byte as i8), scale, zero));
+                        let numbers = activations.numbers(seen.bytes);
+                        let real = numbers.iter().map(|&number| dequantize(number.into(), scale, zero));
                         answer.iter().copied().zip(real).for_each(&mut add);
                     }
-                    _ => answer.iter().copied().zip(floats(seen.bytes)).for_each(&mut add),
+                    None => answer.iter().copied().zip(floats(seen.bytes)).for_each(&mut add),
                 }
                 Ok(())
             },

@@ -1,9 +1,10 @@
 //! Post-training quantisation: a float network and sample inputs become an int8 network of the arithmetic that `arenite::quant` defines, TensorFlow
-//! Lite's. Weights have a scale for each output channel, activations one scale and zero point each; zero is exact everywhere.
+//! Lite's. Weights are int8 with a scale for each output channel, activations int8 or int16 with one scale and zero point each; zero is exact everywhere.
 //!
 //! `form` says what each operator asks for; `evaluate` runs the network, `statistics` keeps what its activations are like, `range` and `search` choose
-//! their scales, `parameters` stores weights and biases, and `rewrite` makes the int8 graph.
+//! their scales, `parameters` stores weights and biases, and `rewrite` makes the graph of integers.
 
+mod activations;
 mod context;
 mod equalise;
 mod evaluate;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 
 use arenite::{DType, Port};
 
+pub use self::activations::Activations;
 use self::context::Context;
 use self::equalise::Extent;
 use self::evaluate::Evaluator;
@@ -49,6 +51,8 @@ const FOLDS: usize = 4;
 pub struct Request {
     /// Sample inputs, `.npz` or `.npy`.
     pub samples: PathBuf,
+    /// The integers that activations become.
+    pub activations: Activations,
     /// Layers that stay in f32.
     pub keep_f32: Vec<String>,
     /// Weights are rounded for the least error of their layer's output on the samples.
@@ -61,7 +65,7 @@ pub struct Request {
 
 /// What came of it.
 pub struct Quantized {
-    /// The int8 network.
+    /// The network of integers.
     pub graph: Graph,
     /// What was done.
     pub report: Quantization,
@@ -72,7 +76,7 @@ pub struct Quantized {
 /// Quantises a network behind all other passes.
 ///
 /// # Errors
-/// Layers without a form on int8; samples that are not the network's inputs; values that no scale holds.
+/// Layers without a form on integers; samples that are not the network's inputs; values that no scale holds.
 pub fn run(
     graph: &Graph,
     weights: &Weights,
@@ -82,11 +86,13 @@ pub fn run(
     refuse_states(graph)?;
     if !graph.nodes.iter().any(|node| computes(graph, node)) {
         return Err(
-            Error::unsupported("there is nothing to quantise: no layer of the network is of f32")
-                .help("leave --dtype int8 and --calibrate out"),
+            Error::unsupported("there is nothing to quantise: no layer of the network is of f32").help(format!(
+                "leave --dtype {} and --calibrate out",
+                request.activations.option()
+            )),
         );
     }
-    let kept = names::kept(graph, &request.keep_f32)?;
+    let kept = names::kept(graph, &request.keep_f32, request.activations)?;
     let threads = request.threads.unwrap_or_else(|| {
         let available = std::thread::available_parallelism();
         available.map_or(1, std::num::NonZero::get)
@@ -114,6 +120,7 @@ pub fn run(
         samples: &samples,
         threads,
         grid: request.grid,
+        activations: request.activations,
     };
     let mut best = Calibrated::of(graph.clone(), 0, &context, progress)?;
     let mut start = search::uniform(&best.network(&context), &best.judge)?;
@@ -129,7 +136,8 @@ pub fn run(
         }
     }
     warnings.extend(best.ranges.zero.iter().map(|name| {
-        format!("`{name}` is zero for every sample: its scale is 1, and other values will be cut to -128 to 127")
+        let [low, high] = request.activations.ends();
+        format!("`{name}` is zero for every sample: its scale is 1, and other values will be cut to {low} to {high}")
     }));
     let network = best.network(&context);
     let found = search::run(&network, &best.judge, start, &mut |done, all| {
@@ -188,9 +196,10 @@ impl Calibrated {
             kept,
             samples,
             threads,
+            activations,
             ..
         } = context;
-        let groups = Groups::of(&graph, kept);
+        let groups = Groups::of(&graph, kept, activations);
         let float = Evaluator::new(&graph, weights, threads, |id| is_real(&graph, id))?;
         let all = 2 * samples.len() as u64;
         let folds = FOLDS.min(evaluate::parts(samples).count());
@@ -222,6 +231,7 @@ impl Calibrated {
             groups: &self.groups,
             ranges: &self.ranges,
             threads: context.threads,
+            activations: context.activations,
         }
     }
 }
@@ -232,23 +242,41 @@ impl Calibrated {
 /// [`crate::ErrorKind::Usage`], [`crate::ErrorKind::Unsupported`].
 pub fn refuse_other(graph: &Graph, wanted: Option<DType>) -> Result<()> {
     let layer = |node: &&Node| computes(graph, node);
-    let int8 = |node: &&Node| {
+    let integers = |node: &&Node| {
         let mut outputs = node.outputs.iter().map(|&id| graph.tensor(id));
-        outputs.any(|tensor| tensor.dtype == DType::I8 && tensor.quant.is_some())
+        outputs.any(|tensor| matches!(tensor.dtype, DType::I8 | DType::I16) && tensor.quant.is_some())
     };
+    let wanted_integers = [Activations::Int8, Activations::Int16];
+    let wanted_integers = wanted_integers.into_iter().find(|kind| Some(kind.dtype()) == wanted);
+    if let Some(activations) = wanted_integers {
+        let option = activations.option();
+        if let Some(node) = graph.nodes.iter().find(layer) {
+            let message = format!(
+                "--dtype {option}: the network computes in f32, `{}` ({}) first of all",
+                node.name, node.kind
+            );
+            return Err(Error::new(ErrorKind::Usage, message)
+                .help(format!("--calibrate FILE gives the sample inputs that {option} wants")));
+        }
+        // Its layers tell: there are others of two types among quantised networks.
+        let other = graph.nodes.iter().find(|node| {
+            let mut outputs = node.outputs.iter().map(|&id| graph.tensor(id).dtype);
+            let layers = matches!(node.op, Op::Conv2d(_) | Op::Linear { .. });
+            layers && outputs.any(|dtype| matches!(dtype, DType::I8 | DType::I16) && dtype != activations.dtype())
+        });
+        return other.map_or(Ok(()), |node| {
+            let is = graph.tensor(node.outputs[0]).dtype.name();
+            let message = format!("--dtype {option}: `{}` ({}) is {is}", node.name, node.kind);
+            Err(Error::unsupported(message)
+                .expected(format!(
+                    "activations of {}, or a network in f32 and --calibrate",
+                    activations.dtype().name()
+                ))
+                .help("leave it out: the network keeps its own element type"))
+        });
+    }
     match wanted {
-        Some(DType::I8) => match graph.nodes.iter().find(layer) {
-            None => Ok(()),
-            Some(node) => Err(Error::new(
-                ErrorKind::Usage,
-                format!(
-                    "--dtype int8: the network computes in f32, `{}` ({}) first of all",
-                    node.name, node.kind
-                ),
-            )
-            .help("--calibrate FILE gives the sample inputs that int8 wants")),
-        },
-        Some(DType::F32) => match graph.nodes.iter().find(int8) {
+        Some(DType::F32) => match graph.nodes.iter().find(integers) {
             None => Ok(()),
             Some(node) => {
                 let message = format!(
@@ -269,12 +297,12 @@ fn computes(graph: &Graph, node: &Node) -> bool {
     concerns(graph, node) && !matches!(node.op, Op::Quantize | Op::Dequantize | Op::Cast)
 }
 
-/// Max-live of a float network, were its activations int8.
-pub fn max_live(graph: &Graph) -> u64 {
+/// Max-live of a float network, were its activations such integers.
+pub fn max_live(graph: &Graph, activations: Activations) -> u64 {
     let mut graph = graph.clone();
     for index in 0..graph.tensors.len() {
         if is_real(&graph, TensorId(index)) {
-            graph.tensors[index].dtype = DType::I8;
+            graph.tensors[index].dtype = activations.dtype();
         }
     }
     lifetimes::max_live(&graph)

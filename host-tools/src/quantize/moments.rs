@@ -1,12 +1,12 @@
-//! What the layers of the int8 network read on the samples: first and second moments of the numbers behind each weight, in integers, so that their sums
+//! What the layers of the quantised network read on the samples: first and second moments of the numbers behind each weight, in integers, so that their sums
 //! depend on no order.
 
 use std::collections::BTreeMap;
 
+use super::activations::Activations;
 use super::evaluate::{Evaluator, Samples, stored};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Op, TensorId};
-use crate::lower::numbers::per_tensor;
 use crate::weights::Weights;
 
 /// The most windows of a layer, over all samples: products of two stored numbers are below 2^16, so that so many fit in 32 bits.
@@ -17,14 +17,27 @@ const WINDOWS: (usize, usize) = (12, 2048);
 const MOST_PRODUCTS: usize = 24 << 20;
 
 /// The moments of a layer's operand, by group.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Moments {
     /// Windows that were looked at.
     pub(super) count: u64,
+    /// What a one stands for among the factors of the products.
+    pub(super) unit: f64,
     /// Of each weight of an output: the sum of the numbers that it met, zero points taken off.
     pub(super) sums: Vec<i64>,
     /// Of each two weights: the sum of the products, `[group][i][j]` with `j >= i`. Empty where they were not wanted or are too many.
     pub(super) products: Vec<i64>,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            unit: 1.0,
+            sums: Vec::new(),
+            products: Vec::new(),
+        }
+    }
 }
 
 /// How a layer's windows lie in its operand, NHWC.
@@ -133,7 +146,7 @@ struct Part {
     products: Vec<i32>,
 }
 
-/// The moments of the layers of an int8 graph, by node; products only where `products` says so.
+/// The moments of the layers of a quantised graph, by node; products only where `products` says so.
 pub(super) fn collect(
     graph: &Graph,
     layers: &[usize],
@@ -165,13 +178,19 @@ pub(super) fn collect(
             let x = graph.nodes[*index].inputs[0].ok_or_else(|| Error::internal("a layer without an operand"))?;
             readers.entry(x).or_default().push(at);
         }
+        let mut units: BTreeMap<usize, u32> = BTreeMap::new();
+        for (&x, layers) in &readers {
+            let shift = integers(graph, x)?.0.coarser();
+            units.extend(layers.iter().map(|&at| (batch[at].0, shift)));
+        }
         let evaluator = Evaluator::new(graph, weights, threads, |id| readers.contains_key(&id))?;
         let parts = evaluator.each(
             &samples,
             || batch.iter().map(|_| Part::default()).collect::<Vec<Part>>(),
             |parts, seen| {
-                let zero = per_tensor(graph.tensor(seen.tensor))?.1 as i16;
-                let numbers: Vec<i16> = seen.bytes.iter().map(|&byte| i16::from(byte as i8) - zero).collect();
+                let (activations, zero) = integers(graph, seen.tensor)?;
+                let mut numbers = activations.numbers(seen.bytes);
+                numbers.iter_mut().for_each(|number| *number -= zero);
                 for &at in readers.get(&seen.tensor).into_iter().flatten() {
                     let windows = &batch[at].1;
                     add(
@@ -179,7 +198,7 @@ pub(super) fn collect(
                         windows,
                         &numbers,
                         [seen.sample, samples.len()],
-                        products_of(windows) > 0,
+                        (products_of(windows) > 0).then(|| activations.coarser()),
                     );
                 }
                 Ok(())
@@ -195,6 +214,7 @@ pub(super) fn collect(
             for (part, (index, _)) in part.into_iter().zip(batch) {
                 let moments: &mut Moments = found.entry(*index).or_default();
                 moments.count += part.count;
+                moments.unit = f64::from(1_u32 << units[index]);
                 widen(&mut moments.sums, part.sums);
                 widen(&mut moments.products, part.products);
             }
@@ -203,20 +223,29 @@ pub(super) fn collect(
     Ok(found)
 }
 
+/// What a layer reads, and its zero point.
+fn integers(graph: &Graph, id: TensorId) -> Result<(Activations, i16)> {
+    let tensor = graph.tensor(id);
+    let found = Activations::of(tensor).map(|(activations, quant)| (activations, quant.zero_point[0] as i16));
+    found.ok_or_else(|| Error::internal(format!("`{}` has no scale", tensor.name)))
+}
+
 fn widen<T: Into<i64>>(sums: &mut Vec<i64>, part: Vec<T>) {
     sums.resize(sums.len().max(part.len()), 0);
     sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value.into());
 }
 
-fn add(part: &mut Part, windows: &Windows, x: &[i16], [sample, samples]: [usize; 2], products: bool) {
+/// With `products`, those of numbers that are shifted right by so much.
+fn add(part: &mut Part, windows: &Windows, x: &[i16], [sample, samples]: [usize; 2], products: Option<u32>) {
     let (inputs, positions) = (windows.inputs(), windows.positions());
     part.sums.resize(windows.groups * inputs, 0);
-    if products {
+    if products.is_some() {
         part.products.resize(windows.groups * inputs * inputs, 0);
     }
     let step = windows.step(samples);
     let first = (step - sample * positions % step) % step;
     let mut window = Vec::with_capacity(inputs);
+    let mut coarse = Vec::with_capacity(inputs);
     for position in (first..positions).step_by(step) {
         part.count += 1;
         windows.window(x, position, &mut window, |group, numbers| {
@@ -224,14 +253,14 @@ fn add(part: &mut Part, windows: &Windows, x: &[i16], [sample, samples]: [usize;
             sums.iter_mut()
                 .zip(numbers)
                 .for_each(|(sum, &number)| *sum += i64::from(number));
-            if products {
+            if let Some(shift) = products {
+                let half = (1 << shift) >> 1;
+                coarse.clear();
+                coarse.extend(numbers.iter().map(|&number| (i32::from(number) + half) >> shift));
                 let products = &mut part.products[group * inputs * inputs..][..inputs * inputs];
-                for (i, &a) in numbers.iter().enumerate().filter(|(_, a)| **a != 0) {
+                for (i, &a) in coarse.iter().enumerate().filter(|(_, a)| **a != 0) {
                     let row = &mut products[i * inputs + i..(i + 1) * inputs];
-                    let a = i32::from(a);
-                    row.iter_mut()
-                        .zip(&numbers[i..])
-                        .for_each(|(sum, &b)| *sum += a * i32::from(b));
+                    row.iter_mut().zip(&coarse[i..]).for_each(|(sum, &b)| *sum += a * b);
                 }
             }
         });

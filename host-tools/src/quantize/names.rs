@@ -1,5 +1,6 @@
-//! Which layers stay in f32: those that `--keep-f32` names. A layer without a form on int8 must be among them.
+//! Which layers stay in f32: those that `--keep-f32` names. A layer without a form on integers must be among them.
 
+use super::activations::Activations;
 use super::form::{concerns, form};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
@@ -12,7 +13,7 @@ const LISTED: usize = 5;
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] for a name that is not there, with the nearest; [`ErrorKind::Unsupported`] for layers without a form.
-pub(super) fn kept(graph: &Graph, names: &[String]) -> Result<Vec<bool>> {
+pub(super) fn kept(graph: &Graph, names: &[String], activations: Activations) -> Result<Vec<bool>> {
     let called = |index: usize| -> Vec<&str> {
         let node = &graph.nodes[index];
         let outputs = node.outputs.iter().map(|&id| graph.tensor(id).name.as_str());
@@ -34,7 +35,7 @@ pub(super) fn kept(graph: &Graph, names: &[String]) -> Result<Vec<bool>> {
         .filter(|&index| concerned[index] && !kept[index])
         .filter_map(|index| {
             let node = &graph.nodes[index];
-            form(graph, node).err().map(|reason| (node, reason))
+            form(graph, node, activations).err().map(|reason| (node, reason))
         });
     let without: Vec<_> = without.collect();
     let Some((first, _)) = without.first() else {
@@ -51,9 +52,13 @@ pub(super) fn kept(graph: &Graph, names: &[String]) -> Result<Vec<bool>> {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    Err(Error::unsupported(format!("no int8 form: {}{rest}", layers.join("; ")))
-        .at(&first.origin)
-        .help(format!("{}{rest} leaves them in f32", options.join(" "))))
+    Err(Error::unsupported(format!(
+        "no {} form: {}{rest}",
+        activations.dtype().name(),
+        layers.join("; ")
+    ))
+    .at(&first.origin)
+    .help(format!("{}{rest} leaves them in f32", options.join(" "))))
 }
 
 fn unknown(name: &str, mut all: Vec<&str>) -> Error {

@@ -1,11 +1,11 @@
 //! Weights and biases as integers: a scale for each output channel, biases in the scale of the products.
 
+use arenite::DType;
+
+use super::activations::Activations;
 use crate::error::{Error, Result};
 use crate::graph::{Data, Graph, Quant, Tensor, TensorId, TensorKind};
 use crate::weights::Weights;
-
-/// The largest stored bias: the products of a layer have room beside it.
-const MOST_BIAS: f64 = (1 << 30) as f64;
 
 /// The weights of a layer, `[outputs, inputs of one output]`, and its bias, as the network has them.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) struct Stored {
     /// By output.
     pub(super) scales: Vec<f32>,
     pub(super) weights: Vec<i8>,
-    pub(super) bias: Vec<i32>,
+    pub(super) bias: Vec<i64>,
 }
 
 /// The f32 values of a constant.
@@ -66,7 +66,7 @@ impl Layer {
 
     /// The scale of each output for operands of scale `input`: the largest weight is 127. An output without weights gets one that stores its bias well;
     /// one whose bias would not fit gets a larger one.
-    pub(super) fn scales(&self, input: f32, name: &str) -> Result<Vec<f32>> {
+    pub(super) fn scales(&self, input: f32, name: &str, activations: Activations) -> Result<Vec<f32>> {
         let rows = self.weights.chunks(self.inputs.max(1));
         let outputs = rows.zip(&self.bias).enumerate().map(|(output, (row, &bias))| {
             let largest = row.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
@@ -76,7 +76,7 @@ impl Layer {
                 (false, true) => bias / f64::from(input) / f64::from(1 << 24),
                 (false, false) => 1.0,
             };
-            let scale = scale.max(bias / f64::from(input) / MOST_BIAS) as f32;
+            let scale = scale.max(bias / f64::from(input) / activations.most_bias()) as f32;
             // With the operand's it must be a scale as well, and not lose its digits.
             let product = f64::from(scale) * f64::from(input);
             let usable = |v: f64| v.is_finite() && (f64::from(f32::MIN_POSITIVE)..f64::from(f32::MAX)).contains(&v);
@@ -92,19 +92,20 @@ impl Layer {
     }
 
     /// Every weight at the nearest integer.
-    pub(super) fn nearest(&self, input: f32, scales: Vec<f32>) -> Stored {
+    pub(super) fn nearest(&self, input: f32, scales: Vec<f32>, activations: Activations) -> Stored {
         let rows = self.weights.chunks(self.inputs.max(1)).zip(&scales);
         let weights = rows.flat_map(|(row, &scale)| row.iter().map(move |&weight| round(weight / scale)));
         let weights = weights.collect();
-        let bias = self.stored_bias(input, &scales, &self.bias);
+        let bias = self.stored_bias(input, &scales, &self.bias, activations);
         Stored { scales, weights, bias }
     }
 
     /// A bias in the scale of the products.
-    pub(super) fn stored_bias(&self, input: f32, scales: &[f32], bias: &[f32]) -> Vec<i32> {
+    pub(super) fn stored_bias(&self, input: f32, scales: &[f32], bias: &[f32], activations: Activations) -> Vec<i64> {
+        let most = activations.most_bias();
         let of = |(&bias, &scale): (&f32, &f32)| {
             let stored = f64::from(bias) / (f64::from(input) * f64::from(scale));
-            stored.round().clamp(-MOST_BIAS, MOST_BIAS) as i32
+            stored.round().clamp(-most, most) as i64
         };
         bias.iter().zip(scales).map(of).collect()
     }
@@ -117,11 +118,26 @@ pub(super) fn round(stored: f32) -> i8 {
 
 impl Stored {
     /// The constants of the graph: weights and bias.
-    pub(super) fn tensors(&self, graph: &Graph, operands: &[Option<TensorId>], input: f32) -> [Tensor; 2] {
+    pub(super) fn tensors(
+        &self,
+        graph: &Graph,
+        operands: &[Option<TensorId>],
+        input: f32,
+        activations: Activations,
+    ) -> [Tensor; 2] {
         let weights = operands.get(1).copied().flatten().map(|id| graph.tensor(id).clone());
-        let weights = weights.unwrap_or_else(|| Tensor::activation("", &[], arenite::DType::I8));
+        let weights = weights.unwrap_or_else(|| Tensor::activation("", &[], DType::I8));
         let outputs = self.scales.len();
         let bytes: Vec<u8> = self.weights.iter().map(|&weight| weight as u8).collect();
+        let words = self.bias.iter();
+        let (of_bias, stored_bias): (DType, Vec<u8>) = match activations {
+            Activations::Int8 => (
+                DType::I32,
+                words.flat_map(|&bias| (bias as i32).to_le_bytes()).collect(),
+            ),
+            Activations::Int16 => (DType::I64, words.flat_map(|bias| bias.to_le_bytes()).collect()),
+        };
+        let stored_bias = Data::Bytes(stored_bias.into());
         let bias = operands
             .get(2)
             .copied()
@@ -133,15 +149,15 @@ impl Stored {
                 zero_point: vec![0; outputs],
                 axis: Some(0),
             }),
-            kind: TensorKind::Const(Data::from_i32(&self.bias)),
+            kind: TensorKind::Const(stored_bias),
             ..Tensor::activation(
                 bias.unwrap_or_else(|| format!("{} (bias)", weights.name)),
                 &[outputs],
-                arenite::DType::I32,
+                of_bias,
             )
         };
         let weights = Tensor {
-            dtype: arenite::DType::I8,
+            dtype: DType::I8,
             quant: Some(Quant {
                 scale: self.scales.clone(),
                 zero_point: vec![0; outputs],
@@ -170,8 +186,8 @@ mod tests {
     #[test]
     fn every_output_has_a_scale_of_its_own() {
         let layer = layer(&[1.27, -0.5, 0.0127, 0.0], &[0.5, -1.0]);
-        let scales = layer.scales(0.1, "l").expect("scales");
-        let stored = layer.nearest(0.1, scales.clone());
+        let scales = layer.scales(0.1, "l", Activations::Int8).expect("scales");
+        let stored = layer.nearest(0.1, scales.clone(), Activations::Int8);
         assert!(
             (scales[0] - 0.01).abs() < 1e-6 && (scales[1] - 1e-4).abs() < 1e-8,
             "{scales:?}"
@@ -182,18 +198,20 @@ mod tests {
 
     #[test]
     fn outputs_without_weights_and_with_large_biases_keep_their_bias() {
-        for (weight, bias) in [(0.0, 3.0), (0.0, 0.0), (1e-9, 1.0), (1e-9, -1e3)] {
+        let cases = [(0.0, 3.0), (0.0, 0.0), (1e-9, 1.0), (1e-9, -1e3)];
+        let both = [Activations::Int8, Activations::Int16];
+        for ((weight, bias), activations) in cases.into_iter().flat_map(|case| both.map(|kind| (case, kind))) {
             let layer = layer(&[weight, 0.0], &[bias]);
-            let scales = layer.scales(0.01, "l").expect("scales");
-            let stored = layer.nearest(0.01, scales.clone());
-            let real = f64::from(stored.bias[0]) * 0.01_f32 as f64 * f64::from(scales[0]);
+            let scales = layer.scales(0.01, "l", activations).expect("scales");
+            let stored = layer.nearest(0.01, scales.clone(), activations);
+            let real = stored.bias[0] as f64 * 0.01_f32 as f64 * f64::from(scales[0]);
             assert!(
                 scales[0] > 0.0 && (real - f64::from(bias)).abs() <= 1e-6 * f64::from(bias.abs()),
                 "{real} {bias}"
             );
         }
         let error = layer(&[1e-38], &[0.0])
-            .scales(1e-9, "fc9")
+            .scales(1e-9, "fc9", Activations::Int8)
             .expect_err("no scale")
             .to_string();
         assert!(error.contains("fc9") && error.contains("--keep-f32"), "{error}");

@@ -1,21 +1,24 @@
-//! `--input-dtype`, `--output-dtype`: what the caller of an int8 network gives and gets, with a step that converts.
+//! `--input-dtype`, `--output-dtype`: what the caller of a quantised network gives and gets, with a step that converts.
 
 use std::collections::HashMap;
 
 use arenite::DType;
 
+use super::activations::Activations;
+use super::grid::Grid;
 use super::rewrite::conversion;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Op, Quant, Tensor, TensorId, TensorKind};
 
-/// Gives the inputs and outputs of a network these element types, where they are int8 now.
+/// Gives the inputs and outputs of a network these element types, where they are int8 or int16 now. Bytes of a picture that is calibrated have the values
+/// that `grid` says.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Unsupported`] for one that cannot be had.
-pub fn retype(graph: &mut Graph, input: Option<DType>, output: Option<DType>) -> Result<()> {
+pub fn retype(graph: &mut Graph, input: Option<DType>, output: Option<DType>, grid: Option<Grid>) -> Result<()> {
     if let Some(dtype) = input {
         for index in 0..graph.inputs.len() {
-            give(graph, index, dtype)?;
+            give(graph, index, dtype, grid)?;
         }
     }
     if let Some(dtype) = output {
@@ -27,15 +30,20 @@ pub fn retype(graph: &mut Graph, input: Option<DType>, output: Option<DType>) ->
     Ok(())
 }
 
-/// Input `index` comes in `dtype`: its tensor is that, and what reads it gets int8.
-fn give(graph: &mut Graph, index: usize, dtype: DType) -> Result<()> {
+/// Input `index` comes in `dtype`: its tensor is that, and what reads it gets what it was.
+fn give(graph: &mut Graph, index: usize, dtype: DType, grid: Option<Grid>) -> Result<()> {
     let id = graph.inputs[index];
-    let Some(quant) = convertible(graph, id, dtype, "--input-dtype")? else {
+    let Some(mut quant) = convertible(graph, id, dtype, "--input-dtype")? else {
         return Ok(());
     };
     let own = graph.tensor(id).clone();
+    // An int8 input of bytes has their own scale already.
+    if let (DType::U8, DType::I16, Some(grid)) = (dtype, own.dtype, grid) {
+        quant = Some(Quant::per_tensor(grid.scale, i32::from(grid.zero)));
+    }
+    let name = format!("{} ({})", own.name, own.dtype.name());
     let inside = graph.add_tensor(Tensor {
-        name: format!("{} (int8)", own.name),
+        name: name.clone(),
         kind: TensorKind::Activation,
         ..own.clone()
     });
@@ -63,7 +71,6 @@ fn give(graph: &mut Graph, index: usize, dtype: DType) -> Result<()> {
     outputs.for_each(|output| *output = inside);
     let tensor = graph.tensor_mut(id);
     (tensor.dtype, tensor.quant) = (dtype, quant);
-    let name = format!("{} (int8)", own.name);
     graph.nodes.insert(0, conversion(name, Op::Quantize, id, inside));
     Ok(())
 }
@@ -94,7 +101,7 @@ fn take(graph: &mut Graph, index: usize, dtype: DType) -> Result<()> {
             outside
         }
     };
-    graph.tensor_mut(id).name = format!("{} (int8)", own.name);
+    graph.tensor_mut(id).name = format!("{} ({})", own.name, own.dtype.name());
     graph.tensor_mut(outside).name = own.name;
     graph.outputs[index] = outside;
     Ok(())
@@ -114,17 +121,13 @@ fn writer_in_f32(graph: &Graph, id: TensorId) -> Option<TensorId> {
     (usable && !graph.outputs.contains(&from)).then_some(from)
 }
 
-/// The quantisation of an int8 tensor in another type; `None` where nothing is to be done.
+/// The quantisation of an int8 or int16 tensor in another type; `None` where nothing is to be done.
 fn convertible(graph: &Graph, id: TensorId, dtype: DType, option: &str) -> Result<Option<Option<Quant>>> {
     let tensor = graph.tensor(id);
     if tensor.dtype == dtype {
         return Ok(None);
     }
-    let quant = tensor
-        .quant
-        .as_ref()
-        .filter(|quant| tensor.dtype == DType::I8 && quant.axis.is_none());
-    let Some(quant) = quant else {
+    let Some((activations, quant)) = Activations::of(tensor) else {
         let message = format!(
             "{option} {}: `{}` is {}",
             dtype.name(),
@@ -136,12 +139,18 @@ fn convertible(graph: &Graph, id: TensorId, dtype: DType, option: &str) -> Resul
             _ => "leave the option out",
         };
         return Err(Error::unsupported(message)
-            .expected("an int8 tensor with a scale")
+            .expected("an int8 or int16 tensor with a scale")
             .help(help));
+    };
+    // Of 16 bits the upper eight.
+    let (scale, zero) = match activations {
+        Activations::Int8 => (quant.scale[0], quant.zero_point[0]),
+        Activations::Int16 => (quant.scale[0] * 256.0, 0),
     };
     match dtype {
         DType::F32 => Ok(Some(None)),
-        DType::U8 => Ok(Some(Some(Quant::per_tensor(quant.scale[0], quant.zero_point[0] + 128)))),
+        DType::I8 => Ok(Some(Some(Quant::per_tensor(scale, zero)))),
+        DType::U8 => Ok(Some(Some(Quant::per_tensor(scale, zero + 128)))),
         _ => Err(Error::unsupported(format!("{option} {}", dtype.name())).expected("f32, u8 or int8")),
     }
 }

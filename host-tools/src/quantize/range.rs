@@ -1,8 +1,7 @@
-//! From values to a scale and a zero point.
+//! From values to a range.
 
+use super::activations::Activations;
 use super::statistics::{BINS, Values};
-use crate::error::{Error, Result};
-use crate::graph::Quant;
 
 /// How a range is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,14 +33,14 @@ impl Method {
     }
 
     /// The range; zero is always inside.
-    pub(super) fn range(self, values: &Values) -> [f64; 2] {
+    pub(super) fn range(self, values: &Values, activations: Activations) -> [f64; 2] {
         let ends = [f64::from(values.min).min(0.0), f64::from(values.max).max(0.0)];
         match self {
             Self::MinMax => ends,
             Self::Wide => wider(ends, 1.125),
             Self::Wider => wider(ends, 1.25),
             Self::Percentile => percentile(values, ends),
-            Self::Mse => least_square(values, ends),
+            Self::Mse => least_square(values, ends, activations),
         }
     }
 }
@@ -78,16 +77,16 @@ fn percentile(values: &Values, [low, high]: [f64; 2]) -> [f64; 2] {
 const STEPS: usize = 80;
 
 /// Both ends in turn move inwards as long as the sum of the squares of rounding (a twelfth of a squared step each) and clipping falls.
-fn least_square(values: &Values, ends: [f64; 2]) -> [f64; 2] {
+fn least_square(values: &Values, ends: [f64; 2], activations: Activations) -> [f64; 2] {
     let mut best = ends;
-    let mut least = square_error(values, best);
+    let mut least = square_error(values, best, activations);
     for _ in 0..2 {
         for end in 0..2 {
             let from = best[end];
             for step in 1..STEPS {
                 let mut tried = best;
                 tried[end] = from * (1.0 - step as f64 / STEPS as f64);
-                let error = square_error(values, tried);
+                let error = square_error(values, tried, activations);
                 if error < least {
                     (best, least) = (tried, error);
                 }
@@ -97,8 +96,8 @@ fn least_square(values: &Values, ends: [f64; 2]) -> [f64; 2] {
     best
 }
 
-fn square_error(values: &Values, [low, high]: [f64; 2]) -> f64 {
-    let step = (high - low) / 255.0;
+fn square_error(values: &Values, [low, high]: [f64; 2], activations: Activations) -> f64 {
+    let step = activations.step([low, high]);
     let rounding = step * step / 12.0;
     let counted = values.bins.iter().enumerate().filter(|(_, count)| **count > 0);
     counted
@@ -130,32 +129,6 @@ pub(super) fn outside(values: &Values, [low, high]: [f64; 2]) -> f64 {
     out as f64 / all.max(1) as f64
 }
 
-/// Scale and zero point of int8 for a range with zero in it, which is stored exactly. A range of nothing but zero gets the scale 1.
-///
-/// # Errors
-/// A range that no scale holds.
-pub(super) fn affine([low, high]: [f64; 2], name: &str) -> Result<Quant> {
-    let scale = ((high - low) / 255.0) as f32;
-    if low == 0.0 && high == 0.0 {
-        return Ok(Quant::per_tensor(1.0, 0));
-    }
-    if !scale.is_finite() || scale < f32::MIN_POSITIVE {
-        return Err(Error::input(format!(
-            "no scale of f32 holds the values of `{name}`, {low:e} to {high:e}"
-        ))
-        .expected(format!("a range of {:e} to {:e}", 255.0 * f32::MIN_POSITIVE, f32::MAX))
-        .help("scale the layer's weights, or leave it in f32 with --keep-f32"));
-    }
-    let zero = (-128.0 - low / f64::from(scale)).round().clamp(-128.0, 127.0);
-    Ok(Quant::per_tensor(scale, zero as i32))
-}
-
-/// The range that a scale and a zero point hold.
-pub(super) fn held(quant: &Quant) -> [f64; 2] {
-    let (scale, zero) = (f64::from(quant.scale[0]), f64::from(quant.zero_point[0]));
-    [(-128.0 - zero) * scale, (127.0 - zero) * scale]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,38 +145,18 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_stored_exactly() {
-        for range in [[-1.0, 3.0], [0.0, 7.5], [-0.2, 0.0], [-1e-3, 1e5]] {
-            let quant = affine(range, "x").expect("a scale");
-            assert!((-128..=127).contains(&quant.zero_point[0]));
-            let [low, high] = held(&quant);
-            let step = f64::from(quant.scale[0]);
-            assert!(
-                (low - range[0]).abs() <= step && (high - range[1]).abs() <= step,
-                "{range:?}"
-            );
-        }
-        assert_eq!(affine([0.0, 0.0], "x").expect("a scale"), Quant::per_tensor(1.0, 0));
-    }
-
-    #[test]
-    fn a_range_that_no_scale_holds_is_named() {
-        for range in [[0.0, 1e-42], [-1e42, 0.0]] {
-            let error = affine(range, "conv7").expect_err("no scale").to_string();
-            assert!(error.contains("conv7") && error.contains("--keep-f32"), "{error}");
-        }
-    }
-
-    #[test]
     fn a_few_far_values_are_clipped_and_counted() {
         // Values all over the first quarter, and one at the far end.
         let spread = values(0.0, 4.0, (0..BINS / 4).map(|bin| (bin, 1000)).chain([(BINS - 1, 1)]));
-        assert_eq!(Method::MinMax.range(&spread), [0.0, 4.0]);
-        assert_eq!(Method::Wide.range(&spread), [0.0, 4.5]);
-        assert_eq!(Method::Wider.range(&values(-1.0, 6.0, [(0, 1)])), [-1.25, 6.0]);
+        assert_eq!(Method::MinMax.range(&spread, Activations::Int8), [0.0, 4.0]);
+        assert_eq!(Method::Wide.range(&spread, Activations::Int8), [0.0, 4.5]);
+        assert_eq!(
+            Method::Wider.range(&values(-1.0, 6.0, [(0, 1)]), Activations::Int8),
+            [-1.25, 6.0]
+        );
         // The least of 512,001 (h / 255)² / 12 + (4 - h)² is at 2.41.
         for (method, expected) in [(Method::Percentile, 0.9..1.6), (Method::Mse, 2.3..2.5)] {
-            let [low, high] = method.range(&spread);
+            let [low, high] = method.range(&spread, Activations::Int8);
             assert!(low == 0.0 && expected.contains(&high), "{method:?} {high}");
             let share = outside(&spread, [low, high]);
             assert!(share > 0.0 && share < 1e-4, "{share}");

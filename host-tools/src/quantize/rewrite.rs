@@ -1,14 +1,13 @@
-//! The float graph with its scales as an int8 graph, in the form in which a quantised .tflite file is imported. Where a layer that stays in f32 meets
+//! The float graph with its scales as a graph of integers, in the form in which a quantised .tflite file is imported. Where a layer that stays in f32 meets
 //! one that does not, a step converts; so does one where stored numbers of two scales meet.
 
 use std::collections::{BTreeMap, HashMap};
 
 use arenite::DType;
-use arenite::quant::quantize;
 
+use super::activations::Activations;
 use super::form::{Form, concerns, form, is_real};
 use super::parameters::{self, Stored};
-use super::range;
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
 use crate::graph::{Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
@@ -19,7 +18,9 @@ use crate::weights::Weights;
 pub(super) struct Plan<'a> {
     /// Of each node, whether it stays in f32.
     pub(super) kept: &'a [bool],
-    /// The quantisation of every activation that is int8 somewhere.
+    /// The integers that activations become.
+    pub(super) activations: Activations,
+    /// The quantisation of every activation that is of integers somewhere.
     pub(super) quant: BTreeMap<TensorId, Quant>,
     /// The integers of each layer, by its node.
     pub(super) layers: BTreeMap<usize, Stored>,
@@ -41,7 +42,7 @@ pub(super) fn run(graph: &Graph, weights: &Weights, plan: &Plan<'_>) -> Result<G
         rewrite.readers[id.0] += 1;
     }
     for &id in &graph.inputs {
-        rewrite.becomes_int8(id);
+        rewrite.becomes_integers(id);
     }
     for (index, mut node) in nodes.into_iter().enumerate() {
         let at = (node.name.clone(), node.kind.clone(), node.origin.clone());
@@ -61,7 +62,7 @@ struct Rewrite<'a> {
     out: Graph,
     weights: &'a Weights,
     plan: &'a Plan<'a>,
-    /// Other forms of a tensor that are there by now: in f32, or in int8 with this scale and zero point.
+    /// Other forms of a tensor that are there by now: in f32, or in integers with this scale and zero point.
     versions: HashMap<(TensorId, Option<(u32, i32)>), TensorId>,
     /// Tensors that a node in f32 writes.
     float: Vec<bool>,
@@ -75,10 +76,10 @@ impl Rewrite<'_> {
         self.plan.quant.get(&id).cloned().ok_or_else(missing)
     }
 
-    fn becomes_int8(&mut self, id: TensorId) {
+    fn becomes_integers(&mut self, id: TensorId) {
         if let Some(quant) = self.plan.quant.get(&id) {
             let tensor = self.out.tensor_mut(id);
-            tensor.dtype = DType::I8;
+            tensor.dtype = self.plan.activations.dtype();
             tensor.quant = Some(quant.clone());
         }
     }
@@ -96,9 +97,9 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// A node on int8.
+    /// A node on integers.
     fn quantise(&mut self, graph: &Graph, index: usize, node: &mut Node) -> Result<()> {
-        let form = form(graph, node).map_err(Error::internal)?;
+        let form = form(graph, node, self.plan.activations).map_err(Error::internal)?;
         // Stored numbers are passed on: what comes in has the result's scale.
         let shared = match (form, node.outputs.first()) {
             (Form::Shared, Some(&output)) => Some(self.quant(output)?),
@@ -107,14 +108,14 @@ impl Rewrite<'_> {
         for input in node.inputs.iter_mut().flatten() {
             if is_real(graph, *input) {
                 let own = self.quant(*input)?;
-                *input = self.as_int8(*input, shared.as_ref().unwrap_or(&own));
+                *input = self.as_integers(*input, shared.as_ref().unwrap_or(&own));
             }
         }
         match (&mut node.op, self.plan.layers.get(&index)) {
             (Op::Conv2d(_) | Op::Linear { .. }, Some(stored)) => {
                 let x = node.inputs[0].and_then(|id| self.out.tensor(id).quant.clone());
                 let input = x.map_or(1.0, |quant| quant.scale[0]);
-                let [weights, bias] = stored.tensors(graph, &node.inputs, input);
+                let [weights, bias] = stored.tensors(graph, &node.inputs, input, self.plan.activations);
                 let own = [1, 2].map(|operand| node.inputs.get(operand).copied().flatten());
                 let tensors = [self.replace(own[0], weights), self.replace(own[1], bias)];
                 node.inputs = [&node.inputs[..1], &tensors.map(Some)].concat();
@@ -127,12 +128,12 @@ impl Rewrite<'_> {
                     }
                 }
                 if let (Op::Pad { value, .. }, Some(quant)) = (op, &shared) {
-                    *value = quantize(*value, quant.scale[0], quant.zero_point[0], -128, 127) as f32;
+                    *value = self.plan.activations.quantize(*value, quant) as f32;
                 }
             }
         }
         for &output in node.outputs.iter().filter(|id| is_real(graph, **id)) {
-            self.becomes_int8(output);
+            self.becomes_integers(output);
         }
         Ok(())
     }
@@ -150,19 +151,17 @@ impl Rewrite<'_> {
 
     /// A constant operand as stored numbers: of the scale that it shares, or of its own.
     fn constant(&mut self, graph: &Graph, id: TensorId, shared: Option<&Quant>) -> Result<TensorId> {
+        let activations = self.plan.activations;
         let tensor = graph.tensor(id).clone();
         let values = parameters::values(graph, self.weights, id)?;
         let quant = match shared {
             Some(quant) => quant.clone(),
-            None => range::affine(ends(&values), &tensor.name)?,
+            None => activations.affine(ends(&values), &tensor.name)?,
         };
-        let (scale, zero) = (quant.scale[0], quant.zero_point[0]);
-        let stored = values
-            .iter()
-            .map(|&value| quantize(value, scale, zero, -128, 127) as u8);
-        let kind = TensorKind::Const(Data::Bytes(stored.collect()));
+        let stored = activations.stored(values.into_iter(), &quant);
+        let kind = TensorKind::Const(Data::Bytes(stored.into()));
         Ok(self.out.add_tensor(Tensor {
-            dtype: DType::I8,
+            dtype: activations.dtype(),
             quant: Some(quant),
             kind,
             ..tensor
@@ -186,8 +185,8 @@ impl Rewrite<'_> {
         version
     }
 
-    /// The tensor as int8 of this scale and zero point.
-    fn as_int8(&mut self, id: TensorId, quant: &Quant) -> TensorId {
+    /// The tensor as integers of this scale and zero point.
+    fn as_integers(&mut self, id: TensorId, quant: &Quant) -> TensorId {
         if !self.float[id.0] && self.out.tensor(id).quant.as_ref() == Some(quant) {
             return id;
         }
@@ -195,9 +194,10 @@ impl Rewrite<'_> {
         if let Some(&version) = self.versions.get(&key) {
             return version;
         }
+        let dtype = self.plan.activations.dtype();
         let tensor = Tensor {
-            name: format!("{} (int8)", self.out.tensor(id).name),
-            dtype: DType::I8,
+            name: format!("{} ({})", self.out.tensor(id).name, dtype.name()),
+            dtype,
             quant: Some(quant.clone()),
             kind: TensorKind::Activation,
             ..self.out.tensor(id).clone()
@@ -215,13 +215,13 @@ impl Rewrite<'_> {
         to
     }
 
-    /// Outputs of real numbers are int8, and keep their names.
+    /// Outputs of real numbers are integers, and keep their names.
     fn outputs(&mut self, graph: &Graph) -> Result<()> {
         for index in 0..self.out.outputs.len() {
             let id = self.out.outputs[index];
             if is_real(graph, id) && self.float[id.0] {
                 let quant = self.quant(id)?;
-                let output = self.as_int8(id, &quant);
+                let output = self.as_integers(id, &quant);
                 let name = self.out.tensor(id).name.clone();
                 self.out.tensor_mut(id).name = format!("{name} (f32)");
                 self.out.tensor_mut(output).name = name;

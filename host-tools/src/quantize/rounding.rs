@@ -30,7 +30,8 @@ impl Metric {
             .get(..inputs * inputs)?;
         let sums = moments.sums.get(group * inputs..)?.get(..inputs)?;
         let count = moments.count as f64;
-        let mean: Vec<f64> = sums.iter().map(|&sum| sum as f64 / count).collect();
+        // In the units of the products.
+        let mean: Vec<f64> = sums.iter().map(|&sum| sum as f64 / count / moments.unit).collect();
         let mut all = vec![0.0; inputs * inputs];
         for i in 0..inputs {
             for j in i..inputs {
@@ -193,12 +194,14 @@ pub(super) fn corrected_bias(layer: &Layer, stored: &Stored, moments: &Moments, 
 
 #[cfg(test)]
 mod tests {
+    use super::super::activations::Activations;
     use super::*;
 
     /// Numbers of two inputs that go together and one that is by itself.
     fn moments() -> Moments {
         let mut moments = Moments {
             count: 0,
+            unit: 1.0,
             sums: vec![0; 3],
             products: vec![0; 9],
         };
@@ -262,7 +265,7 @@ mod tests {
             shape: vec![1, 3],
         };
         let moments = moments();
-        let stored = layer.nearest(0.25, vec![0.1]);
+        let stored = layer.nearest(0.25, vec![0.1], Activations::Int8);
         let bias = corrected_bias(&layer, &stored, &moments, 1, 0.25);
         let mean: Vec<f64> = moments
             .sums
@@ -279,6 +282,7 @@ mod tests {
     fn samples_that_say_nothing_round_nothing() {
         let nothing = Moments {
             count: 5,
+            unit: 1.0,
             sums: vec![0; 2],
             products: vec![0; 4],
         };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::activations::Activations;
 use super::context::Context;
 use super::evaluate::{Samples, floats};
 use super::form::{Form, concerns, form, is_real};
@@ -47,6 +48,7 @@ pub(super) struct Ranges {
     whole: Vec<bool>,
     /// Activations that are zero for every sample.
     pub(super) zero: Vec<String>,
+    activations: Activations,
 }
 
 impl Ranges {
@@ -62,9 +64,10 @@ impl Ranges {
             kept,
             samples,
             grid,
+            activations,
             ..
         } = *context;
-        let constants = constants(graph, weights, kept)?;
+        let constants = constants(graph, weights, kept, activations)?;
         let images: Vec<Option<[f64; 2]>> = (0..graph.inputs.len())
             .map(|input| {
                 grid.map(Grid::ends)
@@ -77,7 +80,7 @@ impl Ranges {
                 let seen = members.iter().filter_map(|id| values.get(id));
                 let together = seen.cloned().reduce(|a, b| a.joined(&b));
                 let mut candidates = match &together {
-                    Some(values) => Method::ALL.map(|method| method.range(values)),
+                    Some(values) => Method::ALL.map(|method| method.range(values, activations)),
                     None => Candidates::default(),
                 };
                 if let Some(steps) = input(members).and_then(|input| images[input]) {
@@ -108,6 +111,7 @@ impl Ranges {
             whole: groups.members.iter().map(|members| input(members).is_some()).collect(),
             without: (0..folds).map(left_out).collect(),
             candidates: all,
+            activations,
         })
     }
 
@@ -123,7 +127,7 @@ impl Ranges {
         let table = fold.map_or(&self.candidates, |fold| &self.without[fold]);
         for ((members, candidates), &method) in groups.members.iter().zip(table).zip(choice) {
             let range = candidates[method as usize];
-            let of_group = range::affine(range, &graph.tensor(members[0]).name)?;
+            let of_group = self.activations.affine(range, &graph.tensor(members[0]).name)?;
             quant.extend(members.iter().map(|&id| (id, of_group.clone())));
         }
         Ok(quant)
@@ -141,7 +145,7 @@ impl Ranges {
         let fixed = groups
             .fixed
             .iter()
-            .map(|(&id, quant)| (id, range::held(quant), "fixed"));
+            .map(|(&id, quant)| (id, self.activations.held(quant), "fixed"));
         let chosen = groups.members.iter().zip(&self.candidates).zip(choice);
         let chosen = chosen.flat_map(|((members, candidates), &method)| {
             let range = candidates[method as usize];
@@ -152,7 +156,7 @@ impl Ranges {
             let name = graph.tensor(id).name.clone();
             let Some(values) = values.get(&id) else { continue };
             let [low, high] = range;
-            let half = (high - low) / 510.0;
+            let half = self.activations.step(range) / 2.0;
             let inside = f64::from(values.min) >= low - half && f64::from(values.max) <= high + half;
             if inside {
                 report.never_left_range.push(name);
@@ -199,10 +203,15 @@ fn bytes_of_an_image(graph: &Graph, input: usize, samples: &Samples) -> Option<[
 }
 
 /// The constants that meet activations of one scale, by the activation that results.
-fn constants(graph: &Graph, weights: &Weights, kept: &[bool]) -> Result<BTreeMap<TensorId, [f64; 2]>> {
+fn constants(
+    graph: &Graph,
+    weights: &Weights,
+    kept: &[bool],
+    activations: Activations,
+) -> Result<BTreeMap<TensorId, [f64; 2]>> {
     let mut found = BTreeMap::new();
     for (node, kept) in graph.nodes.iter().zip(kept) {
-        if *kept || !concerns(graph, node) || !matches!(form(graph, node), Ok(Form::Shared)) {
+        if *kept || !concerns(graph, node) || !matches!(form(graph, node, activations), Ok(Form::Shared)) {
             continue;
         }
         let mut all = Vec::new();
@@ -229,6 +238,7 @@ pub(super) struct Network<'a> {
     pub(super) groups: &'a Groups,
     pub(super) ranges: &'a Ranges,
     pub(super) threads: usize,
+    pub(super) activations: Activations,
 }
 
 impl<'a> Network<'a> {
@@ -245,11 +255,12 @@ impl<'a> Network<'a> {
                 .and_then(|id| quant.get(&id))
                 .map_or(1.0, |quant| quant.scale[0]);
             let layer = Layer::of(self.graph, self.weights, &node.inputs)?;
-            let scales = layer.scales(input, &node.name)?;
-            layers.insert(index, layer.nearest(input, scales));
+            let scales = layer.scales(input, &node.name, self.activations)?;
+            layers.insert(index, layer.nearest(input, scales, self.activations));
         }
         Ok(Plan {
             kept: self.kept,
+            activations: self.activations,
             quant,
             layers,
         })
@@ -312,12 +323,13 @@ impl<'a> Network<'a> {
                     stored.weights = weights;
                 }
                 let bias = rounding::corrected_bias(&layer, &stored, moments, windows.groups, input);
-                stored.bias = layer.stored_bias(input, &stored.scales, &bias);
+                stored.bias = layer.stored_bias(input, &stored.scales, &bias, self.activations);
             }
             refined.insert(index, stored);
         }
         Ok(Plan {
             kept: plan.kept,
+            activations: plan.activations,
             quant: plan.quant.clone(),
             layers: refined,
         })

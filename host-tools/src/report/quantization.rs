@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Quantization {
     /// Samples that calibrated it.
     pub samples: usize,
-    /// Signal-to-noise ratio of the int8 network on these samples, before the last softmax, in dB; none where the signal is zero or the noise is.
+    /// Signal-to-noise ratio of the quantised network on these samples, before the last softmax, in dB; none where the signal is zero or the noise is.
     pub snr_db: Option<f64>,
     /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest integer: what other inputs may expect.
     pub cross_snr_db: Option<f64>,

@@ -1,4 +1,4 @@
-//! The digit networks in int8: as many right as in f32 but for one, the same answers everywhere, the same file whatever the threads.
+//! The digit networks in int8 and in int16: as many right as in f32 but for one, the same answers everywhere, the same file whatever the threads.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,10 +6,11 @@ use std::time::Duration;
 use arenite_host::board::{self, Blob, Board, RunOptions};
 use arenite_host::model::ModelFile;
 use arenite_host::pack::pack;
+use arenite_host::quantize::Activations;
 use arenite_tests::oracle;
 use ndarray::{ArrayD, Axis};
 
-use crate::network::{answers, calibrated};
+use crate::network::{answers, calibrated_to, stored};
 
 /// Every ninth image of the held-out set calibrates; all of them judge.
 const STEP: usize = 9;
@@ -32,9 +33,9 @@ fn largest(scores: &[f64]) -> usize {
     (0..scores.len()).fold(0, |best, at| if scores[at] > scores[best] { at } else { best })
 }
 
-fn packed(name: &str, folder: &Path, threads: usize) -> ModelFile {
+fn packed(name: &str, activations: Activations, folder: &Path, threads: usize) -> ModelFile {
     let samples: Vec<_> = images().into_iter().step_by(STEP).collect();
-    let mut options = calibrated(&data(&format!("{name}.trace.json")), folder, &samples, &[]);
+    let mut options = calibrated_to(activations, &data(&format!("{name}.trace.json")), folder, &samples, &[]);
     options.output = folder.join(format!("{name}.{threads}.arenite"));
     if let Some(request) = &mut options.quantize {
         request.threads = Some(threads);
@@ -55,8 +56,10 @@ fn packed(name: &str, folder: &Path, threads: usize) -> ModelFile {
 fn at_most_one_image_fewer_is_right() {
     let folder = tempfile::tempdir().expect("a folder");
     let (images, labels) = (images(), labels());
-    for (name, right_in_f32) in [("digits", 355), ("residual", 356), ("mlp", 350)] {
-        let file = packed(name, folder.path(), 2);
+    let networks = [("digits", 355), ("residual", 356), ("mlp", 350)];
+    let both = [Activations::Int8, Activations::Int16];
+    for ((name, right_in_f32), activations) in networks.into_iter().flat_map(|n| both.map(|kind| (n, kind))) {
+        let file = packed(name, activations, folder.path(), 2);
         let answers = answers(&file, &images);
         let right = answers
             .iter()
@@ -65,7 +68,7 @@ fn at_most_one_image_fewer_is_right() {
             .count();
         assert!(
             right + 1 >= right_in_f32,
-            "{name}: {right} right, {right_in_f32} in f32"
+            "{name}, {activations:?}: {right} right, {right_in_f32} in f32"
         );
         oracle::compared("PyTorch", images.len(), 360);
     }
@@ -74,8 +77,10 @@ fn at_most_one_image_fewer_is_right() {
 #[test]
 fn the_file_does_not_depend_on_the_threads() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [one, three] = [1, 3].map(|threads| packed("residual", folder.path(), threads));
-    assert!(one.bytes() == three.bytes());
+    for activations in [Activations::Int8, Activations::Int16] {
+        let [one, three] = [1, 3].map(|threads| packed("residual", activations, folder.path(), threads));
+        assert!(one.bytes() == three.bytes(), "{activations:?}");
+    }
 }
 
 #[test]
@@ -85,13 +90,25 @@ fn the_m4f_answers_as_the_host_does() {
         arenite_tests::skip("int8 digits on mps2-an386", &reason.to_string());
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = packed("digits", folder.path(), 2);
-    let view = file.view().expect("a model");
-    let port = &view.inputs[0];
-    let stored = |value: &f32| ((value / port.scale).round() as i32 + port.zero_point).clamp(-128, 127) as u8;
     let images = images();
-    let inputs: Vec<u8> = images.iter().flat_map(|image| image.iter().map(stored)).collect();
+    for activations in [Activations::Int8, Activations::Int16] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = packed("digits", activations, folder.path(), 2);
+        // int16 takes a scalar kernel there: fewer will do.
+        let count = if activations == Activations::Int8 {
+            images.len()
+        } else {
+            60
+        };
+        answers_on(board, &file, &images[..count]);
+    }
+}
+
+/// The board's answers are the host's.
+fn answers_on(board: &'static Board, file: &ModelFile, images: &[ArrayD<f32>]) {
+    let view = file.view().expect("a model");
+    let values = images.iter().flatten();
+    let inputs: Vec<u8> = values.flat_map(|&value| stored(value, &view.inputs[0])).collect();
     let options = RunOptions {
         runs: images.len() as u32,
         timeout: Duration::from_secs(600),
@@ -99,10 +116,11 @@ fn the_m4f_answers_as_the_host_does() {
     };
     let report = board::run(board, Blob::File(file.path()), &inputs, &options).unwrap_or_else(|e| panic!("{e}"));
     let output = &view.outputs[0];
-    let of_board = report.outputs.iter().map(|&byte| {
-        let stored = f64::from(byte as i8) - f64::from(output.zero_point);
+    let numbers = arenite_host::compare::to_f64(output.dtype, &report.outputs);
+    let of_board = numbers.into_iter().map(|number| {
+        let stored = number - f64::from(output.zero_point);
         f64::from(output.scale) * stored
     });
-    let on_host: Vec<f64> = answers(&file, &images).concat();
+    let on_host: Vec<f64> = answers(file, images).concat();
     assert_eq!(of_board.collect::<Vec<_>>(), on_host);
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use arenite::DType;
+use arenite_host::Error;
 use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::{Options, Packed, pack};
-use arenite_host::{Error, quantize};
+use arenite_host::quantize::{self, Activations};
 use arenite_tests::naive::{Tensors, evaluate};
 use ndarray::{ArrayD, Axis, IxDyn};
 use safetensors::Dtype;
@@ -22,6 +23,8 @@ pub(crate) struct Network {
     parameters: Tensors,
     operators: Vec<Value>,
     shape: Vec<usize>,
+    /// What its activations become.
+    pub(crate) activations: Activations,
 }
 
 impl Network {
@@ -35,6 +38,7 @@ impl Network {
             parameters: Tensors::new(),
             operators: Vec::new(),
             shape: shape.to_vec(),
+            activations: Activations::Int8,
         }
     }
 
@@ -144,7 +148,7 @@ impl Network {
         tensors[output].iter().copied().collect()
     }
 
-    /// The int8 network's signal-to-noise ratio in dB on inputs that it was not calibrated with: of what differs from the mean over the inputs, for a
+    /// The quantised network's signal-to-noise ratio in dB on inputs that it was not calibrated with: of what differs from the mean over the inputs, for a
     /// constant tells nothing.
     pub(crate) fn snr(&mut self, keep_f32: &[&str]) -> Result<f64, Error> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -166,7 +170,7 @@ impl Network {
         Ok(10.0 * (signal / noise.max(f64::MIN_POSITIVE)).log10())
     }
 
-    /// Packs the int8 network.
+    /// Packs the quantised network.
     pub(crate) fn packed(
         &self,
         folder: &Path,
@@ -174,7 +178,7 @@ impl Network {
         keep_f32: &[&str],
     ) -> Result<(Packed, ModelFile), Error> {
         let trace = self.write(folder);
-        let options = calibrated(&trace, folder, samples, keep_f32);
+        let options = calibrated_to(self.activations, &trace, folder, samples, keep_f32);
         let packed = pack(&options, &mut |_, _, _| {})?;
         Ok((packed, ModelFile::open(&options.output)?))
     }
@@ -182,14 +186,26 @@ impl Network {
 
 /// Options of `pack --dtype int8 --calibrate`.
 pub(crate) fn calibrated(trace: &Path, folder: &Path, samples: &[ArrayD<f32>], keep_f32: &[&str]) -> Options {
+    calibrated_to(Activations::Int8, trace, folder, samples, keep_f32)
+}
+
+/// Options of `pack --dtype int8|int16x8 --calibrate`.
+pub(crate) fn calibrated_to(
+    activations: Activations,
+    trace: &Path,
+    folder: &Path,
+    samples: &[ArrayD<f32>],
+    keep_f32: &[&str],
+) -> Options {
     let views: Vec<_> = samples.iter().map(|sample| sample.view()).collect();
     let path = folder.join("samples.npy");
     let stacked = ndarray::stack(Axis(0), &views).expect("equal shapes");
     ndarray_npy::write_npy(&path, &stacked).expect("written");
     Options {
-        dtype: Some(DType::I8),
+        dtype: Some(activations.dtype()),
         quantize: Some(quantize::Request {
             samples: path,
+            activations,
             keep_f32: keep_f32.iter().map(ToString::to_string).collect(),
             ..quantize::Request::default()
         }),
@@ -217,14 +233,16 @@ pub(crate) fn answers(file: &ModelFile, inputs: &[ArrayD<f32>]) -> Vec<Vec<f64>>
         .collect()
 }
 
-fn stored(value: f32, port: &arenite::Port<'_>) -> Vec<u8> {
+/// A value as the model takes it.
+pub(crate) fn stored(value: f32, port: &arenite::Port<'_>) -> Vec<u8> {
     let of = |low: i32, high: i32| {
         let stored = (value / port.scale).round() as i32 + port.zero_point;
-        vec![stored.clamp(low, high) as u8]
+        stored.clamp(low, high)
     };
     match port.dtype {
-        DType::I8 => of(-128, 127),
-        DType::U8 => of(0, 255),
+        DType::I8 => vec![of(-128, 127) as u8],
+        DType::U8 => vec![of(0, 255) as u8],
+        DType::I16 => (of(-32768, 32767) as i16).to_le_bytes().to_vec(),
         _ => value.to_le_bytes().to_vec(),
     }
 }

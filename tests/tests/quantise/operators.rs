@@ -1,14 +1,18 @@
 //! Every operator of the trace schema by itself, and random networks of several: at least 30 dB against loops in f64, or refused by its name with the
 //! option that leaves it in f32.
 
+use arenite_host::quantize::Activations;
 use arenite_tests::{oracle, properties};
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::network::Network;
 
-/// What an operator must reach, in dB.
+/// What an operator must reach in int8, in dB.
 const LEAST: f64 = 30.0;
+
+/// And in int16, where the weights are of eight bits all the same.
+const LEAST_INT16: f64 = 40.0;
 
 /// Adds an operator to `y`, an activation `[1, 6, 7, 5]`; `z` is another one, of a convolution.
 type Add = fn(&mut Network, y: &str, z: &str) -> String;
@@ -115,33 +119,47 @@ fn same(n: &mut Network, x: &str) -> String {
 
 #[test]
 fn every_operator_reaches_thirty_decibels_or_is_named() {
-    let mut compared = 0;
-    for (index, (name, add)) in OPERATORS.iter().enumerate() {
-        let mut network = Network::new(index as u64 + 1, &[1, 6, 7, 5]);
-        let z = same(&mut network, "x");
-        let last = add(&mut network, "x", &z);
-        match network.snr(&[]) {
-            Ok(snr) => {
-                assert!(snr >= LEAST, "{name}: {snr:.1} dB");
-                compared += 1;
-            }
-            Err(error) => {
-                let message = error.to_string();
-                assert!(
-                    message.contains("no int8 form") && message.contains("--keep-f32"),
-                    "{name}: {message}"
-                );
-                let snr = network.snr(&[&last]).unwrap_or_else(|e| panic!("{name} in f32: {e}"));
-                assert!(snr >= LEAST, "{name} in f32: {snr:.1} dB");
-            }
-        }
-    }
+    let compared = every_operator(Activations::Int8, LEAST);
     assert!(
         compared >= OPERATORS.len() - 1,
         "{compared} of {} are int8",
         OPERATORS.len()
     );
     oracle::compared("loops in f64", compared, 30);
+}
+
+#[test]
+fn every_operator_reaches_forty_decibels_in_int16_or_is_named() {
+    let compared = every_operator(Activations::Int16, LEAST_INT16);
+    oracle::compared("loops in f64", compared, 30);
+}
+
+/// How many operators have a form on such activations. Those that have none must say so.
+fn every_operator(activations: Activations, least: f64) -> usize {
+    let mut compared = 0;
+    let none = format!("no {} form", activations.dtype().name());
+    for (index, (name, add)) in OPERATORS.iter().enumerate() {
+        let mut network = Network::new(index as u64 + 1, &[1, 6, 7, 5]);
+        network.activations = activations;
+        let z = same(&mut network, "x");
+        let last = add(&mut network, "x", &z);
+        match network.snr(&[]) {
+            Ok(snr) => {
+                assert!(snr >= least, "{name}: {snr:.1} dB");
+                compared += 1;
+            }
+            Err(error) => {
+                let message = error.to_string();
+                assert!(
+                    message.contains(&none) && message.contains("--keep-f32"),
+                    "{name}: {message}"
+                );
+                let snr = network.snr(&[&last]).unwrap_or_else(|e| panic!("{name} in f32: {e}"));
+                assert!(snr >= least, "{name} in f32: {snr:.1} dB");
+            }
+        }
+    }
+    compared
 }
 
 proptest! {

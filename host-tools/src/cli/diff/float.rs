@@ -1,4 +1,4 @@
-//! `arenite diff INT8 --float F32 --inputs X`: how much noise each layer of an int8 model has, beside the float model that it was made of.
+//! `arenite diff INT8 --float F32 --inputs X`: how much noise each layer of an int8 or int16 model has, beside the float model that it was made of.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -149,8 +149,13 @@ fn stored(run: &[Vec<u8>], from: &[Port<'_>], to: &[Port<'_>]) -> Result<Vec<Vec
 
 fn add(sums: &mut Sums, tensor: &TensorMeta, found: &Traced, expected: &Traced) {
     let (scale, zero) = (f64::from(tensor.scale), f64::from(tensor.zero_point));
-    let quantised = tensor.dtype == DType::I8 && tensor.scale > 0.0;
-    let [low, high] = [-128.5, 127.5].map(|end| (end - zero) * scale);
+    let ends = match tensor.dtype {
+        DType::I8 => Some([-128.5, 127.5]),
+        DType::I16 => Some([-32768.5, 32767.5]),
+        _ => None,
+    };
+    let quantised = ends.is_some() && tensor.scale > 0.0;
+    let [low, high] = ends.unwrap_or_default().map(|end| (end - zero) * scale);
     let all = found
         .values
         .iter()
