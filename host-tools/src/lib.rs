@@ -27,6 +27,7 @@ pub mod migrate;
 pub mod model;
 pub mod pack;
 pub mod page;
+pub mod pairs;
 pub mod passes;
 mod portable;
 pub mod preprocess;

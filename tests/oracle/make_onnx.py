@@ -13,6 +13,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+import quantised_networks
+
 FOLDER = pathlib.Path(__file__).parent.parent / "models" / "onnx"
 CASES = {}
 
@@ -364,37 +366,14 @@ def _(n):
     return n.MatMul(n.input(2, 5), w)
 
 
-def quantised(n, x, scale, zero, dtype):
-    s, z = n.value(np.float32(scale)), n.value(np.array(zero, dtype))
-    return n.DequantizeLinear(n.QuantizeLinear(x, s, z), s, z)
-
-
-@case("qdq_conv_quantised", 13)
-def _(n):
-    x = quantised(n, n.input(1, 3, 6, 5), 0.03, -5, np.int8)
-    w = n.value(n.random.integers(-127, 128, size=(4, 3, 3, 2)).astype(np.int8))
-    scales = n.value(np.array([0.01, 0.02, 0.013, 0.007], np.float32))
-    w = n.DequantizeLinear(w, scales, n.value(np.zeros(4, np.int8)), axis=0)
-    b = n.DequantizeLinear(n.value(n.random.integers(-900, 900, size=4).astype(np.int32)), n.value(np.float32(0.0003)))
-    y = quantised(n, n.Relu(n.Conv(x, w, b, pads=[1, 0, 1, 1])), 0.05, -128, np.int8)
-    return n.QuantizeLinear(n.GlobalAveragePool(y), n.value(np.float32(0.04)), n.value(np.int8(-100)))
-
-
-@case("qlinear_conv_quantised", 13)
-def _(n):
-    x = n.QuantizeLinear(n.input(1, 2, 5, 6), n.value(np.float32(0.02)), n.value(np.uint8(120)))
-    w = n.value(n.random.integers(0, 255, size=(3, 2, 2, 3)).astype(np.uint8))
-    one = lambda v, t: n.value(t(v))
-    b = n.value(n.random.integers(-500, 500, size=3).astype(np.int32))
-    return n.QLinearConv(x, one(0.02, np.float32), one(120, np.uint8), w, one(0.01, np.float32), one(130, np.uint8), one(0.06, np.float32),
-                         one(110, np.uint8), b)
-
-
 @case("dynamic_quantise", 11)
 def _(n):
     q, s, z = n.DynamicQuantizeLinear(n.input(3, 5), outputs=3)
     w = n.value(n.random.integers(-100, 100, size=(5, 4)).astype(np.int8))
     return n.Mul(n.Cast(n.MatMulInteger(q, w, z), to=TensorProto.FLOAT), s)
+
+
+CASES.update(quantised_networks.CASES)
 
 
 def write(name, build, opset):
@@ -406,12 +385,15 @@ def write(name, build, opset):
     data.mkdir(parents=True, exist_ok=True)
     outputs = [helper.make_empty_tensor_value_info(r) for r in results]
     graph = helper.make_graph(net.nodes, name, net.inputs, outputs, net.inits)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10 if opset > 18 else 8)
+    domains = 1 + any(node.domain for node in net.nodes)
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)][:domains]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10 if opset > 18 else 8)
     model = onnx.shape_inference.infer_shapes(model)
     for output in model.graph.output:
-        # Types that nothing infers are those of the operands.
+        # Nothing infers the types of ONNX Runtime's own operators.
         if not output.type.tensor_type.elem_type:
-            output.type.tensor_type.elem_type = TensorProto.FLOAT
+            quantised = name.startswith("qoperators")
+            output.type.tensor_type.elem_type = TensorProto.UINT8 if quantised else TensorProto.FLOAT
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use arenite::Target;
 use arenite_host::board::{self, Blob, Board, RunOptions};
-use arenite_host::import::onnx::operators;
+use arenite_host::import::onnx::{contributed, operators};
 use arenite_host::import::{ImportOptions, import};
 use arenite_host::model::run;
-use arenite_tests::golden::{Archive, packed};
+use arenite_host::pack::pack;
+use arenite_tests::golden::{Archive, options, packed};
 use arenite_tests::onnx::{Outcome, cases, run_case};
 use arenite_tests::{shared, skip};
 
@@ -41,6 +42,38 @@ fn small_networks_are_what_onnx_runtime_makes_of_them() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(names.len() >= 90, "{}", names.len());
+}
+
+/// Networks between QuantizeLinear and DequantizeLinear, and what of them computes in f32.
+const IN_PAIRS: [(&str, &[&str]); 9] = [
+    ("qdq_conv_quantised", &[]),
+    ("qdq_residual_quantised", &[]),
+    ("qdq_1d_quantised", &[]),
+    ("qdq_joined_quantised", &[]),
+    ("qdq_bytes_in_and_out_quantised", &[]),
+    ("qdq_shared_result_quantised", &[]),
+    ("qlinear_chain_quantised", &[]),
+    // Its weights have a zero point; those of a factor other than one are no bytes; a mean that counts padding unevenly is a sum and a quotient.
+    ("qlinear_conv_quantised", &["t1/2"]),
+    ("qoperators_quantised", &["t8/9"]),
+];
+
+#[test]
+fn between_conversions_operators_compute_on_int8() {
+    let scratch = tempfile::tempdir().unwrap();
+    for (name, in_f32) in IN_PAIRS {
+        let path = committed().join(name).join("model.onnx");
+        let options = options(&path, scratch.path(), Target::CortexM4);
+        let packed = pack(&options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let note = packed.warnings.join("\n");
+        assert_eq!(note.is_empty(), in_f32.is_empty(), "{name}: {note}");
+        assert!(
+            in_f32.iter().all(|op| note.contains(&format!("`{op}`"))),
+            "{name}: {note}"
+        );
+        let real = packed.summary.ops_final.contains_key("dequantize");
+        assert_eq!(real, !in_f32.is_empty(), "{name}: {:?}", packed.summary.ops_final);
+    }
 }
 
 fn f32s(bytes: &[u8]) -> Vec<f32> {
@@ -120,7 +153,9 @@ fn facts_of_real_models_are_the_files_own() {
 #[test]
 fn every_operator_is_documented_with_its_versions() {
     let mut lines = "| operator | versions | limits |\n| --- | --- | --- |\n".to_string();
-    for (op, versions, limits) in operators() {
+    let own = operators().map(|(op, versions, limits)| (op.to_string(), versions, limits));
+    let contributed = contributed().map(|(op, versions, limits)| (format!("com.microsoft.{op}"), versions, limits));
+    for (op, versions, limits) in own.chain(contributed) {
         let versions: Vec<String> = versions.iter().map(ToString::to_string).collect();
         lines += &format!("| {op} | {} | {limits} |\n", versions.join(", "));
     }

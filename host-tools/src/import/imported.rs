@@ -11,6 +11,8 @@ use crate::graph::{Assumption, Graph};
 pub struct Imported {
     /// The whole step: forward nodes, and everything else with its [`crate::graph::Role`].
     pub graph: Graph,
+    /// Whether float operators between Dequantize and Quantize mean integer ones, as in ONNX.
+    pub in_pairs: bool,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
     /// Repairs and oddities that the user should know of.

@@ -13,6 +13,7 @@
 mod array;
 mod calc;
 mod constants;
+mod contrib;
 mod elem;
 mod elementwise;
 mod external;
@@ -57,6 +58,11 @@ pub const DIALECT: Dialect = Dialect {
 /// The operators that are read: name, versions of the operator, and what is refused of it.
 pub fn operators() -> impl Iterator<Item = (&'static str, &'static [i64], &'static str)> {
     rows::ROWS.iter().map(|row| (row.op, row.versions, row.limits))
+}
+
+/// The operators of ONNX Runtime's own domain that are read, likewise.
+pub fn contributed() -> impl Iterator<Item = (&'static str, &'static [i64], &'static str)> {
+    contrib::ROWS.iter().map(|row| (row.op, row.versions, row.limits))
 }
 
 /// A model begins with the version of the format, and goes on with one of the fields that may follow; no text begins so.
@@ -117,6 +123,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
     let constants = (constants > 0).then(|| ("Constant".to_string(), constants));
     Ok(Imported {
         graph,
+        in_pairs: true,
         assumptions,
         warnings,
         files,
@@ -164,14 +171,18 @@ impl<'a> Importer<'_, 'a> {
     /// Translates a node; `Err(None)` where an operand could not be translated, which has been reported.
     fn node(&mut self, view: View<'_, 'a>) -> std::result::Result<(), Option<Error>> {
         let node = view.node;
-        if !matches!(node.domain, "" | "ai.onnx") {
-            return Err(Some(
-                Error::unsupported(format!("not supported: the domain `{}`", node.domain))
-                    .help("export the model with operators of ONNX's own domain"),
-            ));
-        }
-        let row = rows::ROWS.iter().find(|row| row.op == node.op);
-        let row = row.ok_or_else(|| Some(Error::unsupported("not supported").help(rows::remedy(node.op))))?;
+        let (rows, remedy) = match node.domain {
+            "" | "ai.onnx" => (rows::ROWS, rows::remedy(node.op)),
+            contrib::DOMAIN => (contrib::ROWS, contrib::REMEDY),
+            other => {
+                return Err(Some(
+                    Error::unsupported(format!("not supported: the domain `{other}`"))
+                        .help("export the model with operators of ONNX's own domain"),
+                ));
+            }
+        };
+        let row = rows.iter().find(|row| row.op == node.op);
+        let row = row.ok_or_else(|| Some(Error::unsupported("not supported").help(remedy)))?;
         let untranslated = |name: &&str| matches!(self.values.get(name), Some(None));
         if node.inputs.iter().any(untranslated) {
             return Err(None);

@@ -14,6 +14,7 @@ use crate::files;
 use crate::graph::{Graph, check, facts};
 use crate::import::{self, Imported, Samples};
 use crate::lower::select;
+use crate::pairs;
 use crate::passes;
 use crate::preprocess;
 use crate::quantize;
@@ -56,6 +57,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     drop(content);
     let Imported {
         mut graph,
+        in_pairs,
         assumptions,
         mut warnings,
         constants,
@@ -109,6 +111,12 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
             passes::run_before_quantising
         }
     };
+    let in_pairs = in_pairs && quantizing.is_none();
+    if in_pairs {
+        pairs::arrange(&mut graph);
+        passes::name_apart(&mut graph);
+        check::check(&graph)?;
+    }
     passes::run(&mut graph, Stage::Fold)?;
     if options.preprocess.is_some() {
         preprocess::fold(&mut graph, &weights).map_err(at_input)?;
@@ -116,6 +124,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     }
     dump.graph(Stage::Fold, &graph);
     fuse(&mut graph, Stage::Fuse)?;
+    if in_pairs {
+        warnings.extend(pairs::fold(&mut graph, &weights).map_err(at_input)?);
+        passes::name_apart(&mut graph);
+        check::check(&graph)?;
+    }
     let last = if let Some(request) = &quantizing {
         dump.graph(Stage::Fuse, &graph);
         let imported = summary;

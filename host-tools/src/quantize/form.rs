@@ -8,7 +8,7 @@ use crate::graph::{Activation, Graph, Layout, Node, Op, ReduceKind, TensorId, Un
 
 /// What an operator's form on integers asks of its operands' and its result's scales.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Nothing: it rescales.
     Free,
     /// The stored numbers of all activations mean the same.
@@ -26,7 +26,7 @@ pub(super) fn is_real(graph: &Graph, id: TensorId) -> bool {
 }
 
 /// The activations that a node reads and writes.
-pub(super) fn activations<'g>(graph: &'g Graph, node: &'g Node) -> impl Iterator<Item = TensorId> + 'g {
+pub(crate) fn activations<'g>(graph: &'g Graph, node: &'g Node) -> impl Iterator<Item = TensorId> + 'g {
     let all = node.inputs.iter().flatten().chain(&node.outputs).copied();
     all.filter(|&id| is_real(graph, id))
 }
@@ -80,7 +80,11 @@ fn too_many_terms(graph: &Graph, node: &Node) -> bool {
     input / output > i32::MAX as usize / 32768
 }
 
-fn on_int8(graph: &Graph, node: &Node) -> Result<Form, String> {
+/// The form of a node on int8.
+///
+/// # Errors
+/// Why it has none, for people.
+pub(crate) fn on_int8(graph: &Graph, node: &Node) -> Result<Form, String> {
     let constant = |index: usize| {
         let id = node.inputs.get(index).copied().flatten();
         id.is_none_or(|id| graph.tensor(id).is_const())

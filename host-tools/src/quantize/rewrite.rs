@@ -233,7 +233,7 @@ impl Rewrite<'_> {
 }
 
 /// A step that changes the element type or the scale.
-pub(super) fn conversion(name: String, op: Op, from: TensorId, to: TensorId) -> Node {
+pub(crate) fn conversion(name: String, op: Op, from: TensorId, to: TensorId) -> Node {
     Node {
         name,
         kind: IMPLIED.to_string(),

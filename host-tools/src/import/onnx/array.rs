@@ -1,8 +1,12 @@
 //! Values that are known when importing, and what is computed of them then.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use super::elem::{Elem, unsupported};
 use super::proto::Tensor;
 use crate::error::{Error, Result};
+use crate::graph::data::{Expr, ExprOp};
 use crate::graph::infer::broadcast;
 use crate::graph::{DType, Data};
 use crate::import::build::elements;
@@ -19,6 +23,8 @@ pub(super) struct Array {
     pub(super) data: Elements,
     /// The initializer that it is made of, and that one's elements.
     pub(super) param: Option<(usize, u64)>,
+    /// Of a value that is dequantised: of each element what it is a whole multiple of.
+    pub(super) steps: Option<Rc<[f32]>>,
 }
 
 /// Elements, row-major. Booleans are 0 and 1.
@@ -35,6 +41,7 @@ impl Array {
             shape: shape.to_vec(),
             data: Elements::Floats(values),
             param: None,
+            steps: None,
         }
     }
 
@@ -44,6 +51,7 @@ impl Array {
             shape: shape.to_vec(),
             data: Elements::Integers(values),
             param: None,
+            steps: None,
         }
     }
 
@@ -126,12 +134,30 @@ impl Array {
             shape,
             data,
             param: None,
+            steps: None,
         })
     }
 
     /// The same value as a tensor of the graph stores it.
     pub(super) fn stored(&self) -> Result<(DType, Data)> {
         let dtype = self.elem.dtype()?;
+        if let Some(steps) = &self.steps {
+            let literal = |values: Vec<f32>| {
+                let shape = self.shape.clone();
+                Arc::new(Expr::Literal { values, shape })
+            };
+            let multiples = self
+                .real()
+                .into_iter()
+                .zip(steps.iter())
+                .map(|(v, step)| (v / step).round());
+            let expr = Expr::Binary {
+                op: ExprOp::Mul,
+                a: literal(multiples.collect()),
+                b: literal(steps.to_vec()),
+            };
+            return Ok((dtype, Data::Lazy(Arc::new(expr))));
+        }
         let bytes: Vec<u8> = match &self.data {
             Elements::Floats(values) => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
             Elements::Integers(values) => {
@@ -154,6 +180,10 @@ impl Array {
             shape: shape.to_vec(),
             data,
             param: self.param,
+            steps: self
+                .steps
+                .as_ref()
+                .map(|steps| indices.iter().map(|&i| steps[i]).collect()),
         }
     }
 
@@ -227,6 +257,7 @@ impl Array {
             shape,
             data,
             param: parts.iter().find_map(|p| p.param),
+            steps: None,
         })
     }
 
@@ -273,6 +304,7 @@ impl Array {
             shape: self.shape.clone(),
             data,
             param: self.param,
+            steps: None,
         })
     }
 }

@@ -53,7 +53,12 @@ pub(super) fn fold(op: BinaryOp, a: &Array, b: &Array) -> Result<Array> {
         elem,
         shape,
         data,
-        param: a.param.max(b.param),
+        // A scale is a parameter of what it scales.
+        param: [a.param, b.param]
+            .into_iter()
+            .flatten()
+            .max_by_key(|(_, elements)| *elements),
+        steps: None,
     };
     if let Elements::Integers(values) = &mut result.data {
         values.iter_mut().for_each(|v| *v = elem.wrap(*v));
@@ -102,5 +107,6 @@ pub(super) fn fold_reduce(kind: ReduceKind, array: &Array, axes: &[usize], keep_
         shape,
         data,
         param: array.param,
+        steps: None,
     })
 }

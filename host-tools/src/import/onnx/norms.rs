@@ -174,15 +174,21 @@ impl<'a> Importer<'_, 'a> {
 
     pub(super) fn softmax(&mut self, view: View<'_, 'a>, log: bool) -> Result<()> {
         let x = self.operand(view, 0)?;
-        let shape = self.shape(&x);
         let since_13 = view.opset >= 13;
-        let axis = axis_of(view.int("axis", if since_13 { -1 } else { 1 })?, shape.len())?;
-        // Before version 13 all axes from this one on are one.
+        let axis = view.int("axis", if since_13 { -1 } else { 1 })?;
+        let y = self.softmax_along(&x, axis, since_13, log)?;
+        self.bind(view, 0, y)
+    }
+
+    /// Before version 13 all axes from this one on are one.
+    pub(super) fn softmax_along(&mut self, x: &Value, axis: i64, since_13: bool, log: bool) -> Result<Value> {
+        let shape = self.shape(x);
+        let axis = axis_of(axis, shape.len())?;
         let (rows, axis) = if since_13 {
-            (x, axis)
+            (x.clone(), axis)
         } else {
             let (outer, inner) = shape.split_at(axis);
-            (self.reshape(&x, &[outer.iter().product(), inner.iter().product()])?, 1)
+            (self.reshape(x, &[outer.iter().product(), inner.iter().product()])?, 1)
         };
         let op = if log {
             Op::LogSoftmax { axis }
@@ -191,8 +197,7 @@ impl<'a> Importer<'_, 'a> {
         };
         let rows = self.real(&rows)?;
         let y = self.emit(op, &[rows])?;
-        let y = self.reshape(&Value::Tensor(y), &shape)?;
-        self.bind(view, 0, y)
+        self.reshape(&Value::Tensor(y), &shape)
     }
 
     /// The axes of a reduction, ascending, and whether they are kept; `None` where it reduces nothing.

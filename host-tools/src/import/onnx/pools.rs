@@ -5,7 +5,7 @@ use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::windows::{Windows, windows};
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryOp, Layout, Op, PoolAttrs};
+use crate::graph::{Activation, BinaryOp, DType, Layout, Op, PoolAttrs};
 
 impl<'a> Importer<'_, 'a> {
     pub(super) fn pool(&mut self, view: View<'_, 'a>, max: bool) -> Result<()> {
@@ -14,7 +14,30 @@ impl<'a> Importer<'_, 'a> {
                 .help("end the network before them, or leave that result out"));
         }
         let x = self.operand(view, 0)?;
-        let shape = self.shape(&x);
+        if let Value::Tensor(id) = &x
+            && let Some(quant) = self.out.tensor(*id).quant.clone()
+        {
+            let (id, dtype) = (*id, self.out.tensor(*id).dtype);
+            let real = self.emit_as(Op::Dequantize, &[id], &self.shape(&x), DType::F32)?;
+            let y = self.pooled_by(view, &Value::Tensor(real), max)?;
+            let (y, shape) = (self.tensor(&y)?, self.shape(&y));
+            let y = self.emit_as(Op::Quantize, &[y], &shape, dtype)?;
+            self.out.tensor_mut(y).quant = Some(quant);
+            return self.bind(view, 0, Value::Tensor(y));
+        }
+        let elem = self.elem(&x);
+        let real = Value::Tensor(self.real(&x)?);
+        let y = self.pooled_by(view, &real, max)?;
+        let y = match elem {
+            Elem::FLOAT => y,
+            elem => self.cast(&y, elem)?,
+        };
+        self.bind(view, 0, y)
+    }
+
+    /// A pooling of real numbers as the node's attributes say.
+    pub(super) fn pooled_by(&mut self, view: View<'_, 'a>, x: &Value, max: bool) -> Result<Value> {
+        let shape = self.shape(x);
         if shape.len() < 3 {
             return Err(
                 Error::input(format!("an operand of shape {shape:?}")).expected("batch, channels and spatial axes")
@@ -25,14 +48,7 @@ impl<'a> Importer<'_, 'a> {
         }
         let windows = windows(view, &shape[2..], &[])?;
         let include = view.flag("count_include_pad", false)?;
-        let elem = self.elem(&x);
-        let real = Value::Tensor(self.real(&x)?);
-        let y = self.pooled(&real, &windows, max, include)?;
-        let y = match elem {
-            Elem::FLOAT => y,
-            elem => self.cast(&y, elem)?,
-        };
-        self.bind(view, 0, y)
+        self.pooled(x, &windows, max, include)
     }
 
     fn pooled(&mut self, x: &Value, windows: &Windows, max: bool, include: bool) -> Result<Value> {

@@ -53,7 +53,19 @@ impl<'a> Importer<'_, 'a> {
     }
 
     pub(super) fn gemm(&mut self, view: View<'_, 'a>) -> Result<()> {
-        let (mut a, mut b, c) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
+        let (a, b, c) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
+        let y = self.general_product(view, a, b, c)?;
+        self.bind(view, 0, y)
+    }
+
+    /// The product of two matrices as the node's attributes say, plus `c`.
+    pub(super) fn general_product(
+        &mut self,
+        view: View<'_, 'a>,
+        mut a: Value,
+        mut b: Value,
+        mut c: Option<Value>,
+    ) -> Result<Value> {
         let (alpha, beta) = (view.float("alpha", 1.0)?, view.float("beta", 1.0)?);
         if self.shape(&a).len() != 2 || self.shape(&b).len() != 2 {
             return Err(Error::input(format!(
@@ -74,7 +86,6 @@ impl<'a> Importer<'_, 'a> {
             b = self.with(BinaryOp::Mul, &b, alpha)?;
         }
         let outputs = self.shape(&b)[0];
-        let mut c = c;
         if let Some(c) = c.as_mut().filter(|_| beta != 1.0) {
             *c = self.with(BinaryOp::Mul, c, beta)?;
         }
@@ -91,7 +102,7 @@ impl<'a> Importer<'_, 'a> {
         if let (Some(c), None) = (&c, &bias) {
             y = self.binary(BinaryOp::Add, &y, c)?;
         }
-        self.bind(view, 0, y)
+        Ok(y)
     }
 
     pub(super) fn einsum(&mut self, view: View<'_, 'a>) -> Result<()> {

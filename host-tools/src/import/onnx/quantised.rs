@@ -65,26 +65,55 @@ impl<'a> Importer<'_, 'a> {
         self.bind(view, 0, y)
     }
 
-    fn dequantized(&mut self, view: View<'_, 'a>, x: &Value, scale: &Value, zero: Option<&Value>) -> Result<Value> {
-        let shape = self.shape(x);
-        if let (Value::Tensor(id), Some((scale, zero))) = (x, self.single(scale, zero))
-            && range(self.elem(x)).is_ok()
-        {
-            let quant = Quant::per_tensor(scale, zero);
-            let known = self.out.tensor(*id).quant.clone();
-            if known.is_none_or(|known| known == quant) {
-                self.out.tensor_mut(*id).quant = Some(quant);
-                let y = self.emit_as(Op::Dequantize, &[*id], &shape, crate::graph::DType::F32)?;
-                return Ok(Value::Tensor(y));
-            }
+    pub(super) fn dequantized(
+        &mut self,
+        view: View<'_, 'a>,
+        x: &Value,
+        scale: &Value,
+        zero: Option<&Value>,
+    ) -> Result<Value> {
+        if let Some(y) = self.dequantized_by_one(x, scale, zero)? {
+            return Ok(y);
         }
+        let shape = self.shape(x);
         let scale = self.spread_parameter(view, scale, &shape)?;
         let zero = zero.map(|z| self.spread_parameter(view, z, &shape)).transpose()?;
         if self.elem(x) == Elem::INT32 && !matches!(x, Value::Array(_)) {
             return Err(unsupported(Elem::INT32, "a tensor that is dequantised at run time"));
         }
         let centred = self.centred(x, zero.as_ref())?;
-        self.binary(BinaryOp::Mul, &centred, &scale)
+        self.multiples(&centred, &scale)
+    }
+
+    /// Integers times their scales, which a constant remembers.
+    fn multiples(&mut self, integers: &Value, scale: &Value) -> Result<Value> {
+        let product = self.binary(BinaryOp::Mul, integers, scale)?;
+        let (Value::Array(product), Value::Array(scale)) = (&product, scale) else {
+            return Ok(product);
+        };
+        let steps = scale.broadcast(&product.shape)?.real();
+        let known = steps.iter().all(|step| step.is_finite() && *step > 0.0);
+        let steps = known.then(|| steps.into());
+        Ok(Array {
+            steps,
+            ..Array::clone(product)
+        }
+        .into())
+    }
+
+    /// An activation by the runtime's own operator, where a single scale and zero point are known.
+    fn dequantized_by_one(&mut self, x: &Value, scale: &Value, zero: Option<&Value>) -> Result<Option<Value>> {
+        let (Value::Tensor(id), Some((scale, zero))) = (x, self.single(scale, zero)) else {
+            return Ok(None);
+        };
+        let quant = Quant::per_tensor(scale, zero);
+        let known = &self.out.tensor(*id).quant;
+        if range(self.elem(x)).is_err() || known.as_ref().is_some_and(|known| *known != quant) {
+            return Ok(None);
+        }
+        self.out.tensor_mut(*id).quant = Some(quant);
+        let y = self.emit_as(Op::Dequantize, &[*id], &self.shape(x), crate::graph::DType::F32)?;
+        Ok(Some(Value::Tensor(y)))
     }
 
     pub(super) fn quantize_linear(&mut self, view: View<'_, 'a>) -> Result<()> {
@@ -98,7 +127,7 @@ impl<'a> Importer<'_, 'a> {
         self.bind(view, 0, y)
     }
 
-    fn quantized(
+    pub(super) fn quantized(
         &mut self,
         view: View<'_, 'a>,
         x: &Value,
@@ -174,7 +203,7 @@ impl<'a> Importer<'_, 'a> {
         let channel_zero = self.along_axis(w_zero, 0, rank)?;
         let channel_scale = self.along_axis(w_scale, 0, rank)?;
         let centred = self.centred(w, Some(&channel_zero))?;
-        let real_w = self.binary(BinaryOp::Mul, &centred, &channel_scale)?;
+        let real_w = self.multiples(&centred, &channel_scale)?;
         // The bias is in the units of the products.
         let bias = match bias {
             None => None,
@@ -189,6 +218,15 @@ impl<'a> Importer<'_, 'a> {
         let y = self.convolved(view, &real_x, &real_w, bias.as_ref())?;
         let y = self.quantized(view, &y, y_scale, Some(y_zero), self.elem(y_zero))?;
         self.bind(view, 0, y)
+    }
+
+    /// An operand of a product of matrices, whose scale and zero point broadcast with it.
+    pub(super) fn product_operand(&mut self, x: &Value, scale: &Value, zero: &Value) -> Result<Value> {
+        if let Some(y) = self.dequantized_by_one(x, scale, Some(zero))? {
+            return Ok(y);
+        }
+        let centred = self.centred(x, Some(zero))?;
+        self.multiples(&centred, scale)
     }
 
     pub(super) fn qlinear_mat_mul(&mut self, view: View<'_, 'a>) -> Result<()> {
@@ -208,10 +246,8 @@ impl<'a> Importer<'_, 'a> {
             }
         };
         let (a_scale, a_zero) = (column(self, a_scale)?, column(self, a_zero)?);
-        let centred = self.centred(a, Some(&a_zero))?;
-        let real_a = self.binary(BinaryOp::Mul, &centred, &a_scale)?;
-        let centred = self.centred(b, Some(b_zero))?;
-        let real_b = self.binary(BinaryOp::Mul, &centred, b_scale)?;
+        let real_a = self.product_operand(a, &a_scale, &a_zero)?;
+        let real_b = self.product_operand(b, b_scale, b_zero)?;
         let y = self.multiplied(&real_a, &real_b)?;
         let y = self.quantized(view, &y, y_scale, Some(y_zero), self.elem(y_zero))?;
         self.bind(view, 0, y)

@@ -1,0 +1,1 @@
+JxH__HIQH6a`58¢`WÜfn3^vçS*0fhe3nLäUT7|qZ_pW*AC5ê<wMg?5usk(X\TYIÜ`TOê\ê<|P"}jòz]~úiQ7GFÇTe3):Ü|nzqìTHxÄFX`YEÜ:êLTe\4`FRf

@@ -1,0 +1,1 @@
+J0VRV[OSPYggXMqmpYINDMDLVZYqxpggaUHTLIOU]ba_c\]ZSW

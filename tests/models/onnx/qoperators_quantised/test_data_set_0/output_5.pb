@@ -1,0 +1,1 @@
+J0{uy~vvr|†Š{pŽ”|rqfoony}}”œ”‡Š„xqwnkvx€…ƒ‚†€}uz

@@ -1,0 +1,1 @@
+JðUX]UU[TBmlADp`]nUF?iRx_6<h`j?fJ‰aWChyckQ96@O*‰=qAsKAjWT4cMXeUv‰c%LOœ_}Hˆ\.RXllWimu]C":w<X?5Fc[fl}d_TppRd`^DvF‰X`NZ@TLVgRd`RRTRRRRRR^Xvp†RR‚sRRR\fYRf`^R\RrVUR}|R^Rid\djRRRh{vRRlZRRfZ\Rg^RZqRRRR‰qŠkdtRRR„jaivkRRR€fkRŒTRgnRR]Z_nRfRRv`RjXZ]
