@@ -6,7 +6,12 @@
 //!   the hard-float calling convention;
 //! - `fpu`: single precision and the hard-float calling convention.
 //!
-//! Nothing is set for any other core, Arm's A and R profiles among them.
+//! On AArch64 `cfg(aarch64 = "…")` with what the compiler builds for:
+//!
+//! - `neon`: its vectors, which all its targets but the soft-float ones have;
+//! - `dotprod`: the dot product instructions, of Armv8.2 and later (`-C target-feature=+dotprod`, or a `target-cpu` that has them).
+//!
+//! Nothing is set for any other core, 32-bit Arm's A and R profiles among them.
 //!
 //! And `cfg(packing)` where kernels are chosen and their weights packed: with the features `pack` and `testkit`.
 
@@ -24,6 +29,7 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(cortex_m, values(\"baseline\", \"mainline\", \"dsp\", \"mve\", \"fpu\"))");
+    println!("cargo:rustc-check-cfg=cfg(aarch64, values(\"neon\", \"dotprod\"))");
     println!("cargo:rustc-check-cfg=cfg(packing)");
     let features = ["CARGO_FEATURE_PACK", "CARGO_FEATURE_TESTKIT"];
     if features.iter().any(|feature| env::var_os(feature).is_some()) {
@@ -35,5 +41,11 @@ fn main() {
     for (_, soft, hard) in CORES.into_iter().filter(|core| core.0 == architecture) {
         let has = soft.iter().chain(hard.iter().filter(|_| hard_float));
         has.for_each(|has| println!("cargo:rustc-cfg=cortex_m=\"{has}\""));
+    }
+    if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|architecture| architecture == "aarch64") {
+        let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+        let has = |name: &&str| features.split(',').any(|feature| feature == *name);
+        let extensions = ["neon", "dotprod"].into_iter().filter(has);
+        extensions.for_each(|has| println!("cargo:rustc-cfg=aarch64=\"{has}\""));
     }
 }

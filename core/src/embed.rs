@@ -99,6 +99,10 @@ const fn linked(set: u128) {
                         "the model needs kernels of the feature `mve`, which is off: turn it on (arenite = {{ features = [\"dsp\", \"mve\"] }}) where the \
                          core has Helium, or pack for another target (--target cortex-m33)"
                     ),
+                    Backend::Dotprod => panic!(
+                        "the model needs the dot product instructions, which this build is not for: build with -C target-feature=+dotprod where the core has \
+                         them, or pack for another target (--target aarch64)"
+                    ),
                     _ => panic!("the model needs kernels that this build has not: pack it for another target"),
                 },
             }

@@ -17,11 +17,12 @@ pub enum Target {
     Riscv64gc = 8,
     Riscv64gcv = 9,
     Aarch64 = 10,
+    Aarch64Dotprod = 11,
 }
 
 impl Target {
     /// All targets, in the order of their numbers.
-    pub const ALL: [Target; 11] = [
+    pub const ALL: [Target; 12] = [
         Target::Portable,
         Target::CortexM0,
         Target::CortexM3,
@@ -33,6 +34,7 @@ impl Target {
         Target::Riscv64gc,
         Target::Riscv64gcv,
         Target::Aarch64,
+        Target::Aarch64Dotprod,
     ];
 
     /// The name that `pack --target` takes.
@@ -49,6 +51,7 @@ impl Target {
             Target::Riscv64gc => "riscv64gc",
             Target::Riscv64gcv => "riscv64gcv",
             Target::Aarch64 => "aarch64",
+            Target::Aarch64Dotprod => "aarch64-dotprod",
         }
     }
 }

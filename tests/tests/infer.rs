@@ -1,12 +1,15 @@
 //! The firmware `infer` on every board, with a network small enough to check by hand and large enough to have everything: two
 //! steps, a state that outlives runs, an arena.
 
+use std::path::Path;
 use std::time::Duration;
 
 use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop, UnaryF32};
 use arenite::ops::pointwise::UnaryOp;
-use arenite::{DType, Slot, Step};
+use arenite::{DType, Slot, Step, Target};
 use arenite_host::board::{self, BOARDS, Blob, Board, BoardError, RunOptions, RunReport};
+use arenite_host::model::ModelFile;
+use arenite_host::pack::{Options, pack};
 use arenite_tests::blob::{Blob as File, Tensor};
 
 /// `state += x * x` over `count` elements; the output is the state.
@@ -214,6 +217,35 @@ fn damaged_blobs_are_refused_by_name() {
                 }
                 other => panic!("{}: {expected}: {other:?}", board.name),
             }
+        }
+    }
+}
+
+/// The dot product instructions are for builds whose cores have them.
+#[test]
+fn a_build_without_dot_products_refuses_them_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops/conv_3x3_same.tflite");
+    let output = folder.path().join("conv.bin");
+    let options = Options {
+        target: Target::Aarch64Dotprod,
+        ..Options::new(&network, &output)
+    };
+    pack(&options, &mut |_, _, _| {}).expect("packs");
+    let file = ModelFile::open(&output).expect("a model");
+    let inputs = vec![0; file.view().expect("intact").header().input_bytes as usize];
+    for board in boards("dot products", &["aarch64-virt", "aarch64-virt:max"]) {
+        let ran = board::run(board, Blob::File(&output), &inputs, &RunOptions::default());
+        match (board.name, ran) {
+            ("aarch64-virt", Err(BoardError::Refused { name, text, .. })) => {
+                assert_eq!(name, "Kernel");
+                assert!(
+                    text.contains("DotprodConv2dS8") && text.contains("aarch64-dotprod"),
+                    "{text}"
+                );
+            }
+            ("aarch64-virt:max", Ok(_)) => (),
+            (name, other) => panic!("{name}: {other:?}"),
         }
     }
 }

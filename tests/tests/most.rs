@@ -25,7 +25,7 @@ const LOOSE_HUNDREDTHS: u64 = 190;
 const UNKNOWN: [&str; 1] = ["DspSlidingDepthwiseS8"];
 
 /// Boards of whose kernels none has a form.
-const NO_FORMS: [&str; 3] = ["mps2-an505", "microbit", "aarch64-virt"];
+const NO_FORMS: [&str; 4] = ["mps2-an505", "microbit", "aarch64-virt", "aarch64-virt:max"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -15,7 +15,7 @@ use arenite_tests::{shared, skip};
 use sha2::{Digest, Sha256};
 
 /// One target for each way of choosing kernels, and whether it is packed for size.
-const WAYS: [(Target, bool); 7] = [
+const WAYS: [(Target, bool); 8] = [
     (Target::Portable, false),
     (Target::CortexM0, false),
     (Target::CortexM4, false),
@@ -23,6 +23,7 @@ const WAYS: [(Target, bool); 7] = [
     (Target::CortexM55, false),
     (Target::Riscv64gc, false),
     (Target::Aarch64, false),
+    (Target::Aarch64Dotprod, false),
 ];
 
 const HEADER: &str =

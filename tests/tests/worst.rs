@@ -120,6 +120,8 @@ fn every_board_and_kernel_has_a_stack() {
             let linked = match kernel.backend().name() {
                 "dsp" => has("dsp"),
                 "mve" => has("mve"),
+                "neon" => board.triple.starts_with("aarch64"),
+                "dotprod" => board.rustflags.contains(&"target-feature=+dotprod"),
                 _ => true,
             };
             let both = [&row.run, &row.load].map(|of| of.contains_key(kernel.name()));

@@ -21,10 +21,12 @@ pub mod table;
 pub(crate) mod wide;
 
 pub mod compact;
+pub mod dotprod;
 pub mod dsp;
 pub mod fpu;
 pub mod int;
 pub mod mve;
+pub mod neon;
 pub mod scalar;
 
 #[cfg(any(test, packing))]
@@ -79,17 +81,33 @@ backends! {
     built: cfg!(any(not(target_os = "none"), all(cortex_m = "mve", feature = "mve")));
     tried: Tried::on(&[Target::CortexM55]);
 
+    /// The dot product instructions of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust.
+    Dotprod = 6, "dotprod";
+    built: cfg!(any(not(target_os = "none"), aarch64 = "dotprod"));
+    tried: Tried::on(&[Target::Aarch64Dotprod]);
+
     /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
     Dsp = 2, "dsp";
     built: cfg!(any(not(target_os = "none"), all(cortex_m = "dsp", feature = "dsp")));
     // Cores with Helium have the DSP extension too.
     tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33, Target::CortexM55]);
 
+    /// The vectors that every AArch64 core has. Hosts have the same kernels in portable Rust.
+    Neon = 7, "neon";
+    built: cfg!(any(not(target_os = "none"), aarch64 = "neon"));
+    tried: Tried::on(&[Target::Aarch64, Target::Aarch64Dotprod]);
+
     /// Floating point blocked for a core's registers; portable.
     // Blocks of sums in registers: on AArch64, too, less than half of the scalar kernel's instructions (docs/full-size.md).
     Fpu = 4, "fpu";
     built: true;
-    tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33, Target::Aarch64]);
+    tried: Tried::on(&[
+        Target::CortexM4,
+        Target::CortexM7,
+        Target::CortexM33,
+        Target::Aarch64,
+        Target::Aarch64Dotprod,
+    ]);
 
     /// For cores without SIMD; portable Rust on all others.
     // Its sums take less code than the scalar kernel of all integer operators. Cores with SIMD come to it for what they have no kernel of their own for.
@@ -106,6 +124,7 @@ backends! {
         Target::Riscv64gc,
         Target::Riscv64gcv,
         Target::Aarch64,
+        Target::Aarch64Dotprod,
     ]);
 
     /// Portable, safe, always there: oracle and fallback.

@@ -13,7 +13,7 @@ use super::kernel::Kernel;
 use super::overlap::{Operands, check_operands};
 use crate::arena::{Bounds, Mem, Operand, Place, Slot};
 use crate::fields::{Fields, Malformed};
-use crate::kernels::{Backend, compact, dsp, fpu, int, mve, scalar};
+use crate::kernels::{Backend, compact, dotprod, dsp, fpu, int, mve, neon, scalar};
 use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
@@ -418,6 +418,8 @@ table! {
     84 MveSumS8 Mve mve::elementwise::SumS8;
     85 MveMaxPoolS8 Mve mve::pool2d::MaxS8;
     86 MveAvgPoolS8 Mve mve::pool2d::AvgS8;
+    87 DotprodConv2dS8 Dotprod dotprod::conv2d::S8;
+    88 NeonDepthwiseS8 Neon neon::depthwise::S8;
     96 CompactConv2dS8 Compact compact::conv2d::S8;
     97 CompactMaxPoolS8 Compact compact::pool2d::Max;
     98 CompactAvgPoolS8 Compact compact::pool2d::Average;

@@ -110,7 +110,7 @@ const fn cmsdk(start: u64, quarter_ns: u64) -> Timer {
 }
 
 /// All boards, in the order in which they are listed to users.
-pub static BOARDS: [Board; 10] = [
+pub static BOARDS: [Board; 11] = [
     Board {
         name: "mps2-an385",
         core: "Cortex-M3",
@@ -302,6 +302,25 @@ pub static BOARDS: [Board; 10] = [
         extra: Some(memory(0x4100_0000, 4 * GIB - 32 * MIB)),
         stack: 256 * KIB,
         targets: &["portable", "aarch64"],
+    },
+    Board {
+        name: "aarch64-virt:max",
+        core: "AArch64 with the dot product instructions",
+        timings: Core::A64,
+        triple: "aarch64-unknown-none",
+        rustflags: &["-C", "target-feature=+dotprod"],
+        feature: "aarch64-virt",
+        runtime: &[],
+        firmware: &[],
+        timer: Timer::Core,
+        qemu: "qemu-system-aarch64",
+        machine: &["-M", "virt", "-cpu", "max", "-m", "4G", "-nic", "none"],
+        icount_shift: 0,
+        flash: memory(0x4010_0000, 15 * MIB),
+        ram: memory(0x4010_0000, 15 * MIB),
+        extra: Some(memory(0x4100_0000, 4 * GIB - 32 * MIB)),
+        stack: 256 * KIB,
+        targets: &["portable", "aarch64", "aarch64-dotprod"],
     },
 ];
 

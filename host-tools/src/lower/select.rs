@@ -222,7 +222,13 @@ mod tests {
                 "DspDepthwiseS8",
             ),
             (Target::CortexM55, "MveConv2dS8", "MveConv2dS8", "MveDepthwiseS8"),
-            (Target::Aarch64, "IntConv2dS8", "IntDenseS8", "IntDepthwiseS8"),
+            (Target::Aarch64, "IntConv2dS8", "IntDenseS8", "NeonDepthwiseS8"),
+            (
+                Target::Aarch64Dotprod,
+                "DotprodConv2dS8",
+                "DotprodConv2dS8",
+                "NeonDepthwiseS8",
+            ),
             (Target::Portable, "Conv2dS8", "Conv2dS8", "DepthwiseS8"),
         ] {
             let of = |extent, groups| chosen(target, false, &job(extent, groups))[0];

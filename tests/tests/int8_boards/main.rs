@@ -99,6 +99,7 @@ on_boards! {
     riscv32_virt "riscv32-virt"
     riscv64_virt "riscv64-virt"
     aarch64_virt "aarch64-virt"
+    aarch64_virt_max "aarch64-virt:max"
 }
 
 #[test]

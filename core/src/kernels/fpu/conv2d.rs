@@ -114,7 +114,7 @@ impl Candidate for F32 {
     }
 
     fn bound(op: &Conv2dF32, on: &Machine) -> Option<u64> {
-        Some(bound(op, on.target == Target::Aarch64))
+        Some(bound(op, matches!(on.target, Target::Aarch64 | Target::Aarch64Dotprod)))
     }
 }
 

@@ -92,4 +92,4 @@ fn clip(start: isize, len: usize, extent: usize) -> (usize, usize) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

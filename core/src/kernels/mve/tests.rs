@@ -20,7 +20,7 @@ use std::vec;
 use std::vec::Vec;
 
 /// A fixed sequence (SplitMix64), so that a failure repeats.
-struct Random(u64);
+pub(in crate::kernels) struct Random(pub(in crate::kernels) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -82,7 +82,7 @@ fn run<K: Kernel<Op = Conv2dS8>>(op: &Conv2dS8, arena: usize, input: &[i8], weig
 }
 
 /// Scalar and Helium kernel on one operator, apart and at the smallest distance.
-fn compare<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2dS8>>(
+pub(in crate::kernels) fn compare<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2dS8>>(
     mut op: Conv2dS8,
     random: &mut Random,
     left: bool,
@@ -147,7 +147,7 @@ fn compare<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2dS8>>(
     assert_eq!(close, expected, "overlapping by distance {distance}: {op:?}");
 }
 
-fn window(
+pub(in crate::kernels) fn window(
     batch: u16,
     input: [u16; 3],
     channels: u16,
@@ -171,7 +171,7 @@ fn window(
 }
 
 /// Zero points and limits: the fast form, and others.
-fn forms(window: Window2d, groups: u16) -> [Conv2dS8; 3] {
+pub(in crate::kernels) fn forms(window: Window2d, groups: u16) -> [Conv2dS8; 3] {
     let form = |input_zero_point, output_zero_point, clamp| Conv2dS8 {
         output: Slot::default(),
         input: Slot::default(),

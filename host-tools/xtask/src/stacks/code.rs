@@ -439,14 +439,15 @@ fn references(
                 continue;
             };
             let symbol = file.symbol_by_index(index)?;
-            let mut to = symbol.address().wrapping_add_signed(relocation.addend());
+            // Linked, an offset counts from the section's start, whichever of several symbols of one section the linker names.
+            let from = match (symbol.kind(), symbol.section_index()) {
+                (SymbolKind::Section, Some(index)) => file.section_by_index(index)?.address(),
+                _ => symbol.address(),
+            };
+            let mut to = from.wrapping_add_signed(relocation.addend());
             // A whole address is there as it was linked; a part of one is that of its symbol.
-            let whole = matches!(
-                relocation.flags(),
-                RelocationFlags::Elf {
-                    r_type: object::elf::R_ARM_ABS32
-                }
-            );
+            let whole =
+                matches!(relocation.flags(), RelocationFlags::Elf { r_type } if r_type == object::elf::R_ARM_ABS32);
             if relocation.has_implicit_addend() && whole {
                 let word = place
                     .checked_sub(section.address())

@@ -1,0 +1,72 @@
+//! What the loops take: one struct each, read by the assembly at fixed offsets and by the portable equivalents by name.
+
+use core::mem::offset_of;
+
+/// A copy of `count` pieces.
+#[repr(C)]
+pub(in crate::kernels) struct Copy {
+    pub(in crate::kernels) src: *const i8,
+    /// Bytes between pieces.
+    pub(in crate::kernels) src_step: usize,
+    pub(in crate::kernels) dst: *mut i8,
+    /// Bytes between pieces.
+    pub(in crate::kernels) dst_step: usize,
+    /// Bytes of a piece, at least one.
+    pub(in crate::kernels) bytes: usize,
+    /// Pieces, at least one.
+    pub(in crate::kernels) count: usize,
+}
+
+/// Windows of one output row, copied to rows of a matrix. Sources are read, and copies written, to a multiple of 16 bytes for each row of a window.
+#[repr(C)]
+pub(in crate::kernels) struct Windows {
+    pub(in crate::kernels) src: *const i8,
+    /// Bytes between rows of the input.
+    pub(in crate::kernels) row: usize,
+    /// Bytes between windows of the input.
+    pub(in crate::kernels) step: usize,
+    pub(in crate::kernels) dst: *mut i8,
+    /// Bytes of a row of a window, at least one.
+    pub(in crate::kernels) run: usize,
+    /// Bytes between copies.
+    pub(in crate::kernels) stride: usize,
+    /// Rows of a window, at least one.
+    pub(in crate::kernels) rows: usize,
+    /// Windows, at least one.
+    pub(in crate::kernels) count: usize,
+}
+
+/// A run of pixels of a depthwise convolution ([`super::depthwise`]).
+#[repr(C)]
+pub(in crate::kernels) struct Depthwise {
+    /// Where the first pixel's taps are.
+    pub(in crate::kernels) entries: *const *const i8,
+    /// Taps, at least one.
+    pub(in crate::kernels) taps: usize,
+    pub(in crate::kernels) weights: *const u8,
+    /// The first pixel of outputs.
+    pub(in crate::kernels) out: *mut i8,
+    /// Pixels, at least one.
+    pub(in crate::kernels) pixels: usize,
+    /// Bytes from a pixel's taps to the next one's.
+    pub(in crate::kernels) step: usize,
+    pub(in crate::kernels) channels: usize,
+    /// Blocks of sixteen channels, from the first.
+    pub(in crate::kernels) blocks: usize,
+    /// Blocks of eight channels, at most two.
+    pub(in crate::kernels) halves: usize,
+    /// First channel of the first of them; the second's are the last eight.
+    pub(in crate::kernels) first_half: usize,
+    /// Added to the outputs.
+    pub(in crate::kernels) zero_point: i32,
+    /// Least output.
+    pub(in crate::kernels) low: i32,
+    /// Greatest output.
+    pub(in crate::kernels) high: i32,
+}
+
+// What the assembly reads.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(offset_of!(Windows, count) == 56 && offset_of!(Copy, count) == 40);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(offset_of!(Depthwise, first_half) == 72 && offset_of!(Depthwise, high) == 88);
