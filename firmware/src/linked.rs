@@ -1,13 +1,14 @@
 //! The kernels that a program for any model links.
 
 #[cfg(feature = "small-flash")]
-use arenite::KernelId::{Compare, Gather, SignalOverlapAdd, SignalWindow};
+use arenite::KernelId::{Compare, Gather, SignalOverlapAdd, SignalWindow, W4Conv2dS8, W8Conv2dF32};
 use arenite::{LoadError, Model};
 
 #[cfg(not(feature = "small-flash"))]
 pub use arenite::All as Linked;
 
-/// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations.
+/// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
+/// weights of few bits.
 /// A model with one of them is refused at load, by its name.
 #[cfg(feature = "small-flash")]
 #[derive(Debug)]
@@ -15,7 +16,8 @@ pub struct Linked;
 
 #[cfg(feature = "small-flash")]
 impl arenite::Kernels for Linked {
-    const SET: u128 = !(between(SignalWindow, SignalOverlapAdd) | between(Compare, Gather));
+    const SET: u128 =
+        !(between(SignalWindow, SignalOverlapAdd) | between(Compare, Gather) | between(W8Conv2dF32, W4Conv2dS8));
 }
 
 /// Loads a model of these kernels.

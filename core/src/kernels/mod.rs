@@ -13,6 +13,8 @@ pub(crate) mod instructions;
 pub mod kernel;
 #[cfg(any(test, packing))]
 pub mod linear_sum;
+#[cfg(test)]
+mod low_bit_tests;
 mod overlap;
 #[cfg(test)]
 mod pool_tests;

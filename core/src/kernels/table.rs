@@ -393,6 +393,9 @@ table! {
     114 SpecialInt Scalar scalar::special_int::Special;
     115 MatMulInt Scalar scalar::matmul::Quantised;
     116 Gather Scalar scalar::gather::GatherKernel;
+    74 W8Conv2dF32 Scalar scalar::low_bit::F32<8>;
+    75 W4Conv2dF32 Scalar scalar::low_bit::F32<4>;
+    76 W4Conv2dS8 Scalar scalar::low_bit::S8W4;
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;

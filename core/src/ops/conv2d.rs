@@ -304,7 +304,7 @@ impl<P: Place> Operator for Conv2dS8<P> {
     }
 }
 
-fn check_groups(window: &Window2d, groups: u16) -> Result<(), Fault> {
+pub(crate) fn check_groups(window: &Window2d, groups: u16) -> Result<(), Fault> {
     let fits = |channels: u16| groups > 0 && channels.is_multiple_of(groups);
     if fits(window.input[2]) && fits(window.output[2]) {
         Ok(())

@@ -19,6 +19,7 @@ pub mod frames;
 pub mod gather;
 pub mod linear;
 pub mod locally_connected;
+pub mod low_bit;
 pub mod lrn;
 pub mod lstm;
 pub mod matmul;

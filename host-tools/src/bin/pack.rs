@@ -11,7 +11,7 @@ use arenite::{DType, Target};
 use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::channels::Removed;
 use arenite_host::cli::regions::{parse_regions, parse_size};
-use arenite_host::cli::{UnbuiltPackOptions, Verdict, run_to_the_end};
+use arenite_host::cli::{ElementType, ElementTypeOptions, UnbuiltPackOptions, Verdict, run_to_the_end};
 use arenite_host::files::{Draft, Output, Print, print, publish, read_text};
 use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::memory::plan;
@@ -19,7 +19,6 @@ use arenite_host::model::ModelFile;
 use arenite_host::pack::{self, Options, Packed};
 use arenite_host::page::Extra;
 use arenite_host::preprocess::Preprocess;
-use arenite_host::quantize::{self, Activations};
 use arenite_host::report::Summary;
 use arenite_host::sign::Signer;
 use arenite_host::stage::Stage;
@@ -45,18 +44,8 @@ struct Args {
     /// A value that the trace does not state; repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     assume: Vec<String>,
-    /// The element type: f32, int8, or int16x8 (int16 with int8 weights); the network's own by default. Integers of an f32 network want --calibrate.
-    #[arg(long, value_name = "TYPE")]
-    dtype: Option<String>,
-    /// Sample inputs, .npz or .npy, for the ranges of the activations.
-    #[arg(long, value_name = "FILE")]
-    calibrate: Option<PathBuf>,
-    /// Leaves this layer in f32; repeatable.
-    #[arg(long, value_name = "NAME")]
-    keep_f32: Vec<String>,
-    /// Rounds weights for the least error of their layer's output on the samples.
-    #[arg(long)]
-    optimise_rounding: bool,
+    #[command(flatten)]
+    element_type: ElementTypeOptions,
     /// From a camera's picture to the network's input, such as 'u8 size=240x320 crop=240x240 resize=96x96 mean=127.5 scale=0.00784314'.
     #[arg(long, value_name = "SPEC")]
     preprocess: Option<Preprocess>,
@@ -269,7 +258,11 @@ fn tell(packed: &Packed) {
 /// The options of each network.
 fn options(args: Args) -> Result<Vec<Options>> {
     args.unbuilt.refuse()?;
-    let (dtype, quantize) = element_type(&args)?;
+    let ElementType {
+        dtype,
+        quantize,
+        weight_only,
+    } = args.element_type.read()?;
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
     if args.input.len() > 1
         && (args.preprocess.is_some()
@@ -338,6 +331,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         max_step: args.max_step,
         dtype,
         quantize,
+        weight_only,
         preprocess: args.preprocess,
         input_dtype: args.input_dtype.map(PortType::dtype),
         output_dtype: args.output_dtype.map(PortType::dtype),
@@ -354,43 +348,6 @@ fn options(args: Args) -> Result<Vec<Options>> {
         ..options.clone()
     };
     Ok(inputs.into_iter().map(each).collect())
-}
-
-/// What `--dtype`, `--calibrate` and `--keep-f32` ask for together.
-fn element_type(args: &Args) -> Result<(Option<DType>, Option<quantize::Request>)> {
-    let usage = |message: &str| Error::new(ErrorKind::Usage, message);
-    let both = [Activations::Int8, Activations::Int16];
-    let activations = both
-        .into_iter()
-        .find(|kind| Some(kind.option()) == args.dtype.as_deref());
-    let dtype = match (args.dtype.as_deref(), activations) {
-        (None, _) => None,
-        (Some("f32"), _) => Some(DType::F32),
-        (_, Some(activations)) => Some(activations.dtype()),
-        (Some(other), None) => return Err(usage(&format!("--dtype {other}")).expected("f32, int8 or int16x8")),
-    };
-    match (&args.calibrate, activations) {
-        (Some(samples), Some(activations)) => {
-            let request = quantize::Request {
-                samples: samples.clone(),
-                activations,
-                keep_f32: args.keep_f32.clone(),
-                optimise_rounding: args.optimise_rounding,
-                threads: None,
-                grid: None,
-            };
-            Ok((dtype, Some(request)))
-        }
-        (Some(_), None) => Err(usage("--calibrate without --dtype int8 or int16x8")
-            .help("pass --dtype int8 or --dtype int16x8, or leave it out")),
-        (None, _) if !args.keep_f32.is_empty() => {
-            Err(usage("--keep-f32 without --calibrate").help("leave it out: nothing is quantised"))
-        }
-        (None, _) if args.optimise_rounding => {
-            Err(usage("--optimise-rounding without --calibrate").help("leave it out: nothing is quantised"))
-        }
-        (None, _) => Ok((dtype, None)),
-    }
 }
 
 /// What came of it, for people.
@@ -448,6 +405,15 @@ fn figures(summary: &Summary, output: &Path) -> String {
         text += &format!(
             "  quantised  on {} samples{snr}; of the activations {left}\n",
             report.samples
+        );
+    }
+    if let Some(report) = &summary.weight_only {
+        let snr = report
+            .weights_snr_db
+            .map_or(String::new(), |snr| format!(", {snr:.1} dB of the weights"));
+        text += &format!(
+            "  weights    of {} layers in {} bits{snr}\n",
+            report.layers, report.bits
         );
     }
     text += &format!("  steps      {}\n", summary.steps);

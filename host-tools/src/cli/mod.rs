@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod diff;
 mod doctor;
+mod element_type;
 mod eval;
 mod explain;
 mod flash;
@@ -25,9 +26,10 @@ mod watch;
 mod weights;
 
 pub use crate::report::grouped;
+pub use element_type::{ElementType, ElementTypeOptions};
 pub use program::{Verdict, run_to_the_end};
+pub use unbuilt::UnbuiltPackOptions;
 use unbuilt::{Anything, refuse};
-pub use unbuilt::{UnbuiltPackOptions, not_built};
 
 use std::process::ExitCode;
 

@@ -52,15 +52,13 @@ macro_rules! unbuilt {
 }
 
 /// The refusal of something that comes with a capability that is not built.
-pub fn not_built(what: &str, capability: &str) -> Error {
+pub(super) fn not_built(what: &str, capability: &str) -> Error {
     Error::unsupported(format!("{what} is not built yet: it comes with {capability}"))
 }
 
 unbuilt! {
     /// Options of `pack` that are not built yet. Whoever builds one moves it from here to `pack`'s own arguments.
     pub UnbuiltPackOptions:
-    "weight-bits" weight_bits Vec<String>, "quantisation", "leave it out: weights keep their own width";
-    "group" group Vec<String>, "quantisation", "leave it out: weights keep their own width";
     "budget" budget Vec<String>, "quantisation", "--max-flash refuses a model that is too large";
     "target-snr" target_snr Vec<String>, "quantisation", "leave it out: nothing is quantised";
     "winograd" winograd bool, "Winograd convolutions", "leave it out: convolutions are computed directly";

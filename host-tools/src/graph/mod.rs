@@ -51,6 +51,24 @@ pub struct Graph {
     pub channels: BTreeMap<String, Channels>,
     /// Multiply-accumulates of layers of which channels were removed, before and after, by the node's name.
     pub cut_macs: BTreeMap<String, [u64; 2]>,
+    /// Layers whose weights are stored in fewer bits, by the node's name.
+    pub low_bits: BTreeMap<String, LowBits>,
+}
+
+/// How a layer's weights are stored in fewer bits than it computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LowBits {
+    /// 8 or 4.
+    pub bits: u8,
+    /// Neighbouring weights of an output that share a scale; none: all of them.
+    pub group: Option<usize>,
+}
+
+impl LowBits {
+    /// Weights that share a scale, of as many of an output.
+    pub fn share(self, filter: usize) -> usize {
+        self.group.unwrap_or(filter).min(filter).max(1)
+    }
 }
 
 /// Counts of an input file that holds its own weights, or whose operators became others: for [`facts`].

@@ -8,6 +8,7 @@ use arenite::{DType, Step, Target};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::copies::copy;
+use super::low_bit;
 use super::numbers::{Affine, clamp, clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
 use super::select::{self, Choice, Constants};
 use super::windows::window;
@@ -57,6 +58,10 @@ fn kind(groups: usize, window: &Window2d) -> &'static str {
 
 fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
     want_f32(lower.graph(), node)?;
+    if let Some(&bits) = lower.graph().low_bits.get(&node.name) {
+        let layer = (kind(attrs.groups, &window), macs);
+        return low_bit::push_f32(lower, node, (window, attrs.groups), bits, attrs.activation, layer);
+    }
     let groups = fit(attrs.groups, "the number of groups")?;
     let bias = convolution_bias_f32(lower, optional(node, 2), usize::from(window.output[2]))?;
     let op = Conv2dF32 {

@@ -8,6 +8,7 @@ use arenite::{DType, Step, Target};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::conv2d::{S8, choose_f32, convolution_bias_f32, push_f32, push_s8, push_s16};
+use super::low_bit;
 use super::numbers::{clamp, clamp_s8, linear_multipliers, per_tensor};
 use super::select::Constants;
 use crate::error::Result;
@@ -26,6 +27,14 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
     let (outputs, inputs) = (lower.graph().tensor(w).shape[0], lower.graph().tensor(w).shape[1]);
     let rows = lower.graph().tensor(x).elements() / inputs.max(1);
     let macs = (rows * inputs * outputs) as u64;
+    if let Some(&bits) = lower.graph().low_bits.get(&node.name) {
+        let window = one_row(
+            fit(rows, "the number of rows")?,
+            fit(inputs, "the number of inputs")?,
+            fit(outputs, "the number of outputs")?,
+        );
+        return low_bit::push_f32(lower, node, (window, 1), bits, activation, ("linear", macs));
+    }
     if let Some(op) = as_convolution(lower, node, [rows, inputs, outputs], activation)? {
         let choice = choose_f32(lower, node, op)?;
         // A kernel of plain weights is no better than the dot products of a linear layer.

@@ -15,6 +15,7 @@ pub(crate) mod elementwise_int;
 mod linear;
 mod locally_connected;
 mod loops;
+pub(crate) mod low_bit;
 mod lrn;
 mod lstm;
 mod matmul;

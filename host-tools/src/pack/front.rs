@@ -137,6 +137,10 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     } else {
         Stage::Fuse
     };
+    if let Some(request) = &options.weight_only {
+        let report = quantize::store_weights(&mut graph, &weights, request, &mut warnings).map_err(at_input)?;
+        summary.weight_only = Some(report);
+    }
     let grid = quantizing.as_ref().and_then(|request| request.grid);
     let input_dtype = options.input_dtype.or(grid.map(|_| DType::U8));
     let retyped = quantizing.is_some() || input_dtype.is_some() || options.output_dtype.is_some();
@@ -158,8 +162,8 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         graph,
         weights,
         files,
-        // They state what the network computes in its own types.
-        samples: samples.filter(|_| !retyped && options.preprocess.is_none()),
+        // They state what the network computes in its own types, with its own weights.
+        samples: samples.filter(|_| !retyped && options.preprocess.is_none() && options.weight_only.is_none()),
         keys,
         warnings,
         summary,

@@ -47,6 +47,8 @@ pub struct Options {
     pub dtype: Option<DType>,
     /// Quantises an f32 network.
     pub quantize: Option<quantize::Request>,
+    /// Stores the weights of an f32 network in fewer bits.
+    pub weight_only: Option<quantize::WeightOnly>,
     /// What is done with a picture in front of the first layer.
     pub preprocess: Option<Preprocess>,
     /// What the inputs of a quantised network are to be, where not of its own type.
@@ -96,6 +98,7 @@ impl Options {
             max_step: None,
             dtype: None,
             quantize: None,
+            weight_only: None,
             preprocess: None,
             input_dtype: None,
             output_dtype: None,

@@ -21,6 +21,7 @@ mod rewrite;
 mod rounding;
 mod search;
 mod statistics;
+mod weight_only;
 
 use std::path::PathBuf;
 
@@ -38,6 +39,8 @@ use self::judge::Judge;
 pub(crate) use self::rewrite::conversion;
 use self::search::{Network, Ranges};
 use self::statistics::Parts;
+pub use self::weight_only::WeightOnly;
+pub(crate) use self::weight_only::run as store_weights;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Node, Op, TensorId, TensorKind, facts};
 use crate::memory::lifetimes;

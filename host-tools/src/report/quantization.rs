@@ -42,3 +42,20 @@ impl Quantization {
         }
     }
 }
+
+/// How the weights of an f32 network are stored in fewer bits.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WeightOnlyReport {
+    /// Bits of a weight.
+    pub bits: u8,
+    /// Neighbouring weights that share a scale; none: all of an output's.
+    pub group: Option<usize>,
+    /// Layers whose weights are stored so.
+    pub layers: usize,
+    /// Squares of their weights over squares of what rounding changed, in dB; none where it changed nothing.
+    pub weights_snr_db: Option<f64>,
+    /// The layer whose weights it changed most, and its own ratio.
+    pub worst: Option<(String, f64)>,
+    /// Layers that were to keep theirs.
+    pub kept_f32: Vec<String>,
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arenite::Target;
 use serde::{Deserialize, Serialize};
 
-use super::quantization::Quantization;
+use super::quantization::{Quantization, WeightOnlyReport};
 use crate::channels::Removed;
 use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
 use crate::memory::{Placed, fit, lifetimes, whole_words};
@@ -77,9 +77,12 @@ pub struct Summary {
     /// What was removed since it cannot change the output. Files say it only where something was, for they lie in a device's flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_channels: Option<Removed>,
-    /// How an f32 network became int8.
+    /// How an f32 network became int8 or int16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantization: Option<Quantization>,
+    /// How its weights are stored in fewer bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_only: Option<WeightOnlyReport>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
 }

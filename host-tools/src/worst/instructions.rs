@@ -160,6 +160,8 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::MveConv2dS8(op)
         | Step::MveDepthwiseS8(op) => op.groups,
         Step::Conv2dS16(op) => op.groups,
+        Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
+        Step::W4Conv2dS8(op) => op.groups,
         Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) => 1,
         _ => window.input[2],
     };

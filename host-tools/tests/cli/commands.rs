@@ -113,7 +113,6 @@ fn wrong_usage_ends_with_2() {
 fn what_is_not_built_is_refused_by_name() {
     let bench = Bench::new();
     for (option, value) in [
-        ("--weight-bits", "4"),
         ("--budget", "flash=256K"),
         ("--target-snr", "30"),
         ("--cores", "2"),
@@ -397,4 +396,45 @@ fn several_inputs_make_a_bundle_that_verify_knows() {
         arenas.iter().max().copied(),
         "run in turn, they share it"
     );
+}
+
+/// Options that do not go together are wrong usage; what they say is what to do.
+#[test]
+fn weights_of_few_bits_say_what_they_want() {
+    let bench = Bench::new();
+    let pack = |options: &[&str]| {
+        let mut command = Command::new(PACK);
+        command
+            .arg(digits("mlp.trace.json"))
+            .arg("-o")
+            .arg(bench.path("m.bin"))
+            .args(options);
+        command.output().expect("it starts")
+    };
+    for (options, status, said) in [
+        (&["--weight-bits", "4"][..], 2, "--dtype f32"),
+        (&["--dtype", "f32", "--weight-bits", "5"], 2, "8, 4"),
+        (&["--dtype", "f32", "--group", "8"], 2, "--weight-bits"),
+        (&["--dtype", "f32", "--weight-bits", "4", "--group", "0"], 2, "--group"),
+        (&["--dtype", "f32", "--keep-f32", "fc1"], 2, "--keep-f32"),
+        (&["--dtype", "int16x8", "--weight-bits", "4"], 1, "--weight-bits"),
+    ] {
+        let message = refused(pack(options), status);
+        assert!(message.contains(said), "{options:?}: {message}");
+    }
+    assert!(bench.names().is_empty());
+    let report = json(&done(pack(&[
+        "--dtype",
+        "f32",
+        "--weight-bits",
+        "4",
+        "--group",
+        "8",
+        "--json",
+    ])));
+    assert_eq!(
+        [&report["weight_only"]["bits"], &report["weight_only"]["group"]],
+        [4, 8]
+    );
+    assert_eq!(report["dtype"], "f32");
 }

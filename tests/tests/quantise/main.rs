@@ -6,3 +6,4 @@ mod network;
 mod operators;
 mod preprocess;
 mod requests;
+mod weight_only;

@@ -88,6 +88,12 @@ impl Network {
         self.push("conv2d", &[x, &weights, &bias], attrs)
     }
 
+    /// Changes the weights of convolutions and linear layers.
+    pub(crate) fn each_weight(&mut self, change: impl Fn(&mut ArrayD<f64>)) {
+        let weights = self.parameters.values_mut().filter(|values| values.ndim() > 1);
+        weights.for_each(change);
+    }
+
     fn trace(&self) -> Value {
         let last = self.operators.last().expect("an operator");
         let mut tensors = self.parameters.clone();

@@ -28,12 +28,7 @@ impl Kernel for F32 {
     }
 
     fn distance(op: &Conv2dF32, index: usize) -> Option<i64> {
-        let lead = u32::from(op.window.output[2]) - 1;
-        match (index, op.residual) {
-            (1, _) => Some(op.window.consumed_distance(4, lead)),
-            (2, Some(_)) => Some(0),
-            _ => None,
-        }
+        trailing(&op.window, op.residual.is_some(), index)
     }
 
     fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
@@ -237,6 +232,15 @@ impl Candidate for DepthwiseS8 {
 
     fn layout(_: &Conv2dS8) -> Layout {
         Layout::Plain
+    }
+}
+
+/// How an f32 output that is written in order, one channel after the other, may overlap its input (1) and its residual (2).
+pub(super) fn trailing(window: &Window2d, residual: bool, index: usize) -> Option<i64> {
+    match index {
+        1 => Some(window.consumed_distance(4, u32::from(window.output[2]) - 1)),
+        2 if residual => Some(0),
+        _ => None,
     }
 }
 

@@ -18,6 +18,7 @@ pub mod gather;
 mod int;
 pub mod linear;
 pub mod locally_connected;
+pub mod low_bit;
 pub mod lrn;
 pub mod lstm;
 pub mod matmul;

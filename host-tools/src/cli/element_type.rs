@@ -1,0 +1,119 @@
+//! `--dtype` and the options of `pack` that go with it: what a network computes with, and what its weights are stored in.
+
+use std::path::PathBuf;
+
+use arenite::DType;
+
+use super::unbuilt::not_built;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::LowBits;
+use crate::quantize::{Activations, Request, WeightOnly};
+
+/// The options.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ElementTypeOptions {
+    /// The element type: f32, int8, or int16x8 (int16 with int8 weights); the network's own by default. Integers of an f32 network want --calibrate.
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<String>,
+    /// Sample inputs, .npz or .npy, for the ranges of the activations.
+    #[arg(long, value_name = "FILE")]
+    calibrate: Option<PathBuf>,
+    /// Leaves this layer in f32; repeatable.
+    #[arg(long, value_name = "NAME")]
+    keep_f32: Vec<String>,
+    /// Rounds weights for the least error of their layer's output on the samples.
+    #[arg(long)]
+    optimise_rounding: bool,
+    /// Stores weights in 8 or 4 bits: with --dtype f32 they are widened as they are read.
+    #[arg(long, value_name = "BITS", value_parser = ["8", "4"])]
+    weight_bits: Option<String>,
+    /// Neighbouring weights of an output channel that share a scale; all of them by default.
+    #[arg(long, value_name = "N", requires = "weight_bits", value_parser = clap::value_parser!(u32).range(1..))]
+    group: Option<u32>,
+}
+
+/// What they ask for together.
+#[derive(Debug, Default)]
+pub struct ElementType {
+    /// `--dtype`.
+    pub dtype: Option<DType>,
+    /// Quantises an f32 network.
+    pub quantize: Option<Request>,
+    /// Stores an f32 network's weights in fewer bits.
+    pub weight_only: Option<WeightOnly>,
+}
+
+impl ElementTypeOptions {
+    /// What they ask for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for options that do not go together, [`ErrorKind::Unsupported`] for what is not built.
+    pub fn read(&self) -> Result<ElementType> {
+        let usage = |message: &str| Error::new(ErrorKind::Usage, message);
+        let both = [Activations::Int8, Activations::Int16];
+        let activations = both
+            .into_iter()
+            .find(|kind| Some(kind.option()) == self.dtype.as_deref());
+        let dtype = match (self.dtype.as_deref(), activations) {
+            (None, _) => None,
+            (Some("f32"), _) => Some(DType::F32),
+            (_, Some(activations)) => Some(activations.dtype()),
+            (Some(other), None) => {
+                return Err(usage(&format!("--dtype {other}")).expected("f32, int8 or int16x8"));
+            }
+        };
+        let mut asked = ElementType {
+            dtype,
+            ..ElementType::default()
+        };
+        if let Some(bits) = self.low_bits() {
+            match dtype {
+                Some(DType::F32) => {
+                    asked.weight_only = Some(WeightOnly {
+                        bits,
+                        keep_f32: self.keep_f32.clone(),
+                    });
+                }
+                Some(_) => {
+                    let option = format!(
+                        "--weight-bits with --dtype {}",
+                        self.dtype.as_deref().unwrap_or_default()
+                    );
+                    return Err(not_built(&option, "weights of four bits under integers")
+                        .help("--dtype f32 --weight-bits stores weights in fewer bits; int8 weights have eight"));
+                }
+                None => {
+                    return Err(usage("--weight-bits without --dtype").expected("--dtype f32"));
+                }
+            }
+        }
+        match (&self.calibrate, activations) {
+            (Some(samples), Some(activations)) => {
+                asked.quantize = Some(Request {
+                    samples: samples.clone(),
+                    activations,
+                    keep_f32: self.keep_f32.clone(),
+                    optimise_rounding: self.optimise_rounding,
+                    threads: None,
+                    grid: None,
+                });
+                Ok(asked)
+            }
+            (Some(_), None) => Err(usage("--calibrate without --dtype int8 or int16x8")
+                .help("pass --dtype int8 or --dtype int16x8, or leave it out")),
+            (None, _) if !self.keep_f32.is_empty() && asked.weight_only.is_none() => {
+                Err(usage("--keep-f32 without --calibrate").help("leave it out: nothing is quantised"))
+            }
+            (None, _) if self.optimise_rounding => {
+                Err(usage("--optimise-rounding without --calibrate").help("leave it out: nothing is quantised"))
+            }
+            (None, _) => Ok(asked),
+        }
+    }
+
+    fn low_bits(&self) -> Option<LowBits> {
+        let bits = self.weight_bits.as_deref()?.parse().ok()?;
+        let group = self.group.map(|group| group as usize);
+        Some(LowBits { bits, group })
+    }
+}

@@ -1,0 +1,216 @@
+//! Weights of 8 or 4 bits under f32 activations: rounded and laid out for the kernel that widens them.
+
+use arenite::Step;
+use arenite::ops::low_bit::{WeightOnlyF32, filter_bytes};
+use arenite::ops::window::Window2d;
+
+use super::context::{Lower, fit, input, optional, output};
+use super::numbers::clamp;
+use crate::error::{Error, Result};
+use crate::graph::{Activation, LowBits, Node};
+use crate::program::Place;
+
+/// Scales that a part's weights are tried with: those of the largest one, and narrower ones that clip it.
+const TRIED: u32 = 32;
+/// The narrowest of them, in parts of the widest.
+const NARROWEST: f64 = 0.5;
+
+/// Weights as whole numbers and scales.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rounded {
+    /// By output, by part.
+    pub(crate) scales: Vec<f32>,
+    /// As many as there are weights.
+    pub(crate) numbers: Vec<i8>,
+    /// Squares of the weights, and of what rounding changed.
+    pub(crate) squares: [f64; 2],
+}
+
+/// The largest number of so many bits; the smallest is as far from zero.
+pub(crate) fn largest(bits: u8) -> i8 {
+    if bits == 4 { 7 } else { 127 }
+}
+
+/// Rounds the weights of a layer, `filter` of each output: each part of them by a scale of its own. Of eight bits the largest weight decides, of four what
+/// changes the weights least.
+pub(crate) fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded {
+    let mut all = Rounded {
+        scales: Vec::new(),
+        numbers: Vec::with_capacity(weights.len()),
+        squares: [0.0; 2],
+    };
+    let share = bits.share(filter);
+    for part in weights.chunks(filter.max(1)).flat_map(|filter| filter.chunks(share)) {
+        let scale = scale(part, bits.bits);
+        let (numbers, error) = at_scale(part, scale, largest(bits.bits));
+        all.scales.push(scale);
+        all.numbers.extend(numbers);
+        all.squares[0] += part.iter().map(|&w| f64::from(w) * f64::from(w)).sum::<f64>();
+        all.squares[1] += error;
+    }
+    all
+}
+
+/// The scale of a part; 1 where there is nothing but zeros.
+fn scale(part: &[f32], bits: u8) -> f32 {
+    let most = part.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
+    let widest = (most / f32::from(largest(bits))).max(f32::MIN_POSITIVE);
+    if most == 0.0 {
+        return 1.0;
+    }
+    if bits != 4 {
+        return widest;
+    }
+    let (mut best, mut least) = (widest, at_scale(part, widest, largest(bits)).1);
+    for step in 0..TRIED {
+        let narrower = 1.0 - (1.0 - NARROWEST) * f64::from(step) / f64::from(TRIED);
+        let tried = (f64::from(widest) * narrower) as f32;
+        // For these numbers the scale with the least squares.
+        let (numbers, _) = at_scale(part, tried, largest(bits));
+        let [meets, squares] = part.iter().zip(&numbers).fold([0.0; 2], |[meets, squares], (&w, &q)| {
+            let q = f64::from(q);
+            [meets + f64::from(w) * q, squares + q * q]
+        });
+        let fitted = (meets / squares) as f32;
+        for scale in [tried, fitted] {
+            if scale.is_normal() && scale > 0.0 {
+                let error = at_scale(part, scale, largest(bits)).1;
+                if error < least {
+                    (best, least) = (scale, error);
+                }
+            }
+        }
+    }
+    best
+}
+
+/// The nearest numbers, and the sum of the squared differences.
+fn at_scale(part: &[f32], scale: f32, largest: i8) -> (Vec<i8>, f64) {
+    let (largest, mut error) = (f32::from(largest), 0.0);
+    let numbers = part.iter().map(|&weight| {
+        let number = (weight / scale).round().clamp(-largest, largest);
+        let lost = f64::from(weight) - f64::from(number) * f64::from(scale);
+        error += lost * lost;
+        number as i8
+    });
+    (numbers.collect(), error)
+}
+
+/// As a kernel reads them: each output's from a byte of its own on, of four bits two in a byte, the first in its low half.
+pub(crate) fn packed(numbers: &[i8], filter: usize, bits: u8) -> Vec<u8> {
+    if bits != 4 {
+        return numbers.iter().map(|&number| number as u8).collect();
+    }
+    let half = |number: Option<&i8>| number.map_or(0, |&number| number as u8 & 0x0F);
+    let filters = numbers.chunks(filter.max(1));
+    let pairs = filters.flat_map(|filter| filter.chunks(2));
+    pairs.map(|pair| half(pair.first()) | half(pair.get(1)) << 4).collect()
+}
+
+/// Bytes that a layer's weights take in this form, scales included.
+pub(crate) fn bytes(outputs: usize, filter: usize, bits: LowBits) -> usize {
+    let parts = filter.div_ceil(bits.share(filter));
+    outputs * (filter_bytes(filter as u32, bits.bits.into()) as usize + 4 * parts)
+}
+
+/// Appends the step of an f32 convolution or linear layer whose weights are stored in `bits`. Operands: activations, weights (OHWI when read in order),
+/// bias, residual.
+pub(super) fn push_f32(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    (window, groups): (Window2d, usize),
+    bits: LowBits,
+    activation: Activation,
+    (kind, macs): (&'static str, u64),
+) -> Result<()> {
+    let w = input(node, 1)?;
+    let weights = lower.values(w)?;
+    let filter = weights.len() / usize::from(window.output[2]).max(1);
+    let found = rounded(&weights, filter, bits);
+    let bias = optional(node, 2).map(|bias| lower.constant(bias)).transpose()?;
+    let residual = optional(node, 3).map(|id| lower.place(id)).transpose()?;
+    let op = WeightOnlyF32 {
+        output: Place::Tensor(output(node)?, 0),
+        input: lower.place(input(node, 0)?)?,
+        residual,
+        weights: lower
+            .program
+            .weights
+            .add_bytes(packed(&found.numbers, filter, bits.bits))?,
+        scales: lower.program.weights.add_f32(&found.scales)?,
+        bias,
+        window,
+        groups: fit(groups, "the number of groups")?,
+        share: fit(bits.share(filter), "the number of weights that share a scale")?,
+        clamp: clamp(activation),
+    };
+    let step = match bits.bits {
+        8 => Step::W8Conv2dF32(op),
+        4 => Step::W4Conv2dF32(op),
+        other => return Err(Error::internal(format!("weights of {other} bits"))),
+    };
+    lower.push(node, kind, step, macs);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOUR: LowBits = LowBits { bits: 4, group: None };
+
+    #[test]
+    fn every_part_has_a_scale_and_no_weight_is_further_off_than_half_of_it() {
+        let weights: Vec<f32> = (0..60)
+            .map(|i| (i as f32 * 0.7).sin() * (1.0 + (i / 10) as f32))
+            .collect();
+        for group in [None, Some(3), Some(4), Some(100)] {
+            let bits = LowBits { bits: 8, group };
+            let found = rounded(&weights, 10, bits);
+            let share = bits.share(10);
+            assert_eq!(found.scales.len(), 6 * 10_usize.div_ceil(share));
+            for (at, (weight, number)) in weights.iter().zip(&found.numbers).enumerate() {
+                let scale = found.scales[at / 10 * 10_usize.div_ceil(share) + at % 10 / share];
+                assert!(
+                    (weight - scale * f32::from(*number)).abs() <= scale * 0.5001,
+                    "{group:?} {at}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn four_bits_clip_where_that_changes_less() {
+        // One weight far out, many near zero: clipped, the others are nearer.
+        let mut weights = vec![0.1_f32, -0.13, 0.07, 0.11, -0.09, 0.12, -0.1];
+        weights.extend([0.9]);
+        let found = rounded(&weights, 8, FOUR);
+        let widest = 0.9 / 7.0;
+        assert!(found.squares[1] <= at_scale(&weights, widest, 7).1 && found.scales[0] > 0.0);
+        // Multiples of a scale are stored as they are.
+        let exact: Vec<f32> = (-7..=7).map(|q: i8| f32::from(q) * 0.25).collect();
+        let found = rounded(&exact, 15, FOUR);
+        assert_eq!((found.scales[0], found.squares[1]), (0.25, 0.0));
+        let zeros = rounded(&[0.0; 6], 3, FOUR);
+        assert_eq!((zeros.scales, zeros.numbers), (vec![1.0; 2], vec![0; 6]));
+    }
+
+    #[test]
+    fn every_output_begins_at_a_byte() {
+        assert_eq!(packed(&[1, -1, 7, -7, 2, 3], 3, 4), [0xF1, 0x07, 0x29, 0x03]);
+        assert_eq!(packed(&[1, -1, 7, -7], 2, 4), [0xF1, 0x97]);
+        assert_eq!(packed(&[1, -1], 1, 8), [1, 255]);
+        assert_eq!(bytes(2, 3, FOUR), 2 * (2 + 4));
+        assert_eq!(
+            bytes(
+                5,
+                32,
+                LowBits {
+                    bits: 8,
+                    group: Some(16)
+                }
+            ),
+            5 * (32 + 8)
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! `--dtype f32 --weight-bits`: which layers of a float network store their weights in fewer bits. Activations and arithmetic stay f32.
+
+use super::names;
+use super::parameters;
+use crate::error::{Error, Result};
+use crate::graph::{DType, Graph, Layout, LowBits, Node, Op};
+use crate::lower::low_bit::{bytes, rounded};
+use crate::report::WeightOnlyReport;
+use crate::weights::Weights;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightOnly {
+    /// The form of the weights.
+    pub bits: LowBits,
+    /// Layers whose weights stay f32.
+    pub keep_f32: Vec<String>,
+}
+
+/// Marks the layers of a network behind all passes, and says what rounding changes.
+///
+/// # Errors
+/// A name that is not there; weights that are not finite; a network without a layer whose weights could be stored in fewer bits.
+pub(crate) fn run(
+    graph: &mut Graph,
+    weights: &Weights,
+    request: &WeightOnly,
+    warnings: &mut Vec<String>,
+) -> Result<WeightOnlyReport> {
+    let kept = names::named(graph, &request.keep_f32, &|node| layer(graph, node).is_some())?;
+    let mut report = WeightOnlyReport {
+        bits: request.bits.bits,
+        group: request.bits.group,
+        ..WeightOnlyReport::default()
+    };
+    let mut squares = [0.0; 2];
+    let mut marked = Vec::new();
+    for (node, kept) in graph.nodes.iter().zip(kept) {
+        let Some([outputs, filter]) = layer(graph, node) else {
+            continue;
+        };
+        if kept {
+            report.kept_f32.push(node.name.clone());
+            continue;
+        }
+        if let Some(reason) = unfit(graph, node, [outputs, filter], request.bits) {
+            warnings.push(format!(
+                "--weight-bits {}: `{}` keeps f32 weights: {reason}",
+                report.bits, node.name
+            ));
+            continue;
+        }
+        let id = node.inputs[1].ok_or_else(|| Error::internal("a layer without weights"))?;
+        let found = rounded(&parameters::values(graph, weights, id)?, filter, request.bits);
+        squares = [squares[0] + found.squares[0], squares[1] + found.squares[1]];
+        let snr = 10.0 * (found.squares[0] / found.squares[1]).log10();
+        if report.worst.as_ref().is_none_or(|(_, worst)| snr < *worst) && snr.is_finite() {
+            report.worst = Some((node.name.clone(), (snr * 100.0).round() / 100.0));
+        }
+        marked.push(node.name.clone());
+    }
+    if marked.is_empty() {
+        return Err(Error::unsupported(format!(
+            "--weight-bits {}: the network has no f32 convolution or linear layer with weights to store in fewer bits",
+            report.bits
+        ))
+        .help("leave it out"));
+    }
+    let snr = 10.0 * (squares[0] / squares[1]).log10();
+    report.weights_snr_db = snr.is_finite().then(|| (snr * 100.0).round() / 100.0);
+    report.layers = marked.len();
+    graph
+        .low_bits
+        .extend(marked.into_iter().map(|name| (name, request.bits)));
+    Ok(report)
+}
+
+/// Outputs of a layer of f32 with constant weights, and weights of each.
+fn layer(graph: &Graph, node: &Node) -> Option<[usize; 2]> {
+    let operand = |index: usize| node.inputs.get(index).copied().flatten().map(|id| graph.tensor(id));
+    let w = operand(1).filter(|w| w.is_const() && w.dtype == DType::F32)?;
+    let constant = operand(2).is_none_or(|bias| bias.is_const());
+    let f32 = operand(0).is_some_and(|x| x.dtype == DType::F32 && !x.is_const());
+    let own = match &node.op {
+        Op::Conv2d(attrs) => attrs.layout == Layout::Nhwc,
+        Op::Linear { .. } => true,
+        _ => false,
+    };
+    let outputs = *w.shape.first()?;
+    (own && f32 && constant && w.elements() > 0).then(|| [outputs, w.elements() / outputs])
+}
+
+/// Why a layer keeps its weights.
+fn unfit(graph: &Graph, node: &Node, [outputs, filter]: [usize; 2], bits: LowBits) -> Option<String> {
+    if bytes(outputs, filter, bits) >= 4 * outputs * filter {
+        return Some(format!("with their scales {filter} of an output would take no less"));
+    }
+    let x = node.inputs.first().copied().flatten().map(|id| graph.tensor(id))?;
+    let rows = x.elements() / filter.max(1);
+    let wide = [outputs, filter, rows]
+        .into_iter()
+        .find(|&extent| extent > usize::from(u16::MAX));
+    match (&node.op, wide) {
+        (Op::Linear { .. }, Some(extent)) => Some(format!("an extent of {extent} is more than 16 bits")),
+        _ => None,
+    }
+}
