@@ -24,10 +24,10 @@ pub struct ElementTypeOptions {
     /// Rounds weights for the least error of their layer's output on the samples.
     #[arg(long)]
     optimise_rounding: bool,
-    /// Stores weights in 8 or 4 bits: with --dtype f32 they are widened as they are read.
+    /// Stores weights in 8 or 4 bits: with --dtype f32 they are widened as they are read; with int8, 4.
     #[arg(long, value_name = "BITS", value_parser = ["8", "4"])]
     weight_bits: Option<String>,
-    /// Neighbouring weights of an output channel that share a scale; all of them by default.
+    /// Neighbouring weights of an output channel that share a scale, or with int8 a factor; all of them by default.
     #[arg(long, value_name = "N", requires = "weight_bits", value_parser = clap::value_parser!(u32).range(1..))]
     group: Option<u32>,
 }
@@ -66,6 +66,7 @@ impl ElementTypeOptions {
             dtype,
             ..ElementType::default()
         };
+        let mut low_bits = None;
         if let Some(bits) = self.low_bits() {
             match dtype {
                 Some(DType::F32) => {
@@ -74,16 +75,26 @@ impl ElementTypeOptions {
                         keep_f32: self.keep_f32.clone(),
                     });
                 }
+                Some(DType::I8) if bits.bits == 8 => {
+                    return Err(
+                        usage("--dtype int8 --weight-bits 8").help("leave --weight-bits out: int8 weights have 8 bits")
+                    );
+                }
+                Some(DType::I8) if self.calibrate.is_none() => {
+                    return Err(usage("--dtype int8 --weight-bits 4 without --calibrate")
+                        .help("--calibrate FILE quantises an f32 network; weights that are int8 already stay so"));
+                }
+                Some(DType::I8) => low_bits = Some(bits),
                 Some(_) => {
                     let option = format!(
                         "--weight-bits with --dtype {}",
                         self.dtype.as_deref().unwrap_or_default()
                     );
-                    return Err(not_built(&option, "weights of four bits under integers")
-                        .help("--dtype f32 --weight-bits stores weights in fewer bits; int8 weights have eight"));
+                    return Err(not_built(&option, "weights of four bits under int16")
+                        .help("leave it out, or pass --dtype int8"));
                 }
                 None => {
-                    return Err(usage("--weight-bits without --dtype").expected("--dtype f32"));
+                    return Err(usage("--weight-bits without --dtype").expected("--dtype f32 or --dtype int8"));
                 }
             }
         }
@@ -92,6 +103,7 @@ impl ElementTypeOptions {
                 asked.quantize = Some(Request {
                     samples: samples.clone(),
                     activations,
+                    low_bits,
                     keep_f32: self.keep_f32.clone(),
                     optimise_rounding: self.optimise_rounding,
                     threads: None,

@@ -9,7 +9,8 @@ use arenite::{DType, Step, Target};
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::copies::copy;
 use super::low_bit;
-use super::numbers::{Affine, clamp, clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
+use super::numbers::{clamp, clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
+use super::s8::S8;
 use super::select::{self, Choice, Constants};
 use super::windows::window;
 use crate::error::{Error, Result};
@@ -137,19 +138,6 @@ fn lower_s8(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Win
     )
 }
 
-/// What an int8 convolution or fully connected layer has beside its operands.
-pub(super) struct S8 {
-    pub(super) window: Window2d,
-    pub(super) groups: u16,
-    /// Scale and zero point.
-    pub(super) input_q: Affine,
-    /// Scale and zero point.
-    pub(super) output_q: Affine,
-    pub(super) clamp: [i8; 2],
-    /// One for each output channel.
-    pub(super) multipliers: Vec<Multiplier>,
-}
-
 /// Chooses the kernel, adds its weights and appends the step. Operands: activations, weights (OHWI when read in order), bias.
 pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, conv: S8, macs: u64) -> Result<()> {
     let (x, w, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
@@ -192,6 +180,9 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         weights: &weights,
         channels: &channels,
     };
+    if let Some(&bits) = lower.graph().low_bits.get(&node.name) {
+        return low_bit::push_s8(lower, node, &conv, plain, bits, (kind, macs));
+    }
     // The scalar kernels and the compact one compute any groups by themselves.
     let by_parts = conv.groups > 1 && !lower.program.size && lower.program.target != Target::Portable;
     let [c, oc] = [conv.window.input[2], conv.window.output[2]];

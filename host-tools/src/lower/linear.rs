@@ -7,9 +7,10 @@ use arenite::ops::window::Window2d;
 use arenite::{DType, Step, Target};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
-use super::conv2d::{S8, choose_f32, convolution_bias_f32, push_f32, push_s8, push_s16};
+use super::conv2d::{choose_f32, convolution_bias_f32, push_f32, push_s8, push_s16};
 use super::low_bit;
 use super::numbers::{clamp, clamp_s8, linear_multipliers, per_tensor};
+use super::s8::S8;
 use super::select::Constants;
 use crate::error::Result;
 use crate::graph::{Activation, Node, TensorId, TensorKind};

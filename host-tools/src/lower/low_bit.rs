@@ -1,11 +1,13 @@
-//! Weights of 8 or 4 bits under f32 activations: rounded and laid out for the kernel that widens them.
+//! Weights of 8 or 4 bits under f32 activations, and of 4 under int8 ones: rounded and laid out for the kernels that widen them.
 
 use arenite::Step;
-use arenite::ops::low_bit::{WeightOnlyF32, filter_bytes};
+use arenite::kernels::candidate::PlainS8;
+use arenite::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32, filter_bytes};
 use arenite::ops::window::Window2d;
 
 use super::context::{Lower, fit, input, optional, output};
-use super::numbers::clamp;
+use super::numbers::{clamp, zero_point_s8};
+use super::s8::S8;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, LowBits, Node};
 use crate::program::Place;
@@ -52,7 +54,7 @@ pub(crate) fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded 
 }
 
 /// The scale of a part; 1 where there is nothing but zeros.
-fn scale(part: &[f32], bits: u8) -> f32 {
+pub(crate) fn scale(part: &[f32], bits: u8) -> f32 {
     let most = part.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
     let widest = (most / f32::from(largest(bits))).max(f32::MIN_POSITIVE);
     if most == 0.0 {
@@ -85,7 +87,7 @@ fn scale(part: &[f32], bits: u8) -> f32 {
 }
 
 /// The nearest numbers, and the sum of the squared differences.
-fn at_scale(part: &[f32], scale: f32, largest: i8) -> (Vec<i8>, f64) {
+pub(crate) fn at_scale(part: &[f32], scale: f32, largest: i8) -> (Vec<i8>, f64) {
     let (largest, mut error) = (f32::from(largest), 0.0);
     let numbers = part.iter().map(|&weight| {
         let number = (weight / scale).round().clamp(-largest, largest);
@@ -153,6 +155,55 @@ pub(super) fn push_f32(
     Ok(())
 }
 
+/// Appends the step of an int8 convolution or fully connected layer whose weights are products of a number of four bits and the factor of its part.
+pub(super) fn push_s8(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    conv: &S8,
+    plain: PlainS8<'_>,
+    bits: LowBits,
+    (kind, macs): (&'static str, u64),
+) -> Result<()> {
+    let filter = plain.weights.len() / plain.channels.len().max(1);
+    let share = bits.share(filter);
+    let other = || Error::internal(format!("the weights of `{}` are no products of four bits", node.name));
+    let (mut factors, mut numbers) = (Vec::new(), Vec::with_capacity(plain.weights.len()));
+    for part in plain
+        .weights
+        .chunks(filter.max(1))
+        .flat_map(|filter| filter.chunks(share))
+    {
+        let factor = factor(part).ok_or_else(other)?;
+        numbers.extend(part.iter().map(|&product| product / factor as i8));
+        factors.push(factor);
+    }
+    let op = Conv2dS8W4 {
+        output: Place::Tensor(output(node)?, 0),
+        input: lower.place(input(node, 0)?)?,
+        weights: lower.program.weights.add_bytes(packed(&numbers, filter, 4))?,
+        factors: lower.program.weights.add_bytes(factors)?,
+        channels: lower.program.weights.add_i32(plain.channels.as_flattened())?,
+        window: conv.window,
+        groups: conv.groups,
+        share: fit(share, "the number of weights that share a factor")?,
+        input_zero_point: zero_point_s8(conv.input_q.1)?,
+        output_zero_point: zero_point_s8(conv.output_q.1)?,
+        clamp: conv.clamp,
+    };
+    lower.push(node, kind, Step::W4Conv2dS8(op), macs);
+    Ok(())
+}
+
+/// The least factor that these products have in common with numbers of four bits.
+fn factor(products: &[i8]) -> Option<u8> {
+    let largest = i16::from(largest(4));
+    (1..=MOST_FACTOR).find(|&factor| {
+        let mut all = products.iter().map(|&product| i16::from(product));
+        let factor = i16::from(factor);
+        all.all(|product| product % factor == 0 && (product / factor).abs() <= largest)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +244,20 @@ mod tests {
         assert_eq!((found.scales[0], found.squares[1]), (0.25, 0.0));
         let zeros = rounded(&[0.0; 6], 3, FOUR);
         assert_eq!((zeros.scales, zeros.numbers), (vec![1.0; 2], vec![0; 6]));
+    }
+
+    #[test]
+    fn products_show_their_factor() {
+        for (products, expected) in [
+            (&[7_i8, -7, 0][..], Some(1)),
+            (&[126, -126, 18], Some(18)),
+            (&[0, 0], Some(1)),
+            (&[10, -14, 4], Some(2)),
+            (&[9, 14], None),
+            (&[127, 1], None),
+        ] {
+            assert_eq!(factor(products), expected, "{products:?}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod pad;
 mod pool2d;
 pub(crate) mod reduce;
 mod resize;
+mod s8;
 pub(crate) mod select;
 pub(crate) mod signal;
 mod slice;

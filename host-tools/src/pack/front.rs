@@ -151,7 +151,9 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         summary.set_ports(&graph);
     }
     let mut whole = None;
-    if !options.keep_dead_channels {
+    // Factors are of parts of whole filters.
+    let cut = graph.low_bits.values().all(|bits| bits.group.is_none());
+    if !options.keep_dead_channels && cut {
         whole = Some(graph.clone());
         let block = select::channels_at_a_time(options.target, options.size);
         summary.dead_channels = Some(channels::remove(&mut graph, block)?);

@@ -3,6 +3,7 @@
 use super::activations::Activations;
 use super::evaluate::Samples;
 use super::grid::Grid;
+use crate::graph::LowBits;
 use crate::weights::Weights;
 
 /// What the network's forms have in common.
@@ -13,4 +14,5 @@ pub(super) struct Context<'a> {
     pub(super) threads: usize,
     pub(super) grid: Option<Grid>,
     pub(super) activations: Activations,
+    pub(super) low_bits: Option<LowBits>,
 }

@@ -136,6 +136,13 @@ pub(crate) fn on_int8(graph: &Graph, node: &Node) -> Result<Form, String> {
     }
 }
 
+/// Whether a node is a convolution with a group for each channel: its weights are few, and it minds their rounding most.
+pub(super) fn is_depthwise(graph: &Graph, node: &Node) -> bool {
+    let x = node.inputs.first().copied().flatten();
+    let channels = x.and_then(|id| graph.tensor(id).shape.last().copied());
+    matches!(&node.op, Op::Conv2d(attrs) if attrs.groups > 1 && Some(attrs.groups) == channels)
+}
+
 /// What an output's noise is measured at: the operand of a last softmax, whose result says little where it is near 0 or 1.
 pub(super) fn before_softmax(graph: &Graph, output: TensorId) -> TensorId {
     let producers = graph.producers();

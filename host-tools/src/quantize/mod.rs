@@ -42,7 +42,7 @@ use self::statistics::Parts;
 pub use self::weight_only::WeightOnly;
 pub(crate) use self::weight_only::run as store_weights;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, Node, Op, TensorId, TensorKind, facts};
+use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind, facts};
 use crate::memory::lifetimes;
 use crate::report::Quantization;
 use crate::samples;
@@ -58,6 +58,8 @@ pub struct Request {
     pub samples: PathBuf,
     /// The integers that activations become.
     pub activations: Activations,
+    /// Stores the weights in four bits, but for those of depthwise layers.
+    pub low_bits: Option<LowBits>,
     /// Layers that stay in f32.
     pub keep_f32: Vec<String>,
     /// Weights are rounded for the least error of their layer's output on the samples.
@@ -126,6 +128,7 @@ pub fn run(
         threads,
         grid: request.grid,
         activations: request.activations,
+        low_bits: request.low_bits,
     };
     let mut best = Calibrated::of(graph.clone(), 0, &context, progress)?;
     let mut start = search::uniform(&best.network(&context), &best.judge)?;
@@ -157,6 +160,15 @@ pub fn run(
         );
     }
     let mut quantized = rewrite::run(&best.graph, weights, &plan)?;
+    if let Some(bits) = request.low_bits {
+        let layers = plan.layers.iter().filter(|(_, stored)| stored.lattice.largest < 127);
+        let layers = layers.map(|(&index, _)| (best.graph.nodes[index].name.clone(), bits));
+        quantized.low_bits.extend(layers);
+        if quantized.low_bits.is_empty() {
+            let message = format!("--weight-bits {}: no layer's weights would take less", bits.bits);
+            return Err(Error::unsupported(message).help("leave it out, or pass a larger --group"));
+        }
+    }
     crate::passes::name_apart(&mut quantized);
     let mut report = Quantization {
         samples: samples.len(),
@@ -166,6 +178,9 @@ pub fn run(
         rounding_optimised: refined.rounding_optimised,
         equalised: best.equalised,
         kept_f32: kept_names(graph, &kept),
+        weight_bits: request.low_bits.map(|bits| bits.bits),
+        group: request.low_bits.and_then(|bits| bits.group),
+        low_bit_layers: quantized.low_bits.len(),
         ..Quantization::default()
     };
     let values = statistics::without(&best.parts, None);
@@ -237,6 +252,7 @@ impl Calibrated {
             ranges: &self.ranges,
             threads: context.threads,
             activations: context.activations,
+            low_bits: context.low_bits,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Weights and biases as integers: a scale for each output channel, biases in the scale of the products.
 
 use arenite::DType;
+use arenite::ops::low_bit::MOST_FACTOR;
 
 use super::activations::Activations;
 use crate::error::{Error, Result};
-use crate::graph::{Data, Graph, Quant, Tensor, TensorId, TensorKind};
+use crate::graph::{Data, Graph, LowBits, Quant, Tensor, TensorId, TensorKind};
+use crate::lower::low_bit;
 use crate::weights::Weights;
 
 /// The weights of a layer, `[outputs, inputs of one output]`, and its bias, as the network has them.
@@ -23,8 +25,48 @@ pub(super) struct Layer {
 pub(super) struct Stored {
     /// By output.
     pub(super) scales: Vec<f32>,
+    /// Products of a factor and a number of few bits.
     pub(super) weights: Vec<i8>,
+    pub(super) lattice: Lattice,
     pub(super) bias: Vec<i64>,
+}
+
+/// What the weights of a layer can be: whole numbers, those of a part times its factor.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Lattice {
+    /// By output, by part.
+    pub(super) factors: Vec<u8>,
+    /// Weights of an output, and of a part.
+    pub(super) filter: usize,
+    pub(super) share: usize,
+    /// The largest number.
+    pub(super) largest: i8,
+}
+
+impl Lattice {
+    /// All numbers of eight bits but -128, which TensorFlow Lite leaves out.
+    fn of_bytes(outputs: usize, filter: usize) -> Self {
+        Self {
+            factors: vec![1; outputs],
+            filter,
+            share: filter.max(1),
+            largest: 127,
+        }
+    }
+
+    /// The factor of weight `at` of an output.
+    pub(super) fn factor(&self, output: usize, at: usize) -> i8 {
+        let parts = self.filter.div_ceil(self.share).max(1);
+        let factor = self.factors.get(output * parts + at / self.share);
+        factor.map_or(1, |&factor| factor as i8)
+    }
+
+    /// Weight `at` of an output, nearest to a real number of its scale.
+    pub(super) fn nearest(&self, output: usize, at: usize, wanted: f32) -> i8 {
+        let (factor, largest) = (self.factor(output, at), f32::from(self.largest));
+        let number = (wanted / f32::from(factor)).round().clamp(-largest, largest);
+        number as i8 * factor
+    }
 }
 
 /// The f32 values of a constant.
@@ -93,11 +135,75 @@ impl Layer {
 
     /// Every weight at the nearest integer.
     pub(super) fn nearest(&self, input: f32, scales: Vec<f32>, activations: Activations) -> Stored {
-        let rows = self.weights.chunks(self.inputs.max(1)).zip(&scales);
-        let weights = rows.flat_map(|(row, &scale)| row.iter().map(move |&weight| round(weight / scale)));
+        let lattice = Lattice::of_bytes(scales.len(), self.inputs);
+        self.on(lattice, input, scales, activations)
+    }
+
+    fn on(&self, lattice: Lattice, input: f32, scales: Vec<f32>, activations: Activations) -> Stored {
+        let rows = self.weights.chunks(self.inputs.max(1)).zip(&scales).enumerate();
+        let weights = rows.flat_map(|(output, (row, &scale))| {
+            let lattice = &lattice;
+            let row = row.iter().enumerate();
+            row.map(move |(at, &weight)| lattice.nearest(output, at, weight / scale))
+        });
         let weights = weights.collect();
         let bias = self.stored_bias(input, &scales, &self.bias, activations);
-        Stored { scales, weights, bias }
+        Stored {
+            scales,
+            weights,
+            lattice,
+            bias,
+        }
+    }
+
+    /// Whether weights of four bits, with their factors, take less than weights of eight.
+    pub(super) fn gains(&self, bits: LowBits) -> bool {
+        let parts = self.inputs.div_ceil(bits.share(self.inputs));
+        self.inputs.div_ceil(2) + parts < self.inputs
+    }
+
+    /// Every weight as four bits times the factor of its part, nearest to what it was; `scales` are those of eight bits.
+    pub(super) fn of_four_bits(&self, input: f32, scales: &[f32], bits: LowBits, activations: Activations) -> Stored {
+        let share = bits.share(self.inputs);
+        let largest = low_bit::largest(bits.bits);
+        let most = if share < self.inputs { MOST_FACTOR } else { 1 };
+        let mut factors = Vec::new();
+        let rows = self.weights.chunks(self.inputs.max(1)).zip(&self.bias).zip(scales);
+        let own = rows.map(|((row, &bias), &eight)| {
+            if row.iter().all(|&weight| weight == 0.0) {
+                factors.resize(factors.len() + row.len().div_ceil(share), 1);
+                return eight;
+            }
+            let parts = row
+                .chunks(share)
+                .filter(|part| part.iter().any(|&weight| weight != 0.0));
+            let widest = parts
+                .map(|part| low_bit::scale(part, bits.bits))
+                .fold(0.0_f32, f32::max);
+            // The bias fits beside the products.
+            let least = f64::from(bias.abs()) / f64::from(input) / activations.most_bias();
+            let scale = (f64::from(widest) / f64::from(most)).max(least) as f32;
+            factors.extend(row.chunks(share).map(|part| {
+                let error = |factor: u8| low_bit::at_scale(part, scale * f32::from(factor), largest).1;
+                let mut best = (1, error(1));
+                for factor in 2..=most {
+                    let error = error(factor);
+                    if error < best.1 {
+                        best = (factor, error);
+                    }
+                }
+                best.0
+            }));
+            scale
+        });
+        let scales = own.collect();
+        let lattice = Lattice {
+            factors,
+            filter: self.inputs,
+            share,
+            largest,
+        };
+        self.on(lattice, input, scales, activations)
     }
 
     /// A bias in the scale of the products.
@@ -109,11 +215,6 @@ impl Layer {
         };
         bias.iter().zip(scales).map(of).collect()
     }
-}
-
-/// As a stored weight; -128 is left out, as TensorFlow Lite wants it.
-pub(super) fn round(stored: f32) -> i8 {
-    stored.round().clamp(-127.0, 127.0) as i8
 }
 
 impl Stored {
@@ -194,6 +295,42 @@ mod tests {
         );
         assert_eq!(stored.weights, [127, -50, 127, 0]);
         assert_eq!(stored.bias, [500, -100_000]);
+    }
+
+    #[test]
+    fn weights_of_four_bits_are_products_that_fit_eight() {
+        let weights: Vec<f32> = (0..44)
+            .map(|i| ((i * i) as f32 * 0.37).sin() * (1 + i / 4 % 3) as f32)
+            .collect();
+        let layer = layer(&weights, &[0.5, -1.0]);
+        let eight = layer.scales(0.1, "l", Activations::Int8).expect("scales");
+        for group in [None, Some(4), Some(5), Some(64)] {
+            let bits = LowBits { bits: 4, group };
+            let stored = layer.of_four_bits(0.1, &eight, bits, Activations::Int8);
+            let parts = 22_usize.div_ceil(bits.share(22));
+            assert_eq!(stored.lattice.factors.len(), 2 * parts);
+            for (at, &weight) in stored.weights.iter().enumerate() {
+                let factor = stored.lattice.factors[at / 22 * parts + at % 22 / bits.share(22)] as i8;
+                assert!((1..=18).contains(&factor) && weight % factor == 0 && (weight / factor).abs() <= 7);
+            }
+            let noise = |stored: &Stored| -> f64 {
+                let all = stored.weights.iter().zip(&weights).enumerate();
+                all.map(|(at, (&q, &w))| f64::from(w - f32::from(q) * stored.scales[at / 22]).powi(2))
+                    .sum()
+            };
+            let none = layer.of_four_bits(0.1, &eight, LowBits { bits: 4, group: None }, Activations::Int8);
+            assert!(noise(&stored) <= noise(&none), "{group:?}");
+            // A channel of nothing keeps its bias, and all that has no gain is left at eight.
+            assert_eq!(stored.bias.len(), 2);
+        }
+        assert!(layer.gains(LowBits {
+            bits: 4,
+            group: Some(4)
+        }));
+        assert!(!layer.gains(LowBits {
+            bits: 4,
+            group: Some(1)
+        }));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! then single steps up or down are taken as long as the error falls, as adaptive rounding looks for (Nagel et al. 2020).
 
 use super::moments::Moments;
-use super::parameters::{Layer, Stored, round};
+use super::parameters::{Lattice, Layer, Stored};
 
 /// Part of the mean of the diagonal that is added to it: samples say little of what they hardly have.
 const DAMPING: f64 = 0.01;
@@ -56,8 +56,8 @@ impl Metric {
         })
     }
 
-    /// The stored weights of one output.
-    fn rounded(&self, weights: &[f32], scale: f32) -> Vec<i8> {
+    /// The stored weights of an output.
+    fn rounded(&self, weights: &[f32], scale: f32, lattice: &Lattice, output: usize) -> Vec<i8> {
         let n = self.inputs;
         let scale = f64::from(scale);
         let wanted: Vec<f64> = weights.iter().map(|&weight| f64::from(weight) / scale).collect();
@@ -67,19 +67,19 @@ impl Metric {
         let mut lost = vec![0.0; n];
         for at in (0..n).rev() {
             let own = self.factor[at * n + at];
-            stored[at] = round((wanted[at] + lost[at] / own) as f32);
+            stored[at] = lattice.nearest(output, at, (wanted[at] + lost[at] / own) as f32);
             missing[at] = wanted[at] - f64::from(stored[at]);
             let before = self.factor[at * n..at * n + at].iter();
             for (lost, factor) in lost.iter_mut().zip(before) {
                 *lost += factor * missing[at];
             }
         }
-        self.descend(&mut stored, &mut missing);
+        self.descend(&mut stored, &mut missing, lattice, output);
         stored
     }
 
     /// Single steps as long as the error falls.
-    fn descend(&self, stored: &mut [i8], missing: &mut [f64]) {
+    fn descend(&self, stored: &mut [i8], missing: &mut [f64], lattice: &Lattice, output: usize) {
         let n = self.inputs;
         let rows = self.moments.chunks_exact(n.max(1));
         let mut slope: Vec<f64> = rows
@@ -88,11 +88,13 @@ impl Metric {
         for _ in 0..SWEEPS {
             let mut found = false;
             for at in 0..n {
-                let step = if slope[at] > 0.0 { 1.0 } else { -1.0 };
-                let gain = 2.0 * step * slope[at] - self.moments[at * n + at];
+                let factor = f64::from(lattice.factor(output, at));
+                let step = if slope[at] > 0.0 { factor } else { -factor };
+                let own = self.moments[at * n + at] * factor * factor;
+                let gain = 2.0 * step * slope[at] - own;
                 let next = f64::from(stored[at]) + step;
                 // More than rounding noise, so that every machine takes the same steps.
-                if gain <= 1e-9 * self.moments[at * n + at] || next.abs() > 127.0 {
+                if gain <= 1e-9 * own || next.abs() > f64::from(lattice.largest) * factor {
                     continue;
                 }
                 found = true;
@@ -146,17 +148,20 @@ fn cholesky(matrix: &[f64], n: usize) -> Option<Vec<f64>> {
 /// A layer with its weights rounded by what they meet, on so many threads; `None` where the samples do not say what that is.
 pub(super) fn optimised(
     layer: &Layer,
-    scales: &[f32],
+    stored: &Stored,
     moments: &Moments,
     groups: usize,
     threads: usize,
 ) -> Option<Vec<i8>> {
-    let (inputs, outputs) = (layer.inputs, scales.len());
+    let (inputs, outputs) = (layer.inputs, stored.scales.len());
     let each = outputs / groups.max(1);
     let metrics: Vec<Metric> = (0..groups)
         .map(|group| Metric::of(moments, group, inputs))
         .collect::<Option<_>>()?;
-    let output = |at: usize| metrics[at / each].rounded(&layer.weights[at * inputs..(at + 1) * inputs], scales[at]);
+    let output = |at: usize| {
+        let weights = &layer.weights[at * inputs..(at + 1) * inputs];
+        metrics[at / each].rounded(weights, stored.scales[at], &stored.lattice, at)
+    };
     let size = outputs.div_ceil(threads.max(1)).max(1);
     let all: Vec<usize> = (0..outputs).collect();
     let parts: Vec<Vec<i8>> = std::thread::scope(|scope| {
@@ -197,6 +202,13 @@ mod tests {
     use super::super::activations::Activations;
     use super::*;
 
+    const BYTES: Lattice = Lattice {
+        factors: Vec::new(),
+        filter: 3,
+        share: 3,
+        largest: 127,
+    };
+
     /// Numbers of two inputs that go together and one that is by itself.
     fn moments() -> Moments {
         let mut moments = Moments {
@@ -229,9 +241,9 @@ mod tests {
         let metric = Metric::of(&moments(), 0, 3).expect("moments");
         for weights in [[0.34_f32, 0.44, -0.21], [1.47, -0.53, 0.02], [-0.5, 0.5, 0.5]] {
             let scale = 0.1;
-            let stored = metric.rounded(&weights, scale);
+            let stored = metric.rounded(&weights, scale, &BYTES, 0);
             let own = metric.error(&weights, scale, &stored);
-            let nearest: Vec<i8> = weights.iter().map(|w| round(w / scale)).collect();
+            let nearest: Vec<i8> = weights.iter().map(|w| (w / scale).round() as i8).collect();
             assert!(own <= metric.error(&weights, scale, &nearest) + 1e-9);
             for change in 0..27_i8 {
                 let steps = [change % 3 - 1, change / 3 % 3 - 1, change / 9 - 1];
@@ -252,8 +264,31 @@ mod tests {
     fn weights_that_go_together_make_up_for_each_other() {
         let metric = Metric::of(&moments(), 0, 3).expect("moments");
         // Both are nearest to 3; together they are nearer to 7 than to 6.
-        let stored = metric.rounded(&[3.4, 3.4, 0.0], 1.0);
+        let stored = metric.rounded(&[3.4, 3.4, 0.0], 1.0, &BYTES, 0);
         assert_eq!(i32::from(stored[0]) + i32::from(stored[1]), 7, "{stored:?}");
+    }
+
+    #[test]
+    fn weights_of_parts_are_multiples_of_their_factors() {
+        let metric = Metric::of(&moments(), 0, 3).expect("moments");
+        let lattice = Lattice {
+            factors: vec![1, 3, 2],
+            filter: 3,
+            share: 2,
+            largest: 7,
+        };
+        // Of the first output, two weights of factor 1 and one of factor 3.
+        let stored = metric.rounded(&[3.4, 3.4, 25.0], 1.0, &lattice, 0);
+        assert_eq!(
+            (i32::from(stored[0]) + i32::from(stored[1]), stored[2]),
+            (7, 21),
+            "{stored:?}"
+        );
+        let stored = metric.rounded(&[9.0, -9.0, 4.2], 1.0, &lattice, 0);
+        assert!(
+            stored[..2].iter().all(|q| q.abs() <= 7) && stored[2] % 3 == 0,
+            "{stored:?}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::activations::Activations;
 use super::context::Context;
 use super::evaluate::{Samples, floats};
-use super::form::{Form, concerns, form, is_real};
+use super::form::{Form, concerns, form, is_depthwise, is_real};
 use super::grid::Grid;
 use super::groups::Groups;
 use super::judge::{self, Judge, Squares};
@@ -16,7 +16,7 @@ use super::rewrite::{self, Plan, ends};
 use super::rounding;
 use super::statistics::{self, Parts, Values};
 use crate::error::Result;
-use crate::graph::{Graph, Op, Quant, TensorId, facts};
+use crate::graph::{Graph, LowBits, Op, Quant, TensorId, facts};
 use crate::report::Quantization;
 use crate::weights::Weights;
 
@@ -239,6 +239,7 @@ pub(super) struct Network<'a> {
     pub(super) ranges: &'a Ranges,
     pub(super) threads: usize,
     pub(super) activations: Activations,
+    pub(super) low_bits: Option<LowBits>,
 }
 
 impl<'a> Network<'a> {
@@ -256,7 +257,14 @@ impl<'a> Network<'a> {
                 .map_or(1.0, |quant| quant.scale[0]);
             let layer = Layer::of(self.graph, self.weights, &node.inputs)?;
             let scales = layer.scales(input, &node.name, self.activations)?;
-            layers.insert(index, layer.nearest(input, scales, self.activations));
+            let bits = self
+                .low_bits
+                .filter(|&bits| !is_depthwise(self.graph, node) && layer.gains(bits));
+            let stored = match bits {
+                Some(bits) => layer.of_four_bits(input, &scales, bits, self.activations),
+                None => layer.nearest(input, scales, self.activations),
+            };
+            layers.insert(index, stored);
         }
         Ok(Plan {
             kept: self.kept,
@@ -317,7 +325,7 @@ impl<'a> Network<'a> {
                     .and_then(|id| plan.quant.get(&id))
                     .map_or(1.0, |quant| quant.scale[0]);
                 if let Some(weights) = optimise
-                    .then(|| rounding::optimised(&layer, &stored.scales, moments, windows.groups, self.threads))
+                    .then(|| rounding::optimised(&layer, &stored, moments, windows.groups, self.threads))
                     .flatten()
                 {
                     stored.weights = weights;

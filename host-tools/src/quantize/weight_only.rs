@@ -1,5 +1,6 @@
 //! `--dtype f32 --weight-bits`: which layers of a float network store their weights in fewer bits. Activations and arithmetic stay f32.
 
+use super::form::is_depthwise;
 use super::names;
 use super::parameters;
 use crate::error::{Error, Result};
@@ -43,7 +44,12 @@ pub(crate) fn run(
             report.kept_f32.push(node.name.clone());
             continue;
         }
-        if let Some(reason) = unfit(graph, node, [outputs, filter], request.bits) {
+        // Depthwise layers have few weights, and mind their rounding most.
+        let bits = match request.bits {
+            LowBits { bits: 4, .. } if is_depthwise(graph, node) => LowBits { bits: 8, group: None },
+            bits => bits,
+        };
+        if let Some(reason) = unfit(graph, node, [outputs, filter], bits) {
             warnings.push(format!(
                 "--weight-bits {}: `{}` keeps f32 weights: {reason}",
                 report.bits, node.name
@@ -51,13 +57,13 @@ pub(crate) fn run(
             continue;
         }
         let id = node.inputs[1].ok_or_else(|| Error::internal("a layer without weights"))?;
-        let found = rounded(&parameters::values(graph, weights, id)?, filter, request.bits);
+        let found = rounded(&parameters::values(graph, weights, id)?, filter, bits);
         squares = [squares[0] + found.squares[0], squares[1] + found.squares[1]];
         let snr = 10.0 * (found.squares[0] / found.squares[1]).log10();
         if report.worst.as_ref().is_none_or(|(_, worst)| snr < *worst) && snr.is_finite() {
             report.worst = Some((node.name.clone(), (snr * 100.0).round() / 100.0));
         }
-        marked.push(node.name.clone());
+        marked.push((node.name.clone(), bits));
     }
     if marked.is_empty() {
         return Err(Error::unsupported(format!(
@@ -69,9 +75,7 @@ pub(crate) fn run(
     let snr = 10.0 * (squares[0] / squares[1]).log10();
     report.weights_snr_db = snr.is_finite().then(|| (snr * 100.0).round() / 100.0);
     report.layers = marked.len();
-    graph
-        .low_bits
-        .extend(marked.into_iter().map(|name| (name, request.bits)));
+    graph.low_bits.extend(marked);
     Ok(report)
 }
 

@@ -28,8 +28,21 @@ pub struct Quantization {
     /// Activations that did, and the share of their values. Files do not hold them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_range: BTreeMap<String, f64>,
+    /// Bits of a weight, where they are not eight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_bits: Option<u8>,
+    /// Neighbouring weights that share a factor; none: all of an output's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<usize>,
+    /// Layers with such weights; the others' have eight bits.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub low_bit_layers: usize,
     /// Layers that stay in f32.
     pub kept_f32: Vec<String>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Quantization {

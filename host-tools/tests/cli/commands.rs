@@ -418,6 +418,8 @@ fn weights_of_few_bits_say_what_they_want() {
         (&["--dtype", "f32", "--weight-bits", "4", "--group", "0"], 2, "--group"),
         (&["--dtype", "f32", "--keep-f32", "fc1"], 2, "--keep-f32"),
         (&["--dtype", "int16x8", "--weight-bits", "4"], 1, "--weight-bits"),
+        (&["--dtype", "int8", "--weight-bits", "4"], 2, "--calibrate"),
+        (&["--dtype", "int8", "--weight-bits", "8"], 2, "8 bits"),
     ] {
         let message = refused(pack(options), status);
         assert!(message.contains(said), "{options:?}: {message}");

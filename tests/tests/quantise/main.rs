@@ -1,6 +1,7 @@
 //! `pack --dtype int8|int16x8 --calibrate`: float networks as int8 ones, judged by loops in f64, by PyTorch's answers, and by what must be refused.
 
 mod digits;
+mod four_bits;
 mod int16;
 mod network;
 mod operators;

@@ -168,7 +168,7 @@ fn factors_and_padding(op: &Conv2dS8W4, mem: &Mem<'_>) -> Option<bool> {
 }
 
 fn padding_is_zero(weights: &[u8], shape: &Shape) -> Option<bool> {
-    if shape.filter % 2 == 0 {
+    if shape.filter.is_multiple_of(2) {
         return Some(true);
     }
     let bytes = filter_bytes(shape.filter, 4) as usize;
@@ -300,7 +300,7 @@ fn halves<'x, 'f, T: Element>(
     mut add: impl FnMut(T, i8),
 ) -> Option<(Src<'x, T>, &'f [u8])> {
     let bytes = filter.get(first / 2..)?;
-    if first % 2 == 0 {
+    if first.is_multiple_of(2) {
         return Some((x, bytes));
     }
     let (byte, bytes) = bytes.split_first()?;
@@ -314,5 +314,5 @@ fn halves<'x, 'f, T: Element>(
 /// Weight `at` of bytes that begin with one in a low half.
 fn half(bytes: &[u8], at: usize) -> Option<i8> {
     let byte = *bytes.get(at / 2)?;
-    Some(if at % 2 == 0 { low(byte) } else { high(byte) })
+    Some(if at.is_multiple_of(2) { low(byte) } else { high(byte) })
 }
