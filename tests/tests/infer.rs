@@ -174,6 +174,15 @@ fn the_plugin_confirms_every_boards_counts() {
                 "{}: {by_mnemonic}",
                 board.name
             );
+            // The blocks' order tells of the same instructions, but for the counter's own.
+            let edges = interval.edges.iter();
+            let sequenced: u64 = edges.map(|((_, to), count)| count * u64::from(to.instructions)).sum();
+            assert!(
+                sequenced.abs_diff(interval.instructions) < 64,
+                "{}: {sequenced} of {}",
+                board.name,
+                interval.instructions
+            );
             if let Some(estimate) = interval.cycles(board.timings) {
                 assert!(
                     estimate.cycles >= interval.instructions / 2,

@@ -1,17 +1,26 @@
 //! A plugin for qemu's code translator (plugin API version 1, qemu 4.2 and later) that counts executed instructions by address
 //! between two marks.
 //!
-//! Arguments, all needed: `begin=ADDR`, `end=ADDR` (hexadecimal, the first instructions of two marker functions),
+//! Arguments, all needed but the last: `begin=ADDR`, `end=ADDR` (hexadecimal, the first instructions of two marker functions),
 //! `stack=LOW-HIGH` (hexadecimal, where stack writes are watched; `0-0` for none), `most=N` (intervals to report),
-//! `out=FILE`. At every end mark it appends to FILE
+//! `out=FILE`, `flash=…` (a slow flash with caches, as `memory.rs` reads it). At every end mark it appends to FILE
 //!
 //! ```text
 //! interval INDEX FIRST LOWEST    the first and the lowest address of the stack that was written, 0 for none
-//! ADDRESS SIZE COUNT TEXT        for every instruction executed since then; TEXT is the disassembly
+//! ADDRESS SIZE COUNT SPLIT CROSSING BYTES TEXT   for every instruction executed since then
+//! edge ADDRESS INSTRUCTIONS ADDRESS INSTRUCTIONS COUNT   for every two blocks that were executed one behind the other
+//! flash JUMPS SEQUENTIAL DATA    how often the slow flash had to be read, where there is one
 //! ```
+//!
+//! BYTES is the instruction as it lies in memory, TEXT its disassembly. SPLIT is how many accesses beside the first one its unaligned accesses take
+//! on a bus that has them aligned (a word at an even address is two halfwords, at an odd one a byte, a halfword and a byte), CROSSING how many
+//! of its accesses cross a multiple of eight bytes. `0 0` is the block before the first one.
 //!
 //! The interval begins after the begin mark's instruction was reached and holds it; the end mark's is not in it. qemu runs an
 //! instruction that touches a device twice when it counts instructions, so readings of a timer count double here.
+
+mod blocks;
+mod memory;
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -19,12 +28,15 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::{Mutex, PoisonError};
 
+use blocks::Blocks;
+use memory::Flash;
+
 /// The plugin API that this is written for; qemu looks for the symbol.
 #[unsafe(no_mangle)]
 pub static qemu_plugin_version: c_int = 1;
 
 #[repr(C)]
-struct Block {
+struct Translation {
     _private: [u8; 0],
 }
 
@@ -33,19 +45,28 @@ struct Instruction {
     _private: [u8; 0],
 }
 
-type TranslateCallback = extern "C" fn(id: u64, block: *mut Block);
+type TranslateCallback = extern "C" fn(id: u64, block: *mut Translation);
 type ExecuteCallback = extern "C" fn(cpu: c_uint, data: *mut c_void);
 type MemoryCallback = extern "C" fn(cpu: c_uint, info: u32, address: u64, data: *mut c_void);
 
 const NO_REGISTERS: c_int = 0;
-const WRITES: c_int = 2;
+const READS_AND_WRITES: c_int = 3;
 const ADD_U64: c_int = 0;
 
 // Declared from qemu's documentation of its plugin API; qemu itself provides them when it loads the plugin.
 unsafe extern "C" {
     fn qemu_plugin_register_vcpu_tb_trans_cb(id: u64, callback: TranslateCallback);
-    fn qemu_plugin_tb_n_insns(block: *const Block) -> usize;
-    fn qemu_plugin_tb_get_insn(block: *const Block, index: usize) -> *mut Instruction;
+    fn qemu_plugin_register_vcpu_tb_exec_cb(
+        block: *mut Translation,
+        callback: ExecuteCallback,
+        flags: c_int,
+        data: *mut c_void,
+    );
+    fn qemu_plugin_tb_vaddr(block: *const Translation) -> u64;
+    fn qemu_plugin_mem_size_shift(info: u32) -> c_uint;
+    fn qemu_plugin_mem_is_store(info: u32) -> bool;
+    fn qemu_plugin_tb_n_insns(block: *const Translation) -> usize;
+    fn qemu_plugin_tb_get_insn(block: *const Translation, index: usize) -> *mut Instruction;
     fn qemu_plugin_insn_vaddr(instruction: *const Instruction) -> u64;
     fn qemu_plugin_insn_size(instruction: *const Instruction) -> usize;
     fn qemu_plugin_insn_disas(instruction: *const Instruction) -> *mut c_char;
@@ -82,6 +103,8 @@ struct State {
     most: u64,
     out: BufWriter<File>,
     seen: BTreeMap<u64, Seen>,
+    blocks: Blocks,
+    flash: Option<Flash>,
     intervals: u64,
     inside: bool,
     /// First and lowest stack address that was written in this interval.
@@ -91,10 +114,23 @@ struct State {
 /// An instruction that was translated at least once.
 struct Seen {
     size: usize,
+    bytes: String,
     text: String,
     /// Leaked, because translated code adds to it until qemu ends.
-    count: *mut u64,
-    at_begin: u64,
+    counts: *mut Counts,
+    at_begin: Counts,
+}
+
+/// What is counted of an instruction.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Counts {
+    /// Executions; first, for translated code adds to it.
+    executed: u64,
+    /// Accesses on a bus beside the first one, for lack of alignment.
+    split: u64,
+    /// Accesses across a multiple of eight bytes.
+    crossing: u64,
 }
 
 // SAFETY: the counters are written by the one processor's thread, which is also the one that calls back.
@@ -154,6 +190,11 @@ impl State {
             most: text("most")?.parse().map_err(|error| format!("most: {error}"))?,
             out: BufWriter::new(File::create(&out).map_err(|error| format!("{out}: {error}"))?),
             seen: BTreeMap::new(),
+            blocks: Blocks::new(),
+            flash: match values.get("flash") {
+                Some(text) => Some(memory::parse(text).ok_or(format!("flash={text} is none"))?),
+                None => None,
+            },
             intervals: 0,
             inside: false,
             written: None,
@@ -162,7 +203,11 @@ impl State {
 
     fn begin(&mut self) {
         for seen in self.seen.values_mut() {
-            seen.at_begin = seen.executed();
+            seen.at_begin = seen.counts();
+        }
+        self.blocks.begin();
+        if let Some(flash) = &mut self.flash {
+            flash.reads = memory::Reads::default();
         }
         self.inside = true;
         self.written = None;
@@ -183,23 +228,31 @@ impl State {
         let (first, lowest) = self.written.unwrap_or_default();
         writeln!(self.out, "interval {} {first:x} {lowest:x}", self.intervals)?;
         for (address, seen) in &self.seen {
-            let count = seen.executed() - seen.at_begin;
+            let (now, before) = (seen.counts(), seen.at_begin);
+            let count = now.executed - before.executed;
             if count > 0 {
-                writeln!(self.out, "{address:x} {} {count} {}", seen.size, seen.text)?;
+                let (split, crossing) = (now.split - before.split, now.crossing - before.crossing);
+                let (size, bytes, text) = (seen.size, &seen.bytes, &seen.text);
+                writeln!(self.out, "{address:x} {size} {count} {split} {crossing} {bytes} {text}")?;
             }
+        }
+        self.blocks.write(&mut self.out)?;
+        if let Some(flash) = &self.flash {
+            let reads = flash.reads;
+            writeln!(self.out, "flash {} {} {}", reads.jumps, reads.sequential, reads.data)?;
         }
         self.out.flush()
     }
 }
 
 impl Seen {
-    fn executed(&self) -> u64 {
-        // SAFETY: leaked when the instruction was first seen; only this thread's translated code writes it.
-        unsafe { self.count.read_volatile() }
+    fn counts(&self) -> Counts {
+        // SAFETY: leaked when the instruction was first seen; only this thread's translated code and callbacks write it.
+        unsafe { self.counts.read_volatile() }
     }
 }
 
-extern "C" fn translated(_: u64, block: *mut Block) {
+extern "C" fn translated(_: u64, block: *mut Translation) {
     with_state(|state| {
         let Some(state) = state else { return };
         // SAFETY: the block is valid during this call, and so are its instructions.
@@ -207,6 +260,14 @@ extern "C" fn translated(_: u64, block: *mut Block) {
         for index in 0..count {
             // SAFETY: as above.
             unsafe { watch(state, qemu_plugin_tb_get_insn(block, index)) };
+        }
+        // SAFETY: as above; the block that is told lives until qemu ends.
+        unsafe {
+            let address = qemu_plugin_tb_vaddr(block);
+            let last = qemu_plugin_tb_get_insn(block, count - 1);
+            let bytes = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) as u64 - address;
+            let entered_block = state.blocks.translated(address, count, bytes);
+            qemu_plugin_register_vcpu_tb_exec_cb(block, entered, NO_REGISTERS, entered_block.cast());
         }
     });
 }
@@ -226,36 +287,50 @@ unsafe fn watch(state: &mut State, instruction: *mut Instruction) {
         }
         let seen = state.seen.entry(address).or_insert_with(|| Seen {
             size: qemu_plugin_insn_size(instruction),
+            bytes: bytes(instruction),
             text: describe(instruction),
-            count: Box::into_raw(Box::new(0)),
-            at_begin: 0,
+            counts: Box::into_raw(Box::default()),
+            at_begin: Counts::default(),
         });
-        qemu_plugin_register_vcpu_insn_exec_inline(instruction, ADD_U64, seen.count.cast(), 1);
-        if state.stack.1 > 0 {
-            qemu_plugin_register_vcpu_mem_cb(instruction, stored, NO_REGISTERS, WRITES, std::ptr::null_mut());
-        }
+        qemu_plugin_register_vcpu_insn_exec_inline(instruction, ADD_U64, seen.counts.cast(), 1);
+        qemu_plugin_register_vcpu_mem_cb(
+            instruction,
+            accessed,
+            NO_REGISTERS,
+            READS_AND_WRITES,
+            seen.counts.cast(),
+        );
     }
 }
 
-/// The disassembly, or the bytes of an instruction that qemu's disassembler does not know.
+/// The instruction as it lies in memory, in hexadecimal.
+///
+/// # Safety
+/// As [`watch`].
+unsafe fn bytes(instruction: *const Instruction) -> String {
+    // SAFETY: qemu returns as many bytes as the instruction has.
+    let data =
+        unsafe { std::slice::from_raw_parts(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction)) };
+    data.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The disassembly; `?` for an instruction that qemu's disassembler does not know.
 ///
 /// # Safety
 /// As [`watch`].
 unsafe fn describe(instruction: *const Instruction) -> String {
-    // SAFETY: qemu returns a string that the caller frees, and as many bytes as the instruction has.
+    // SAFETY: qemu returns a string that the caller frees.
     unsafe {
         let text = qemu_plugin_insn_disas(instruction);
-        if !text.is_null() {
-            let owned = CStr::from_ptr(text).to_string_lossy().replace(['\t', '\n'], " ");
-            free(text.cast());
-            if !owned.trim().is_empty() {
-                return owned.trim().to_owned();
-            }
+        if text.is_null() {
+            return "?".to_owned();
         }
-        let size = qemu_plugin_insn_size(instruction);
-        let data = std::slice::from_raw_parts(qemu_plugin_insn_data(instruction), size);
-        data.iter()
-            .fold("bytes ".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+        let owned = CStr::from_ptr(text).to_string_lossy().replace(['\t', '\n'], " ");
+        free(text.cast());
+        match owned.trim() {
+            "" => "?".to_owned(),
+            known => known.to_owned(),
+        }
     }
 }
 
@@ -267,14 +342,45 @@ extern "C" fn ended(_: c_uint, _: *mut c_void) {
     with_state(|state| state.as_mut().map_or((), State::end));
 }
 
-extern "C" fn stored(_: c_uint, _: u32, address: u64, _: *mut c_void) {
+extern "C" fn entered(_: c_uint, block: *mut c_void) {
     with_state(|state| {
-        if let Some(state) = state
-            && state.inside
-            && (state.stack.0..state.stack.1).contains(&address)
-        {
-            let (first, lowest) = state.written.unwrap_or((address, address));
-            state.written = Some((first, lowest.min(address)));
+        let Some(state) = state else { return };
+        if let Some(flash) = &mut state.flash {
+            // SAFETY: what was registered is a block of the list, which is never freed.
+            let (address, bytes) = unsafe { (*block.cast::<blocks::Block>()).place() };
+            flash.fetch(address, bytes);
+        }
+        if state.inside {
+            // SAFETY: what was registered is of this list.
+            unsafe { state.blocks.enter(block.cast()) };
+        }
+    });
+}
+
+extern "C" fn accessed(_: c_uint, info: u32, address: u64, counts: *mut c_void) {
+    // SAFETY: the value is the one that qemu gave.
+    let (bytes, store) = unsafe { (1 << qemu_plugin_mem_size_shift(info), qemu_plugin_mem_is_store(info)) };
+    // Two words need not be aligned to eight bytes.
+    let split = match (bytes, address % bytes.min(4)) {
+        (_, 0) => 0,
+        (2, _) => 1,
+        (_, at) => 1 + at % 2,
+    };
+    if split > 0 {
+        // SAFETY: registered with the leaked counts of its instruction, which only this thread writes.
+        let counts = unsafe { &mut *counts.cast::<Counts>() };
+        counts.split += split;
+        counts.crossing += u64::from(address % 8 + bytes > 8);
+    }
+    with_state(|state| {
+        let Some(state) = state else { return };
+        match &mut state.flash {
+            Some(flash) if !store => flash.load(address, bytes),
+            _ if store && state.inside && (state.stack.0..state.stack.1).contains(&address) => {
+                let (first, lowest) = state.written.unwrap_or((address, address));
+                state.written = Some((first, lowest.min(address)));
+            }
+            _ => (),
         }
     });
 }

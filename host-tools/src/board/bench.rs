@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bound::bound;
 use super::exchange::Progress;
 use super::firmware::Firmware;
+use super::flash::Flash;
 use super::footprint::footprint;
 use super::run::{RunOptions, run_with_progress};
 use super::table::Board;
@@ -36,6 +37,12 @@ pub struct Bench {
     /// Where those timings come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles_source: Option<String>,
+    /// The chip whose flash is taken into account, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chip: Option<String>,
+    /// The estimate with that chip's wait states and caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chip_cycles: Option<u64>,
     /// By step.
     pub steps: Vec<BenchStep>,
     /// Bytes of all arena regions.
@@ -81,6 +88,9 @@ pub struct BenchStep {
     /// An estimate of its cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<u64>,
+    /// The estimate with the chip's wait states and caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chip_cycles: Option<u64>,
 }
 
 /// What to measure.
@@ -88,6 +98,8 @@ pub struct BenchStep {
 pub struct BenchOptions {
     /// Whether executed instructions are recorded, for the estimate of cycles and the share of the CRC; several times slower.
     pub trace: bool,
+    /// A chip whose flash is taken into account; wants `trace`.
+    pub chip: Option<&'static Flash>,
     /// Whether the runtime is linked for this model alone, for its size.
     pub code: bool,
     /// Wall time that each of the two runs gets.
@@ -98,6 +110,7 @@ impl Default for BenchOptions {
     fn default() -> Self {
         Self {
             trace: true,
+            chip: None,
             code: true,
             timeout: Duration::from_secs(600),
         }
@@ -154,16 +167,22 @@ pub fn bench(
     let stepwise = RunOptions {
         profile: true,
         trace: options.trace,
+        flash: options.chip,
         ..plain
     };
     let divided = run_with_progress(board, blob, inputs, &stepwise, progress)?;
 
     let counts = divided.steps.into_iter().next().unwrap_or_default();
     let (load, intervals) = divided.trace.map(|trace| (trace.load, trace.runs)).unzip();
+    let intervals = intervals.unwrap_or_default();
     let estimates: Vec<_> = intervals
-        .unwrap_or_default()
         .iter()
         .map(|interval| interval.cycles(board.timings))
+        .collect();
+    let on_chip: Vec<Option<u64>> = intervals
+        .iter()
+        .zip(&estimates)
+        .map(|(interval, estimate)| Some((*estimate)?.cycles + options.chip?.stalls(interval, (*estimate)?.cycles)?))
         .collect();
     let measured = counts.iter().enumerate().map(|(index, &instructions)| {
         let (meta, step) = (metas.get(index), steps.get(index));
@@ -177,6 +196,7 @@ pub fn bench(
             bound: step.and_then(|step| bound(step, target, board, metadata.computed_macs(index))),
             at_most: step.and_then(|step| most_instructions(board, step, view.weights()).ok()),
             cycles: estimates.get(index).copied().flatten().map(|estimate| estimate.cycles),
+            chip_cycles: on_chip.get(index).copied().flatten(),
         }
     });
     let stack = stack::TABLE.bound(board.name, steps.iter().map(arenite::Step::kernel));
@@ -197,6 +217,11 @@ pub fn bench(
             .copied()
             .flatten()
             .map(|estimate| estimate.source.to_owned()),
+        chip: options.chip.map(|chip| chip.name.to_owned()),
+        chip_cycles: match on_chip[..] {
+            [] => None,
+            _ => on_chip.iter().copied().sum(),
+        },
         steps: measured.collect(),
         arena_bytes: whole.arena_bytes,
         arena_touched_bytes: whole.arena_touched_bytes,

@@ -10,6 +10,7 @@ mod doctor;
 mod error;
 mod exchange;
 mod firmware;
+mod flash;
 mod footprint;
 mod qemu;
 mod run;
@@ -26,13 +27,14 @@ pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;
 pub use exchange::Progress;
 pub use firmware::{Firmware, Profile};
+pub use flash::{FLASHES, Flash};
 pub use footprint::{Footprint, footprint, panics};
 pub use qemu::LogLine;
 pub use qemu::{QEMU_FOLDER, find_program};
 pub use run::{
     Attacked, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, mutations, run,
-    run_with_progress, selfcheck,
+    run_with_progress, selfcheck, trace_program,
 };
 pub use table::{AddressRange, BOARDS, Board, Core, Timer};
-pub use trace::{Executed, ExecutionTrace, Interval};
+pub use trace::{Block, Executed, ExecutionTrace, FlashReads, Interval};
 pub use worst::{most_instructions, tell as tell_worst};

@@ -10,8 +10,9 @@ use arenite_protocol::{Command, DUMP_FILE, DumpEntry, INPUT_FILE, Infer, OUTPUT_
 use super::error::BoardError;
 use super::exchange::{Exchange, Progress};
 use super::firmware::{Firmware, Profile};
-use super::qemu::LogLine;
-use super::table::Board;
+use super::flash::Flash;
+use super::qemu::{self, LogLine};
+use super::table::{AddressRange, Board};
 use super::trace::{self, ExecutionTrace};
 use crate::model::Blob;
 
@@ -33,6 +34,8 @@ pub struct RunOptions {
     pub guard_blob: bool,
     /// Whether qemu's plugin records every executed instruction and stack write; several times slower.
     pub trace: bool,
+    /// When tracing: a flash whose reads are counted, in which code and blob lie.
+    pub flash: Option<&'static Flash>,
     /// The run is stopped after this much wall time.
     pub timeout: Duration,
     /// Arguments for qemu beside the runner's own.
@@ -90,6 +93,7 @@ impl Default for RunOptions {
             dump_steps: false,
             guard_blob: true,
             trace: false,
+            flash: None,
             timeout: Duration::from_secs(60),
             qemu_arguments: Vec::new(),
         }
@@ -145,7 +149,12 @@ pub fn run_with_progress(
     let mut arguments = loader;
     arguments.extend(options.qemu_arguments.iter().cloned());
     if options.trace {
-        arguments.extend(trace::arguments(&firmware)?);
+        let blob = AddressRange {
+            start: blob_address,
+            size: blob_length,
+        };
+        let flash = options.flash.map(|flash| flash.argument(&[board.flash, blob]));
+        arguments.extend(trace::arguments(&firmware, flash.as_deref())?);
     }
     let mut report = RunReport::default();
     let mut done = Vec::new();
@@ -211,6 +220,33 @@ pub fn run_with_progress(
         }
     }
     Ok(report)
+}
+
+/// Runs a program that was built elsewhere and counts between its marks, which it has as the boards' own programs do; code and constants lie in `flash`.
+///
+/// # Errors
+/// As [`run`]; a program that does not end with status 0 is one.
+pub fn trace_program(
+    firmware: &Firmware,
+    flash: Option<&Flash>,
+    timeout: Duration,
+) -> Result<ExecutionTrace, BoardError> {
+    let (exchange, board) = (Exchange::new()?, firmware.board().name);
+    let flash = flash.map(|flash| flash.argument(&[firmware.board().flash]));
+    let arguments = trace::arguments(firmware, flash.as_deref())?;
+    let ended = qemu::run(firmware, &exchange.path(""), &arguments, timeout, || ())?;
+    match ended.status {
+        Some(status) if status.success() => trace::read(board, &exchange.path(trace::TRACE_FILE)),
+        Some(status) => Err(BoardError::Protocol {
+            board,
+            reason: format!("{} ended with {status}", firmware.path().display()),
+        }),
+        None => Err(BoardError::Timeout {
+            board,
+            seconds: timeout.as_secs(),
+            reached: "nothing".to_owned(),
+        }),
+    }
 }
 
 /// Runs the program `selfcheck` with `command`; returns the instructions that it counted, and its log.

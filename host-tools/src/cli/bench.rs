@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::machine::{Machine, ready};
 use super::outcome::{StepFigures, bar};
 use super::program::{Verdict, print_json};
-use crate::board::{self, BOARDS, Bench, BenchOptions, Board};
+use crate::board::{self, BOARDS, Bench, BenchOptions, Board, FLASHES, Flash};
 use crate::files::print;
 use crate::files::print::out as print_out;
 use crate::model::{ModelFile, ModelView};
@@ -27,6 +27,9 @@ pub(super) struct Args {
     /// Prints the figures as JSON on stdout: an object for one board, a list for several.
     #[arg(long)]
     json: bool,
+    /// Estimates cycles with this chip's flash as well: its wait states and caches.
+    #[arg(long, value_name = "NAME", conflicts_with = "quick")]
+    chip: Option<String>,
     /// Leaves out what takes longest: cycles, and the size of the code.
     #[arg(long)]
     quick: bool,
@@ -92,6 +95,7 @@ fn boards(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
 fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &Args) -> Result<Bench> {
     let zeros = vec![0; view.header().input_bytes as usize];
     let options = BenchOptions {
+        chip: chip(args, board)?,
         trace: !args.quick,
         code: !args.quick,
         timeout: Duration::from_secs(args.timeout),
@@ -105,20 +109,51 @@ fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &A
     bench
 }
 
+/// The flash of the chip that was named, on a board of its core; with `--all` others go without.
+fn chip(args: &Args, board: &Board) -> Result<Option<&'static Flash>> {
+    let Some(name) = &args.chip else { return Ok(None) };
+    let flash = Flash::find(name).ok_or_else(|| {
+        let known: Vec<_> = FLASHES.iter().map(|flash| flash.name).collect();
+        Error::new(
+            ErrorKind::Usage,
+            format!("--chip {name}: the flash of this chip is not known"),
+        )
+        .expected(known.join(", "))
+        .help("without --chip the estimate is that of a memory without wait states")
+    })?;
+    if flash.core == board.timings {
+        return Ok(Some(flash));
+    }
+    if args.all {
+        return Ok(None);
+    }
+    let of_its_core: Vec<_> = BOARDS
+        .iter()
+        .filter(|board| board.timings == flash.core)
+        .map(|b| b.name)
+        .collect();
+    Err(Error::new(
+        ErrorKind::Usage,
+        format!("--chip {name}: {} has another core", board.name),
+    )
+    .expected(format!("--on qemu:{}", of_its_core.join(", qemu:"))))
+}
+
 fn board_table(all: &[Bench]) -> String {
     let mut text = format!(
-        "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8} {:>8}\n",
-        "board", "instructions", "per MAC", "est. cycles", "load", "arena", "stack", "at most", "code"
+        "{:<20} {:>16} {:>8} {:>14} {:>14} {:>12} {:>12} {:>8} {:>8} {:>8}\n",
+        "board", "instructions", "per MAC", "est. cycles", "on chip", "load", "arena", "stack", "at most", "code"
     );
     let or_dash = |n: Option<u64>| n.map_or("-".to_string(), grouped);
     for bench in all {
         let macs: u64 = bench.steps.iter().map(|step| step.macs).sum();
         text += &format!(
-            "{:<20} {:>16} {:>8} {:>14} {:>12} {:>12} {:>8} {:>8} {:>8}\n",
+            "{:<20} {:>16} {:>8} {:>14} {:>14} {:>12} {:>12} {:>8} {:>8} {:>8}\n",
             bench.board,
             grouped(bench.instructions),
             per_mac(bench.instructions, macs),
             or_dash(bench.cycles),
+            or_dash(bench.chip_cycles),
             grouped(bench.load_instructions),
             grouped(bench.arena_bytes),
             grouped(u64::from(bench.stack_bytes)),
@@ -138,6 +173,7 @@ fn bench_steps(bench: &Bench) -> Vec<StepFigures> {
         nanoseconds: None,
         macs: step.macs,
         bound: step.bound,
+        cycles: step.chip_cycles.or(step.cycles),
     });
     figures.collect()
 }
@@ -146,19 +182,32 @@ fn bench_steps(bench: &Bench) -> Vec<StepFigures> {
 pub(super) fn step_table(steps: &[StepFigures]) -> String {
     let counted = steps.iter().any(|step| step.instructions.is_some());
     let unit = if counted { "instructions" } else { "nanoseconds" };
+    let estimated = steps.iter().any(|step| step.cycles.is_some());
+    let cycles = |text: &str| {
+        if estimated {
+            format!(" {text:>14}")
+        } else {
+            String::new()
+        }
+    };
     let mut text = format!(
-        "{:>4} {:<18} {unit:>16} {:>14} {:>8}  name\n",
-        "step", "op", "MACs", "per MAC"
+        "{:>4} {:<18} {unit:>16} {:>14} {:>8}{}  name\n",
+        "step",
+        "op",
+        "MACs",
+        "per MAC",
+        cycles("est. cycles")
     );
     for step in steps {
         let cost = step.instructions.or(step.nanoseconds).unwrap_or(0);
         text += &format!(
-            "{:>4} {:<18} {:>16} {:>14} {:>8}  {}\n",
+            "{:>4} {:<18} {:>16} {:>14} {:>8}{}  {}\n",
             step.index,
             step.op,
             grouped(cost),
             grouped(step.macs),
             per_mac(cost, step.macs),
+            cycles(&step.cycles.map_or("-".to_owned(), grouped)),
             step.name
         );
     }

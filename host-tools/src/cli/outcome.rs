@@ -51,6 +51,9 @@ pub(crate) struct StepFigures {
     pub(crate) macs: u64,
     /// The fewest instructions that the kernel's loop could take; null where no model of the loop exists.
     pub(crate) bound: Option<u64>,
+    /// An estimate of its cycles, where it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cycles: Option<u64>,
 }
 
 impl Outcome {
@@ -64,6 +67,7 @@ impl Outcome {
             nanoseconds: self.step_nanoseconds.get(index).copied(),
             macs: meta.macs,
             bound: None,
+            cycles: None,
         });
         figures.collect()
     }

@@ -57,6 +57,27 @@ fn a_project_is_made_whole_and_over_nothing() {
 }
 
 #[test]
+fn an_estimate_wants_a_chip_of_known_flash_and_a_board_of_its_core() {
+    let bench = Bench::new();
+    let model = bench.packed("digits");
+    let estimate = |board: &str, chip: &str| {
+        let mut command = Command::new(ARENITE);
+        command.arg("bench").arg(&model).args(["--on", board, "--chip", chip]);
+        refused(command.output().expect("it starts"), 2)
+    };
+    let message = estimate("qemu:mps2-an386", "stm32l4r6");
+    assert!(
+        message.contains("stm32l4r6") && message.contains("stm32l4r5, stm32f407vg"),
+        "{message}"
+    );
+    let message = estimate("qemu:mps2-an385", "stm32l4r5");
+    assert!(
+        message.contains("another core") && message.contains("qemu:mps2-an386"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_model_fits_or_it_is_said_why_not() {
     let bench = Bench::new();
     let model = bench.path("m.bin");

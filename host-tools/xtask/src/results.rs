@@ -10,7 +10,8 @@ use arenite::Target;
 use arenite_host::files;
 use serde::{Deserialize, Serialize};
 
-use arenite_host::board::{BOARDS, Bench, BenchOptions, Board, bench, ready};
+use crate::tables::published::CHIP;
+use arenite_host::board::{BOARDS, Bench, BenchOptions, Board, Flash, bench, ready};
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind, Result};
@@ -292,6 +293,7 @@ pub fn update(
             let options = BenchOptions {
                 // The Cortex-M4F is where the sizes are compared.
                 code: configuration.board.name == "mps2-an386",
+                chip: Flash::find(CHIP.0).filter(|_| configuration.board.name == CHIP.1 && !configuration.size),
                 ..BenchOptions::default()
             };
             let found = measure(&model, configuration, &options)?;
@@ -329,6 +331,7 @@ mod tests {
             bound: (index == 0).then_some(instructions / 2),
             at_most: None,
             cycles: None,
+            chip_cycles: None,
         };
         Measured {
             size: false,
@@ -340,6 +343,8 @@ mod tests {
                 load_crc_instructions: Some(5),
                 cycles: Some(1),
                 cycles_source: None,
+                chip: None,
+                chip_cycles: None,
                 steps: vec![step(0, instructions - 300), step(1, 300)],
                 arena_bytes: 16,
                 arena_touched_bytes: 16,

@@ -3,6 +3,7 @@
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
 mod before_and_after;
+pub(crate) mod published;
 mod table;
 
 use std::collections::BTreeMap;
@@ -24,10 +25,11 @@ use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
 use arenite_host::{Error, Result};
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 4] = [
+pub const DOCUMENTS: [&str; 5] = [
     "ARCHITECTURE.md",
     "docs/README.md",
     "docs/benchmarks.md",
+    "docs/cycles.md",
     "docs/layers.md",
 ];
 
@@ -140,6 +142,10 @@ impl Data {
             "instructions" => self.instructions(),
             "ratios" => self.ratios(),
             "cycles" => self.cycles(),
+            "chip" => published::chip(INT8.map(|(model, _)| {
+                let bench = self.find(model, published::CHIP.1, false, false);
+                bench.map_or((None, None), |bench| (bench.cycles, bench.chip_cycles))
+            })),
             "bounds" => self.bounds(),
             "memory" => self.memory(),
             "f32" => self.f32(),
@@ -380,6 +386,7 @@ impl Data {
             "ratio",
             "bound",
             "over",
+            "cycles",
         ];
         let mut table = Table::new(&heads, 2);
         let mut steps = self.find(model, board, false, false).map(|bench| bench.steps.iter());
@@ -402,6 +409,7 @@ impl Data {
                     .map_or("-".to_owned(), |(ours, theirs)| ratio(ours, theirs)),
                 cell(step.and_then(|step| step.bound)),
                 step.map_or(String::new(), over_bound),
+                cell(step.and_then(|step| step.cycles)),
             ]);
         }
         Some(table.text)
