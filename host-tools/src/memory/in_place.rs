@@ -13,11 +13,25 @@ pub fn merge(program: &mut Program) {
     for index in 0..program.steps.len() {
         let step = &program.steps[index];
         let places = step.places();
-        let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) = (places.first(), places.get(1)) else {
+        let wanted = (1..places.len()).find(|&operand| {
+            let wants_gap = step.step.distance(operand).is_none_or(|distance| distance > 0);
+            step.step.in_place(operand) && wants_gap
+        });
+        let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) =
+            (places.first(), wanted.and_then(|operand| places.get(operand)))
+        else {
             continue;
         };
-        let wants_gap = step.step.distance(1).is_none_or(|distance| distance > 0);
-        if !step.step.in_place(1) || !wants_gap {
+        // Written in place it would be gone for the step's other operands.
+        let root = |place: &Place| match place {
+            Place::Tensor(tensor, _) => Some(program.root(*tensor).0),
+            _ => None,
+        };
+        let readers = places
+            .iter()
+            .skip(1)
+            .filter(|place| root(place) == Some(program.root(input).0));
+        if readers.count() > 1 {
             continue;
         }
         let ((output, output_at), (input, input_at)) = (program.root(output), program.root(input));

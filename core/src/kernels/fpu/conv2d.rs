@@ -51,9 +51,13 @@ impl Kernel for F32 {
         let lead = u32::from(op.window.output[2]) * PIXELS as u32 - 1;
         match (index, op.residual) {
             (1, _) => Some(op.window.consumed_distance(4, lead)),
-            (2, Some(_)) => Some(0),
+            (2, Some(_)) => Some(beside(&op.window)),
             _ => None,
         }
+    }
+
+    fn in_place(op: &Conv2dF32, index: usize) -> bool {
+        index == 2 && op.residual.is_some()
     }
 
     fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
@@ -189,6 +193,17 @@ fn in_one_row(window: &Window2d) -> Window2d {
         },
         _ => *window,
     }
+}
+
+/// How far the output must start below what is added to it, in bytes: other pixels' earlier channels are written before a block of channels reads it.
+fn beside(window: &Window2d) -> i64 {
+    let channels = usize::from(window.output[2]);
+    let ahead = if channels > CHANNELS {
+        (PIXELS - 1) * channels
+    } else {
+        0
+    };
+    4 * ahead as i64
 }
 
 struct Layer<'a> {

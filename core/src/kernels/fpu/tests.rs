@@ -15,7 +15,7 @@ use crate::kernels::scalar;
 use crate::ops::conv2d::Conv2dF32;
 use crate::ops::window::Window2d;
 
-/// Runs with the output at `output` and the input at `input`, in elements; the residual and guards after them.
+/// Runs with the output at `output` and the input at `input`, in elements; the residual after them.
 fn run<K: Kernel<Op = Conv2dF32>>(
     op: &Conv2dF32,
     (output, input): (usize, usize),
@@ -23,18 +23,42 @@ fn run<K: Kernel<Op = Conv2dF32>>(
     residual: &[f32],
     constants: &[f32],
 ) -> Vec<f32> {
+    let end = (output + residual.len()).max(input + data.len());
+    run_at::<K>(op, [output, input, end], data, residual, constants)
+}
+
+/// Runs with the output `distance` bytes before the residual, and the input after both.
+fn run_beside<K: Kernel<Op = Conv2dF32>>(
+    op: &Conv2dF32,
+    distance: i64,
+    data: &[f32],
+    residual: &[f32],
+    constants: &[f32],
+) -> Vec<f32> {
+    let distance = (distance / 4) as usize;
+    run_at::<K>(op, [0, distance + residual.len(), distance], data, residual, constants)
+}
+
+/// Runs with output, input and residual at these elements.
+fn run_at<K: Kernel<Op = Conv2dF32>>(
+    op: &Conv2dF32,
+    [output, input, beside]: [usize; 3],
+    data: &[f32],
+    residual: &[f32],
+    constants: &[f32],
+) -> Vec<f32> {
     let outputs = residual.len();
-    let end = (output + outputs).max(input + data.len());
-    let mut arena = vec![f32::NAN; end + outputs];
+    let end = (output + outputs).max(input + data.len()).max(beside + outputs);
+    let mut arena = vec![f32::NAN; end];
     arena[input..input + data.len()].copy_from_slice(data);
-    arena[end..].copy_from_slice(residual);
+    arena[beside..beside + outputs].copy_from_slice(residual);
     let at = |element: usize| Slot {
         region: 0,
         offset: 4 * element as u32,
     };
     let mut op = *op;
     (op.output, op.input) = (at(output), at(input));
-    op.residual = op.residual.map(|_| at(end));
+    op.residual = op.residual.map(|_| at(beside));
     op.weights = 0;
     op.bias = op
         .bias
@@ -116,6 +140,10 @@ proptest! {
             check(run::<depthwise::F32>(&op, apart, &data, &outputs, &packed))?;
             let near = places(depthwise::F32::distance(&op, 1).unwrap());
             check(run::<depthwise::F32>(&op, near, &data, &outputs, &packed))?;
+            for more in (0..20).filter(|_| residual) {
+                let distance = depthwise::F32::distance(&op, 2).unwrap() + 4 * more;
+                check(run_beside::<depthwise::F32>(&op, distance, &data, &outputs, &packed))?;
+            }
         } else {
             let mut packed = vec![[0; 4]; conv2d::F32::needs(&op).weights as usize / 4];
             conv2d::pack(&op, &weights, &mut packed).unwrap();
@@ -124,6 +152,13 @@ proptest! {
             check(run::<conv2d::F32>(&op, apart, &data, &outputs, &packed))?;
             let near = places(conv2d::F32::distance(&op, 1).unwrap());
             check(run::<conv2d::F32>(&op, near, &data, &outputs, &packed))?;
+            for more in (0..20).filter(|_| residual) {
+                let distance = conv2d::F32::distance(&op, 2).unwrap() + 4 * more;
+                check(run_beside::<conv2d::F32>(&op, distance, &data, &outputs, &packed))?;
+            }
+            if residual && conv2d::F32::in_place(&op, 2) {
+                check(run_beside::<conv2d::F32>(&op, 0, &data, &outputs, &packed))?;
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use super::loops::{rows1_f32, rows3_f32};
 use super::rows::Product;
 
 /// Output channels of a group.
-const GROUP: usize = 8;
+pub(super) const GROUP: usize = 8;
 
 /// Bytes of packed weights; saturates.
 pub(super) const fn packed_bytes(channels: u32, k: u32) -> u32 {

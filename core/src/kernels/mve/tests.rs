@@ -300,39 +300,48 @@ fn compare_f32<V: Kernel<Op = Conv2dF32>>(
         let mut packed = vec![f32::NAN.to_le_bytes(); V::needs(&op).weights as usize / 4];
         pack(&op, &weights, &mut packed).unwrap();
         let packed: Vec<f32> = packed.into_iter().map(f32::from_le_bytes).collect();
-        let run =
-            |op: &mut Conv2dF32, kernel: fn(&Conv2dF32, &Mem<'_>) -> Option<()>, scratch: usize, weights: &[f32]| {
-                let scratch = scratch.next_multiple_of(4);
-                op.bias = Some(weights.len() as u32 * 4);
-                op.input = at(scratch);
-                op.output = at(scratch + inputs * 4);
-                op.residual = with_residual.then(|| at(scratch + (inputs + outputs) * 4));
-                // Whatever is read by mistake poisons the result.
-                let mut memory: Vec<f32> = vec![f32::NAN; scratch / 4];
-                memory.extend(&input);
-                memory.extend(vec![f32::NAN; outputs]);
-                memory.extend(&residual);
-                let constants: Vec<f32> = weights.iter().chain(&bias).copied().collect();
-                // SAFETY: bytes of floats.
-                let (memory_bytes, constant_bytes) = unsafe {
-                    (
-                        core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<u8>(), memory.len() * 4),
-                        core::slice::from_raw_parts(constants.as_ptr().cast::<u8>(), constants.len() * 4),
-                    )
-                };
-                let cells = Cell::from_mut(memory_bytes).as_slice_of_cells();
-                kernel(op, &mem(cells, constant_bytes)).expect("operands within bounds");
-                memory[scratch / 4 + inputs..][..outputs].to_vec()
+        let run = |op: &mut Conv2dF32,
+                   kernel: fn(&Conv2dF32, &Mem<'_>) -> Option<()>,
+                   gap: usize,
+                   scratch: usize,
+                   weights: &[f32]| {
+            let scratch = scratch.next_multiple_of(4);
+            op.bias = Some(weights.len() as u32 * 4);
+            op.input = at(scratch);
+            op.output = at(scratch + inputs * 4);
+            op.residual = with_residual.then(|| at(scratch + (inputs + gap) * 4));
+            // Whatever is read by mistake poisons the result.
+            let mut memory: Vec<f32> = vec![f32::NAN; scratch / 4];
+            memory.extend(&input);
+            memory.extend(vec![f32::NAN; gap + outputs]);
+            memory[scratch / 4 + inputs + gap..].copy_from_slice(&residual);
+            let constants: Vec<f32> = weights.iter().chain(&bias).copied().collect();
+            // SAFETY: bytes of floats.
+            let (memory_bytes, constant_bytes) = unsafe {
+                (
+                    core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<u8>(), memory.len() * 4),
+                    core::slice::from_raw_parts(constants.as_ptr().cast::<u8>(), constants.len() * 4),
+                )
             };
-        let expected = run(&mut op, scalar::conv2d::F32::run, 0, &weights);
+            let cells = Cell::from_mut(memory_bytes).as_slice_of_cells();
+            kernel(op, &mem(cells, constant_bytes)).expect("operands within bounds");
+            memory[scratch / 4 + inputs..][..outputs].to_vec()
+        };
+        let expected = run(&mut op, scalar::conv2d::F32::run, outputs, 0, &weights);
         let scratch = V::needs(&op).scratch as usize;
-        let found = run(&mut op, V::run, scratch, &packed);
         let largest = expected.iter().fold(1e-6f32, |max, x| max.max(x.abs()));
-        for (found, expected) in found.iter().zip(&expected) {
-            assert!(
-                (found - expected).abs() <= 1e-5 * largest,
-                "{found} for {expected}: {op:?}"
-            );
+        // Behind the output, and as near to it as the kernel allows.
+        let near = V::distance(&op, 2).map(|bytes| bytes as usize / 4);
+        let nearer = near.into_iter().flat_map(|near| near..near + 20);
+        let in_place = V::in_place(&op, 2).then_some(0);
+        for gap in [outputs].into_iter().chain(nearer).chain(in_place) {
+            let found = run(&mut op, V::run, gap, scratch, &packed);
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (found - expected).abs() <= 1e-5 * largest,
+                    "{found} for {expected}, {gap}: {op:?}"
+                );
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the loops take: one struct each, read by the assembly at fixed offsets and by the portable equivalents by name.
 
+#[cfg(target_pointer_width = "64")]
 use core::mem::offset_of;
 
 /// A copy of `count` pieces.
