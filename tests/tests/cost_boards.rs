@@ -64,6 +64,8 @@ fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
         let available = match kernel.backend() {
             Backend::Dsp => has("cortex-m4") || has("cortex-m33"),
             Backend::Mve => has("cortex-m55"),
+            Backend::Neon => has("aarch64"),
+            Backend::Dotprod => has("aarch64-dotprod"),
             _ => true,
         };
         let Some((cost, file)) = dearest(kernel, workspace).filter(|_| available) else {
