@@ -53,8 +53,9 @@ const IN_PAIRS: [(&str, &[&str]); 9] = [
     ("qdq_bytes_in_and_out_quantised", &[]),
     ("qdq_shared_result_quantised", &[]),
     ("qlinear_chain_quantised", &[]),
-    // Its weights have a zero point; those of a factor other than one are no bytes; a mean that counts padding unevenly is a sum and a quotient.
+    // Its weights have a zero point.
     ("qlinear_conv_quantised", &["t1/2"]),
+    // A mean that counts padding unevenly is a sum and a quotient.
     ("qoperators_quantised", &["t8/9"]),
 ];
 

@@ -7,10 +7,8 @@ use arenite::DType;
 use crate::error::Result;
 use crate::graph::data::{Expr, ExprOp};
 use crate::graph::{Data, Graph, Quant, Tensor, TensorId, TensorKind};
+use crate::quantize::Activations;
 use crate::weights::Weights;
-
-/// The largest stored bias: the products of a layer have room beside it.
-const MOST_BIAS: f64 = (1 << 30) as f64;
 
 /// What a dequantised constant was made of: whole numbers, and of each what it counts.
 struct Multiples {
@@ -100,7 +98,7 @@ pub(super) fn bias(
         .zip(scales)
         .map(|(value, scale)| (f64::from(*value) / unit(scale)).round());
     let stored: Vec<f64> = stored.collect();
-    if values.len() != scales.len() || !stored.iter().all(|value| value.abs() <= MOST_BIAS) {
+    if values.len() != scales.len() || !stored.iter().all(|value| value.abs() <= Activations::Int8.most_bias()) {
         return Ok(None);
     }
     let stored: Vec<i32> = stored.iter().map(|&value| value as i32).collect();

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use arenite::DType;
-use arenite::quant::{Multiplier, quantize};
+use arenite::quant::quantize;
 
 use super::constants;
 use super::nodes::{as_int8, drop_unread, ends, moves};
 use crate::error::Result;
-use crate::graph::{Activation, BinaryOp, Graph, Node, Op, Quant, ReduceKind, Tensor, TensorId, TensorKind};
+use crate::graph::{Activation, Graph, Node, Op, Quant, ReduceKind, Tensor, TensorId, TensorKind};
+use crate::lower::elementwise_int::arithmetic;
+use crate::lower::numbers;
 use crate::quantize::{Form, activations, conversion, on_int8};
 use crate::weights::Weights;
 
@@ -323,11 +325,14 @@ impl Fold<'_> {
 
     /// An operator that rescales by itself.
     fn free(&mut self, node: &Node, mut inputs: Vec<Option<TensorId>>, behind: &Behind) -> Result<Outcome> {
-        let scale = |graph: &Graph, id: TensorId| graph.tensor(id).quant.as_ref().map_or(1.0, |quant| quant.scale[0]);
-        let result = f64::from(behind.quant.scale[0]);
+        // The step's own arithmetic says whether it has factors for these scales.
+        let result = Tensor {
+            quant: Some(behind.quant.clone()),
+            ..Tensor::activation("", &self.graph.tensor(behind.to).shape, DType::I8)
+        };
         match (&node.op, &inputs[..]) {
             (Op::Conv2d(_) | Op::Linear { .. }, &[Some(x), Some(w), ..]) => {
-                let input = scale(self.graph, x);
+                let input = self.graph.tensor(x).quant.as_ref().map_or(1.0, |quant| quant.scale[0]);
                 let Some(weights) = constants::layer(self.graph, self.weights, w)? else {
                     return Ok(Outcome::Left(
                         "its weights are no int8 with zero point 0 and a scale for each output".into(),
@@ -339,16 +344,14 @@ impl Fold<'_> {
                         "its bias does not fit into 31 bits of the products' scale".into(),
                     ));
                 };
-                let scales = weights.quant.as_ref().map_or(&[][..], |quant| &quant.scale);
-                let real = |scale: &f32| f64::from(input) * f64::from(*scale) / result;
-                if !scales.iter().all(|scale| Multiplier::from_real(real(scale)).is_some()) {
-                    return Ok(Outcome::Left(NO_FACTOR.into()));
+                let output = f64::from(behind.quant.scale[0]);
+                if let Err(error) = numbers::multipliers(&weights, weights.shape[0], input.into(), output) {
+                    return Ok(Outcome::Left(error.message().into()));
                 }
                 inputs.truncate(1);
                 inputs.extend([weights, bias].map(|tensor| Some(self.graph.add_tensor(tensor))));
             }
-            (Op::Binary { kind, .. }, &[Some(a), Some(b)]) => {
-                let kind = *kind;
+            (Op::Binary { kind, activation }, &[Some(a), Some(b)]) => {
                 for (position, id) in [a, b].into_iter().enumerate() {
                     if self.graph.tensor(id).is_const() {
                         let Some(tensor) = constants::operand(self.graph, self.weights, id)? else {
@@ -357,13 +360,11 @@ impl Fold<'_> {
                         inputs[position] = Some(self.graph.add_tensor(tensor));
                     }
                 }
-                let [a, b] = [0, 1].map(|position| inputs[position].map_or(1.0, |id| f64::from(scale(self.graph, id))));
-                let usable = match kind {
-                    BinaryOp::Add | BinaryOp::Sub => 2.0 * a.max(b) < f64::from(1 << 20) * result,
-                    _ => Multiplier::from_real(a * b / result).is_some() && Multiplier::from_real(a / result).is_some(),
-                };
-                if !usable {
-                    return Ok(Outcome::Left(NO_FACTOR.into()));
+                if let &[Some(a), Some(b)] = &inputs[..] {
+                    let tensors = [self.graph.tensor(a), self.graph.tensor(b), &result];
+                    if let Err(error) = arithmetic(&node.kind, *kind, *activation, tensors) {
+                        return Ok(Outcome::Left(error.message().into()));
+                    }
                 }
             }
             _ if inputs.iter().flatten().any(|id| self.graph.tensor(*id).is_const()) => {
@@ -374,8 +375,6 @@ impl Fold<'_> {
         Ok(self.write(node, inputs, behind))
     }
 }
-
-const NO_FACTOR: &str = "its scales are too far apart for a factor of 32 bits";
 
 /// Whether the result's elements are elements of the operands, so that rounding them once more loses nothing.
 fn is_exact(op: &Op) -> bool {

@@ -53,7 +53,7 @@ impl Activations {
     }
 
     /// The largest stored bias: the products of a layer have room beside it.
-    pub(super) const fn most_bias(self) -> f64 {
+    pub(crate) const fn most_bias(self) -> f64 {
         match self {
             Self::Int8 => (1_u64 << 30) as f64,
             // Sums are multiplied by 16 bits within 64: 48 are left for them.
