@@ -209,7 +209,6 @@ fn what_a_probe_is_told_is_printed() {
 #[cfg(unix)]
 #[test]
 fn a_probe_is_driven_and_its_failure_is_told() {
-    use std::os::unix::fs::PermissionsExt;
     let bench = Bench::new();
     let (elf, probe, log) = (bench.path("program"), bench.path("probe-rs"), bench.path("log"));
     fs::write(&elf, b"\x7fELF and the rest").expect("written");
@@ -228,8 +227,14 @@ fn a_probe_is_driven_and_its_failure_is_told() {
     );
     for (fails, status) in [("never", 0), ("download", 1), ("reset", 1)] {
         let script = format!("#!/bin/sh\necho \"$@\" >> {}\n[ \"$1\" != {fails} ]\n", log.display());
-        fs::write(&probe, script).expect("written");
-        fs::set_permissions(&probe, fs::Permissions::from_mode(0o755)).expect("changed");
+        // Another process writes it: what this one wrote may not be started while a child of another test holds it open for writing.
+        let _ = fs::remove_file(&probe);
+        let mut write = Command::new("sh");
+        write
+            .args(["-c", r#"printf %s "$1" > "$0" && chmod 755 "$0""#])
+            .arg(&probe)
+            .arg(script);
+        assert!(write.status().expect("starts").success());
         let _ = fs::remove_file(&log);
         let output = flash();
         assert_eq!(output.status.code(), Some(status), "{fails}");

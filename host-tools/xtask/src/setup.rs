@@ -143,6 +143,26 @@ fn qemu() -> Result<()> {
         .map_err(|error| format!("{refused}\nNor can they be unpacked: {error}").into())
 }
 
+/// Programs for C on a Cortex-M, and Debian's packages that bring them. The compiler's C library has none.
+const CROSS: [(&str, &str); 4] = [
+    ("gcc-arm-none-eabi", "arm-none-eabi-gcc"),
+    ("libnewlib-arm-none-eabi", ""),
+    ("cmake", "cmake"),
+    ("make", "make"),
+];
+
+/// Installs what the tests of the library for C want, and skip without.
+pub(super) fn cross() -> Result<()> {
+    let library = || run_quietly("arm-none-eabi-gcc", &["-print-file-name=rdimon.specs"]);
+    let is_there = |program: &str| match program {
+        // A file that the compiler has not is named as it was asked for.
+        "" => library().is_some_and(|path| path.contains('/')),
+        program => run_quietly(program, &["--version"]).is_some(),
+    };
+    let missing = CROSS.iter().filter(|(_, program)| !is_there(program));
+    apt(&missing.map(|(package, _)| *package).collect::<Vec<_>>())
+}
+
 fn apt(packages: &[&str]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
@@ -222,9 +242,9 @@ fn venv() -> Result<()> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
-    /// A stand-in for apt-get that notes its arguments, a line a call, and refuses calls with the argument `refused`.
+    /// A stand-in for apt-get that notes its arguments, a line a call, and refuses calls with the argument `refused`. A shell reads it:
+    /// a program that this process wrote may not be started while another test's child still holds it open for writing.
     fn calls(refused: &str) -> (Result<()>, Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let (apt_get, notes) = (folder.path().join("apt-get"), folder.path().join("notes"));
@@ -233,8 +253,7 @@ mod tests {
             notes.display()
         );
         std::fs::write(&apt_get, script).expect("written");
-        std::fs::set_permissions(&apt_get, std::fs::Permissions::from_mode(0o755)).expect("executable");
-        let outcome = install(&[&apt_get.to_string_lossy()], &["one", "two"]);
+        let outcome = install(&["sh", &apt_get.to_string_lossy()], &["one", "two"]);
         let notes = std::fs::read_to_string(&notes).expect("apt-get was called");
         (outcome, notes.lines().map(str::to_string).collect())
     }

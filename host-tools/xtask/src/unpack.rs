@@ -101,8 +101,13 @@ mod tests {
         fs::create_dir_all(&inside).expect("made");
         let started = start(&root.path().join("bin"), "program").expect("written");
         let real = start(&root.path().join("usr/bin"), "program").expect("written");
-        fs::write(&real, "#!/bin/sh\necho \"$LD_LIBRARY_PATH|$*\"\n").expect("written");
-        let output = Command::new(started).arg("--version").output().expect("runs");
+        // What this process wrote may not be started while another test's child still holds it open for writing: another process
+        // writes the program, and a shell reads the starter.
+        fs::remove_file(&real).expect("removed");
+        let write = r#"printf '#!/bin/sh\necho "$LD_LIBRARY_PATH|$*"\n' > "$0" && chmod 755 "$0""#;
+        let written = Command::new("sh").args(["-c", write]).arg(&real).status();
+        assert!(written.expect("starts").success());
+        let output = Command::new("sh").arg(started).arg("--version").output().expect("runs");
         let said = String::from_utf8(output.stdout).expect("text");
         let (libraries, arguments) = said.trim().split_once('|').expect("both");
         assert!(libraries.contains("/usr/lib/here-linux-gnu"), "{libraries}");
