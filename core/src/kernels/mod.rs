@@ -19,7 +19,9 @@ mod overlap;
 #[cfg(test)]
 mod pool_tests;
 pub(crate) mod runs;
+pub(crate) mod sums;
 pub mod table;
+mod taps;
 pub(crate) mod wide;
 
 pub mod compact;

@@ -42,88 +42,208 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
         [] => (&[][..], ONE, ONE),
     };
     let (to, from) = (output.as_mut_ptr(), input.as_ptr().wrapping_add(from as usize));
-    let count = inner.count as usize;
+    let (element, count) = (size_of::<T>(), inner.count as usize);
+    let lines = Lines {
+        outer,
+        middle,
+        element,
+        to: to.cast(),
+        from: from.cast(),
+    };
+    let bytes = count.wrapping_mul(element);
     // SAFETY: all places that the loops reach lie inside the operands, as just checked.
     unsafe {
-        match (inner.to, inner.from) {
-            (1, 1) => lines(outer, middle, to, from, |to, from| {
-                run(to.cast(), from.cast(), count.wrapping_mul(size_of::<T>()));
+        match (inner.to, inner.from, element) {
+            (1, 1, _) => pieces(&lines, bytes),
+            (1, 0, 1) => repeats(&lines, bytes, |from| u32::from(from.read()).wrapping_mul(0x0101_0101)),
+            (1, 0, 2) => repeats(&lines, bytes, |from| {
+                u32::from(from.cast::<u16>().read()).wrapping_mul(0x0001_0001)
             }),
-            (1, 0) => lines(outer, middle, to, from, |to, from| fill(to, from.read(), count)),
-            (step, ahead) => lines(outer, middle, to, from, |to, from| {
-                strided(to, from, count, [step as usize, ahead as isize as usize]);
+            (1, 0, 4) => repeats(&lines, bytes, |from| from.cast::<u32>().read()),
+            (step, ahead, _) => lines.each(|to, from| {
+                strided::<T>(to.cast(), from.cast(), count, [step as usize, ahead as isize as usize]);
             }),
         }
     }
     Some(())
 }
 
-/// Calls `line` for the first element of each innermost line, in order.
+/// The innermost lines of a copy.
+struct Lines<'l> {
+    outer: &'l [CopyLoop],
+    middle: CopyLoop,
+    /// Bytes of an element.
+    element: usize,
+    to: *mut u8,
+    from: *const u8,
+}
+
+impl Lines<'_> {
+    /// Calls `line` for the first element of each, in order.
+    ///
+    /// # Safety
+    /// `line` may be called for each of them.
+    #[inline(always)]
+    unsafe fn each(&self, line: impl Fn(*mut u8, *const u8)) {
+        let (mut to, mut from) = (self.to, self.from);
+        let [step, ahead] = self.bytes(&self.middle);
+        let mut index = [0_u32; MAX_LOOPS];
+        loop {
+            let (mut t, mut s) = (to, from);
+            for _ in 0..self.middle.count {
+                line(t, s);
+                t = t.wrapping_add(step);
+                s = s.wrapping_add(ahead);
+            }
+            // The outer axes advance like an odometer.
+            let mut done = true;
+            for (l, n) in self.outer.iter().zip(index.iter_mut()).rev() {
+                let [step, ahead] = self.bytes(l);
+                *n += 1;
+                to = to.wrapping_add(step);
+                from = from.wrapping_add(ahead);
+                if *n < l.count {
+                    done = false;
+                    break;
+                }
+                to = to.wrapping_sub(step.wrapping_mul(l.count as usize));
+                from = from.wrapping_sub(ahead.wrapping_mul(l.count as usize));
+                *n = 0;
+            }
+            if done {
+                return;
+            }
+        }
+    }
+
+    /// Bytes between neighbours along an axis, in both, modulo 2^N.
+    #[inline(always)]
+    fn bytes(&self, l: &CopyLoop) -> [usize; 2] {
+        [l.to as usize, l.from as isize as usize].map(|step| step.wrapping_mul(self.element))
+    }
+
+    /// Whether all lines of `bytes` begin and end at words, in what is written and, where it is asked for, in what is read.
+    fn are_words(&self, bytes: usize, read: bool) -> bool {
+        let both = |[to, from]: [usize; 2]| to | if read { from } else { 0 };
+        let axes = self.outer.iter().chain([&self.middle]).filter(|l| l.count > 1);
+        let steps = axes.fold(0, |bits, l| bits | both(self.bytes(l)));
+        (steps | bytes | both([self.to as usize, self.from as usize])).is_multiple_of(4)
+    }
+}
+
+/// Copies lines of neighbours, the first ones first: where both overlap, no line's `to` is behind its `from`.
 ///
 /// # Safety
-/// `line` may be called for each of them.
-#[inline(always)]
-unsafe fn lines<T>(
-    outer: &[CopyLoop],
-    middle: CopyLoop,
-    mut to: *mut T,
-    mut from: *const T,
-    line: impl Fn(*mut T, *const T),
-) {
-    let mut index = [0_u32; MAX_LOOPS];
-    loop {
-        let (mut t, mut s) = (to, from);
-        for _ in 0..middle.count {
-            line(t, s);
-            t = t.wrapping_add(middle.to as usize);
-            s = s.wrapping_offset(middle.from as isize);
-        }
-        // The outer axes advance like an odometer.
-        let mut done = true;
-        for (l, n) in outer.iter().zip(index.iter_mut()).rev() {
-            *n += 1;
-            to = to.wrapping_add(l.to as usize);
-            from = from.wrapping_offset(l.from as isize);
-            if *n < l.count {
-                done = false;
-                break;
-            }
-            to = to.wrapping_sub((l.to as usize).wrapping_mul(l.count as usize));
-            from = from.wrapping_sub((l.from as isize as usize).wrapping_mul(l.count as usize));
-            *n = 0;
-        }
-        if done {
-            return;
+/// `bytes` of each line at both.
+#[inline(never)]
+unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
+    let words = UNALIGNED || lines.are_words(bytes, true);
+    // SAFETY: as the caller promises. A line is read before it is written, or word by word, where what is read lies ahead of what is written.
+    unsafe {
+        match bytes {
+            // Words that overlap, so that no bytes are left.
+            4..=8 if words => lines.each(|to, from| {
+                let [a, b] = [0, bytes - 4].map(|at| load(from.add(at)));
+                store(to, a);
+                store(to.add(bytes - 4), b);
+            }),
+            9..=16 if words => lines.each(|to, from| {
+                let [a, b, c, d] = [0, 4, bytes - 8, bytes - 4].map(|at| load(from.add(at)));
+                store(to, a);
+                store(to.add(4), b);
+                store(to.add(bytes - 8), c);
+                store(to.add(bytes - 4), d);
+            }),
+            _ => lines.each(|to, from| run(to, from, bytes, words)),
         }
     }
 }
 
-/// Copies neighbours, the first ones first: where both overlap, `to` is not behind `from`.
+/// Writes lines of one element each, of which `pattern` makes a word.
+///
+/// # Safety
+/// `bytes` of each line, a multiple of the element's, at what is written; an element of one, two or four bytes at what is read.
+#[inline(always)]
+unsafe fn repeats(lines: &Lines<'_>, bytes: usize, pattern: impl Fn(*const u8) -> u32) {
+    let words = UNALIGNED || lines.are_words(bytes, false);
+    // SAFETY: as the caller promises; an element's bytes are those of the word from any of its multiples on.
+    unsafe {
+        if words && (4..=8).contains(&bytes) {
+            return lines.each(|to, from| {
+                let word = pattern(from);
+                store(to, word);
+                store(to.add(bytes - 4), word);
+            });
+        }
+        lines.each(|to, from| fill(to, pattern(from), bytes, words));
+    }
+}
+
+/// A word at any address where the core reads such, else at a multiple of four.
+///
+/// # Safety
+/// Four bytes.
+#[inline(always)]
+unsafe fn load(from: *const u8) -> u32 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if UNALIGNED {
+            from.cast::<u32>().read_unaligned()
+        } else {
+            from.cast::<u32>().read()
+        }
+    }
+}
+
+/// As [`load`].
+///
+/// # Safety
+/// Four bytes.
+#[inline(always)]
+unsafe fn store(to: *mut u8, word: u32) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if UNALIGNED {
+            to.cast::<u32>().write_unaligned(word);
+        } else {
+            to.cast::<u32>().write(word);
+        }
+    }
+}
+
+/// Copies neighbours, the first ones first: where both overlap, `to` is not behind `from`. `words`: whether the core may copy words there.
 ///
 /// # Safety
 /// `len` bytes at both.
 #[inline(always)]
-unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize) {
+unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize, words: bool) {
     let mut left = len;
     // SAFETY: as many bytes as are left, of `len`.
     unsafe {
-        if UNALIGNED {
+        if words {
             while left >= 16 {
                 // What is read lies ahead of what is written.
                 for _ in 0..4 {
-                    to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned());
+                    store(to, load(from));
                     (to, from) = (to.add(4), from.add(4));
                 }
                 left -= 16;
             }
             while left >= 4 {
-                to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned());
+                store(to, load(from));
                 (to, from) = (to.add(4), from.add(4));
                 left -= 4;
             }
         } else if left >= LONG {
             core::ptr::copy(from, to, left);
             return;
+        }
+        while left >= 4 {
+            for i in 0..4 {
+                to.add(i).write(from.add(i).read());
+            }
+            (to, from) = (to.add(4), from.add(4));
+            left -= 4;
         }
         while left > 0 {
             to.write(from.read());
@@ -133,24 +253,37 @@ unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize) {
     }
 }
 
-/// Writes `value` to `count` neighbours.
+/// Writes `len` bytes of a word again and again. `words`: whether the core may write words there.
 ///
 /// # Safety
-/// `count` elements at `to`.
+/// `len` bytes at `to`.
 #[inline(always)]
-unsafe fn fill<T: Element>(mut to: *mut T, value: T, count: usize) {
-    let mut left = count;
-    // SAFETY: as many elements as are left, of `count`.
+unsafe fn fill(mut to: *mut u8, mut word: u32, len: usize, words: bool) {
+    let mut left = len;
+    // SAFETY: as many bytes as are left, of `len`.
     unsafe {
-        while left >= 8 {
-            for i in 0..8 {
-                to.add(i).write(value);
+        if words {
+            while left >= 16 {
+                (0..4).for_each(|at| store(to.add(4 * at), word));
+                to = to.add(16);
+                left -= 16;
             }
-            to = to.add(8);
-            left -= 8;
+            while left >= 4 {
+                store(to, word);
+                to = to.add(4);
+                left -= 4;
+            }
+        }
+        while left >= 4 {
+            for (i, byte) in word.to_le_bytes().into_iter().enumerate() {
+                to.add(i).write(byte);
+            }
+            to = to.add(4);
+            left -= 4;
         }
         while left > 0 {
-            to.write(value);
+            to.write(word as u8);
+            word = word.rotate_right(8);
             to = to.add(1);
             left -= 1;
         }
@@ -277,6 +410,8 @@ mod tests {
             std::vec![axis(5, 23, -11), axis(9, 2, 3)],
             std::vec![axis(2, 90, 100), axis(3, 30, 20), axis(4, 7, 5), axis(3, 1, 1)],
             std::vec![axis(2, 90, 100), axis(3, 1, 2), axis(11, 3, -4)],
+            std::vec![axis(2, 40, 9), axis(4, 1, 0), axis(9, 4, 1)],
+            std::vec![axis(4, 1, -7), axis(9, 4, 11)],
         ];
         for loops in &all {
             for from in [0, 1, 50] {
@@ -290,6 +425,51 @@ mod tests {
                     assert_eq!(values(&output), expected, "{loops:?} from {from}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn lines_of_every_length_are_copied_and_filled() {
+        let input: Vec<u8> = (0..250).map(|i| (i * 7 % 251) as u8).collect();
+        for (len, ahead, from) in (1..40).flat_map(|len| [(len, 1, 2), (len, 0, 0), (len, 0, 3)]) {
+            let loops = [axis(3, 44, 61), axis(len, 1, ahead)];
+            let (mut expected, output) = ([9; 140], cells(&[9; 140]));
+            copy(&loops, from, Dst::from_cells(&output).unwrap(), Src::from_slice(&input)).unwrap();
+            naive(&loops, i64::from(from), 0, &mut expected, &input);
+            assert_eq!(values(&output), expected, "{loops:?}");
+        }
+    }
+
+    #[test]
+    fn wider_elements_are_filled() {
+        let input: Vec<u8> = (0..16).map(|i| i * 5 + 1).collect();
+        for len in 1..20 {
+            let loops = [axis(2, 20, 1), axis(len, 1, 0)];
+            fn filled<T: Element>(loops: &[CopyLoop], input: &[u8]) -> Vec<u8> {
+                let output: Vec<Cell<u64>> = std::vec![Cell::new(0); 40];
+                // SAFETY: bytes of the words, which are aligned for any element.
+                let output = unsafe { core::slice::from_raw_parts(output.as_ptr().cast::<Cell<u8>>(), 320) };
+                let words: Vec<u64> = input
+                    .as_chunks::<8>()
+                    .0
+                    .iter()
+                    .map(|w| u64::from_le_bytes(*w))
+                    .collect();
+                // SAFETY: as above.
+                let input = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<T>(), 16 / size_of::<T>()) };
+                copy(loops, 0, Dst::<T>::from_cells(output).unwrap(), Src::from_slice(input)).unwrap();
+                values(output)
+            }
+            let of = |size: usize| {
+                let mut expected = std::vec![0; 320];
+                for (line, i) in (0..2).flat_map(|line| (0..len as usize).map(move |i| (line, i))) {
+                    expected[(20 * line + i) * size..][..size].copy_from_slice(&input[line * size..][..size]);
+                }
+                expected
+            };
+            assert_eq!(filled::<u16>(&loops, &input), of(2));
+            assert_eq!(filled::<u32>(&loops, &input), of(4));
+            assert_eq!(filled::<i64>(&loops, &input), of(8));
         }
     }
 

@@ -416,6 +416,7 @@ table! {
     73 FpuDepthwiseF32 Fpu fpu::depthwise::F32;
     80 MveConv2dS8 Mve mve::conv2d::S8;
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
+    89 MveTapsDepthwiseS8 Mve mve::taps::S8;
     82 MveConv2dF32 Mve mve::conv2d::F32;
     83 MveDepthwiseF32 Mve mve::depthwise_f32::F32;
     84 MveSumS8 Mve mve::elementwise::SumS8;

@@ -3,7 +3,7 @@
 //!
 //! `Qm` is a 32-bit number with `m` integer bits beside the sign: `real = raw / 2^(31 - m)`.
 
-use super::rounding::{Multiplier, high_mul, rounding_shift_right, saturating_shift_left};
+use super::rounding::{Multiplier, high_mul, high_mul_in_range, rounding_shift_right, saturating_shift_left};
 
 /// exp(a) as Q0 for `a <= 0` in Q`INTEGER_BITS` (at most 5). exp(0) is the largest Q0 number.
 pub fn exp_on_negative_values<const INTEGER_BITS: u32>(a: i32) -> i32 {
@@ -19,7 +19,7 @@ pub fn exp_on_negative_values<const INTEGER_BITS: u32>(a: i32) -> i32 {
     let mut result = exp_above_minus_quarter(saturating_shift_left(remainder, INTEGER_BITS));
     for (k, &factor) in FACTORS.iter().enumerate().take(INTEGER_BITS as usize + 2) {
         if quarters & (1 << (fractional_bits - 2 + k as u32)) != 0 {
-            result = high_mul(result, factor);
+            result = high_mul_in_range(result, factor);
         }
     }
     if a == 0 { i32::MAX } else { result }
@@ -165,12 +165,12 @@ fn exp_above_minus_quarter(a: i32) -> i32 {
     const EXP_MINUS_EIGHTH: i32 = 1895147668;
     const THIRD: i32 = 715827883;
     let x = a.wrapping_add(1 << 28);
-    let x2 = high_mul(x, x);
-    let x3 = high_mul(x2, x);
-    let x4_over_4 = rounding_shift_right(high_mul(x2, x2), 2);
+    let x2 = high_mul_in_range(x, x);
+    let x3 = high_mul_in_range(x2, x);
+    let x4_over_4 = rounding_shift_right(high_mul_in_range(x2, x2), 2);
     // x^4/24 + x^3/6 + x^2/2
-    let tail = rounding_shift_right(high_mul(x4_over_4.wrapping_add(x3), THIRD).wrapping_add(x2), 1);
-    EXP_MINUS_EIGHTH.wrapping_add(high_mul(EXP_MINUS_EIGHTH, x.wrapping_add(tail)))
+    let tail = rounding_shift_right(high_mul_in_range(x4_over_4.wrapping_add(x3), THIRD).wrapping_add(x2), 1);
+    EXP_MINUS_EIGHTH.wrapping_add(high_mul_in_range(EXP_MINUS_EIGHTH, x.wrapping_add(tail)))
 }
 
 const ONE_Q2: i32 = 1 << 29;
@@ -180,10 +180,10 @@ fn inverse_of_half_sum(a: i32) -> i32 {
     const START: i32 = 1515870810; // 48/17 as Q2
     const SLOPE: i32 = -1010580540; // -32/17 as Q2
     let half = rounding_half_sum(a, i32::MAX);
-    let mut x = START.wrapping_add(high_mul(half, SLOPE));
+    let mut x = START.wrapping_add(high_mul_in_range(half, SLOPE));
     for _ in 0..3 {
-        let error = ONE_Q2.wrapping_sub(high_mul(half, x));
-        x = x.wrapping_add(saturating_shift_left(high_mul(x, error), 2));
+        let error = ONE_Q2.wrapping_sub(high_mul_in_range(half, x));
+        x = x.wrapping_add(saturating_shift_left(high_mul_in_range(x, error), 2));
     }
     x
 }

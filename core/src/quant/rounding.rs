@@ -77,6 +77,11 @@ impl Multiplier {
             0x7FFF
         };
         let shift = (15 - i32::from(self.shift)).clamp(1, 63) as u32;
+        if let (Ok(x), 1..=31) = (i32::try_from(x), shift) {
+            // Most sums: one product of words, and the result from both of its halves.
+            let product = i64::from(x) * i64::from(mantissa) + i64::from(1_u32 << (shift - 1));
+            return ((product as u32 >> shift) | (((product >> 32) as u32) << (32 - shift))) as i32;
+        }
         let product = x.wrapping_mul(i64::from(mantissa)).wrapping_add(1 << (shift - 1));
         (product >> shift) as i32
     }
@@ -85,9 +90,19 @@ impl Multiplier {
 /// `a * b / 2^31`, rounded to nearest with ties up, saturated: gemmlowp's `SaturatingRoundingDoublingHighMul`, Arm's `VQRDMULH`.
 #[inline]
 pub fn high_mul(a: i32, b: i32) -> i32 {
-    let rounded = (i64::from(a) * i64::from(b) + (1 << 30)) >> 31;
     // Only -2^31 * -2^31 exceeds the range.
-    rounded.min(i64::from(i32::MAX)) as i32
+    doubled_high(a, b).min(i64::from(i32::MAX)) as i32
+}
+
+/// [`high_mul`] of what are not both the least number: nothing saturates.
+#[inline(always)]
+pub(super) fn high_mul_in_range(a: i32, b: i32) -> i32 {
+    doubled_high(a, b) as i32
+}
+
+#[inline(always)]
+fn doubled_high(a: i32, b: i32) -> i64 {
+    (i64::from(a) * i64::from(b) + (1 << 30)) >> 31
 }
 
 /// The 16-bit form of [`high_mul`]: `a * b / 2^15`.
@@ -109,8 +124,15 @@ pub fn rounding_shift_right(x: i32, exponent: u32) -> i32 {
 /// `x * 2^exponent`, saturated.
 #[inline]
 pub fn saturating_shift_left(x: i32, exponent: u32) -> i32 {
-    let wide = i64::from(x) << exponent.min(31);
-    wide.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+    let exponent = exponent.min(31);
+    let shifted = x << exponent;
+    if shifted >> exponent == x {
+        shifted
+    } else if x < 0 {
+        i32::MIN
+    } else {
+        i32::MAX
+    }
 }
 
 /// The stored value of a real one: `round(x / scale) + zero_point` with ties away from zero, clamped to `min..=max`. NaN is

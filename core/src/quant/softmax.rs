@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::activation::{input_radius, lookup_i16};
 use super::fixed::{exp_on_negative_values, log_for_at_least_one, reciprocal};
-use super::rounding::{Multiplier, high_mul, rounding_shift_right};
+use super::rounding::{Multiplier, rounding_shift_right};
 
 /// Integer bits of the scaled difference to the row's largest value.
 const DIFF_BITS: u32 = 5;
@@ -37,12 +37,12 @@ impl SoftmaxI8 {
 
     /// One row into int8, in order. `row` is iterated three times; results may overwrite what has been read.
     pub fn run<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, mut write: impl FnMut(i8)) {
-        self.row(row, 8, |q| write((q - 128).clamp(-128, 127) as i8));
+        self.row(row, 8, |q| write(stored(q)));
     }
 
     /// One row into int16, likewise.
     pub fn run_to_i16<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, mut write: impl FnMut(i16)) {
-        self.row(row, 16, |q| write((q - 32768).clamp(-32768, 32767) as i16));
+        self.row(row, 16, |q| write((q.min(65535) as u16).wrapping_sub(32768) as i16));
     }
 
     /// The exponentials that a row needs: of a difference to its largest value of 0, of -1 and so on; 0 where they are as good as those of minus infinity.
@@ -56,20 +56,74 @@ impl SoftmaxI8 {
         table
     }
 
-    fn row<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, output_bits: i32, mut store: impl FnMut(i32)) {
+    fn row<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, output_bits: i32, mut store: impl FnMut(u32)) {
         let largest = largest(row());
-        let sum = sum_of_exps(row(), largest, self.multiplier, self.diff_min);
-        let (scale, bits_over_one) = reciprocal(sum, SUM_BITS as i32);
-        let exponent = (bits_over_one + 31 - output_bits).clamp(0, 31) as u32;
-        for q in row() {
+        let exp = |q: i8| {
             let diff = i32::from(q) - largest;
-            store(if diff >= self.diff_min {
-                rounding_shift_right(high_mul(scale, exp_of_diff(diff, self.multiplier)), exponent)
+            if diff >= self.diff_min {
+                exp_of_diff(diff, self.multiplier)
             } else {
                 0
-            });
+            }
+        };
+        let mut kept = [0; KEPT];
+        let (mut sum, mut places) = (0_u32, kept.iter_mut());
+        for q in row() {
+            let exp = exp(q);
+            sum = sum.saturating_add(share(exp));
+            if let Some(place) = places.next() {
+                *place = exp;
+            }
+        }
+        let scale = Scale::of(sum, output_bits);
+        let mut kept = kept.iter();
+        for q in row() {
+            store(scale.apply(kept.next().map_or_else(|| exp(q), |&exp| exp)));
         }
     }
+}
+
+/// Exponentials of a row that are computed once and not twice: those of a classifier.
+const KEPT: usize = 16;
+
+/// An exponential, which is not negative, as Q12.
+#[inline(always)]
+fn share(exp: i32) -> u32 {
+    (exp as u32).wrapping_add(1 << (SUM_BITS - 1)) >> SUM_BITS
+}
+
+/// What takes an exponential to its share of the sum.
+struct Scale {
+    factor: u32,
+    /// To the right, with its half.
+    shift: u32,
+    half: u32,
+}
+
+impl Scale {
+    /// Of a sum of Q12, which may have saturated, for results of so many bits.
+    fn of(sum: u32, output_bits: i32) -> Self {
+        let (factor, bits_over_one) = reciprocal(sum.min(i32::MAX as u32) as i32, SUM_BITS as i32);
+        let shift = (bits_over_one + 31 - output_bits).clamp(0, 31) as u32;
+        Self {
+            factor: factor as u32,
+            shift,
+            half: (1 << shift) >> 1,
+        }
+    }
+
+    /// The rounded product: neither factor is negative, so that ties go up.
+    #[inline(always)]
+    fn apply(&self, exp: i32) -> u32 {
+        let product = (u64::from(self.factor) * u64::from(exp as u32) + (1 << 30)) >> 31;
+        (product as u32).wrapping_add(self.half).wrapping_shr(self.shift)
+    }
+}
+
+/// A result of eight bits less its zero point.
+#[inline(always)]
+fn stored(share: u32) -> i8 {
+    (share.min(255) as u8).wrapping_sub(128) as i8
 }
 
 /// [`SoftmaxI8::run`] with its [`SoftmaxI8::exponentials`]. `row` is iterated three times; results may overwrite what has been read.
@@ -78,20 +132,15 @@ pub fn softmax_by_table<I: Iterator<Item = i8>>(
     mut write: impl FnMut(i8),
     exponentials: &[i32; 256],
 ) {
-    const OUTPUT_BITS: i32 = 8;
     let largest = row().fold(i8::MIN, |most, q| if q > most { q } else { most });
     let exp = |q: i8| {
         let index = largest.wrapping_sub(q) as u8;
         exponentials.get(usize::from(index)).copied().unwrap_or(0)
     };
-    let sum = row().fold(0_i32, |sum, q| {
-        sum.saturating_add(rounding_shift_right(exp(q), SUM_BITS))
-    });
-    let (scale, bits_over_one) = reciprocal(sum, SUM_BITS as i32);
-    let exponent = (bits_over_one + 31 - OUTPUT_BITS).clamp(0, 31) as u32;
+    let sum = row().fold(0_u32, |sum, q| sum.saturating_add(share(exp(q))));
+    let scale = Scale::of(sum, 8);
     for q in row() {
-        let stored = rounding_shift_right(high_mul(scale, exp(q)), exponent);
-        write((stored - 128).clamp(-128, 127) as i8);
+        write(stored(scale.apply(exp(q))));
     }
 }
 

@@ -67,6 +67,7 @@ pub(crate) fn copy_elements(
         let (count, to, from) = (count.try_into().ok()?, to.try_into().ok()?, from.try_into().ok()?);
         loops.push(CopyLoop { count, to, from }).ok()?;
     }
+    neighbours_last(&mut loops);
     Some(Step::CopyBytes(CopyStrided {
         output,
         input,
@@ -117,6 +118,7 @@ pub(super) fn copy(
         let full = || Error::unsupported(format!("a copy along more than {MAX_LOOPS} axes"));
         loops.push(axis).map_err(|_| full())?;
     }
+    neighbours_last(&mut loops);
     let at = lower.place(x)?;
     let tensor = lower.graph().tensor(x);
     let element = tensor.dtype.bytes();
@@ -132,8 +134,48 @@ pub(super) fn copy(
     Ok(())
 }
 
+/// Puts the axis along which neighbours are written innermost, where the kernel has words and not elements to copy or to fill. Only where elements come again
+/// or backwards: the output may then not lie over the input, and their order does not matter.
+fn neighbours_last(loops: &mut [CopyLoop]) {
+    let ahead = loops.iter().all(|axis| i64::from(axis.from) >= i64::from(axis.to));
+    if ahead || loops.last().is_none_or(|last| last.to == 1) {
+        return;
+    }
+    if let Some(at) = loops.iter().position(|axis| axis.to == 1 && axis.count > 1) {
+        loops[at..].rotate_left(1);
+    }
+}
+
 /// Elements between neighbours along each axis.
 pub(super) fn strides(tensor: &Tensor) -> Vec<usize> {
     let inner = |axis: usize| tensor.shape[axis + 1..].iter().product();
     (0..tensor.shape.len()).map(inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turned(axes: &[(u32, u32, i32)]) -> Vec<(u32, u32, i32)> {
+        let mut loops: Vec<CopyLoop> = axes
+            .iter()
+            .map(|&(count, to, from)| CopyLoop { count, to, from })
+            .collect();
+        neighbours_last(&mut loops);
+        loops.into_iter().map(|axis| (axis.count, axis.to, axis.from)).collect()
+    }
+
+    #[test]
+    fn neighbours_are_written_innermost_where_the_order_does_not_matter() {
+        // A transposition, and a row that is repeated for each element of a column.
+        assert_eq!(turned(&[(5, 1, 3), (3, 5, 1)]), [(3, 5, 1), (5, 1, 3)]);
+        assert_eq!(
+            turned(&[(2, 40, 9), (4, 1, 0), (9, 4, 1)]),
+            [(2, 40, 9), (9, 4, 1), (4, 1, 0)]
+        );
+        // The output may lie over the input, or neighbours are innermost already.
+        for kept in [[(3, 1, 9), (2, 3, 30)], [(4, 6, 0), (6, 1, 1)]] {
+            assert_eq!(turned(&kept), kept);
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! int8 depthwise convolution: one input channel a group.
 //!
 //! A channel's plane is copied to scratch with its border, so the loops have neither borders nor strides between neighbours; the border is written once for
-//! all channels. 3 x 3 windows go three outputs at a time (`plane`); others and channels with the general requantising go window by window.
-//! Since a channel's input is read before its output is written, the output may be the input itself.
+//! all channels. Windows go three outputs of a row at a time, 3 x 3 ones in a loop of their own (`plane`); those over one column go as over one row. A single
+//! output without a border is read from the input itself. Since a channel's input is read before its output is written, the output may be the input itself.
 //!
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
@@ -11,6 +11,7 @@ use super::conv2d::{beyond, limit, packed_records, records};
 use super::pack;
 use super::plane;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
+use super::windows::{Taps, points, windows};
 use super::{Core, requant};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -74,17 +75,15 @@ impl Kernel for S8 {
         for image in 0..usize::from(op.window.batch) {
             let input = input.slice(image * pixels(op.window.input), pixels(op.window.input))?;
             let output = output.slice(image * pixels(op.window.output), pixels(op.window.output))?;
+            let (input, output) = (input.as_ptr(), output.as_mut_ptr());
             // SAFETY: one image of the window's extents; weights and scratch of `needs`.
             unsafe {
-                convolve(
-                    op,
-                    input.as_ptr(),
-                    weights.as_ptr(),
-                    records,
-                    output.as_mut_ptr(),
-                    scratch.as_mut_ptr(),
-                )
-            };
+                if by_three(&op.window) {
+                    threes(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
+                } else {
+                    others(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
+                }
+            }
         }
         limit(output, op.clamp);
         Some(())
@@ -160,7 +159,7 @@ fn taps(window: &Window2d) -> u32 {
 }
 
 /// Rows and columns of a plane with its border.
-fn plane(window: &Window2d) -> [u32; 2] {
+pub fn plane(window: &Window2d) -> [u32; 2] {
     [0, 1].map(|axis: usize| {
         let at = |extents: &[u16]| extents.get(axis).map_or(0, |&e| u32::from(e));
         let step = |steps: [u8; 2]| steps.get(axis).map_or(0, |&s| u32::from(s));
@@ -170,9 +169,44 @@ fn plane(window: &Window2d) -> [u32; 2] {
     })
 }
 
+/// A window over one column as the same over one row, whose outputs are neighbours: in memory both are the same.
+pub fn turned(window: &Window2d) -> Window2d {
+    let [_, width, inputs] = window.input;
+    let [_, out_width, outputs] = window.output;
+    let [_, columns] = window.kernel;
+    if [width, out_width, columns] != [1, 1, 1] {
+        return *window;
+    }
+    let swap = |[a, b]: [u8; 2]| [b, a];
+    Window2d {
+        batch: window.batch,
+        input: [1, window.input[0], inputs],
+        output: [1, window.output[0], outputs],
+        kernel: [1, window.kernel[0]],
+        stride: swap(window.stride),
+        dilation: swap(window.dilation),
+        padding: swap(window.padding),
+    }
+}
+
+/// Whether there is one output, which needs no border: its taps are read where they are. Of several, later ones would be read after earlier ones are written.
+pub fn is_one(window: &Window2d) -> bool {
+    window.output[..2] == [1, 1]
+        && window.padding == [0, 0]
+        && plane(window) == [window.input[0], window.input[1]].map(u32::from)
+}
+
+/// Whether windows have a loop of their own.
+pub fn by_three(window: &Window2d) -> bool {
+    window.kernel == [3, 3] && window.dilation == [1, 1] && window.stride[1] <= 2 && window.output[1] >= 3
+}
+
+/// Windows of 3 x 3.
+///
 /// # Safety
-/// One image of the window's extents; weights, records and scratch as [`S8::needs`] and `records` say.
-unsafe fn convolve(
+/// One image of the window's extents, of which [`by_three`] holds; weights, records and scratch as [`S8::needs`] and `records` say.
+#[inline(always)]
+unsafe fn threes(
     op: &Conv2dS8,
     input: *const i8,
     weights: *const i8,
@@ -188,7 +222,6 @@ unsafe fn convolve(
     let [down, right] = window.stride.map(usize::from);
     let row_bytes = padded(taps(window)) as usize;
     let twice = 2 * i32::from(op.output_zero_point) + 1;
-    let by_three = window.kernel == [3, 3] && window.dilation == [1, 1] && right <= 2 && out_columns >= 3;
     let back = (3 - out_columns % 3) % 3;
     // SAFETY: the plane is scratch.
     unsafe { scratch.write_bytes(op.input_zero_point as u8 ^ FLIP, height * pitch) };
@@ -202,15 +235,10 @@ unsafe fn convolve(
                 (0..out_rows * out_columns).for_each(|i| out.add(i * channels).write(value));
                 continue;
             }
-            fill(
-                input.add(c),
-                channels,
-                [rows, columns],
-                scratch.add(top * pitch + left),
-                pitch,
-            );
+            let inner = scratch.add(top * pitch + left);
+            fill(input.add(c), channels, [rows, columns], inner, pitch, FLIP);
             let weights = weights.add(c * row_bytes);
-            if by_three && code & GENERAL == 0 {
+            if code & GENERAL == 0 {
                 plane::plane3(
                     &Plane {
                         bias,
@@ -232,50 +260,77 @@ unsafe fn convolve(
                     right,
                 );
             } else {
-                windows(op, record, scratch, pitch, weights, out);
+                general(op, pitch, record, scratch, weights, out);
             }
         }
     }
 }
 
-/// Any window, one after the other.
+/// A channel of [`threes`] that the short requantising does not hold for.
 ///
 /// # Safety
-/// As for [`convolve`]: one channel.
+/// As for it: a channel's plane.
+#[cold]
 #[inline(never)]
-unsafe fn windows(op: &Conv2dS8, record: &Record, plane: *const i8, pitch: usize, weights: *const i8, out: *mut i8) {
-    let window = &op.window;
-    let [rows, columns] = window.kernel.map(usize::from);
-    let [out_rows, out_columns, channels] = window.output.map(usize::from);
-    let [down, right] = window.stride.map(usize::from);
-    let [tap_down, tap_right] = window.dilation.map(usize::from);
-    let mut out = out;
-    for y in 0..out_rows {
-        for x in 0..out_columns {
-            let mut sum = record[0];
-            // SAFETY: the plane holds every window; one output for each.
-            unsafe {
-                let mut w = weights;
-                for row in 0..rows {
-                    let mut tap = plane.add((y * down + row * tap_down) * pitch + x * right);
-                    for _ in 0..columns {
-                        sum = sum.wrapping_add(i32::from(*tap ^ FLIP as i8) * i32::from(*w));
-                        w = w.add(1);
-                        tap = tap.wrapping_add(tap_right);
-                    }
-                }
-                *out = requant::any(sum, record, op.output_zero_point, [i8::MIN, i8::MAX]);
-                out = out.wrapping_add(channels);
+unsafe fn general(op: &Conv2dS8, pitch: usize, record: &Record, plane: *const i8, weights: *const i8, out: *mut i8) {
+    let taps = Taps::new(&op.window, pitch, 1, FLIP);
+    // SAFETY: passed on.
+    unsafe { windows(&taps, record, op.output_zero_point, plane, weights, out) };
+}
+
+/// Windows of any size.
+///
+/// # Safety
+/// One image of the window's extents; weights, records and scratch as [`S8::needs`] and `records` say.
+#[inline(never)]
+unsafe fn others(
+    op: &Conv2dS8,
+    input: *const i8,
+    weights: *const i8,
+    records: &[Record],
+    output: *mut i8,
+    scratch: *mut i8,
+) {
+    let window = &turned(&op.window);
+    let [height, pitch] = plane(window).map(|n| n as usize);
+    let [rows, columns, channels] = window.input.map(usize::from);
+    let outputs = usize::from(window.output[0]) * usize::from(window.output[1]);
+    let [top, left] = window.padding.map(usize::from);
+    if is_one(window) {
+        let taps = Taps::new(window, columns * channels, channels, 0);
+        // SAFETY: the windows, which need no border, are all of the input; weights and outputs are those of the records.
+        unsafe { points(op, &taps, records, input, weights, output) };
+        return;
+    }
+    let taps = Taps::new(window, pitch, 1, 0);
+    let row_bytes = padded(self::taps(window)) as usize;
+    // SAFETY: the plane is scratch.
+    unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
+    for (c, record) in records.iter().enumerate() {
+        let [bias, _, code] = *record;
+        // SAFETY: channel `c` of the image, inside the plane; `c` is below the number of channels.
+        unsafe {
+            let out = output.add(c);
+            if code & CONSTANT != 0 {
+                let value = requant::any(bias, record, op.output_zero_point, op.clamp);
+                (0..outputs).for_each(|i| out.add(i * channels).write(value));
+                continue;
             }
+            let inner = scratch.add(top * pitch + left);
+            fill(input.add(c), channels, [rows, columns], inner, pitch, 0);
+            let weights = weights.add(c * row_bytes);
+            windows(&taps, record, op.output_zero_point, scratch, weights, out);
         }
     }
 }
 
-/// Copies one channel into the plane, past its border, its bytes changed by [`FLIP`].
+/// Copies one channel into the plane, past its border, its bytes changed by `flip`.
 ///
 /// # Safety
 /// `input` has the pixels, `stride` bytes apart; the plane from `plane` on has the rows, `pitch` bytes apart.
-unsafe fn fill(input: *const i8, stride: usize, [rows, columns]: [usize; 2], plane: *mut i8, pitch: usize) {
+unsafe fn fill(input: *const i8, stride: usize, [rows, columns]: [usize; 2], plane: *mut i8, pitch: usize, flip: u8) {
+    // Where no core flips, none does.
+    let flip = if FLIP == 0 { 0 } else { flip as i8 };
     let (mut x, mut row) = (input, plane);
     for _ in 0..rows {
         let (mut to, fours, end) = (row, row.wrapping_add(columns & !3), row.wrapping_add(columns));
@@ -283,15 +338,15 @@ unsafe fn fill(input: *const i8, stride: usize, [rows, columns]: [usize; 2], pla
         unsafe {
             while to != fours {
                 let [a, b, c, d] = [*x, *x.add(stride), *x.add(2 * stride), *x.add(3 * stride)];
-                *to = a ^ FLIP as i8;
-                *to.add(1) = b ^ FLIP as i8;
-                *to.add(2) = c ^ FLIP as i8;
-                *to.add(3) = d ^ FLIP as i8;
+                *to = a ^ flip;
+                *to.add(1) = b ^ flip;
+                *to.add(2) = c ^ flip;
+                *to.add(3) = d ^ flip;
                 to = to.add(4);
                 x = x.wrapping_add(4 * stride);
             }
             while to != end {
-                *to = *x ^ FLIP as i8;
+                *to = *x ^ flip;
                 to = to.add(1);
                 x = x.wrapping_add(stride);
             }

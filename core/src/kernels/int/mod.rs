@@ -34,6 +34,7 @@ pub mod record;
 mod requant;
 mod rows;
 pub mod sum;
+mod windows;
 
 #[cfg(any(test, packing))]
 use crate::target::Target;

@@ -128,6 +128,31 @@ pub(super) struct Depthwise {
     pub(super) high: i32,
 }
 
+/// A run of pixels of a depthwise convolution of any windows ([`super::taps`]).
+#[repr(C)]
+pub(super) struct Taps {
+    /// Where the first pixel's taps are.
+    pub(super) entries: *const *const i8,
+    /// Pairs of taps.
+    pub(super) pairs: u32,
+    /// 1 where a tap is left.
+    pub(super) odd: u32,
+    pub(super) weights: *const u8,
+    /// The first pixel of outputs.
+    pub(super) out: *mut i8,
+    /// Pixels, at least one.
+    pub(super) pixels: u32,
+    /// Bytes from a pixel's taps to the next one's.
+    pub(super) step: u32,
+    pub(super) channels: u32,
+    /// Added to the outputs.
+    pub(super) zero_point: i32,
+    /// Least output.
+    pub(super) low: i32,
+    /// Greatest output.
+    pub(super) high: i32,
+}
+
 /// A sum of two tensors.
 #[repr(C)]
 pub(super) struct Add {

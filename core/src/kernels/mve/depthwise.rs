@@ -54,7 +54,9 @@ impl Candidate for S8 {
 
     fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
         let (op, _) = job.conv2d_s8()?;
-        op.is_depthwise().then_some(op)
+        // Windows of one column fill no lanes.
+        let narrow = [op.window.input[1], op.window.output[1]] == [1, 1];
+        (op.is_depthwise() && !narrow).then_some(op)
     }
 
     fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
@@ -423,7 +425,10 @@ impl Step<'_> {
         let ow = usize::from(window.output[1]);
         let row = ow * c;
         let layout = &self.layout;
-        let taps = self.weights.get(HEADER + first * 16 - 1..)?.as_ptr();
+        // Of all weights: what lies before a channel's taps is read as well.
+        let before = HEADER + first * 16 - 1;
+        self.weights.get(before..)?;
+        let taps = self.weights.as_ptr().wrapping_add(before);
         let table = HEADER + c * 16 + first * 12;
         let pitch = layout.pitch as u32;
         let (units, rest, x_step, out_step, outputs) = if layout.two_by_two {

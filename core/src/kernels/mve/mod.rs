@@ -6,6 +6,7 @@
 //! | product, one row by eight channels | 128 | 17 | 0.133 |
 //! | depthwise up to 3 x 3 at stride 1, 2 x 2 outputs a gather ([`depthwise`]) | 36 | 5 and the requantising | |
 //! | depthwise up to 4 x 4 at any stride, one output a gather | 4 outputs | 9 and the requantising | |
+//! | depthwise of any window, two taps of 16 channels ([`taps`]) | 32 | 25 | 0.78 |
 //! | requantising of 16 outputs of a product | | 41 | |
 //!
 //! Every function that the assembly (`asm/`) has, `portable.rs` has too, with the same name, layouts and bits, so that a host runs the
@@ -43,6 +44,7 @@ mod gemm_f32;
 mod loops;
 pub mod pool2d;
 mod rows;
+pub mod taps;
 
 /// The zero point, limits and form of a requantising.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits. Only the vector width is gone.
 
-use super::args::{Add, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Windows};
+use super::args::{Add, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Taps, Windows};
 use crate::quant::{high_mul, rounding_shift_right};
 
 /// A rounding shift right by `-shift` with ties up: `vrshl`.
@@ -440,4 +440,55 @@ pub(super) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
             *args.out.add(channel) = limit(sum, args.limits);
         }
     }
+}
+
+unsafe fn taps(args: *const Taps, fast: bool) {
+    // SAFETY: the caller passes valid arguments; the layout is that of `taps::pack`.
+    unsafe {
+        let args = &*args;
+        let (taps, channels) = ((2 * args.pairs + args.odd) as usize, args.channels as usize);
+        let requantize = Requantize {
+            fast,
+            zero_point: args.zero_point,
+            low: args.low,
+            high: args.high,
+        };
+        for (pixel, first) in
+            (0..args.pixels as usize).flat_map(|pixel| (0..channels).step_by(16).map(move |c| (pixel, c)))
+        {
+            let weights = args.weights.add(first / 16 * (256 + 16 * taps));
+            let table = weights.add(64 + 16 * taps);
+            let mut values = [0i8; 16];
+            let count = (channels - first).min(16);
+            for (channel, value) in values.iter_mut().enumerate().take(count) {
+                // Even channels before odd ones, and so again.
+                let (sum_of, lane) = (channel % 2 * 2 + channel / 2 % 2, channel / 4);
+                let mut sum = word(weights, 4 * sum_of + lane);
+                for pair in 0..taps.div_ceil(2) {
+                    // As in 16 bits: a file may have weights that no packer writes.
+                    let mut products = 0i16;
+                    for tap in 2 * pair..(2 * pair + 2).min(taps) {
+                        let x = *(*args.entries.add(tap)).add(pixel * args.step as usize + first + channel);
+                        let w = *weights.add(64 + tap * 16 + channel) as i8;
+                        products = products.wrapping_add(i16::from(x) * i16::from(w));
+                    }
+                    sum = sum.wrapping_add(products.into());
+                }
+                let of = |part: usize| word(table, sum_of * 12 + part * 4 + lane);
+                *value = requantize.apply(sum, of(0), of(1), of(2));
+            }
+            let out = args.out.add(pixel * channels + first);
+            values.as_ptr().copy_to_nonoverlapping(out, count);
+        }
+    }
+}
+
+pub(super) unsafe fn taps_fast(args: *const Taps) {
+    // SAFETY: the caller's promise.
+    unsafe { taps(args, true) }
+}
+
+pub(super) unsafe fn taps_general(args: *const Taps) {
+    // SAFETY: the caller's promise.
+    unsafe { taps(args, false) }
 }

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use super::{conv2d, depthwise, depthwise_f32, elementwise, pool2d};
+use super::{conv2d, depthwise, depthwise_f32, elementwise, pool2d, taps};
 use crate::arena::{MAX_REGIONS, Mem, Slot};
 use crate::cells::{Dst, Src};
 use crate::kernels::kernel::Kernel;
@@ -266,6 +266,30 @@ fn depthwise_convolutions_equal_the_scalar_kernel() {
         for op in forms(window, window.input[2]) {
             for left in [false, true] {
                 compare::<scalar::conv2d::DepthwiseS8, depthwise::S8>(op, &mut random, left, depthwise::pack);
+            }
+        }
+    }
+}
+
+#[test]
+fn depthwise_convolutions_of_any_window_equal_the_scalar_kernel() {
+    let mut cases = vec![
+        window(1, [9, 7, 16], 16, [5, 5], [1, 1], [2, 2], [2, 2]),
+        window(2, [8, 9, 37], 37, [7, 3], [2, 1], [3, 1], [3, 1]),
+        window(1, [30, 1, 40], 40, [3, 1], [1, 1], [0, 0], [0, 0]),
+        window(1, [13, 1, 48], 48, [13, 1], [1, 1], [0, 0], [0, 0]),
+        window(1, [1, 12, 5], 5, [1, 9], [1, 3], [0, 4], [0, 4]),
+        window(1, [4, 5, 33], 33, [1, 1], [1, 1], [0, 0], [0, 0]),
+        window(3, [5, 6, 21], 21, [2, 2], [1, 2], [1, 0], [0, 1]),
+    ];
+    let mut dilated = window(1, [12, 11, 18], 18, [3, 5], [1, 1], [0, 0], [2, 4]);
+    (dilated.dilation, dilated.padding, dilated.output) = ([2, 2], [1, 3], [10, 9, 18]);
+    cases.push(dilated);
+    let mut random = Random(5);
+    for window in cases {
+        for op in forms(window, window.input[2]) {
+            for left in [false, true] {
+                compare::<scalar::conv2d::DepthwiseS8, taps::S8>(op, &mut random, left, taps::pack);
             }
         }
     }

@@ -7,7 +7,6 @@
 
 use super::args::Depthwise;
 use super::loops::{depthwise, fill};
-use super::taps::{self, ADDRESS, Table};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -16,6 +15,7 @@ use crate::cells::cast_slice;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::taps::{self, ADDRESS, Table};
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 

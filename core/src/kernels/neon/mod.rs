@@ -16,16 +16,6 @@ pub(super) mod loops;
 #[cfg(not(aarch64 = "dotprod"))]
 pub(super) mod numbers;
 pub(super) mod rows;
-mod taps;
-
-/// Places along one axis whose windows, of `reach` positions, lie inside: from, to.
-fn inside(input: usize, output: usize, reach: usize, stride: usize, padding: usize) -> (usize, usize) {
-    // Never 0, as load has checked and the compiler does not see.
-    let stride = stride.max(1);
-    let from = padding.div_ceil(stride).min(output);
-    let to = (input + padding).checked_sub(reach).map_or(0, |last| last / stride + 1);
-    (from, to.min(output).max(from))
-}
 
 /// The part of `len` positions from `start` that lies within `0..extent`: how many to skip, and how many then.
 fn clip(start: isize, len: usize, extent: usize) -> (usize, usize) {

@@ -6,9 +6,10 @@
 //! Scratch holds as many windows as fit [`SCRATCH`] bytes, at least [`TILE`] of them. Nothing here depends on the type of the elements: sizes are bytes.
 
 use super::args::{Copy, Windows};
+use super::clip;
 use super::loops::{copy, fill, windows};
-use super::{clip, inside};
 use crate::cells::{Dst, Src};
+use crate::kernels::taps::inside;
 use crate::ops::window::Window2d;
 
 /// Scratch bytes that are worth their memory: the calls of the product's loop are then below a tenth of it.

@@ -117,7 +117,12 @@ fn blocks_of_four(
                         steps: [dh * w * c, dw * c],
                         weights_steps: [kw, filter],
                     };
-                    add_taps(input, start + o, weights, o * filter + tap, taps, place.cells().len())?
+                    let first = o * filter + tap;
+                    if place.cells().len() == 4 && rows * columns <= wide::LONGEST {
+                        wide::columns::<4>(input, start + o, weights, first, &taps)?.map(i64::from)
+                    } else {
+                        add_taps(input, start + o, weights, first, taps, place.cells().len())?
+                    }
                 };
                 for ((y, sum), o) in place.cells().iter().zip(sums).zip(o..) {
                     y.set(finish(o, sum)?);

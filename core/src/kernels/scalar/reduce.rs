@@ -2,10 +2,11 @@
 
 use super::int::Int;
 use crate::arena::Mem;
-use crate::cells::Src;
+use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
+use crate::kernels::sums::sums;
 use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
 use crate::ops::size::size;
 use crate::tensor::DType;
@@ -88,52 +89,60 @@ impl Kernel for Quantised {
 #[cfg(any(test, packing))]
 impl Candidate for Quantised {}
 
-fn quantised<T: Int>(op: &ReduceInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
-    let [a, r, b, s, c] = op.shape.map(|n| n as usize);
-    let input = mem.src::<T>(op.input, size(&op.shape)?)?;
+fn quantised<T: Int + Into<i32>>(op: &ReduceInt, mem: &Mem<'_>, limits: (i32, i32)) -> Option<()> {
     let [na, _, nb, _, nc] = op.shape;
+    let input = mem.src::<T>(op.input, size(&op.shape)?)?;
     let output = mem.dst::<T>(op.output, size(&[na, nb, nc])?)?;
+    match op.kind {
+        Reduction::Mean | Reduction::Sum => means(op, input, output, limits),
+        Reduction::Max => extremes(op, input, output, i32::MIN, i32::max),
+        Reduction::Min => extremes(op, input, output, i32::MAX, i32::min),
+    }
+}
+
+/// Sums and means.
+fn means<T: Int + Into<i32>>(
+    op: &ReduceInt,
+    input: Src<'_, T>,
+    output: Dst<'_, T>,
+    (low, high): (i32, i32),
+) -> Option<()> {
+    // As many zero points have a sum that fits, as `supports` says.
+    let [_, r, _, s, _] = op.shape;
+    let zeros = op.zero_in.wrapping_mul(r.wrapping_mul(s) as i32);
+    let mut cells = output.cells().iter();
+    sums(input, op.shape, |sum| {
+        let scaled = op.multiplier.apply(sum.wrapping_sub(zeros)).wrapping_add(op.zero_out);
+        if let Some(y) = cells.next() {
+            y.set(T::narrow(scaled.max(low).min(high)));
+        }
+    })
+}
+
+/// Maxima and minima.
+fn extremes<T: Int>(
+    op: &ReduceInt,
+    input: Src<'_, T>,
+    output: Dst<'_, T>,
+    first: i32,
+    f: fn(i32, i32) -> i32,
+) -> Option<()> {
+    let [a, r, b, s, c] = op.shape.map(|n| n as usize);
     let mut at = 0;
-    for i in 0..a {
-        for j in 0..b {
-            for k in 0..c {
-                let start = (i * r * b + j) * s * c + k;
-                let axes = [r, b * s * c, s, c];
-                let mut value = match op.kind {
-                    Reduction::Mean | Reduction::Sum => fold(input, start, axes, 0, |sum, x| {
-                        sum.wrapping_add(x.wrapping_sub(op.zero_in))
-                    })?,
-                    Reduction::Max => fold(input, start, axes, i32::MIN, i32::max)?,
-                    Reduction::Min => fold(input, start, axes, i32::MAX, i32::min)?,
-                };
-                if matches!(op.kind, Reduction::Mean | Reduction::Sum) {
-                    value = op.multiplier.apply(value).wrapping_add(op.zero_out);
+    for (i, j) in (0..a).flat_map(|i| (0..b).map(move |j| (i, j))) {
+        for k in 0..c {
+            let (mut value, mut line) = (first, (i * r * b + j) * s * c + k);
+            for _ in 0..r {
+                let mut x = line;
+                for _ in 0..s {
+                    value = f(value, input.get(x)?.widen());
+                    x += c;
                 }
-                output.set(at, T::narrow(value.clamp(low, high)))?;
-                at += 1;
+                line += b * s * c;
             }
+            output.set(at, T::narrow(value))?;
+            at += 1;
         }
     }
     Some(())
-}
-
-/// Folds what lies at `start` and from there on along two axes of (extent, step).
-#[inline(always)]
-fn fold<T: Int>(
-    input: Src<'_, T>,
-    start: usize,
-    [rows, row, columns, column]: [usize; 4],
-    first: i32,
-    f: impl Fn(i32, i32) -> i32,
-) -> Option<i32> {
-    let (mut value, mut line) = (first, start);
-    for _ in 0..rows {
-        let mut at = line;
-        for _ in 0..columns {
-            value = f(value, input.get(at)?.widen());
-            at += column;
-        }
-        line += row;
-    }
-    Some(value)
 }

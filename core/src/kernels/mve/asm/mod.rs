@@ -13,9 +13,11 @@ mod depthwise;
 mod elementwise;
 mod float;
 mod product;
+mod taps;
 
 pub(super) use copy::*;
 pub(super) use depthwise::*;
 pub(super) use elementwise::*;
 pub(super) use float::*;
 pub(super) use product::*;
+pub(super) use taps::*;

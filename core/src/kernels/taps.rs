@@ -1,28 +1,42 @@
 //! Depthwise convolutions pixel by pixel: where the taps of an output pixel lie, as a table of addresses in scratch. Those outside the input point at a pixel
 //! of padding, so that borders need no loop of their own; the pixels of a row whose windows lie inside are one run, along which the addresses move.
 
-use super::inside;
 use crate::ops::window::{Window2d, three, two};
 
+/// Places along one axis whose windows, of `reach` positions, lie inside: from, to.
+pub(in crate::kernels) fn inside(
+    input: usize,
+    output: usize,
+    reach: usize,
+    stride: usize,
+    padding: usize,
+) -> (usize, usize) {
+    // Never 0, as load has checked and the compiler does not see.
+    let stride = stride.max(1);
+    let from = padding.div_ceil(stride).min(output);
+    let to = (input + padding).checked_sub(reach).map_or(0, |last| last / stride + 1);
+    (from, to.min(output).max(from))
+}
+
 /// Bytes of an address in the table, on any machine that packs or runs.
-pub(super) const ADDRESS: u32 = 8;
+pub(in crate::kernels) const ADDRESS: u32 = 8;
 
 /// Taps of a window.
-pub(super) fn count(window: &Window2d) -> u32 {
+pub(in crate::kernels) fn count(window: &Window2d) -> u32 {
     let [rows, columns] = two::<_, u32>(window.kernel);
     rows * columns
 }
 
 /// What a table is made of.
-pub(super) struct Table {
+pub(in crate::kernels) struct Table {
     /// The input's first byte.
-    pub(super) input: *const i8,
+    pub(in crate::kernels) input: *const i8,
     /// A pixel of padding.
-    pub(super) outside: *const i8,
+    pub(in crate::kernels) outside: *const i8,
     /// As many as taps.
-    pub(super) entries: *mut *const i8,
+    pub(in crate::kernels) entries: *mut *const i8,
     /// Bytes of an element.
-    pub(super) element: usize,
+    pub(in crate::kernels) element: usize,
 }
 
 impl Table {
@@ -31,7 +45,7 @@ impl Table {
     ///
     /// # Safety
     /// The entries are writable, and the input is as large as the window says.
-    pub(super) unsafe fn each_run(&self, window: &Window2d, mut run: impl FnMut(usize, usize)) {
+    pub(in crate::kernels) unsafe fn each_run(&self, window: &Window2d, mut run: impl FnMut(usize, usize)) {
         let [in_height, in_width, channels] = three::<_, usize>(window.input);
         let [height, width, _] = three::<_, usize>(window.output);
         let [rows, columns] = two::<_, usize>(window.kernel);
