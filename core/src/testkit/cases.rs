@@ -200,7 +200,7 @@ pub(super) fn conv2d_f32(random: &mut Random, form: Form) -> Conv2dF32 {
     Conv2dF32 {
         output: Slot::default(),
         input: Slot::default(),
-        residual: None,
+        residual: (random.below(3) == 0).then(Slot::default),
         scratch: Slot::default(),
         weights: 0,
         // Absent now and then.

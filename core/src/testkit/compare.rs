@@ -30,7 +30,7 @@ pub enum Verdict {
 const TOLERANCE: f32 = 1e-4;
 
 /// Runs `kernel` and the scalar kernel on the case of `seed`: with the output apart from the input, as close to it as the kernel allows, and in its place
-/// where that is allowed.
+/// where that is allowed; the same for a second operand, as a residual.
 ///
 /// # Errors
 /// The first output that differs: by a bit for integers, by more than 1e-4 for f32.
@@ -273,7 +273,10 @@ impl Bench<'_> {
         let mut plain = op;
         plain.set_constants(WEIGHTS as u32, 0);
         step.set_constants(WEIGHTS as u32, 0);
-        let sizes = Sizes::of(op.window.output_len(), op.window.input_len(), true);
+        let mut sizes = Sizes::of(op.window.output_len(), op.window.input_len(), true);
+        if op.residual.is_some() {
+            sizes.second = sizes.output;
+        }
         Some(Stated { step, plain, sizes })
     }
 
@@ -364,11 +367,18 @@ impl Bench<'_> {
             }
         }
         let apart = sizes.output.next_multiple_of(16) as i64;
-        let near = K::distance(&op, 1);
-        let in_place = K::in_place(&op, 1).then_some(0);
+        let near = |operand| [K::distance(&op, operand), K::in_place(&op, operand).then_some(0)];
+        let over_input = near(1).map(|distance| distance.map(|distance| Places::new(sizes, scratch, distance)));
+        let over_second = near(2).map(|distance| {
+            let distance = distance.filter(|_| sizes.second > 0)?;
+            Some(Places::over_second(sizes, scratch, distance))
+        });
         let mut ran = None;
-        for distance in [Some(apart), near, in_place].into_iter().flatten() {
-            let places = Places::new(sizes, scratch, distance);
+        let all = [Some(Places::new(sizes, scratch, apart))]
+            .into_iter()
+            .chain(over_input)
+            .chain(over_second);
+        for places in all.flatten() {
             let Workspace {
                 arena,
                 constants,

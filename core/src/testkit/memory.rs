@@ -127,22 +127,44 @@ impl Places {
         } else {
             (start + gap, start)
         };
-        let second = (output + sizes.output).max(input + sizes.inputs).next_multiple_of(16);
-        let end = match sizes.second {
-            0 => (output + sizes.output).max(input + sizes.inputs),
-            bytes => second + bytes,
-        };
+        let end = (output + sizes.output).max(input + sizes.inputs);
         Self {
             output,
             input,
-            second,
+            second: 0,
             start,
             end,
         }
+        .with_last(sizes.second, |places| &mut places.second)
+    }
+
+    /// With the output `distance` bytes below the second operand, and the input behind both.
+    pub(super) fn over_second(sizes: Sizes, scratch: usize, distance: i64) -> Self {
+        let swapped = Sizes {
+            inputs: sizes.second,
+            second: 0,
+            ..sizes
+        };
+        let places = Self::new(swapped, scratch, distance);
+        Self {
+            second: places.input,
+            ..places
+        }
+        .with_last(sizes.inputs, |places| &mut places.input)
+    }
+
+    /// With an operand of so many bytes behind all others; with none of no bytes.
+    fn with_last(mut self, bytes: usize, place: fn(&mut Self) -> &mut usize) -> Self {
+        if bytes > 0 {
+            let at = self.end.next_multiple_of(16);
+            *place(&mut self) = at;
+            self.end = at + bytes;
+        }
+        self
     }
 }
 
-/// The operator with its places: output, input, then scratch or a second operand.
+/// The operator with its places: output, input, a second operand where there is one, then scratch.
 pub(super) fn assign<O: Operator>(op: O, sizes: Sizes, places: Places) -> O::Over<Slot> {
     let third = if sizes.second > 0 { places.second } else { 0 };
     let mut offsets = [places.output, places.input, third].into_iter();

@@ -12,3 +12,37 @@ pub use compare::{Verdict, compare};
 pub use memory::{Difference, Workspace};
 pub use mutate::{Attack, Mutations};
 pub use run::run;
+
+#[cfg(test)]
+mod tests {
+    use std::boxed::Box;
+
+    use super::{Attack, Mutations, Verdict, Workspace, compare, mutate};
+    use crate::kernels::table::KernelId;
+
+    extern crate std;
+
+    /// Cases of each kernel. `tests/tests/kernels.rs` takes thousands; this is for Miri, which takes a thousand times as long for one.
+    const CASES: u32 = if cfg!(miri) { 2 } else { 60 };
+    const CHANGES: u32 = 2;
+
+    #[test]
+    fn kernels_are_right_and_bear_changes() {
+        let mut workspace = Box::new(Workspace::new());
+        let (mut equal, mut tally) = (0, Mutations::default());
+        for &kernel in KernelId::ALL {
+            for seed in 0..CASES {
+                match compare(kernel, seed, &mut workspace) {
+                    Ok(verdict) => equal += u32::from(verdict == Verdict::Equal),
+                    Err(difference) => panic!("{}, seed {seed}: {difference:x?}", kernel.name()),
+                }
+                mutate(kernel, seed, Attack::Random(CHANGES), &mut tally, &mut workspace)
+                    .unwrap_or_else(|difference| panic!("{}, seed {seed}: {difference:x?}", kernel.name()));
+            }
+        }
+        assert!(
+            equal > 10 * CASES && tally.refused > 0 && tally.ran > 0,
+            "{equal} equal, {tally:?}"
+        );
+    }
+}
