@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use arenite::kernels::Backend;
 use arenite::testkit::{Packed, Workspace, packed};
 use arenite::{KernelId, Model};
 use arenite_host::board::{BOARDS, Board, RunOptions, ready, run};
@@ -59,16 +58,8 @@ fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
     let mut found = Vec::new();
     let (mut loads, mut steps) = ((0, ""), (0, ""));
     let [a_byte, a_unit] = factors(board);
-    let has = |target: &str| board.targets.contains(&target);
     for &kernel in KernelId::ALL {
-        let available = match kernel.backend() {
-            Backend::Dsp => has("cortex-m4") || has("cortex-m33"),
-            Backend::Mve => has("cortex-m55"),
-            Backend::Neon => has("aarch64"),
-            Backend::Dotprod => has("aarch64-dotprod"),
-            _ => true,
-        };
-        let Some((cost, file)) = dearest(kernel, workspace).filter(|_| available) else {
+        let Some((cost, file)) = dearest(kernel, workspace).filter(|_| board.has(kernel)) else {
             continue;
         };
         let options = RunOptions {

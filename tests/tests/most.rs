@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use arenite::{DType, KernelId, Step};
 use arenite_host::board::{BOARDS, Board, RunOptions, most_instructions, ready, run};
 use arenite_host::model::{ModelFile, ModelView};
-use arenite_host::worst::instructions::{Instructions, TABLE, counts, value};
+use arenite_host::worst::instructions::{Instructions, TABLE, counts, row, value};
 use arenite_tests::{shared, skip};
 use arenite_xtask::most::generate::Random;
-use arenite_xtask::most::measure::{count, runs};
+use arenite_xtask::most::measure::count;
 use arenite_xtask::results::{Configuration, Measured, SUBJECTS, Subject, packed, quick, read};
 
 /// A bound may be so many hundredths of what was counted: of a run, and of each step whose count is no less than [`SMALL`] and does not depend on the data.
@@ -20,12 +20,6 @@ const SMALL: u64 = 1500;
 /// Steps of these kernels may be above by more, as runs may not: their loops have more cases than their forms tell apart.
 const LOOSE: [&str; 3] = ["MveConv2dS8", "MveSumS8", "F32"];
 const LOOSE_HUNDREDTHS: u64 = 190;
-
-/// Kernels of tracked models without a form.
-const UNKNOWN: [&str; 1] = ["DspSlidingDepthwiseS8"];
-
-/// Boards of whose kernels none has a form.
-const NO_FORMS: [&str; 4] = ["mps2-an505", "microbit", "aarch64-virt", "aarch64-virt:max"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -53,10 +47,6 @@ fn wrong(table: &Instructions, view: &ModelView<'_>, board: &Board, counted: &[u
             table.row(name, step, view.weights()),
         ) {
             (Ok(most), Ok(row)) => (most, row),
-            (Err(_), _) if UNKNOWN.contains(&kernel) => {
-                total += is;
-                continue;
-            }
             (_, row) => {
                 found.push(format!("step {index} {kernel}: no bound: {:?}", row.err()));
                 continue;
@@ -98,9 +88,6 @@ fn against_results(table: &Instructions, wanted: impl Fn(&str) -> bool) -> Vec<S
         let Some(model) = model(subject) else { continue };
         let tracked = read(&root().join(format!("tests/results/{}.json", subject.name)));
         for measured in &tracked.unwrap_or_else(|e| panic!("{e}")) {
-            if NO_FORMS.contains(&measured.bench.board.as_str()) {
-                continue;
-            }
             let folder = tempfile::tempdir().expect("a folder");
             let (file, board) = file_of(measured, &model, folder.path());
             let counted: Vec<u64> = measured.bench.steps.iter().map(|step| step.instructions).collect();
@@ -207,7 +194,7 @@ fn fresh_of(wanted: impl Fn(&Subject, &Configuration) -> bool) {
     let (mut found, mut largest) = (Vec::new(), 0.0);
     for subject in &SUBJECTS {
         for configuration in subject.configurations() {
-            if wanted(subject, &configuration) && !NO_FORMS.contains(&configuration.board.name) {
+            if wanted(subject, &configuration) {
                 found.extend(fresh(subject, configuration, &mut largest));
             }
         }
@@ -237,11 +224,11 @@ fn generated(board: &'static Board, steps: usize, kernels: impl Fn(&KernelId) ->
     let rows = &TABLE.0[board.name];
     for &kernel in KernelId::ALL
         .iter()
-        .filter(|kernel| runs(board, **kernel) && kernels(kernel))
+        .filter(|kernel| board.has(**kernel) && kernels(kernel))
     {
         let (mut all, mut above, mut sum) = (0, 0, 0.0);
         for sample in count(board, kernel, 0xF_0000, steps).unwrap_or_else(|e| panic!("{e}")) {
-            let Some(row) = sample.row().and_then(|row| rows.get(&row)) else {
+            let Some(row) = rows.get(&sample.row()) else {
                 continue;
             };
             let most = value(&row.per, &counts(&sample.generated.step, &sample.weights)) as f64;
@@ -278,7 +265,7 @@ fn fresh_steps_are_at_most_their_bound() {
 #[test]
 fn no_count_has_the_name_of_another() {
     let board = Board::find("mps3-an547").expect("a board");
-    for &kernel in KernelId::ALL.iter().filter(|kernel| runs(board, **kernel)) {
+    for &kernel in KernelId::ALL.iter().filter(|kernel| board.has(**kernel)) {
         let mut random = Random::new(3);
         let Some(generated) = (0..50).find_map(|_| arenite_xtask::most::generate::step(kernel, &mut random, 0, 0))
         else {
@@ -293,10 +280,13 @@ fn no_count_has_the_name_of_another() {
 }
 
 #[test]
-fn boards_have_forms_or_are_known_to_have_none() {
+fn every_kernel_has_a_form_on_every_board_that_has_it() {
     for board in &BOARDS {
-        let has = TABLE.0.contains_key(board.counts_as().name);
-        assert_ne!(has, NO_FORMS.contains(&board.name), "{}", board.name);
+        let rows = TABLE.0.get(board.counts_as().name).expect("forms");
+        for &kernel in KernelId::ALL.iter().filter(|kernel| board.has(**kernel)) {
+            let of_it = |row: &String| row.split(' ').next() == Some(kernel.name());
+            assert!(rows.keys().any(of_it), "{}: {}", board.name, kernel.name());
+        }
     }
 }
 
@@ -310,18 +300,34 @@ fn what_has_no_form_has_no_bound() {
     assert!(most_instructions(board, &generated.step, &generated.constants).is_ok());
     let none = Instructions::default().of(board.name, &generated.step, &generated.constants);
     assert_eq!(none, Err("no kernel of this board has a form"));
+    let (name, steps) = (board.counts_as().name, &generated.step);
+    let mut table = TABLE.clone();
+    let rows = table.0.get_mut(name).expect("forms");
+    rows.retain(|row, _| !row.starts_with("Conv2dS8"));
+    let none = table.of(name, steps, &generated.constants);
+    assert_eq!(none, Err("no generated step is like it: the kernel has no form for it"));
+}
+
+/// Windows that kernels seldom meet have rows of their own.
+#[test]
+fn dilated_and_grouped_windows_have_rows_of_their_own() {
+    let mut random = Random::new(1);
+    let mut some = || arenite_xtask::most::generate::step(KernelId::Conv2dS8, &mut random, 0, 0);
+    let generated = (0..50).find_map(|_| some()).expect("a step");
     let changed = |change: &dyn Fn(&mut arenite::ops::conv2d::Conv2dS8)| {
         let mut step = generated.step.clone();
         if let Step::Conv2dS8(op) = &mut step {
+            op.window.dilation = [1, 1];
+            (op.groups, op.window.input[2], op.window.output[2]) = (1, 4, 6);
             change(op);
         }
-        most_instructions(board, &step, &generated.constants)
+        row(&step, &generated.constants)
     };
-    let dilated = changed(&|op| op.window.dilation = [1, 2]);
-    assert_eq!(dilated, Err("dilated windows have no form"));
-    let grouped = changed(&|op| (op.groups, op.window.input[2]) = (2, 4));
+    assert_eq!(changed(&|_| {}), "Conv2dS8");
+    assert_eq!(changed(&|op| op.window.dilation = [1, 2]), "Conv2dS8 dilated");
+    assert_eq!(changed(&|op| op.groups = 2), "Conv2dS8 in groups");
     assert_eq!(
-        grouped,
-        Err("convolutions in groups have no form, but for as many as channels")
+        changed(&|op| (op.groups, op.window.output[2]) = (4, 4)),
+        "Conv2dS8 by channel"
     );
 }

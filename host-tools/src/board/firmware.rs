@@ -103,6 +103,23 @@ impl Firmware {
         )
     }
 
+    /// Builds the program that tests itself and watches its memory with `model`, and whose sessions log each step.
+    ///
+    /// # Errors
+    /// As [`Firmware::build_with_model`].
+    pub fn build_logging(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let features = format!("{},embedded-model,events", board.feature);
+        let recipe = Recipe::with_model("arenite-firmware", "monitored", features, model)?;
+        let name = format!("{}-events", recipe.name);
+        // Events of steps have the lowest level, which is not compiled in otherwise.
+        build(
+            board,
+            &Recipe { name, ..recipe },
+            &[],
+            &[("DEFMT_LOG", "info,arenite=trace")],
+        )
+    }
+
     /// Builds the program that loads a signed model, `verifying` its signature or not.
     ///
     /// # Errors

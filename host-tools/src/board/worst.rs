@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arenite::Step;
+use arenite::kernels::Backend;
+use arenite::{KernelId, Step};
 
 use super::table::{BOARDS, Board};
 use crate::report::{Most, Summary};
@@ -54,4 +55,18 @@ fn most_of(board: &Board, steps: &[Step], weights: &[u8]) -> Most {
 /// Why that is not known.
 pub fn most_instructions(board: &Board, step: &Step, weights: &[u8]) -> Result<u64, &'static str> {
     instructions::TABLE.of(board.counts_as().name, step, weights)
+}
+
+impl Board {
+    /// Whether the board's core and firmware have what `kernel` is written in.
+    pub fn has(&self, kernel: KernelId) -> bool {
+        let any = |targets: &[&str]| self.targets.iter().any(|target| targets.contains(target));
+        match kernel.backend() {
+            Backend::Dsp => any(&["cortex-m4", "cortex-m33"]),
+            Backend::Mve => any(&["cortex-m55"]),
+            Backend::Neon => any(&["aarch64"]),
+            Backend::Dotprod => any(&["aarch64-dotprod"]),
+            Backend::Fpu | Backend::Int | Backend::Scalar | Backend::Compact => true,
+        }
+    }
 }

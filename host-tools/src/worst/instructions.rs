@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::counts::Counts;
-use super::{loops, loops_mve};
+use super::counts::{Counts, taps};
+use super::{loops, loops_mve, loops_neon, loops_single};
+use arenite::kernels::int::depthwise;
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::packed_conv2d::Form as Requantised;
 use arenite::ops::window::Window2d;
-use arenite::{Access, Slot, Step};
+use arenite::{DType, Step};
 use serde::{Deserialize, Serialize};
 
 /// Instructions of an entry, by feature: the names of the counts that it is a product of, with `*` between.
@@ -46,7 +47,8 @@ impl Instructions {
     /// Why there is none.
     pub fn row(&self, board: &str, step: &Step, weights: &[u8]) -> Result<&Row, &'static str> {
         let rows = self.0.get(board).ok_or("no kernel of this board has a form")?;
-        rows.get(&row(step, weights)?).ok_or("the kernel has no form")
+        rows.get(&row(step, weights))
+            .ok_or("no generated step is like it: the kernel has no form for it")
     }
 
     /// The most instructions of `step`, whose constants are in `weights`, on `board`.
@@ -70,11 +72,15 @@ pub fn value(form: &Form, counts: &[Counts; 3]) -> u64 {
     terms.sum::<f64>().ceil() as u64
 }
 
-/// The row of a step, whose constants are in `weights`: its kernel, and the sequence of instructions that its constants allow where that is stated in the step.
-///
-/// # Errors
-/// Why there is none: shapes that no form was made from.
-pub fn row(step: &Step, weights: &[u8]) -> Result<String, &'static str> {
+/// The row of a step, whose constants are in `weights`: its kernel, and the sequence of instructions that its shapes or its constants choose.
+pub fn row(step: &Step, weights: &[u8]) -> String {
+    let mut clone = step.clone();
+    let window = clone.window_mut().map_or("", |window| kind(step, window));
+    format!("{}{}{window}", step.kernel().name(), sequence(step, weights))
+}
+
+/// What a kernel chooses its loops by, as its row says it.
+fn sequence(step: &Step, weights: &[u8]) -> String {
     let outputs = |op: &Conv2dS8| {
         if loops_mve::is_fast(op, weights) {
             ""
@@ -82,43 +88,59 @@ pub fn row(step: &Step, weights: &[u8]) -> Result<String, &'static str> {
             " general"
         }
     };
-    let mut clone = step.clone();
-    if let Some(window) = clone.window_mut() {
-        let groups = f64::from(window.input[2]) / depth(step, window);
-        if window.dilation != [1, 1] {
-            return Err("dilated windows have no form");
+    let stored = |form: Requantised| match form {
+        // Positive weights that are not folded are too rare to be counted; signed ones take two instructions more.
+        Requantised::Positive | Requantised::Signed => " short".to_owned(),
+        form => format!(" {form:?}"),
+    };
+    // Broadcasting along more axes than two wants an odometer.
+    let axes = match loops_single::axes(step).len() {
+        0..=2 => "",
+        _ => " axes",
+    };
+    match step {
+        Step::DspConv2dS8(op) | Step::DspPairsConv2dS8(op) => format!(" {:?}", op.form),
+        // Nine taps have a loop of their own.
+        Step::DspDepthwiseS8(op) if op.window.kernel == [3, 3] => format!("{} 3x3", stored(op.form)),
+        Step::DspDepthwiseS8(op) | Step::DspSlidingDepthwiseS8(op) => stored(op.form),
+        Step::IntDepthwiseS8(op) if depthwise::by_three(&op.window) => format!(" 3x3/{}", op.window.stride[1]),
+        Step::CompactConv2dS8(op) if op.is_depthwise() => " depthwise".to_owned(),
+        Step::BinaryInt(op) | Step::IntAddS8(op) => format!(" {:?} {}{axes}", op.op, op.dtype.name()),
+        Step::MveSumS8(_) => axes.to_owned(),
+        Step::BinaryF32(op) => format!(" {:?}{axes}", op.op),
+        Step::SpecialBinaryF32(op) => format!(" {:?}{axes}", op.op),
+        Step::SpecialInt(op) => format!(" {:?} {}{axes}", op.op, op.dtype.name()),
+        Step::Compare(op) => format!(" {}{axes}", op.dtype.name()),
+        Step::Choose(op) => format!(" {}{axes}", op.element),
+        Step::UnaryF32(op) => format!(" {:?}", op.op),
+        Step::SpecialF32(op) => format!(" {:?}", op.op),
+        Step::ReduceF32(op) => format!(" {:?}", op.kind),
+        Step::ReduceInt(op) => format!(" {:?} {}", op.kind, op.dtype.name()),
+        Step::CopyBytes(op) => format!(" {} {}", op.element, loops_single::copies(op)),
+        Step::Gather(op) => format!(" {}", op.element),
+        Step::Rescale(op) => format!(" {} {}", op.from.name(), op.to.name()),
+        Step::Convert(op) => {
+            let float = [op.from, op.to].contains(&DType::F32);
+            let scaled = if float && op.scale == 0.0 { " unscaled" } else { "" };
+            format!(" {} {}{scaled}", op.from.name(), op.to.name())
         }
-        if groups > 1.0 && (groups < f64::from(window.input[2]) || window.input[2] != window.output[2]) {
-            return Err("convolutions in groups have no form, but for as many as channels");
+        Step::SigmoidS16(op) => (if op.tanh { " tanh" } else { " logistic" }).to_owned(),
+        Step::Resize(op) => format!(" {:?} {}", op.interpolation, op.dtype.name()),
+        Step::ArgMax(op) => format!(" {}", op.dtype.name()),
+        Step::MatMulInt(op) => format!(" {}", op.dtype.name()),
+        Step::LstmInt(op) => format!(" {}", op.dtype.name()),
+        Step::SvdfS8(op) => format!(" {}", op.state_type.name()),
+        Step::SoftmaxInt(op) => {
+            let kind = format!("{:?}", op.kind);
+            format!(" {}", kind.split('(').next().unwrap_or_default())
         }
-        if groups > 1.0 && !is_shallow(step) {
-            return Err("the kernel has no form of a convolution by channel");
-        }
-    }
-    let name = step.kernel().name();
-    Ok(match step {
-        Step::DspConv2dS8(op) | Step::DspPairsConv2dS8(op) => format!("{name} {:?}", op.form),
-        Step::DspDepthwiseS8(op) => {
-            // Nine taps have a loop of their own.
-            let taps = if op.window.kernel == [3, 3] { " 3x3" } else { "" };
-            match op.form {
-                // Weights of nine taps that are positive and not folded are too rare to be counted; signed ones take two instructions more.
-                Requantised::Positive | Requantised::Signed => format!("{name} short{taps}"),
-                form => format!("{name} {form:?}{taps}"),
-            }
-        }
-        Step::IntDepthwiseS8(op) if loops::by_three(&op.window) => format!("{name} 3x3/{}", op.window.stride[1]),
-        Step::CompactConv2dS8(op) if op.is_depthwise() => format!("{name} depthwise"),
-        Step::BinaryInt(op) | Step::IntAddS8(op) if op.loops.len() <= 2 => {
-            format!("{name} {:?} {}", op.op, op.dtype.name())
-        }
-        Step::MveSumS8(op) if op.loops.len() <= 2 => name.to_owned(),
-        Step::BinaryInt(_) | Step::IntAddS8(_) | Step::MveSumS8(_) => return Err("more than two loops have no form"),
-        Step::MveConv2dS8(op) => format!("{name} {}{}", loops_mve::path(&op.window, 1), outputs(op)),
+        Step::SignalOverlapAdd(op) => format!(" {}", op.dtype.name()),
+        Step::SignalFftS16(op) | Step::SignalFftS32(op) | Step::SignalFftF32(op) if op.inverse => " inverse".to_owned(),
+        Step::MveConv2dS8(op) => format!(" {}{}", loops_mve::path(&op.window, 1), outputs(op)),
         Step::MveConv2dF32(op) => {
             // Few shapes have windows of short rows, and they cost what others cost.
             let path = loops_mve::path(&op.window, 4);
-            format!("{name} {}", path.split(' ').next().unwrap_or(path))
+            format!(" {}", path.split(' ').next().unwrap_or(path))
         }
         Step::MveDepthwiseS8(op) => {
             let unit = if loops_mve::two_by_two(&op.window) {
@@ -126,11 +148,25 @@ pub fn row(step: &Step, weights: &[u8]) -> Result<String, &'static str> {
             } else {
                 "1x1"
             };
-            format!("{name} {unit}{}", outputs(op))
+            format!(" {unit}{}", outputs(op))
         }
-        Step::MaxPoolInt(op) | Step::AvgPoolInt(op) => format!("{name} {}", op.dtype.name()),
-        _ => name.to_owned(),
-    })
+        Step::DotprodConv2dS8(op) => format!(" {}", loops_neon::path(&op.window)),
+        Step::MaxPoolInt(op) | Step::AvgPoolInt(op) => format!(" {}", op.dtype.name()),
+        _ => String::new(),
+    }
+}
+
+/// What a window has that its kernel's loops seldom meet: rows of their own, so that those of other windows are not looser for them.
+fn kind(step: &Step, window: &Window2d) -> &'static str {
+    let inputs = f64::from(window.input[2]);
+    let groups = inputs / depth(step, window);
+    let by_channel = groups == inputs && window.input[2] == window.output[2];
+    match (window.dilation, groups > 1.0) {
+        ([1, 1], true) if !by_channel => " in groups",
+        ([1, 1], true) if !is_shallow(step) => " by channel",
+        ([1, 1], _) => "",
+        _ => " dilated",
+    }
 }
 
 /// Kernels whose sums have a channel's taps alone.
@@ -158,7 +194,10 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::IntDenseS8(op)
         | Step::CompactConv2dS8(op)
         | Step::MveConv2dS8(op)
-        | Step::MveDepthwiseS8(op) => op.groups,
+        | Step::MveDepthwiseS8(op)
+        | Step::DotprodConv2dS8(op)
+        | Step::MveTapsDepthwiseS8(op)
+        | Step::NeonDepthwiseS8(op) => op.groups,
         Step::Conv2dS16(op) => op.groups,
         Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
         Step::W4Conv2dS8(op) => op.groups,
@@ -192,67 +231,7 @@ pub fn counts(step: &Step, weights: &[u8]) -> [Counts; 3] {
     if let Some(window) = clone.window_mut() {
         return loops::counts(step, window, weights).unwrap_or_else(|| windowed(step, window));
     }
-    let one = || vec![("1", 1.0)];
-    match step {
-        Step::LinearF32(op) => {
-            let [rows, inputs, outputs] = [op.rows, op.inputs, op.outputs].map(f64::from);
-            [
-                vec![("1", 1.0), ("rows", rows)],
-                vec![("1", 1.0), ("out", outputs), ("out/4", (outputs / 4.0).ceil())],
-                vec![
-                    ("1", 1.0),
-                    ("in", inputs),
-                    ("eights in", (inputs / 8.0).floor()),
-                    ("left in", inputs % 8.0),
-                ],
-            ]
-        }
-        Step::SoftmaxF32(op) => {
-            let log = f64::from(u8::from(op.log));
-            [
-                vec![("1", 1.0), ("rows", op.rows.into())],
-                vec![("1", 1.0), ("log", log), ("exp", 1.0 - log)],
-                vec![("1", 1.0), ("classes", op.classes.into())],
-            ]
-        }
-        Step::SoftmaxS8(op) | Step::SoftmaxInt(op) => [
-            vec![("1", 1.0), ("rows", op.rows.into())],
-            one(),
-            vec![("1", 1.0), ("classes", op.classes.into())],
-        ],
-        _ => {
-            let (mut written, mut read) = (0.0, 0.0);
-            step.operands(&mut |operand| {
-                let elements = f64::from(operand.bytes) / f64::from(operand.align.max(1));
-                match operand.access {
-                    _ if operand.place.region == Slot::WEIGHTS => {}
-                    Access::Write => written += elements,
-                    Access::Read => read += elements,
-                    _ => {}
-                }
-            });
-            let blocks = |by: f64| (written / by).ceil();
-            // Broadcasting has a loop in a loop.
-            let lines = match step {
-                Step::BinaryInt(op) | Step::IntAddS8(op) | Step::MveSumS8(op) => match op.loops.as_slice() {
-                    [_, .., inner] => written / f64::from(inner.count.max(1)),
-                    _ => 0.0,
-                },
-                _ => 0.0,
-            };
-            let elements = vec![
-                ("1", 1.0),
-                ("elements", written),
-                ("elements/4", blocks(4.0)),
-                ("fours", (written / 4.0).floor()),
-                ("left", written % 4.0),
-                ("elements/16", blocks(16.0)),
-                ("read", read),
-                ("lines", lines),
-            ];
-            [elements, one(), one()]
-        }
-    }
+    loops_single::counts(step)
 }
 
 /// Of an operator that slides a window.
@@ -271,7 +250,7 @@ fn windowed(step: &Step, window: &Window2d) -> [Counts; 3] {
     let block = |of: f64, by: f64| (of / by).ceil();
     let image = pixels / images;
     let [height, width] = [0, 1].map(|axis| {
-        let reach = f64::from(window.kernel[axis]) - 1.0;
+        let reach = (f64::from(window.kernel[axis]) - 1.0) * f64::from(window.dilation[axis]);
         (f64::from(window.output[axis]) - 1.0) * f64::from(window.stride[axis]) + reach + 1.0
     });
     let quads = (reached_columns.whole / 4.0).floor();
@@ -355,17 +334,11 @@ struct Reached {
 }
 
 fn reached(window: &Window2d, axis: usize) -> Reached {
-    let [input, output, kernel] = [window.input[axis], window.output[axis], window.kernel[axis]].map(i64::from);
-    let [stride, dilation, padding] = [window.stride[axis], window.dilation[axis], window.padding[axis]].map(i64::from);
+    let kernel = i64::from(window.kernel[axis]);
     let mut reached = Reached { whole: 0.0, taps: 0.0 };
-    for at in 0..output {
-        let first = at * stride - padding;
-        // Taps before the input, and those before its end.
-        let before = (-first + dilation - 1).div_euclid(dilation).clamp(0, kernel);
-        let until = (input - first + dilation - 1).div_euclid(dilation).clamp(0, kernel);
-        let taps = until - before;
-        reached.taps += taps as f64;
-        reached.whole += if taps == kernel { 1.0 } else { 0.0 };
+    for (_, inside) in taps(window, axis) {
+        reached.taps += inside as f64;
+        reached.whole += if inside == kernel { 1.0 } else { 0.0 };
     }
     reached
 }

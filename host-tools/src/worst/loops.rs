@@ -1,20 +1,29 @@
 //! How often kernels enter their loops, in closed form: what [`super::instructions`] has for those whose loops are not the window's own.
 
 use arenite::Step;
+use arenite::kernels::int::depthwise;
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::window::Window2d;
 
-use super::counts::{Counts, block};
-use super::loops_mve;
+use super::counts::{Counts, block, pointwise, taps, whole};
+use super::{loops_dsp, loops_mve, loops_neon};
 
 /// The counts of kernels that take several pixels of a window at a time; `None` of the others.
 pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[Counts; 3]> {
     Some(match step {
-        Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) => dsp_conv2d(window),
-        Step::DspDepthwiseS8(_) => dsp_depthwise(window),
+        Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) => loops_dsp::conv2d(window),
+        Step::DspDepthwiseS8(_) => loops_dsp::depthwise(window),
+        Step::DspSlidingDepthwiseS8(_) => loops_dsp::sliding(window),
+        Step::DotprodConv2dS8(_) => loops_neon::conv2d(step, window),
+        Step::MveTapsDepthwiseS8(_) | Step::NeonDepthwiseS8(_) => {
+            loops_neon::depthwise(loops_dsp::depthwise(window), window)
+        }
         Step::IntConv2dS8(op) => int_conv2d(op, weights),
         Step::IntDenseS8(op) => int_dense(op, weights),
         Step::IntDepthwiseS8(op) => int_depthwise(op, weights),
+        Step::Conv2dS16(op) => wide(window, op.groups),
+        Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => low_bit(window, op.groups, op.share),
+        Step::W4Conv2dS8(op) => low_bit(window, op.groups, op.share),
         Step::Conv2dF32(op) | Step::DepthwiseF32(op) => scalar(window, op.groups, op.residual.is_some()),
         Step::Conv2dS8(op) | Step::DepthwiseS8(op) => scalar(window, op.groups, false),
         Step::MveConv2dS8(_) => loops_mve::conv2d(step, window, 1),
@@ -23,39 +32,6 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
         _ if step.kernel().name().contains("Pool") => pool(window),
         _ => return None,
     })
-}
-
-/// Indices of an axis's windows: the first tap inside the input, and how many are.
-fn taps(window: &Window2d, axis: usize) -> impl Iterator<Item = (i64, i64)> {
-    let [input, output, kernel] = [window.input[axis], window.output[axis], window.kernel[axis]].map(i64::from);
-    let [stride, padding] = [window.stride[axis], window.padding[axis]].map(i64::from);
-    (0..output).map(move |at| {
-        let first = at * stride - padding;
-        let (from, to) = (first.max(0), (first + kernel).min(input));
-        (from - first, (to - from).max(0))
-    })
-}
-
-/// Whether each of an axis's windows lies inside the input altogether.
-fn whole(window: &Window2d, axis: usize) -> Vec<bool> {
-    let kernel = i64::from(window.kernel[axis]);
-    taps(window, axis).map(|(_, count)| count == kernel).collect()
-}
-
-/// Whether a pixel of the output needs its pixel of the input alone.
-fn pointwise(window: &Window2d) -> bool {
-    let unpadded = window.input[..2] == window.output[..2] && window.padding == [0, 0];
-    window.kernel == [1, 1] && window.stride == [1, 1] && unpadded
-}
-
-/// The window, and where pixels are alone all of them in one row.
-fn in_one_row(window: &Window2d) -> (f64, Vec<bool>, Vec<bool>) {
-    if pointwise(window) {
-        let pixels = usize::from(window.batch) * usize::from(window.input[0]) * usize::from(window.input[1]);
-        (1.0, vec![true], vec![true; pixels])
-    } else {
-        (f64::from(window.batch), whole(window, 0), whole(window, 1))
-    }
 }
 
 /// Output by output, tap by tap of each window that lies inside, eight terms at a time.
@@ -86,118 +62,55 @@ fn scalar(window: &Window2d, groups: u16, summed: bool) -> [Counts; 3] {
     ]
 }
 
-/// Blocks of four pixels: those of a row whose windows lie inside side by side, others pixel by pixel, and single pixels.
-fn dsp_conv2d(window: &Window2d) -> [Counts; 3] {
-    let (images, rows, columns) = in_one_row(window);
-    let (height, width) = (rows.len(), columns.len());
-    let from = columns.iter().position(|&whole| whole).unwrap_or(width);
-    let to = from + columns.iter().skip(from).take_while(|&&whole| whole).count();
-    let [mut direct, mut fours, mut ones, mut runs_of_fours] = [0.0; 4];
-    // Windows taken one by one: the rows of them that are copied as one, by column, and those with an end outside.
-    let [mut single, mut plain, mut outside] = [0.0; 3];
-    let kernel_rows = f64::from(window.kernel[0]);
-    let reached: Vec<f64> = taps(window, 0).map(|(_, count)| count as f64).collect();
-    let (mut y, mut x, mut left) = (0, 0, height * width);
-    while left > 0 {
-        let mut pixels = if rows[y] && x >= from {
-            to.saturating_sub(x) / 4 * 4
-        } else {
-            0
-        };
-        if pixels > 0 {
-            runs_of_fours += 1.0;
-            direct += pixels as f64 / 4.0;
-            fours += pixels as f64 / 4.0;
-            x += pixels;
-        } else {
-            pixels = if left >= 4 { 4 } else { 1 };
-            for pixel in 0..pixels {
-                single += 1.0;
-                let rows_inside = if height == reached.len() {
-                    reached[y]
-                } else {
-                    kernel_rows
-                };
-                // A row that lies outside altogether is filled as one.
-                let across = if columns[x] { 0.0 } else { rows_inside };
-                plain += kernel_rows - across;
-                outside += across;
-                x += 1;
-                if x == width && pixel + 1 < pixels {
-                    (y, x) = (y + 1, 0);
-                }
-            }
-            if pixels == 4 { fours += 1.0 } else { ones += 1.0 }
-        }
-        left -= pixels;
-        if x == width {
-            (y, x) = (y + 1, 0);
-        }
-    }
-    let [inputs, outputs] = [window.input[2], window.output[2]].map(f64::from);
-    let run = f64::from(window.kernel[1]) * inputs;
-    let [words, tail] = [(run / 4.0).floor(), run % 4.0];
-    let by_channel = inputs % 4.0 == 0.0;
-    let pairs = kernel_rows * words * 2.0 + block(kernel_rows * tail, 2.0);
-    let odd = outputs % 2.0;
+/// Output by output, four channels at a time, along lines of neighbours: rows of taps, or where these are apart tap by tap.
+fn wide(window: &Window2d, groups: u16) -> [Counts; 3] {
+    let [mut places, _, _] = scalar(window, groups, false);
+    let depth = u32::from(window.input[2] / groups.max(1));
+    let lines = if window.dilation[1] == 1 && groups == 1 {
+        "k rows in"
+    } else {
+        "taps in"
+    };
+    let lines = places
+        .iter()
+        .find(|(name, _)| *name == lines)
+        .map_or(0.0, |(_, lines)| *lines);
+    places.push(("lines", lines));
+    let outputs = f64::from(window.output[2]);
     [
+        places,
         vec![
             ("1", 1.0),
-            ("runs of fours", images * runs_of_fours),
-            ("direct", images * direct),
-            ("fours", images * fours),
-            ("ones", images * ones),
-            ("single", images * single),
-            ("plain rows", images * plain),
-            ("split rows", if by_channel { images * outside } else { 0.0 }),
-            ("clipped rows", if by_channel { 0.0 } else { images * outside }),
+            ("channels", outputs),
+            ("ch/4", block(outputs, 4.0)),
+            ("ch tail", outputs % 4.0),
         ],
         vec![
             ("1", 1.0),
-            ("ch/2", block(outputs, 2.0)),
-            ("odd", odd),
-            ("odd ch", odd * outputs),
-        ],
-        vec![
-            ("1", 1.0),
-            ("pairs", pairs),
-            ("pairs/12", block(pairs, 12.0)),
-            ("k rows", kernel_rows),
+            ("depth", depth.into()),
+            ("depth/4", f64::from(depth / 4)),
+            ("depth left", f64::from(depth % 4)),
             ("k columns", window.kernel[1].into()),
-            ("words", words),
-            ("tail", tail),
-            ("all words", kernel_rows * words),
-            ("tails/2", block(kernel_rows * tail, 2.0)),
         ],
     ]
 }
 
-/// Runs of pixels whose windows lie inside, and others pixel by pixel; a table of taps is made for each.
-fn dsp_depthwise(window: &Window2d) -> [Counts; 3] {
-    let (rows, columns) = (whole(window, 0), whole(window, 1));
-    let [height, width] = [rows.len(), columns.len()].map(|len| len as f64);
-    let inside = columns.iter().filter(|whole| **whole).count() as f64;
-    let tall = rows.iter().filter(|whole| **whole).count() as f64;
-    let images = f64::from(window.batch);
-    let runs = if inside > 0.0 { images * tall } else { 0.0 };
-    let together = images * tall * inside;
-    let taps = f64::from(window.kernel[0]) * f64::from(window.kernel[1]);
-    [
-        vec![
-            ("1", 1.0),
-            ("rows", images * height),
-            ("runs", runs),
-            ("together", together),
-            ("alone", images * height * width - together),
-        ],
-        vec![("1", 1.0), ("ch/4", block(window.output[2].into(), 4.0))],
-        vec![
-            ("1", 1.0),
-            ("k rows", window.kernel[0].into()),
-            ("taps", taps),
-            ("taps/2", (taps / 2.0).floor()),
-        ],
-    ]
+/// As [`wide`], output by output, with a scale for every `share` weights.
+fn low_bit(window: &Window2d, groups: u16, share: u32) -> [Counts; 3] {
+    let [places, channels, mut terms] = wide(window, groups);
+    let depth = u32::from(window.input[2] / groups.max(1));
+    let together = window.dilation[1] == 1 && groups == 1;
+    let run = if together {
+        depth * u32::from(window.kernel[1])
+    } else {
+        depth
+    };
+    terms.push(("parts", f64::from(run.div_ceil(share.max(1)))));
+    let outputs = channels
+        .into_iter()
+        .filter(|(name, _)| ["1", "channels"].contains(name))
+        .collect();
+    [places, outputs, terms]
 }
 
 /// Output channels by what their records say.
@@ -350,68 +263,55 @@ fn int_dense(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
     ]
 }
 
-/// Whether the loops of three pixels of three by three taps take the step's channels of the short form.
-pub(super) fn by_three(window: &Window2d) -> bool {
-    window.kernel == [3, 3] && window.stride[1] <= 2 && window.output[1] >= 3
-}
-
-/// Channel by channel: a plane with its border is filled, then goes past the taps.
+/// Channel by channel: a plane with its border is filled, then goes past the taps; one output is read where it lies.
 fn int_depthwise(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
-    let window = &op.window;
+    let by_three = depthwise::by_three(&op.window);
+    let window = &if by_three {
+        op.window
+    } else {
+        depthwise::turned(&op.window)
+    };
     let found = channels(op, weights);
     let [kernel_rows, kernel_columns] = window.kernel.map(f64::from);
     let [rows, columns, _] = window.input.map(f64::from);
     let [out_rows, out_columns, outputs] = window.output.map(f64::from);
-    let plane: f64 = [0, 1]
-        .map(|axis: usize| {
-            let reach =
-                u32::from(window.output[axis] - 1) * u32::from(window.stride[axis]) + u32::from(window.kernel[axis]);
-            f64::from(reach.max(u32::from(window.padding[axis]) + u32::from(window.input[axis])))
-        })
-        .iter()
-        .product();
     let images = f64::from(window.batch);
     let short: f64 = found.by_block.iter().sum::<f64>() - found.general;
-    let (by_three, by_window) = if by_three(window) {
-        (short, found.general)
-    } else {
-        (0.0, short + found.general)
-    };
-    [
-        vec![
-            ("1", 1.0),
-            ("images", images),
-            ("plane/4", images * block(plane, 4.0)),
-            ("rows", images * rows),
-            ("fours in", images * rows * (columns / 4.0).floor()),
-            ("left in", images * rows * (columns % 4.0)),
-            ("rows out", images * out_rows),
-            ("threes", images * out_rows * (out_columns / 3.0).floor()),
-            (
-                "rests",
-                if out_columns % 3.0 > 0.0 {
-                    images * out_rows
-                } else {
-                    0.0
-                },
-            ),
-            ("pixels", images * out_rows * out_columns),
-            ("limited", limited(op)),
-        ],
-        vec![
-            ("1", 1.0),
-            ("channels", outputs),
-            ("by three", by_three),
-            ("by window", by_window),
-            ("general", found.general),
-            ("constant", found.constant),
-        ],
-        vec![
-            ("1", 1.0),
-            ("k rows", kernel_rows),
-            ("taps", kernel_rows * kernel_columns),
-        ],
-    ]
+    let channels = vec![
+        ("1", 1.0),
+        ("channels", outputs),
+        ("by three", if by_three { short } else { 0.0 }),
+        ("by window", found.general + if by_three { 0.0 } else { short }),
+        ("general", found.general),
+        ("constant", found.constant),
+    ];
+    let terms = vec![
+        ("1", 1.0),
+        ("k rows", kernel_rows),
+        ("taps", kernel_rows * kernel_columns),
+        ("k pairs", kernel_rows * block(kernel_columns, 2.0)),
+    ];
+    let one = !by_three && depthwise::is_one(window);
+    let of_plane = |count: f64| if one { 0.0 } else { images * count };
+    let plane: f64 = depthwise::plane(window).map(f64::from).iter().product();
+    let rest = f64::from(u8::from(out_columns % 3.0 > 0.0));
+    let few = if out_columns < 3.0 { out_columns } else { 0.0 };
+    let places = vec![
+        ("1", 1.0),
+        ("images", images),
+        ("points", if one { images } else { 0.0 }),
+        ("plane/4", of_plane(block(plane, 4.0))),
+        ("rows", of_plane(rows)),
+        ("fours in", of_plane(rows * (columns / 4.0).floor())),
+        ("left in", of_plane(rows * (columns % 4.0))),
+        ("rows out", of_plane(out_rows)),
+        ("threes", of_plane(out_rows * (out_columns / 3.0).floor())),
+        ("rests", of_plane(out_rows * rest)),
+        ("alone", of_plane(out_rows * few)),
+        ("pixels", of_plane(out_rows * out_columns)),
+        ("limited", limited(op)),
+    ];
+    [places, channels, terms]
 }
 
 /// The part of each window that lies inside; whole rows of the input are one.

@@ -71,19 +71,79 @@ pub(super) fn conv2d_f32(step: &Step, window: &Window2d, summed: bool) -> [Count
 /// A product of rows of blocks (16 elements of int8, one of f32) and groups of channels, the rows copied where they do not lie side by side. `element`: its
 /// bytes.
 pub(super) fn conv2d(step: &Step, window: &Window2d, element: usize) -> [Counts; 3] {
-    let [ih, iw, pixel] = window.input.map(usize::from);
+    let pixel = usize::from(window.input[2]);
     let (depth, size, unit) = if element == 1 {
         (pixel, VECTOR, 2)
     } else {
         (pixel * element, element, 3)
     };
-    let [oh, ow, outputs] = window.output.map(usize::from);
+    let outputs = usize::from(window.output[2]);
+    let [kh, kw] = window.kernel.map(usize::from);
+    let padded = (kh * kw * depth).next_multiple_of(size);
+    let places = rows(
+        window,
+        &Rows {
+            path: path(window, element as u32),
+            depth,
+            padded,
+            unit,
+            scratch: step.needs().scratch as usize,
+        },
+    );
+    let blocks = padded / size;
+    let flag = |set: bool| f64::from(u8::from(set));
+    [
+        places,
+        vec![
+            ("1", 1.0),
+            ("groups", outputs.div_ceil(8) as f64),
+            ("ch/4", outputs.div_ceil(4) as f64),
+            ("part", flag(!outputs.is_multiple_of(8))),
+        ],
+        vec![
+            ("1", 1.0),
+            ("blocks", blocks as f64),
+            ("one block", flag(blocks == 1)),
+            ("two blocks", flag(blocks == 2)),
+            // One and two have loops of their own.
+            ("many", flag(blocks > 2)),
+            ("many blocks", if blocks > 2 { blocks as f64 } else { 0.0 }),
+            ("vectors", depth.div_ceil(VECTOR) as f64),
+            ("k rows", kh as f64),
+            ("k vectors", (kh * (kw * depth).div_ceil(VECTOR)) as f64),
+        ],
+    ]
+}
+
+/// Where the rows of a product are from.
+pub(super) struct Rows {
+    /// As [`path`] names it.
+    pub(super) path: &'static str,
+    /// Bytes of a pixel.
+    pub(super) depth: usize,
+    /// Bytes that the product reads for a row.
+    pub(super) padded: usize,
+    /// Rows that it takes together.
+    pub(super) unit: usize,
+    /// Bytes of scratch.
+    pub(super) scratch: usize,
+}
+
+/// How often rows are multiplied, and what is copied before.
+pub(super) fn rows(window: &Window2d, how: &Rows) -> Counts {
+    let [ih, iw] = [0, 1].map(|axis| usize::from(window.input[axis]));
+    let [oh, ow] = [0, 1].map(|axis| usize::from(window.output[axis]));
     let [kh, kw] = window.kernel.map(usize::from);
     let [sh, sw] = window.stride.map(usize::from);
     let [top, left] = window.padding.map(isize::from);
     let images = usize::from(window.batch);
-    let padded = (kh * kw * depth).next_multiple_of(size);
-    let scratch = step.needs().scratch as usize;
+    let Rows {
+        depth,
+        padded,
+        unit,
+        scratch,
+        ..
+    } = *how;
     let mut rows = Multiplied {
         unit,
         ..Multiplied::default()
@@ -97,7 +157,7 @@ pub(super) fn conv2d(step: &Step, window: &Window2d, element: usize) -> [Counts;
         mut together,
         mut alone,
     ] = [0.0; 7];
-    match path(window, element as u32) {
+    match how.path {
         "one row" => rows.add(1),
         "pixels" => {
             let (count, each) = match (window.stride, [ih, iw] == [oh, ow]) {
@@ -171,40 +231,18 @@ pub(super) fn conv2d(step: &Step, window: &Window2d, element: usize) -> [Counts;
             filled += alone * block(padded as f64, VECTOR as f64);
         }
     }
-    let blocks = padded / size;
-    let flag = |set: bool| f64::from(u8::from(set));
-    [
-        vec![
-            ("1", 1.0),
-            ("calls", rows.calls),
-            ("row sets", rows.pairs),
-            ("row ones", rows.ones),
-            ("copied", copied),
-            ("strips", strips),
-            ("pieces", pieces),
-            ("filled", filled),
-            ("runs", runs),
-            ("together", together),
-            ("alone", alone),
-        ],
-        vec![
-            ("1", 1.0),
-            ("groups", outputs.div_ceil(8) as f64),
-            ("ch/4", outputs.div_ceil(4) as f64),
-            ("part", flag(!outputs.is_multiple_of(8))),
-        ],
-        vec![
-            ("1", 1.0),
-            ("blocks", blocks as f64),
-            ("one block", flag(blocks == 1)),
-            ("two blocks", flag(blocks == 2)),
-            // One and two have loops of their own.
-            ("many", flag(blocks > 2)),
-            ("many blocks", if blocks > 2 { blocks as f64 } else { 0.0 }),
-            ("vectors", depth.div_ceil(VECTOR) as f64),
-            ("k rows", kh as f64),
-            ("k vectors", (kh * (kw * depth).div_ceil(VECTOR)) as f64),
-        ],
+    vec![
+        ("1", 1.0),
+        ("calls", rows.calls),
+        ("row sets", rows.pairs),
+        ("row ones", rows.ones),
+        ("copied", copied),
+        ("strips", strips),
+        ("pieces", pieces),
+        ("filled", filled),
+        ("runs", runs),
+        ("together", together),
+        ("alone", alone),
     ]
 }
 

@@ -3,5 +3,8 @@
 mod counts;
 pub mod instructions;
 mod loops;
+mod loops_dsp;
 mod loops_mve;
+mod loops_neon;
+mod loops_single;
 pub mod stack;

@@ -26,9 +26,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The row of the table that it belongs to; `None` for shapes without one.
-    pub fn row(&self) -> Option<String> {
-        row(&self.generated.step, &self.weights).ok()
+    /// The row of the table that it belongs to.
+    pub fn row(&self) -> String {
+        row(&self.generated.step, &self.weights)
     }
 
     /// Its features.
@@ -44,14 +44,6 @@ impl Sample {
     /// The fewest.
     pub fn least(&self) -> f64 {
         self.instructions.iter().min().map_or(1.0, |&least| least as f64)
-    }
-}
-
-/// Whether the firmware of `board` has `kernel`.
-pub fn runs(board: &Board, kernel: KernelId) -> bool {
-    match kernel.backend().name() {
-        name @ ("dsp" | "mve") => board.runtime.contains(&name),
-        _ => true,
     }
 }
 

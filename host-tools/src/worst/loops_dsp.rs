@@ -1,0 +1,144 @@
+//! [`super::loops`] of the kernels for the DSP extension.
+
+use arenite::ops::window::Window2d;
+
+use super::counts::{Counts, block, in_one_row, taps, whole};
+
+/// Blocks of four pixels: those of a row whose windows lie inside side by side, others pixel by pixel, and single pixels.
+pub(super) fn conv2d(window: &Window2d) -> [Counts; 3] {
+    let (images, rows, columns) = in_one_row(window);
+    let (height, width) = (rows.len(), columns.len());
+    let from = columns.iter().position(|&whole| whole).unwrap_or(width);
+    let to = from + columns.iter().skip(from).take_while(|&&whole| whole).count();
+    let [mut direct, mut fours, mut ones, mut runs_of_fours] = [0.0; 4];
+    // Windows taken one by one: the rows of them that are copied as one, by column, and those with an end outside.
+    let [mut single, mut plain, mut outside] = [0.0; 3];
+    let kernel_rows = f64::from(window.kernel[0]);
+    let reached: Vec<f64> = taps(window, 0).map(|(_, count)| count as f64).collect();
+    let (mut y, mut x, mut left) = (0, 0, height * width);
+    while left > 0 {
+        let mut pixels = if rows[y] && x >= from {
+            to.saturating_sub(x) / 4 * 4
+        } else {
+            0
+        };
+        if pixels > 0 {
+            runs_of_fours += 1.0;
+            direct += pixels as f64 / 4.0;
+            fours += pixels as f64 / 4.0;
+            x += pixels;
+        } else {
+            pixels = if left >= 4 { 4 } else { 1 };
+            for pixel in 0..pixels {
+                single += 1.0;
+                let rows_inside = if height == reached.len() {
+                    reached[y]
+                } else {
+                    kernel_rows
+                };
+                // A row that lies outside altogether is filled as one.
+                let across = if columns[x] { 0.0 } else { rows_inside };
+                plain += kernel_rows - across;
+                outside += across;
+                x += 1;
+                if x == width && pixel + 1 < pixels {
+                    (y, x) = (y + 1, 0);
+                }
+            }
+            if pixels == 4 { fours += 1.0 } else { ones += 1.0 }
+        }
+        left -= pixels;
+        if x == width {
+            (y, x) = (y + 1, 0);
+        }
+    }
+    let [inputs, outputs] = [window.input[2], window.output[2]].map(f64::from);
+    let run = f64::from(window.kernel[1]) * inputs;
+    let [words, tail] = [(run / 4.0).floor(), run % 4.0];
+    let by_channel = inputs % 4.0 == 0.0;
+    let pairs = kernel_rows * words * 2.0 + block(kernel_rows * tail, 2.0);
+    let odd = outputs % 2.0;
+    [
+        vec![
+            ("1", 1.0),
+            ("runs of fours", images * runs_of_fours),
+            ("direct", images * direct),
+            ("fours", images * fours),
+            ("ones", images * ones),
+            ("single", images * single),
+            ("plain rows", images * plain),
+            ("split rows", if by_channel { images * outside } else { 0.0 }),
+            ("clipped rows", if by_channel { 0.0 } else { images * outside }),
+        ],
+        vec![
+            ("1", 1.0),
+            ("ch/2", block(outputs, 2.0)),
+            ("odd", odd),
+            ("odd ch", odd * outputs),
+        ],
+        vec![
+            ("1", 1.0),
+            ("pairs", pairs),
+            ("pairs/12", block(pairs, 12.0)),
+            ("k rows", kernel_rows),
+            ("k columns", window.kernel[1].into()),
+            ("words", words),
+            ("tail", tail),
+            ("all words", kernel_rows * words),
+            ("tails/2", block(kernel_rows * tail, 2.0)),
+        ],
+    ]
+}
+
+/// Runs of pixels whose windows lie inside, and others pixel by pixel; a table of taps is made for each.
+pub(super) fn depthwise(window: &Window2d) -> [Counts; 3] {
+    let (rows, columns) = (whole(window, 0), whole(window, 1));
+    let [height, width] = [rows.len(), columns.len()].map(|len| len as f64);
+    let inside = columns.iter().filter(|whole| **whole).count() as f64;
+    let tall = rows.iter().filter(|whole| **whole).count() as f64;
+    let images = f64::from(window.batch);
+    let runs = if inside > 0.0 { images * tall } else { 0.0 };
+    let together = images * tall * inside;
+    let taps = f64::from(window.kernel[0]) * f64::from(window.kernel[1]);
+    [
+        vec![
+            ("1", 1.0),
+            ("rows", images * height),
+            ("runs", runs),
+            ("together", together),
+            ("alone", images * height * width - together),
+        ],
+        vec![("1", 1.0), ("ch/4", block(window.output[2].into(), 4.0))],
+        vec![
+            ("1", 1.0),
+            ("k rows", window.kernel[0].into()),
+            ("taps", taps),
+            ("taps/2", (taps / 2.0).floor()),
+        ],
+    ]
+}
+
+/// Lines, the longer way, of four channels: widened to pairs of neighbours, those at both ends one by one, then multiplied by twos.
+pub(super) fn sliding(window: &Window2d) -> [Counts; 3] {
+    let [height, width, channels] = window.output.map(f64::from);
+    let images = f64::from(window.batch);
+    let across = height > width;
+    let (length, count) = if across { (height, width) } else { (width, height) };
+    let before = f64::from(window.padding[usize::from(!across)]);
+    let pairs = block(length, 2.0) + 1.0;
+    let from = block(before, 2.0).min(pairs);
+    let inside = (((length + before) / 2.0).floor().min(pairs) - from).max(0.0);
+    [
+        vec![("1", 1.0), ("quads", images * block(channels, 4.0))],
+        vec![
+            ("1", 1.0),
+            ("lines", count),
+            ("twos", count * (length / 2.0).floor()),
+            ("odd", count * (length % 2.0)),
+            ("inside", count * inside),
+            ("ends", count * (pairs - inside)),
+            ("outside", (count + 2.0) * pairs),
+        ],
+        vec![("1", 1.0)],
+    ]
+}

@@ -1,0 +1,342 @@
+//! [`super::loops`] of operators without a window: what a loop goes by, in elements, rows and axes.
+
+use arenite::ops::elementwise::Loop;
+use arenite::ops::fft::FftPlan;
+use arenite::ops::movement::CopyStrided;
+use arenite::{Access, Slot, Step};
+
+use super::counts::{Counts, block};
+
+/// The counts of a step without a window.
+pub(super) fn counts(step: &Step) -> [Counts; 3] {
+    match step {
+        Step::LinearF32(op) => grid(
+            &[("rows", op.rows.into())],
+            &[("out", op.outputs.into()), ("out/4", block(op.outputs.into(), 4.0))],
+            &eights("in", op.inputs),
+        ),
+        Step::SoftmaxF32(op) => grid(
+            &[("rows", op.rows.into())],
+            &[
+                ("log", f64::from(u8::from(op.log))),
+                ("exp", f64::from(u8::from(!op.log))),
+            ],
+            &[("classes", op.classes.into())],
+        ),
+        Step::SoftmaxS8(op) | Step::SoftmaxInt(op) => {
+            grid(&[("rows", op.rows.into())], &[], &[("classes", op.classes.into())])
+        }
+        Step::ReduceF32(op) => reduced(op.shape),
+        Step::ReduceInt(op) => reduced(op.shape),
+        Step::LrnF32(op) => {
+            let (channels, radius) = (u64::from(op.channels), u64::from(op.radius));
+            let near = (0..channels).map(|c| (c + radius + 1).min(channels) - c.saturating_sub(radius));
+            let near: u64 = near.sum();
+            grid(
+                &[("pixels", op.pixels.into())],
+                &[("channels", op.channels.into()), ("near", near as f64)],
+                &[],
+            )
+        }
+        Step::Resize(op) => {
+            let [rows, columns] = op.to.map(f64::from);
+            let batch = f64::from(op.batch);
+            grid(
+                &[
+                    ("images", batch),
+                    ("rows", batch * rows),
+                    ("pixels", batch * rows * columns),
+                ],
+                &[("channels", op.channels.into())],
+                &[],
+            )
+        }
+        Step::ArgMax(op) => {
+            let [outer, extent, inner] = op.shape.map(f64::from);
+            grid(&[("outer", outer)], &[("inner", inner)], &[("extent", extent)])
+        }
+        Step::Gather(op) => {
+            let [outer, _, inner] = op.shape;
+            let rows = f64::from(outer) * f64::from(op.count);
+            grid(
+                &[("outer", outer.into()), ("rows", rows)],
+                &[],
+                &lines("row", inner.into()),
+            )
+        }
+        Step::MatMulInt(op) => {
+            let matrices: f64 = op.loops.iter().map(|l| f64::from(l.count)).product();
+            let [rows, terms, columns] = op.shape.map(f64::from);
+            grid(
+                &[
+                    ("matrices", matrices),
+                    ("axes", matrices * op.loops.len() as f64),
+                    ("rows", matrices * rows),
+                ],
+                &[("columns", columns)],
+                &[("terms", terms)],
+            )
+        }
+        Step::SvdfS8(op) => svdf(&op.shape),
+        Step::SvdfF32(op) => svdf(&op.shape),
+        Step::LstmInt(op) => lstm(op.shape.batch, op.shape.time, op.shape.features, op.shape.cells),
+        Step::LstmF32(op) => lstm(op.shape.batch, op.shape.time, op.shape.features, op.shape.cells),
+        Step::LocallyConnectedF32(op) => {
+            let [outputs, rows, columns] = op.output_shape().map(f64::from);
+            let [kernel_rows, kernel_columns] = op.kernel.map(f64::from);
+            let inputs = f64::from(op.input_shape[0]);
+            let lines = f64::from(op.batch) * outputs * rows;
+            grid(
+                &[("lines", lines)],
+                &[
+                    ("inputs", inputs),
+                    ("k rows", inputs * kernel_rows),
+                    ("taps", inputs * kernel_rows * kernel_columns),
+                ],
+                &eights("columns", columns as u32),
+            )
+        }
+        Step::CopyBytes(op) => copied(op),
+        Step::SignalFilterBank(op) => grid(&[("channels", op.channels.into()), ("taps", op.taps.into())], &[], &[]),
+        Step::SignalEnergy(op) => grid(
+            &[("bins", op.bins.into()), ("wanted", f64::from(op.end - op.start))],
+            &[],
+            &[],
+        ),
+        Step::SignalWindow(op) => grid(
+            &[
+                ("samples", op.count.into()),
+                ("rows", f64::from(op.count / op.size.max(1))),
+            ],
+            &[],
+            &[],
+        ),
+        Step::SignalFftS16(op) | Step::SignalFftS32(op) | Step::SignalFftF32(op) => {
+            transform(op.rows, op.samples, op.length)
+        }
+        Step::SignalDelay(op) => grid(
+            &[("rows", op.rows.into())],
+            &[],
+            &[("frame", op.frame.into()), ("delay", op.delay.into())],
+        ),
+        Step::SignalFramer(op) => grid(
+            &[("rows", op.rows.into())],
+            &[("frames", op.frames.into())],
+            &[
+                ("size", op.size.into()),
+                ("step", op.step.into()),
+                ("history", op.history().into()),
+            ],
+        ),
+        Step::SignalStacker(op) => grid(
+            &[("channels", op.channels.into()), ("history", op.history().into())],
+            &[],
+            &[],
+        ),
+        Step::SignalOverlapAdd(op) => grid(
+            &[("rows", op.rows.into())],
+            &[("frames", op.frames.into())],
+            &[("size", op.size.into()), ("step", op.step.into())],
+        ),
+        _ => elements(step),
+    }
+}
+
+/// The axes of a step that broadcasts.
+pub(super) fn axes(step: &Step) -> &[Loop] {
+    match step {
+        Step::BinaryInt(op) | Step::IntAddS8(op) | Step::MveSumS8(op) => &op.loops,
+        Step::BinaryF32(op) => &op.loops,
+        Step::SpecialBinaryF32(op) => &op.loops,
+        Step::Compare(op) => &op.loops,
+        Step::Choose(op) => &op.loops,
+        Step::SpecialInt(op) => &op.loops,
+        _ => &[],
+    }
+}
+
+/// Element by element; where operands are broadcast in lines of the innermost axis, and the axes outside go on like an odometer.
+fn elements(step: &Step) -> [Counts; 3] {
+    let (mut written, mut read) = (0.0, 0.0);
+    step.operands(&mut |operand| {
+        let elements = f64::from(operand.bytes) / f64::from(operand.align.max(1));
+        match operand.access {
+            _ if operand.place.region == Slot::WEIGHTS => {}
+            Access::Write => written += elements,
+            Access::Read => read += elements,
+            _ => {}
+        }
+    });
+    let axes = axes(step);
+    let entered = |inside: usize| -> f64 {
+        match axes.len() {
+            len if len > inside => axes
+                .iter()
+                .take(len - inside)
+                .map(|axis| f64::from(axis.count))
+                .product(),
+            _ => 0.0,
+        }
+    };
+    grid(
+        &[
+            ("elements", written),
+            ("elements/4", block(written, 4.0)),
+            ("fours", (written / 4.0).floor()),
+            ("left", written % 4.0),
+            ("elements/16", block(written, 16.0)),
+            ("read", read),
+            ("lines", entered(1)),
+            ("planes", entered(2)),
+            ("volumes", entered(3)),
+        ],
+        &[],
+        &[],
+    )
+}
+
+/// Counts whose products are features, each beside one.
+fn grid(
+    places: &[(&'static str, f64)],
+    channels: &[(&'static str, f64)],
+    terms: &[(&'static str, f64)],
+) -> [Counts; 3] {
+    [places, channels, terms].map(|counts| [("1", 1.0)].iter().chain(counts).copied().collect())
+}
+
+/// A row in blocks of eight.
+fn eights(name: &'static str, len: u32) -> [(&'static str, f64); 3] {
+    [
+        (name, len.into()),
+        ("eights in", f64::from(len / 8)),
+        ("left in", f64::from(len % 8)),
+    ]
+}
+
+/// A row in blocks of sixteen and four.
+fn lines(name: &'static str, len: f64) -> [(&'static str, f64); 4] {
+    [
+        (name, len),
+        ("sixteens", (len / 16.0).floor()),
+        ("fours", (len % 16.0 / 4.0).floor()),
+        ("ones", len % 4.0),
+    ]
+}
+
+fn reduced(shape: [u32; 5]) -> [Counts; 3] {
+    let [outer, rows, kept, columns, inner] = shape.map(f64::from);
+    grid(
+        &[
+            ("outer", outer),
+            ("kept", outer * kept),
+            ("outputs", outer * kept * inner),
+        ],
+        &[("r rows", rows)],
+        &[("r columns", columns), ("r columns/4", block(columns, 4.0))],
+    )
+}
+
+fn svdf(shape: &arenite::ops::svdf::SvdfShape) -> [Counts; 3] {
+    let filters = f64::from(shape.filters());
+    grid(
+        &[("images", shape.batch.into())],
+        &[
+            ("units", shape.units.into()),
+            ("filters", filters),
+            ("filters/2", block(filters, 2.0)),
+        ],
+        &[
+            ("features", shape.features.into()),
+            ("features/4", f64::from(shape.features / 4)),
+            ("features left", f64::from(shape.features % 4)),
+            ("memory", shape.memory.into()),
+            ("memory/4", f64::from(shape.memory / 4)),
+            ("memory left", f64::from(shape.memory % 4)),
+        ],
+    )
+}
+
+fn lstm(batch: u32, time: u32, features: u32, cells: u32) -> [Counts; 3] {
+    grid(
+        &[("images", batch.into()), ("steps", f64::from(batch) * f64::from(time))],
+        &[("cells", cells.into())],
+        &[
+            ("features", features.into()),
+            ("features/4", f64::from(features / 4)),
+            ("features left", f64::from(features % 4)),
+            ("hidden", cells.into()),
+            ("hidden/4", f64::from(cells / 4)),
+            ("hidden left", f64::from(cells % 4)),
+        ],
+    )
+}
+
+/// How neighbours of the innermost axis are copied: as bytes, as one value, or one by one.
+pub(super) fn copies(op: &CopyStrided) -> &'static str {
+    match op.loops.last().map_or((1, 1), |inner| (inner.to, inner.from)) {
+        (1, 1) => "neighbours",
+        (1, 0) => "one value",
+        _ => "apart",
+    }
+}
+
+fn copied(op: &CopyStrided) -> [Counts; 3] {
+    let extents: Vec<f64> = op.loops.iter().map(|axis| axis.count.into()).collect();
+    let entered = |inside: usize| -> f64 { extents.iter().take(extents.len().saturating_sub(inside)).product() };
+    let inner = extents.last().copied().unwrap_or(1.0);
+    let bytes = if copies(op) == "neighbours" {
+        inner * f64::from(op.element)
+    } else {
+        inner
+    };
+    let [line, sixteens, fours, ones] = lines("line", bytes);
+    let long = f64::from(u8::from(bytes >= 24.0));
+    grid(
+        &[("lines", entered(1)), ("planes", entered(2)), ("volumes", entered(3))],
+        &[],
+        &[
+            line,
+            sixteens,
+            fours,
+            ones,
+            ("long", long),
+            ("long bytes", long * bytes),
+            ("short bytes", (1.0 - long) * bytes),
+            ("eights", (bytes / 8.0).floor()),
+            ("left", bytes % 8.0),
+        ],
+    )
+}
+
+/// The stages of a transform by radix: how often each is made, and the smaller ones that it joins.
+fn transform(rows: u32, samples: u32, length: u32) -> [Counts; 3] {
+    const RADICES: [(u8, [&str; 3]); 4] = [
+        (2, ["stages of 2", "groups of 2", "joins of 2"]),
+        (3, ["stages of 3", "groups of 3", "joins of 3"]),
+        (4, ["stages of 4", "groups of 4", "joins of 4"]),
+        (5, ["stages of 5", "groups of 5", "joins of 5"]),
+    ];
+    let rows = f64::from(rows);
+    let mut places = vec![
+        ("1", 1.0),
+        ("rows", rows),
+        ("samples", rows * f64::from(samples)),
+        ("length", rows * f64::from(length)),
+    ];
+    let Some(plan) = FftPlan::new(length) else {
+        return [places, vec![("1", 1.0)], vec![("1", 1.0)]];
+    };
+    let n = f64::from(plan.n());
+    for (radix, names) in RADICES {
+        let (mut m, mut found) = (1.0, [0.0; 3]);
+        for &stage in plan.radices().iter().rev() {
+            if stage == radix {
+                let groups = n / (m * f64::from(radix));
+                found = [found[0] + 1.0, found[1] + groups, found[2] + n / f64::from(radix)];
+            }
+            m *= f64::from(stage);
+        }
+        places.extend(names.into_iter().zip(found.map(|count| rows * count)));
+    }
+    [places, vec![("1", 1.0)], vec![("1", 1.0)]]
+}

@@ -1,0 +1,134 @@
+//! Generated steps of recurrent operators.
+
+use arenite::ops::lstm::{Gate, LstmF32, LstmInt, LstmShape};
+use arenite::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
+use arenite::quant::SigmoidI16;
+use arenite::{DType, KernelId, Slot, Step};
+
+use super::shapes::{Random, multiplier};
+
+/// The step and its constants, which are to lie from `base` on.
+pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
+    match kernel {
+        KernelId::SvdfS8 | KernelId::SvdfF32 => svdf(kernel, random, base),
+        _ => lstm(kernel, random, base),
+    }
+}
+
+fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
+    let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
+    let mut constants = Vec::new();
+    let shape = SvdfShape {
+        batch: if random.chance(8) { 2 } else { 1 },
+        features: random.wide(100),
+        units: random.wide(40),
+        rank: if random.chance(4) { 2 } else { 1 },
+        memory: random.wide(20),
+    };
+    let state_type = random.one_of(&[DType::I16, DType::I16, DType::I8]);
+    let (element, of_time) = match kernel {
+        KernelId::SvdfF32 => (4, 4),
+        _ => (1, state_type.bytes() as u32),
+    };
+    let filters = shape.filters();
+    let mut put = |elements: u32, bytes: u32| {
+        let at = base + constants.len() as u32;
+        match bytes {
+            // Floating point where all are: any others are integers.
+            4 => constants.extend((0..elements).flat_map(|_| random.float().to_le_bytes())),
+            _ => constants.extend((0..elements * bytes).map(|_| random.byte())),
+        }
+        constants.resize(constants.len().next_multiple_of(16), 0);
+        at
+    };
+    let weights = put(filters * shape.features, element);
+    let time_weights = put(filters * shape.memory, of_time);
+    let bias = put(shape.units, 4);
+    let step = match kernel {
+        KernelId::SvdfF32 => Step::SvdfF32(SvdfF32 {
+            output,
+            input,
+            state,
+            shape,
+            weights,
+            time_weights,
+            bias,
+            clamp: [0.0, f32::INFINITY],
+        }),
+        _ => Step::SvdfS8(SvdfS8 {
+            output,
+            input,
+            state,
+            shape,
+            state_type,
+            weights,
+            time_weights,
+            bias,
+            zero: [-3, 0, 5],
+            multipliers: [multiplier(random, -8), multiplier(random, -10)],
+        }),
+    };
+    (step, constants)
+}
+
+fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
+    let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
+    let mut constants = Vec::new();
+    let (features, cells) = (random.wide(40), random.wide(24));
+    let float = kernel == KernelId::LstmF32;
+    let dtype = random.one_of(&[DType::I8, DType::I16]);
+    let of_bias = match dtype {
+        _ if float => 4,
+        DType::I8 => 4,
+        _ => 8,
+    };
+    let element = if float { 4 } else { 1 };
+    let mut put = |elements: u32, bytes: u32| {
+        let at = base + constants.len() as u32;
+        match bytes {
+            4 if float => constants.extend((0..elements).flat_map(|_| random.float().to_le_bytes())),
+            // Biases are small.
+            4 | 8 => (0..elements).for_each(|_| {
+                let bias = i64::from(random.byte() as i8);
+                constants.extend(bias.to_le_bytes().iter().take(bytes as usize));
+            }),
+            _ => constants.extend((0..elements).map(|_| random.byte())),
+        }
+        constants.resize(constants.len().next_multiple_of(16), 0);
+        at
+    };
+    let gates = [0; 4].map(|_| Gate {
+        weights: put(cells * features, element),
+        recurrent: put(cells * cells, element),
+        bias: put(cells, of_bias),
+    });
+    let shape = LstmShape {
+        output,
+        input,
+        hidden: state,
+        cell: state,
+        batch: if random.chance(8) { 2 } else { 1 },
+        time: random.wide(6),
+        features,
+        cells,
+        time_major: random.chance(2),
+        gates,
+    };
+    let step = if float {
+        Step::LstmF32(LstmF32 {
+            shape,
+            clip: if random.chance(3) { 10.0 } else { 0.0 },
+        })
+    } else {
+        Step::LstmInt(LstmInt {
+            shape,
+            dtype,
+            zero: [-1, if dtype == DType::I8 { 2 } else { 0 }],
+            gates: [[0; 2]; 4].map(|both| both.map(|_: i32| multiplier(random, -2))),
+            products: [0; 3].map(|_: i32| multiplier(random, -15)),
+            tanh: SigmoidI16::power_of_two(0),
+            clip: if random.chance(3) { 20_000 } else { 0 },
+        })
+    };
+    (step, constants)
+}
