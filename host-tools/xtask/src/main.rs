@@ -33,6 +33,9 @@ enum Task {
         /// Also a Python environment in .venv with what the references need.
         #[arg(long)]
         python: bool,
+        /// Also the cross compiler with its C library, cmake and make, which the tests of the library for C want.
+        #[arg(long)]
+        c: bool,
     },
     /// Packs the digit classifier and runs the whole held-out set on an emulated Cortex-M4F.
     Demo,
@@ -117,7 +120,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Task::Setup { python } => setup::prepare(python),
+        Task::Setup { python, c } => setup::prepare(python).and_then(|()| if c { setup::cross() } else { Ok(()) }),
         Task::Demo => setup::prepare(false).and_then(|()| demo::run()),
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),

@@ -3,6 +3,7 @@
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
 mod before_and_after;
+mod cliffs;
 pub(crate) mod published;
 mod table;
 
@@ -16,7 +17,9 @@ use arenite::{KernelId, Target};
 use serde::Deserialize;
 
 use self::before_and_after::before_and_after;
+use self::cliffs::cliffs;
 use self::table::{Table, grouped, ratio};
+use crate::cliffs::{Cliffs, read as read_cliffs};
 use crate::counts::{self, Counts};
 use crate::peer::{self, Peer};
 use crate::results::{Measured, SUBJECTS, read};
@@ -62,6 +65,7 @@ struct Data {
     peers: Vec<Peer>,
     tiers: BTreeMap<String, String>,
     counts: Counts,
+    cliffs: Cliffs,
 }
 
 #[derive(Deserialize)]
@@ -125,6 +129,7 @@ impl Data {
             peers: peer::read(&results.join("microflow.json"))?,
             tiers: tiers::read(results)?,
             counts: counts::read(results)?,
+            cliffs: read_cliffs(results)?,
         })
     }
 
@@ -155,6 +160,7 @@ impl Data {
             "peer" => self.peer(),
             "tiers" => self.tiers(),
             "before and after" => before_and_after(&self.counts),
+            "cliffs" => cliffs(&self.cliffs),
             _ => {
                 let (model, board) = name.strip_prefix("layers ")?.split_once(' ')?;
                 self.layers(model, board)?
