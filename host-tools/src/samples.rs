@@ -1,6 +1,11 @@
-//! Sample inputs of a model: `.npz` with an array for each input, or `.npy` for a single one; one more leading axis is a sequence of runs.
+//! Sample inputs of a model: `.npz` with an array for each input, or `.npy` for a single one; one more leading axis is a sequence of runs. Or a folder of
+//! pictures or recordings.
 
-use std::io::{Read, Seek};
+mod folder;
+mod ports;
+mod value;
+
+use std::io::{Read as _, Seek as _};
 use std::path::Path;
 
 use arenite::{DType, Port};
@@ -10,9 +15,32 @@ use crate::error::{Error, Result};
 use crate::files::Input;
 use crate::files::input::LARGEST;
 use crate::files::zip::{self, Zip};
+use ports::names;
+
+pub(crate) use value::Value;
 
 /// Bytes that tell an archive from an array.
 const MAGIC: u64 = 8;
+
+/// The inputs of each run, from a file as [`read`] takes it, or from a folder: then they lie in a temporary file, and `pictures` says that the network takes
+/// bytes.
+///
+/// # Errors
+/// As [`read`]'s; files of a folder that are not the network's input, by name.
+pub(crate) fn read_any(
+    path: &Path,
+    ports: &[Port<'_>],
+    pictures: bool,
+    each: &dyn Fn(Array, &Port<'_>) -> Result<Array>,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<Vec<Value>>> {
+    if path.is_dir() {
+        return folder::read(path, ports, pictures, each, note);
+    }
+    let runs = read(path, ports, each, note).map_err(|e| e.in_file(path))?;
+    let owned = |inputs: Vec<Vec<u8>>| inputs.into_iter().map(Value::Owned).collect();
+    Ok(runs.into_iter().map(owned).collect())
+}
 
 /// The inputs of each run. The file is opened once: it may be a pipe. `each` sees every array before it is taken, and may reshape or refuse it; `note`
 /// hears of conversions, and of arrays that are no input.
@@ -60,11 +88,6 @@ pub(crate) fn read(
         return Err(Error::input("it holds no sample").expected("at least one"));
     }
     Ok(runs)
-}
-
-fn names(ports: &[Port<'_>]) -> String {
-    let names: Vec<_> = ports.iter().map(|port| format!("`{}`", port.name)).collect();
-    names.join(", ")
 }
 
 /// An array as data sets have it, for [`read`]: finite, with the samples along its first axis where the network's batch is 1.

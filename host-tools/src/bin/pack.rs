@@ -406,6 +406,20 @@ fn figures(summary: &Summary, output: &Path) -> String {
             "  quantised  on {} samples{snr}; of the activations {left}\n",
             report.samples
         );
+        for point in &report.front {
+            let layers: Vec<String> = point
+                .layers
+                .iter()
+                .map(|(name, count)| format!("{count} {name}"))
+                .collect();
+            let snr = point.snr_db.map_or("no noise".into(), |snr| format!("{snr:.1} dB"));
+            let chosen = if point.chosen { " <- taken" } else { "" };
+            text += &format!(
+                "    {:>9} bytes, {snr}: {}{chosen}\n",
+                point.model_bytes,
+                layers.join(", ")
+            );
+        }
     }
     if let Some(report) = &summary.weight_only {
         let snr = report

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use arenite::DType;
 
+use super::regions::parse_size;
 use super::unbuilt::not_built;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::LowBits;
-use crate::quantize::{Activations, Request, WeightOnly};
+use crate::quantize::{Activations, Aims, Request, WeightOnly};
 
 /// The options.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -15,8 +16,8 @@ pub struct ElementTypeOptions {
     /// The element type: f32, int8, or int16x8 (int16 with int8 weights); the network's own by default. Integers of an f32 network want --calibrate.
     #[arg(long, value_name = "TYPE")]
     dtype: Option<String>,
-    /// Sample inputs, .npz or .npy, for the ranges of the activations.
-    #[arg(long, value_name = "FILE")]
+    /// Sample inputs for the ranges of the activations: .npz or .npy, or a folder of PNG and JPEG pictures (with --preprocess) or of WAV recordings.
+    #[arg(long, value_name = "FILE|FOLDER")]
     calibrate: Option<PathBuf>,
     /// Leaves this layer in f32; repeatable.
     #[arg(long, value_name = "NAME")]
@@ -30,6 +31,12 @@ pub struct ElementTypeOptions {
     /// Neighbouring weights of an output channel that share a scale, or with int8 a factor; all of them by default.
     #[arg(long, value_name = "N", requires = "weight_bits", value_parser = clap::value_parser!(u32).range(1..))]
     group: Option<u32>,
+    /// Chooses the precision of each layer, so that the file takes at most so much: flash=256K. Wants --dtype int8 and --calibrate.
+    #[arg(long, value_name = "flash=SIZE")]
+    budget: Option<String>,
+    /// Chooses the precision of each layer, so that the answers on the samples have at least this signal-to-noise ratio in dB, in the smallest file.
+    #[arg(long, value_name = "DB")]
+    target_snr: Option<f64>,
 }
 
 /// What they ask for together.
@@ -66,6 +73,12 @@ impl ElementTypeOptions {
             dtype,
             ..ElementType::default()
         };
+        let mixed = self.aims()?;
+        if mixed.is_some() && (dtype != Some(DType::I8) || self.calibrate.is_none()) {
+            return Err(usage("--budget and --target-snr without --dtype int8 and --calibrate")
+                .expected("--dtype int8 --calibrate FILE")
+                .help("inputs and outputs are int8, and each layer gets the precision that is worth its bytes"));
+        }
         let mut low_bits = None;
         if let Some(bits) = self.low_bits() {
             match dtype {
@@ -104,10 +117,12 @@ impl ElementTypeOptions {
                     samples: samples.clone(),
                     activations,
                     low_bits,
+                    mixed,
                     keep_f32: self.keep_f32.clone(),
                     optimise_rounding: self.optimise_rounding,
                     threads: None,
                     grid: None,
+                    float_ports: [false; 2],
                 });
                 Ok(asked)
             }
@@ -121,6 +136,30 @@ impl ElementTypeOptions {
             }
             (None, _) => Ok(asked),
         }
+    }
+
+    /// `--budget` and `--target-snr`.
+    fn aims(&self) -> Result<Option<Aims>> {
+        let usage = |message: String| Error::new(ErrorKind::Usage, message);
+        let flash = match &self.budget {
+            None => None,
+            Some(text) => match text.split_once('=') {
+                Some(("flash", size)) => Some(parse_size("--budget flash", size)?),
+                _ => {
+                    return Err(usage(format!("--budget {text}"))
+                        .expected("flash=SIZE, such as flash=256K")
+                        .help("--fit NAME=SIZE is for the arena"));
+                }
+            },
+        };
+        if let Some(snr) = self.target_snr.filter(|snr| !snr.is_finite()) {
+            return Err(usage(format!("--target-snr {snr}")).expected("a number of dB, such as 30"));
+        }
+        let asked = flash.is_some() || self.target_snr.is_some();
+        Ok(asked.then_some(Aims {
+            flash,
+            snr_db: self.target_snr,
+        }))
     }
 
     fn low_bits(&self) -> Option<LowBits> {

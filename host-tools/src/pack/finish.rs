@@ -1,6 +1,7 @@
 //! The finish: from placed steps to a file that is proven, loaded and replayed before it takes its name.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::back::Back;
 use super::options::{Options, Progress};
@@ -43,7 +44,7 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
 ) -> Result<Draft> {
     let Back { program, placed, .. } = back;
-    let metadata = metadata(back, sources, summary)?;
+    let metadata = metadata(back, &sources.keys, &sources.input_sha256, summary)?;
     let mut written = |done, all| progress("writing weights", done, all);
     let io = |e: std::io::Error| Error::io(output.path(), "write the model", &e);
     let draft = output.draft().map_err(io)?;
@@ -73,12 +74,17 @@ pub(super) fn run(
         })?,
     };
     let content = draft.file().metadata().map_err(io)?.len();
-    let model = content + options.sign.as_ref().map_or(0, |_| sign::ENVELOPE_BYTES);
-    if let Some(limit) = options.max_flash.filter(|&limit| model > limit) {
+    let model = content + envelope(options);
+    let budget = options.quantize.as_ref().and_then(|request| request.mixed?.flash);
+    let limits = [(options.max_flash, "--max-flash"), (budget, "--budget flash")];
+    let passed = limits
+        .iter()
+        .find(|(limit, _)| limit.is_some_and(|limit| model > limit));
+    if let Some(&(Some(limit), option)) = passed {
         let message = format!("the model needs {model} bytes, {} of them weights", sizes.weights);
         return Err(Error::new(ErrorKind::DoesNotFit, message)
             .in_file(&options.input)
-            .expected(format!("at most {limit} (--max-flash)"))
+            .expected(format!("at most {limit} ({option})"))
             .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"));
     }
     let Written { weights, plan, .. } = sizes;
@@ -89,10 +95,34 @@ pub(super) fn run(
     }
 }
 
-/// What the file says of itself; a device does not read it.
-fn metadata(back: &Back, sources: &Sources, summary: &Summary) -> Result<Metadata> {
+/// Bytes that a signature adds.
+fn envelope(options: &Options) -> u64 {
+    options.sign.as_ref().map_or(0, |_| sign::ENVELOPE_BYTES)
+}
+
+/// The bytes of the file that these steps become, but for a self-test.
+///
+/// # Errors
+/// What writing it says.
+pub(super) fn bytes(
+    back: &Back,
+    (keys, input_sha256): (&BTreeMap<String, String>, &str),
+    weights: &Weights,
+    options: &Options,
+    summary: &Summary,
+) -> Result<u64> {
+    let place = Path::new("a temporary file");
+    let file = tempfile::tempfile().map_err(|e| Error::io(place, "write a model to measure", &e))?;
+    let metadata = metadata(back, keys, input_sha256, summary)?;
     let Back { program, placed, .. } = back;
-    let keys = &sources.keys;
+    let labels = &options.labels;
+    let sizes = emit::emit(program, placed, &metadata, labels, weights, &file, &mut |_, _| {})?;
+    Ok(sizes.model + envelope(options))
+}
+
+/// What the file says of itself; a device does not read it.
+fn metadata(back: &Back, keys: &BTreeMap<String, String>, input_sha256: &str, summary: &Summary) -> Result<Metadata> {
+    let Back { program, placed, .. } = back;
     let owners = emit::Owners::new(program);
     let summary = Summary {
         dead_channels: summary.dead_channels.filter(|&removed| removed != Removed::default()),
@@ -107,7 +137,7 @@ fn metadata(back: &Back, sources: &Sources, summary: &Summary) -> Result<Metadat
     let key = |&id| keys.get(&program.graph.tensor(id).name).cloned().unwrap_or_default();
     Ok(Metadata {
         tool: concat!("pack ", env!("CARGO_PKG_VERSION")).to_string(),
-        input_sha256: sources.input_sha256.clone(),
+        input_sha256: input_sha256.to_string(),
         summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
         labels: Vec::new(),
         cut: emit::cut_steps(program, &steps),

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use arenite::DType;
 use sha2::{Digest, Sha256};
 
+use super::back;
 use super::dump::Dump;
+use super::finish;
 use super::options::{Options, Progress};
 use crate::channels::{self, Removed};
 use crate::error::{Error, Result};
@@ -17,8 +19,8 @@ use crate::lower::select;
 use crate::pairs;
 use crate::passes;
 use crate::preprocess;
-use crate::quantize;
-use crate::report::Summary;
+use crate::quantize::{self, Grid};
+use crate::report::{Quantization, Summary};
 use crate::stage::Stage;
 use crate::weights::Weights;
 
@@ -92,6 +94,9 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         ..Summary::of_import(&graph, dialect, options.target)
     };
     let mut quantizing = options.quantize.clone();
+    if let Some(request) = &mut quantizing {
+        request.float_ports = [options.input_dtype, options.output_dtype].map(|dtype| dtype == Some(DType::F32));
+    }
     if let Some(spec) = &options.preprocess {
         let inserted = preprocess::insert(&mut graph, spec, quantizing.is_some()).map_err(at_input)?;
         warnings.extend(inserted.warnings);
@@ -131,8 +136,21 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     }
     let last = if let Some(request) = &quantizing {
         dump.graph(Stage::Fuse, &graph);
-        let imported = summary;
-        (graph, summary) = quantized(graph, &weights, request, imported, &mut warnings, progress).map_err(at_input)?;
+        passes::run(&mut graph, Stage::Quantize)?;
+        let said = |report: &Quantization| Summary {
+            dtype: request.activations.dtype().name().to_string(),
+            quantization: Some(report.clone()),
+            ..summary.clone()
+        };
+        let file_bytes = |graph: &Graph, report: &Quantization| {
+            let (mut graph, mut summary) = (graph.clone(), said(report));
+            last_passes(&mut graph, request.grid, options, &mut summary)?;
+            measured(graph, &weights, (&keys, &input_sha256), options, &mut summary)
+        };
+        let quantized = quantize::run(&graph, &weights, request, &file_bytes, progress).map_err(at_input)?;
+        check::check(&quantized.graph)?;
+        warnings.extend(quantized.warnings);
+        (graph, summary) = (quantized.graph, said(&quantized.report));
         Stage::Quantize
     } else {
         Stage::Fuse
@@ -142,25 +160,10 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         summary.weight_only = Some(report);
     }
     let grid = quantizing.as_ref().and_then(|request| request.grid);
-    let input_dtype = options.input_dtype.or(grid.map(|_| DType::U8));
-    let retyped = quantizing.is_some() || input_dtype.is_some() || options.output_dtype.is_some();
-    if retyped {
-        quantize::ports::retype(&mut graph, input_dtype, options.output_dtype, grid).map_err(at_input)?;
-        passes::name_apart(&mut graph);
-        check::check(&graph)?;
-        summary.set_ports(&graph);
-    }
-    let mut whole = None;
-    // Factors are of parts of whole filters.
-    let cut = graph.low_bits.values().all(|bits| bits.group.is_none());
-    if !options.keep_dead_channels && cut {
-        whole = Some(graph.clone());
-        let block = select::channels_at_a_time(options.target, options.size);
-        summary.dead_channels = Some(channels::remove(&mut graph, block)?);
-    }
+    let (retyped, whole) = last_passes(&mut graph, grid, options, &mut summary)?;
     dump.graph(last, &graph);
     Ok(Front {
-        whole: whole.filter(|_| !graph.channels.is_empty()),
+        whole,
         graph,
         weights,
         files,
@@ -173,25 +176,50 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     })
 }
 
-/// The network in integers, and its summary.
-fn quantized(
-    mut graph: Graph,
+/// What comes behind the choice of element types: those of the network's inputs and outputs, and dead channels go. Whether the former were changed, and the
+/// network with all of its channels where some went.
+fn last_passes(
+    graph: &mut Graph,
+    grid: Option<Grid>,
+    options: &Options,
+    summary: &mut Summary,
+) -> Result<(bool, Option<Graph>)> {
+    let input_dtype = options.input_dtype.or(grid.map(|_| DType::U8));
+    let retyped = options.quantize.is_some() || input_dtype.is_some() || options.output_dtype.is_some();
+    if retyped {
+        quantize::ports::retype(graph, input_dtype, options.output_dtype, grid)
+            .map_err(|e| e.in_file(&options.input))?;
+        passes::name_apart(graph);
+        check::check(graph)?;
+        summary.set_ports(graph);
+    }
+    let mut whole = None;
+    // Factors are of parts of whole filters.
+    let cut = graph.low_bits.values().all(|bits| bits.group.is_none());
+    if !options.keep_dead_channels && cut {
+        whole = Some(graph.clone());
+        let block = select::channels_at_a_time(options.target, options.size);
+        summary.dead_channels = Some(channels::remove(graph, block)?);
+    }
+    Ok((retyped, whole.filter(|_| !graph.channels.is_empty())))
+}
+
+/// The bytes of the file that a network behind all passes becomes.
+fn measured(
+    graph: Graph,
     weights: &Weights,
-    request: &quantize::Request,
-    imported: Summary,
-    warnings: &mut Vec<String>,
-    progress: &mut Progress<'_>,
-) -> Result<(Graph, Summary)> {
-    passes::run(&mut graph, Stage::Quantize)?;
-    let quantized = quantize::run(&graph, weights, request, progress)?;
-    check::check(&quantized.graph)?;
-    warnings.extend(quantized.warnings);
-    let summary = Summary {
-        dtype: request.activations.dtype().name().to_string(),
-        quantization: Some(quantized.report),
-        ..imported
+    stated: (&BTreeMap<String, String>, &str),
+    options: &Options,
+    summary: &mut Summary,
+) -> Result<u64> {
+    let options = Options {
+        explain: false,
+        fit: None,
+        dump_after: None,
+        ..options.clone()
     };
-    Ok((quantized.graph, summary))
+    let back = back::run(graph, weights, &options, &mut Dump::default(), summary)?;
+    finish::bytes(&back, stated, weights, &options, summary)
 }
 
 fn sha256(content: &[u8]) -> String {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Quant, Tensor};
 
 /// What activations become. Weights are int8 with a scale for each output channel either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Activations {
     /// int8 with a scale and a zero point each; biases of 32 bits.
     #[default]

@@ -15,4 +15,5 @@ pub(super) struct Context<'a> {
     pub(super) grid: Option<Grid>,
     pub(super) activations: Activations,
     pub(super) low_bits: Option<LowBits>,
+    pub(super) float_ports: [bool; 2],
 }

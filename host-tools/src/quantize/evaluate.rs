@@ -9,16 +9,17 @@ use arenite::{Port, Slot};
 
 use super::activations::Activations;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, TensorId};
+use crate::graph::{Graph, Quant, TensorId};
 use crate::model;
 use crate::portable::Portable;
+use crate::samples::Value;
 use crate::weights::Weights;
 
 /// The samples are cut into at most so many parts, whatever the threads: each part has its own statistics.
 const PARTS: usize = 8;
 
-/// Samples: of each, the bytes of each input.
-pub(super) type Samples = [Vec<Vec<u8>>];
+/// Samples: of each, its inputs, in f32 where the network has real numbers.
+pub(super) type Samples = [Vec<Value>];
 
 /// A network that is run on samples.
 pub(super) struct Evaluator {
@@ -27,8 +28,13 @@ pub(super) struct Evaluator {
     complete: Vec<Vec<(TensorId, Slot, u32)>>,
     /// Activations that are an input, or a part of one: its index and the first byte.
     inputs: Vec<(TensorId, usize, usize, usize)>,
+    /// Of each input: its elements, and how a sample of f32 is stored for it.
+    ports: Vec<Taken>,
     threads: usize,
 }
+
+/// The elements of an input, and the integers that it is of, where it is.
+type Taken = (usize, Option<(Activations, Quant)>);
 
 /// An activation's value.
 pub(super) struct Seen<'a> {
@@ -81,10 +87,16 @@ impl Evaluator {
                 (None, None) => {}
             }
         }
+        let port = |&id: &TensorId| {
+            let tensor = graph.tensor(id);
+            let quant = Activations::of(tensor).map(|(activations, quant)| (activations, quant.clone()));
+            (tensor.elements(), quant)
+        };
         Ok(Self {
             portable,
             complete,
             inputs,
+            ports: graph.inputs.iter().map(port).collect(),
             threads,
         })
     }
@@ -97,8 +109,22 @@ impl Evaluator {
         Ok(self.portable.file.view()?.inputs)
     }
 
-    /// Runs all samples: each part of them with a value of its own, made by `make`, that sees every activation. The values come back in the order of
-    /// the samples; `progress` hears of each part.
+    /// A sample as the network takes it.
+    fn taken(&self, sample: &[Value]) -> Result<Vec<Vec<u8>>> {
+        let input = |(value, (elements, quant)): (&Value, &Taken)| {
+            let bytes = value.bytes()?;
+            Ok(match quant {
+                Some((activations, quant)) if bytes.len() == elements * size_of::<f32>() => {
+                    activations.stored(floats(&bytes), quant)
+                }
+                _ => bytes.into_owned(),
+            })
+        };
+        sample.iter().zip(&self.ports).map(input).collect()
+    }
+
+    /// Runs all samples, of which a thread has one in memory at a time: each part of them with a value of its own, made by `make`, that sees every
+    /// activation. The values come back in the order of the samples; `progress` hears of each part.
     ///
     /// # Errors
     /// What a run or `see` says: of several, that of the first part.
@@ -115,28 +141,38 @@ impl Evaluator {
         let next = AtomicUsize::new(0);
         let part = |index: usize| -> Result<T> {
             let mut value = make();
-            let mut failed = None;
-            model::run(&model, parts[index], true, &mut |run, step, session| {
-                let sample = index * size + run;
-                let at_start = if step == 0 { &self.inputs[..] } else { &[] };
-                let of_inputs = at_start.iter().map(|&(tensor, input, from, len)| {
-                    let bytes = parts[index][run].get(input).and_then(|all| all.get(from..from + len));
-                    (tensor, bytes)
-                });
-                let of_step = self.complete.get(step as usize).into_iter().flatten();
-                let of_step = of_step.map(|&(tensor, slot, len)| (tensor, session.read(slot, len)));
-                for (tensor, bytes) in of_inputs.chain(of_step) {
-                    let lost = || Error::internal("an activation lies outside of the arena");
-                    let seen = bytes.ok_or_else(lost).and_then(|bytes| {
-                        let seen = Seen { sample, tensor, bytes };
-                        see(&mut value, seen)
+            for (run, sample) in parts[index].iter().enumerate() {
+                let sample_number = index * size + run;
+                let taken = self.taken(sample)?;
+                let mut failed = None;
+                model::run(&model, std::slice::from_ref(&taken), true, &mut |_, step, session| {
+                    let at_start = if step == 0 { &self.inputs[..] } else { &[] };
+                    let of_inputs = at_start.iter().map(|&(tensor, input, from, len)| {
+                        let bytes = taken.get(input).and_then(|all| all.get(from..from + len));
+                        (tensor, bytes)
                     });
-                    if failed.is_none() {
-                        failed = seen.err();
+                    let of_step = self.complete.get(step as usize).into_iter().flatten();
+                    let of_step = of_step.map(|&(tensor, slot, len)| (tensor, session.read(slot, len)));
+                    for (tensor, bytes) in of_inputs.chain(of_step) {
+                        let lost = || Error::internal("an activation lies outside of the arena");
+                        let seen = bytes.ok_or_else(lost).and_then(|bytes| {
+                            let seen = Seen {
+                                sample: sample_number,
+                                tensor,
+                                bytes,
+                            };
+                            see(&mut value, seen)
+                        });
+                        if failed.is_none() {
+                            failed = seen.err();
+                        }
                     }
+                })?;
+                if let Some(error) = failed {
+                    return Err(error);
                 }
-            })?;
-            failed.map_or(Ok(value), Err)
+            }
+            Ok(value)
         };
         let mut results: Vec<Option<Result<T>>> = parts.iter().map(|_| None).collect();
         std::thread::scope(|scope| {
@@ -176,16 +212,4 @@ pub(super) fn parts(samples: &Samples) -> impl Iterator<Item = &Samples> {
 /// Elements of f32.
 pub(super) fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
     bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word))
-}
-
-/// Samples of f32 as a quantised network takes them.
-pub(super) fn stored(graph: &Graph, samples: &Samples) -> Vec<Vec<Vec<u8>>> {
-    let input = |(&id, bytes): (&TensorId, &Vec<u8>)| -> Vec<u8> {
-        match Activations::of(graph.tensor(id)) {
-            Some((activations, quant)) => activations.stored(floats(bytes), quant),
-            None => bytes.clone(),
-        }
-    };
-    let sample = |inputs: &Vec<Vec<u8>>| graph.inputs.iter().zip(inputs).map(input).collect();
-    samples.iter().map(sample).collect()
 }

@@ -143,19 +143,19 @@ pub(super) fn is_depthwise(graph: &Graph, node: &Node) -> bool {
     matches!(&node.op, Op::Conv2d(attrs) if attrs.groups > 1 && Some(attrs.groups) == channels)
 }
 
-/// What an output's noise is measured at: the operand of a last softmax, whose result says little where it is near 0 or 1.
-pub(super) fn before_softmax(graph: &Graph, output: TensorId) -> TensorId {
+/// What an output's noise is measured at: the operand of a last softmax, whose result says little where it is near 0 or 1; and the node that reads it then.
+pub(super) fn before_softmax(graph: &Graph, output: TensorId) -> (TensorId, Option<&Node>) {
     let producers = graph.producers();
-    let mut id = output;
-    while let Some(node) = producers[id.0].map(|node| &graph.nodes[node.0]) {
+    let mut found = (output, None);
+    while let Some(node) = producers[found.0.0].map(|node| &graph.nodes[node.0]) {
         match (&node.op, node.inputs.first()) {
             (Op::Softmax { .. } | Op::LogSoftmax { .. } | Op::Reshape | Op::Identity, Some(&Some(before)))
                 if is_real(graph, before) =>
             {
-                id = before;
+                found = (before, Some(node));
             }
             _ => break,
         }
     }
-    id
+    found
 }

@@ -5,21 +5,33 @@ use std::collections::BTreeMap;
 use arenite::quant::dequantize;
 
 use super::activations::Activations;
-use super::evaluate::{Evaluator, Samples, floats, parts, stored};
+use super::evaluate::{Evaluator, Samples, floats, parts};
 use super::form::{before_softmax, is_real};
 use super::statistics::fold_of;
-use crate::error::Result;
-use crate::graph::{Graph, TensorId};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Node, TensorId};
+use crate::samples::Value;
 use crate::weights::Weights;
 
 /// The float network's answers, and what gave them.
 pub(super) struct Judge {
     folds: Vec<Fold>,
+    judged: Vec<Judged>,
+}
+
+/// An answer that is looked at.
+struct Judged {
+    /// In the float graph.
+    answer: TensorId,
+    /// The output that comes of it.
+    output: usize,
+    /// The name of the node that reads it, where it is not the output itself.
+    reader: Option<String>,
 }
 
 /// Samples that judge what the others have calibrated.
 struct Fold {
-    samples: Vec<Vec<Vec<u8>>>,
+    samples: Vec<Vec<Value>>,
     /// By tensor, by sample.
     answers: BTreeMap<TensorId, Vec<Vec<f32>>>,
 }
@@ -52,8 +64,13 @@ impl Judge {
         folds: usize,
         judges: usize,
     ) -> Result<Self> {
-        let outputs = graph.outputs.iter().map(|&id| before_softmax(graph, id));
-        let tensors: Vec<TensorId> = outputs.filter(|&id| is_real(graph, id)).collect();
+        let judged = graph.outputs.iter().enumerate().map(|(output, &id)| {
+            let (answer, reader) = before_softmax(graph, id);
+            let reader = reader.map(|node| node.name.clone());
+            Judged { answer, output, reader }
+        });
+        let judged: Vec<Judged> = judged.filter(|judged| is_real(graph, judged.answer)).collect();
+        let tensors: Vec<TensorId> = judged.iter().map(|judged| judged.answer).collect();
         let parts: Vec<_> = parts(samples).collect();
         let fold = |fold: usize| {
             let own = parts
@@ -85,7 +102,22 @@ impl Judge {
         };
         Ok(Self {
             folds: (0..folds).map(fold).collect::<Result<_>>()?,
+            judged,
         })
+    }
+
+    /// The answers by the tensors of a quantised graph that hold them as whoever comes next reads them, behind a conversion where there is one.
+    fn places(&self, graph: &Graph) -> BTreeMap<TensorId, TensorId> {
+        let place = |judged: &Judged| {
+            let reads = |node: &&Node| Some(&node.name) == judged.reader.as_ref();
+            let read = graph.nodes.iter().find(reads).and_then(|node| node.inputs.first());
+            match judged.reader {
+                Some(_) => read.copied().flatten(),
+                None => graph.outputs.get(judged.output).copied(),
+            }
+        };
+        let places = self.judged.iter().map(|judged| (place(judged), judged.answer));
+        places.filter_map(|(place, answer)| Some((place?, answer))).collect()
     }
 
     /// How many folds there are.
@@ -98,18 +130,20 @@ impl Judge {
         self.folds.iter().map(|fold| fold.samples.len()).sum()
     }
 
-    /// How the answers of a quantised graph to the samples of a fold differ; the tensors have the float graph's numbers.
+    /// How the answers of a quantised graph to the samples of a fold differ; nodes have the float graph's names.
     pub(super) fn squares(&self, fold: usize, graph: &Graph, weights: &Weights, threads: usize) -> Result<Squares> {
         let fold = &self.folds[fold];
-        let evaluator = Evaluator::new(graph, weights, threads, |id| fold.answers.contains_key(&id))?;
+        let places = self.places(graph);
+        let evaluator = Evaluator::new(graph, weights, threads, |id| places.contains_key(&id))?;
         let parts = evaluator.each(
-            &stored(graph, &fold.samples),
+            &fold.samples,
             Squares::new,
             |sums, seen| {
-                let Some(answer) = fold.answers.get(&seen.tensor).and_then(|all| all.get(seen.sample)) else {
+                let id = places.get(&seen.tensor).copied().unwrap_or(seen.tensor);
+                let Some(answer) = fold.answers.get(&id).and_then(|all| all.get(seen.sample)) else {
                     return Ok(());
                 };
-                let [signal, noise] = sums.entry(seen.tensor).or_default();
+                let [signal, noise] = sums.entry(id).or_default();
                 let mut add = |(expected, found): (f32, f32)| {
                     let (expected, found) = (f64::from(expected), f64::from(found));
                     *signal += expected * expected;
@@ -130,7 +164,10 @@ impl Judge {
         )?;
         let mut sums = Squares::new();
         parts.into_iter().for_each(|part| add(&mut sums, part));
-        Ok(sums)
+        match fold.answers.keys().find(|id| !sums.contains_key(id)) {
+            None => Ok(sums),
+            Some(_) => Err(Error::internal("an answer of the quantised network is not seen")),
+        }
     }
 }
 

@@ -12,11 +12,14 @@ mod form;
 mod grid;
 mod groups;
 mod judge;
+mod mixed;
 mod moments;
 mod names;
+mod network;
 mod parameters;
 pub mod ports;
 mod range;
+mod ranges;
 mod rewrite;
 mod rounding;
 mod search;
@@ -36,8 +39,13 @@ use self::form::{concerns, is_real};
 pub use self::grid::Grid;
 use self::groups::Groups;
 use self::judge::Judge;
+pub use self::mixed::Aims;
+use self::mixed::Level;
+use self::network::Network;
+use self::ranges::Ranges;
+use self::rewrite::Plan;
 pub(crate) use self::rewrite::conversion;
-use self::search::{Network, Ranges};
+use self::search::{Found, Refined};
 use self::statistics::Parts;
 pub use self::weight_only::WeightOnly;
 pub(crate) use self::weight_only::run as store_weights;
@@ -54,18 +62,22 @@ const FOLDS: usize = 4;
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Sample inputs, `.npz` or `.npy`.
+    /// Sample inputs, `.npz` or `.npy`, or a folder of pictures or recordings.
     pub samples: PathBuf,
     /// The integers that activations become.
     pub activations: Activations,
     /// Stores the weights in four bits, but for those of depthwise layers.
     pub low_bits: Option<LowBits>,
+    /// Chooses the precision of each layer for these.
+    pub mixed: Option<Aims>,
     /// Layers that stay in f32.
     pub keep_f32: Vec<String>,
     /// Weights are rounded for the least error of their layer's output on the samples.
     pub optimise_rounding: bool,
     /// The samples are bytes of these values, and so is the input that is quantised.
     pub grid: Option<Grid>,
+    /// Whether the caller gives its inputs, and gets its outputs, in f32: layers in f32 there have them as they are.
+    pub float_ports: [bool; 2],
     /// Threads of the calibration; all there are where it is none. The result does not depend on it.
     pub threads: Option<usize>,
 }
@@ -80,7 +92,10 @@ pub struct Quantized {
     pub warnings: Vec<String>,
 }
 
-/// Quantises a network behind all other passes.
+/// The bytes of the file that a network becomes, with this said of it.
+pub type FileBytes<'a> = &'a dyn Fn(&Graph, &Quantization) -> Result<u64>;
+
+/// Quantises a network behind all other passes. `file_bytes` is asked where the file's size decides.
 ///
 /// # Errors
 /// Layers without a form on integers; samples that are not the network's inputs; values that no scale holds.
@@ -88,6 +103,7 @@ pub fn run(
     graph: &Graph,
     weights: &Weights,
     request: &Request,
+    file_bytes: FileBytes<'_>,
     progress: &mut dyn FnMut(&str, u64, u64),
 ) -> Result<Quantized> {
     refuse_states(graph)?;
@@ -116,7 +132,7 @@ pub fn run(
             };
             samples::of_a_data_set(array, port)
         };
-        samples::read(&request.samples, &ports, &each, &mut note).map_err(|e| e.in_file(&request.samples))?
+        samples::read_any(&request.samples, &ports, request.grid.is_some(), &each, &mut note)?
     };
     if samples.len() == 1 {
         warnings.push("--calibrate: one sample says little of the ranges; a hundred are a good number".into());
@@ -129,6 +145,7 @@ pub fn run(
         grid: request.grid,
         activations: request.activations,
         low_bits: request.low_bits,
+        float_ports: request.float_ports,
     };
     let mut best = Calibrated::of(graph.clone(), 0, &context, progress)?;
     let mut start = search::uniform(&best.network(&context), &best.judge)?;
@@ -152,45 +169,99 @@ pub fn run(
         progress("choosing ranges", done, all)
     })?;
     let optimise = request.optimise_rounding;
-    let mut refining = |done, all| progress("refining weights", done, all);
-    let (plan, refined) = search::refine(&network, &best.judge, &samples, optimise, &found, &mut refining)?;
-    if optimise && !refined.rounding_optimised {
-        warnings.push(
-            "--optimise-rounding brings the answers no nearer on these samples: weights are at their nearest".into(),
-        );
-    }
-    let mut quantized = rewrite::run(&best.graph, weights, &plan)?;
-    if let Some(bits) = request.low_bits {
-        let layers = plan.layers.iter().filter(|(_, stored)| stored.lattice.largest < 127);
-        let layers = layers.map(|(&index, _)| (best.graph.nodes[index].name.clone(), bits));
-        quantized.low_bits.extend(layers);
-        if quantized.low_bits.is_empty() {
-            let message = format!("--weight-bits {}: no layer's weights would take less", bits.bits);
-            return Err(Error::unsupported(message).help("leave it out, or pass a larger --group"));
-        }
-    }
-    crate::passes::name_apart(&mut quantized);
-    let mut report = Quantization {
-        samples: samples.len(),
-        snr_db: judge::decibels(refined.noise),
-        cross_snr_db: judge::decibels(found.crossed).filter(|_| best.judge.folds() > 1),
-        bias_corrected: refined.bias_corrected,
-        rounding_optimised: refined.rounding_optimised,
-        equalised: best.equalised,
-        kept_f32: kept_names(graph, &kept),
-        weight_bits: request.low_bits.map(|bits| bits.bits),
-        group: request.low_bits.and_then(|bits| bits.group),
-        low_bit_layers: quantized.low_bits.len(),
-        ..Quantization::default()
+    let outcome = Outcome {
+        request,
+        float: graph,
+        best: &best,
+        found: &found,
+        context: &context,
     };
-    let values = statistics::without(&best.parts, None);
-    best.ranges
-        .tell(graph, &best.groups, &values, &found.choice, &mut report);
+    let (quantized, report) = match request.mixed {
+        None => {
+            let mut refining = |done, all| progress("refining weights", done, all);
+            let plain = network.plan(&found.choice, None)?;
+            let (plan, refined) = search::refine(&network, &best.judge, &samples, optimise, plain, &mut refining)?;
+            if optimise && !refined.rounding_optimised {
+                warnings.push(
+                    "--optimise-rounding brings the answers no nearer on these samples: weights are at their nearest"
+                        .into(),
+                );
+            }
+            let quantized = outcome.graph(&plan)?;
+            if let Some(bits) = request.low_bits.filter(|_| quantized.low_bits.is_empty()) {
+                let message = format!("--weight-bits {}: no layer's weights would take less", bits.bits);
+                return Err(Error::unsupported(message).help("leave it out, or pass a larger --group"));
+            }
+            let report = outcome.report(&quantized, &refined, None);
+            (quantized, report)
+        }
+        Some(aims) => {
+            let bytes = |plan: &Plan, refined: &Refined, levels: &[Level]| {
+                let quantized = outcome.graph(plan)?;
+                file_bytes(&quantized, &outcome.report(&quantized, refined, Some(levels)))
+            };
+            let from = (&context, &best.parts);
+            let chosen = mixed::choose(&network, from, &found.choice, aims, optimise, &bytes, progress)?;
+            let quantized = outcome.graph(&chosen.measured.plan)?;
+            let (refined, levels) = (&chosen.measured.refined, &chosen.measured.levels);
+            let mut report = outcome.report(&quantized, refined, Some(levels));
+            chosen.tell(&best.graph, &mut report);
+            (quantized, report)
+        }
+    };
     Ok(Quantized {
         graph: quantized,
         report,
         warnings,
     })
+}
+
+/// What a plan becomes, and what is said of it.
+struct Outcome<'a> {
+    request: &'a Request,
+    /// The network as it came.
+    float: &'a Graph,
+    best: &'a Calibrated,
+    found: &'a Found,
+    context: &'a Context<'a>,
+}
+
+impl Outcome<'_> {
+    /// The network of integers.
+    fn graph(&self, plan: &Plan) -> Result<Graph> {
+        let graph = &self.best.graph;
+        let mut quantized = rewrite::run(graph, self.context.weights, plan)?;
+        let bits = self.request.low_bits.unwrap_or(mixed::FOUR_BITS);
+        let layers = plan.layers.iter().filter(|(_, stored)| stored.lattice.largest < 127);
+        let layers = layers.map(|(&index, _)| (graph.nodes[index].name.clone(), bits));
+        quantized.low_bits.extend(layers);
+        crate::passes::name_apart(&mut quantized);
+        Ok(quantized)
+    }
+
+    /// What a summary says; `levels` are those of mixed precision.
+    fn report(&self, quantized: &Graph, refined: &Refined, levels: Option<&[Level]>) -> Quantization {
+        let Self { best, found, .. } = self;
+        let four = quantized.low_bits.values().next().or(self.request.low_bits.as_ref());
+        let mut report = Quantization {
+            samples: self.context.samples.len(),
+            snr_db: judge::decibels(refined.noise),
+            cross_snr_db: judge::decibels(found.crossed).filter(|_| best.judge.folds() > 1 && levels.is_none()),
+            bias_corrected: refined.bias_corrected,
+            rounding_optimised: refined.rounding_optimised,
+            equalised: best.equalised,
+            kept_f32: kept_names(self.float, self.context.kept),
+            weight_bits: four.map(|bits| bits.bits),
+            group: four.and_then(|bits| bits.group),
+            low_bit_layers: quantized.low_bits.len(),
+            precisions: levels.map_or_else(Default::default, |levels| mixed::counts(&best.graph, levels)),
+            ..Quantization::default()
+        };
+        let values = statistics::without(&best.parts, None);
+        let choice = &found.choice;
+        best.ranges.tell(self.float, &best.groups, &values, choice, &mut report);
+        report
+    }
 }
 
 /// A float graph with what the samples say of it.
@@ -253,6 +324,7 @@ impl Calibrated {
             threads: context.threads,
             activations: context.activations,
             low_bits: context.low_bits,
+            float_ports: context.float_ports,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::activations::Activations;
-use super::evaluate::{Evaluator, Samples, stored};
+use super::evaluate::{Evaluator, Samples};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Op, TensorId};
 use crate::weights::Weights;
@@ -156,7 +156,6 @@ pub(super) fn collect(
     products: bool,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<BTreeMap<usize, Moments>> {
-    let samples = stored(graph, samples);
     let windows = |index: usize| Some((index, Windows::of(graph, &graph.nodes[index])?));
     let all: Vec<(usize, Windows)> = layers.iter().filter_map(|&index| windows(index)).collect();
     let products_of = |windows: &Windows| match windows.groups * windows.inputs() * windows.inputs() {
@@ -185,7 +184,7 @@ pub(super) fn collect(
         }
         let evaluator = Evaluator::new(graph, weights, threads, |id| readers.contains_key(&id))?;
         let parts = evaluator.each(
-            &samples,
+            samples,
             || batch.iter().map(|_| Part::default()).collect::<Vec<Part>>(),
             |parts, seen| {
                 let (activations, zero) = integers(graph, seen.tensor)?;

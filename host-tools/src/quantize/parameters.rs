@@ -133,6 +133,24 @@ impl Layer {
         outputs.collect()
     }
 
+    /// In integers for an operand of scale `input`: weights at their nearest, in four bits where that says how.
+    ///
+    /// # Errors
+    /// Weights that no scale holds.
+    pub(super) fn stored(
+        &self,
+        input: f32,
+        name: &str,
+        activations: Activations,
+        bits: Option<LowBits>,
+    ) -> Result<Stored> {
+        let scales = self.scales(input, name, activations)?;
+        Ok(match bits {
+            Some(bits) => self.of_four_bits(input, &scales, bits, activations),
+            None => self.nearest(input, scales, activations),
+        })
+    }
+
     /// Every weight at the nearest integer.
     pub(super) fn nearest(&self, input: f32, scales: Vec<f32>, activations: Activations) -> Stored {
         let lattice = Lattice::of_bytes(scales.len(), self.inputs);
@@ -158,8 +176,13 @@ impl Layer {
 
     /// Whether weights of four bits, with their factors, take less than weights of eight.
     pub(super) fn gains(&self, bits: LowBits) -> bool {
+        self.four_bit_bytes(bits) < self.weights.len()
+    }
+
+    /// Bytes of weights of four bits with their factors.
+    pub(super) fn four_bit_bytes(&self, bits: LowBits) -> usize {
         let parts = self.inputs.div_ceil(bits.share(self.inputs));
-        self.inputs.div_ceil(2) + parts < self.inputs
+        self.bias.len() * (self.inputs.div_ceil(2) + parts)
     }
 
     /// Every weight as four bits times the factor of its part, nearest to what it was; `scales` are those of eight bits.

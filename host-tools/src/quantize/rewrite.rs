@@ -15,19 +15,31 @@ use crate::weights::Weights;
 
 /// What the graph is rewritten by.
 #[derive(Debug, Clone)]
-pub(super) struct Plan<'a> {
-    /// Of each node, whether it stays in f32.
-    pub(super) kept: &'a [bool],
-    /// The integers that activations become.
-    pub(super) activations: Activations,
-    /// The quantisation of every activation that is of integers somewhere.
-    pub(super) quant: BTreeMap<TensorId, Quant>,
+pub(super) struct Plan {
+    /// The integers that each node computes with; none: it stays in f32.
+    pub(super) nodes: Vec<Option<Activations>>,
+    /// The integers that the network's inputs and outputs become.
+    pub(super) ports: Activations,
+    /// The quantisation of every activation that is of integers somewhere, by what it is there.
+    pub(super) quant: Quants,
     /// The integers of each layer, by its node.
     pub(super) layers: BTreeMap<usize, Stored>,
 }
 
+/// Quantisations of activations, by the integers that they become.
+pub(super) type Quants = BTreeMap<Activations, BTreeMap<TensorId, Quant>>;
+
+impl Plan {
+    /// The scale of a node's first operand; 1 where that has none.
+    pub(super) fn input_scale(&self, index: usize, node: &Node) -> f32 {
+        let quants = self.nodes[index].and_then(|kind| self.quant.get(&kind));
+        let quant = quants.and_then(|quants| quants.get(&node.inputs.first().copied().flatten()?));
+        quant.map_or(1.0, |quant| quant.scale[0])
+    }
+}
+
 /// Rewrites `graph`.
-pub(super) fn run(graph: &Graph, weights: &Weights, plan: &Plan<'_>) -> Result<Graph> {
+pub(super) fn run(graph: &Graph, weights: &Weights, plan: &Plan) -> Result<Graph> {
     let mut out = graph.clone();
     let nodes = std::mem::take(&mut out.nodes);
     let mut rewrite = Rewrite {
@@ -42,14 +54,14 @@ pub(super) fn run(graph: &Graph, weights: &Weights, plan: &Plan<'_>) -> Result<G
         rewrite.readers[id.0] += 1;
     }
     for &id in &graph.inputs {
-        rewrite.becomes_integers(id);
+        rewrite.becomes_integers(id, plan.ports);
     }
     for (index, mut node) in nodes.into_iter().enumerate() {
         let at = (node.name.clone(), node.kind.clone(), node.origin.clone());
-        let done = match (concerns(graph, &node), plan.kept[index]) {
+        let done = match (concerns(graph, &node), plan.nodes[index]) {
             (false, _) => Ok(()),
-            (true, true) => rewrite.keep(graph, &mut node),
-            (true, false) => rewrite.quantise(graph, index, &mut node),
+            (true, None) => rewrite.keep(graph, &mut node),
+            (true, Some(kind)) => rewrite.quantise(graph, index, &mut node, kind),
         };
         done.map_err(|e| e.at(format_args!("`{}` ({}), {}", at.0, at.1, at.2)))?;
         rewrite.out.nodes.push(node);
@@ -58,12 +70,15 @@ pub(super) fn run(graph: &Graph, weights: &Weights, plan: &Plan<'_>) -> Result<G
     Ok(rewrite.out)
 }
 
+/// f32, or such integers with the bits of this scale and this zero point.
+type Version = Option<(Activations, u32, i32)>;
+
 struct Rewrite<'a> {
     out: Graph,
     weights: &'a Weights,
-    plan: &'a Plan<'a>,
-    /// Other forms of a tensor that are there by now: in f32, or in integers with this scale and zero point.
-    versions: HashMap<(TensorId, Option<(u32, i32)>), TensorId>,
+    plan: &'a Plan,
+    /// Other forms of a tensor that are there by now.
+    versions: HashMap<(TensorId, Version), TensorId>,
     /// Tensors that a node in f32 writes.
     float: Vec<bool>,
     /// Operands that each tensor of the float graph is.
@@ -71,15 +86,16 @@ struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    fn quant(&self, id: TensorId) -> Result<Quant> {
+    fn quant(&self, id: TensorId, kind: Activations) -> Result<Quant> {
         let missing = || Error::internal(format!("`{}` has no scale", self.out.tensor(id).name));
-        self.plan.quant.get(&id).cloned().ok_or_else(missing)
+        let quants = self.plan.quant.get(&kind);
+        quants.and_then(|quants| quants.get(&id)).cloned().ok_or_else(missing)
     }
 
-    fn becomes_integers(&mut self, id: TensorId) {
-        if let Some(quant) = self.plan.quant.get(&id) {
+    fn becomes_integers(&mut self, id: TensorId, kind: Activations) {
+        if let Some(quant) = self.plan.quant.get(&kind).and_then(|quants| quants.get(&id)) {
             let tensor = self.out.tensor_mut(id);
-            tensor.dtype = self.plan.activations.dtype();
+            tensor.dtype = kind.dtype();
             tensor.quant = Some(quant.clone());
         }
     }
@@ -98,24 +114,24 @@ impl Rewrite<'_> {
     }
 
     /// A node on integers.
-    fn quantise(&mut self, graph: &Graph, index: usize, node: &mut Node) -> Result<()> {
-        let form = form(graph, node, self.plan.activations).map_err(Error::internal)?;
+    fn quantise(&mut self, graph: &Graph, index: usize, node: &mut Node, kind: Activations) -> Result<()> {
+        let form = form(graph, node, kind).map_err(Error::internal)?;
         // Stored numbers are passed on: what comes in has the result's scale.
         let shared = match (form, node.outputs.first()) {
-            (Form::Shared, Some(&output)) => Some(self.quant(output)?),
+            (Form::Shared, Some(&output)) => Some(self.quant(output, kind)?),
             _ => None,
         };
         for input in node.inputs.iter_mut().flatten() {
             if is_real(graph, *input) {
-                let own = self.quant(*input)?;
-                *input = self.as_integers(*input, shared.as_ref().unwrap_or(&own));
+                let own = self.quant(*input, kind)?;
+                *input = self.as_integers(*input, kind, shared.as_ref().unwrap_or(&own));
             }
         }
         match (&mut node.op, self.plan.layers.get(&index)) {
             (Op::Conv2d(_) | Op::Linear { .. }, Some(stored)) => {
                 let x = node.inputs[0].and_then(|id| self.out.tensor(id).quant.clone());
                 let input = x.map_or(1.0, |quant| quant.scale[0]);
-                let [weights, bias] = stored.tensors(graph, &node.inputs, input, self.plan.activations);
+                let [weights, bias] = stored.tensors(graph, &node.inputs, input, kind);
                 let own = [1, 2].map(|operand| node.inputs.get(operand).copied().flatten());
                 let tensors = [self.replace(own[0], weights), self.replace(own[1], bias)];
                 node.inputs = [&node.inputs[..1], &tensors.map(Some)].concat();
@@ -124,16 +140,16 @@ impl Rewrite<'_> {
                 for input in node.inputs.iter_mut().flatten() {
                     let tensor = self.out.tensor(*input);
                     if tensor.is_const() && tensor.dtype == DType::F32 {
-                        *input = self.constant(graph, *input, shared.as_ref())?;
+                        *input = self.constant(graph, *input, kind, shared.as_ref())?;
                     }
                 }
                 if let (Op::Pad { value, .. }, Some(quant)) = (op, &shared) {
-                    *value = self.plan.activations.quantize(*value, quant) as f32;
+                    *value = kind.quantize(*value, quant) as f32;
                 }
             }
         }
         for &output in node.outputs.iter().filter(|id| is_real(graph, **id)) {
-            self.becomes_integers(output);
+            self.becomes_integers(output, kind);
         }
         Ok(())
     }
@@ -150,8 +166,13 @@ impl Rewrite<'_> {
     }
 
     /// A constant operand as stored numbers: of the scale that it shares, or of its own.
-    fn constant(&mut self, graph: &Graph, id: TensorId, shared: Option<&Quant>) -> Result<TensorId> {
-        let activations = self.plan.activations;
+    fn constant(
+        &mut self,
+        graph: &Graph,
+        id: TensorId,
+        activations: Activations,
+        shared: Option<&Quant>,
+    ) -> Result<TensorId> {
         let tensor = graph.tensor(id).clone();
         let values = parameters::values(graph, self.weights, id)?;
         let quant = match shared {
@@ -185,16 +206,17 @@ impl Rewrite<'_> {
         version
     }
 
-    /// The tensor as integers of this scale and zero point.
-    fn as_integers(&mut self, id: TensorId, quant: &Quant) -> TensorId {
-        if !self.float[id.0] && self.out.tensor(id).quant.as_ref() == Some(quant) {
+    /// The tensor as such integers of this scale and zero point.
+    fn as_integers(&mut self, id: TensorId, kind: Activations, quant: &Quant) -> TensorId {
+        let dtype = kind.dtype();
+        let tensor = self.out.tensor(id);
+        if !self.float[id.0] && tensor.dtype == dtype && tensor.quant.as_ref() == Some(quant) {
             return id;
         }
-        let key = (id, Some((quant.scale[0].to_bits(), quant.zero_point[0])));
+        let key = (id, Some((kind, quant.scale[0].to_bits(), quant.zero_point[0])));
         if let Some(&version) = self.versions.get(&key) {
             return version;
         }
-        let dtype = self.plan.activations.dtype();
         let tensor = Tensor {
             name: format!("{} ({})", self.out.tensor(id).name, dtype.name()),
             dtype,
@@ -219,11 +241,13 @@ impl Rewrite<'_> {
     fn outputs(&mut self, graph: &Graph) -> Result<()> {
         for index in 0..self.out.outputs.len() {
             let id = self.out.outputs[index];
-            if is_real(graph, id) && self.float[id.0] {
-                let quant = self.quant(id)?;
-                let output = self.as_integers(id, &quant);
+            let other = self.float[id.0] || self.out.tensor(id).dtype != self.plan.ports.dtype();
+            if is_real(graph, id) && other {
+                let quant = self.quant(id, self.plan.ports)?;
+                let output = self.as_integers(id, self.plan.ports, &quant);
                 let name = self.out.tensor(id).name.clone();
-                self.out.tensor_mut(id).name = format!("{name} (f32)");
+                let own = self.out.tensor(id).dtype.name();
+                self.out.tensor_mut(id).name = format!("{name} ({own})");
                 self.out.tensor_mut(output).name = name;
                 self.out.outputs[index] = output;
             }

@@ -1,24 +1,12 @@
 //! Which range each group of activations gets: the one of several with which the whole network's answers are nearest to the float network's.
 
-use std::collections::BTreeMap;
-
-use super::activations::Activations;
-use super::context::Context;
-use super::evaluate::{Samples, floats};
-use super::form::{Form, concerns, form, is_depthwise, is_real};
-use super::grid::Grid;
-use super::groups::Groups;
-use super::judge::{self, Judge, Squares};
-use super::moments::{self, Windows};
-use super::parameters::{self, Layer};
-use super::range::{self, Method};
-use super::rewrite::{self, Plan, ends};
-use super::rounding;
-use super::statistics::{self, Parts, Values};
+use super::evaluate::Samples;
+use super::judge::Judge;
+use super::network::Network;
+use super::range::Method;
+use super::rewrite::Plan;
 use crate::error::Result;
-use crate::graph::{Graph, LowBits, Op, Quant, TensorId, facts};
-use crate::report::Quantization;
-use crate::weights::Weights;
+use crate::graph::facts;
 
 /// Multiply-accumulates that the search may spend.
 const MACS: u64 = 1 << 33;
@@ -34,315 +22,6 @@ const NEARER: f64 = 0.99;
 
 /// By how much the noise of the few samples that judge may grow where each layer by itself is nearer.
 const TOLERATED: f64 = 1.1;
-
-/// A range for each method.
-type Candidates = [[f64; 2]; Method::ALL.len()];
-
-/// The ranges that each group may have, by method.
-pub(super) struct Ranges {
-    /// From all samples.
-    candidates: Vec<Candidates>,
-    /// From all samples but those of a fold.
-    without: Vec<Vec<Candidates>>,
-    /// Groups that keep all values: the network's inputs, whose noise nothing takes back.
-    whole: Vec<bool>,
-    /// Activations that are zero for every sample.
-    pub(super) zero: Vec<String>,
-    activations: Activations,
-}
-
-impl Ranges {
-    pub(super) fn of(
-        graph: &Graph,
-        context: &Context<'_>,
-        groups: &Groups,
-        parts: &Parts,
-        folds: usize,
-    ) -> Result<Self> {
-        let Context {
-            weights,
-            kept,
-            samples,
-            grid,
-            activations,
-            ..
-        } = *context;
-        let constants = constants(graph, weights, kept, activations)?;
-        let images: Vec<Option<[f64; 2]>> = (0..graph.inputs.len())
-            .map(|input| {
-                grid.map(Grid::ends)
-                    .or_else(|| bytes_of_an_image(graph, input, samples))
-            })
-            .collect();
-        let input = |members: &[TensorId]| graph.inputs.iter().position(|id| members.contains(id));
-        let candidates = |values: &BTreeMap<TensorId, Values>| {
-            let of_group = |members: &Vec<TensorId>| {
-                let seen = members.iter().filter_map(|id| values.get(id));
-                let together = seen.cloned().reduce(|a, b| a.joined(&b));
-                let mut candidates = match &together {
-                    Some(values) => Method::ALL.map(|method| method.range(values, activations)),
-                    None => Candidates::default(),
-                };
-                if let Some(steps) = input(members).and_then(|input| images[input]) {
-                    candidates = [steps; Method::ALL.len()];
-                }
-                for &[low, high] in members.iter().filter_map(|id| constants.get(id)) {
-                    candidates
-                        .iter_mut()
-                        .for_each(|range| *range = [range[0].min(low), range[1].max(high)]);
-                }
-                candidates
-            };
-            groups.members.iter().map(of_group).collect::<Vec<Candidates>>()
-        };
-        let all = candidates(&statistics::without(parts, None));
-        // What is judged by the samples that made it has no fold to leave out.
-        let left_out = |fold: usize| match folds {
-            1 => all.clone(),
-            _ => candidates(&statistics::without(parts, Some((fold, folds)))),
-        };
-        let zero = groups
-            .members
-            .iter()
-            .zip(&all)
-            .filter(|(_, candidates)| candidates[0] == [0.0; 2]);
-        Ok(Self {
-            zero: zero.map(|(members, _)| graph.tensor(members[0]).name.clone()).collect(),
-            whole: groups.members.iter().map(|members| input(members).is_some()).collect(),
-            without: (0..folds).map(left_out).collect(),
-            candidates: all,
-            activations,
-        })
-    }
-
-    /// The quantisation of every activation, for a method of each group; with a fold, from the other samples.
-    fn quant(
-        &self,
-        graph: &Graph,
-        groups: &Groups,
-        choice: &[Method],
-        fold: Option<usize>,
-    ) -> Result<BTreeMap<TensorId, Quant>> {
-        let mut quant = groups.fixed.clone();
-        let table = fold.map_or(&self.candidates, |fold| &self.without[fold]);
-        for ((members, candidates), &method) in groups.members.iter().zip(table).zip(choice) {
-            let range = candidates[method as usize];
-            let of_group = self.activations.affine(range, &graph.tensor(members[0]).name)?;
-            quant.extend(members.iter().map(|&id| (id, of_group.clone())));
-        }
-        Ok(quant)
-    }
-
-    /// Adds what the summary says of the ranges.
-    pub(super) fn tell(
-        &self,
-        graph: &Graph,
-        groups: &Groups,
-        values: &BTreeMap<TensorId, Values>,
-        choice: &[Method],
-        report: &mut Quantization,
-    ) {
-        let fixed = groups
-            .fixed
-            .iter()
-            .map(|(&id, quant)| (id, self.activations.held(quant), "fixed"));
-        let chosen = groups.members.iter().zip(&self.candidates).zip(choice);
-        let chosen = chosen.flat_map(|((members, candidates), &method)| {
-            let range = candidates[method as usize];
-            members.iter().map(move |&id| (id, range, method.name()))
-        });
-        for (id, range, how) in chosen.chain(fixed) {
-            *report.ranges.entry(how.to_string()).or_default() += 1;
-            let name = graph.tensor(id).name.clone();
-            let Some(values) = values.get(&id) else { continue };
-            let [low, high] = range;
-            let half = self.activations.step(range) / 2.0;
-            let inside = f64::from(values.min) >= low - half && f64::from(values.max) <= high + half;
-            if inside {
-                report.never_left_range.push(name);
-            } else {
-                let share = range::outside(values, range);
-                report.left_range.insert(name, (share * 1e6).round() / 1e6);
-            }
-        }
-        report.never_left_range.sort();
-    }
-}
-
-/// Images are bytes, as they are or divided by 255 or 256, with or without an offset: where every value of an input is such a byte, its scale stores
-/// all of them exactly, whether the samples have the darkest and the brightest or not.
-fn bytes_of_an_image(graph: &Graph, input: usize, samples: &Samples) -> Option<[f64; 2]> {
-    if !is_real(graph, graph.inputs[input]) {
-        return None;
-    }
-    let grids = [
-        (1.0, 0.0),
-        (1.0 / 255.0, 0.0),
-        (1.0 / 256.0, 0.0),
-        (1.0, 128.0),
-        (2.0 / 255.0, 127.0),
-        (1.0 / 128.0, 128.0),
-    ];
-    let fits = |&(step, zero): &(f64, f64)| {
-        let mut far = false;
-        let mut inner = false;
-        for sample in samples {
-            for value in floats(&sample[input]) {
-                let at = f64::from(value) / step + zero;
-                if (at - at.round()).abs() > 1e-3 || !(-0.5..255.5).contains(&at) {
-                    return false;
-                }
-                far |= (at - zero).abs() > 1.5;
-                inner |= at > 0.5 && at < 254.5;
-            }
-        }
-        far && inner
-    };
-    let (step, zero) = grids.into_iter().find(fits)?;
-    Some([-zero * step, (255.0 - zero) * step])
-}
-
-/// The constants that meet activations of one scale, by the activation that results.
-fn constants(
-    graph: &Graph,
-    weights: &Weights,
-    kept: &[bool],
-    activations: Activations,
-) -> Result<BTreeMap<TensorId, [f64; 2]>> {
-    let mut found = BTreeMap::new();
-    for (node, kept) in graph.nodes.iter().zip(kept) {
-        if *kept || !concerns(graph, node) || !matches!(form(graph, node, activations), Ok(Form::Shared)) {
-            continue;
-        }
-        let mut all = Vec::new();
-        for &id in node.inputs.iter().flatten().filter(|id| graph.tensor(**id).is_const()) {
-            if graph.tensor(id).dtype == crate::graph::DType::F32 {
-                all.extend(parameters::values(graph, weights, id)?);
-            }
-        }
-        if let Op::Pad { value, .. } = node.op {
-            all.push(value);
-        }
-        if let Some(&output) = node.outputs.first() {
-            found.insert(output, ends(&all));
-        }
-    }
-    Ok(found)
-}
-
-/// All that a plan is made of.
-pub(super) struct Network<'a> {
-    pub(super) graph: &'a Graph,
-    pub(super) weights: &'a Weights,
-    pub(super) kept: &'a [bool],
-    pub(super) groups: &'a Groups,
-    pub(super) ranges: &'a Ranges,
-    pub(super) threads: usize,
-    pub(super) activations: Activations,
-    pub(super) low_bits: Option<LowBits>,
-}
-
-impl<'a> Network<'a> {
-    /// The plan for a method of each group, every weight at its nearest integer; with a fold, from the other samples.
-    pub(super) fn plan(&self, choice: &[Method], fold: Option<usize>) -> Result<Plan<'a>> {
-        let quant = self.ranges.quant(self.graph, self.groups, choice, fold)?;
-        let mut layers = BTreeMap::new();
-        for (index, node) in self.graph.nodes.iter().enumerate() {
-            let layer = matches!(node.op, Op::Conv2d(_) | Op::Linear { .. });
-            if !layer || self.kept[index] || !concerns(self.graph, node) {
-                continue;
-            }
-            let input = node.inputs[0]
-                .and_then(|id| quant.get(&id))
-                .map_or(1.0, |quant| quant.scale[0]);
-            let layer = Layer::of(self.graph, self.weights, &node.inputs)?;
-            let scales = layer.scales(input, &node.name, self.activations)?;
-            let bits = self
-                .low_bits
-                .filter(|&bits| !is_depthwise(self.graph, node) && layer.gains(bits));
-            let stored = match bits {
-                Some(bits) => layer.of_four_bits(input, &scales, bits, self.activations),
-                None => layer.nearest(input, scales, self.activations),
-            };
-            layers.insert(index, stored);
-        }
-        Ok(Plan {
-            kept: self.kept,
-            activations: self.activations,
-            quant,
-            layers,
-        })
-    }
-
-    /// Noise over signal of the answers to all judging samples.
-    fn noise(&self, plan: &Plan<'_>, judge: &Judge) -> Result<f64> {
-        let graph = rewrite::run(self.graph, self.weights, plan)?;
-        let mut squares = Squares::new();
-        for fold in 0..judge.folds() {
-            judge::add(&mut squares, judge.squares(fold, &graph, self.weights, self.threads)?);
-        }
-        Ok(judge::noise(&squares))
-    }
-
-    /// The same of a choice, where no sample judges what it has calibrated itself.
-    fn cross_noise(&self, choice: &[Method], judge: &Judge) -> Result<f64> {
-        let mut squares = Squares::new();
-        for fold in 0..judge.folds() {
-            let graph = rewrite::run(self.graph, self.weights, &self.plan(choice, Some(fold))?)?;
-            judge::add(&mut squares, judge.squares(fold, &graph, self.weights, self.threads)?);
-        }
-        Ok(judge::noise(&squares))
-    }
-
-    /// The plan with biases that take up what rounded weights add on average, and, where it is wanted, weights rounded for their layer's output.
-    pub(super) fn refined(
-        &self,
-        plan: &Plan<'a>,
-        samples: &Samples,
-        optimise: bool,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Plan<'a>> {
-        let graph = rewrite::run(self.graph, self.weights, plan)?;
-        // Conversions have come between the nodes: layers keep their names.
-        let places: BTreeMap<&str, usize> = graph
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(index, node)| (node.name.as_str(), index))
-            .collect();
-        let place = |index: usize| places.get(self.graph.nodes[index].name.as_str()).copied();
-        let layers: Vec<usize> = plan.layers.keys().filter_map(|&index| place(index)).collect();
-        let moments = moments::collect(&graph, &layers, self.weights, samples, self.threads, optimise, progress)?;
-        let mut refined = BTreeMap::new();
-        for (&index, stored) in &plan.layers {
-            let node = &self.graph.nodes[index];
-            let mut stored = stored.clone();
-            let found =
-                place(index).and_then(|place| Some((moments.get(&place)?, Windows::of(&graph, &graph.nodes[place])?)));
-            if let Some((moments, windows)) = found {
-                let layer = Layer::of(self.graph, self.weights, &node.inputs)?;
-                let input = node.inputs[0]
-                    .and_then(|id| plan.quant.get(&id))
-                    .map_or(1.0, |quant| quant.scale[0]);
-                if let Some(weights) = optimise
-                    .then(|| rounding::optimised(&layer, &stored, moments, windows.groups, self.threads))
-                    .flatten()
-                {
-                    stored.weights = weights;
-                }
-                let bias = rounding::corrected_bias(&layer, &stored, moments, windows.groups, input);
-                stored.bias = layer.stored_bias(input, &stored.scales, &bias, self.activations);
-            }
-            refined.insert(index, stored);
-        }
-        Ok(Plan {
-            kept: plan.kept,
-            activations: plan.activations,
-            quant: plan.quant.clone(),
-            layers: refined,
-        })
-    }
-}
 
 /// What the search found.
 pub(super) struct Found {
@@ -428,16 +107,16 @@ pub(super) fn run(
     Ok(best)
 }
 
-/// The plan of a choice with better biases and, where that is wanted, better weights: as far as they bring the answers nearer.
-pub(super) fn refine<'a>(
-    network: &Network<'a>,
+/// A plan with better biases and, where that is wanted, better weights: as far as they bring the answers nearer.
+pub(super) fn refine(
+    network: &Network<'_>,
     judge: &Judge,
     samples: &Samples,
     optimise: bool,
-    found: &Found,
+    plain: Plan,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<(Plan<'a>, Refined)> {
-    let mut best = network.plan(&found.choice, None)?;
+) -> Result<(Plan, Refined)> {
+    let mut best = plain.clone();
     let mut told = Refined {
         noise: network.noise(&best, judge)?,
         bias_corrected: false,
@@ -445,7 +124,6 @@ pub(super) fn refine<'a>(
     };
     let nearest = network.refined(&best, samples, false, progress)?;
     let noise = network.noise(&nearest, judge)?;
-    let plain = best.clone();
     if noise < told.noise * TOLERATED {
         best = nearest;
         (told.noise, told.bias_corrected) = (noise, true);
@@ -462,6 +140,7 @@ pub(super) fn refine<'a>(
 }
 
 /// What refining did.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Refined {
     /// Noise over signal.
     pub(super) noise: f64,

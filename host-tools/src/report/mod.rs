@@ -5,7 +5,7 @@ pub(crate) mod explain;
 mod quantization;
 mod summary;
 
-pub use quantization::{Quantization, WeightOnlyReport};
+pub use quantization::{FrontPoint, LayerPrecision, Quantization, WeightOnlyReport};
 pub use summary::{Most, PortSummary, RegionSummary, Summary};
 
 /// A number with thin separators, for people: `25,526,632`.

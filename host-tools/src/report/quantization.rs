@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Quantization {
     /// Samples that calibrated it.
     pub samples: usize,
+    /// Samples that judged networks of mixed precision, where that is not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<usize>,
     /// Signal-to-noise ratio of the quantised network on these samples, before the last softmax, in dB; none where the signal is zero or the noise is.
     pub snr_db: Option<f64>,
     /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest integer: what other inputs may expect.
@@ -37,8 +40,46 @@ pub struct Quantization {
     /// Layers with such weights; the others' have eight bits.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub low_bit_layers: usize,
-    /// Layers that stay in f32.
+    /// Layers that were to stay in f32.
     pub kept_f32: Vec<String>,
+    /// Where precision was chosen layer by layer: how many layers have which.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub precisions: BTreeMap<String, usize>,
+    /// Each layer's, and what its own rounding adds to the answers. Files do not hold it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layers: BTreeMap<String, LayerPrecision>,
+    /// The networks that were measured and that no other beats in both size and noise, by rising size. Files do not hold them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub front: Vec<FrontPoint>,
+}
+
+/// What a layer computes with, and how much of it the answers bear: signal over noise where nothing else of the network is rounded, in dB.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayerPrecision {
+    /// `int4`, `int8`, `int16x8` or `f32`.
+    pub precision: String,
+    /// With its weights in four bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub int4_weights_snr_db: Option<f64>,
+    /// With its weights in eight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub int8_weights_snr_db: Option<f64>,
+    /// With its result in int8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub int8_result_snr_db: Option<f64>,
+}
+
+/// A network of several precisions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FrontPoint {
+    /// Bytes of its file.
+    pub model_bytes: u64,
+    /// Signal to noise of its answers.
+    pub snr_db: Option<f64>,
+    /// Layers by precision.
+    pub layers: BTreeMap<String, usize>,
+    /// Whether it is the one that was taken.
+    pub chosen: bool,
 }
 
 fn is_zero(count: &usize) -> bool {
@@ -51,6 +92,8 @@ impl Quantization {
         Self {
             never_left_range: Vec::new(),
             left_range: BTreeMap::new(),
+            layers: BTreeMap::new(),
+            front: Vec::new(),
             ..self.clone()
         }
     }

@@ -113,8 +113,6 @@ fn wrong_usage_ends_with_2() {
 fn what_is_not_built_is_refused_by_name() {
     let bench = Bench::new();
     for (option, value) in [
-        ("--budget", "flash=256K"),
-        ("--target-snr", "30"),
         ("--cores", "2"),
         ("--target", "riscv64gcv"),
         ("--region", "spi=16M:stream"),
@@ -420,6 +418,27 @@ fn weights_of_few_bits_say_what_they_want() {
         (&["--dtype", "int16x8", "--weight-bits", "4"], 1, "--weight-bits"),
         (&["--dtype", "int8", "--weight-bits", "4"], 2, "--calibrate"),
         (&["--dtype", "int8", "--weight-bits", "8"], 2, "8 bits"),
+        (&["--budget", "flash=8K"], 2, "--calibrate"),
+        (
+            &["--dtype", "int16x8", "--calibrate", "x.npy", "--target-snr", "30"],
+            2,
+            "--dtype int8",
+        ),
+        (
+            &["--dtype", "int8", "--calibrate", "x.npy", "--budget", "sram=8K"],
+            2,
+            "flash=SIZE",
+        ),
+        (
+            &["--dtype", "int8", "--calibrate", "x.npy", "--budget", "flash=much"],
+            2,
+            "a size such as",
+        ),
+        (
+            &["--dtype", "int8", "--calibrate", "x.npy", "--target-snr", "NaN"],
+            2,
+            "a number of dB",
+        ),
     ] {
         let message = refused(pack(options), status);
         assert!(message.contains(said), "{options:?}: {message}");

@@ -1,8 +1,10 @@
 //! `pack --dtype int8|int16x8 --calibrate`: float networks as int8 ones, judged by loops in f64, by PyTorch's answers, and by what must be refused.
 
 mod digits;
+mod folder;
 mod four_bits;
 mod int16;
+mod mixed;
 mod network;
 mod operators;
 mod preprocess;
