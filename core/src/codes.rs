@@ -9,6 +9,8 @@ use crate::error::{LoadError, RunError, SessionError};
 use crate::guard::Overrun;
 use crate::ops::fault::Fault;
 use crate::self_test::SelfTestError;
+#[cfg(feature = "slots")]
+use crate::slots::SlotError;
 #[cfg(feature = "verify")]
 use crate::verify::VerifyError;
 
@@ -163,6 +165,13 @@ causes! {
     0x52 SELF_TEST_OUTPUT "SelfTestError::Output" Output "this output of the self-test is not what the packer computed: a broken core, memory or build";
     0x58 OVERRUN_ARENA "Overrun::Arena" Region "something wrote behind this arena: a DMA, a stack, another part of the program";
     0x59 OVERRUN_STATE "Overrun::State" Nothing "something wrote behind the state: a DMA, a stack, another part of the program";
+    0x60 SLOT_LAYOUT "SlotError::Layout" Nothing "slots and journal are not whole sectors of this flash, or overlap, or there are no trials";
+    0x61 SLOT_FLASH "SlotError::Flash" Nothing "the flash refused to read, write or erase";
+    0x62 SLOT_EMPTY "SlotError::Empty" Nothing "neither slot holds a model that loads: write one";
+    0x63 SLOT_ON_TRIAL "SlotError::OnTrial" Nothing "the model in use is on trial: confirm it or roll it back before the next update";
+    0x64 SLOT_TOO_LARGE "SlotError::TooLarge" Nothing "the file is larger than a slot";
+    0x65 SLOT_LENGTH "SlotError::Length" Nothing "other than the stated number of bytes were written: begin the update anew";
+    0x66 SLOT_STALE "SlotError::Stale" Nothing "another update or a start came in between: begin the update anew";
 }
 
 impl Fault {
@@ -287,6 +296,27 @@ impl Overrun {
             Overrun::State => Code::of(number::OVERRUN_STATE),
         };
         code.to_u32()
+    }
+}
+
+#[cfg(feature = "slots")]
+impl SlotError {
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        let cause = match *self {
+            SlotError::Layout => number::SLOT_LAYOUT,
+            SlotError::Flash(_) => number::SLOT_FLASH,
+            SlotError::Empty => number::SLOT_EMPTY,
+            SlotError::OnTrial => number::SLOT_ON_TRIAL,
+            SlotError::TooLarge { .. } => number::SLOT_TOO_LARGE,
+            SlotError::Length { .. } => number::SLOT_LENGTH,
+            SlotError::Stale => number::SLOT_STALE,
+            SlotError::Load(error) => return error.code(),
+            SlotError::SelfTest(error) => return error.code(),
+            #[cfg(feature = "verify")]
+            SlotError::Verify(error) => return error.code(),
+        };
+        Code::of(cause).to_u32()
     }
 }
 

@@ -6,6 +6,8 @@ use crate::error::{LoadError, RunError, SessionError};
 #[cfg(feature = "guard")]
 use crate::guard::Overrun;
 use crate::self_test::SelfTestError;
+#[cfg(feature = "slots")]
+use crate::slots::SlotError;
 #[cfg(feature = "verify")]
 use crate::verify::VerifyError;
 
@@ -52,6 +54,7 @@ errors! {
     Run(RunError), "A run stops.";
     SelfTest(SelfTestError), "The file's self-test is not passed.";
     #[cfg(feature = "verify")] Verify(VerifyError), "A signed file is not believed.";
+    #[cfg(feature = "slots")] Slot(SlotError), "An update, or the slots, are refused.";
     #[cfg(feature = "guard")] Overrun(Overrun), "Something wrote behind an arena or the state.";
 }
 

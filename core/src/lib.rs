@@ -33,14 +33,14 @@
 //! [`Session::step`] advances a run step by step, so that a program can do other work in between. What follows is for those who change this crate; packers
 //! and their tests turn the feature `pack` on, which shows the modules below and adds the writer of model files. From the bottom up:
 //!
-//! - [`cells`]: bytes as elements. With the kernels and [`Once`] the only place with `unsafe`.
+//! - [`cells`]: bytes as elements. With the kernels, [`Once`] and the registers of [`cycles`] the only place with `unsafe`.
 //! - [`arena`]: places in the caller's memory, and operands at them.
 //! - [`ops`]: what each operator means and what must hold for its parameters. It knows no kernel.
 //! - [`kernels`]: the loops, one folder a backend, and the table of all of them.
 //! - [`blob`]: the file. [`Model::load`] checks all of it: the one trust boundary.
 //! - [`bundle`]: several files in one, sharing an arena.
 //! - [`signed`]: the envelope of a signed file; the feature `verify` believes it only where the signature is right.
-//! - [`session`]: [`Session`] walks the steps.
+//! - [`session`]: [`Session`] walks the steps; [`cycles`] counts what they take, by the core's own counter.
 //!
 //! No file imports another one that imports it, in whatever many steps.
 //!
@@ -50,7 +50,8 @@
 //! [`RunError::Corrupt`].
 //!
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
-//! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `testkit` for generated cases of the kernels,
+//! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `slots` for updates in two
+//! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit` for generated cases of the kernels,
 //! `critical-section` and `portable-atomic` for cores without compare-and-swap, `pack` for packers.
 //! A target whose cores cannot have an extension does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step
 //! that wants it. Where a feature is off, load
@@ -73,16 +74,19 @@ pub mod bundle;
 pub mod cells;
 pub mod codes;
 mod crc;
+pub mod cycles;
 #[doc(hidden)]
 pub mod embed;
 mod error;
 mod errors;
+mod events;
 mod fields;
 #[cfg(feature = "guard")]
 pub mod guard;
 mod include;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod kernels;
+mod memory;
 mod once;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod ops;
@@ -91,6 +95,8 @@ pub mod quant;
 pub mod self_test;
 pub mod session;
 pub mod signed;
+#[cfg(feature = "slots")]
+pub mod slots;
 mod target;
 mod tensor;
 #[cfg(feature = "testkit")]
@@ -113,6 +119,7 @@ pub use errors::Error;
 #[cfg(feature = "pack")]
 pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};
+pub use memory::{MemoryReport, MemoryUse};
 pub use once::{Once, TakesOnce, ThisCore};
 pub use ops::cost::Cost;
 pub use ops::fault::Fault;

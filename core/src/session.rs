@@ -6,6 +6,7 @@ use crate::align::ARENA_ALIGN;
 use crate::arena::{MAX_REGIONS, Mem, Slot};
 use crate::blob::{Model, Records};
 use crate::error::{RunError, SessionError};
+use crate::events;
 use crate::kernels::table::{All, Kernels, run_step};
 
 /// The caller's arenas, one slice for each region of the model.
@@ -108,6 +109,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         if !state.is_empty() && !state.as_ptr().addr().is_multiple_of(ARENA_ALIGN) {
             return Err(SessionError::StateMisaligned);
         }
+        events::opened(&model);
         Ok(Self {
             missing: all_inputs(&model),
             model,
@@ -211,8 +213,12 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         };
         let steps = self.model.parts().step_count();
         if let Some(record) = self.rest.as_mut().and_then(Iterator::next) {
-            let done = record.and_then(|(id, params)| run_step::<K>(id, params, &mem));
+            let done = record.and_then(|(id, params)| {
+                events::step(step, steps, id);
+                run_step::<K>(id, params, &mem)
+            });
             if done.is_none() {
+                events::corrupt(step);
                 self.rest = None;
                 self.missing = all_inputs(&self.model);
                 return Err(RunError::Corrupt { step });
@@ -224,6 +230,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         }
         self.rest = None;
         self.next = self.next.max(1);
+        events::done(steps);
         self.missing = all_inputs(&self.model);
         Ok(Progress::Done)
     }
@@ -254,7 +261,6 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     }
 
     /// The memories: arenas, and the state.
-    #[cfg(feature = "guard")]
     pub(crate) fn memories(&self) -> (&[&'s mut [u8]; MAX_REGIONS], &[u8]) {
         (&self.regions, self.state)
     }

@@ -4,6 +4,7 @@
 //! S = 7 each of the Cortex-M boards' timers ticks more than twice an instruction, which makes the rounded quotient
 //! exact; RISC-V's `instret` and AArch64's cycle counter (1 GHz in qemu) are exact at S = 0.
 
+use core::arch::asm;
 use core::hint::black_box;
 
 use crate::board::timer;
@@ -53,6 +54,20 @@ impl Counter {
     #[inline(never)]
     pub fn instructions(&self, interval: Interval) -> u64 {
         timer::instructions(interval.start, interval.end).saturating_sub(self.overhead)
+    }
+}
+
+/// Two instructions a round on every core: decrement, branch.
+#[inline(never)]
+pub fn spin(rounds: u32) {
+    // SAFETY: uses one register.
+    unsafe {
+        #[cfg(target_arch = "arm")]
+        asm!("2:", "subs {0}, {0}, #1", "bne 2b", inout(reg) rounds => _, options(nomem, nostack));
+        #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+        asm!("2:", "addi {0}, {0}, -1", "bnez {0}, 2b", inout(reg) rounds => _, options(nomem, nostack));
+        #[cfg(target_arch = "aarch64")]
+        asm!("2:", "sub {0:w}, {0:w}, #1", "cbnz {0:w}, 2b", inout(reg) rounds => _, options(nomem, nostack));
     }
 }
 

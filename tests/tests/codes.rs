@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arenite::codes::{CAUSES, Code, Counts, NO_KERNEL};
 use arenite::guard::Overrun;
+use arenite::slots::SlotError;
 use arenite::{Fault, KernelId, LoadError, Model, RunError, SelfTestError, SessionError, VerifyError};
 use arenite_host::model::Aligned;
 use arenite_tests::variants::variants;
@@ -116,6 +117,15 @@ fn every_error_has_its_cause() {
             found,
         },
     ];
+    let slot = [
+        SlotError::Layout,
+        SlotError::Flash(embedded_storage::nor_flash::NorFlashErrorKind::Other),
+        SlotError::Empty,
+        SlotError::OnTrial,
+        SlotError::TooLarge { length: 2, slot: 1 },
+        SlotError::Length { stated: 2, written: 1 },
+        SlotError::Stale,
+    ];
     let overrun = [Overrun::Arena { region: 2 }, Overrun::State];
     let mut all: Vec<(u32, &str, String)> = Vec::new();
     all.extend(load.map(|e| (e.code(), "LoadError", format!("{e:?}"))));
@@ -124,6 +134,7 @@ fn every_error_has_its_cause() {
     all.extend(run.map(|e| (e.code(), "RunError", format!("{e:?}"))));
     all.extend(verify.map(|e| (e.code(), "VerifyError", format!("{e:?}"))));
     all.extend(test.map(|e| (e.code(), "SelfTestError", format!("{e:?}"))));
+    all.extend(slot.map(|e| (e.code(), "SlotError", format!("{e:?}"))));
     all.extend(overrun.map(|e| (e.code(), "Overrun", format!("{e:?}"))));
     for (code, error, debug) in &all {
         let code = Code::from_u32(*code);
@@ -146,7 +157,13 @@ fn every_error_has_its_cause() {
         "VerifyError::Load",
         "SelfTestError::Session",
         "SelfTestError::Run",
+        "SlotError::Load",
+        "SlotError::SelfTest",
+        "SlotError::Verify",
     ];
+    assert_eq!(SlotError::Load(load[0]).code(), load[0].code());
+    assert_eq!(SlotError::SelfTest(test[0]).code(), test[0].code());
+    assert_eq!(SlotError::Verify(verify[0]).code(), verify[0].code());
     assert_eq!(SelfTestError::Session(session[0]).code(), session[0].code());
     assert_eq!(SelfTestError::Run(run[3]).code(), run[3].code());
     assert_eq!(VerifyError::Load(LoadError::Header).code(), LoadError::Header.code());
@@ -158,6 +175,7 @@ fn every_error_has_its_cause() {
         ("verify.rs", "VerifyError"),
         ("self_test.rs", "SelfTestError"),
         ("guard.rs", "Overrun"),
+        ("slots/error.rs", "SlotError"),
     ] {
         for variant in variants(&format!("core/src/{file}"), error) {
             let name = format!("{error}::{variant}");

@@ -6,6 +6,10 @@
 use core::cell::UnsafeCell;
 use core::hint::black_box;
 
+use embedded_storage::nor_flash::{ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash};
+
+use arenite::cycles::CycleCounter;
+use arenite::slots::{Layout, MappedFlash, Slots, Unsigned};
 use arenite::{Bundle, CrcUnit, Error, Header, Model, Receipt, Session, Slot};
 
 #[cfg(not(feature = "embedded-model"))]
@@ -25,6 +29,7 @@ unsafe impl Sync for StaticCell {}
 static FILE: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
 static ARENA: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
 static STATE: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
+static FLASH: StaticCell = StaticCell(UnsafeCell::new([0; 4096]));
 
 /// Memory of a content and length that the compiler does not know.
 fn memory(memory: &'static StaticCell) -> &'static mut [u8] {
@@ -37,7 +42,12 @@ fn memory(memory: &'static StaticCell) -> &'static mut [u8] {
 #[unsafe(no_mangle)]
 extern "C" fn _start() -> ! {
     let (file, arena, state) = (memory(&FILE), memory(&ARENA), memory(&STATE));
-    let done = [single(file, arena, state), bundled(file), typed(file, arena)];
+    let done = [
+        single(file, arena, state),
+        bundled(file),
+        typed(file, arena),
+        updated(memory(&FLASH), arena),
+    ];
     for result in &done {
         if let Err(error) = result {
             black_box(error.code());
@@ -73,9 +83,89 @@ fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Error> 
         black_box(step);
     })?;
     black_box(session.step()?);
+    black_box(session.run_counted(Ticks, |step, cycles| {
+        black_box((step, cycles));
+    })?);
+    black_box(session.memory_report());
     black_box(session.read(black_box(Slot::default()), black_box(4)));
     session.reset_state();
     Ok(())
+}
+
+/// A counter of a chip.
+struct Ticks;
+
+impl CycleCounter for Ticks {
+    fn cycles(&mut self) -> u64 {
+        black_box(1)
+    }
+}
+
+/// An update in the slots of a flash.
+fn updated(memory: &mut [u8], arena: &mut [u8]) -> Result<(), Error> {
+    let layout = Layout {
+        slots: [0..1024, 1024..2048],
+        journal: 2048..4096,
+        trials: 3,
+    };
+    let mut slots = Slots::<_, _, Set>::open_with(Flash(memory), black_box(layout), Unsigned)?;
+    slots.confirm()?;
+    let mut update = slots.begin(black_box(100))?;
+    slots.write(&mut update, black_box(&[1; 9]))?;
+    black_box(slots.finish(update, arena, &mut [])?);
+    slots.roll_back()?;
+    slots.start()?;
+    black_box((slots.active(), slots.on_trial(), slots.model()?.header()));
+    Ok(())
+}
+
+/// A flash that is memory, whose driver cannot panic either.
+struct Flash<'a>(&'a mut [u8]);
+
+impl Flash<'_> {
+    fn put(&mut self, from: u32, bytes: impl Iterator<Item = u8>) {
+        let places = self.0.iter_mut().skip(from as usize);
+        places.zip(bytes).for_each(|(to, from)| *to = from);
+    }
+}
+
+impl ErrorType for Flash<'_> {
+    type Error = NorFlashErrorKind;
+}
+
+impl ReadNorFlash for Flash<'_> {
+    const READ_SIZE: usize = 4;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        let places = self.0.iter().skip(offset as usize);
+        bytes.iter_mut().zip(places).for_each(|(to, from)| *to = *from);
+        black_box(Ok(()))
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl NorFlash for Flash<'_> {
+    const WRITE_SIZE: usize = 8;
+    const ERASE_SIZE: usize = 1024;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), Self::Error> {
+        self.put(from, (from..to).map(|_| 0xFF));
+        black_box(Ok(()))
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Self::Error> {
+        self.put(offset, bytes.iter().copied());
+        black_box(Ok(()))
+    }
+}
+
+impl MappedFlash for Flash<'_> {
+    fn mapped(&self, offset: u32, bytes: u32) -> Option<&[u8]> {
+        self.0.get(offset as usize..)?.get(..bytes as usize)
+    }
 }
 
 /// A unit of a chip.

@@ -1,5 +1,5 @@
 //! A model that tests itself after it was loaded and runs between canaries, as a product's firmware would: the self-test, what canaries and marks cost, and
-//! that a stray write is seen.
+//! that a stray write is seen. With the feature `events`, sessions log what they do, and what memory the last one took is logged as well.
 //!
 //! `ARENITE_MODEL` names a file packed with `--self-test`.
 #![no_std]
@@ -79,6 +79,8 @@ fn monitor(arena: &mut [u8], state: &mut [u8]) -> Result<(), u32> {
         marking,
         marks.arena[0]
     );
+    #[cfg(feature = "events")]
+    defmt::info!("{}", session.memory_report().with_marks(marks));
 
     // SAFETY: none: this is the stray write, into the last byte of the canary, that the check must show.
     unsafe { end.sub(1).write_volatile(0) };

@@ -8,7 +8,11 @@ use core::ptr;
 
 use arenite_firmware::memory::Areas;
 use arenite_firmware::protocol::{Command, Failure, PROTOCOL_VERSION, Purpose, Record, Request, exit};
-use arenite_firmware::{Exchange, counter::Counter, stack};
+use arenite_firmware::{
+    Exchange,
+    counter::{Counter, spin},
+    stack,
+};
 
 arenite_firmware::entry!(main);
 
@@ -46,20 +50,6 @@ fn main(exchange: &mut Exchange) -> i32 {
             });
             exit::REFUSED
         }
-    }
-}
-
-/// Two instructions a round on every core: decrement, branch.
-#[inline(never)]
-fn spin(rounds: u32) {
-    // SAFETY: uses one register.
-    unsafe {
-        #[cfg(target_arch = "arm")]
-        asm!("2:", "subs {0}, {0}, #1", "bne 2b", inout(reg) rounds => _, options(nomem, nostack));
-        #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
-        asm!("2:", "addi {0}, {0}, -1", "bnez {0}, 2b", inout(reg) rounds => _, options(nomem, nostack));
-        #[cfg(target_arch = "aarch64")]
-        asm!("2:", "sub {0:w}, {0:w}, #1", "cbnz {0:w}, 2b", inout(reg) rounds => _, options(nomem, nostack));
     }
 }
 
