@@ -80,7 +80,7 @@ fn cargo(command: &str, triple: &str, features: &str, profile: &str, lto: &str) 
             command,
             "--quiet",
             "--package",
-            "arenite-staticlib",
+            "arenite-c",
             "--lib",
             "--color",
             "never",

@@ -105,7 +105,7 @@ fn no_file_of_the_other_crates_imports_itself_by_way_of_others() {
         "host-tools/qemu-plugin/src",
         "firmware/src",
         "firmware/protocol/src",
-        "firmware/staticlib/src",
+        "firmware/c/src",
         "tests/src",
     ] {
         has_no_circles(folder);

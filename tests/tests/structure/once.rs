@@ -54,6 +54,8 @@ fn a_pointwise_operator_is_in_at_most_four_files() {
         let onnx = "host-tools/src/import/onnx/";
         let of_onnx = found.iter().find(|name| name.starts_with(onnx)).into_iter();
         let models = [
+            // Measured, by name.
+            "host-tools/src/worst/instructions.json",
             "tests/oracle/",
             "tests/tests/",
             "tests/src/",
