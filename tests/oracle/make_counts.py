@@ -17,7 +17,7 @@ from tflite_builder import schema
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "models" / "tflite_ops"
 NAMES = {value: name for name, value in vars(schema.BuiltinOperator).items() if isinstance(value, int)}
 T = schema.TensorType
-VALUES = (T.FLOAT32, T.INT8, T.UINT8, T.INT16)
+VALUES = (T.FLOAT32, T.FLOAT16, T.INT8, T.UINT8, T.INT16)
 # Operands that are biases, and those that are attributes: a padding's value.
 BIASES = {"CONV_2D": [2], "DEPTHWISE_CONV_2D": [2], "FULLY_CONNECTED": [2], "TRANSPOSE_CONV": [3], "SVDF": [3], "UNIDIRECTIONAL_SEQUENCE_LSTM": range(12, 16)}
 ATTRIBUTES = {"PADV2": [2]}

@@ -11,6 +11,7 @@ import pathlib
 
 import numpy as np
 
+from sparse import sparse
 from tflite_builder import Builder, random_input, run, schema
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "models" / "tflite_odd"
@@ -70,6 +71,65 @@ def stored(weights, dtype, **quant):
     b.op("CONV_2D", [xf, w, bias], [yf], "Conv2DOptions", version=3, padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
     b.op("QUANTIZE", [yf], [y], "QuantizeOptions")
     return b.finish([x], [y])
+
+
+def densified(name, change, error):
+    """Sparse weights of 4 rows of 6 in blocks of 2, of which the parameters or the tensors are changed."""
+    b = Builder()
+    values = np.zeros((4, 6), np.float32)
+    values[1, 2:4], values[3] = 2, 3
+    x, y, w = b.tensor((2, 6), "float32"), b.tensor((2, 4), "float32"), b.tensor((4, 6), "float32")
+    stored = sparse(b, values, "float32", ([0, 1, 2], [1], [2], ["dense", "csr", "dense"], "int32"))
+    b.op("DENSIFY", [stored], [w], "DensifyOptions")
+    b.op("FULLY_CONNECTED", [x, w, -1], [y], "FullyConnectedOptions")
+    change(b, b.graph.tensors[stored].sparsity)
+    odd(name, b.finish([x], [y]), error=[*error])
+
+
+def sparse_weights():
+    """One contradiction each."""
+    def put(field, value, level=1):
+        return lambda b, s: setattr(s.dimMetadata[level], field, value)
+
+    def listed(field, values):
+        return lambda b, s: setattr(getattr(s.dimMetadata[1], field), "values", np.array(values, np.int32))
+
+    def cut(b, s):
+        b.buffers[-1].data = b.buffers[-1].data[:-4]
+
+    def computed(b, s):
+        b.graph.operators[0].inputs = [0]
+        b.graph.tensors[0].shape = [4, 6]
+
+    indices = "arrayIndices"
+    densified("sparse_segments", listed("arraySegments", [0, 0, 1, 1, 5]), ["`t3`", "level 1", "4 indices"])
+    densified("sparse_segments_missing", listed("arraySegments", [0, 0, 1, 4]), ["level 1", "no part 3"])
+    densified("sparse_segments_more", listed("arraySegments", [0, 0, 1, 1, 4, 4]), ["6 segments", "5 segments"])
+    densified("sparse_segments_fewer", listed("arraySegments", [0, 0, 1, 1, 3]), ["5 segments for 4 indices"])
+    densified("sparse_index", listed(indices, [1, 0, 1, 3]), ["[0, 1, 3]", "below 3"])
+    densified("sparse_indices_twice", listed(indices, [1, 0, 1, 1]), ["[0, 1, 1]", "rising"])
+    densified("sparse_index_negative", listed(indices, [-1, 0, 1, 2]), ["rising ones below 3"])
+    densified("sparse_values", cut, ["28 bytes of values", "32 for 8 values"])
+    densified("sparse_extent", put("denseSize", 5, 0), ["level 0 of extent 5", "4, for shape [4, 6]"])
+    densified("sparse_block", put("denseSize", 4, 2), ["blocks of 4 along axis 1"])
+    densified("sparse_no_block", put("denseSize", 0, 2), ["a level without extent"])
+    densified("sparse_type", put("format", 2), ["level 1 of type 2"])
+    densified("sparse_index_type", put("arrayIndicesType", 0), ["indices of type 0"])
+    densified("sparse_no_indices", put("arrayIndices", None), ["without segments or indices"])
+    densified("sparse_order", lambda b, s: setattr(s, "traversalOrder", [0, 1, 1]), ["[0, 1, 1]", "each once"])
+    densified("sparse_levels", lambda b, s: setattr(s, "dimMetadata", s.dimMetadata[:2]), ["2 levels", "expected 3"])
+    densified("sparse_block_axis", lambda b, s: setattr(s, "blockMap", [7]), ["along axis 7"])
+    def huge(b, s):
+        for tensor in (b.graph.tensors[2], b.graph.tensors[3]):
+            tensor.shape = [1 << 14, 1 << 14]
+        for tensor in (b.graph.tensors[0], b.graph.tensors[1]):
+            tensor.shape = [2, 1 << 14]
+        s.traversalOrder, s.blockMap, s.dimMetadata = [0, 1], [], [s.dimMetadata[1]] * 2
+        s.dimMetadata[0].arraySegments.values = s.dimMetadata[0].arrayIndices.values = np.array([0, 0], np.int32)
+
+    densified("sparse_huge", huge, ["1073741824 bytes as dense ones", "256 times"])
+    densified("densify_shape", lambda b, s: setattr(b.graph.tensors[2], "shape", [6, 4]), ["FLOAT32 [6, 4]", "FLOAT32 [4, 6]"])
+    densified("densify_computed", computed, ["`t0` has no data"])
 
 
 def hybrid_svdf():
@@ -231,6 +291,7 @@ def main():
     b.op("RELU", [x], [y])
     odd("no_such_subgraph", b.finish([x], [y]), error=["subgraph 9"])
 
+    sparse_weights()
     (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")
     print(len(EXPECTED), "files")
 

@@ -8,6 +8,7 @@ from tflite_micro.python.tflite_micro import runtime
 schema = runtime.schema_fb
 TYPES = {
     "float32": schema.TensorType.FLOAT32,
+    "float16": schema.TensorType.FLOAT16,
     "int8": schema.TensorType.INT8,
     "uint8": schema.TensorType.UINT8,
     "int16": schema.TensorType.INT16,

@@ -28,6 +28,7 @@ mod repeat;
 mod rows;
 mod schema;
 mod signal;
+mod sparse;
 mod state;
 mod sums;
 mod tensors;

@@ -2,7 +2,9 @@
 
 use super::constant::Constant;
 use super::importer::{Importer, View};
-use crate::error::Result;
+use super::schema::TensorInfo;
+use super::widen::FLOAT16;
+use crate::error::{Error, Result};
 use crate::graph::DType;
 
 impl Importer<'_, '_> {
@@ -12,6 +14,9 @@ impl Importer<'_, '_> {
             return Ok(true);
         }
         let Ok(output) = view.output(0) else { return Ok(false) };
+        if view.kind == "DENSIFY" {
+            return self.densify(view.input(0)?, output).map(|()| true);
+        }
         if view.kind == "SHAPE" {
             let shape: Vec<i64> = self.shape(view.input(0)?)?.iter().map(|&d| d as i64).collect();
             let rank = vec![shape.len()];
@@ -76,6 +81,25 @@ impl Importer<'_, '_> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// The value of the constant `from`, however it is stored.
+    fn densify(&mut self, from: usize, to: usize) -> Result<()> {
+        let (info, result) = (self.info(from), self.info(to));
+        if info.kind != result.kind || info.shape != result.shape {
+            let of = |info: &TensorInfo<'_>| format!("{} {:?}", info.type_name(), info.shape);
+            return Err(Error::input(format!("the result is {}", of(result))).expected(of(info)));
+        }
+        if info.data.is_none() {
+            return Err(Error::input(format!("`{}` has no data", info.name)).expected("sparse weights of the file"));
+        }
+        if info.kind == FLOAT16 {
+            self.densified.insert(to, from);
+        } else if let Some(value) = self.constant(from)? {
+            self.folded.insert(to, value);
+            self.made.insert(to, Some(from));
+        }
+        Ok(())
     }
 
     /// Notes the value of `output`; false where it does not fit what the file says of that tensor.

@@ -1,10 +1,12 @@
 //! An import under way: the graph so far, and the operator that is translated.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use super::constant::Constant;
 use super::flatbuffer::{Scalar, Table};
 use super::schema::{Model, Subgraph};
+use super::sparse;
 use super::variables::Variables;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Node, Op, Origin, Role, TensorId};
@@ -21,6 +23,10 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) folded: HashMap<usize, Constant<'a>>,
     /// Of these, those that the file does not hold: the tensor of the file that each repeats, if any.
     pub(super) made: HashMap<usize, Option<usize>>,
+    /// Bytes that sparse constants may still take as dense ones.
+    pub(super) dense_room: Cell<usize>,
+    /// Results of DENSIFY, of a type that has no value when importing: what each is made of.
+    pub(super) densified: HashMap<usize, usize>,
     pub(super) variables: Variables,
     pub(super) widened: Widened,
     pub(super) names: HashSet<String>,
@@ -84,6 +90,8 @@ impl<'m, 'a> Importer<'m, 'a> {
             map: vec![None; graph.tensors.len()],
             folded: HashMap::new(),
             made: HashMap::new(),
+            densified: HashMap::new(),
+            dense_room: Cell::new(model.len.saturating_mul(sparse::LARGEST).saturating_add(sparse::ALWAYS)),
             variables: Variables::default(),
             widened: Widened::default(),
             names: HashSet::new(),

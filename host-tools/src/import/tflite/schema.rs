@@ -17,6 +17,8 @@ const UINT32: u8 = 15;
 pub(super) struct Model<'a> {
     pub(super) codes: Vec<OperatorCode>,
     pub(super) subgraphs: Vec<Subgraph<'a>>,
+    /// Bytes of the file.
+    pub(super) len: usize,
 }
 
 /// What operators of one kind and version refer to.
@@ -44,7 +46,8 @@ pub(super) struct TensorInfo<'a> {
     pub(super) zero_point: Vec<i64>,
     pub(super) axis: i32,
     pub(super) variable: bool,
-    pub(super) sparse: bool,
+    /// How its constant bytes are spread over it, where they are not all of it.
+    pub(super) sparsity: Option<Table<'a>>,
 }
 
 pub(super) struct Operator<'a> {
@@ -98,7 +101,11 @@ impl<'a> Model<'a> {
         if subgraphs.is_empty() {
             return Err(Error::input("the file has no subgraph"));
         }
-        Ok(Self { codes, subgraphs })
+        Ok(Self {
+            codes,
+            subgraphs,
+            len: file.len(),
+        })
     }
 }
 
@@ -189,7 +196,7 @@ fn subgraph<'a>(
             zero_point,
             axis: quant.map_or(Ok(0), |q| q.scalar(6, 0))?,
             variable: tensor.flag(5)?,
-            sparse: tensor.table(6)?.is_some(),
+            sparsity: tensor.table(6)?,
         })
     })?;
     let index = |index: i32, what: &str| {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::constant::Constant;
 use super::importer::Importer;
 use super::schema::TensorInfo;
+use super::sparse;
 use crate::error::{Error, Result};
 use crate::graph::{DType, Data, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 
@@ -185,24 +186,35 @@ impl<'a> Importer<'_, 'a> {
             return Ok(Some(constant.clone()));
         }
         let info = self.info(index);
-        let Some(data) = info.data else { return Ok(None) };
-        if info.sparse {
-            return Err(Error::unsupported(format!("`{}` is stored sparsely", info.name))
-                .help("convert the model without sparse weights"));
+        if info.data.is_none() {
+            return Ok(None);
         }
         let (shape, dtype) = (self.shape(index)?, self.dtype(index)?);
-        let bytes = shape.iter().product::<usize>() * dtype.bytes();
+        Ok(self
+            .stored(index, dtype.bytes())?
+            .map(|bytes| Constant { dtype, shape, bytes }))
+    }
+
+    /// All elements of a constant of the file, `element` bytes each, also of one that is stored sparsely.
+    pub(super) fn stored(&self, index: usize, element: usize) -> Result<Option<Cow<'a, [u8]>>> {
+        let info = self.info(index);
+        let Some(data) = info.data else { return Ok(None) };
+        let shape = self.shape(index)?;
+        if let Some(sparsity) = info.sparsity {
+            let dense = sparse::room(&self.dense_room, &shape, element)
+                .and_then(|()| sparse::densify(sparsity, &shape, data, element));
+            return dense
+                .map(|dense| Some(Cow::Owned(dense)))
+                .map_err(|error| error.at(format_args!("tensor {index} `{}`", info.name)));
+        }
+        let bytes = shape.iter().product::<usize>() * element;
         if data.len() != bytes {
             return Err(
                 Error::input(format!("`{}` has {} bytes of data", info.name, data.len()))
-                    .expected(format!("{bytes} for {} {shape:?}", dtype.name())),
+                    .expected(format!("{bytes} for {} {shape:?}", info.type_name())),
             );
         }
-        Ok(Some(Constant {
-            dtype,
-            shape,
-            bytes: Cow::Borrowed(data),
-        }))
+        Ok(Some(Cow::Borrowed(data)))
     }
 
     /// The elements of an operand that must be a constant integer tensor: axes, extents, paddings.
@@ -267,7 +279,8 @@ impl<'a> Importer<'_, 'a> {
             ));
         }
         // Only weights are quantised by channel; of several scales of other tensors the first counts.
-        let channels = if info.data.is_some() { info.scale.len() } else { 1 };
+        let is_constant = info.data.is_some() || self.folded.contains_key(&index);
+        let channels = if is_constant { info.scale.len() } else { 1 };
         let counts = (info.scale.len(), info.zero_point.len());
         let (low, high) = match info.kind {
             3 => (0, 255),

@@ -8,7 +8,7 @@ use crate::graph::{DType, Quant};
 use crate::import::half;
 
 /// FLOAT16 in the schema.
-const FLOAT16: u8 = 1;
+pub(super) const FLOAT16: u8 = 1;
 
 impl Importer<'_, '_> {
     /// Computes a DEQUANTIZE of float16 constants now; false where the operator is another one.
@@ -20,17 +20,14 @@ impl Importer<'_, '_> {
         if view.kind != "DEQUANTIZE" || info.kind != FLOAT16 {
             return Ok(false);
         }
-        let Some(data) = info.data else {
+        let source = self.densified.get(&from).copied().unwrap_or(from);
+        let Some(data) = self.stored(source, 2)? else {
             return Err(Error::unsupported(format!("float16 activations `{}`", info.name))
                 .help("convert the model with float32 activations; its weights may be float16"));
         };
         let (shape, result) = (self.shape(from)?, self.shape(to)?);
-        let elements: usize = shape.iter().product();
-        if shape != result || self.dtype(to)? != DType::F32 || data.len() != 2 * elements {
-            let text = format!(
-                "{} bytes of float16 values of shape {shape:?} into shape {result:?}",
-                data.len()
-            );
+        if shape != result || self.dtype(to)? != DType::F32 {
+            let text = format!("float16 values of shape {shape:?} into shape {result:?}");
             return Err(Error::input(text).expected("a float32 result of the same shape"));
         }
         let values = data
