@@ -2,6 +2,7 @@
 
 mod flash;
 mod power;
+mod records;
 mod refusals;
 mod signed;
 
