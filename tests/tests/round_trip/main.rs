@@ -1,6 +1,7 @@
 //! Small networks of many shapes through every dialect's writer and importer: parameters, multiply-accumulates, operators and shapes
 //! must be those of the network that was written, at the traced batch and at another one.
 
+mod binary;
 mod record;
 mod run;
 

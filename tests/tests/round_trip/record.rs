@@ -37,6 +37,25 @@ fn edited(text: &str, words: &[std::ops::Range<usize>], at: usize, way: usize) -
     format!("{}{new}{}", &text[..words[at].start], &text[words[at].end..])
 }
 
+/// Lines of a trace that are changed as a whole, at most.
+const SAMPLED_LINES: usize = 60;
+
+/// The text with a line left out, twice, or behind the next one. A trace of one line has none to change.
+fn relined(text: &str, sample: usize, way: usize) -> Option<String> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let count = lines.len();
+    if count < 2 || sample >= count {
+        return None;
+    }
+    let at = (sample * count / SAMPLED_LINES.min(count)) % count;
+    match way {
+        0 => drop(lines.remove(at)),
+        1 => lines.insert(at, lines[at]),
+        _ => lines.swap(at, (at + 1) % count),
+    }
+    Some(lines.join("\n") + "\n")
+}
+
 fn sum(text: &str) -> u8 {
     let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -44,8 +63,8 @@ fn sum(text: &str) -> u8 {
     ((sum ^ (sum >> 32)) % 26) as u8
 }
 
-/// A letter for what was read: a capital for an error, by all that it says; else one that depends on all of the graph.
-fn letter(result: Result<Imported, Error>, folder: &Path) -> char {
+/// A letter for what was read: a capital for an error, by all that it says; else one that depends on all of the graph, constants too where they are asked for.
+pub(crate) fn letter(result: Result<Imported, Error>, folder: &Path, constants: bool) -> char {
     let imported = match result {
         Ok(imported) => imported,
         Err(error) => {
@@ -69,6 +88,9 @@ fn letter(result: Result<Imported, Error>, folder: &Path) -> char {
             "{:?} {:?} {:?} {constant};",
             tensor.name, tensor.shape, tensor.quant
         );
+        if constants {
+            let _ = write!(said, "{:?} {:?};", tensor.dtype, tensor.kind);
+        }
     }
     char::from(b'a' + sum(&said))
 }
@@ -121,15 +143,30 @@ fn changed_traces_are_read_as_on_record() {
                 letter(
                     import(&path, Some(dialect), &ImportOptions::default()).map(|(_, imported)| imported),
                     folder.path(),
+                    false,
                 )
             });
             let letters: String = letters.collect();
             let _ = writeln!(text, "{dialect} {way} {letters}");
         }
+        for way in 0..3 {
+            let letters = (0..SAMPLED_LINES).filter_map(|sample| {
+                std::fs::write(&path, relined(&trace, sample, way)?).expect("written");
+                let read = import(&path, Some(dialect), &ImportOptions::default());
+                Some(letter(read.map(|(_, imported)| imported), folder.path(), false))
+            });
+            let letters: String = letters.collect();
+            let _ = writeln!(text, "{dialect} line {way} {letters}");
+        }
     }
-    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/imports.txt");
+    compared("imports.txt", &text);
+}
+
+/// Holds a text to the record of this name.
+pub(crate) fn compared(record: &str, text: &str) {
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(record);
     if std::env::var_os("ARENITE_BLESS").is_some() {
-        std::fs::write(&record, &text).expect("written");
+        std::fs::write(&record, text).expect("written");
     }
     let tracked = std::fs::read_to_string(&record).expect("the record");
     let differ = text
