@@ -81,6 +81,19 @@ pub fn bodies(program: &Program, in_place: bool) -> Bodies {
 }
 
 impl Bodies {
+    /// Bodies of no program.
+    #[cfg(test)]
+    pub(super) fn made_up(problem: Problem, traffic: Vec<u64>) -> Self {
+        let steps = problem.buffers.iter().map(|buffer| buffer.life().end as usize);
+        Self {
+            steps: steps.max().unwrap_or(0).max(1),
+            problem,
+            tensors: HashMap::new(),
+            scratch: HashMap::new(),
+            traffic,
+        }
+    }
+
     /// The body of a root tensor; `None` for one that no step touches, or that is not in the arena.
     pub fn tensor(&self, root: TensorId) -> Option<usize> {
         self.tensors.get(&root).copied()

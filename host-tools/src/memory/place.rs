@@ -249,3 +249,6 @@ fn does_not_fit(bodies: &Bodies, region: &Region, height: u64, proven: bool) -> 
             region.name
         ))
 }
+
+#[cfg(test)]
+mod tests;

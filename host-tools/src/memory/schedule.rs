@@ -33,56 +33,7 @@ pub struct Schedule {
 
 /// Finds an order, within a budget of search nodes.
 pub fn schedule(program: &Program, nodes: u64) -> Schedule {
-    let problem = Ordering::of(program);
-    let traced: Vec<usize> = (0..problem.steps.len()).collect();
-    let traced_peak = problem.peak(&traced);
-    let least = problem.least_peak();
-    let mut found = Schedule {
-        order: traced,
-        peak: traced_peak,
-        traced_peak,
-        proven_optimal: traced_peak <= least,
-    };
-    if found.proven_optimal {
-        return found;
-    }
-    let whole = problem.search(traced_peak, EXACT_STATES, nodes / 2);
-    let complete = whole.complete;
-    let mut left = nodes - whole.nodes;
-    found.proven_optimal = complete && whole.exact;
-    found.improve(whole);
-    if complete {
-        return found;
-    }
-    // Branch after branch, which finishes what it starts.
-    for last_first in [true, false] {
-        let steps = problem.steps.len() as u64;
-        if steps > left {
-            return found;
-        }
-        left -= steps;
-        let order = problem.depth_first(last_first);
-        let peak = problem.peak(&order);
-        if peak < found.peak {
-            (found.order, found.peak) = (order, peak);
-        }
-    }
-    found.proven_optimal |= found.peak <= least;
-    // One state a layer costs least; from what that takes follows how many the rest of the budget can pay for.
-    let mut width = 1;
-    loop {
-        let narrow = problem.search(found.peak, width, left);
-        left -= narrow.nodes;
-        let cost = narrow.nodes.div_ceil(width as u64).max(1);
-        let complete = narrow.complete;
-        found.improve(narrow);
-        found.proven_optimal |= found.peak <= least;
-        let affordable = (left / cost).min(EXACT_STATES as u64) as usize;
-        if !complete || affordable <= width {
-            return found;
-        }
-        width = affordable.min(16 * width);
-    }
+    Ordering::of(program).best(nodes)
 }
 
 impl Schedule {
@@ -99,6 +50,7 @@ pub fn apply(program: &mut Program, order: &[usize]) {
 }
 
 /// Steps as sets of buffers.
+#[derive(Debug)]
 struct Ordering {
     steps: Vec<Item>,
     bytes: Vec<u64>,
@@ -112,6 +64,7 @@ struct Ordering {
     behind: Vec<Vec<usize>>,
 }
 
+#[derive(Debug)]
 struct Item {
     /// Buffers it touches, each once.
     buffers: Vec<usize>,
@@ -274,6 +227,59 @@ impl Ordering {
             }
         }
         peak
+    }
+
+    /// The lowest order that is found within a budget of search nodes.
+    fn best(&self, nodes: u64) -> Schedule {
+        let traced: Vec<usize> = (0..self.steps.len()).collect();
+        let traced_peak = self.peak(&traced);
+        let least = self.least_peak();
+        let mut found = Schedule {
+            order: traced,
+            peak: traced_peak,
+            traced_peak,
+            proven_optimal: traced_peak <= least,
+        };
+        if found.proven_optimal {
+            return found;
+        }
+        let whole = self.search(traced_peak, EXACT_STATES, nodes / 2);
+        let complete = whole.complete;
+        let mut left = nodes - whole.nodes;
+        found.proven_optimal = complete && whole.exact;
+        found.improve(whole);
+        if complete {
+            return found;
+        }
+        // Branch after branch, which finishes what it starts.
+        for last_first in [true, false] {
+            let steps = self.steps.len() as u64;
+            if steps > left {
+                return found;
+            }
+            left -= steps;
+            let order = self.depth_first(last_first);
+            let peak = self.peak(&order);
+            if peak < found.peak {
+                (found.order, found.peak) = (order, peak);
+            }
+        }
+        found.proven_optimal |= found.peak <= least;
+        // One state a layer costs least; from what that takes follows how many the rest of the budget can pay for.
+        let mut width = 1;
+        loop {
+            let narrow = self.search(found.peak, width, left);
+            left -= narrow.nodes;
+            let cost = narrow.nodes.div_ceil(width as u64).max(1);
+            let complete = narrow.complete;
+            found.improve(narrow);
+            found.proven_optimal |= found.peak <= least;
+            let affordable = (left / cost).min(EXACT_STATES as u64) as usize;
+            if !complete || affordable <= width {
+                return found;
+            }
+            width = affordable.min(16 * width);
+        }
     }
 
     /// The best order with a peak below `bound`: the best `width` sets of each layer are kept, as long as the nodes suffice.

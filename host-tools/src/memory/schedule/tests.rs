@@ -1,5 +1,7 @@
 //! Orders of made-up networks.
 
+mod best;
+
 use super::*;
 use proptest::prelude::*;
 
