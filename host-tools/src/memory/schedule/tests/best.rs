@@ -138,13 +138,18 @@ proptest! {
         let length = bytes[0].len();
         let mut steps = Vec::new();
         let mut sizes = vec![5];
-        for at in 0..length {
-            for chain in 0..2 {
-                let step = 2 * at + chain;
-                let (before, after) = if at == 0 { (0, vec![]) } else { (step - 1, vec![step - 2]) };
-                steps.push(Item { buffers: vec![before, step + 1], after, scratch: 0 });
-                sizes.push(bytes[chain][at]);
-            }
+        for step in 0..2 * length {
+            let (before, after) = if step < 2 {
+                (0, vec![])
+            } else {
+                (step - 1, vec![step - 2])
+            };
+            steps.push(Item {
+                buffers: vec![before, step + 1],
+                after,
+                scratch: 0,
+            });
+            sizes.push(bytes[step % 2][step / 2]);
         }
         steps.push(Item { buffers: vec![2 * length - 1, 2 * length], after: vec![2 * length - 2, 2 * length - 1], scratch: 0 });
         let problem = Ordering::new(steps, sizes, vec![0], &[]);
