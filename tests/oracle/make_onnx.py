@@ -1,11 +1,12 @@
 """Writes tests/models/onnx: small networks as .onnx files, with inputs and what ONNX Runtime makes of them, laid out as ONNX's own backend tests.
 
-    python3 -m venv venv && venv/bin/pip install onnx onnxruntime numpy && venv/bin/python tests/oracle/make_onnx.py
+    python3 -m venv venv && venv/bin/pip install onnx onnxruntime numpy && venv/bin/python tests/oracle/make_onnx.py [NAME-PREFIX ...]
 
 The seed of a case is its name. No operand is square. Names that end in `_quantised` may be a step away, for ONNX Runtime rounds otherwise.
 """
 
 import pathlib
+import sys
 import zlib
 
 import numpy as np
@@ -13,6 +14,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+import attributes
 import quantised_networks
 
 FOLDER = pathlib.Path(__file__).parent.parent / "models" / "onnx"
@@ -374,6 +376,7 @@ def _(n):
 
 
 CASES.update(quantised_networks.CASES)
+CASES.update(attributes.CASES)
 
 
 def write(name, build, opset):
@@ -412,7 +415,10 @@ def write(name, build, opset):
 
 
 if __name__ == "__main__":
+    prefixes = tuple(sys.argv[1:])
     for name, (build, opset) in CASES.items():
+        if prefixes and not name.startswith(prefixes):
+            continue
         try:
             write(name, build, opset)
         except Exception as error:
