@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| arenite_fuzz::target("blob", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| arenite_tests::attacks::target("blob", data));

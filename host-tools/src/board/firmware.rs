@@ -31,8 +31,10 @@ pub enum Profile {
     Development,
 }
 
-/// Built programs of this process by board and program: asking cargo again costs a fraction of a second each time.
-static BUILT: Mutex<Option<HashMap<(&'static str, String), Firmware>>> = Mutex::new(None);
+/// Built programs of this process by board and program: asking cargo again costs a fraction of a second each time. Each has a lock of its own.
+static BUILT: Mutex<Option<HashMap<(&'static str, String), Place>>> = Mutex::new(None);
+
+type Place = Arc<Mutex<Option<Firmware>>>;
 
 impl Firmware {
     /// Builds `program` (a binary of the firmware package) for `board`, or takes the build of before.
@@ -179,16 +181,16 @@ impl Firmware {
     }
 
     fn once(board: &'static Board, recipe: &Recipe<'_>) -> Result<Self, BoardError> {
-        // A panic elsewhere while holding the lock leaves a valid map.
+        // A panic elsewhere while holding a lock leaves what it holds valid.
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-        let built = built.get_or_insert_default();
         let key = (board.name, recipe.name.clone());
-        if let Some(firmware) = built.get(&key) {
+        let place = Arc::clone(built.get_or_insert_default().entry(key).or_default());
+        drop(built);
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(firmware) = &*place {
             return Ok(firmware.clone());
         }
-        let firmware = build(board, recipe, &[], &[])?;
-        built.insert(key, firmware.clone());
-        Ok(firmware)
+        Ok(place.insert(build(board, recipe, &[], &[])?).clone())
     }
 
     /// A program that was built elsewhere.
@@ -407,17 +409,16 @@ fn build(
     let root = root()?;
     let target = root.join("target/boards");
     let kept = target.join("elf").join(board.slug()).join(&recipe.name);
-    let made = if flags.is_empty() {
-        target.clone()
-    } else {
-        target.join("special")
-    };
+    // Of its own for each triple: their builds, of which each links with one thread, do not wait for each other.
+    let made = target
+        .join(if flags.is_empty() { "made" } else { "special" })
+        .join(board.triple);
     let rustflags: Vec<&str> = board.rustflags.iter().chain(flags).copied().collect();
     let (profile, folder) = match recipe.profile {
         Profile::Release => ("release", "release"),
         Profile::Development => ("dev", "debug"),
     };
-    exclusively(&target, || {
+    exclusively(&made, || {
         let mut cargo = cargo(&root.join("firmware"));
         cargo
             .args([

@@ -270,12 +270,12 @@ fn plugin() -> Result<PathBuf, BoardError> {
         return Ok(path.clone());
     }
     let root = firmware::root()?;
-    let target = root.join("target/boards");
-    let library = target.join("plugin/release/libarenite_qemu_plugin.so");
+    let target = root.join("target/boards/plugin");
+    let library = target.join("release/libarenite_qemu_plugin.so");
     firmware::exclusively(&target, || {
         let output = firmware::cargo(&root.join("host-tools/qemu-plugin"))
             .args(["build", "--quiet", "--release", "--target-dir"])
-            .arg(target.join("plugin"))
+            .arg(&target)
             .output()
             .map_err(|error| firmware::cargo_missing(&error))?;
         if output.status.success() {

@@ -1,11 +1,13 @@
 //! `cargo xtask test` and `cargo xtask long`.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use arenite_host::board::{BOARDS, Firmware};
+use arenite_host::board::{BOARDS, Board, BoardError, Firmware};
 use arenite_xtask::{require, tiers};
 
 use super::{Result, bench, cargo, gates, mutants, root, run, setup};
@@ -44,7 +46,7 @@ const fn part(name: &'static str, about: &'static str, run: fn() -> Result<Outco
 }
 
 /// Everything that must hold, cheapest first; the tests last, so that their results close the output.
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 13] = [
     part("format", "formatting of all workspaces", format),
     part("msrv", "one minimum version of Rust, which CI tests with", gates::msrv),
     part("clippy", "lints of everything that hosts compile", clippy),
@@ -61,7 +63,6 @@ const PARTS: [Part; 14] = [
     part("deny", "licences, bans and sources of the dependencies", gates::deny),
     part("package", "the published packages are complete", gates::package),
     part("docs", "documentation without warnings", docs),
-    part("fuzz", "what the fuzz targets do compiles on stable", gates::fuzz),
     part("python", "the references' and the tracer's own tests", gates::python),
     part("firmware", "programs for every board", firmware),
     part(
@@ -148,15 +149,36 @@ fn docs() -> Result<Outcome> {
     Ok(Outcome::Held)
 }
 
+/// Each program is linked by one thread; boards of different targets do not wait for each other.
 fn firmware() -> Result<Outcome> {
+    let mut targets: BTreeMap<&str, Vec<&'static Board>> = BTreeMap::new();
     for board in &BOARDS {
-        for program in ["infer", "kernels", "selfcheck"] {
-            eprintln!("firmware: {program} for {}", board.name);
-            Firmware::build(board, program)?;
-        }
+        targets.entry(board.triple).or_default().push(board);
     }
+    let rest = Mutex::new(targets.into_values());
+    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let build = || {
+        while let Some(boards) = next() {
+            for (board, program) in boards.iter().flat_map(|board| PROGRAMS.map(|program| (board, program))) {
+                eprintln!("firmware: {program} for {}", board.name);
+                Firmware::build(board, program)?;
+            }
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| -> std::result::Result<(), BoardError> {
+        let builds: Vec<_> = (0..threads).map(|_| scope.spawn(build)).collect();
+        let mut ends = builds
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ends.try_for_each(|end| end)
+    })?;
     Ok(Outcome::Held)
 }
+
+/// What tests run on every board.
+const PROGRAMS: [&str; 3] = ["infer", "kernels", "selfcheck"];
 
 fn matrix() -> Result<Outcome> {
     let arguments = [
