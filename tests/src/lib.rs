@@ -15,6 +15,7 @@ pub mod wire;
 pub mod writers;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use arenite_xtask::require;
 
@@ -53,6 +54,34 @@ pub fn skip(test: &str, reason: &str) {
         panic!("{test} is skipped ({reason}), and ARENITE_REQUIRE has `{what}`");
     }
     eprintln!("skipped: {test}: {reason}");
+}
+
+/// The folder of the host tools' programs, which are built first. With the features of these tests, so that what cargo has compiled for them serves.
+///
+/// # Panics
+/// Where they do not build, or outside cargo's target folder.
+pub fn programs() -> PathBuf {
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build.args([
+        "build",
+        "--quiet",
+        "--package",
+        "arenite-tests",
+        "--package",
+        "arenite-host",
+    ]);
+    build.args(["--bin", "pack", "--bin", "arenite"]);
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    build.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    assert!(
+        build.status().expect("cargo starts").success(),
+        "the programs do not build"
+    );
+    // A test is target/<profile>/deps/NAME-<hash>.
+    let here = std::env::current_exe().expect("a path");
+    here.ancestors().nth(2).expect("a target folder").to_path_buf()
 }
 
 /// Options of `pack` for a file of `tests/models/digits`, written to `output`.

@@ -1,24 +1,15 @@
 //! Programs with a model inside: the digit classifier as a user would flash it, and the runtime alone, measured.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use arenite_host::board::{Board, Firmware, execute, footprint, panics, ready};
+use arenite_tests::digits_options;
 
-/// Packs a traced digits network with the tool itself.
+/// Packs a traced digits network.
 fn pack(network: &str, folder: &Path) -> PathBuf {
     let model = folder.join(format!("{network}.bin"));
-    let traced = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/digits");
-    let packed = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", "arenite-host", "--bin", "pack", "--"])
-        .arg(traced.join(format!("{network}.trace.json")))
-        .arg("-o")
-        .arg(&model)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
-        .output()
-        .expect("cargo starts");
-    assert!(packed.status.success(), "{}", String::from_utf8_lossy(&packed.stderr));
+    arenite_host::pack::pack(&digits_options(network, &model), &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));
     model
 }
 

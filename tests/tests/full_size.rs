@@ -262,28 +262,8 @@ impl Tools {
         if !imports.is_ok_and(|status| status.success()) {
             return skip("no Python with NumPy and safetensors (ARENITE_PYTHON)");
         }
-        let mut build = Command::new(env!("CARGO"));
-        build.args([
-            "build",
-            "--quiet",
-            "--package",
-            "arenite-host",
-            "--bin",
-            "pack",
-            "--bin",
-            "arenite",
-        ]);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        assert!(
-            build.status().expect("cargo starts").success(),
-            "the programs do not build"
-        );
-        // This test is target/<profile>/deps/full_size-<hash>.
-        let here = std::env::current_exe().expect("a path");
         Some(Self {
-            programs: here.ancestors().nth(2).expect("a target folder").to_path_buf(),
+            programs: arenite_tests::programs(),
             traces: shared.join("traces"),
             python,
         })

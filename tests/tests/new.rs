@@ -48,23 +48,12 @@ fn good(output: &Output) -> String {
 
 /// Makes a project with the tool itself.
 fn project(chip: &str, folder: &Path) {
-    let made = Command::new(env!("CARGO"))
-        .args([
-            "run",
-            "--quiet",
-            "--package",
-            "arenite-host",
-            "--bin",
-            "arenite",
-            "--",
-            "new",
-            "--chip",
-            chip,
-        ])
+    let made = Command::new(arenite_tests::programs().join("arenite"))
+        .args(["new", "--chip", chip])
         .arg(folder)
         .current_dir(root())
         .output()
-        .expect("cargo starts");
+        .expect("the tool starts");
     good(&made);
 }
 
