@@ -161,7 +161,7 @@ static CHIPS: [Chip; 6] = [
         probe: Some("RP2040"),
         support: Support {
             sections: Some(
-                "\nSECTIONS {\n  .boot2 ORIGIN(FLASH) : { KEEP(*(.boot2)); } > BOOT2\n} INSERT BEFORE .text;\n",
+                "\nSECTIONS {\n  .boot2 ORIGIN(BOOT2) : { KEEP(*(.boot2)); } > BOOT2\n} INSERT BEFORE .text;\n",
             ),
             ..cortex_m(
                 "rp2040-hal = { version = \"0.12\", features = [\"rt\", \"critical-section-impl\"] }\nrp2040-boot2 = \"0.3\"\n\
