@@ -3,6 +3,7 @@
 use super::constant::Constant;
 use super::importer::{Importer, View};
 use super::schema::TensorInfo;
+use super::sparse;
 use super::widen::FLOAT16;
 use crate::error::{Error, Result};
 use crate::graph::DType;
@@ -10,6 +11,9 @@ use crate::graph::DType;
 impl Importer<'_, '_> {
     /// Computes the operator now if it is integer arithmetic on constants; false where it is not.
     pub(super) fn fold(&mut self, view: View<'_, '_>) -> Result<bool> {
+        for &input in view.inputs.iter().flatten() {
+            self.read_sparse(input)?;
+        }
         if self.widen_halves(view)? {
             return Ok(true);
         }
@@ -83,6 +87,26 @@ impl Importer<'_, '_> {
         }
     }
 
+    /// Makes a constant that is stored sparsely dense, once.
+    fn read_sparse(&mut self, index: usize) -> Result<()> {
+        let info = self.info(index);
+        let (Some(sparsity), Some(data)) = (info.sparsity, info.data) else {
+            return Ok(());
+        };
+        if self.dense.contains_key(&index) {
+            return Ok(());
+        }
+        let shape = self.shape(index)?;
+        let element = match info.kind {
+            FLOAT16 => 2,
+            _ => self.dtype(index)?.bytes(),
+        };
+        let dense = sparse::densify(sparsity, &shape, data, element, &mut self.dense_room)
+            .map_err(|error| error.at(format_args!("tensor {index} `{}`", info.name)))?;
+        self.dense.insert(index, dense.into());
+        Ok(())
+    }
+
     /// The value of the constant `from`, however it is stored.
     fn densify(&mut self, from: usize, to: usize) -> Result<()> {
         let (info, result) = (self.info(from), self.info(to));
@@ -93,8 +117,9 @@ impl Importer<'_, '_> {
         if info.data.is_none() {
             return Err(Error::input(format!("`{}` has no data", info.name)).expected("sparse weights of the file"));
         }
+        self.has_no_value(to)?;
         if info.kind == FLOAT16 {
-            self.densified.insert(to, from);
+            self.dense.extend(self.stored(from, 2)?.map(|halves| (to, halves)));
         } else if let Some(value) = self.constant(from)? {
             self.folded.insert(to, value);
             self.made.insert(to, Some(from));

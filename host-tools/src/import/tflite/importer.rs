@@ -1,11 +1,11 @@
 //! An import under way: the graph so far, and the operator that is translated.
 
-use std::cell::Cell;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::constant::Constant;
 use super::flatbuffer::{Scalar, Table};
-use super::schema::{Model, Subgraph};
+use super::schema::{Model, Room, Subgraph};
 use super::sparse;
 use super::variables::Variables;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,9 +24,9 @@ pub(super) struct Importer<'m, 'a> {
     /// Of these, those that the file does not hold: the tensor of the file that each repeats, if any.
     pub(super) made: HashMap<usize, Option<usize>>,
     /// Bytes that sparse constants may still take as dense ones.
-    pub(super) dense_room: Cell<usize>,
-    /// Results of DENSIFY, of a type that has no value when importing: what each is made of.
-    pub(super) densified: HashMap<usize, usize>,
+    pub(super) dense_room: Room,
+    /// The dense bytes of constants that the file stores sparsely, and of what DENSIFY makes of float16, which is no [`Constant`].
+    pub(super) dense: HashMap<usize, Cow<'a, [u8]>>,
     pub(super) variables: Variables,
     pub(super) widened: Widened,
     pub(super) names: HashSet<String>,
@@ -90,8 +90,8 @@ impl<'m, 'a> Importer<'m, 'a> {
             map: vec![None; graph.tensors.len()],
             folded: HashMap::new(),
             made: HashMap::new(),
-            densified: HashMap::new(),
-            dense_room: Cell::new(model.len.saturating_mul(sparse::LARGEST).saturating_add(sparse::ALWAYS)),
+            dense: HashMap::new(),
+            dense_room: Room::new(model.len, sparse::LARGEST, sparse::ALWAYS),
             variables: Variables::default(),
             widened: Widened::default(),
             names: HashSet::new(),

@@ -94,7 +94,7 @@ impl<'a> Model<'a> {
                 .and_then(|(offset, size)| file.get(offset..)?.get(..size))
                 .ok_or_else(|| Error::input(format!("its {size} bytes at {offset} reach beyond the file's end")))
         })?;
-        let mut room = Room(file.len().saturating_mul(SHARED).saturating_add(1 << 20));
+        let mut room = Room::new(file.len(), SHARED, 1 << 20);
         let subgraphs = each(model.tables(2)?, "subgraph", |graph| {
             subgraph(graph, &codes, &buffers, &mut room)
         })?;
@@ -113,15 +113,26 @@ impl<'a> Model<'a> {
 /// which none does, but would be so in memory.
 const SHARED: usize = 16;
 
-/// Bytes that names and lists may still take.
-struct Room(usize);
+fn crowded() -> Error {
+    Error::unsupported("the names, shapes and scales of the tensors take far more memory than the file")
+        .expected(format!("at most {SHARED} times its bytes"))
+}
+
+/// Bytes that may still be taken: what a file of few bytes makes of them is bounded by its length.
+pub(super) struct Room(usize);
 
 impl Room {
-    fn take(&mut self, bytes: usize) -> Result<()> {
-        self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
-            Error::unsupported("the names, shapes and scales of the tensors take far more memory than the file")
-                .expected(format!("at most {SHARED} times its bytes"))
-        })?;
+    /// So many times the bytes of a file, and so many besides.
+    pub(super) fn new(len: usize, times: usize, besides: usize) -> Self {
+        Self(len.saturating_mul(times).saturating_add(besides))
+    }
+
+    /// Takes bytes of it.
+    ///
+    /// # Errors
+    /// `refused` where fewer are left.
+    pub(super) fn take(&mut self, bytes: usize, refused: impl FnOnce() -> Error) -> Result<()> {
+        self.0 = self.0.checked_sub(bytes).ok_or_else(refused)?;
         Ok(())
     }
 }
@@ -186,7 +197,8 @@ fn subgraph<'a>(
         let name = tensor.string(3)?;
         let scale = list(2)?;
         let zero_point = quant.map_or(Ok(Vec::new()), |q| q.scalars(3).map(|v| v.to_vec()))?;
-        room.take(name.len() + 4 * (shape.len() + scale.len()) + 8 * zero_point.len())?;
+        let bytes = name.len() + 4 * (shape.len() + scale.len()) + 8 * zero_point.len();
+        room.take(bytes, crowded)?;
         Ok(TensorInfo {
             name,
             shape: shape.to_vec(),
@@ -236,7 +248,7 @@ fn subgraph<'a>(
                 index(i, "an input").map(Some)
             }
         };
-        room.take(4 * inputs.len())?;
+        room.take(4 * inputs.len(), crowded)?;
         Ok(Operator {
             code,
             inputs: inputs.to_vec().into_iter().map(optional).collect::<Result<_>>()?,

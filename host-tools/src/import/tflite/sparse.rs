@@ -3,9 +3,8 @@
 //! The format is that of TACO (Kjolstad et al. 2017, "The Tensor Algebra Compiler") as the schema's `SparsityParameters` state it: levels in the order of
 //! traversal, each dense or compressed (CSR), over the tensor's axes and then over the axes of its blocks. Values stand in the order of the last level.
 
-use std::cell::Cell;
-
 use super::flatbuffer::Table;
+use super::schema::Room;
 use crate::error::{Error, Result};
 
 /// `DimensionType` of the schema.
@@ -17,23 +16,6 @@ const SPARSE_CSR: u8 = 1;
 pub(super) const LARGEST: usize = 256;
 pub(super) const ALWAYS: usize = 16 << 20;
 
-/// Takes the bytes of a dense tensor from what is left for all.
-///
-/// # Errors
-/// Where less is left.
-pub(super) fn room(left: &Cell<usize>, shape: &[usize], element: usize) -> Result<()> {
-    let bytes = shape.iter().product::<usize>() * element;
-    let rest = left.get().checked_sub(bytes).ok_or_else(|| {
-        Error::unsupported(format!(
-            "sparse weights of shape {shape:?}: {bytes} bytes as dense ones"
-        ))
-        .expected(format!("at most {LARGEST} times the file's bytes for all of them"))
-        .help("convert the model without sparse weights")
-    })?;
-    left.set(rest);
-    Ok(())
-}
-
 /// One level of the traversal.
 struct Level {
     /// Extent.
@@ -41,18 +23,32 @@ struct Level {
     /// Elements of the dense tensor between neighbours of the level.
     stride: usize,
     /// Where it is compressed: the ends of the parts, and the indices of all parts.
-    compressed: Option<[Vec<usize>; 2]>,
+    compressed: Option<[Vec<i64>; 2]>,
 }
 
 /// The dense, row-major bytes of a tensor of `shape`, of which `data` holds the values that are not zero, `element` bytes each.
 ///
 /// # Errors
-/// Names what contradicts the shape or itself.
-pub(super) fn densify(sparsity: Table<'_>, shape: &[usize], data: &[u8], element: usize) -> Result<Vec<u8>> {
+/// Names what contradicts the shape or itself, and tensors that have no room.
+pub(super) fn densify(
+    sparsity: Table<'_>,
+    shape: &[usize],
+    data: &[u8],
+    element: usize,
+    room: &mut Room,
+) -> Result<Vec<u8>> {
     let wrong =
         |what: String| Error::input(what).help("the sparse weights of the file are corrupt; convert the model again");
     let levels = levels(sparsity, shape).map_err(|error| error.at("its sparsity"))?;
-    let mut dense = vec![0; shape.iter().product::<usize>() * element];
+    let bytes = shape.iter().product::<usize>() * element;
+    room.take(bytes, || {
+        Error::unsupported(format!(
+            "sparse weights of shape {shape:?}: {bytes} bytes as dense ones"
+        ))
+        .expected(format!("at most {LARGEST} times the file's bytes for all of them"))
+        .help("convert the model without sparse weights")
+    })?;
+    let mut dense = vec![0; bytes];
     // Where the entries of the levels so far begin: in the dense tensor, in the order of storage.
     let mut places = vec![0_usize];
     for (number, level) in levels.iter().enumerate() {
@@ -62,25 +58,31 @@ pub(super) fn densify(sparsity: Table<'_>, shape: &[usize], data: &[u8], element
                 None => next.extend((0..level.size).map(|i| place + i * level.stride)),
                 Some([ends, indices]) => {
                     let part = ends.get(entry).zip(ends.get(entry + 1));
-                    let part = part.and_then(|(&from, &to)| indices.get(from..to));
+                    let part = part
+                        .and_then(|(&from, &to)| indices.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?));
                     let part = part.ok_or_else(|| {
                         wrong(format!(
                             "level {number} has no part {entry} of its {} indices",
                             indices.len()
                         ))
                     })?;
-                    if !part.is_sorted_by(|a, b| a < b) || part.last().is_some_and(|&last| last >= level.size) {
-                        return Err(
-                            wrong(format!("part {entry} of level {number} has the indices {part:?}"))
-                                .expected(format!("rising ones below {}", level.size)),
-                        );
+                    let mut least = 0;
+                    for &index in part {
+                        let within = usize::try_from(index).ok().filter(|i| (least..level.size).contains(i));
+                        let within = within.ok_or_else(|| {
+                            wrong(format!("part {entry} of level {number} has the index {index}"))
+                                .expected(format!("rising ones from {least} and below {}", level.size))
+                        })?;
+                        least = within + 1;
+                        next.push(place + within * level.stride);
                     }
-                    next.extend(part.iter().map(|i| place + i * level.stride));
                 }
             }
         }
         if let Some([ends, indices]) = &level.compressed
-            && (ends.len() != places.len() + 1 || ends.first() != Some(&0) || ends.last() != Some(&indices.len()))
+            && (ends.len() != places.len() + 1
+                || ends.first() != Some(&0)
+                || ends.last() != Some(&(indices.len() as i64)))
         {
             let text = format!(
                 "level {number} has {} segments for {} indices",
@@ -106,39 +108,33 @@ pub(super) fn densify(sparsity: Table<'_>, shape: &[usize], data: &[u8], element
 
 /// The levels in the order of traversal; together they have as many places as the tensor has elements.
 fn levels(sparsity: Table<'_>, shape: &[usize]) -> Result<Vec<Level>> {
-    let index = |list: Vec<i32>| {
-        list.into_iter()
-            .map(|i| usize::try_from(i).unwrap_or(usize::MAX))
-            .collect()
-    };
-    let order: Vec<usize> = index(sparsity.scalars::<i32>(0)?.to_vec());
-    let blocks: Vec<usize> = index(sparsity.scalars::<i32>(1)?.to_vec());
+    let order = once_each(sparsity.scalars::<i32>(0)?.to_vec())?;
+    let blocks = sparsity.scalars::<i32>(1)?.to_vec();
     let metadata = sparsity.tables(2)?;
     let count = shape.len() + blocks.len();
-    let mut sorted = order.clone();
-    sorted.sort_unstable();
-    if !sorted.iter().copied().eq(0..count) || metadata.len() != count {
-        return Err(
-            Error::input(format!("{} levels in the order {order:?}", metadata.len()))
-                .expected(format!("{count}, each once")),
-        );
+    if order.len() != count || metadata.len() != count {
+        let text = format!("{} levels, and an order of {}", metadata.len(), order.len());
+        return Err(Error::input(text).expected(format!("{count}: the axes and the blocks")));
     }
     let mut block_sizes = vec![1; shape.len()];
     let mut is_blocked = vec![false; shape.len()];
+    let mut blocked = Vec::new();
     for (block, &axis) in blocks.iter().enumerate() {
         let level = order.iter().position(|&dim| dim == shape.len() + block).unwrap_or(0);
         let size = size(metadata.get(level)?)?;
-        if is_blocked.get(axis) != Some(&false) || !shape[axis].is_multiple_of(size) {
+        let free = |axis: &usize| is_blocked.get(*axis) == Some(&false) && shape[*axis].is_multiple_of(size);
+        let Some(axis) = usize::try_from(axis).ok().filter(free) else {
             return Err(Error::input(format!("blocks of {size} along axis {axis} of {shape:?}"))
                 .expected("one block size for an axis, which its extent is a multiple of"));
-        }
+        };
         (is_blocked[axis], block_sizes[axis]) = (true, size);
+        blocked.push(axis);
     }
     let stride = |axis: usize| shape[axis + 1..].iter().product::<usize>();
     let level = |(level, &dim): (usize, &usize)| {
         let (size_is, stride) = match dim.checked_sub(shape.len()) {
             None => (shape[dim] / block_sizes[dim], stride(dim) * block_sizes[dim]),
-            Some(block) => (block_sizes[blocks[block]], stride(blocks[block])),
+            Some(block) => (block_sizes[blocked[block]], stride(blocked[block])),
         };
         let table = metadata.get(level)?;
         let compressed = match table.scalar::<u8>(0, DENSE)? {
@@ -162,6 +158,23 @@ fn levels(sparsity: Table<'_>, shape: &[usize]) -> Result<Vec<Level>> {
     order.iter().enumerate().map(level).collect()
 }
 
+/// The numbers below their count, each once.
+fn once_each(list: Vec<i32>) -> Result<Vec<usize>> {
+    let mut free = vec![true; list.len()];
+    let take = |(level, number): (usize, i32)| {
+        let place = usize::try_from(number)
+            .ok()
+            .filter(|&place| free.get(place) == Some(&true));
+        let place = place.ok_or_else(|| {
+            Error::input(format!("level {level} in the order is dimension {number}"))
+                .expected(format!("each below {} once", free.len()))
+        })?;
+        free[place] = false;
+        Ok(place)
+    };
+    list.into_iter().enumerate().map(take).collect()
+}
+
 /// The extent that a level states.
 fn size(table: Table<'_>) -> Result<usize> {
     let size = table.scalar::<i32>(1, 0)?;
@@ -170,19 +183,14 @@ fn size(table: Table<'_>) -> Result<usize> {
 }
 
 /// The union `SparseIndexVector` whose type is field `field` and whose value the next one.
-fn numbers(table: Table<'_>, field: usize) -> Result<Vec<usize>> {
+fn numbers(table: Table<'_>, field: usize) -> Result<Vec<i64>> {
     let kind = table.scalar::<u8>(field, 0)?;
     let value = table.table(field + 1)?;
     let value = value.ok_or_else(|| Error::input("a compressed level without segments or indices"))?;
     Ok(match kind {
-        1 => {
-            let list = value.scalars::<i32>(0)?.to_vec();
-            list.into_iter()
-                .map(|i| usize::try_from(i).unwrap_or(usize::MAX))
-                .collect()
-        }
-        2 => value.scalars::<u16>(0)?.to_vec().into_iter().map(usize::from).collect(),
-        3 => value.scalars::<u8>(0)?.to_vec().into_iter().map(usize::from).collect(),
+        1 => value.scalars::<i32>(0)?.to_vec().into_iter().map(i64::from).collect(),
+        2 => value.scalars::<u16>(0)?.to_vec().into_iter().map(i64::from).collect(),
+        3 => value.scalars::<u8>(0)?.to_vec().into_iter().map(i64::from).collect(),
         other => {
             return Err(Error::input(format!("indices of type {other}")).expected("1 (int32), 2 (uint16) or 3 (uint8)"));
         }

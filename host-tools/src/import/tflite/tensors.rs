@@ -5,12 +5,11 @@ use std::borrow::Cow;
 use super::constant::Constant;
 use super::importer::Importer;
 use super::schema::TensorInfo;
-use super::sparse;
 use crate::error::{Error, Result};
 use crate::graph::{DType, Data, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 
-impl<'a> Importer<'_, 'a> {
-    pub(super) fn info(&self, index: usize) -> &TensorInfo<'a> {
+impl<'m, 'a> Importer<'m, 'a> {
+    pub(super) fn info(&self, index: usize) -> &'m TensorInfo<'a> {
         &self.graph.tensors[index]
     }
 
@@ -195,17 +194,19 @@ impl<'a> Importer<'_, 'a> {
             .map(|bytes| Constant { dtype, shape, bytes }))
     }
 
-    /// All elements of a constant of the file, `element` bytes each, also of one that is stored sparsely.
+    /// All elements of a constant of the file, `element` bytes each. One that is stored sparsely has been made dense for the operator that reads it.
     pub(super) fn stored(&self, index: usize, element: usize) -> Result<Option<Cow<'a, [u8]>>> {
+        if let Some(dense) = self.dense.get(&index) {
+            return Ok(Some(dense.clone()));
+        }
         let info = self.info(index);
         let Some(data) = info.data else { return Ok(None) };
         let shape = self.shape(index)?;
-        if let Some(sparsity) = info.sparsity {
-            let dense = sparse::room(&self.dense_room, &shape, element)
-                .and_then(|()| sparse::densify(sparsity, &shape, data, element));
-            return dense
-                .map(|dense| Some(Cow::Owned(dense)))
-                .map_err(|error| error.at(format_args!("tensor {index} `{}`", info.name)));
+        if info.sparsity.is_some() {
+            return Err(
+                Error::unsupported(format!("`{}` is stored sparsely, and no operator reads it", info.name))
+                    .expected("sparse weights as operands alone"),
+            );
         }
         let bytes = shape.iter().product::<usize>() * element;
         if data.len() != bytes {

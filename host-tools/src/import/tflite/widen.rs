@@ -20,8 +20,7 @@ impl Importer<'_, '_> {
         if view.kind != "DEQUANTIZE" || info.kind != FLOAT16 {
             return Ok(false);
         }
-        let source = self.densified.get(&from).copied().unwrap_or(from);
-        let Some(data) = self.stored(source, 2)? else {
+        let Some(data) = self.stored(from, 2)? else {
             return Err(Error::unsupported(format!("float16 activations `{}`", info.name))
                 .help("convert the model with float32 activations; its weights may be float16"));
         };
