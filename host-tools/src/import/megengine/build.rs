@@ -1,6 +1,6 @@
 //! From the operators of the dump to the graph.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::attributes::{self, Elemwise, Pooling};
 use super::dump::{CONSTANT, Dump, Operator, SINK, SOURCES};
@@ -25,11 +25,13 @@ pub(super) fn build(
     rebatch: Option<(usize, usize)>,
     assumptions: &mut Assumptions<'_>,
 ) -> Result<Built> {
-    let batch = images.values().next().and_then(|shape| shape.first()).copied();
-    let batch = batch.ok_or_else(|| Error::input("the image has no axes"))?;
-    if images.values().any(|shape| shape.first() != Some(&batch)) {
-        return Err(Error::input("the network's inputs differ in their batch"));
-    }
+    // Of all, so that no message depends on the order in which a map gives them.
+    let batches: Option<BTreeSet<usize>> = images.values().map(|shape| shape.first().copied()).collect();
+    let batches = batches.ok_or_else(|| Error::input("an image has no axes"))?;
+    let (Some(&batch), 1) = (batches.first(), batches.len()) else {
+        let text = format!("the network's inputs have {} batches", batches.len());
+        return Err(Error::input(text).expected("one batch for all"));
+    };
     let read = (trace.operators.iter()).flat_map(|o| o.inputs.iter().map(String::as_str));
     let mut work = Work {
         trace,
