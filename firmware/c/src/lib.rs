@@ -86,24 +86,15 @@ pub unsafe extern "C" fn arenite_open(
     state: *mut u8,
     state_bytes: usize,
 ) -> arenite_code {
-    let arenas = [
-        arenite_memory {
-            start: arena,
-            bytes: arena_bytes,
-        },
-        arenite_memory {
-            start: core::ptr::null_mut(),
-            bytes: 0,
-        },
-        arenite_memory {
-            start: core::ptr::null_mut(),
-            bytes: 0,
-        },
-        arenite_memory {
-            start: core::ptr::null_mut(),
-            bytes: 0,
-        },
-    ];
+    const NONE: arenite_memory = arenite_memory {
+        start: core::ptr::null_mut(),
+        bytes: 0,
+    };
+    let first = arenite_memory {
+        start: arena,
+        bytes: arena_bytes,
+    };
+    let arenas = [first, NONE, NONE, NONE];
     // SAFETY: as the caller promises.
     unsafe { arenite_open_in(session, model, model_bytes, arenas.as_ptr(), state, state_bytes) }
 }
