@@ -80,6 +80,14 @@ mod tests {
         assert!((error - 0.25).abs() < 1e-12);
     }
 
+    /// As many whole elements, and bytes that belong to none.
+    #[test]
+    fn unlike_lengths_are_never_close() {
+        let one = f32s(&[1.0]);
+        assert_eq!(relative(DType::F32, &[&one[..], &[0]].concat(), &one), f64::INFINITY);
+        assert_eq!(relative_f64(&[1.0], &[1.0, 1.0]), f64::INFINITY);
+    }
+
     #[test]
     fn a_nan_is_never_close() {
         assert_eq!(relative(DType::F32, &f32s(&[f32::NAN]), &f32s(&[1.0])), f64::INFINITY);

@@ -106,9 +106,9 @@ def sparse_weights():
     densified("sparse_segments_missing", listed("arraySegments", [0, 0, 1, 4]), ["level 1", "no part 3"])
     densified("sparse_segments_more", listed("arraySegments", [0, 0, 1, 1, 4, 4]), ["6 segments", "5 segments"])
     densified("sparse_segments_fewer", listed("arraySegments", [0, 0, 1, 1, 3]), ["5 segments for 4 indices"])
-    densified("sparse_index", listed(indices, [1, 0, 1, 3]), ["[0, 1, 3]", "below 3"])
-    densified("sparse_indices_twice", listed(indices, [1, 0, 1, 1]), ["[0, 1, 1]", "rising"])
-    densified("sparse_index_negative", listed(indices, [-1, 0, 1, 2]), ["rising ones below 3"])
+    densified("sparse_index", listed(indices, [1, 0, 1, 3]), ["has the index 3", "below 3"])
+    densified("sparse_indices_twice", listed(indices, [1, 0, 1, 1]), ["has the index 1", "from 2"])
+    densified("sparse_index_negative", listed(indices, [-1, 0, 1, 2]), ["has the index -1", "below 3"])
     densified("sparse_values", cut, ["28 bytes of values", "32 for 8 values"])
     densified("sparse_extent", put("denseSize", 5, 0), ["level 0 of extent 5", "4, for shape [4, 6]"])
     densified("sparse_block", put("denseSize", 4, 2), ["blocks of 4 along axis 1"])
@@ -116,8 +116,8 @@ def sparse_weights():
     densified("sparse_type", put("format", 2), ["level 1 of type 2"])
     densified("sparse_index_type", put("arrayIndicesType", 0), ["indices of type 0"])
     densified("sparse_no_indices", put("arrayIndices", None), ["without segments or indices"])
-    densified("sparse_order", lambda b, s: setattr(s, "traversalOrder", [0, 1, 1]), ["[0, 1, 1]", "each once"])
-    densified("sparse_levels", lambda b, s: setattr(s, "dimMetadata", s.dimMetadata[:2]), ["2 levels", "expected 3"])
+    densified("sparse_order", lambda b, s: setattr(s, "traversalOrder", [0, 1, 1]), ["level 2 in the order is dimension 1", "each below 3 once"])
+    densified("sparse_levels", lambda b, s: setattr(s, "dimMetadata", s.dimMetadata[:2]), ["2 levels", "an order of 3"])
     densified("sparse_block_axis", lambda b, s: setattr(s, "blockMap", [7]), ["along axis 7"])
     def huge(b, s):
         for tensor in (b.graph.tensors[2], b.graph.tensors[3]):
@@ -130,6 +130,106 @@ def sparse_weights():
     densified("sparse_huge", huge, ["1073741824 bytes as dense ones", "256 times"])
     densified("densify_shape", lambda b, s: setattr(b.graph.tensors[2], "shape", [6, 4]), ["FLOAT32 [6, 4]", "FLOAT32 [4, 6]"])
     densified("densify_computed", computed, ["`t0` has no data"])
+
+    def written(b, s):
+        b.graph.operators[0].outputs = [0]
+        b.graph.tensors[0].shape = [4, 6]
+
+    densified("densify_written", written, ["it writes `t0`", "has a value already"])
+    b = Builder()
+    stored = sparse(b, np.eye(3, 5, dtype=np.float32), "float32", ([0, 1], [], [], ["dense", "csr"], "int32"))
+    x, y = b.tensor((2, 6), "float32"), b.tensor((2, 6), "float32")
+    b.op("RELU", [x], [y])
+    odd("sparse_output", b.finish([x], [y, stored]), error=["is stored sparsely", "no operator reads it"])
+
+
+def shaped(name, op, indices, result, error, options=None, **fields):
+    """An operator on a tensor of 3 rows of 5, or on one value, and constant indices."""
+    b = Builder()
+    x = b.tensor((3, 5), "int8", scale=0.05, zero_point=3)
+    y = b.tensor(result, "int8", scale=0.05, zero_point=3)
+    constants = [b.const(values, "int32") for values in indices]
+    one = b.const(np.int8([7]).reshape(()), "int8", scale=0.05, zero_point=3)
+    b.op(op, [constants[0], one] if op == "FILL" else [x, *constants], [y], options, **fields)
+    odd(name, b.finish([x], [y]), error=error)
+
+
+def indices():
+    """Indices and shapes that contradict the operand or the result."""
+    for name, mask in {"ellipsis": {"ellipsisMask": 2}, "new_axis": {"newAxisMask": 1}}.items():
+        shaped(f"strided_slice_{name}", "STRIDED_SLICE", [[0, 1], [3, 4], [1, 1]], (3, 3), ["ellipsis or new-axis"], "StridedSliceOptions", **mask)
+    slices = {
+        "begins": ([0, 1, 0], [3, 4, 1], [1, 1, 1]), "ends": ([0, 1], [3], [1, 1]), "strides": ([0, 1], [3, 4], [1]), "stride_zero": ([0, 1], [3, 4], [1, 0]),
+        "stride_least": ([0, 1], [3, 4], [1, -(1 << 31)]),
+    }
+    for name, values in slices.items():
+        said = "slice [" if name != "stride_least" else "at least one element"
+        shaped(f"strided_slice_{name}", "STRIDED_SLICE", values, (3, 3), [said, "of shape [3, 5]"], "StridedSliceOptions")
+    for name, values in {"empty": ([0, 4], [3, 4], [1, 1]), "backwards": ([0, 1], [3, 4], [1, -1]), "turned": ([0, 4], [3, 1], [1, 1])}.items():
+        shaped(f"strided_slice_{name}", "STRIDED_SLICE", values, (3, 3), ["at least one element on each axis"], "StridedSliceOptions")
+    for name, index in {"beyond": 5, "before": -6}.items():
+        shaped(f"strided_slice_shrink_{name}", "STRIDED_SLICE", [[0, index], [3, index + 1], [1, 1]], (3,), ["at least one element on each axis"],
+               "StridedSliceOptions", shrinkAxisMask=2)
+    slices = {
+        "begins": ([0], [3, 3]), "sizes": ([0, 1], [3]), "negative": ([0, -1], [3, 1]), "beyond": ([0, 5], [3, -1]), "size": ([0, 2], [3, 4]),
+        "size_least": ([0, 2], [3, -2]),
+    }
+    for name, values in slices.items():
+        shaped(f"slice_{name}", "SLICE", values, (3, 3), [f"first indices {list(values[0])} and sizes {list(values[1])}", "of shape [3, 5]"], "SliceOptions")
+    for op, options in {"BROADCAST_TO": "BroadcastToOptions", "FILL": "FillOptions"}.items():
+        for name, result in {"first": (4, 3, 5), "last": (2, 3, 4), "rank": (3, 5)}.items():
+            shaped(f"{op.lower()}_{name}", op, [[2, 3, 5]], result, [f"a result of {list(result)}", "expected [2, 3, 5]"], options)
+
+
+def lstm():
+    """Three cells of four features, five times: tensors 0 input, 1 to 8 weights, 9 to 12 biases, 13 state, 14 cell, 15 result."""
+    b = Builder()
+    x = b.tensor((1, 5, 4), "int8", scale=0.03, zero_point=3)
+    weights = [b.const(np.arange(3 * n).reshape(3, n) - 5, "int8", scale=0.01) for n in [4] * 4 + [3] * 4]
+    biases = [b.const(np.arange(3), "int32", scale=0.0002) for _ in range(4)]
+    hidden = b.tensor((1, 3), "int8", variable=True, scale=0.008, zero_point=-4)
+    cell = b.tensor((1, 3), "int16", variable=True, scale=2.0**-11)
+    y = b.tensor((1, 5, 3), "int8", scale=0.008, zero_point=-4)
+    b.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *weights, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1], [y],
+         "UnidirectionalSequenceLSTMOptions", version=3, fusedActivationFunction=4)
+    return b, [x], [y]
+
+
+def lstms():
+    """What an LSTM's tensors and options may not be."""
+    def quantised(tensor, field, value):
+        return lambda m: setattr(m.subgraphs[0].tensors[tensor].quantization, field, [value])
+
+    def operand(position, tensor):
+        def edit(m):
+            operator = m.subgraphs[0].operators[0]
+            operator.inputs = [tensor if at == position else index for at, index in enumerate(operator.inputs)]
+        return edit
+
+    def shape(tensor, value):
+        return lambda m: setattr(m.subgraphs[0].tensors[tensor], "shape", value)
+
+    option = lambda m: setattr(m.subgraphs[0].operators[0].builtinOptions, "fusedActivationFunction", 1)
+    for name, edit, error in [
+        ("cell_zero_point", quantised(14, "zeroPoint", 1), ["cell state", "zero point 1"]),
+        ("cell_scale", quantised(14, "scale", 0.0006), ["a cell state of scale 0.0006", "a power of two"]),
+        ("cell_scale_far", quantised(14, "scale", 16.0), ["a cell state of scale 16"]),
+        ("weights_zero_point", quantised(2, "zeroPoint", 3), ["weights with zero point 3"]),
+        ("recurrent_zero_point", quantised(7, "zeroPoint", 3), ["weights with zero point 3"]),
+        ("peephole", operand(10, 1), ["peephole weights"]),
+        ("projection", operand(17, 1), ["projection weights"]),
+        ("normalisation", operand(20, 9), ["layer normalisation weights"]),
+        ("activation", option, ["an activation other than TANH"]),
+        ("state_axes", shape(13, [1, 1, 3]), ["input [1, 5, 4] and state [1, 1, 3]"]),
+        ("cell_shape", shape(14, [1, 4]), ["weights that do not fit"]),
+        ("weights_shape", shape(3, [4, 3]), ["weights that do not fit"]),
+        ("recurrent_shape", operand(6, 2), ["weights that do not fit"]),
+        ("result_shape", shape(15, [5, 1, 3]), ["weights that do not fit"]),
+        ("no_variable", lambda m: setattr(m.subgraphs[0].tensors[13], "isVariable", False), ["t13"]),
+        ("cell_type", lambda m: setattr(m.subgraphs[0].tensors[14], "type", schema.TensorType.INT8), ["t14", "int8", "int16"]),
+        ("bias_type", lambda m: setattr(m.subgraphs[0].tensors[10], "type", schema.TensorType.FLOAT32), ["t10", "f32", "int32"]),
+    ]:
+        odd(f"lstm_{name}", edited(lstm(), edit), error=error)
 
 
 def hybrid_svdf():
@@ -292,6 +392,8 @@ def main():
     odd("no_such_subgraph", b.finish([x], [y]), error=["subgraph 9"])
 
     sparse_weights()
+    indices()
+    lstms()
     (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")
     print(len(EXPECTED), "files")
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use arenite_host::Error;
 use arenite_host::import::{ImportOptions, import};
 use arenite_host::pack::{Options, pack};
-use arenite_tests::writers::{Chain, Layer, chainer, keras_order, megengine, tf_shapes};
+use arenite_tests::writers::{Chain, Layer, chainer, keras_order, megengine, rects, tf_shapes};
 
 fn refused(content: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -124,6 +124,99 @@ fn a_cause_is_not_hidden_behind_a_later_one() {
         assert_ne!(zero, text);
         expect(zero.as_bytes(), &[&format!("({attribute})"), "found `0`", "from 1 to"]);
     }
+}
+
+/// The lines of a Chainer record, by its direction and class.
+fn record<'a>(lines: &'a mut [String], direction: &str, class: &str) -> &'a mut [String] {
+    let starts: Vec<usize> = (0..lines.len())
+        .filter(|&at| ["forward", "backward"].contains(&lines[at].as_str()))
+        .chain([lines.len()])
+        .collect();
+    let is_it =
+        |pair: &&[usize]| lines[pair[0]] == direction && lines[pair[0]..pair[1]].iter().any(|line| line == class);
+    let found = starts.windows(2).find(is_it).expect("a record");
+    let (from, to) = (found[0], found[1]);
+    &mut lines[from..to]
+}
+
+/// What one record of a Chainer trace says of another.
+#[test]
+fn records_that_contradict_each_other_are_refused() {
+    let chain = Chain {
+        batch: 2,
+        image: [3, 10, 8],
+        layers: vec![Layer::Flatten, Layer::Relu, Layer::Linear { out: 5 }],
+    };
+    let text = chainer::write(&chain, 1);
+    let changed = |change: &dyn Fn(&mut [String])| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        change(&mut lines);
+        assert!(lines.join("\n") + "\n" != text);
+        lines.join("\n") + "\n"
+    };
+    let rank = |lines: &mut [String], from: usize, to: usize| {
+        let (from, to) = (format!("\"rank\": {from},"), format!("\"rank\": {to},"));
+        lines.iter_mut().for_each(|line| *line = line.replace(&from, &to));
+    };
+    expect(
+        changed(&|lines| rank(lines, 1, 0)).as_bytes(),
+        &["rank 0 is also that of line"],
+    );
+    expect(
+        changed(&|lines| rank(lines, 1, 9)).as_bytes(),
+        &["before a record of lower rank writes it", "(LinearFunction)"],
+    );
+    expect(
+        changed(&|lines| rank(record(lines, "backward", "ReLU"), 1, 9)).as_bytes(),
+        &["no forward record has rank 9", "(ReLU)"],
+    );
+    let tag = changed(&|lines| {
+        let read = &mut record(lines, "forward", "ReLU")[2];
+        *read = read.replace(" _", " input");
+    });
+    expect(tag.as_bytes(), &["tag `input` in a forward record; expected `_`"]);
+    // Lines of a record with one operand: direction, counts, the operand, the result.
+    let result = |lines: &mut [String], class: &str| record(lines, "forward", class)[3].clone();
+    let twice = changed(&|lines| record(lines, "forward", "ReLU")[3] = result(lines, "Reshape"));
+    expect(
+        twice.as_bytes(),
+        &["which is no intermediate or is written already", "(ReLU)"],
+    );
+    let image = text.lines().find(|line| line.ends_with(" 0")).expect("the image");
+    let image = image.split(' ').next().expect("its number").to_owned();
+    let over = changed(&|lines| record(lines, "forward", "ReLU")[3].clone_from(&image));
+    expect(
+        over.as_bytes(),
+        &[&format!("it writes buffer {image}"), "no intermediate"],
+    );
+}
+
+/// Where sizes are searched for, a trace is limited in what makes the search long.
+#[test]
+fn traces_beyond_the_limits_of_a_search_are_refused() {
+    let conv = Layer::Conv {
+        out: 2,
+        kernel: [1; 2],
+        stride: [1; 2],
+        pad: [0; 2],
+        groups: 1,
+        dilation: [1; 2],
+    };
+    let chain = |layers| Chain {
+        batch: 1,
+        image: [2, 3, 2],
+        layers: [conv, Layer::Relu].into_iter().cycle().take(layers).collect(),
+    };
+    let text = tf_shapes::write(&chain(4000), None);
+    expect(text.as_bytes(), &["6000 operators or variables; expected at most 5000"]);
+    let local = rects::Local {
+        batch: 2,
+        image: [3, 6, 5],
+        layers: vec![(4, 2)],
+        classes: 3,
+    };
+    let words = |count: usize| (0..count).fold(local.write(), |text, word| text + &format!("q{word:05}q\n"));
+    expect(words(4001).as_bytes(), &["too many words are no name of the grammar"]);
 }
 
 fn digits(name: &str) -> PathBuf {

@@ -316,6 +316,59 @@ fn malformed_operators_of_version_2_are_refused() {
     }
 }
 
+/// With an operand too few or too many each operator is refused, before anything else of it is looked at.
+#[test]
+fn every_operator_counts_its_operands() {
+    use serde_json::json;
+    let none = json!({});
+    let one = [
+        "avg_pool2d",
+        "max_pool2d",
+        "relu",
+        "silu",
+        "identity",
+        "softmax",
+        "log_softmax",
+        "mean",
+        "sum",
+        "max",
+        "min",
+        "argmax",
+        "resize_nearest",
+        "resize_bilinear",
+        "rfft",
+        "reshape",
+        "flatten",
+        "transpose",
+        "pad",
+        "slice",
+        "leaky_relu",
+        "dropout",
+        "tanh",
+        "sigmoid",
+        "exp",
+    ];
+    let two = ["matmul", "embedding", "prelu", "add", "sub", "mul", "div"];
+    let up_to_three = ["conv2d", "conv_transpose2d", "linear"];
+    let rows = one.map(|op| (op, 1, 1, none.clone()));
+    let rows = rows.into_iter().chain(two.map(|op| (op, 2, 2, none.clone())));
+    let rows = rows.chain(up_to_three.map(|op| (op, 2, 3, none.clone())));
+    let more = [("clamp", 1, 1, json!({"min": 0.5})), ("batch_norm", 5, 5, none.clone())];
+    for (op, least, most, attrs) in rows.chain(more) {
+        for count in [least - 1, most + 1].into_iter().filter(|&count| count > 0) {
+            let operands: &[usize] = &[1, 4];
+            let error = of_one(op, &vec![operands; count], &attrs, operands)
+                .expect_err(op)
+                .to_string();
+            let said = match (least, most) {
+                (2, 3) => format!("{count} operands; expected 2 to 3"),
+                _ => format!("{count} operands; expected {least}"),
+            };
+            assert!(error.contains(&said), "{op} of {count}: {error}");
+        }
+    }
+}
+
 /// The kernel of a transposed convolution is turned round, group by group, and its products are those of the kernel.
 #[test]
 fn a_transposed_convolution_reads_its_weights_turned() {

@@ -6,12 +6,18 @@ use arenite_host::graph::check::check;
 use arenite_host::graph::{TensorKind, facts};
 use arenite_host::import::tflite::import;
 use arenite_host::import::{ImportOptions, Imported};
+use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
 use arenite_tests::{developers_words, properties, shared, skip};
 use proptest::prelude::*;
 
 fn read(path: &Path, content: &[u8]) -> Result<Imported, Error> {
     import(path, content, &ImportOptions::default())
+}
+
+fn packs(path: &Path) -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    pack(&Options::new(path, folder.path().join("m.bin")), &mut |_, _, _| {}).map(|_| ())
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -177,6 +183,11 @@ fn mistakes_are_named() {
         let imported = read(&path, &std::fs::read(&path).unwrap());
         // Shapes that contradict each other are the graph's own check's to find.
         let imported = imported.and_then(|i| check(&i.graph).map(|()| i));
+        // What no translation contradicts, packing may.
+        let imported = imported.and_then(|i| match expected.get("error") {
+            Some(_) => packs(&path).map(|()| i),
+            None => Ok(i),
+        });
         let (said, words) = match (&imported, expected.get("error"), expected.get("warning")) {
             (Err(error), Some(words), _) => (error.to_string(), words),
             (Ok(imported), _, Some(words)) => (imported.warnings.join("\n"), words),

@@ -218,7 +218,7 @@ fn an_array_that_claims_more_than_it_holds_is_an_error() {
 }
 
 /// A zip archive of stored entries.
-fn stored_zip(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn stored_zip(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in files {
         let at = bytes.len() as u32;

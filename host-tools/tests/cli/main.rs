@@ -1,5 +1,6 @@
 //! `pack` and `arenite` as programs: exit status, what goes to which stream, what is left on disk.
 
+mod archives;
 mod chips;
 mod codes;
 mod commands;
@@ -16,3 +17,4 @@ mod readers;
 mod signing;
 #[cfg(unix)]
 mod streams;
+mod texts;

@@ -38,15 +38,15 @@ impl<'a> Operator<'a> {
     pub(super) fn operands(&self, least: usize, most: usize) -> Result<()> {
         let count = self.inputs.len();
         // Trailing optional operands may be left out.
-        if count <= most && (count >= least || most == 0) {
-            Ok(())
-        } else {
-            Err(self.json.error(format!("{count} operands")).expected(if least == most {
-                format!("{least}")
-            } else {
-                format!("at least {least}")
-            }))
+        if (least..=most).contains(&count) {
+            return Ok(());
         }
+        let expected = match most {
+            usize::MAX => format!("at least {least}"),
+            _ if least == most => format!("{least}"),
+            _ => format!("{least} to {most}"),
+        };
+        Err(self.json.error(format!("{count} operands")).expected(expected))
     }
 
     pub(super) fn pair(&self, name: &str, default: Option<[usize; 2]>) -> Result<[usize; 2]> {
