@@ -171,7 +171,7 @@ causes! {
     0x63 SLOT_ON_TRIAL "SlotError::OnTrial" Nothing "the model in use is on trial: confirm it or roll it back before the next update";
     0x64 SLOT_TOO_LARGE "SlotError::TooLarge" Nothing "the file is larger than a slot";
     0x65 SLOT_LENGTH "SlotError::Length" Nothing "other than the stated number of bytes were written: begin the update anew";
-    0x66 SLOT_STALE "SlotError::Stale" Nothing "another update or a start came in between: begin the update anew";
+    0x66 SLOT_STALE "SlotError::Stale" Nothing "another update or a start came in between, or the flash failed: begin the update anew";
 }
 
 impl Fault {

@@ -37,7 +37,7 @@ pub enum SlotError {
         /// As written.
         written: u32,
     },
-    /// Another update, or a start, came in between.
+    /// Another update, or a start, came in between, or the flash failed at a piece.
     Stale,
     /// What was written does not load.
     Load(LoadError),
@@ -76,7 +76,10 @@ impl fmt::Display for SlotError {
             SlotError::Length { stated, written } => {
                 write!(f, "{written} bytes were written of a file of {stated}")
             }
-            SlotError::Stale => write!(f, "another update or a start came in between: begin anew"),
+            SlotError::Stale => write!(
+                f,
+                "another update or a start came in between, or the flash failed: begin anew"
+            ),
             SlotError::Load(error) => write!(f, "the file in the slot: {error}"),
             SlotError::SelfTest(error) => write!(f, "the self-test of the file in the slot: {error}"),
             #[cfg(feature = "verify")]

@@ -108,7 +108,7 @@ struct Active {
     receipt: Receipt,
 }
 
-/// An update that is being written. It is worth nothing once another one was begun.
+/// An update that is being written. It is worth nothing once another one was begun, or the flash failed.
 #[derive(Debug)]
 pub struct Update {
     slot: u8,
@@ -298,7 +298,7 @@ impl<F: MappedFlash, P: Policy, K: Kernels + Copy> Slots<F, P, K> {
     /// Writes the next piece, of any length.
     ///
     /// # Errors
-    /// [`SlotError::Stale`], [`SlotError::Length`] beyond the stated length, [`SlotError::Flash`].
+    /// [`SlotError::Stale`], [`SlotError::Length`] beyond the stated length, [`SlotError::Flash`], after which the update is worth nothing.
     pub fn write(&mut self, update: &mut Update, piece: &[u8]) -> Result<(), SlotError> {
         let (stated, held) = (update.stated, update.written.saturating_add(update.held as u32));
         let written = held.saturating_add(u32::try_from(piece.len()).unwrap_or(u32::MAX));
@@ -386,7 +386,11 @@ impl<F: MappedFlash, P: Policy, K: Kernels + Copy> Slots<F, P, K> {
     fn flush(&mut self, update: &mut Update) -> Result<(), SlotError> {
         let at = self.place(update.slot).start + update.written;
         let unit = update.rest.get(..F::WRITE_SIZE).ok_or(SlotError::Layout)?;
-        self.flash.write(at, unit).map_err(SlotError::of)?;
+        if let Err(error) = self.flash.write(at, unit) {
+            // How much of the unit was written nobody knows, and most flashes write none twice.
+            self.round = self.round.wrapping_add(1);
+            return Err(SlotError::of(error));
+        }
         update.written += update.held as u32;
         (update.rest, update.held) = ([ERASED; UNIT], 0);
         Ok(())

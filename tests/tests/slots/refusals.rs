@@ -109,9 +109,18 @@ fn every_error_is_provoked() {
     expect(slots.begin(10).err(), SlotError::OnTrial);
     slots.roll_back().expect("rolled back");
 
-    // No power, and a flash that wants other units.
+    // A flash that fails at a piece and works again: what was held is not written as if nothing were.
+    let mut update = slots.begin(100).expect("room");
+    slots.write(&mut update, &[1; 41]).expect("room");
     slots.flash().power(Some((0, Cut::Before)));
     let kind = embedded_storage::nor_flash::NorFlashErrorKind::Other;
+    expect(slots.write(&mut update, &[1; 50]).err(), SlotError::Flash(kind));
+    slots.flash().power(None);
+    expect(slots.write(&mut update, &[1; 9]).err(), SlotError::Stale);
+    expect(slots.finish_after(update, untested).err(), SlotError::Stale);
+
+    // No power, and a flash that wants other units.
+    slots.flash().power(Some((0, Cut::Before)));
     expect(slots.begin(10).err(), SlotError::Flash(kind));
     assert_eq!(state(&open(&mut flash)), (Some(0), false, OLD.into()));
 
