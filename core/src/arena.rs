@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::align::ARENA_ALIGN;
 use crate::cells::{Dst, Element, Src, cast_slice};
 use crate::tensor::DType;
+use crate::trusted::Trusted;
 
 /// The most memories that a plan can spread its arena over.
 pub const MAX_REGIONS: usize = 4;
@@ -161,34 +162,18 @@ pub(crate) struct Bounds<'a> {
     pub(crate) regions: [u32; MAX_REGIONS],
     pub(crate) state: u32,
     pub(crate) weights: &'a [u8],
-    /// Bytes of constants that may still be checked for what kernels trust in them. Steps may share constants, and each checks them anew: without a limit, a
-    /// file of many steps would take time in proportion to its length's square.
-    pub(crate) budget: Cell<u32>,
+    pub(crate) trusted: Trusted<'a>,
 }
 
-/// How often load checks all constants of a file, where steps share them: a convolution in as many bands of rows.
-const SHARES: u32 = 64;
-
-/// Bytes beyond that, for small files.
-const SHARED_BYTES: u32 = 1 << 20;
-
 impl<'a> Bounds<'a> {
-    /// The memory that a file states, and its constants.
-    pub(crate) fn new(regions: [u32; MAX_REGIONS], state: u32, weights: &'a [u8]) -> Self {
-        let shares = (weights.len() as u32).saturating_mul(SHARES);
+    /// The memory that a file states, its constants, and the records of its steps.
+    pub(crate) fn new(regions: [u32; MAX_REGIONS], state: u32, weights: &'a [u8], steps: &'a [u8]) -> Self {
         Self {
             regions,
             state,
             weights,
-            budget: Cell::new(shares.saturating_add(SHARED_BYTES)),
+            trusted: Trusted::new(weights, steps),
         }
-    }
-
-    /// Takes what is to be checked from the budget; false where there is no more.
-    pub(crate) fn spend(&self, bytes: u32) -> bool {
-        let left = self.budget.get().checked_sub(bytes);
-        self.budget.set(left.unwrap_or(0));
-        left.is_some()
     }
 
     /// Whether `bytes` from `slot` lie inside their memory.

@@ -101,6 +101,7 @@ mod target;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+mod trusted;
 pub mod typed;
 #[cfg(feature = "verify")]
 pub mod verify;

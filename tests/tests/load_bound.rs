@@ -1,13 +1,14 @@
 //! What a load and a run may take: closed forms of the file's length and of what load has computed, held against files that are made to be slow.
 
+use arenite::blob::Sections;
 use arenite::ops::pool2d::PoolInt;
 use arenite::ops::window::Window2d;
 use arenite::{DType, Fault, LoadError, Model, Step};
 use arenite_tests::blob::{SHARED_CHANNELS, aligned, at, shared_by};
 
-/// The first step that load refuses to check, of a file with `steps` of them; `None` where it loads.
-fn refused(steps: usize) -> Option<u32> {
-    let file = shared_by(steps);
+/// The first step that load refuses to check, of a file with `steps` of them, of `kinds` in turn; `None` where it loads.
+fn refused(steps: usize, kinds: usize) -> Option<u32> {
+    let file = shared_by(steps, kinds);
     match Model::load(aligned(&file).bytes()) {
         Ok(_) => None,
         Err(LoadError::Step {
@@ -18,20 +19,49 @@ fn refused(steps: usize) -> Option<u32> {
     }
 }
 
-/// A file of few bytes and many steps that share one block of records: load checks it 64 times and for another 1 MiB, and refuses the step after.
+/// Steps of a few kinds that share one block of records, as bands of convolutions do: load checks it once for each kind, however many steps there are.
 #[test]
-fn shared_constants_are_checked_in_proportion_to_the_file() {
+fn shared_constants_are_checked_once() {
+    for kinds in [1, 2, 3, 8, 16] {
+        assert_eq!(refused(20_000, kinds), None, "{kinds} kinds");
+    }
+}
+
+/// A file of steps of which each wants the same block of records checked anew: load looks at 16 times the bytes of weights and steps again, and refuses the step
+/// after.
+#[test]
+fn constants_shared_by_unlike_steps_are_checked_in_proportion_to_the_file() {
+    let steps = 300;
+    let mut file = aligned(&shared_by(steps, steps));
+    let sections = Sections::open(file.bytes()).expect("sections");
+    let steps_of_file = sections.steps().map(|record| record.expect("a step").1.len());
+    let params: Vec<usize> = steps_of_file.collect();
+    // A step is its kernel's number, a length below 128 and the parameters, of which four bytes that are passed count as one.
+    let passed: Vec<usize> = params.iter().map(|len| len / 4 + 1).collect();
     let constants = 13 * usize::from(SHARED_CHANNELS);
-    let most = (64 * constants + (1 << 20)) / constants;
-    assert_eq!(refused(most), None);
-    assert_eq!(refused(most + 1), Some(most as u32));
-    assert_eq!(refused(20 * most), Some(most as u32));
+    let mut left = 16 * (constants + params.iter().map(|len| len + 2).sum::<usize>());
+    // Each looks at all steps before it, in vain, and then at the constants; the first at nothing again.
+    let again = |step: &usize| passed[..*step].iter().sum::<usize>() + constants;
+    let most = (1..steps)
+        .take_while(|step| {
+            let enough = left >= again(step);
+            left = left.saturating_sub(again(step));
+            enough
+        })
+        .count();
+    assert!(most > 16 && most < 40, "{most}");
+    assert_eq!(refused(steps, steps), Some(most as u32 + 1));
+    assert_eq!(
+        refused(20 * steps, 20 * steps).map(|step| step < 20 * steps as u32),
+        Some(true)
+    );
+    assert_eq!(refused(16, 16), None);
 }
 
 /// What a step cannot do, it is refused for, before a run.
 #[test]
 fn a_run_is_bounded_by_what_load_within_allows() {
-    let file = shared_by(3);
+    let file = shared_by(3, 3);
     let mut file = aligned(&file);
     let model = Model::load(file.bytes()).expect("a file that loads");
     let costs: Vec<u64> = model.costs().map(|cost| cost.total()).collect();
@@ -39,7 +69,7 @@ fn a_run_is_bounded_by_what_load_within_allows() {
     assert!(costs.len() == 3 && costs[0] >= 2 * u64::from(SHARED_CHANNELS) && model.cost().total() == sum);
     assert!(Model::load_within(file.bytes(), sum).is_ok());
     let refused = |step, cost, budget| Err(LoadError::Cost { step, cost, budget });
-    let within = |budget| Model::load_within(aligned(&shared_by(3)).bytes(), budget).map(|_| ());
+    let within = |budget| Model::load_within(aligned(&shared_by(3, 3)).bytes(), budget).map(|_| ());
     assert_eq!(within(sum - 1), refused(2, sum, sum - 1));
     assert_eq!(within(costs[0]), refused(1, costs[0] + costs[1], costs[0]));
     assert_eq!(within(0), refused(0, costs[0], 0));

@@ -13,11 +13,17 @@ pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Faul
 
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
-    let regions = [0, 1, 2, 3].map(|region| parts.arena_bytes(region));
-    let bounds = Bounds::new(regions, parts.state_bytes(), parts.weights());
+    let bounds = bounds_of(parts);
     check_steps(parts, &bounds, check_step)?;
     check_ports(parts, &bounds)?;
     Ok(parts)
+}
+
+/// A function of its own, so that the stack of the steps' checks does not lie below what this one takes.
+#[inline(never)]
+fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
+    let regions = [0, 1, 2, 3].map(|region| parts.arena_bytes(region));
+    Bounds::new(regions, parts.state_bytes(), parts.weights(), parts.steps().rest())
 }
 
 fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {

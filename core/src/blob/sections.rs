@@ -301,6 +301,11 @@ impl<'a> Records<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
+
+    /// The bytes of those that are still to come.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
 }
 
 impl<'a> Iterator for Records<'a> {

@@ -13,16 +13,14 @@ pub(crate) trait Operands {
     fn in_place(&self, index: usize) -> bool;
 }
 
-/// Everything that load checks of a step's operands; gives the bytes of those that are constants. They are visited anew for each one that is written, which
-/// takes less code and stack than a list.
+/// Everything that load checks of a step's operands; tells [`Bounds::trusted`] of those that are constants. They are visited anew for each one that is written,
+/// which takes less code and stack than a list.
 #[inline(never)]
-pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result<u32, Fault> {
+pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result<(), Fault> {
     let mut result = Ok(());
-    let (mut index, mut constants) = (0, 0u32);
+    let mut index = 0;
+    bounds.trusted.begin();
     step.each(&mut |operand| {
-        if operand.place.region == Slot::WEIGHTS {
-            constants = constants.saturating_add(operand.bytes);
-        }
         if result.is_ok() {
             result = check_operand(&operand, bounds);
         }
@@ -31,7 +29,7 @@ pub(crate) fn check_operands(step: &dyn Operands, bounds: &Bounds<'_>) -> Result
         }
         index += 1;
     });
-    result.map(|()| constants)
+    result
 }
 
 /// Checks the overlaps of a written operand with all others.
@@ -67,7 +65,10 @@ fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     if !bounds.contain(place, bytes) || (place.region == Slot::WEIGHTS && access != Access::Read) {
         return Err(Fault::Bounds);
     }
-    if align > 0 && place.offset.is_multiple_of(align) {
+    if place.region == Slot::WEIGHTS {
+        bounds.trusted.add(place.offset, bytes);
+    }
+    if place.offset.is_multiple_of(align) {
         Ok(())
     } else {
         Err(Fault::Alignment)

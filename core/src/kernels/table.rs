@@ -21,6 +21,7 @@ use crate::ops::window::Window2d;
 use crate::ops::{binary, pointwise};
 #[cfg(any(test, packing))]
 use crate::target::Target;
+use crate::trusted::{Before, Record};
 
 /// The kernels that a program links: a bit for each kernel's number.
 ///
@@ -302,7 +303,7 @@ macro_rules! table {
         /// Checks one record as load does.
         pub(crate) fn check_step<K: Kernels>(id: u8, params: &[u8], bounds: &Bounds<'_>) -> Option<Result<(), Fault>> {
             match id {
-                $($id if links::<K>($id, Backend::$backend) => Some(check::<$kernel>(params, bounds)),)*
+                $($id if links::<K>($id, Backend::$backend) => Some(check::<$kernel>((id, params), bounds)),)*
                 _ => None,
             }
         }
@@ -442,35 +443,41 @@ fn decode<O: DeserializeOwned>(params: &[u8]) -> Result<O, Malformed> {
 
 /// Checks a step of `K` as load does.
 #[inline(never)]
-pub(crate) fn check<K: Kernel>(params: &[u8], bounds: &Bounds<'_>) -> Result<(), Fault> {
-    let decoded = decode::<K::Op>(params);
+pub(crate) fn check<K: Kernel>(record: Record<'_>, bounds: &Bounds<'_>) -> Result<(), Fault> {
+    let decoded = decode::<K::Op>(record.1);
     let Ok(op) = &decoded else {
         return Err(Fault::Encoding);
     };
-    check_decoded::<K>(op, bounds)
+    check_decoded::<K>(op, record, bounds)
 }
 
 /// As [`check`]; a part of it, which is called in no other place but tests.
 #[inline(always)]
-pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, bounds: &Bounds<'_>) -> Result<(), Fault> {
+pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, record: Record<'_>, bounds: &Bounds<'_>) -> Result<(), Fault> {
     op.check()?;
     if !K::supports(op) {
         return Err(Fault::Unsupported);
     }
     let needs = K::needs(op);
-    let constants = check_operands(&Bound::<K> { op, needs }, bounds)?;
+    check_operands(&Bound::<K> { op, needs }, bounds)?;
     if !K::TRUSTS {
         return Ok(());
     }
     // Before they are looked at.
-    if !bounds.spend(constants) {
-        return Err(Fault::Shared);
+    match bounds.trusted.before(record, behind_places::<K::Op>) {
+        Before::Checked => Ok(()),
+        Before::Shared => Err(Fault::Shared),
+        Before::No if K::trusts(op, bounds.weights) => Ok(()),
+        Before::No => Err(Fault::Weights),
     }
-    if K::trusts(op, bounds.weights) {
-        Ok(())
-    } else {
-        Err(Fault::Weights)
-    }
+}
+
+/// The parameters of a step that its places do not belong to.
+#[inline(never)]
+fn behind_places<O: Placed>(params: &[u8]) -> &[u8] {
+    let mut fields = Fields::new(params);
+    fields.value::<O::Places>();
+    fields.rest()
 }
 
 /// An operator with its kernel's rules.

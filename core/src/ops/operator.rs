@@ -1,5 +1,7 @@
 //! What an operator is: parameters over places, what must hold for them, and the operands that follow from them.
 
+use serde::de::DeserializeOwned;
+
 use crate::arena::{Operand, Place, Slot};
 use crate::ops::cost::{self, Cost};
 use crate::ops::fault::Fault;
@@ -38,6 +40,8 @@ pub trait Operator: Placed + Clone {
 pub trait Placed: Sized {
     /// Its places.
     type Place: Place;
+    /// Its places, as the blob has them in front of all else.
+    type Places: DeserializeOwned;
     /// The same parameters over other places.
     type Over<Q: Place>: Placed<Place = Q>;
 
@@ -83,6 +87,7 @@ macro_rules! operator {
 
         impl<P: $crate::arena::Place $(, $set: $bound)?> $crate::ops::operator::Placed for $name<P $(, $set)?> {
             type Place = P;
+            type Places = ($(operator!(@slots $kind $(<$of>)?),)+);
             type Over<Q: $crate::arena::Place> = $name<Q $(, $set)?>;
 
             fn map<Q: $crate::arena::Place, E>(
@@ -96,6 +101,8 @@ macro_rules! operator {
             }
         }
     };
+    (@slots P) => { $crate::arena::Slot };
+    (@slots $places:ident<P>) => { $places<$crate::arena::Slot> };
     (@map $each:ident, $value:expr, P) => { $each($value)? };
     (@map $each:ident, $value:expr, Option<P>) => {
         match $value {

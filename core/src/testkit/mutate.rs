@@ -62,15 +62,15 @@ pub(super) struct Case<'c> {
 #[cfg(feature = "pack")]
 #[inline(never)]
 pub(super) fn loads<K: Kernel>(op: &K::Op, arena: usize, constants: &[u8]) -> Result<(), Fault> {
-    check_decoded::<K>(op, &bounds(arena, constants))
+    check_decoded::<K>(op, (0, &[]), &bounds(arena, constants))
 }
 
 fn accepts<K: Kernel>(params: &[u8], arena: usize, constants: &[u8]) -> Result<(), Fault> {
-    check::<K>(params, &bounds(arena, constants))
+    check::<K>((0, params), &bounds(arena, constants))
 }
 
 fn bounds(arena: usize, constants: &[u8]) -> Bounds<'_> {
-    Bounds::new([arena as u32, 0, 0, 0], 0, constants)
+    Bounds::new([arena as u32, 0, 0, 0], 0, constants, &[])
 }
 
 /// Bytes of constants that a step reads.

@@ -217,13 +217,32 @@ fn encoded(step: &Step) -> Vec<u8> {
 }
 
 /// Channels of a step of [`shared_by`], whose records load checks: 12 bytes each, and a byte of weights.
-pub const SHARED_CHANNELS: u16 = 8_000;
+pub const SHARED_CHANNELS: u16 = 1_000;
 
-/// A file of many steps that share all constants.
-pub fn shared_by(steps: usize) -> Vec<u8> {
+/// A file of many steps that share all constants: of `kinds` in turn, at most 65,280, which differ in a parameter behind their places, and each at another place
+/// than the one before it.
+pub fn shared_by(steps: usize, kinds: usize) -> Vec<u8> {
     let channels = u32::from(SHARED_CHANNELS);
-    let step = Step::Conv2dS8(Conv2dS8 {
-        output: at(16),
+    let step = |index: usize| {
+        let kind = index % kinds;
+        let [zero_point, above] = [kind % 256, kind / 256].map(|of| (of as i16 - 128) as i8);
+        shared_step(16 + 16 * (index as u32 % 2), zero_point, [above, 127])
+    };
+    let mut blob = Blob {
+        arena: [16 + 16 + channels, 0, 0, 0],
+        weights: vec![0; 13 * channels as usize],
+        ..Blob::default()
+    };
+    for index in 0..steps {
+        blob = blob.step(&step(index));
+    }
+    blob.file()
+}
+
+fn shared_step(output: u32, output_zero_point: i8, clamp: [i8; 2]) -> Step {
+    let channels = u32::from(SHARED_CHANNELS);
+    Step::Conv2dS8(Conv2dS8 {
+        output: at(output),
         input: at(0),
         scratch: Slot::default(),
         weights: 0,
@@ -239,16 +258,8 @@ pub fn shared_by(steps: usize) -> Vec<u8> {
         },
         groups: 1,
         input_zero_point: 0,
-        output_zero_point: 0,
-        clamp: [-128, 127],
+        output_zero_point,
+        clamp,
         flags: 0,
-    });
-    let mut blob = Blob {
-        arena: [16 + channels, 0, 0, 0],
-        weights: vec![0; 13 * channels as usize],
-        ..Blob::default()
-    };
-    blob = blob.step(&step);
-    blob.steps = vec![blob.steps[0].clone(); steps];
-    blob.file()
+    })
 }

@@ -370,7 +370,7 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     provoked.push(other_than_the_receipt());
 
     // More steps than constants are checked for: `load_bound` says how many.
-    let shared = load(&shared_by(1000)).expect_err("a thousand steps of one block of constants");
+    let shared = load(&shared_by(1000, 1000)).expect_err("a thousand unlike steps of one block of constants");
     assert!(
         matches!(
             shared,

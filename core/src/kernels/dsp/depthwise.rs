@@ -64,13 +64,12 @@ impl Kernel for S8 {
 
     fn trusts(op: &PackedConv2dS8, weights: &[u8]) -> bool {
         let words = Self::needs(op).weights / 4;
-        let Some(stream) = Mem::of_weights(weights).weights::<u32>(op.weights, words) else {
-            return false;
-        };
-        blocks(stream, quad_words(&op.window, op.form) as usize).all(|quad| {
+        let trusted = |quad: &[u32]| {
             let (_, records) = quad.as_rchunks();
             record::are_packed(last(records, 4).unwrap_or_default(), op.form)
-        })
+        };
+        let stream = Mem::of_weights(weights).weights::<u32>(op.weights, words);
+        stream.is_some_and(|stream| blocks(stream, quad_words(&op.window, op.form) as usize).all(trusted))
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {

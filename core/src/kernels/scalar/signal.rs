@@ -137,13 +137,13 @@ impl Kernel for FilterBank {
     const TRUSTS: bool = true;
 
     fn trusts(op: &SignalFilterBank, weights: &[u8]) -> bool {
-        let Some(bands) = Mem::of_weights(weights).weights::<u16>(op.bands, op.bands().saturating_mul(2)) else {
-            return false;
-        };
-        let (bands, _) = bands.as_chunks::<2>();
-        let inside = |[first, bins]: &[u16; 2]| u32::from(*first) + u32::from(*bins) <= op.bins;
-        let taps: u64 = bands.iter().map(|[_, bins]| u64::from(*bins)).sum();
-        bands.iter().all(inside) && taps == u64::from(op.taps)
+        let bands = Mem::of_weights(weights).weights::<u16>(op.bands, op.bands().saturating_mul(2));
+        bands.is_some_and(|bands| {
+            let (bands, _) = bands.as_chunks::<2>();
+            let inside = |[first, bins]: &[u16; 2]| u32::from(*first) + u32::from(*bins) <= op.bins;
+            let taps: u64 = bands.iter().map(|[_, bins]| u64::from(*bins)).sum();
+            bands.iter().all(inside) && taps == u64::from(op.taps)
+        })
     }
 
     fn run(op: &SignalFilterBank, mem: &Mem<'_>) -> Option<()> {

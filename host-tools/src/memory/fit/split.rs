@@ -11,7 +11,7 @@ use super::bands::input_range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::program::{LoweredStep, Place, Program};
 
-/// Parts of one step, at most: load looks at the constants that they share once for each, and at 64 times a file's weights in all.
+/// Parts of one step, at most: load looks for each at the steps before it, for one that it shares its constants with.
 const MOST_PARTS: usize = 64;
 
 /// Offending steps that an error names.
