@@ -174,3 +174,30 @@ impl fmt::Display for Overrun {
 impl core::error::Error for Overrun {}
 
 const _: () = assert!(CANARY_BYTES.is_multiple_of(ARENA_ALIGN));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a guard of arenas 0 and 2 and a state says after `change`.
+    fn checked(change: impl FnOnce(&mut [[u8; CANARY_BYTES]; 3])) -> Result<(), Overrun> {
+        let mut canaries = [CANARY; 3];
+        change(&mut canaries);
+        let [first, third, state] = &mut canaries;
+        let arenas = [Some(first), None, Some(third), None];
+        let state = Some(state);
+        Guard { arenas, state }.check()
+    }
+
+    #[test]
+    fn any_changed_byte_of_any_canary_is_told() {
+        assert_eq!(checked(|_| ()), Ok(()));
+        for byte in 0..CANARY_BYTES {
+            assert_eq!(checked(|all| all[0][byte] ^= 1), Err(Overrun::Arena { region: 0 }));
+            assert_eq!(checked(|all| all[1][byte] ^= 0x80), Err(Overrun::Arena { region: 2 }));
+            assert_eq!(checked(|all| all[2][byte] ^= 4), Err(Overrun::State));
+        }
+        let both = checked(|all| (all[1][0], all[2][0]) = (0, 0));
+        assert_eq!(both, Err(Overrun::Arena { region: 2 }));
+    }
+}

@@ -37,3 +37,6 @@ pub mod softmax;
 pub mod special_int;
 pub mod svdf;
 pub mod window;
+
+#[cfg(test)]
+mod tests;

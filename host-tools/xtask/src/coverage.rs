@@ -1,4 +1,4 @@
-//! `cargo xtask coverage`: lines of the runtime and of the host tools that the tests run on the host.
+//! `cargo xtask coverage`: lines of the runtime and of the host tools that the tests run on the host, and branches of what load checks.
 //!
 //! rustc's own instrumentation counts, in a build of its own; programs that tests start count as well. What runs on boards does not.
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::suite::watched;
-use super::{Result, cargo, on_host, root, run, setup};
+use super::{Result, branches, cargo, on_host, root, run, setup};
 
 /// What is counted, by the beginning of its path; the first that fits.
 const AREAS: [(&str, &str); 16] = [
@@ -45,7 +45,7 @@ impl Lines {
     }
 }
 
-/// Builds and runs the tests, and prints the table of `docs/testing.md`; with `files`, these with how often each line ran.
+/// Builds and runs the tests, and prints the table of `docs/testing.md` and the branches of checks that were seen one way only; with `files`, these with how often each line ran.
 pub(super) fn measure(files: &[PathBuf]) -> Result<()> {
     if tool("llvm-cov").is_err() {
         setup::component("llvm-tools")?;
@@ -68,7 +68,9 @@ pub(super) fn measure(files: &[PathBuf]) -> Result<()> {
         command.args(arguments);
         // Of this target alone: what tests build for boards has no runtime that counts.
         let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
-        command.env(flags, "-C instrument-coverage");
+        command.env(flags, "-C instrument-coverage -Z coverage-options=branch");
+        // For the option, which stable compilers take from those who ask for it.
+        command.env("RUSTC_BOOTSTRAP", "1");
         command.env("LLVM_PROFILE_FILE", profiles.join("%8m.profraw"));
         command
     };
@@ -91,9 +93,14 @@ pub(super) fn measure(files: &[PathBuf]) -> Result<()> {
         Ok(command)
     };
     if files.is_empty() {
-        let output = cov("export")?.arg("--summary-only").stderr(Stdio::inherit()).output()?;
-        let areas = areas(&serde_json::from_slice(&output.stdout)?, &root())?;
-        print!("{}", table(&areas));
+        let options = ["--skip-functions", "--skip-expansions"];
+        let output = cov("export")?.args(options).stderr(Stdio::inherit()).output()?;
+        let export = serde_json::from_slice(&output.stdout)?;
+        print!(
+            "{}\n{}",
+            table(&areas(&export, &root())?),
+            branches::report(&export, &root())?
+        );
         return Ok(());
     }
     let mut show = cov("show")?;

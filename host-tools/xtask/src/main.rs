@@ -1,6 +1,7 @@
 //! `cargo xtask`: the project's own commands. Each installs what it needs first, and says what.
 
 mod bench;
+mod branches;
 mod coverage;
 mod demo;
 mod fuzz;
@@ -74,7 +75,7 @@ enum Task {
         #[arg(long, conflicts_with = "parts")]
         record: bool,
     },
-    /// Counts the lines of the runtime and of the host tools that the tests run on the host.
+    /// Counts the lines of the runtime and of the host tools that the tests run on the host, and the branches of what load checks.
     Coverage {
         /// Shows these files instead, with how often each line ran.
         #[arg(value_name = "FILE")]
