@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use arenite::kernels::Backend;
 use arenite::testkit::{Packed, Workspace, packed};
 use arenite::{KernelId, Model};
 use arenite_host::board::{BOARDS, Board, RunOptions, ready, run};
 use arenite_host::model::Blob as OnBoard;
 use arenite_host::worst::stack::TABLE;
-use arenite_tests::blob::{Blob, aligned};
+use arenite_tests::blob::{Blob, aligned, shared_by};
 use arenite_tests::skip;
+use arenite_xtask::most::measure::count;
 
 /// Steps of a file, which share their constants.
 const STEPS: usize = 32;
@@ -96,17 +98,104 @@ fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
     found.iter().map(|text| format!("{}: {text}", board.name)).collect()
 }
 
+/// How often a load looks at a byte of the file, at most: once, and 16 times again where steps share constants and are unlike.
+const LOOKS: u64 = 1 + 16;
+
+/// What a load of steps exceeds that all share one block of constants and want it checked anew, up to the limit.
+fn exceeding_by_sharing(board: &'static Board) -> Option<String> {
+    let file = shared_by(SHARING, SHARING);
+    let options = RunOptions {
+        timeout: Duration::from_secs(120),
+        ..RunOptions::default()
+    };
+    let report = run(board, OnBoard::Bytes(&file), &[], &options).unwrap_or_else(|error| panic!("{error}"));
+    let (bytes, load) = (file.len() as u64, report.load_instructions);
+    println!(
+        "{}: shared constants: load {load} of {bytes} bytes, {} for each",
+        board.name,
+        load / bytes
+    );
+    (load > LOOKS * factors(board)[0] * bytes)
+        .then(|| format!("{}: shared constants: load {load} of {bytes} bytes", board.name))
+}
+
+/// Unlike steps of which one more would be refused.
+const SHARING: usize = 17;
+
 #[test]
 fn loads_and_steps_are_within_their_bounds() {
     let mut workspace = Box::new(Workspace::new());
     let mut found = Vec::new();
     for board in &BOARDS {
         match ready(board) {
-            Ok(()) => found.extend(exceeding(board, &mut workspace)),
+            Ok(()) => {
+                found.extend(exceeding(board, &mut workspace));
+                found.extend(exceeding_by_sharing(board));
+            }
             Err(reason) => skip(
                 &format!("loads_and_steps_are_within_their_bounds on {}", board.name),
                 &reason.to_string(),
             ),
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Steps of a kernel that are generated, as those that the tables of instructions are made from.
+const GENERATED: usize = 24;
+
+/// Instructions for each unit of cost, at most, of what these steps take beside [`STEP`]: a unit is an element or a product, whatever is computed of it. Sine and
+/// cosine reduce arguments of any size, each by itself.
+fn factor(board: &Board, kernel: KernelId) -> f64 {
+    let [.., a_unit] = factors(board);
+    // Without an FPU, a function for each sum and product.
+    let soft = a_unit > 8 && kernel.name().contains("F32");
+    let times = if soft { SOFT } else { 1.0 };
+    times
+        * match kernel.name() {
+            "SpecialF32" => 2_000.0,
+            name if name.starts_with("Softmax") || name == "SpecialBinaryF32" => 120.0,
+            _ if kernel.backend() == Backend::Scalar => 40.0,
+            _ => a_unit as f64,
+        }
+}
+
+/// How much more f32 kernels take without an FPU.
+const SOFT: f64 = 6.0;
+
+/// What of all kernels' generated steps on a board exceeds its bound; prints the dearest of each kernel.
+fn exceeding_generated(board: &'static Board) -> Vec<String> {
+    let mut found = Vec::new();
+    for &kernel in KernelId::ALL.iter().filter(|&&kernel| board.has(kernel)) {
+        let samples = count(board, kernel, 77, GENERATED).unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            samples.len() > GENERATED / 2,
+            "{}: {} steps",
+            kernel.name(),
+            samples.len()
+        );
+        let dearest = samples.iter().map(|sample| {
+            let cost = sample.generated.step.cost().total() as f64;
+            (sample.most() - STEP as f64).max(0.0) / cost
+        });
+        let dearest = dearest.fold(0.0, f64::max);
+        let line = format!("{} {}: {dearest:.1} for each unit of cost", board.name, kernel.name());
+        println!("{line}");
+        if dearest > factor(board, kernel) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "long: 24 steps of every kernel on every board"]
+fn generated_steps_are_within_their_bounds() {
+    let mut found = Vec::new();
+    for board in &BOARDS {
+        match ready(board) {
+            Ok(()) => found.extend(exceeding_generated(board)),
+            Err(reason) => skip("generated_steps_are_within_their_bounds", &reason.to_string()),
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
