@@ -144,24 +144,23 @@ fn loads_and_steps_are_within_their_bounds() {
 /// Steps of a kernel that are generated, as those that the tables of instructions are made from.
 const GENERATED: usize = 24;
 
-/// Instructions for each unit of cost, at most, of what these steps take beside [`STEP`]: a unit is an element or a product, whatever is computed of it. Sine and
-/// cosine reduce arguments of any size, each by itself.
+/// Instructions for each unit of cost, at most, of what these steps take beside [`STEP`]: on cores without a wide product, on others without an FPU, and on those
+/// with one. A unit is an element or a product, whatever is computed of it: sine and cosine reduce arguments of any size.
 fn factor(board: &Board, kernel: KernelId) -> f64 {
-    let [.., a_unit] = factors(board);
-    // Without an FPU, a function for each sum and product.
-    let soft = a_unit > 8 && kernel.name().contains("F32");
-    let times = if soft { SOFT } else { 1.0 };
-    times
-        * match kernel.name() {
-            "SpecialF32" => 2_000.0,
-            name if name.starts_with("Softmax") || name == "SpecialBinaryF32" => 120.0,
-            _ if kernel.backend() == Backend::Scalar => 40.0,
-            _ => a_unit as f64,
-        }
+    let group = match factors(board) {
+        [160, _] => 0,
+        [_, 45] => 1,
+        _ => 2,
+    };
+    let by_group = match kernel.name() {
+        "SpecialF32" => [6_000.0, 2_500.0, 2_000.0],
+        "SpecialBinaryF32" | "UnaryF32" | "LrnF32" | "SoftmaxF32" => [2_000.0, 1_200.0, 130.0],
+        "SoftmaxS8" | "SoftmaxInt" => [500.0, 130.0, 120.0],
+        _ if kernel.backend() == Backend::Scalar => [170.0, 90.0, 45.0],
+        _ => [100.0, 70.0, 8.0],
+    };
+    by_group[group]
 }
-
-/// How much more f32 kernels take without an FPU.
-const SOFT: f64 = 6.0;
 
 /// What of all kernels' generated steps on a board exceeds its bound; prints the dearest of each kernel.
 fn exceeding_generated(board: &'static Board) -> Vec<String> {

@@ -3,8 +3,10 @@
 use arenite::blob::Sections;
 use arenite::ops::pool2d::PoolInt;
 use arenite::ops::window::Window2d;
-use arenite::{DType, Fault, LoadError, Model, Step};
-use arenite_tests::blob::{SHARED_CHANNELS, aligned, at, shared_by};
+use arenite::testkit::{Workspace, packed};
+use arenite::{DType, Fault, KernelId, LoadError, Model, Step};
+use arenite_tests::blob::{Blob, SHARED_CHANNELS, aligned, at, shared_by};
+use arenite_xtask::most::generate::Random;
 
 /// The first step that load refuses to check, of a file with `steps` of them, of `kinds` in turn; `None` where it loads.
 fn refused(steps: usize, kinds: usize) -> Option<u32> {
@@ -56,6 +58,78 @@ fn constants_shared_by_unlike_steps_are_checked_in_proportion_to_the_file() {
         Some(true)
     );
     assert_eq!(refused(16, 16), None);
+}
+
+/// A step of a file, alone in a file with the same constants.
+fn alone(blob: &Blob, step: &(u8, Vec<u8>)) -> Result<(), Fault> {
+    let file = Blob {
+        steps: vec![step.clone()],
+        ..blob.clone()
+    };
+    match Model::load(aligned(&file.file()).bytes()) {
+        Ok(_) => Ok(()),
+        Err(LoadError::Step { step: 0, fault }) => Err(fault),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Files of a kernel's step, as it is and with changed parameters, many times over: load refuses the first that it refuses alone, for the same reason, whatever
+/// was checked before it.
+#[test]
+fn sharing_changes_no_verdict() {
+    let mut workspace = Box::new(Workspace::new());
+    let (mut loaded, mut refused) = (0, 0);
+    for (&kernel, seed) in KernelId::ALL
+        .iter()
+        .flat_map(|kernel| (0..30).map(move |seed| (kernel, seed)))
+    {
+        let mut params = [0; 256];
+        let Some(step) = packed(kernel, seed, &mut params, &mut workspace) else {
+            continue;
+        };
+        let mut random = Random::new(1 + u64::from(seed));
+        let mut number = |below: usize| usize::from(u16::from_le_bytes([random.byte(), random.byte()])) % below;
+        let mut weights = step.constants.to_vec();
+        if seed % 3 == 0 && !weights.is_empty() {
+            let at = number(weights.len());
+            weights[at] ^= 1 << number(8);
+        }
+        let mut kinds = vec![(kernel as u8, step.params.to_vec()); 5];
+        for (_, params) in &mut kinds[2..] {
+            let at = number(params.len());
+            params[at] = number(256) as u8;
+        }
+        let blob = Blob {
+            arena: [2 * step.arena as u32, 0, 0, 0],
+            weights,
+            ..Blob::default()
+        };
+        let verdicts: Vec<_> = kinds.iter().map(|kind| alone(&blob, kind)).collect();
+        // Those that load come first, some of them more than once, and then, in every second file, all.
+        let mut order: Vec<usize> = (0..20)
+            .map(|_| number(5))
+            .filter(|&kind| verdicts[kind].is_ok())
+            .collect();
+        if seed % 2 == 0 {
+            order.extend([4, 3, 2, 1, 0]);
+        }
+        let file = Blob {
+            steps: order.iter().map(|&kind| kinds[kind].clone()).collect(),
+            ..blob
+        };
+        let first = order.iter().position(|&kind| verdicts[kind].is_err());
+        let expected = match first {
+            None => Ok(()),
+            Some(step) => Err(LoadError::Step {
+                step: step as u32,
+                fault: verdicts[order[step]].expect_err("a refused step"),
+            }),
+        };
+        let is = Model::load(aligned(&file.file()).bytes()).map(|_| ());
+        assert_eq!(is, expected, "{} {seed}, {order:?}", kernel.name());
+        if is.is_ok() { loaded += 1 } else { refused += 1 }
+    }
+    assert!(loaded > 300 && refused > 300, "{loaded} loaded, {refused} refused");
 }
 
 /// What a step cannot do, it is refused for, before a run.
