@@ -168,7 +168,7 @@ fn exceeding_generated(board: &'static Board) -> Vec<String> {
     for &kernel in KernelId::ALL.iter().filter(|&&kernel| board.has(kernel)) {
         let samples = count(board, kernel, 77, GENERATED).unwrap_or_else(|error| panic!("{error}"));
         assert!(
-            samples.len() > GENERATED / 2,
+            samples.len() >= GENERATED / 4,
             "{}: {} steps",
             kernel.name(),
             samples.len()

@@ -1,12 +1,13 @@
 //! What a load and a run may take: closed forms of the file's length and of what load has computed, held against files that are made to be slow.
 
+use arenite::arena::Access;
 use arenite::blob::Sections;
 use arenite::ops::pool2d::PoolInt;
 use arenite::ops::window::Window2d;
 use arenite::testkit::{Workspace, packed};
 use arenite::{DType, Fault, KernelId, LoadError, Model, Step};
 use arenite_tests::blob::{Blob, SHARED_CHANNELS, aligned, at, shared_by};
-use arenite_xtask::most::generate::Random;
+use arenite_xtask::most::generate::{Random, step};
 
 /// The first step that load refuses to check, of a file with `steps` of them, of `kinds` in turn; `None` where it loads.
 fn refused(steps: usize, kinds: usize) -> Option<u32> {
@@ -147,6 +148,48 @@ fn a_run_is_bounded_by_what_load_within_allows() {
     assert_eq!(within(sum - 1), refused(2, sum, sum - 1));
     assert_eq!(within(costs[0]), refused(1, costs[0] + costs[1], costs[0]));
     assert_eq!(within(0), refused(0, costs[0], 0));
+}
+
+/// Steps of every kernel as the tables of instructions are made from: load and host state the same cost, and it is not below the elements that a step reads and
+/// writes, nor below a product for each output of a convolution.
+#[test]
+fn no_cost_is_below_the_operands() {
+    for &kernel in KernelId::ALL {
+        let mut random = Random::new(kernel as u64);
+        let steps: Vec<_> = (0..60)
+            .filter_map(|_| step(kernel, &mut random, 0, 0))
+            .take(20)
+            .collect();
+        assert!(!steps.is_empty(), "{}", kernel.name());
+        for (index, generated) in steps.iter().enumerate() {
+            let (step, what) = (&generated.step, format!("{} {index}", kernel.name()));
+            let blob = Blob {
+                arena: [generated.bytes, 0, 0, 0],
+                weights: generated.constants.clone(),
+                ..Blob::default()
+            };
+            let file = blob.step(step).file();
+            let mut file = aligned(&file);
+            let model = Model::load(file.bytes()).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let cost = model.costs().next().expect("a step");
+            assert_eq!(cost, step.cost(), "{what}");
+            assert_eq!(cost.total(), cost.products + cost.reads + cost.writes, "{what}");
+            let (mut written, mut read) = (0, 0);
+            step.operands(&mut |operand| {
+                let elements = u64::from(operand.bytes / operand.align.clamp(1, 8));
+                match operand.access {
+                    Access::Read => read += elements,
+                    Access::Write | Access::Update => written += elements,
+                    Access::Scratch => {}
+                }
+            });
+            assert!(cost.writes >= written, "{what}: {cost:?}, writes {written}");
+            // A window need not reach all of its input.
+            let skips = step.clone().window_mut().is_some()
+                || matches!(step, Step::CopyBytes(_) | Step::Gather(_) | Step::Resize(_));
+            assert!(cost.reads >= read || skips, "{what}: {cost:?}, reads {read}");
+        }
+    }
 }
 
 /// The largest window that load accepts over an image, as a pooling: no output reads more than the image.
