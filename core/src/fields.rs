@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
     }
 
     #[inline(never)]
-    fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         match self.rest.next() {
             Some(&byte) => byte,
             None => self.missing(),
@@ -121,7 +121,7 @@ impl<'a> Fields<'a> {
 
     /// A varint of at most `bits` bits.
     #[inline(never)]
-    fn varint(&mut self, bits: u32) -> u32 {
+    pub(crate) fn varint(&mut self, bits: u32) -> u32 {
         match self.rest.next() {
             // Most fields: a step is decoded anew in every run, and this takes a quarter of the general loop's instructions.
             Some(&byte) if byte < 0x80 => u32::from(byte),

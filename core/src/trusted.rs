@@ -1,20 +1,44 @@
 //! What load has seen of the constants that kernels trust.
 //!
-//! Steps may share constants, as the bands of one convolution do. Whether a kernel may trust its constants depends on its parameters and on them, and not on the
-//! places of its operands: what was checked for one step holds for every one of the same kernel with the same parameters. To remember all of them would take
-//! memory; to look for each among all before it, time in proportion to the square of their number. So constants behind all that were checked are new and need no
-//! search, a search goes on where the one before it found something, as bands repeat in their order, and what is looked at again is counted.
+//! Steps may share constants, as the bands of one convolution do. Whether a kernel may trust its constants depends on its parameters and on them, and not
+//! on the places of its operands: what was checked for one step holds for every one of the same kernel with the same parameters. To remember all of them
+//! would take memory; to look for each among all before it, time in proportion to the square of their number. So constants behind all that were checked are
+//! new and need no search, a search goes on where the one before it found something, as bands repeat in their order, and what is looked at again is counted.
 
 use core::cell::Cell;
 
 use crate::fields::Fields;
 
-/// How often load looks at each byte of the weights and of the steps again, at most. Of a step that it passes in a search, four bytes take no longer than one of
-/// the weights.
+/// How often load looks at each byte of the weights and of the steps again, at most. Of a step that it passes in a search, four bytes take no longer than one
+/// of the weights.
 const AGAIN: u32 = 16;
 
 /// A step as the file has it: its kernel's number and its parameters.
 pub(crate) type Record<'a> = (u8, &'a [u8]);
+
+/// The places of an operator in the order of its fields: how many, and a bit for each that may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Places {
+    /// At most 32.
+    pub count: u8,
+    /// Bit `n` for place `n`.
+    pub optional: u32,
+}
+
+impl Places {
+    pub(crate) const NONE: Self = Self { count: 0, optional: 0 };
+    pub(crate) const ONE: Self = Self { count: 1, optional: 0 };
+    pub(crate) const OPTIONAL: Self = Self { count: 1, optional: 1 };
+
+    /// These and those behind them.
+    pub(crate) const fn and(self, next: Self) -> Self {
+        Self {
+            count: self.count + next.count,
+            optional: self.optional | next.optional << self.count,
+        }
+    }
+}
 
 /// What is known of a step's constants before they are looked at.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,15 +97,15 @@ impl<'a> Trusted<'a> {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
     }
 
-    /// What is known of the constants of `record`, whose parameters behind its places `key` gives. They count as checked from then on: a load in which they turn
+    /// What is known of the constants of `record`, which begins with these places. They count as checked from then on: a load in which they turn
     /// out to be wrong ends there.
     #[inline(never)]
-    pub(crate) fn before(&self, record: Record<'_>, key: fn(&[u8]) -> &[u8]) -> Before {
+    pub(crate) fn before(&self, record: Record<'_>, places: Places) -> Before {
         let checked = self.end.get();
         self.end.set(checked.max(self.last.get()));
         if self.first.get() >= checked {
             Before::No
-        } else if self.find(record, key) {
+        } else if self.find(record, places) {
             Before::Checked
         } else if self.spend(self.bytes.get()) {
             Before::No
@@ -91,38 +115,57 @@ impl<'a> Trusted<'a> {
     }
 
     /// Whether a step before `record` is equal to it but for its places: those behind the last one that was found, then those before them.
-    fn find(&self, (kernel, params): Record<'_>, key: fn(&[u8]) -> &[u8]) -> bool {
-        let (wanted, next) = (key(params), self.next.get());
-        [(next, params), (self.steps, next)].into_iter().any(|(steps, until)| {
-            let mut fields = Fields::new(steps);
-            while let Some((id, other)) = fields.record() {
-                if other.as_ptr() >= until.as_ptr() || !self.spend(other.len() as u32 / 4 + 1) {
-                    return false;
+    fn find(&self, (kernel, params): Record<'_>, places: Places) -> bool {
+        let (wanted, next) = (behind(params, places), self.next.get());
+        let (mut fields, mut until) = (Fields::new(next), params.as_ptr());
+        loop {
+            match fields.record() {
+                Some((id, other)) if other.as_ptr() < until => {
+                    if !self.spend(other.len() as u32 / 4 + 1) {
+                        return false;
+                    }
+                    // No comparison of slices, which is a function of a library.
+                    let found = behind(other, places);
+                    if id == kernel && found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| a == b) {
+                        self.next.set(fields.rest());
+                        return true;
+                    }
                 }
-                if id == kernel && key(other) == wanted {
-                    self.next.set(fields.rest());
-                    return true;
-                }
+                _ if until == params.as_ptr() => (fields, until) = (Fields::new(self.steps), next.as_ptr()),
+                _ => return false,
             }
-            false
-        })
+        }
     }
 
-    /// Takes what is to be looked at again from the budget; false where there is no more.
+    /// Takes what is to be looked at again from the budget; false where there is not so much.
     fn spend(&self, bytes: u32) -> bool {
         let left = self.budget.get().checked_sub(bytes);
-        self.budget.set(left.unwrap_or(0));
-        left.is_some()
+        left.map(|left| self.budget.set(left)).is_some()
     }
+}
+
+/// The parameters behind their places.
+#[inline(never)]
+fn behind(params: &[u8], places: Places) -> &[u8] {
+    let mut fields = Fields::new(params);
+    for place in 0..places.count {
+        let optional = (places.optional >> (place & 31)) & 1 == 1;
+        // Of one that may be missing whether it is there comes first.
+        if !optional || fields.byte() != 0 {
+            fields.byte();
+            fields.varint(u32::BITS);
+        }
+    }
+    fields.rest()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Records as the file has them: kernel, length, one byte of places, parameters.
+    /// Records as the file has them: kernel, length, a place, parameters.
     const STEPS: &[u8] = &[
-        7, 2, 0, 5, 8, 2, 1, 5, 7, 2, 2, 5, 7, 2, 3, 6, 9, 0, 7, 2, 4, 5, 7, 2, 5, 6, 8, 2, 6, 5,
+        7, 3, 0, 0, 5, 8, 3, 0, 1, 5, 7, 3, 0, 2, 5, 7, 3, 0, 3, 6, 9, 0, 7, 3, 0, 4, 5, 7, 3, 0, 5, 6, 8, 3, 0, 6, 5,
     ];
 
     fn record(index: usize) -> Record<'static> {
@@ -134,16 +177,29 @@ mod tests {
         record.expect("a record")
     }
 
-    fn behind(params: &[u8]) -> &[u8] {
-        params.get(1..).unwrap_or_default()
-    }
-
     fn before(trusted: &Trusted<'_>, index: usize, operands: &[(u32, u32)]) -> Before {
         trusted.begin();
         for &(offset, bytes) in operands {
             trusted.add(offset, bytes);
         }
-        trusted.before(record(index), behind)
+        trusted.before(record(index), Places::ONE)
+    }
+
+    #[test]
+    fn places_are_passed_over_whether_they_are_there_or_not() {
+        let places = Places::NONE.and(Places::ONE).and(Places::OPTIONAL).and(Places::ONE);
+        assert_eq!(places, Places { count: 3, optional: 2 });
+        assert_eq!(behind(&[0, 5, 0, 1, 0x80, 1, 9, 8], places), [9, 8]);
+        assert_eq!(behind(&[0, 5, 1, 0x81, 0xFF, 0x7F, 1, 4, 9], places), [9]);
+        let nested = Places::OPTIONAL.and(places).and(Places::OPTIONAL);
+        assert_eq!(
+            nested,
+            Places {
+                count: 5,
+                optional: 0b10101
+            }
+        );
+        assert_eq!(behind(&[0, 0, 5], places), []);
     }
 
     #[test]
@@ -185,7 +241,7 @@ mod tests {
         // Four steps are passed.
         assert_eq!(shared(4 + 30, 30), (Before::No, 0));
         assert_eq!(shared(4 + 30, 29), (Before::No, 1));
-        assert_eq!(shared(4 + 29, 30), (Before::Shared, 0));
+        assert_eq!(shared(4 + 29, 30), (Before::Shared, 29));
         assert_eq!(shared(3, 0), (Before::No, 0));
         let trusted = Trusted::new(&[0; 100], STEPS);
         assert_eq!(trusted.budget.get(), 16 * (100 + STEPS.len() as u32));

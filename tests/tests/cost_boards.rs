@@ -144,8 +144,8 @@ fn loads_and_steps_are_within_their_bounds() {
 /// Steps of a kernel that are generated, as those that the tables of instructions are made from.
 const GENERATED: usize = 24;
 
-/// Instructions for each unit of cost, at most, of what these steps take beside [`STEP`]: on cores without a wide product, on others without an FPU, and on those
-/// with one. A unit is an element or a product, whatever is computed of it: sine and cosine reduce arguments of any size.
+/// Instructions for each unit of cost, at most, of what these steps take beside [`STEP`]: on cores without a wide product, on others without an FPU, and on
+/// those with one. A unit is an element or a product, whatever is computed of it: sine and cosine reduce arguments of any size.
 fn factor(board: &Board, kernel: KernelId) -> f64 {
     let group = match factors(board) {
         [160, _] => 0,

@@ -1,5 +1,5 @@
-//! What the compiler reads from an embedded file, read when a program runs: every mistake by its text, and every port as load reads it. That a program with such a
-//! file does not compile, `include` shows.
+//! What the compiler reads from an embedded file, read when a program runs: every mistake by its text, and every port as load reads it. That a program with
+//! such a file does not compile, `include` shows.
 
 use std::panic::catch_unwind;
 
@@ -29,12 +29,15 @@ fn sealed(mut file: Vec<u8>, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     file
 }
 
+/// What is wrong, how a file is made so, and what is told.
+type Case = (&'static str, fn(&mut [u8]), &'static str);
+
 const CONTRADICTION: &str = "the model's header contradicts itself: pack the model again";
 
 #[test]
 fn what_is_wrong_with_a_header_is_told() {
     let file = written().file();
-    let cases: [(&str, fn(&mut [u8]), &str); 14] = [
+    let cases: [Case; 14] = [
         (
             "another magic",
             |file| file[3] ^= 1,
@@ -106,7 +109,7 @@ fn what_is_wrong_with_a_header_is_told() {
 fn what_is_wrong_with_a_port_or_a_label_is_told() {
     let file = written().file();
     // The first port: the length of its name, the name, region, offset, type, axes, extents.
-    let cases: [(&str, fn(&mut [u8]), &str); 6] = [
+    let cases: [Case; 6] = [
         (
             "a name beyond the ports",
             |file| file[128] = 127,

@@ -30,8 +30,8 @@ fn shared_constants_are_checked_once() {
     }
 }
 
-/// A file of steps of which each wants the same block of records checked anew: load looks at 16 times the bytes of weights and steps again, and refuses the step
-/// after.
+/// A file of steps of which each wants the same block of records checked anew: load looks at 16 times the bytes of weights and steps again, and refuses the
+/// step after.
 #[test]
 fn constants_shared_by_unlike_steps_are_checked_in_proportion_to_the_file() {
     let steps = 300;

@@ -464,20 +464,12 @@ pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, record: Record<'_>, bounds: &
         return Ok(());
     }
     // Before they are looked at.
-    match bounds.trusted.before(record, behind_places::<K::Op>) {
+    match bounds.trusted.before(record, K::Op::PLACES) {
         Before::Checked => Ok(()),
         Before::Shared => Err(Fault::Shared),
         Before::No if K::trusts(op, bounds.weights) => Ok(()),
         Before::No => Err(Fault::Weights),
     }
-}
-
-/// The parameters of a step that its places do not belong to.
-#[inline(never)]
-fn behind_places<O: Placed>(params: &[u8]) -> &[u8] {
-    let mut fields = Fields::new(params);
-    fields.value::<O::Places>();
-    fields.rest()
 }
 
 /// An operator with its kernel's rules.

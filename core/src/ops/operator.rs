@@ -1,11 +1,10 @@
 //! What an operator is: parameters over places, what must hold for them, and the operands that follow from them.
 
-use serde::de::DeserializeOwned;
-
 use crate::arena::{Operand, Place, Slot};
 use crate::ops::cost::{self, Cost};
 use crate::ops::fault::Fault;
 use crate::ops::window::Window2d;
+use crate::trusted::Places;
 
 /// Parameters of an operator over places: [`Slot`]s in the blob and on devices, the host's own places until memory is planned.
 pub trait Operator: Placed + Clone {
@@ -41,7 +40,7 @@ pub trait Placed: Sized {
     /// Its places.
     type Place: Place;
     /// Its places, as the blob has them in front of all else.
-    type Places: DeserializeOwned;
+    const PLACES: Places;
     /// The same parameters over other places.
     type Over<Q: Place>: Placed<Place = Q>;
 
@@ -87,8 +86,9 @@ macro_rules! operator {
 
         impl<P: $crate::arena::Place $(, $set: $bound)?> $crate::ops::operator::Placed for $name<P $(, $set)?> {
             type Place = P;
-            type Places = ($(operator!(@slots $kind $(<$of>)?),)+);
             type Over<Q: $crate::arena::Place> = $name<Q $(, $set)?>;
+            const PLACES: $crate::trusted::Places =
+                $crate::trusted::Places::NONE$(.and(operator!(@places $kind $(<$of>)?)))+;
 
             fn map<Q: $crate::arena::Place, E>(
                 self,
@@ -101,8 +101,9 @@ macro_rules! operator {
             }
         }
     };
-    (@slots P) => { $crate::arena::Slot };
-    (@slots $places:ident<P>) => { $places<$crate::arena::Slot> };
+    (@places P) => { $crate::trusted::Places::ONE };
+    (@places Option<P>) => { $crate::trusted::Places::OPTIONAL };
+    (@places $places:ident<P>) => { <$places<$crate::arena::Slot> as $crate::ops::operator::Placed>::PLACES };
     (@map $each:ident, $value:expr, P) => { $each($value)? };
     (@map $each:ident, $value:expr, Option<P>) => {
         match $value {

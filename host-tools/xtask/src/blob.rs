@@ -219,8 +219,8 @@ fn encoded(step: &Step) -> Vec<u8> {
 /// Channels of a step of [`shared_by`], whose records load checks: 12 bytes each, and a byte of weights.
 pub const SHARED_CHANNELS: u16 = 1_000;
 
-/// A file of many steps that share all constants: of `kinds` in turn, at most 65,280, which differ in a parameter behind their places, and each at another place
-/// than the one before it.
+/// A file of many steps that share all constants: of `kinds` in turn, at most 65,280, which differ in a parameter behind their places, and each at
+/// another place than the one before it.
 pub fn shared_by(steps: usize, kinds: usize) -> Vec<u8> {
     let channels = u32::from(SHARED_CHANNELS);
     let step = |index: usize| {

@@ -91,7 +91,24 @@ fn deciding(source: &str) -> Vec<RangeInclusive<u64>> {
 mod tests {
     use super::*;
 
-    const SOURCE: &str = "impl Op {\n    pub fn check(&self) -> bool {\n        a && b\n    }\n\n    fn checked(&self) {\n        c\n    }\n}\n\nfn trusts() {\n    d\n}\n\nmod tests {\n    fn check() {}\n}\n";
+    const SOURCE: &str = "impl Op {
+    pub fn check(&self) -> bool {
+        a && b
+    }
+
+    fn checked(&self) {
+        c
+    }
+}
+
+fn trusts() {
+    d
+}
+
+mod tests {
+    fn check() {}
+}
+";
 
     #[test]
     fn functions_that_decide_are_found() {

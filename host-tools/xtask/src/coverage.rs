@@ -45,7 +45,8 @@ impl Lines {
     }
 }
 
-/// Builds and runs the tests, and prints the table of `docs/testing.md` and the branches of checks that were seen one way only; with `files`, these with how often each line ran.
+/// Builds and runs the tests, and prints the table of `docs/testing.md` and the branches of checks that were seen one way only; with `files`, these
+/// with how often each line ran.
 pub(super) fn measure(files: &[PathBuf]) -> Result<()> {
     if tool("llvm-cov").is_err() {
         setup::component("llvm-tools")?;
