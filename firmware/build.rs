@@ -6,7 +6,7 @@ use std::{env, fs, path::PathBuf};
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod table;
 
-use table::{BOARDS, Timer};
+use table::{BOARDS, Timer, Uart};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -42,6 +42,7 @@ fn main() {
     };
     println!("cargo:rustc-cfg=board");
     println!("cargo:rustc-cfg=timer=\"{}\"", board.timer.name());
+    println!("cargo:rustc-check-cfg=cfg(uart, values(any()))");
 
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
@@ -53,6 +54,11 @@ fn main() {
     if let Timer::Cmsdk { start, quarter_ns } = board.timer {
         row +=
             &format!("pub const CMSDK_START: usize = {start:#x};\npub const CMSDK_QUARTER_NS: u64 = {quarter_ns};\n");
+    }
+    if let Some((name, start)) = board.uart.map(Uart::row).filter(|_| chosen("serial")) {
+        println!("cargo:rustc-cfg=uart");
+        println!("cargo:rustc-cfg=uart=\"{name}\"");
+        row += &format!("/// The first address of its serial port.\npub const UART: usize = {start:#x};\n");
     }
     fs::write(out.join("row.rs"), row).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());

@@ -24,6 +24,8 @@ pub mod linked;
 pub mod memory;
 mod run;
 pub mod stack;
+#[cfg(uart)]
+pub mod uart;
 
 pub use arenite_protocol as protocol;
 #[cfg(board)]

@@ -5,14 +5,18 @@ use std::path::Path;
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
+use arenite_host::board::protocol::serial::Answer;
 use arenite_host::board::protocol::{Command, Failure, Guarded};
-use arenite_host::board::{Blob, Board, BoardError, Firmware, RunOptions, ready, run, selfcheck};
+use arenite_host::board::{
+    Blob, Board, BoardError, Firmware, Link, RunOptions, SerialOptions, connect, ready, run, selfcheck,
+};
 use arenite_host::cli::regions::{parse_regions, parse_size};
 use arenite_host::memory::Region;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind, files};
 use arenite_tests::blob::{Blob as File, Tensor, at};
+use arenite_tests::line::{answering, board as board_at_a_line, line, sound};
 use arenite_tests::variants::unprovoked;
 use arenite_tests::writers::{Chain, Layer, tf_shapes};
 use arenite_tests::{digits_options, skip};
@@ -220,10 +224,54 @@ fn on_the_board(folder: &Path) -> Vec<String> {
     provoked
 }
 
+/// What goes wrong at a serial port.
+fn over_a_line() -> Vec<String> {
+    let nowhere = "/nowhere/tty".parse().expect("a port");
+    let absent = connect(&nowhere).map(|_| ()).expect_err("no such port");
+    assert!(
+        matches!(&absent, BoardError::Port { port, .. } if port == "/nowhere/tty"),
+        "{absent:?}"
+    );
+
+    // Its other end is there, and says nothing.
+    let (host, _end) = line(sound(), sound());
+    let silent = Link::over(host, "a line").map(|_| ()).expect_err("nobody");
+    assert!(matches!(&silent, BoardError::Silent { seconds: 10, .. }), "{silent:?}");
+
+    let other = Link::over(answering(Answer::Done), "a line")
+        .map(|_| ())
+        .expect_err("no board");
+    assert!(
+        matches!(&other, BoardError::Line { reason, .. } if reason.ends_with("Done")),
+        "{other:?}"
+    );
+
+    let (host, end) = line(sound(), sound());
+    board_at_a_line(end, 64, false);
+    let (mut link, _) = Link::over(host, "a line").expect("a board");
+    let refused = link.confirm().expect_err("no slots");
+    assert!(
+        matches!(&refused, BoardError::Declined { text, .. } if text.contains("slots")),
+        "{refused:?}"
+    );
+    let seconds = Duration::from_secs(10);
+    let options = SerialOptions {
+        reset_each: false,
+        profile: false,
+        timeout: seconds,
+    };
+    let large = link.run(&[0; 65], &[], options, &mut |_| ()).expect_err("no room");
+    assert!(matches!(&large, BoardError::NoRoom { needed: 65, .. }), "{large:?}");
+    [absent, silent, other, refused, large]
+        .map(|error| format!("{error:?}"))
+        .to_vec()
+}
+
 #[test]
 fn every_failure_of_a_board_is_provoked() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut provoked = without_a_board(folder.path());
+    provoked.extend(over_a_line());
     if let Err(reason) = ready(board()) {
         return skip("every_failure_of_a_board_is_provoked", &reason.to_string());
     }

@@ -6,6 +6,8 @@
 //! mixed into the stream of log frames on standard output.
 #![no_std]
 
+pub mod serial;
+
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.

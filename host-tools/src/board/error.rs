@@ -162,6 +162,48 @@ pub enum BoardError {
         /// What does not match.
         reason: String,
     },
+    /// A serial port does not open, or was lost.
+    #[error("{port}: {source}")]
+    Port {
+        /// The port.
+        port: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Nobody answers at a serial port.
+    #[error("{port}: no answer in {seconds} s")]
+    Silent {
+        /// The port.
+        port: String,
+        /// The limit.
+        seconds: u64,
+    },
+    /// What comes over a serial port does not answer what was asked.
+    #[error("{port}: {reason}")]
+    Line {
+        /// The port.
+        port: String,
+        /// What does not match.
+        reason: String,
+    },
+    /// The board at a serial port has too little memory.
+    #[error("{port}: model, arena and state need {needed} bytes of memory, {available} are free")]
+    NoRoom {
+        /// The port.
+        port: String,
+        /// Bytes needed.
+        needed: u32,
+        /// Bytes that are there.
+        available: u32,
+    },
+    /// The runtime or the flash of the board at a serial port refused.
+    #[error("{port}: the board refused: {text}")]
+    Declined {
+        /// The port.
+        port: String,
+        /// Its sentence.
+        text: String,
+    },
     /// qemu itself failed.
     #[error("{board}: qemu ended with {status}: {stderr}")]
     Qemu {
@@ -202,10 +244,14 @@ fn guarded_name(what: Guarded) -> &'static str {
 impl From<BoardError> for Error {
     fn from(error: BoardError) -> Self {
         let kind = match &error {
-            BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } => ErrorKind::DoesNotFit,
-            BoardError::Refused { .. } => ErrorKind::Unsupported,
+            BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } | BoardError::NoRoom { .. } => {
+                ErrorKind::DoesNotFit
+            }
+            BoardError::Refused { .. } | BoardError::Declined { .. } => ErrorKind::Unsupported,
             BoardError::InputSize { .. } => ErrorKind::Input,
-            BoardError::File { .. } => ErrorKind::Io,
+            BoardError::File { .. } | BoardError::Port { .. } | BoardError::Silent { .. } | BoardError::Line { .. } => {
+                ErrorKind::Io
+            }
             _ => ErrorKind::Internal,
         };
         let help = match &error {
@@ -216,6 +262,9 @@ impl From<BoardError> for Error {
                 Some("choose a board with more memory; `arenite doctor` lists them")
             }
             BoardError::Refused { .. } => Some("pack it with a --target that the board runs"),
+            BoardError::Silent { .. } => Some(
+                "is it the board's port at the speed of its program, and does that call arenite_serial::serve? docs/firmware.md has an example",
+            ),
             BoardError::Timeout { .. } => Some("give it longer with --timeout SECONDS"),
             _ => None,
         };

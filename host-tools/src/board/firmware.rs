@@ -122,6 +122,24 @@ impl Firmware {
         )
     }
 
+    /// Builds the program that takes models over the board's serial port.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub fn build_serial(board: &'static Board) -> Result<Self, BoardError> {
+        Self::once(
+            board,
+            &Recipe {
+                package: "arenite-firmware",
+                program: "serial",
+                features: format!("{},serial", board.feature),
+                model: None,
+                profile: Profile::Release,
+                name: "serial".to_owned(),
+            },
+        )
+    }
+
     /// Builds the program that loads a signed model, `verifying` its signature or not.
     ///
     /// # Errors

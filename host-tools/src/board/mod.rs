@@ -14,6 +14,7 @@ mod flash;
 mod footprint;
 mod qemu;
 mod run;
+mod serial;
 mod table;
 mod trace;
 mod worst;
@@ -35,6 +36,7 @@ pub use run::{
     Attacked, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, mutations, run,
     run_with_progress, selfcheck, trace_program,
 };
+pub use serial::{Link, SerialBoard, SerialOptions, SerialPort, SerialReport, connect};
 pub use table::{AddressRange, BOARDS, Board, Core, Timer};
 pub use trace::{Block, Executed, ExecutionTrace, FlashReads, Interval};
 pub use worst::{most_instructions, tell as tell_worst};

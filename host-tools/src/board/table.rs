@@ -26,6 +26,8 @@ pub struct Board {
     pub firmware: &'static [&'static str],
     /// What counts its instructions.
     pub timer: Timer,
+    /// Its first serial port, where the firmware has a file for it.
+    pub uart: Option<Uart>,
     /// qemu's program.
     pub qemu: &'static str,
     /// qemu's machine with what selects core and memory.
@@ -69,6 +71,17 @@ pub enum Timer {
     Nrf,
     /// The core's own count of instructions or cycles.
     Core,
+}
+
+/// A serial port that the firmware has a file for, with the first address of its registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uart {
+    /// Arm's APB UART of the MPS boards.
+    Cmsdk(u64),
+    /// A 16550 with registers of a byte.
+    Ns16550(u64),
+    /// Arm's PL011.
+    Pl011(u64),
 }
 
 /// Cores with timings in `cycles.rs`.
@@ -121,6 +134,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &[],
         firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
+        uart: Some(Uart::Cmsdk(0x4000_4000)),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an385"],
         icount_shift: 7,
@@ -140,6 +154,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &[],
         firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
+        uart: Some(Uart::Cmsdk(0x4000_4000)),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an385"],
         icount_shift: 7,
@@ -159,6 +174,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &["dsp"],
         firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
+        uart: Some(Uart::Cmsdk(0x4000_4000)),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an386"],
         icount_shift: 7,
@@ -178,6 +194,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &["dsp"],
         firmware: &[],
         timer: cmsdk(0x4000_0000, 160),
+        uart: Some(Uart::Cmsdk(0x4000_4000)),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an500"],
         icount_shift: 7,
@@ -197,6 +214,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &["dsp"],
         firmware: &[],
         timer: cmsdk(0x5000_0000, 200),
+        uart: Some(Uart::Cmsdk(0x5020_0000)),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an505"],
         icount_shift: 7,
@@ -216,6 +234,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &["dsp", "mve"],
         firmware: &[],
         timer: Timer::SystemCounter,
+        uart: Some(Uart::Cmsdk(0x5930_3000)),
         qemu: "qemu-system-arm",
         machine: &["-M", "mps3-an547"],
         icount_shift: 7,
@@ -236,6 +255,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &[],
         firmware: &["small-flash"],
         timer: Timer::Nrf,
+        uart: None,
         qemu: "qemu-system-arm",
         machine: &["-M", "microbit"],
         icount_shift: 7,
@@ -255,6 +275,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &[],
         firmware: &[],
         timer: Timer::Core,
+        uart: Some(Uart::Ns16550(0x1000_0000)),
         qemu: "qemu-system-riscv32",
         machine: &["-M", "virt", "-m", "1G", "-bios", "none"],
         icount_shift: 0,
@@ -274,6 +295,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &[],
         firmware: &[],
         timer: Timer::Core,
+        uart: Some(Uart::Ns16550(0x1000_0000)),
         qemu: "qemu-system-riscv64",
         machine: &["-M", "virt", "-m", "4G", "-bios", "none"],
         icount_shift: 0,
@@ -294,6 +316,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &[],
         firmware: &[],
         timer: Timer::Core,
+        uart: Some(Uart::Pl011(0x0900_0000)),
         qemu: "qemu-system-aarch64",
         machine: &["-M", "virt", "-cpu", "cortex-a76", "-m", "4G", "-nic", "none"],
         icount_shift: 0,
@@ -313,6 +336,7 @@ pub static BOARDS: [Board; 11] = [
         runtime: &[],
         firmware: &[],
         timer: Timer::Core,
+        uart: Some(Uart::Pl011(0x0900_0000)),
         qemu: "qemu-system-aarch64",
         machine: &["-M", "virt", "-cpu", "max", "-m", "4G", "-nic", "none"],
         icount_shift: 0,
@@ -394,6 +418,17 @@ impl Timer {
             Timer::SystemCounter => "system_counter",
             Timer::Nrf => "nrf",
             Timer::Core => "core",
+        }
+    }
+}
+
+impl Uart {
+    /// The name in the firmware's `cfg(uart = "…")`, and the address.
+    pub fn row(self) -> (&'static str, u64) {
+        match self {
+            Uart::Cmsdk(start) => ("cmsdk", start),
+            Uart::Ns16550(start) => ("ns16550", start),
+            Uart::Pl011(start) => ("pl011", start),
         }
     }
 }

@@ -83,6 +83,7 @@ fn boards(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
     }
     let boards = args.on.iter().map(|place| match place {
         Machine::Board(board) => Ok(*board),
+        Machine::Serial(_) => Err(place.not_over_serial("instructions, stack and code are counted in qemu")),
         Machine::Host => Err(
             Error::new(ErrorKind::Usage, "--on host: this host counts no instructions")
                 .expected("qemu:BOARD")
@@ -171,6 +172,7 @@ fn bench_steps(bench: &Bench) -> Vec<StepFigures> {
         op: step.op.clone(),
         instructions: Some(step.instructions),
         nanoseconds: None,
+        count: None,
         macs: step.macs,
         bound: step.bound,
         cycles: step.chip_cycles.or(step.cycles),
@@ -181,7 +183,11 @@ fn bench_steps(bench: &Bench) -> Vec<StepFigures> {
 /// The steps, one a line.
 pub(super) fn step_table(steps: &[StepFigures]) -> String {
     let counted = steps.iter().any(|step| step.instructions.is_some());
-    let unit = if counted { "instructions" } else { "nanoseconds" };
+    let unit = match steps.iter().any(|step| step.count.is_some()) {
+        true => "counted",
+        false if counted => "instructions",
+        false => "nanoseconds",
+    };
     let estimated = steps.iter().any(|step| step.cycles.is_some());
     let cycles = |text: &str| {
         if estimated {
@@ -199,7 +205,7 @@ pub(super) fn step_table(steps: &[StepFigures]) -> String {
         cycles("est. cycles")
     );
     for step in steps {
-        let cost = step.instructions.or(step.nanoseconds).unwrap_or(0);
+        let cost = step.instructions.or(step.count).or(step.nanoseconds).unwrap_or(0);
         text += &format!(
             "{:>4} {:<18} {:>16} {:>14} {:>8}{}  {}\n",
             step.index,

@@ -119,7 +119,7 @@ fn outcome(args: &Args, file: &ModelFile, arrays: &mut Arrays) -> Result<Outcome
     let sequence = read_inputs(&given, &view.inputs, arrays)?;
     let how = How {
         reset_each: false,
-        profile: args.on != Machine::Host,
+        profile: matches!(args.on, Machine::Board(_)),
         timeout: Duration::from_secs(args.timeout),
     };
     execute(file, args.on, &sequence.runs, how, &mut |_, _| {})

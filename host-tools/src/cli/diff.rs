@@ -151,6 +151,11 @@ fn compared(args: &Args) -> Result<Report> {
             })?;
             failed.map_or(Ok(()), |e| Err(e.in_file(args.reference())))?;
         }
+        Machine::Serial(_) => {
+            return Err(args
+                .on
+                .not_over_serial("the layers' outputs are not sent over a serial port"));
+        }
         Machine::Board(board) => {
             ready(board)?;
             let options = RunOptions {

@@ -1,10 +1,10 @@
-//! Where a model runs: `--on host` or `--on qemu:BOARD`.
+//! Where a model runs: `--on host`, `--on qemu:BOARD` or `--on serial:PORT`.
 
 use std::str::FromStr;
 
-use crate::board::{self, BOARDS, Board};
+use crate::board::{self, BOARDS, Board, SerialPort};
 use crate::spelling::meant;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Where a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,17 @@ pub(crate) enum Machine {
     Host,
     /// An emulated board.
     Board(&'static Board),
+    /// A board at a serial port.
+    Serial(&'static Port),
+}
+
+/// A serial port as it was named.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    /// `serial:PORT`.
+    name: String,
+    /// The port.
+    pub(crate) port: SerialPort,
 }
 
 impl Machine {
@@ -21,7 +32,15 @@ impl Machine {
         match self {
             Machine::Host => "host",
             Machine::Board(board) => board.name,
+            Machine::Serial(port) => &port.name,
         }
+    }
+
+    /// That a command does not go over a serial port.
+    pub(crate) fn not_over_serial(self, why: &str) -> Error {
+        Error::new(ErrorKind::Usage, format!("--on {}: {why}", self.name()))
+            .expected("qemu:BOARD")
+            .help("`arenite run --on serial:PORT --profile` runs a model there, step by step")
     }
 }
 
@@ -32,13 +51,21 @@ impl FromStr for Machine {
         if text == "host" {
             return Ok(Machine::Host);
         }
+        if let Some(port) = text.strip_prefix("serial:") {
+            let port = port.parse()?;
+            // Few and small, as often as there are options.
+            return Ok(Machine::Serial(Box::leak(Box::new(Port {
+                name: text.to_string(),
+                port,
+            }))));
+        }
         let names = || BOARDS.iter().map(|b| format!("qemu:{}", b.name)).collect::<Vec<_>>();
         let board = text.strip_prefix("qemu:").and_then(Board::find);
         board.map(Machine::Board).ok_or_else(|| {
             let names = names();
             let near = meant(text, names.iter().map(String::as_str));
             let near = near.map_or(String::new(), |near| format!("; {near}"));
-            format!("expected host, {}{near}", names.join(", "))
+            format!("expected host, serial:PORT, {}{near}", names.join(", "))
         })
     }
 }

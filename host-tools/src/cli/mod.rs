@@ -21,6 +21,7 @@ mod report;
 mod run;
 mod size;
 mod unbuilt;
+mod update;
 mod verify;
 mod watch;
 mod weights;
@@ -29,7 +30,6 @@ pub use crate::report::grouped;
 pub use element_type::{ElementType, ElementTypeOptions};
 pub use program::{Verdict, run_to_the_end};
 pub use unbuilt::UnbuiltPackOptions;
-use unbuilt::{Anything, refuse};
 
 use std::process::ExitCode;
 
@@ -81,8 +81,8 @@ enum Command {
     Flash(flash::Args),
     /// Packs again when a file changes, counts on a board, and shows the difference.
     Watch(watch::Args),
-    #[command(hide = true)]
-    Update(Anything),
+    /// Sends a model over a serial port into the slots of a board, which uses it from then on.
+    Update(update::Args),
 }
 
 /// The program: parses the arguments, does the work, reports errors.
@@ -105,7 +105,7 @@ pub fn main() -> ExitCode {
         Command::Watch(args) => watch::run(&args),
         Command::New(args) => new::run(&args),
         Command::Flash(args) => flash::run(&args),
-        Command::Update(_) => refuse("update", "signed updates", "flash the new model with your own tool"),
+        Command::Update(args) => update::run(&args),
         Command::ExplainCode(args) => explain::run(&args),
     })
 }

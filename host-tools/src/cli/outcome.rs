@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::machine::{Machine, ready};
-use crate::board::{self, RunOptions};
+use crate::board::{self, RunOptions, SerialOptions, SerialPort};
 use crate::metadata::StepMeta;
 use crate::model::{self, ModelFile};
 use crate::{Error, Result};
@@ -33,6 +33,10 @@ pub(crate) struct Outcome {
     pub instructions: Vec<u64>,
     /// When profiling on a board: instructions of each step of the last run.
     pub step_instructions: Vec<u64>,
+    /// Of each run over a serial port: what the board counts.
+    pub counts: Vec<u64>,
+    /// When profiling over a serial port: the same of each step of the last run.
+    pub step_counts: Vec<u64>,
     /// When profiling on the host: nanoseconds of each step of the last run.
     pub step_nanoseconds: Vec<u64>,
 }
@@ -48,6 +52,9 @@ pub(crate) struct StepFigures {
     /// Wall time on the host; differs from run to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nanoseconds: Option<u64>,
+    /// What a board at a serial port counts: cycles, for the most part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) count: Option<u64>,
     pub(crate) macs: u64,
     /// The fewest instructions that the kernel's loop could take; null where no model of the loop exists.
     pub(crate) bound: Option<u64>,
@@ -65,6 +72,7 @@ impl Outcome {
             op: meta.kind.clone(),
             instructions: self.step_instructions.get(index).copied(),
             nanoseconds: self.step_nanoseconds.get(index).copied(),
+            count: self.step_counts.get(index).copied(),
             macs: meta.macs,
             bound: None,
             cycles: None,
@@ -87,6 +95,7 @@ pub(crate) fn execute(
     match machine {
         Machine::Host => on_host(&file.load()?, runs, how, done),
         Machine::Board(board) => on_board(file, board, runs, how, done),
+        Machine::Serial(port) => over_serial(file, &port.port, runs, how, done),
     }
 }
 
@@ -137,25 +146,57 @@ fn on_board(
         done(now.runs as usize, how.profile.then_some((now.steps, now.of_steps)));
     })
     .map_err(Error::from)?;
-    let mut rest = &report.outputs[..];
-    let mut outputs = Vec::with_capacity(runs.len());
-    for _ in runs {
-        let mut of_run = Vec::with_capacity(sizes.len());
-        for &size in &sizes {
-            let (bytes, others) = rest
-                .split_at_checked(size)
-                .ok_or_else(|| Error::internal(format!("{} gave {} output bytes", board.name, report.outputs.len())))?;
-            of_run.push(bytes.to_vec());
-            rest = others;
-        }
-        outputs.push(of_run);
-    }
+    let each = sizes.iter().sum::<usize>().max(1);
+    let outputs = report
+        .outputs
+        .chunks(each)
+        .map(|output| parts(output, &sizes, board.name));
+    let outputs = outputs.collect::<Result<_>>()?;
     Ok(Outcome {
         outputs,
         instructions: report.instructions,
         step_instructions: report.steps.last().cloned().unwrap_or_default(),
-        step_nanoseconds: Vec::new(),
+        ..Outcome::default()
     })
+}
+
+fn over_serial(
+    file: &ModelFile,
+    port: &SerialPort,
+    runs: &[Vec<Vec<u8>>],
+    how: How,
+    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
+) -> Result<Outcome> {
+    let sizes = file.output_sizes()?;
+    let inputs: Vec<Vec<u8>> = runs.iter().map(|run| run.concat()).collect();
+    let options = SerialOptions {
+        reset_each: how.reset_each,
+        profile: how.profile,
+        timeout: how.timeout,
+    };
+    let (mut link, _) = board::connect(port)?;
+    let report = link.run(file.bytes(), &inputs, options, &mut |runs| done(runs, None))?;
+    let outputs = report.outputs.iter().map(|output| parts(output, &sizes, &port.path));
+    Ok(Outcome {
+        outputs: outputs.collect::<Result<_>>()?,
+        counts: report.counts,
+        step_counts: report.steps,
+        ..Outcome::default()
+    })
+}
+
+/// The outputs of a run that lie one behind the other.
+fn parts(mut rest: &[u8], sizes: &[usize], board: &str) -> Result<Vec<Vec<u8>>> {
+    let given = rest.len();
+    let mut parts = Vec::with_capacity(sizes.len());
+    for &size in sizes {
+        let (bytes, others) = rest
+            .split_at_checked(size)
+            .ok_or_else(|| Error::internal(format!("{board} gave {given} output bytes")))?;
+        parts.push(bytes.to_vec());
+        rest = others;
+    }
+    Ok(parts)
 }
 
 /// A bar on stderr, where that is a terminal.

@@ -103,6 +103,9 @@ fn trace(args: &Args, output: &Output, view: &ModelView<'_>) -> Result<String> {
 
 /// One run on a board with inputs of zeros, step by step.
 fn counted(args: &Args, file: &ModelFile, view: &ModelView<'_>, on: Machine) -> Result<(String, Vec<u64>)> {
+    if let Machine::Serial(_) = on {
+        return Err(on.not_over_serial("instructions are counted in qemu"));
+    }
     if on == Machine::Host {
         return Err(
             Error::new(ErrorKind::Usage, "--on host: this host does not count instructions").expected("qemu:BOARD"),

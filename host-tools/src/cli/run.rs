@@ -29,8 +29,8 @@ pub(super) struct Args {
     /// Where each output goes, in order or by name; stacked where the inputs were.
     #[arg(long, value_name = "[NAME=]Y.npy", num_args = 1..)]
     output: Vec<String>,
-    /// Where to run: host, or qemu:BOARD.
-    #[arg(long, value_name = "host|qemu:BOARD", default_value = "host")]
+    /// Where to run: host, qemu:BOARD, or a board at a serial port: serial:PORT or serial:PORT:BAUD.
+    #[arg(long, value_name = "host|qemu:BOARD|serial:PORT", default_value = "host")]
     on: Machine,
     /// Starts each run of a sequence with fresh state.
     #[arg(long)]
@@ -52,6 +52,9 @@ struct Report {
     outputs: Vec<OutputReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<Vec<u64>>,
+    /// Of a board at a serial port: what it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<Vec<u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<StepFigures>>,
 }
@@ -118,6 +121,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             })
             .collect(),
         instructions: (!outcome.instructions.is_empty()).then_some(outcome.instructions),
+        counts: (!outcome.counts.is_empty()).then_some(outcome.counts),
         steps,
     };
     if args.json {
@@ -253,12 +257,12 @@ fn text(report: &Report, outputs: &[Array], runs: usize) -> String {
         );
         text += &format!("  sha256 {}\n", output.sha256);
     }
+    let mean = |figures: &[u64]| grouped(figures.iter().sum::<u64>() / figures.len().max(1) as u64);
     if let Some(instructions) = &report.instructions {
-        let total: u64 = instructions.iter().sum();
-        text += &format!(
-            "{} instructions a run\n",
-            grouped(total / instructions.len().max(1) as u64)
-        );
+        text += &format!("{} instructions a run\n", mean(instructions));
+    }
+    if let Some(counts) = &report.counts {
+        text += &format!("{} counted a run by the board\n", mean(counts));
     }
     if let Some(steps) = &report.steps {
         text += &super::bench::step_table(steps);

@@ -1,8 +1,5 @@
 //! What the contract has and these tools do not build yet: refused by name, never accepted and ignored.
 
-use std::ffi::OsString;
-
-use super::program::Verdict;
 use crate::{Error, Result};
 
 /// Whether an option was given.
@@ -62,17 +59,4 @@ unbuilt! {
     "winograd" winograd bool, "Winograd convolutions", "leave it out: convolutions are computed directly";
     "cores" cores Vec<String>, "several cores", "leave it out: one core runs the network";
     "accelerator" accelerator Vec<String>, "accelerators", "leave it out: the core's own kernels run the network";
-}
-
-/// Arguments of a command that is not built yet, whatever they are.
-#[derive(Debug, clap::Args)]
-#[command(disable_help_flag = true)]
-pub(super) struct Anything {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _arguments: Vec<OsString>,
-}
-
-/// Refuses a command.
-pub(super) fn refuse(command: &str, capability: &str, instead: &str) -> Result<Verdict> {
-    Err(not_built(&format!("arenite {command}"), capability).help(instead))
 }

@@ -115,7 +115,7 @@ fn packed(pack: &Path, args: &Args, output: &Path) -> Result<Option<Side>> {
                 .map(|port| vec![0; port.bytes().unwrap_or(0) as usize]);
             let how = How {
                 reset_each: false,
-                profile: machine != Machine::Host,
+                profile: matches!(machine, Machine::Board(_)),
                 timeout: Duration::from_secs(args.timeout),
             };
             Some(execute(&file, machine, &[zeros.collect()], how, &mut |_, _| {})?)

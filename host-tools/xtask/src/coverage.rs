@@ -30,6 +30,7 @@ const AREAS: [(&str, &str); 16] = [
     ("host-tools/src/weights", "weights"),
     ("host-tools/src", "pack, model, reports, the rest of the host tools"),
     ("firmware/protocol/src", "protocol of boards"),
+    ("firmware/serial/src", "models over a serial port"),
 ];
 
 /// Lines of one area, and those of them that ran.

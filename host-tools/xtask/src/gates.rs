@@ -11,7 +11,7 @@ use super::suite::Outcome;
 use super::{Result, cargo, root, run, setup};
 
 /// What is published, in the order of its dependencies.
-const PUBLISHED: [&str; 3] = ["arenite", "arenite-protocol", "arenite-host"];
+const PUBLISHED: [&str; 4] = ["arenite", "arenite-protocol", "arenite-serial", "arenite-host"];
 
 /// The workspaces of the product.
 const WORKSPACES: [&str; 2] = ["Cargo.toml", "firmware/Cargo.toml"];

@@ -6,7 +6,13 @@ use std::fs;
 use super::{Result, root};
 
 /// The packages whose tests these are.
-pub(super) const PACKAGES: [&str; 4] = ["arenite", "arenite-protocol", "arenite-host", "arenite-tests"];
+pub(super) const PACKAGES: [&str; 5] = [
+    "arenite",
+    "arenite-protocol",
+    "arenite-serial",
+    "arenite-host",
+    "arenite-tests",
+];
 
 /// Files of tests that build for boards, count what boards do or read source files: on the host they run next to nothing of the product.
 const ELSEWHERE: [&str; 13] = [

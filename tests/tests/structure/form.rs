@@ -91,6 +91,7 @@ fn every_dependency_is_used() {
         "host-tools/xtask",
         "firmware",
         "firmware/protocol",
+        "firmware/serial",
         "tests",
     ] {
         let folder = root().join(folder);

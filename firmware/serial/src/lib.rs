@@ -1,0 +1,177 @@
+//! A program that takes models over a serial port and runs them: the board's half of `arenite run --on serial:PORT` and `arenite update --serial PORT`.
+//!
+//! [`serve`] wants a port that implements [`embedded_io`]'s traits, as UARTs of most HAL crates do, and memory; with [`InSlots`] it writes updates to flash too.
+//! What is said over the line is described in [`arenite_protocol::serial`].
+//!
+//! ```
+//! # fn program<U: embedded_io::Read + embedded_io::Write>(mut uart: U, ticks: fn() -> u64) {
+//! # static mut MEMORY: [u8; 1024] = [0; 1024]; let memory = &mut [0; 1024][..];
+//! let mut measure = |work: &mut dyn FnMut()| {
+//!     let start = ticks();
+//!     work();
+//!     ticks().wrapping_sub(start)
+//! };
+//! let device = arenite_serial::Device { name: "my-board", memory, measure: &mut measure };
+//! arenite_serial::serve(&mut uart, device, &mut arenite_serial::NoSlots);
+//! # }
+//! ```
+#![no_std]
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+mod flash;
+mod line;
+mod memory;
+mod session;
+mod updates;
+
+use arenite::{All, Kernels, Model};
+use arenite_protocol::serial::{Answer, SERIAL_VERSION};
+use embedded_io::{Read, Write};
+
+pub use flash::{MemoryFlash, Outside};
+use line::{Line, Said};
+pub use updates::{InSlots, NoSlots, Updates};
+
+/// What a board gives.
+pub struct Device<'a> {
+    /// Its name, as the host prints it; of a longer one the first 64 bytes.
+    pub name: &'a str,
+    /// For the model, its arena and its state.
+    pub memory: &'a mut [u8],
+    /// Does the work that it is given and says what that took: instructions, or cycles.
+    pub measure: &'a mut dyn FnMut(&mut dyn FnMut()) -> u64,
+}
+
+/// Answers what comes over `port` with every kernel of this build linked, until the port ends: it reads nothing, as a closed connection does. A port that fails
+/// to read has damaged a frame, no more.
+pub fn serve<U: Read + Write>(port: &mut U, device: Device<'_>, updates: &mut impl Updates<All>) {
+    serve_with::<All, U>(port, device, updates);
+}
+
+/// [`serve`] with these kernels; models with others are refused by name.
+pub fn serve_with<K: Kernels, U: Read + Write>(port: &mut U, device: Device<'_>, updates: &mut impl Updates<K>) {
+    let Device { name, memory, measure } = device;
+    let memory = memory::aligned(memory);
+    let mut line = Line::new(port);
+    let mut receiving = Receiving::default();
+    let mut next = None;
+    loop {
+        let Some((number, said)) = next.take().or_else(|| line.next()) else {
+            return;
+        };
+        match said {
+            Said::Hello => line.answer(
+                number,
+                &Answer::Board {
+                    version: SERIAL_VERSION,
+                    name: name.get(..name.floor_char_boundary(64)).unwrap_or_default(),
+                    memory: memory.len() as u32,
+                    slots: updates.exist(),
+                },
+            ),
+            Said::Model { length } => {
+                let (fits, available) = (length as usize <= memory.len(), memory.len() as u32);
+                receiving = if fits {
+                    Receiving::new(To::Memory, length)
+                } else {
+                    Receiving::default()
+                };
+                let needed = length;
+                let answer = if fits {
+                    Answer::Done
+                } else {
+                    Answer::NoMemory { needed, available }
+                };
+                line.answer(number, &answer);
+            }
+            Said::Update { length } => {
+                let begun = updates.begin(length);
+                receiving = begun
+                    .as_ref()
+                    .map_or_else(|_| Receiving::default(), |()| Receiving::new(To::Slot, length));
+                line.outcome(number, begun, |()| Answer::Done);
+            }
+            Said::Piece { offset } => match receiving.takes(offset, line.bytes().len()) {
+                Some(To::Memory) => {
+                    memory::copy(line.bytes(), memory, offset as usize);
+                    line.answer(number, &Answer::Done);
+                }
+                Some(To::Slot) => {
+                    let written = updates.write(line.bytes());
+                    line.outcome(number, written, |()| Answer::Done);
+                }
+                None => line.answer(number, &Answer::Unexpected),
+            },
+            Said::Load => match receiving
+                .whole(To::Memory)
+                .and_then(|length| memory.split_at_mut_checked(length))
+            {
+                Some((file, rest)) => match Model::<K>::load_with(file) {
+                    Ok(model) => next = session::serve(number, model, rest, measure, &mut line),
+                    Err(error) => line.refuse(number, &error),
+                },
+                None => line.answer(number, &Answer::Unexpected),
+            },
+            Said::LoadStored => match updates.model() {
+                Ok(model) => next = session::serve(number, model, memory, measure, &mut line),
+                Err(error) => line.refuse(number, &error),
+            },
+            Said::Install => match receiving.whole(To::Slot) {
+                Some(_) => {
+                    receiving = Receiving::default();
+                    let installed = updates.install(memory);
+                    line.outcome(number, installed, |runs| Answer::Installed { runs });
+                }
+                None => line.answer(number, &Answer::Unexpected),
+            },
+            Said::Confirm => {
+                let confirmed = updates.confirm();
+                line.outcome(number, confirmed, |()| Answer::Done);
+            }
+            Said::Reset | Said::Input { .. } | Said::Run | Said::Step | Said::Output { .. } => {
+                line.answer(number, &Answer::Unexpected);
+            }
+        }
+    }
+}
+
+/// Where the pieces of a file go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum To {
+    Memory,
+    Slot,
+}
+
+/// A file that comes in pieces; none of which nothing was said.
+#[derive(Clone, Copy, Default)]
+struct Receiving {
+    to: Option<To>,
+    length: u32,
+    got: u32,
+}
+
+impl Receiving {
+    fn new(to: To, length: u32) -> Self {
+        Self {
+            to: Some(to),
+            length,
+            got: 0,
+        }
+    }
+
+    /// Where the next piece goes, if this is the next one.
+    fn takes(&mut self, offset: u32, bytes: usize) -> Option<To> {
+        let end = offset.checked_add(bytes as u32)?;
+        if offset != self.got || end > self.length {
+            return None;
+        }
+        self.got = end;
+        self.to
+    }
+
+    /// The length of a file that is there whole.
+    fn whole(&self, to: To) -> Option<usize> {
+        (self.to == Some(to) && self.got == self.length).then_some(self.length as usize)
+    }
+}

@@ -1,0 +1,44 @@
+//! Parts of the memory that a board gives.
+
+use arenite::{Kernels, MAX_REGIONS, Model};
+
+/// What a model's first byte, an arena's and a state's are aligned to.
+const ALIGN: usize = 16;
+
+/// What is left behind the first aligned byte.
+pub(crate) fn aligned(memory: &mut [u8]) -> &mut [u8] {
+    let skipped = memory.as_ptr().align_offset(ALIGN);
+    memory.get_mut(skipped..).unwrap_or_default()
+}
+
+/// Copies as many of `bytes` to `offset` of `to` as there is room for.
+pub(crate) fn copy(bytes: &[u8], to: &mut [u8], offset: usize) {
+    let to = to.get_mut(offset..).unwrap_or_default();
+    to.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = byte);
+}
+
+/// Arenas, by region, and state.
+pub(crate) type Parts<'m> = ([&'m mut [u8]; MAX_REGIONS], &'m mut [u8]);
+
+/// Memory for a model; else the bytes that it wants.
+pub(crate) fn parts<'m, K: Kernels>(model: &Model<'_, K>, memory: &'m mut [u8]) -> Result<Parts<'m>, usize> {
+    let mut rest = aligned(memory);
+    let mut needed = 0_usize;
+    let mut take = |bytes: usize| {
+        let whole = bytes.next_multiple_of(ALIGN);
+        needed = needed.saturating_add(whole);
+        let (part, behind) = core::mem::take(&mut rest).split_at_mut_checked(whole)?;
+        rest = behind;
+        part.get_mut(..bytes)
+    };
+    let mut arenas = [const { None }; MAX_REGIONS];
+    for (region, arena) in arenas.iter_mut().enumerate() {
+        *arena = take(model.arena_bytes(region));
+    }
+    let state = take(model.state_bytes());
+    let missing = arenas.iter().any(Option::is_none);
+    match state {
+        Some(state) if !missing => Ok((arenas.map(Option::unwrap_or_default), state)),
+        _ => Err(needed),
+    }
+}

@@ -1,0 +1,136 @@
+//! The board's first serial port, polled. qemu's ports have no speed and lose nothing.
+
+use core::convert::Infallible;
+use core::ptr;
+
+use embedded_io::{ErrorType, Read, Write};
+
+use crate::board::row::UART;
+
+/// The port.
+pub struct Uart(());
+
+impl Uart {
+    /// Switches it on.
+    pub fn start() -> Self {
+        registers::start();
+        Self(())
+    }
+}
+
+impl ErrorType for Uart {
+    type Error = Infallible;
+}
+
+impl Read for Uart {
+    fn read(&mut self, bytes: &mut [u8]) -> Result<usize, Infallible> {
+        let Some(byte) = bytes.first_mut() else {
+            return Ok(0);
+        };
+        while !registers::has_byte() {}
+        *byte = registers::byte();
+        Ok(1)
+    }
+}
+
+impl Write for Uart {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
+        for &byte in bytes {
+            while !registers::has_room() {}
+            registers::send(byte);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+fn read<T>(offset: usize) -> T {
+    // SAFETY: a register of the board's port.
+    unsafe { ptr::read_volatile(ptr::with_exposed_provenance(UART + offset)) }
+}
+
+fn write<T>(offset: usize, value: T) {
+    // SAFETY: as above.
+    unsafe { ptr::write_volatile(ptr::with_exposed_provenance_mut(UART + offset), value) }
+}
+
+/// Arm's APB UART: data, state (bit 0: full, bit 1: a byte is there), control, divider.
+#[cfg(uart = "cmsdk")]
+mod registers {
+    use super::{read, write};
+
+    pub(super) fn start() {
+        write::<u32>(0x10, 16);
+        write::<u32>(0x08, 0b11);
+    }
+
+    pub(super) fn has_byte() -> bool {
+        read::<u32>(0x04) & 0b10 != 0
+    }
+
+    pub(super) fn byte() -> u8 {
+        read::<u32>(0x00) as u8
+    }
+
+    pub(super) fn has_room() -> bool {
+        read::<u32>(0x04) & 0b01 == 0
+    }
+
+    pub(super) fn send(byte: u8) {
+        write(0x00, u32::from(byte));
+    }
+}
+
+/// A 16550: data, and the line's state (bit 0: a byte is there, bit 5: room).
+#[cfg(uart = "ns16550")]
+mod registers {
+    use super::{read, write};
+
+    pub(super) fn start() {}
+
+    pub(super) fn has_byte() -> bool {
+        read::<u8>(5) & 1 != 0
+    }
+
+    pub(super) fn byte() -> u8 {
+        read(0)
+    }
+
+    pub(super) fn has_room() -> bool {
+        read::<u8>(5) & 1 << 5 != 0
+    }
+
+    pub(super) fn send(byte: u8) {
+        write(0, byte);
+    }
+}
+
+/// Arm's PL011: data, flags (bit 4: empty, bit 5: full), control.
+#[cfg(uart = "pl011")]
+mod registers {
+    use super::{read, write};
+
+    pub(super) fn start() {
+        // The port, its transmitter, its receiver.
+        write::<u32>(0x30, 1 | 1 << 8 | 1 << 9);
+    }
+
+    pub(super) fn has_byte() -> bool {
+        read::<u32>(0x18) & 1 << 4 == 0
+    }
+
+    pub(super) fn byte() -> u8 {
+        read::<u32>(0x00) as u8
+    }
+
+    pub(super) fn has_room() -> bool {
+        read::<u32>(0x18) & 1 << 5 == 0
+    }
+
+    pub(super) fn send(byte: u8) {
+        write(0x00, u32::from(byte));
+    }
+}
