@@ -9,13 +9,13 @@ use super::*;
 use crate::record::{compared, letter};
 
 /// Every file below a folder with this extension, in order.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map_while(Result::ok);
     let mut found = Vec::new();
     for path in entries.map(|entry| entry.path()) {
         if path.is_dir() {
             found.extend(files(&path, extension));
-        } else if path.extension().is_some_and(|e| e == extension) {
+        } else if path.to_string_lossy().ends_with(&format!(".{extension}")) {
             found.push(path);
         }
     }

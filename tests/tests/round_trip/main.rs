@@ -2,6 +2,7 @@
 //! must be those of the network that was written, at the traced batch and at another one.
 
 mod binary;
+mod digests;
 mod record;
 mod run;
 

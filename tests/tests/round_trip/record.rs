@@ -10,7 +10,7 @@ use arenite_host::graph::TensorKind;
 use super::*;
 
 /// Where letters, digits and underscores stand together.
-fn words(text: &str) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn words(text: &str) -> Vec<std::ops::Range<usize>> {
     let of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut words: Vec<std::ops::Range<usize>> = Vec::new();
     for (at, c) in text.char_indices().filter(|&(_, c)| of_word(c)) {
@@ -23,7 +23,7 @@ fn words(text: &str) -> Vec<std::ops::Range<usize>> {
 }
 
 /// The text with one word changed in one way.
-fn edited(text: &str, words: &[std::ops::Range<usize>], at: usize, way: usize) -> String {
+pub(crate) fn edited(text: &str, words: &[std::ops::Range<usize>], at: usize, way: usize) -> String {
     let word = &text[words[at].clone()];
     let number: Option<u64> = word.parse().ok();
     let new = match (way, number) {
@@ -41,7 +41,7 @@ fn edited(text: &str, words: &[std::ops::Range<usize>], at: usize, way: usize) -
 const SAMPLED_LINES: usize = 60;
 
 /// The text with a line left out, twice, or behind the next one. A trace of one line has none to change.
-fn relined(text: &str, sample: usize, way: usize) -> Option<String> {
+pub(crate) fn relined(text: &str, sample: usize, way: usize) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     let count = lines.len();
     if count < 2 || sample >= count {
