@@ -8,5 +8,6 @@ mod mixed;
 mod network;
 mod operators;
 mod preprocess;
+mod record;
 mod requests;
 mod weight_only;

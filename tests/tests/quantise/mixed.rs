@@ -43,7 +43,7 @@ fn snr(decibels: f64) -> Aims {
 }
 
 /// Convolutions of all kinds, an addition, a function and a linear layer.
-fn network(seed: u64) -> Network {
+pub(crate) fn network(seed: u64) -> Network {
     let mut network = Network::new(seed, &[1, 3, 7, 5]);
     let y = network.conv2d("x", [12, 3, 3, 2], json!({"padding": [1, 1, 0, 1], "strides": [1, 2]}));
     let y = network.push("relu", &[&y], json!({}));

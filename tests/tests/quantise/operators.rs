@@ -15,9 +15,9 @@ const LEAST: f64 = 30.0;
 const LEAST_INT16: f64 = 40.0;
 
 /// Adds an operator to `y`, an activation `[1, 6, 7, 5]`; `z` is another one, of a convolution.
-type Add = fn(&mut Network, y: &str, z: &str) -> String;
+pub(crate) type Add = fn(&mut Network, y: &str, z: &str) -> String;
 
-const OPERATORS: &[(&str, Add)] = &[
+pub(crate) const OPERATORS: &[(&str, Add)] = &[
     ("conv2d", |n, y, _| {
         n.conv2d(y, [4, 6, 3, 2], json!({"strides": [2, 1], "padding": [1, 0, 0, 1]}))
     }),
@@ -113,7 +113,7 @@ const OPERATORS: &[(&str, Add)] = &[
 ];
 
 /// A convolution that keeps the extents `[1, 6, 7, 5]`.
-fn same(n: &mut Network, x: &str) -> String {
+pub(crate) fn same(n: &mut Network, x: &str) -> String {
     n.conv2d(x, [6, 6, 3, 1], json!({"padding": [1, 1, 0, 0]}))
 }
 

@@ -279,6 +279,28 @@ fn layers_in_f32_read_and_write_the_callers_floats_as_they_are() {
 }
 
 #[test]
+fn a_network_with_a_state_in_f32_is_refused_with_its_users() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |role: &str| json!({"shape": [1, 3], "dtype": "f32", "role": role});
+    let trace = json!({"arenite_trace": 2, "name": "sum", "inputs": ["x"], "outputs": ["y"],
+        "tensors": {"x": row("input"), "s": row("state"), "y": row("activation")},
+        "state": [{"input": "s", "output": "y"}],
+        "ops": [{"name": "sum", "op": "add", "inputs": ["x", "s"], "outputs": ["y"]}]});
+    let path = folder.path().join("sum.trace.json");
+    std::fs::write(&path, trace.to_string()).expect("written");
+    let samples = folder.path().join("s.npy");
+    write_npy(&samples, &array(&[4, 1, 3], |i| i as f32 * 0.1)).expect("written");
+    let options = Options {
+        input: path,
+        ..options(folder.path(), &samples)
+    };
+    let error = refused(&options);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let said = "a network with a state in f32, `s`, of `s.read` (read_state), `s.assign` (assign_state); expected a network whose runs do not depend on each other";
+    assert!(error.to_string().contains(said), "{error}");
+}
+
+#[test]
 fn a_network_that_is_not_of_the_type_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = network().write(folder.path());
