@@ -18,3 +18,4 @@ mod signing;
 #[cfg(unix)]
 mod streams;
 mod texts;
+mod transcript;

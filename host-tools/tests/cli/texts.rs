@@ -4,21 +4,25 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use ndarray::Array2;
+use ndarray::{Array2, Array4};
 use ndarray_npy::{NpzWriter, write_npy};
 use sha2::{Digest, Sha256};
 
 use crate::common::{ARENITE, Bench, PACK, done, run};
 
-/// Gives back what it gets, where that is not negative.
+/// Gives back what it gets, where that is not negative: a row.
 fn packed(bench: &Bench, elements: usize) -> PathBuf {
+    packed_of(bench, &[1, elements])
+}
+
+fn packed_of(bench: &Bench, shape: &[usize]) -> PathBuf {
     let (trace, model) = (bench.path("relu.trace.json"), bench.path("relu.bin"));
     let text = format!(
         r#"{{
   "arenite_trace": 1, "name": "relu", "inputs": ["x"], "outputs": ["y"],
   "tensors": {{
-    "x": {{"dtype": "f32", "shape": [1, {elements}], "role": "input"}},
-    "y": {{"dtype": "f32", "shape": [1, {elements}], "role": "activation"}}
+    "x": {{"dtype": "f32", "shape": {shape:?}, "role": "input"}},
+    "y": {{"dtype": "f32", "shape": {shape:?}, "role": "activation"}}
   }},
   "ops": [{{"name": "relu", "op": "relu", "inputs": ["x"], "outputs": ["y"]}}]
 }}"#
@@ -81,6 +85,52 @@ fn a_comparison_names_five_arrays_and_says_that_there_are_more() {
             "{text}"
         );
         assert!(text.contains("\n1 layer compared; largest difference 0"), "{text}");
+    }
+}
+
+#[test]
+fn the_element_that_differs_most_is_named_by_its_index() {
+    for (index, [i, j, k]) in [
+        ("[0, 0, 2, 3]", [0, 2, 3]),
+        ("[0, 1, 0, 4]", [1, 0, 4]),
+        ("[0, 1, 1, 0]", [1, 1, 0]),
+    ] {
+        let bench = Bench::new();
+        let (model, reference) = (packed_of(&bench, &[1, 2, 3, 5]), bench.path("r.npz"));
+        let mut arrays = NpzWriter::new(File::create(&reference).expect("created"));
+        let x = Array4::from_shape_fn((1, 2, 3, 5), |(_, a, b, c)| (a + 2 * b + 4 * c) as f32);
+        let mut y = x.clone();
+        y[[0, 1, 2, 2]] += 0.5;
+        y[[0, i, j, k]] += 8.0;
+        arrays.add_array("x", &x).expect("written");
+        arrays.add_array("y", &y).expect("written");
+        arrays.finish().expect("written");
+        let output = run(ARENITE, &["diff".into(), model, reference]);
+        assert_eq!(output.status.code(), Some(1));
+        let (text, ours) = (String::from_utf8_lossy(&output.stdout), x[[0, i, j, k]]);
+        let said = format!("most at {index}: {ours} instead of {}\n", ours + 8.0);
+        assert!(text.contains(&said), "{said}{text}");
+    }
+}
+
+#[test]
+fn a_key_is_told_as_rust_writes_an_array() {
+    let bench = Bench::new();
+    let told = done(run(ARENITE, &["keygen".into(), "-o".into(), bench.path("key.pem")]));
+    let (_, constant) = told
+        .split_once("const KEY: arenite::TrustedKey = (0x")
+        .expect("a constant");
+    let (id, bytes) = constant.split_once(", [").expect("an array");
+    let (bytes, _) = bytes.split_once("]);\n").expect("its end");
+    assert!(told.starts_with(&format!("key {id}; ")) && id.len() == 16, "{told}");
+    let bytes: Vec<&str> = bytes.split(", ").collect();
+    assert_eq!(bytes.len(), 32, "{told}");
+    for byte in bytes {
+        let digits = byte.strip_prefix("0x").unwrap_or_else(|| panic!("{byte} of {told}"));
+        assert!(
+            digits.len() == 2 && u8::from_str_radix(digits, 16).is_ok(),
+            "{byte} of {told}"
+        );
     }
 }
 

@@ -1,0 +1,98 @@
+//! What the programs print, word for word: `transcript.txt` has commands, and under each what they print, on standard error with a `!`, and their status.
+//!
+//! The commands are read from that file. Where what they print is meant to change, `ARENITE_BLESS=1` writes it anew. Other tests hold the figures to be right.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use ndarray::{Array3, ArrayD, Axis, Slice};
+use ndarray_npy::{read_npy, write_npy};
+
+use crate::common::{ARENITE, Bench, PACK, digits, models};
+
+/// The figures of stacks are measured anew whenever a kernel changes: not part of the transcript.
+fn told_of_stack(line: &str) -> String {
+    if !line.contains("stack") {
+        return line.to_string();
+    }
+    line.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect()
+}
+
+/// What a command prints and how it ends, as the transcript says it.
+fn told(command: &str, bench: &Bench) -> String {
+    let mut words = command.split_whitespace();
+    let program = match words.next() {
+        Some("pack") => PACK,
+        _ => ARENITE,
+    };
+    let output = Command::new(program).args(words).current_dir(bench.path("")).output();
+    let output = output.expect("it starts");
+    let shown = |bytes: &[u8], mark: &str| -> String {
+        let text = String::from_utf8_lossy(bytes).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        text.lines()
+            .map(|line| format!("{mark}{}\n", told_of_stack(line)))
+            .collect()
+    };
+    let status = match output.status.code() {
+        Some(0) => String::new(),
+        code => format!("status {code:?}\n"),
+    };
+    format!("{}{}{status}", shown(&output.stdout, ""), shown(&output.stderr, "! "))
+}
+
+#[test]
+fn the_programs_print_what_the_transcript_says() {
+    let bench = Bench::new();
+    for entry in fs::read_dir(digits("")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("UTF-8")
+            .to_string();
+        fs::copy(&path, bench.path(&name)).expect("copied");
+    }
+    for name in ["conv_1x1", "svdf_i8_state", "add_broadcast_int8"] {
+        let name = format!("{name}.tflite");
+        fs::copy(models().join("tflite_ops").join(&name), bench.path(&name)).expect("copied");
+    }
+    fs::write(
+        bench.path("names.txt"),
+        "zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n",
+    )
+    .expect("written");
+    fs::write(bench.path("short.txt"), "zero\none\n").expect("written");
+    fs::write(bench.path("empty.txt"), "").expect("written");
+    let images: ArrayD<f32> = read_npy(digits("test_images.npy")).expect("a committed file");
+    let few = images.slice_axis(Axis(0), Slice::from(..5)).to_owned();
+    let right: ArrayD<i64> = read_npy(digits("test_labels.npy")).expect("a committed file");
+    let few_right = right.slice_axis(Axis(0), Slice::from(..5)).to_owned();
+    write_npy(bench.path("few_labels.npy"), &few_right).expect("written");
+    write_npy(bench.path("few.npy"), &few).expect("written");
+    write_npy(bench.path("one.npy"), &few.index_axis(Axis(0), 3).to_owned()).expect("written");
+    write_npy(bench.path("odd.npy"), &Array3::<f32>::zeros((2, 3, 5))).expect("written");
+
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/transcript.txt");
+    let tracked = fs::read_to_string(&file).expect("the transcript");
+    let commands = tracked.lines().filter_map(|line| line.strip_prefix("$ "));
+    let found: String = commands
+        .map(|command| format!("$ {command}\n{}", told(command, &bench)))
+        .collect();
+    if std::env::var_os("ARENITE_BLESS").is_some() {
+        fs::write(&file, &found).expect("written");
+        return;
+    }
+    let (mut command, mut lines) = ("", tracked.lines());
+    for line in found.lines() {
+        if line.starts_with("$ ") {
+            command = line;
+        }
+        assert_eq!(
+            Some(line),
+            lines.next(),
+            "{command}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-host --test cli transcript"
+        );
+    }
+    assert_eq!(lines.next(), None);
+}
