@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ndarray::{Array3, ArrayD, Axis, Slice};
-use ndarray_npy::{read_npy, write_npy};
+use ndarray::{Array3, ArrayD, Axis, IxDyn, Slice};
+use ndarray_npy::{NpzWriter, read_npy, write_npy};
 
 use crate::common::{ARENITE, Bench, PACK, digits, models};
 
@@ -71,6 +71,19 @@ fn the_programs_print_what_the_transcript_says() {
     write_npy(bench.path("few_labels.npy"), &few_right).expect("written");
     write_npy(bench.path("few.npy"), &few).expect("written");
     write_npy(bench.path("one.npy"), &few.index_axis(Axis(0), 3).to_owned()).expect("written");
+    let mut reference = NpzWriter::new(fs::File::create(bench.path("reference.npz")).expect("created"));
+    let image = few.index_axis(Axis(0), 2).to_owned();
+    reference.add_array("image", &image).expect("written");
+    for (name, shape) in [
+        ("relu1", &[1, 8, 8, 8][..]),
+        ("pool2", &[1, 24, 2, 2]),
+        ("logits", &[1, 10]),
+        ("other", &[3]),
+    ] {
+        let zeros = ArrayD::<f32>::zeros(IxDyn(shape));
+        reference.add_array(name, &zeros).expect("written");
+    }
+    reference.finish().expect("written");
     write_npy(bench.path("odd.npy"), &Array3::<f32>::zeros((2, 3, 5))).expect("written");
 
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/transcript.txt");

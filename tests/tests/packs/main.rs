@@ -15,6 +15,7 @@ use arenite_host::pack::{Options, pack};
 use arenite_host::page::{Extra, page};
 use arenite_host::quantize::{Activations, Request, WeightOnly};
 use arenite_host::stage::Stage;
+use arenite_tests::writers::{Chain, Layer, chainer, keras_order, megengine, rects};
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::NpzWriter;
 
@@ -222,6 +223,65 @@ fn traces_pack_as_on_record() {
     paths.extend(models("models/mfcc", ".trace.json"));
     let all = ["import", "fuse", "plan", "m4", "m55", "two", "eight", "four", "batch"];
     compared("traces", &lines(&paths, &all));
+}
+
+#[test]
+fn written_traces_pack_with_seeded_weights_as_on_record() {
+    let conv = |out, kernel, stride, pad, groups| Layer::Conv {
+        out,
+        kernel,
+        stride,
+        pad,
+        groups,
+        dilation: [1, 1],
+    };
+    let pool = Layer::MaxPool {
+        kernel: [3, 2],
+        stride: [2, 2],
+        ceiling: false,
+    };
+    let chain = Chain {
+        batch: 3,
+        image: [3, 17, 26],
+        layers: vec![
+            conv(8, [3, 5], [1, 2], [2, 1], 1),
+            Layer::Relu,
+            pool,
+            conv(12, [3, 2], [1, 1], [1, 0], 4),
+            Layer::Relu,
+            Layer::Flatten,
+            Layer::Linear { out: 9 },
+            Layer::Relu,
+            Layer::Linear { out: 5 },
+        ],
+    };
+    let local = rects::Local {
+        batch: 48,
+        image: [2, 21, 19],
+        layers: vec![(8, 5), (6, 3)],
+        classes: 35,
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut found = Vec::new();
+    for (name, text) in [
+        ("chainer", chainer::write(&chain, 4)),
+        ("megengine", megengine::write(&chain)),
+        ("keras", keras_order::write("resnet8", &[2, 1])),
+        ("rects", local.write()),
+    ] {
+        let path = folder.path().join(format!("{name}.trace"));
+        std::fs::write(&path, text).expect("written");
+        let mut line = name.to_string();
+        for (way, mut options) in ways(&path, folder.path()) {
+            options.weights = Some("seeded:5".to_string());
+            if name == "keras" {
+                options.import.input_shape = (way != "batch").then(|| vec![1, 40, 56, 3]);
+            }
+            let _ = write!(line, " {way}={}", digest(&options, folder.path()));
+        }
+        found.push(line);
+    }
+    compared("written", &found);
 }
 
 /// Three samples of each input, waves of another length each.
