@@ -93,6 +93,17 @@ fn what_the_schema_does_not_define_is_refused_by_name_and_place() {
             "`h`",
         ),
         ("\"role\": \"parameter\"", "\"role\": \"weight\"", "role `weight`"),
+        // Of another number of axes; of the right number, and unknown.
+        (
+            "\"w\": {",
+            "\"w\": {\"layout\": \"OIHW\", ",
+            "layout `OIHW` of shape [2, 4]",
+        ),
+        (
+            "\"w\": {",
+            "\"w\": {\"layout\": \"IO\", ",
+            "layout `IO` of shape [2, 4]",
+        ),
         (
             "\"x\": {",
             "\"w\": {\"shape\": [1], \"dtype\": \"f32\", \"role\": \"input\"}, \"x\": {",
