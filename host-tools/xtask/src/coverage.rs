@@ -13,7 +13,7 @@ use super::suite::watched;
 use super::{Result, branches, cargo, on_host, root, run, setup};
 
 /// What is counted, by the beginning of its path; the first that fits.
-const AREAS: [(&str, &str); 16] = [
+const AREAS: [(&str, &str); 17] = [
     ("core/src/blob", "load: file, sections, ports"),
     ("core/src/kernels", "kernels, portable code"),
     ("core/src/ops", "operators and their checks"),
