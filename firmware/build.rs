@@ -28,8 +28,8 @@ fn main() {
     let mut rows: Vec<_> = BOARDS.iter().filter(|board| chosen(board.feature)).collect();
     // Builds of a board that differ in their compiler's options share layout and timer.
     rows.dedup_by_key(|board| board.feature);
-    let board = match rows[..] {
-        [board] => board,
+    let mut board = match rows[..] {
+        [board] => board.clone(),
         // The library says what is to be done.
         [] => return,
         [one, another, ..] => {
@@ -40,6 +40,9 @@ fn main() {
             return;
         }
     };
+    if chosen("every-kernel") {
+        board.flash.size = board.flash.size.max(1 << 20);
+    }
     println!("cargo:rustc-cfg=board");
     println!("cargo:rustc-cfg=timer=\"{}\"", board.timer.name());
     println!("cargo:rustc-check-cfg=cfg(uart, values(any()))");

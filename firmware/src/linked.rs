@@ -1,20 +1,20 @@
 //! The kernels that a program for any model links.
 
-#[cfg(feature = "small-flash")]
+#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
 use arenite::KernelId::{Compare, Gather, SignalOverlapAdd, SignalWindow, W4Conv2dS8, W8Conv2dF32};
 use arenite::{LoadError, Model};
 
-#[cfg(not(feature = "small-flash"))]
+#[cfg(any(not(feature = "small-flash"), feature = "every-kernel"))]
 pub use arenite::All as Linked;
 
 /// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
 /// weights of few bits.
 /// A model with one of them is refused at load, by its name.
-#[cfg(feature = "small-flash")]
+#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
 #[derive(Debug)]
 pub struct Linked;
 
-#[cfg(feature = "small-flash")]
+#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
 impl arenite::Kernels for Linked {
     const SET: u128 =
         !(between(SignalWindow, SignalOverlapAdd) | between(Compare, Gather) | between(W8Conv2dF32, W4Conv2dS8));
@@ -24,7 +24,7 @@ impl arenite::Kernels for Linked {
 ///
 /// # Errors
 /// As [`Model::load`].
-#[cfg(not(feature = "small-flash"))]
+#[cfg(any(not(feature = "small-flash"), feature = "every-kernel"))]
 #[inline(always)]
 pub fn load(blob: &[u8]) -> Result<Model<'_>, LoadError> {
     Model::load(blob)
@@ -34,7 +34,7 @@ pub fn load(blob: &[u8]) -> Result<Model<'_>, LoadError> {
 ///
 /// # Errors
 /// As [`Model::load`].
-#[cfg(feature = "small-flash")]
+#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
 // Inlined, it takes more stack than the table of stacks knows, which is made with all kernels.
 #[inline(never)]
 pub fn load(blob: &[u8]) -> Result<Model<'_, Linked>, LoadError> {
@@ -42,7 +42,7 @@ pub fn load(blob: &[u8]) -> Result<Model<'_, Linked>, LoadError> {
 }
 
 /// A bit for each kernel of the numbers from `first` to `last`.
-#[cfg(feature = "small-flash")]
+#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
 const fn between(first: arenite::KernelId, last: arenite::KernelId) -> u128 {
     (u128::MAX >> (127 - last as u32)) & (u128::MAX << first as u32)
 }

@@ -74,7 +74,7 @@ impl Firmware {
     /// # Errors
     /// As [`Firmware::build`].
     pub fn build_for_stacks(board: &'static Board) -> Result<Self, BoardError> {
-        let features = board.feature.to_owned();
+        let features = format!("{},every-kernel", board.feature);
         let name = "infer-stacks".to_owned();
         let recipe = Recipe {
             package: "arenite-firmware",

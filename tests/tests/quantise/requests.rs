@@ -296,7 +296,8 @@ fn a_network_with_a_state_in_f32_is_refused_with_its_users() {
     };
     let error = refused(&options);
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let said = "a network with a state in f32, `s`, of `s.read` (read_state), `s.assign` (assign_state); expected a network whose runs do not depend on each other";
+    let said = "a network with a state in f32, `s`, of `s.read` (read_state), `s.assign` (assign_state); \
+        expected a network whose runs do not depend on each other";
     assert!(error.to_string().contains(said), "{error}");
 }
 
