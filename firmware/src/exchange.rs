@@ -1,10 +1,9 @@
 //! The files that firmware and host share through semihosting.
 
-use core::fmt;
 use core::sync::atomic::{AtomicI32, Ordering};
 
 use arenite_protocol::{
-    DUMP_FILE, DumpEntry, INPUT_FILE, OUTPUT_FILE, RECORD_MAX, REQUEST_FILE, REQUEST_MAX, Record, Request, TEXT_MAX,
+    DUMP_FILE, DumpEntry, INPUT_FILE, OUTPUT_FILE, RECORD_MAX, REQUEST_FILE, REQUEST_MAX, Record, Request,
 };
 use semihosting::fd::BorrowedFd;
 use semihosting::fs::File;
@@ -108,47 +107,6 @@ impl Exchange {
     pub fn write_dump(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
         append(&mut self.dump, c"dump", DUMP_FILE, bytes)
     }
-}
-
-/// Formatted text of bounded length; what does not fit is cut at a character.
-pub struct Text(heapless::String<TEXT_MAX>);
-
-impl Text {
-    /// Nothing yet.
-    pub const fn new() -> Self {
-        Self(heapless::String::new())
-    }
-
-    /// What was written so far.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for Text {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Write for Text {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            if self.0.push(character).is_err() {
-                return Err(fmt::Error);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The longest prefix of `text` that fits a record.
-pub(crate) fn cut(text: &str) -> &str {
-    let mut end = text.len().min(TEXT_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }
 
 /// Appends a record without an [`Exchange`] at hand: for handlers that do not return.

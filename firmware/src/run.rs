@@ -1,6 +1,6 @@
 //! A program from its start to its exit status, a panic or a fault.
 
-use arenite_protocol as protocol;
+use arenite_protocol::{self as protocol, TEXT_MAX, Text, cut};
 use defmt_semihosting as _;
 
 use crate::board::row;
@@ -46,13 +46,10 @@ pub(crate) fn run_program() -> ! {
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    use core::fmt::Write;
-    let mut text = exchange::Text::new();
-    // A cut message is still a message.
-    let _ = write!(text, "{}", info.message());
+    let text = Text::of(info.message());
     let (file, line) = info.location().map_or(("", 0), |place| (place.file(), place.line()));
     exchange::last_record(&protocol::Record::Panicked {
-        file: exchange::cut(file),
+        file: cut(file, TEXT_MAX),
         line,
         text: text.as_str(),
     });

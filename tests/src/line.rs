@@ -7,7 +7,7 @@ use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use arenite::slots::{Layout, Slots, Unsigned};
-use arenite_host::board::protocol::serial::{Answer, Ask, FRAME_MAX, encode, message, open};
+use arenite_host::board::protocol::serial::{Answer, FRAME_MAX, Inbox, ask, encode};
 use arenite_serial::{Device, InSlots, MemoryFlash, NoSlots, serve};
 
 /// What becomes of the bytes of one direction: the byte's index and the byte, to what arrives.
@@ -145,17 +145,12 @@ pub fn board(mut port: BoardEnd, memory: usize, slots: bool) -> JoinHandle<()> {
 pub fn answering(answer: Answer<'static>) -> HostEnd {
     let (host, mut end) = line(sound(), sound());
     spawn(move || {
-        let (mut frame, mut byte) = (Vec::new(), [0]);
+        let (mut inbox, mut byte) = (Inbox::new(), [0]);
         while let Ok(1) = embedded_io::Read::read(&mut end, &mut byte) {
-            if byte != [0] {
-                frame.extend(byte);
-                continue;
-            }
-            let mut received = std::mem::take(&mut frame);
-            if let Some((number, bytes)) = open(&mut received) {
-                assert!(message::<Ask<'_>>(bytes).is_some());
+            if let Some(number) = inbox.push(byte[0]) {
+                assert!(ask(inbox.message()).is_some());
                 let mut out = [0; FRAME_MAX];
-                let length = encode(number, &answer, &mut out).expect("it fits");
+                let length = encode(number, &answer, &[], &mut out).expect("it fits");
                 embedded_io::Write::write_all(&mut end, &out[..length]).expect("sent");
             }
         }

@@ -46,20 +46,19 @@ fn packed(folder: &Path, self_test: usize) -> ModelFile {
     ModelFile::open(&path).expect("a model")
 }
 
-/// Inputs of `runs` runs, as bytes.
-fn inputs(file: &ModelFile, runs: usize) -> Vec<Vec<u8>> {
+/// Of each of `runs` runs, the bytes of the input.
+fn inputs(file: &ModelFile, runs: usize) -> Vec<Vec<Vec<u8>>> {
     let bytes = file.view().expect("a model").header().input_bytes as usize;
     let value = |run: usize, at: usize| ((5 * at + 11 * run) % 17) as f32 / 4.0;
     (0..runs)
-        .map(|run| (0..bytes / 4).flat_map(|at| value(run, at).to_le_bytes()).collect())
+        .map(|run| vec![(0..bytes / 4).flat_map(|at| value(run, at).to_le_bytes()).collect()])
         .collect()
 }
 
 /// What the host computes of them.
-fn expected(file: &ModelFile, inputs: &[Vec<u8>], reset_each: bool) -> Vec<Vec<u8>> {
-    let runs: Vec<_> = inputs.iter().map(|input| vec![input.clone()]).collect();
-    let outputs = model::run(&file.load().expect("it loads"), &runs, reset_each, &mut |_, _, _| {});
-    outputs.expect("it runs").into_iter().map(|run| run.concat()).collect()
+fn expected(file: &ModelFile, runs: &[Vec<Vec<u8>>], reset_each: bool) -> Vec<Vec<Vec<u8>>> {
+    let outputs = model::run(&file.load().expect("it loads"), runs, reset_each, &mut |_, _, _| {});
+    outputs.expect("it runs")
 }
 
 #[test]
@@ -104,6 +103,46 @@ fn a_state_is_kept_from_run_to_run_or_begins_anew() {
     }
     let outputs = |reset_each| expected(&file, &inputs, reset_each);
     assert_ne!(outputs(true), outputs(false));
+}
+
+#[test]
+fn several_inputs_and_outputs_have_their_places() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/typed/several.bin");
+    let file = ModelFile::open(&path).expect("a model");
+    let view = file.view().expect("a model");
+    let ports = (view.inputs.len(), view.outputs.len());
+    assert!(ports.0 > 1 && ports.1 > 1, "{ports:?}");
+    let value = |run: usize, index: usize, at: usize| ((3 * at + 7 * index + 5 * run) % 61) as u8;
+    let bytes = |run, index: usize| {
+        let length = view.inputs[index].bytes().expect("a shape") as usize;
+        (0..length).map(|at| value(run, index, at)).collect()
+    };
+    let runs: Vec<Vec<Vec<u8>>> = (0..2)
+        .map(|run| (0..ports.0).map(|index| bytes(run, index)).collect())
+        .collect();
+    let mut link = connected(1 << 16, false);
+    let report = link.run(file.bytes(), &runs, OPTIONS, &mut |_| ()).expect("it runs");
+    assert_eq!(report.outputs, expected(&file, &runs, false));
+
+    let mut wrong = runs[0].clone();
+    wrong[1].push(0);
+    let given = wrong[1].len();
+    let error = link
+        .run(file.bytes(), &[wrong], OPTIONS, &mut |_| ())
+        .expect_err("a size")
+        .to_string();
+    assert_eq!(
+        error,
+        format!(
+            "1 runs of {0} input bytes need {0} bytes, {given} were given",
+            given - 1
+        )
+    );
+    let error = link
+        .run(file.bytes(), &[runs[0][..1].to_vec()], OPTIONS, &mut |_| ())
+        .expect_err("an input")
+        .to_string();
+    assert!(error.starts_with("a line: the board refused: "), "{error}");
 }
 
 /// Loses, changes, doubles and inserts a byte at these places in turn.
@@ -187,7 +226,7 @@ fn a_board_says_what_it_lacks() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = packed(folder.path(), 1);
     let run = |link: &mut Link<HostEnd>, model: &[u8], bytes: usize| {
-        link.run(model, &[vec![0; bytes]], OPTIONS, &mut |_| ())
+        link.run(model, &[vec![vec![0; bytes]]], OPTIONS, &mut |_| ())
             .expect_err("an error")
             .to_string()
     };
@@ -358,4 +397,31 @@ fn boards_run_and_update_over_their_ports() {
             "{status:?} {error}"
         );
     }
+}
+
+/// Before anything is said to a board.
+#[test]
+fn updates_that_no_board_takes_are_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let untested = packed(folder.path(), 0);
+    let update = |model: &Path| {
+        let done = Command::new(programs().join("arenite"))
+            .args(["update", model.to_str().expect("a path"), "--serial", "/no/such/port"])
+            .output()
+            .expect("it starts");
+        (done.status.code(), String::from_utf8(done.stderr).expect("text"))
+    };
+    let (status, said) = update(untested.path());
+    assert!(
+        status == Some(1) && said.contains("no self-test") && said.contains("--self-test"),
+        "{status:?} {said}"
+    );
+    let mut bytes = untested.bytes().to_vec();
+    bytes[untested.bytes().len() / 2] ^= 4;
+    let damaged = folder.path().join("damaged.bin");
+    std::fs::write(&damaged, bytes).expect("written");
+    let (status, said) = update(&damaged);
+    assert!(status == Some(1) && said.contains("damaged"), "{status:?} {said}");
+    let (status, said) = update(packed(folder.path(), 1).path());
+    assert!(status == Some(1) && said.contains("/no/such/port"), "{status:?} {said}");
 }

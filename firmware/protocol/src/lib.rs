@@ -7,8 +7,11 @@
 #![no_std]
 
 pub mod serial;
+mod text;
 
 use serde::{Deserialize, Serialize};
+
+pub use text::{TEXT_MAX, Text, cut};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
 pub const PROTOCOL_VERSION: u32 = 4;
@@ -30,8 +33,6 @@ pub const DUMP_FILE: &str = "dump";
 pub const REQUEST_MAX: usize = 128;
 /// Longest encoded [`Record`] that the firmware writes.
 pub const RECORD_MAX: usize = 384;
-/// Longest text inside a record; the firmware cuts longer ones.
-pub const TEXT_MAX: usize = 160;
 
 /// Exit statuses, chosen apart from qemu's own (0 and 1) and from a shell's (above 125).
 pub mod exit {

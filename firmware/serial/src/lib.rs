@@ -1,17 +1,18 @@
-//! A program that takes models over a serial port and runs them: the board's half of `arenite run --on serial:PORT` and `arenite update --serial PORT`.
+//! A program that takes models over a serial port and runs them: the board's half of `arenite run --on serial:PORT` and `arenite update
+//! --serial PORT`.
 //!
 //! [`serve`] wants a port that implements [`embedded_io`]'s traits, as UARTs of most HAL crates do, and memory; with [`InSlots`] it writes updates to flash too.
 //! What is said over the line is described in [`arenite_protocol::serial`].
 //!
 //! ```
 //! # fn program<U: embedded_io::Read + embedded_io::Write>(mut uart: U, ticks: fn() -> u64) {
-//! # static mut MEMORY: [u8; 1024] = [0; 1024]; let memory = &mut [0; 1024][..];
+//! let mut memory = [0; 64 << 10];
 //! let mut measure = |work: &mut dyn FnMut()| {
 //!     let start = ticks();
 //!     work();
 //!     ticks().wrapping_sub(start)
 //! };
-//! let device = arenite_serial::Device { name: "my-board", memory, measure: &mut measure };
+//! let device = arenite_serial::Device { name: "my-board", memory: &mut memory, measure: &mut measure };
 //! arenite_serial::serve(&mut uart, device, &mut arenite_serial::NoSlots);
 //! # }
 //! ```
@@ -26,16 +27,17 @@ mod session;
 mod updates;
 
 use arenite::{All, Kernels, Model};
-use arenite_protocol::serial::{Answer, SERIAL_VERSION};
+use arenite_protocol::cut;
+use arenite_protocol::serial::{Answer, Ask, NAME_MAX, SERIAL_VERSION};
 use embedded_io::{Read, Write};
 
 pub use flash::{MemoryFlash, Outside};
-use line::{Line, Said};
+use line::Line;
 pub use updates::{InSlots, NoSlots, Updates};
 
 /// What a board gives.
 pub struct Device<'a> {
-    /// Its name, as the host prints it; of a longer one the first 64 bytes.
+    /// Its name, as the host prints it; of a longer one the first [`NAME_MAX`] bytes.
     pub name: &'a str,
     /// For the model, its arena and its state.
     pub memory: &'a mut [u8],
@@ -57,45 +59,41 @@ pub fn serve_with<K: Kernels, U: Read + Write>(port: &mut U, device: Device<'_>,
     let mut receiving = Receiving::default();
     let mut next = None;
     loop {
-        let Some((number, said)) = next.take().or_else(|| line.next()) else {
+        let Some((number, ask)) = next.take().or_else(|| line.next()) else {
             return;
         };
-        match said {
-            Said::Hello => line.answer(
+        match ask {
+            Ask::Hello => line.answer(
                 number,
                 &Answer::Board {
                     version: SERIAL_VERSION,
-                    name: name.get(..name.floor_char_boundary(64)).unwrap_or_default(),
-                    memory: memory.len() as u32,
+                    name: cut(name, NAME_MAX),
+                    memory: memory::size(memory.len()),
                     slots: updates.exist(),
                 },
             ),
-            Said::Model { length } => {
-                let (fits, available) = (length as usize <= memory.len(), memory.len() as u32);
-                receiving = if fits {
-                    Receiving::new(To::Memory, length)
+            Ask::Model { length } => {
+                let available = memory::size(memory.len());
+                if length <= available {
+                    receiving = Receiving::new(To::Memory, length);
+                    line.answer(number, &Answer::Done);
                 } else {
-                    Receiving::default()
-                };
-                let needed = length;
-                let answer = if fits {
-                    Answer::Done
-                } else {
-                    Answer::NoMemory { needed, available }
-                };
-                line.answer(number, &answer);
+                    receiving = Receiving::default();
+                    let needed = length;
+                    line.answer(number, &Answer::NoMemory { needed, available });
+                }
             }
-            Said::Update { length } => {
+            Ask::Update { length } => {
                 let begun = updates.begin(length);
                 receiving = begun
                     .as_ref()
                     .map_or_else(|_| Receiving::default(), |()| Receiving::new(To::Slot, length));
                 line.outcome(number, begun, |()| Answer::Done);
             }
-            Said::Piece { offset } => match receiving.takes(offset, line.bytes().len()) {
+            Ask::Piece { offset } => match receiving.takes(offset, line.bytes().len()) {
                 Some(To::Memory) => {
-                    memory::copy(line.bytes(), memory, offset as usize);
-                    line.answer(number, &Answer::Done);
+                    let fits = memory::copy(line.bytes(), memory, offset);
+                    line.answer(number, if fits { &Answer::Done } else { &Answer::Unexpected });
                 }
                 Some(To::Slot) => {
                     let written = updates.write(line.bytes());
@@ -103,7 +101,7 @@ pub fn serve_with<K: Kernels, U: Read + Write>(port: &mut U, device: Device<'_>,
                 }
                 None => line.answer(number, &Answer::Unexpected),
             },
-            Said::Load => match receiving
+            Ask::Load => match receiving
                 .whole(To::Memory)
                 .and_then(|length| memory.split_at_mut_checked(length))
             {
@@ -113,11 +111,11 @@ pub fn serve_with<K: Kernels, U: Read + Write>(port: &mut U, device: Device<'_>,
                 },
                 None => line.answer(number, &Answer::Unexpected),
             },
-            Said::LoadStored => match updates.model() {
+            Ask::LoadStored => match updates.model() {
                 Ok(model) => next = session::serve(number, model, memory, measure, &mut line),
                 Err(error) => line.refuse(number, &error),
             },
-            Said::Install => match receiving.whole(To::Slot) {
+            Ask::Install => match receiving.whole(To::Slot) {
                 Some(_) => {
                     receiving = Receiving::default();
                     let installed = updates.install(memory);
@@ -125,11 +123,11 @@ pub fn serve_with<K: Kernels, U: Read + Write>(port: &mut U, device: Device<'_>,
                 }
                 None => line.answer(number, &Answer::Unexpected),
             },
-            Said::Confirm => {
+            Ask::Confirm => {
                 let confirmed = updates.confirm();
                 line.outcome(number, confirmed, |()| Answer::Done);
             }
-            Said::Reset | Said::Input { .. } | Said::Run | Said::Step | Said::Output { .. } => {
+            Ask::Reset | Ask::Input { .. } | Ask::Run | Ask::Step | Ask::Output { .. } => {
                 line.answer(number, &Answer::Unexpected);
             }
         }

@@ -1,9 +1,13 @@
 //! Parts of the memory that a board gives.
 
-use arenite::{Kernels, MAX_REGIONS, Model};
+use arenite::{ARENA_ALIGN, Kernels, MAX_REGIONS, MODEL_ALIGN, Model};
 
 /// What a model's first byte, an arena's and a state's are aligned to.
-const ALIGN: usize = 16;
+const ALIGN: usize = if MODEL_ALIGN > ARENA_ALIGN {
+    MODEL_ALIGN
+} else {
+    ARENA_ALIGN
+};
 
 /// What is left behind the first aligned byte.
 pub(crate) fn aligned(memory: &mut [u8]) -> &mut [u8] {
@@ -11,10 +15,21 @@ pub(crate) fn aligned(memory: &mut [u8]) -> &mut [u8] {
     memory.get_mut(skipped..).unwrap_or_default()
 }
 
-/// Copies as many of `bytes` to `offset` of `to` as there is room for.
-pub(crate) fn copy(bytes: &[u8], to: &mut [u8], offset: usize) {
-    let to = to.get_mut(offset..).unwrap_or_default();
-    to.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = byte);
+/// Bytes as the protocol says them; of more than it can, the most.
+pub(crate) fn size(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// Copies `bytes` to `offset` of `to`; false where they do not fit.
+pub(crate) fn copy(bytes: &[u8], to: &mut [u8], offset: u32) -> bool {
+    let to = to.get_mut(offset as usize..).and_then(|to| to.get_mut(..bytes.len()));
+    match to {
+        Some(to) => {
+            to.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = byte);
+            true
+        }
+        None => false,
+    }
 }
 
 /// Arenas, by region, and state.
@@ -25,9 +40,9 @@ pub(crate) fn parts<'m, K: Kernels>(model: &Model<'_, K>, memory: &'m mut [u8]) 
     let mut rest = aligned(memory);
     let mut needed = 0_usize;
     let mut take = |bytes: usize| {
-        let whole = bytes.next_multiple_of(ALIGN);
-        needed = needed.saturating_add(whole);
-        let (part, behind) = core::mem::take(&mut rest).split_at_mut_checked(whole)?;
+        let whole = bytes.checked_next_multiple_of(ALIGN);
+        needed = needed.saturating_add(whole.unwrap_or(usize::MAX));
+        let (part, behind) = core::mem::take(&mut rest).split_at_mut_checked(whole?)?;
         rest = behind;
         part.get_mut(..bytes)
     };

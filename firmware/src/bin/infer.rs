@@ -5,16 +5,16 @@
 #![no_std]
 #![no_main]
 
-use core::fmt::{Debug, Display, Write};
+use core::fmt::{Debug, Display};
 use core::slice;
 
 use arenite::{MAX_REGIONS, Progress, Session};
 use arenite_firmware::counter::Counter;
-use arenite_firmware::exchange::{Exchange, ExchangeError, Text};
+use arenite_firmware::exchange::{Exchange, ExchangeError};
 use arenite_firmware::linked::{self, Linked};
 use arenite_firmware::memory::{self, Areas, OutOfMemory, Piece};
 use arenite_firmware::protocol::{
-    Command, DumpEntry, During, Guarded, Infer, PROTOCOL_VERSION, Purpose, Record, Request, exit,
+    Command, DumpEntry, During, Guarded, Infer, PROTOCOL_VERSION, Purpose, Record, Request, Text, exit,
 };
 use arenite_firmware::stack;
 
@@ -244,10 +244,7 @@ fn blob((address, length): (usize, usize)) -> &'static [u8] {
 }
 
 fn refused(exchange: &mut Exchange, during: During, error: &(impl Debug + Display)) -> i32 {
-    let (mut name, mut text) = (Text::new(), Text::new());
-    // A cut text is still a text.
-    let _ = write!(name, "{error:?}");
-    let _ = write!(text, "{error}");
+    let (name, text) = (Text::of(format_args!("{error:?}")), Text::of(error));
     let name = name.as_str().split([' ', '{', '(']).next().unwrap_or_default();
     exchange.record(&Record::Refused {
         during,

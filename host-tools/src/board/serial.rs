@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use arenite_protocol::serial::{Answer, Ask, FRAME_MAX, PIECE_MAX, SERIAL_VERSION, encode, message, open};
+use arenite_protocol::serial::{Answer, Ask, FRAME_MAX, Inbox, PIECE_MAX, SERIAL_VERSION, answer, encode};
 
 use super::error::BoardError;
 
@@ -58,8 +58,8 @@ pub struct SerialBoard {
 /// What came out of runs over a serial line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SerialReport {
-    /// Of each run, all outputs one behind the other.
-    pub outputs: Vec<Vec<u8>>,
+    /// Of each run, the bytes of each output.
+    pub outputs: Vec<Vec<Vec<u8>>>,
     /// What each run took, in what the board counts.
     pub counts: Vec<u64>,
     /// When profiling: what each step of the last run took.
@@ -99,7 +99,7 @@ pub struct Link<P> {
     port: P,
     name: String,
     number: u16,
-    frame: Vec<u8>,
+    inbox: Inbox,
 }
 
 impl<P: Read + Write> Link<P> {
@@ -114,9 +114,9 @@ impl<P: Read + Write> Link<P> {
             name: name.to_string(),
             // The board remembers the last number that it was asked with, by whomever.
             number: started.map_or(0, |time| time.subsec_nanos() as u16),
-            frame: Vec::new(),
+            inbox: Inbox::new(),
         };
-        let board = link.ask(&Ask::Hello, PATIENCE, |answer| match answer {
+        let board = link.ask(Ask::Hello, &[], PATIENCE, |answer| match answer {
             Answer::Board {
                 version: SERIAL_VERSION,
                 name,
@@ -135,28 +135,28 @@ impl<P: Read + Write> Link<P> {
         Ok((link, board))
     }
 
-    /// Sends a model and runs it once for each of `inputs`, each all inputs one behind the other. `done` is told of complete runs.
+    /// Sends a model and runs it once for each of `runs`, which have the bytes of each input. `done` is told of complete runs.
     ///
     /// # Errors
     /// What the board says; that it says nothing.
     pub fn run(
         &mut self,
         model: &[u8],
-        inputs: &[Vec<u8>],
+        runs: &[Vec<Vec<u8>>],
         options: SerialOptions,
         done: &mut dyn FnMut(usize),
     ) -> Result<SerialReport, BoardError> {
-        self.done(&Ask::Model { length: size(model) })?;
-        self.send(model)?;
-        self.runs(&Ask::Load, inputs, options, done)
+        self.done(Ask::Model { length: size(model) }, &[])?;
+        self.pieces(model, |offset| Ask::Piece { offset }, &mut |_| ())?;
+        self.runs(Ask::Load, runs, options, done)
     }
 
     /// [`Link::run`] with the model that the board keeps.
     ///
     /// # Errors
     /// As [`Link::run`].
-    pub fn run_stored(&mut self, inputs: &[Vec<u8>], options: SerialOptions) -> Result<SerialReport, BoardError> {
-        self.runs(&Ask::LoadStored, inputs, options, &mut |_| ())
+    pub fn run_stored(&mut self, runs: &[Vec<Vec<u8>>], options: SerialOptions) -> Result<SerialReport, BoardError> {
+        self.runs(Ask::LoadStored, runs, options, &mut |_| ())
     }
 
     /// Writes a model into the slot that is not in use. The board checks it, runs its self-test and uses it from then on, on trial. Gives the self-test's runs;
@@ -171,16 +171,9 @@ impl<P: Read + Write> Link<P> {
         written: &mut dyn FnMut(usize),
     ) -> Result<u32, BoardError> {
         // A slot is erased, which takes seconds on some flashes.
-        self.ask(&Ask::Update { length: size(model) }, timeout, done)?;
-        for (index, bytes) in model.chunks(PIECE_MAX).enumerate() {
-            let offset = index * PIECE_MAX;
-            self.done(&Ask::Piece {
-                offset: offset as u32,
-                bytes,
-            })?;
-            written(offset + bytes.len());
-        }
-        self.ask(&Ask::Install, timeout, |answer| match answer {
+        self.ask(Ask::Update { length: size(model) }, &[], timeout, done)?;
+        self.pieces(model, |offset| Ask::Piece { offset }, written)?;
+        self.ask(Ask::Install, &[], timeout, |answer| match answer {
             Answer::Installed { runs } => Ok(runs),
             other => Err(unexpected(&other)),
         })
@@ -191,51 +184,42 @@ impl<P: Read + Write> Link<P> {
     /// # Errors
     /// What the board says; that it says nothing.
     pub fn confirm(&mut self) -> Result<(), BoardError> {
-        self.done(&Ask::Confirm)
+        self.done(Ask::Confirm, &[])
     }
 
     fn runs(
         &mut self,
-        load: &Ask<'_>,
-        inputs: &[Vec<u8>],
+        load: Ask,
+        runs: &[Vec<Vec<u8>>],
         options: SerialOptions,
         done: &mut dyn FnMut(usize),
     ) -> Result<SerialReport, BoardError> {
-        let (each, length) = self.ask(load, options.timeout, |answer| match answer {
-            Answer::Loaded {
-                input_bytes,
-                output_bytes,
-            } => Ok((input_bytes, output_bytes)),
+        let outputs = self.ask(load, &[], options.timeout, |answer| match answer {
+            Answer::Loaded { outputs } => Ok(outputs),
             other => Err(unexpected(&other)),
         })?;
         let mut report = SerialReport::default();
-        for (index, input) in inputs.iter().enumerate() {
-            if input.len() != each as usize {
-                return Err(BoardError::InputSize {
-                    runs: 1,
-                    each: each.into(),
-                    given: input.len() as u64,
-                });
+        for (run, inputs) in runs.iter().enumerate() {
+            if options.reset_each && run > 0 {
+                self.done(Ask::Reset, &[])?;
             }
-            if options.reset_each && index > 0 {
-                self.done(&Ask::Reset)?;
-            }
-            for (index, bytes) in input.chunks(PIECE_MAX).enumerate() {
-                let offset = (index * PIECE_MAX) as u32;
-                self.done(&Ask::Input { offset, bytes })?;
+            for (index, bytes) in (0..).zip(inputs) {
+                let whole = size(bytes);
+                self.pieces(bytes, |offset| Ask::Input { index, whole, offset }, &mut |_| ())?;
             }
             let count = if options.profile {
                 report.steps = self.steps(options.timeout)?;
                 report.steps.iter().sum()
             } else {
-                self.ask(&Ask::Run, options.timeout, |answer| match answer {
+                self.ask(Ask::Run, &[], options.timeout, |answer| match answer {
                     Answer::Ran { count } => Ok(count),
                     other => Err(unexpected(&other)),
                 })?
             };
             report.counts.push(count);
-            report.outputs.push(self.output(length)?);
-            done(index + 1);
+            let outputs = (0..outputs).map(|index| self.output(index));
+            report.outputs.push(outputs.collect::<Result<_, _>>()?);
+            done(run + 1);
         }
         Ok(report)
     }
@@ -243,7 +227,7 @@ impl<P: Read + Write> Link<P> {
     fn steps(&mut self, timeout: Duration) -> Result<Vec<u64>, BoardError> {
         let mut steps = Vec::new();
         loop {
-            let (count, last) = self.ask(&Ask::Step, timeout, |answer| match answer {
+            let (count, last) = self.ask(Ask::Step, &[], timeout, |answer| match answer {
                 Answer::Stepped { count, last } => Ok((count, last)),
                 other => Err(unexpected(&other)),
             })?;
@@ -254,48 +238,58 @@ impl<P: Read + Write> Link<P> {
         }
     }
 
-    fn output(&mut self, length: u32) -> Result<Vec<u8>, BoardError> {
+    fn output(&mut self, index: u32) -> Result<Vec<u8>, BoardError> {
         let mut output = Vec::new();
-        while output.len() < length as usize {
+        loop {
             let offset = output.len() as u32;
-            let wanted = (length - offset).min(PIECE_MAX as u32);
-            let piece = self.ask(
-                &Ask::Output { offset, length: wanted },
-                PATIENCE,
-                |answer| match answer {
-                    Answer::Output { bytes } if bytes.len() == wanted as usize => Ok(bytes.to_vec()),
-                    other => Err(unexpected(&other)),
-                },
-            )?;
-            output.extend(piece);
+            let whole = self.ask(Ask::Output { index, offset }, &[], PATIENCE, |answer| match answer {
+                Answer::Output { whole, bytes } if !bytes.is_empty() || whole == offset => {
+                    output.extend(bytes);
+                    Ok(whole as usize)
+                }
+                other => Err(unexpected(&other)),
+            })?;
+            if output.len() >= whole {
+                return Ok(output);
+            }
         }
-        Ok(output)
     }
 
-    fn send(&mut self, model: &[u8]) -> Result<(), BoardError> {
-        for (index, bytes) in model.chunks(PIECE_MAX).enumerate() {
-            let offset = (index * PIECE_MAX) as u32;
-            self.done(&Ask::Piece { offset, bytes })?;
+    /// Sends `bytes` in pieces, each behind what `ask` makes of its offset; `sent` is told of bytes.
+    fn pieces(
+        &mut self,
+        bytes: &[u8],
+        ask: impl Fn(u32) -> Ask,
+        sent: &mut dyn FnMut(usize),
+    ) -> Result<(), BoardError> {
+        for (index, piece) in bytes.chunks(PIECE_MAX).enumerate() {
+            let offset = index * PIECE_MAX;
+            self.done(ask(offset as u32), piece)?;
+            sent(offset + piece.len());
         }
         Ok(())
     }
 
-    fn done(&mut self, ask: &Ask<'_>) -> Result<(), BoardError> {
-        self.ask(ask, PATIENCE, done)
+    fn done(&mut self, ask: Ask, bytes: &[u8]) -> Result<(), BoardError> {
+        self.ask(ask, bytes, PATIENCE, done)
     }
 
     /// Asks until an answer comes, and reads it.
     fn ask<T>(
         &mut self,
-        ask: &Ask<'_>,
+        ask: Ask,
+        bytes: &[u8],
         patience: Duration,
         read: impl FnOnce(Answer<'_>) -> Result<T, String>,
     ) -> Result<T, BoardError> {
         self.number = self.number.wrapping_add(1);
         let mut frame = [0; FRAME_MAX];
-        let length = encode(self.number, ask, &mut frame).expect("every ask fits a frame");
-        let name = self.name.clone();
-        let port = || name.clone();
+        let length = encode(self.number, &ask, bytes, &mut frame).expect("every ask fits a frame");
+        let port = self.name.clone();
+        let failed = |source| BoardError::Port {
+            port: port.clone(),
+            source,
+        };
         let begun = Instant::now();
         let mut asked = None;
         loop {
@@ -305,62 +299,59 @@ impl<P: Read + Write> Link<P> {
                     .port
                     .write_all(&[0])
                     .and_then(|()| self.port.write_all(&frame[..length]));
-                sent.and_then(|()| self.port.flush())
-                    .map_err(|source| BoardError::Port { port: port(), source })?;
+                sent.and_then(|()| self.port.flush()).map_err(failed)?;
                 asked = Some(Instant::now());
             }
-            if !self
-                .frame()
-                .map_err(|source| BoardError::Port { port: port(), source })?
-            {
-                if begun.elapsed() >= patience {
-                    return Err(BoardError::Silent {
-                        port: port(),
-                        seconds: patience.as_secs(),
-                    });
+            match self.receive().map_err(failed)? {
+                Some(number) if number == self.number => break,
+                // An answer that comes late, to what was asked again.
+                Some(_) => {}
+                None if begun.elapsed() >= patience => {
+                    let seconds = patience.as_secs();
+                    return Err(BoardError::Silent { port, seconds });
                 }
-                continue;
+                None => {}
             }
-            let mut received = std::mem::take(&mut self.frame);
-            let Some((number, bytes)) = open(&mut received) else {
-                continue;
-            };
-            if number != self.number {
-                continue;
+        }
+        match answer(self.inbox.message()) {
+            Some(Answer::NoMemory { needed, available }) => Err(BoardError::NoRoom {
+                port,
+                needed,
+                available,
+            }),
+            Some(Answer::InputSize { whole }) => Err(BoardError::InputSize {
+                runs: 1,
+                each: whole.into(),
+                given: match ask {
+                    Ask::Input { whole, .. } => whole.into(),
+                    _ => 0,
+                },
+            }),
+            Some(Answer::Refused { text }) => {
+                let text = text.to_string();
+                Err(BoardError::Declined { port, text })
             }
-            return match message(bytes) {
-                Some(Answer::NoMemory { needed, available }) => Err(BoardError::NoRoom {
-                    port: port(),
-                    needed,
-                    available,
-                }),
-                Some(Answer::Refused { text }) => Err(BoardError::Declined {
-                    port: port(),
-                    text: text.to_string(),
-                }),
-                Some(answer) => read(answer).map_err(|reason| BoardError::Line { port: port(), reason }),
-                None => Err(BoardError::Line {
-                    port: port(),
-                    reason: "an answer of another version".to_string(),
-                }),
-            };
+            Some(answer) => read(answer).map_err(|reason| BoardError::Line { port, reason }),
+            None => {
+                let reason = "an answer of another version".to_string();
+                Err(BoardError::Line { port, reason })
+            }
         }
     }
 
-    /// Reads until a frame is whole, which is then in `self.frame` without its zero; false where the line is silent.
-    fn frame(&mut self) -> io::Result<bool> {
+    /// The number of the next message, which is in the inbox; `None` where the line is silent.
+    fn receive(&mut self) -> io::Result<Option<u16>> {
         loop {
             let mut byte = [0];
             match self.port.read(&mut byte) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(_) if byte == [0] => match self.frame.len() {
-                    0 => {}
-                    1..FRAME_MAX => return Ok(true),
-                    _ => self.frame.clear(),
-                },
-                Ok(_) if self.frame.len() < FRAME_MAX => self.frame.extend(byte),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(false),
+                Ok(_) => {
+                    let number = self.inbox.push(byte[0]);
+                    if number.is_some() {
+                        return Ok(number);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -382,9 +373,9 @@ fn unexpected(answer: &Answer<'_>) -> String {
     }
 }
 
-fn size(model: &[u8]) -> u32 {
+fn size(bytes: &[u8]) -> u32 {
     // What is longer no board's memory holds, which says so.
-    u32::try_from(model.len()).unwrap_or(u32::MAX)
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

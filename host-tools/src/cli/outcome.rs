@@ -146,12 +146,19 @@ fn on_board(
         done(now.runs as usize, how.profile.then_some((now.steps, now.of_steps)));
     })
     .map_err(Error::from)?;
-    let each = sizes.iter().sum::<usize>().max(1);
-    let outputs = report
-        .outputs
-        .chunks(each)
-        .map(|output| parts(output, &sizes, board.name));
-    let outputs = outputs.collect::<Result<_>>()?;
+    let mut rest = &report.outputs[..];
+    let mut outputs = Vec::with_capacity(runs.len());
+    for _ in runs {
+        let mut of_run = Vec::with_capacity(sizes.len());
+        for &size in &sizes {
+            let (bytes, others) = rest
+                .split_at_checked(size)
+                .ok_or_else(|| Error::internal(format!("{} gave {} output bytes", board.name, report.outputs.len())))?;
+            of_run.push(bytes.to_vec());
+            rest = others;
+        }
+        outputs.push(of_run);
+    }
     Ok(Outcome {
         outputs,
         instructions: report.instructions,
@@ -167,36 +174,19 @@ fn over_serial(
     how: How,
     done: &mut dyn FnMut(usize, Option<(u32, u32)>),
 ) -> Result<Outcome> {
-    let sizes = file.output_sizes()?;
-    let inputs: Vec<Vec<u8>> = runs.iter().map(|run| run.concat()).collect();
     let options = SerialOptions {
         reset_each: how.reset_each,
         profile: how.profile,
         timeout: how.timeout,
     };
     let (mut link, _) = board::connect(port)?;
-    let report = link.run(file.bytes(), &inputs, options, &mut |runs| done(runs, None))?;
-    let outputs = report.outputs.iter().map(|output| parts(output, &sizes, &port.path));
+    let report = link.run(file.bytes(), runs, options, &mut |runs| done(runs, None))?;
     Ok(Outcome {
-        outputs: outputs.collect::<Result<_>>()?,
+        outputs: report.outputs,
         counts: report.counts,
         step_counts: report.steps,
         ..Outcome::default()
     })
-}
-
-/// The outputs of a run that lie one behind the other.
-fn parts(mut rest: &[u8], sizes: &[usize], board: &str) -> Result<Vec<Vec<u8>>> {
-    let given = rest.len();
-    let mut parts = Vec::with_capacity(sizes.len());
-    for &size in sizes {
-        let (bytes, others) = rest
-            .split_at_checked(size)
-            .ok_or_else(|| Error::internal(format!("{board} gave {given} output bytes")))?;
-        parts.push(bytes.to_vec());
-        rest = others;
-    }
-    Ok(parts)
 }
 
 /// A bar on stderr, where that is a terminal.

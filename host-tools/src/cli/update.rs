@@ -8,7 +8,7 @@ use super::program::Verdict;
 use crate::board::{self, SerialPort};
 use crate::files::print;
 use crate::model::ModelFile;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Arguments of `arenite update`.
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
+    refuse_early(&file)?;
     let (mut link, board) = board::connect(&args.serial)?;
     if !board.slots {
         return Err(Error::unsupported(format!(
@@ -57,4 +58,21 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         if runs == 1 { "" } else { "s" },
     ))?;
     Ok(Verdict::Good)
+}
+
+/// Before minutes on the line: what no board takes. A file of kernels that this host lacks is the board's to judge.
+fn refuse_early(file: &ModelFile) -> Result<()> {
+    match file.load() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {}
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    if file.view()?.header().self_test.len == 0 {
+        return Err(
+            Error::input("the model has no self-test, which a board wants before it uses an update")
+                .in_file(file.path())
+                .help("pack it with --self-test X.npz"),
+        );
+    }
+    Ok(())
 }
