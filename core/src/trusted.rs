@@ -161,7 +161,14 @@ fn behind(params: &[u8], places: Places) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
     use super::*;
+    use crate::arena::Slot;
+    use crate::kernels::candidate::Candidate;
+    use crate::kernels::table::{KernelId, KernelVisitor};
+    use crate::ops::operator::Placed;
 
     /// Records as the file has them: kernel, length, a place, parameters.
     const STEPS: &[u8] = &[
@@ -261,5 +268,44 @@ mod tests {
         assert_eq!(passed(6), (Before::Checked, 1));
         // Three between that and the step, then two from the start.
         assert_eq!(passed(7), (Before::Checked, 3 + 2));
+    }
+
+    /// An operator of bytes that are all the same: whatever may be missing is missing of 0, and there of 1.
+    struct OfBytes(u8);
+
+    impl KernelVisitor for OfBytes {
+        type Output = ();
+
+        /// The parameters do not change with the places, and in front of them are the places and nothing else.
+        fn visit<K: Candidate>(self) {
+            let (name, places) = (core::any::type_name::<K::Op>(), K::Op::PLACES);
+            let encoded = |op: &K::Op| postcard::to_extend(op, Vec::new()).expect("an operator");
+            let (op, _) = postcard::take_from_bytes::<K::Op>(&[self.0; 512]).expect("an operator");
+            let step = encoded(&op);
+            let params = behind(&step, places);
+            let (mut count, mut bytes) = (0, 0);
+            let elsewhere = op.map(&mut |slot: Slot| {
+                count += 1;
+                bytes += postcard::to_extend(&slot, Vec::new()).expect("a slot").len();
+                Ok::<_, ()>(Slot {
+                    region: slot.region ^ 0x83,
+                    offset: slot.offset ^ (0x40 << count),
+                })
+            });
+            let elsewhere = elsewhere.expect("always another");
+            assert_eq!(behind(&encoded(&elsewhere), places), params, "{name}");
+            let tags = places.optional.count_ones();
+            assert_eq!(step.len() - params.len(), bytes + tags as usize, "{name}");
+            let missing = if self.0 == 0 { tags } else { 0 };
+            assert_eq!(count + missing, places.count.into(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_compared_is_behind_the_places_of_every_operator() {
+        for kernel in KernelId::ALL {
+            kernel.visit(OfBytes(0));
+            kernel.visit(OfBytes(1));
+        }
     }
 }

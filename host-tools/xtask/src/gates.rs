@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use arenite_host::board::BOARDS;
+use arenite_host::board::{BOARDS, Board};
 use serde_json::Value;
 
 use super::suite::Outcome;
@@ -33,9 +33,14 @@ pub(super) fn kernels() -> Result<Outcome> {
 
 /// The firmware's library and programs for every board.
 pub(super) fn firmware() -> Result<Outcome> {
-    let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, board.feature)).collect();
-    for (triple, feature) in boards {
-        let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", feature];
+    // The program for a serial port too, where the board has one.
+    let features = |board: &Board| match board.uart {
+        Some(_) => format!("{},serial", board.feature),
+        None => board.feature.to_owned(),
+    };
+    let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
+    for (triple, features) in &boards {
+        let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", features];
         run(cargo(&arguments)
             .arg("--target-dir")
             .arg(root().join("target/clippy"))
