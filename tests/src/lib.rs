@@ -10,6 +10,7 @@ pub mod naive;
 pub mod onnx;
 pub mod oracle;
 pub mod properties;
+pub mod record;
 pub mod typed;
 pub mod variants;
 pub mod wire;

@@ -51,6 +51,27 @@ pub enum Layer {
     },
 }
 
+impl Layer {
+    /// A convolution, in the order of its fields.
+    pub fn conv(
+        out: usize,
+        kernel: [usize; 2],
+        stride: [usize; 2],
+        pad: [usize; 2],
+        groups: usize,
+        dilation: [usize; 2],
+    ) -> Self {
+        Self::Conv {
+            out,
+            kernel,
+            stride,
+            pad,
+            groups,
+            dilation,
+        }
+    }
+}
+
 /// A chain of layers on an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {

@@ -4,7 +4,7 @@
 //! It holds nothing to be right, which others do, and notices what a change changes. Where it is meant, `ARENITE_BLESS=1` writes the file anew.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use arenite::{DType, Target};
@@ -15,6 +15,7 @@ use arenite_host::pack::{Options, pack};
 use arenite_host::page::{Extra, page};
 use arenite_host::quantize::{Activations, Request, WeightOnly};
 use arenite_host::stage::Stage;
+use arenite_tests::record::{Digest, held};
 use arenite_tests::writers::{Chain, Layer, chainer, keras_order, megengine, rects};
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::NpzWriter;
@@ -22,19 +23,9 @@ use ndarray_npy::NpzWriter;
 /// Nodes of the planner's searches: what they find is not what is asked here.
 const NODES: u64 = 300;
 
-#[derive(Default)]
-struct Sum(crc32fast::Hasher);
-
-impl Write for Sum {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text.as_bytes());
-        Ok(())
-    }
-}
-
 /// Everything that comes of packing: a digest, and a `!` where it is an error.
 fn digest(options: &Options, folder: &Path) -> String {
-    let mut sum = Sum::default();
+    let mut sum = Digest::default();
     let mut mark = "";
     match pack(options, &mut |_, _, _| {}) {
         Err(error) => {
@@ -54,30 +45,17 @@ fn digest(options: &Options, folder: &Path) -> String {
                 counted: None,
             };
             let page = page(&view, &packed.summary, &extra).expect("a page");
-            sum.0.update(&bytes);
+            sum.bytes(&bytes);
             let _ = write!(sum, "{packed:?} {page}");
             std::fs::remove_file(&options.output).expect("it is there");
         }
     }
-    format!("{mark}{:08x}", sum.0.finalize())
+    mark.to_string() + &sum.text()
 }
 
-/// Holds the lines of one test to those on record that begin as they do.
+/// Holds the lines of one test to those on record.
 fn compared(kind: &str, found: &[String]) {
-    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/packs/{kind}.txt"));
-    let found: String = found.iter().map(|line| format!("{line}\n")).collect();
-    if std::env::var_os("ARENITE_BLESS").is_some() {
-        std::fs::write(&record, &found).expect("written");
-    }
-    let tracked = std::fs::read_to_string(&record).expect("the record");
-    let known: Vec<&str> = tracked.lines().collect();
-    let differ: Vec<&str> = found.lines().filter(|line| !known.contains(line)).collect();
-    assert!(
-        found == tracked,
-        "{} lines differ, of which the first are {:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test packs",
-        differ.len(),
-        &differ[..differ.len().min(5)]
-    );
+    held(&format!("tests/packs/{kind}.txt"), &(found.join("\n") + "\n"), "packs");
 }
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {

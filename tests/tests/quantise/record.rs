@@ -3,27 +3,17 @@
 //! The other tests hold that it is near enough to loops in f64; within that, every choice of a range, of rounding and of precision shows here. Where it is
 //! meant, `ARENITE_BLESS=1` writes the file anew.
 
-use std::fmt::{self, Write};
-use std::path::Path;
+use std::fmt::Write;
 
 use arenite::DType;
 use arenite_host::graph::LowBits;
 use arenite_host::pack::{Options, pack};
 use arenite_host::quantize::{Activations, Aims, Request};
 use arenite_host::stage::Stage;
+use arenite_tests::record::{Digest, held};
 
 use crate::network::{Network, calibrated_to};
 use crate::{mixed, operators};
-
-#[derive(Default)]
-struct Sum(crc32fast::Hasher);
-
-impl Write for Sum {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text.as_bytes());
-        Ok(())
-    }
-}
 
 type Way = (&'static str, fn(&mut Options, &mut Request));
 
@@ -66,14 +56,14 @@ fn digest(network: &mut Network, way: &Way) -> String {
     way.1(&mut options, &mut request);
     options.quantize = Some(request);
     options.dump_after = Some(Stage::Quantize);
-    let mut sum = Sum::default();
+    let mut sum = Digest::default();
     let mark = match pack(&options, &mut |_, _, _| {}) {
         Ok(mut packed) => {
             // They are measured anew whenever a kernel changes; the files lie in a folder of another name each time.
             packed.summary.stack_bytes.clear();
             packed.summary.load_stack_bytes.clear();
             packed.files.clear();
-            sum.0.update(&std::fs::read(&options.output).expect("just written"));
+            sum.bytes(&std::fs::read(&options.output).expect("just written"));
             let _ = write!(sum, "{packed:?}");
             ""
         }
@@ -83,7 +73,7 @@ fn digest(network: &mut Network, way: &Way) -> String {
             "!"
         }
     };
-    format!(" {}={mark}{:08x}", way.0, sum.0.finalize())
+    format!(" {}={mark}{}", way.0, sum.text())
 }
 
 fn line(name: &str, ways: [&[Way]; 2], network: impl Fn() -> Network) -> String {
@@ -116,15 +106,5 @@ fn calibrated_networks_are_those_on_record() {
         found += &line(name, [&WAYS[at..=at], &WAYS[other..=other]], network);
     }
     found += &line("network", [WAYS, &WAYS[..4]], || mixed::network(3));
-    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/quantise/record.txt");
-    if std::env::var_os("ARENITE_BLESS").is_some() {
-        std::fs::write(&record, &found).expect("written");
-    }
-    let tracked = std::fs::read_to_string(&record).expect("the record");
-    let known: Vec<&str> = tracked.lines().collect();
-    let differ: Vec<&str> = found.lines().filter(|line| !known.contains(line)).collect();
-    assert!(
-        found == tracked,
-        "{differ:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test quantise on_record"
-    );
+    held("tests/quantise/record.txt", &found, "quantise on_record");
 }

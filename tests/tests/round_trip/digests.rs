@@ -4,36 +4,20 @@
 //! what was assumed, what was warned of, or all that an error says. Others hold the files' meaning to be right. Where a digest is meant to change,
 //! `ARENITE_BLESS=1` writes the file anew.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use arenite_host::import::import_content;
+use arenite_tests::record::{Digest, held};
 
 use super::binary::files;
 use super::record::{edited, relined, words};
 use super::*;
 
-/// A checksum of what is written, which is never held as a whole.
-#[derive(Default)]
-struct Sum(crc32fast::Hasher);
-
-impl Write for Sum {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text.as_bytes());
-        Ok(())
-    }
-}
-
-impl Sum {
-    fn read(&mut self, dialect: Option<&str>, path: &Path, content: &[u8], options: &ImportOptions) {
-        let _ = match import_content(path, content, dialect, options) {
-            Ok((dialect, imported)) => write!(self, "{dialect} {imported:?};"),
-            Err(error) => write!(self, "{:?} {error};", error.kind()),
-        };
-    }
-
-    fn text(self) -> String {
-        format!("{:08x}", self.0.finalize())
-    }
+fn read(digest: &mut Digest, dialect: Option<&str>, path: &Path, content: &[u8], options: &ImportOptions) {
+    let _ = match import_content(path, content, dialect, options) {
+        Ok((dialect, imported)) => write!(digest, "{dialect} {imported:?};"),
+        Err(error) => write!(digest, "{:?} {error};", error.kind()),
+    };
 }
 
 /// A line: the name, the digest of the file itself, of it at other batches and shapes, of it changed in many ways.
@@ -45,17 +29,17 @@ fn line(
     changed: impl Iterator<Item = Vec<u8>>,
 ) -> String {
     let plain = ImportOptions::default();
-    let [mut itself, mut otherwise, mut changes] = <[Sum; 3]>::default();
-    itself.read(dialect, path, content, &plain);
+    let [mut itself, mut otherwise, mut changes] = <[Digest; 3]>::default();
+    read(&mut itself, dialect, path, content, &plain);
     let shapes = [vec![3, 29], vec![2, 23, 31, 3], vec![2, 3, 23, 31]].map(|shape| ImportOptions {
         input_shape: Some(shape),
         ..ImportOptions::default()
     });
     for options in [at_batch(3), assuming(&[("batch", "2")])].iter().chain(&shapes) {
-        otherwise.read(dialect, path, content, options);
+        read(&mut otherwise, dialect, path, content, options);
     }
     for content in changed {
-        changes.read(dialect, path, &content, &plain);
+        read(&mut changes, dialect, path, &content, &plain);
     }
     format!("{name} {} {} {}\n", itself.text(), otherwise.text(), changes.text())
 }
@@ -88,34 +72,15 @@ fn text_changed(text: &str, samples: usize) -> impl Iterator<Item = Vec<u8>> {
 }
 
 fn compared(record: &str, lines: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/round_trip/digests");
-    let record = folder.join(record);
-    if std::env::var_os("ARENITE_BLESS").is_some() {
-        std::fs::write(&record, lines).expect("written");
-    }
-    let tracked = std::fs::read_to_string(&record).expect("the record");
-    let differ: Vec<&str> = lines
-        .lines()
-        .filter(|line| !tracked.lines().any(|known| known == *line))
-        .collect();
-    assert!(
-        lines == tracked,
-        "{} lines differ, of which the first are {:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test round_trip digests",
-        differ.len(),
-        &differ[..differ.len().min(5)]
+    held(
+        &format!("tests/round_trip/digests/{record}"),
+        lines,
+        "round_trip digests",
     );
 }
 
 /// Networks of every trace dialect but the native one.
 fn traces() -> Vec<(String, &'static str, String)> {
-    let conv = |out, kernel, stride, pad, groups, dilation| Layer::Conv {
-        out,
-        kernel,
-        stride,
-        pad,
-        groups,
-        dilation,
-    };
     let pool = |kernel, stride, ceiling| Layer::MaxPool {
         kernel,
         stride,
@@ -126,7 +91,7 @@ fn traces() -> Vec<(String, &'static str, String)> {
         3,
         [2, 13, 22],
         vec![
-            conv(5, [3, 2], [1, 2], [1, 0], 1, [2, 1]),
+            Layer::conv(5, [3, 2], [1, 2], [1, 0], 1, [2, 1]),
             Layer::Relu,
             Layer::Flatten,
             Layer::Linear { out: 11 },
@@ -136,20 +101,20 @@ fn traces() -> Vec<(String, &'static str, String)> {
     );
     let strided = |ceiling| {
         let layers = vec![
-            conv(6, [5, 3], [2, 1], [2, 1], 1, [1, 1]),
+            Layer::conv(6, [5, 3], [2, 1], [2, 1], 1, [1, 1]),
             Layer::Relu,
             pool([3, 2], [2, 2], ceiling),
-            conv(8, [1, 3], [1, 1], [0, 1], 2, [1, 1]),
+            Layer::conv(8, [1, 3], [1, 1], [0, 1], 2, [1, 1]),
         ];
         image(4, [3, 27, 45], layers)
     };
     let square = |batch, image: [usize; 3], window| {
         let layers = vec![
-            conv(6, [5; 2], [1; 2], [2; 2], 1, [1; 2]),
+            Layer::conv(6, [5; 2], [1; 2], [2; 2], 1, [1; 2]),
             Layer::Relu,
             Layer::Lrn,
             pool([window; 2], [2; 2], false),
-            conv(8, [3; 2], [1; 2], [1; 2], 2, [1; 2]),
+            Layer::conv(8, [3; 2], [1; 2], [1; 2], 2, [1; 2]),
             Layer::Relu,
             pool([3; 2], [2; 2], false),
         ];

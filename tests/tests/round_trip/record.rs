@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use arenite_host::graph::TensorKind;
+use arenite_tests::record::held;
 
 use super::*;
 
@@ -164,17 +165,5 @@ fn changed_traces_are_read_as_on_record() {
 
 /// Holds a text to the record of this name.
 pub(crate) fn compared(record: &str, text: &str) {
-    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(record);
-    if std::env::var_os("ARENITE_BLESS").is_some() {
-        std::fs::write(&record, text).expect("written");
-    }
-    let tracked = std::fs::read_to_string(&record).expect("the record");
-    let differ = text
-        .lines()
-        .zip(tracked.lines())
-        .find(|(found, tracked)| found != tracked);
-    assert!(
-        text == tracked,
-        "{differ:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test round_trip on_record"
-    );
+    held(&format!("results/{record}"), text, "round_trip on_record");
 }
