@@ -115,6 +115,80 @@ fn no_step_costs_more_than_allowed_and_no_bit_changes() {
     );
 }
 
+/// Rows of a split step wait for each other, so that a network which fits a memory as it is may have to be cut as well; where no way is low enough, the error
+/// says how low it went.
+#[test]
+fn a_memory_and_a_limit_together_cut_further_than_the_memory_alone() {
+    const ALONE: u64 = 4472;
+    let folder = tempfile::tempdir().expect("a folder");
+    let fitted = |bytes: u64, max_step: Option<u64>| {
+        let mut options = options(&digits("digits"), folder.path(), Target::Portable);
+        options.fit = Some(bytes);
+        options.max_step = max_step;
+        options.regions = vec![Region {
+            name: "sram".into(),
+            size: Some(bytes),
+        }];
+        let packed = pack(&options, &mut |_, _, _| {}).map(|packed| packed.summary);
+        packed.map(|summary| {
+            (
+                summary,
+                outputs(&ModelFile::open(&options.output).expect("the model"), 5),
+            )
+        })
+    };
+    let (whole, expected) = fitted(ALONE, None).expect("it fits as it is");
+    assert_eq!((whole.arena_bytes, whole.steps), (ALONE, 7));
+    for limit in [200_000, 100_000, 51_000] {
+        let (split, found) = fitted(ALONE, Some(limit)).unwrap_or_else(|error| panic!("{limit}: {error}"));
+        assert!(split.arena_bytes <= ALONE && split.steps > 7, "{limit}: {split:?}");
+        assert!(found == expected, "{limit}: the outputs differ");
+    }
+}
+
+/// A network of one step has nothing to cut.
+#[test]
+fn a_split_step_that_needs_more_than_there_is_says_how_much() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut refused = 0;
+    for path in subjects() {
+        let options = options(&path, folder.path(), Target::Portable);
+        let Ok(whole) = packed(&options) else {
+            panic!("{}: no limit, no refusal", path.display());
+        };
+        let (alone, limit) = (whole.summary.arena_bytes, whole.costs[0] - 1);
+        let Ok(split) = packed(&limited(&options, limit)) else {
+            continue;
+        };
+        if whole.costs.len() > 1 || split.summary.arena_bytes <= alone {
+            continue;
+        }
+        let fitted = Options {
+            fit: Some(alone),
+            regions: vec![Region {
+                name: "sram".into(),
+                size: Some(alone),
+            }],
+            ..limited(&options, limit)
+        };
+        let error = pack(&fitted, &mut |_, _, _| {})
+            .map(|_| ())
+            .expect_err("it does not fit");
+        let bytes = split.summary.arena_bytes;
+        let expected = format!("with steps split for --max-step {limit} the smallest arena found is {bytes} bytes");
+        let said = error.to_string();
+        assert!(
+            error.kind() == ErrorKind::DoesNotFit
+                && said.contains(&expected)
+                && said.contains(&format!("at most {alone}")),
+            "{}: {said}",
+            path.display()
+        );
+        refused += 1;
+    }
+    assert!(refused > 5, "{refused}");
+}
+
 /// The limit holds for every step of a large network, also for one that is cut to fit.
 #[test]
 fn networks_keep_a_limit_and_a_memory() {

@@ -66,7 +66,8 @@ const MOST_PLACED: usize = 64;
 ///
 /// Cut after cut is made, each the one that leaves the least above the capacity, summed over the sets of buffers alive together; as soon as
 /// one cut can bring all of it below, the cheapest one that does is taken. That is a greedy search over cuts: where it fails, a combination
-/// that it did not try may still fit.
+/// that it did not try may still fit. Where long steps are split as well, and their rows wait for each other in more bytes than there are, it goes on to
+/// lower ways.
 ///
 /// # Errors
 /// [`ErrorKind::DoesNotFit`] with the smallest arena that was found and how.
@@ -74,67 +75,84 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
     let search = Search {
         in_place: request.in_place,
         base_macs: macs(program),
-        capacity,
     };
     let mut current = search.candidate(skeleton(program), Vec::new())?;
     let mut height = current.height()?;
     let mut points = vec![current.point(height)];
-    match capacity {
-        None => points.extend(search.survey(&current, height)?),
-        Some(capacity) => {
-            let mut lowest = points[0].clone();
-            while height > capacity && current.cuts.len() < MOST_CUTS {
-                let Some((next, next_height)) = search.next(&current)? else {
-                    break;
-                };
-                (current, height) = (next, next_height);
-                points.push(current.point(height));
-                if height < lowest.arena_bytes {
-                    lowest = current.point(height);
-                }
+    let Some(capacity) = capacity else {
+        points.extend(search.survey(&current, height)?);
+        let whole = current.whole(program, request)?;
+        let memory = place(bodies(&whole, request.in_place), request)?;
+        return Ok(current.fitted(whole, memory, points));
+    };
+    let mut lowest = points[0].clone();
+    let mut lowest_split: Option<u64> = None;
+    let mut within = capacity;
+    loop {
+        while height > within && current.cuts.len() < MOST_CUTS {
+            let Some((next, next_height)) = search.next(&current, within)? else {
+                break;
+            };
+            (current, height) = (next, next_height);
+            points.push(current.point(height));
+            if height < lowest.arena_bytes {
+                lowest = current.point(height);
             }
-            if height > capacity {
-                let (bytes, how) = (lowest.arena_bytes, lowest.cuts);
-                let mut message = format!("the smallest arena found is {bytes} bytes ({how})");
-                let ends = ports(program);
-                if ends > capacity {
-                    message = format!("{message}, and the network's inputs or its outputs alone take {ends}");
-                }
-                return Err(Error::new(ErrorKind::DoesNotFit, message)
-                    .expected(format!("at most {capacity}"))
-                    .help("give more memory, or pass --explain without --fit to see what makes the peak"));
+        }
+        if height > within {
+            let error = match (lowest_split, request.max_step) {
+                (Some(bytes), Some(limit)) => above_when_split(bytes, limit),
+                _ => above(&lowest, ports(program), capacity),
+            };
+            return Err(error.expected(format!("at most {capacity}")));
+        }
+        let whole = current.whole(program, request)?;
+        let split = bodies(&whole, request.in_place);
+        let bytes = estimated(&split.problem)?;
+        match place(split, request) {
+            Ok(memory) if request.max_step.is_none() || height == 0 || total(&memory) <= capacity => {
+                return Ok(current.fitted(whole, memory, points));
+            }
+            Err(error) if request.max_step.is_none() || height == 0 || error.kind() != ErrorKind::DoesNotFit => {
+                return Err(error);
+            }
+            _ => {
+                lowest_split = Some(lowest_split.map_or(bytes, |known| known.min(bytes)));
+                within = height - 1;
             }
         }
     }
-    let mut cut = program.clone();
-    for each in &current.cuts {
-        cut = bands::cut(&cut, each).ok_or_else(|| Error::internal("a cut that was found cannot be made"))?;
+}
+
+/// No way that was found is low enough.
+fn above(lowest: &Point, ports: u64, capacity: u64) -> Error {
+    let (bytes, how) = (lowest.arena_bytes, &lowest.cuts);
+    let mut message = format!("the smallest arena found is {bytes} bytes ({how})");
+    if ports > capacity {
+        message = format!("{message}, and the network's inputs or its outputs alone take {ports}");
     }
-    if let Some(limit) = request.max_step {
-        split(&mut cut, limit)?;
-    }
-    if request.in_place {
-        in_place::merge(&mut cut);
-    }
-    let memory = place(bodies(&cut, request.in_place), request)?;
-    let height: u64 = memory.plans.iter().map(|(_, plan)| whole_words(plan.height)).sum();
-    if let (Some(capacity), Some(limit)) = (capacity, request.max_step)
-        && height > capacity
-    {
-        return Err(Error::new(
-            ErrorKind::DoesNotFit,
-            format!("with steps split for --max-step {limit} the smallest arena found is {height} bytes"),
-        )
-        .expected(format!("at most {capacity}"))
-        .help("rows of a split step wait for each other: allow longer steps or more memory"));
-    }
-    Ok(Fitted {
-        program: cut,
-        memory,
-        cuts: current.cuts,
-        extra_macs: current.extra_macs,
-        front: pareto(points),
-    })
+    Error::new(ErrorKind::DoesNotFit, message)
+        .help("give more memory, or pass --explain without --fit to see what makes the peak")
+}
+
+/// None is with steps of at most `limit`.
+fn above_when_split(bytes: u64, limit: u64) -> Error {
+    Error::new(
+        ErrorKind::DoesNotFit,
+        format!("with steps split for --max-step {limit} the smallest arena found is {bytes} bytes"),
+    )
+    .help("rows of a split step wait for each other: allow longer steps or more memory")
+}
+
+/// Bytes of a plan that is made in no time.
+fn estimated(problem: &Problem) -> Result<u64> {
+    let plan = plan::estimate(problem).map_err(|e| Error::internal(e.to_string()))?;
+    Ok(whole_words(plan.height))
+}
+
+/// Bytes of all regions.
+fn total(memory: &Placed) -> u64 {
+    memory.plans.iter().map(|(_, plan)| whole_words(plan.height)).sum()
 }
 
 /// Bytes of all inputs together, or of all outputs: whatever is cut, they are alive at one time.
@@ -174,7 +192,6 @@ fn skeleton(program: &Program) -> Program {
 struct Search {
     in_place: bool,
     base_macs: u64,
-    capacity: Option<u64>,
 }
 
 /// A program cut in some way, with what is known before anything is placed.
@@ -206,9 +223,8 @@ impl Search {
         })
     }
 
-    /// The best of all that one more cut makes of `current`, and its height.
-    fn next(&self, current: &Candidate) -> Result<Option<(Candidate, u64)>> {
-        let capacity = self.capacity.unwrap_or(0);
+    /// The best of all that one more cut makes of `current` to fit `capacity` bytes, and its height.
+    fn next(&self, current: &Candidate, capacity: u64) -> Result<Option<(Candidate, u64)>> {
         let above = |c: &Candidate| -> u64 { c.profile.iter().map(|&(_, b)| b.saturating_sub(capacity)).sum() };
         // Where the bounds are low enough already and only the plan is not, whatever is highest may be cut.
         let hot = capacity.min(current.bound().saturating_sub(1));
@@ -293,8 +309,32 @@ impl Candidate {
     }
 
     fn height(&self) -> Result<u64> {
-        let plan = plan::estimate(&self.problem).map_err(|e| Error::internal(e.to_string()))?;
-        Ok(whole_words(plan.height))
+        estimated(&self.problem)
+    }
+
+    /// The whole program cut in this way, with long steps split and tensors merged in place where that was asked for.
+    fn whole(&self, program: &Program, request: &Request) -> Result<Program> {
+        let mut whole = program.clone();
+        for cut in &self.cuts {
+            whole = bands::cut(&whole, cut).ok_or_else(|| Error::internal("a cut that was found cannot be made"))?;
+        }
+        if let Some(limit) = request.max_step {
+            split(&mut whole, limit)?;
+        }
+        if request.in_place {
+            in_place::merge(&mut whole);
+        }
+        Ok(whole)
+    }
+
+    fn fitted(self, program: Program, memory: Placed, points: Vec<Point>) -> Fitted {
+        Fitted {
+            program,
+            memory,
+            cuts: self.cuts,
+            extra_macs: self.extra_macs,
+            front: pareto(points),
+        }
     }
 
     fn point(&self, height: u64) -> Point {
