@@ -407,3 +407,30 @@ fn pareto(mut points: Vec<Point>) -> Vec<Point> {
     }
     front
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What costs more and takes as many bytes is on no front.
+    #[test]
+    fn a_front_falls_with_every_point() {
+        let point = |extra_macs, arena_bytes, steps| Point {
+            cuts: String::new(),
+            arena_bytes,
+            extra_macs,
+            steps,
+        };
+        let points = vec![
+            point(9, 60, 4),
+            point(0, 90, 3),
+            point(5, 90, 3),
+            point(9, 70, 2),
+            point(7, 80, 5),
+            point(12, 60, 1),
+            point(0, 90, 7),
+        ];
+        let front = [point(0, 90, 3), point(7, 80, 5), point(9, 60, 4)];
+        assert_eq!(pareto(points), front);
+    }
+}
