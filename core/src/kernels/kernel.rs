@@ -42,8 +42,8 @@ pub trait Kernel {
     const TRUSTS: bool = false;
 
     /// Whether what the kernel trusts in its constants is fit to be trusted. Load asks where there is such ([`Kernel::TRUSTS`]), after it has checked the
-    /// operands. Takes instructions in proportion to the constants among them, which load has paid for by then. The answer goes by the operator's parameters and
-    /// the constants alone, neither by places nor by whether an optional operand is there: load asks once for all steps that are equal but for these.
+    /// operands. Takes instructions in proportion to the constants among them, which load has paid for by then. The answer goes by the operator's parameters
+    /// and the constants alone, neither by places nor by whether an optional operand is there: load asks once for all steps that are equal but for these.
     fn trusts(op: &Self::Op, weights: &[u8]) -> bool {
         let _ = (op, weights);
         true
