@@ -291,6 +291,33 @@ fn other_programs_at_the_line_are_told() {
     assert_eq!(over(host), "a line: unexpected end of file");
 }
 
+/// A port at which something prints without pause.
+struct Chatter;
+
+impl std::io::Read for Chatter {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        std::thread::sleep(Duration::from_millis(1));
+        bytes[0] = b'x';
+        Ok(1)
+    }
+}
+
+impl std::io::Write for Chatter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_program_that_prints_without_pause_is_no_board() {
+    let error = Link::over(Chatter, "a line").map(|_| ()).expect_err("no answer");
+    assert!(matches!(error, BoardError::Silent { .. }), "{error}");
+}
+
 /// A board in qemu whose port is a terminal of this host; ends with it.
 struct Emulated {
     qemu: Child,

@@ -63,15 +63,16 @@ pub fn serve_with<K: Kernels, U: Read + Write>(port: &mut U, device: Device<'_>,
             return;
         };
         match ask {
-            Ask::Hello => line.answer(
-                number,
-                &Answer::Board {
+            Ask::Hello => {
+                receiving = Receiving::default();
+                let board = Answer::Board {
                     version: SERIAL_VERSION,
                     name: cut(name, NAME_MAX),
                     memory: memory::size(memory.len()),
                     slots: updates.exist(),
-                },
-            ),
+                };
+                line.answer(number, &board);
+            }
             Ask::Model { length } => {
                 let available = memory::size(memory.len());
                 if length <= available {

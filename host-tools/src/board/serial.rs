@@ -304,13 +304,12 @@ impl<P: Read + Write> Link<P> {
             }
             match self.receive().map_err(failed)? {
                 Some(number) if number == self.number => break,
-                // An answer that comes late, to what was asked again.
-                Some(_) => {}
-                None if begun.elapsed() >= patience => {
+                // Whatever else is said: another program's lines, an answer that comes late.
+                _ if begun.elapsed() >= patience => {
                     let seconds = patience.as_secs();
                     return Err(BoardError::Silent { port, seconds });
                 }
-                None => {}
+                _ => {}
             }
         }
         match answer(self.inbox.message()) {
@@ -339,22 +338,14 @@ impl<P: Read + Write> Link<P> {
         }
     }
 
-    /// The number of the next message, which is in the inbox; `None` where the line is silent.
+    /// Reads a byte. Where a message ends with it, that is in the inbox, and this is its number; `None` where none does or the line is silent.
     fn receive(&mut self) -> io::Result<Option<u16>> {
-        loop {
-            let mut byte = [0];
-            match self.port.read(&mut byte) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(_) => {
-                    let number = self.inbox.push(byte[0]);
-                    if number.is_some() {
-                        return Ok(number);
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(None),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+        let mut byte = [0];
+        match self.port.read(&mut byte) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(self.inbox.push(byte[0])),
+            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }
