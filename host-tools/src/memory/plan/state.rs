@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    /// Takes everything back. False if some live set or body alone exceeds the capacity.
+    /// Takes everything back. False if some live set alone exceeds the capacity. No body does: the bound of every problem is above its ends.
     pub(super) fn reset(&mut self, capacity: i64) -> bool {
         self.capacity = capacity;
         let count = self.height.len();
@@ -213,11 +213,6 @@ impl State {
                 .unwrap_or(0);
             self.total[live_set] = self.weight_sum[live_set];
             if self.floor[live_set] + self.total[live_set] > self.limit[live_set] {
-                return false;
-            }
-        }
-        for body in 0..count {
-            if self.least[body] + self.height[body] > self.capacity {
                 return false;
             }
         }
