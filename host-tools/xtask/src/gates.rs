@@ -108,6 +108,18 @@ fn metadata(manifest: &str) -> Result<Value> {
     }
 }
 
+/// The files of tests of the workspace, by name.
+pub(super) fn test_files() -> Result<BTreeSet<String>> {
+    let metadata = metadata("Cargo.toml")?;
+    let ours = |package: &&Value| package["source"].is_null();
+    let packages = metadata["packages"].as_array().into_iter().flatten().filter(ours);
+    let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    let tests = targets.filter(|target| target["kind"][0] == "test");
+    Ok(tests
+        .filter_map(|target| Some(target["name"].as_str()?.to_owned()))
+        .collect())
+}
+
 /// Licences, sources and versions of the dependencies; `deny.toml` says what is allowed.
 pub(super) fn deny() -> Result<Outcome> {
     if !setup::has_deny() {

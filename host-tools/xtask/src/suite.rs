@@ -157,22 +157,14 @@ fn firmware() -> Result<Outcome> {
     }
     let rest = Mutex::new(targets.into_values());
     let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let build = || {
+    at_once(|| {
         while let Some(boards) = next() {
             for (board, program) in boards.iter().flat_map(|board| PROGRAMS.map(|program| (board, program))) {
                 eprintln!("firmware: {program} for {}", board.name);
                 Firmware::build(board, program)?;
             }
         }
-        Ok(())
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| -> std::result::Result<(), BoardError> {
-        let builds: Vec<_> = (0..threads).map(|_| scope.spawn(build)).collect();
-        let mut ends = builds
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        ends.try_for_each(|end| end)
+        Ok::<_, BoardError>(())
     })?;
     Ok(Outcome::Held)
 }
@@ -196,9 +188,30 @@ fn matrix() -> Result<Outcome> {
 /// Comparisons with independent oracles that the tests make with the project's own data alone.
 const COMPARISONS: u64 = 5500;
 
+/// Half of these programs wait for one thread, that links firmware or is qemu: as many run at once as there are cores.
 fn all_tests() -> Result<Outcome> {
-    let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
-    let results = watched(cargo(&arguments))?;
+    run(&mut cargo(&["test", "--workspace", "--no-run"]))?;
+    let files = gates::test_files()?;
+    let of_files = files.iter().map(|file| vec!["--test", file]);
+    let runs: Vec<Vec<&str>> = [vec!["--lib", "--bins"], vec!["--doc"]]
+        .into_iter()
+        .chain(of_files)
+        .collect();
+    let (rest, all) = (Mutex::new(runs.into_iter()), Mutex::new(Results::none()));
+    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
+    at_once(|| {
+        while let Some(of) = next() {
+            let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+            command.args(of).args(["--", "--show-output"]);
+            let mut shown = format!("$ {command:?}\n");
+            let results = heard(command, |line| shown += &format!("{line}\n")).map_err(|error| error.to_string())?;
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            println!("{shown}");
+            all.add(results);
+        }
+        Ok::<_, String>(())
+    })?;
+    let results = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     if results.good && results.compared < COMPARISONS {
         return Err(format!(
             "{} results were compared with independent oracles, expected {COMPARISONS}",
@@ -207,6 +220,18 @@ fn all_tests() -> Result<Outcome> {
         .into());
     }
     Ok(Outcome::Tested(results))
+}
+
+/// Does the work on a thread for each core; the first error, when all have ended.
+fn at_once<E: Send>(work: impl Fn() -> std::result::Result<(), E> + Sync) -> std::result::Result<(), E> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let works: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        let mut ends = works
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ends.try_for_each(|end| end)
+    })
 }
 
 /// The long tier tries this many cases of a property; [`ProptestConfig::cases`] without it is 256, of which the properties state multiples.
@@ -346,8 +371,13 @@ const HANGS: Duration = Duration::from_secs(45 * 60);
 
 /// Runs cargo test and passes its output on, but for what passing tests print: of that the `skipped:` lines are collected. A run that says
 /// nothing for [`HANGS`] is ended, and the tests that libtest last called slow are named.
-pub(super) fn watched(mut command: Command) -> Result<Results> {
+pub(super) fn watched(command: Command) -> Result<Results> {
     eprintln!("$ {command:?}");
+    heard(command, |line| println!("{line}"))
+}
+
+/// As [`watched`]; each line that is to be shown is given to `show`.
+fn heard(mut command: Command, mut show: impl FnMut(&str)) -> Result<Results> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take().ok_or("cargo test has no output")?;
     let (said, lines) = mpsc::channel();
@@ -365,7 +395,7 @@ pub(super) fn watched(mut command: Command) -> Result<Results> {
         match lines.recv_timeout(HANGS) {
             Ok(line) => {
                 if reader.read(&line) {
-                    println!("{line}");
+                    show(&line);
                 }
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
