@@ -15,6 +15,7 @@ fn main() {
 
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
     println!("cargo:rustc-check-cfg=cfg(board)");
+    println!("cargo:rustc-check-cfg=cfg(few_kernels)");
     println!("cargo:rustc-check-cfg=cfg(timer, values(any()))");
     if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
         println!("cargo:rustc-cfg=armv6m");
@@ -25,6 +26,9 @@ fn main() {
         let name = feature.to_uppercase().replace('-', "_");
         env::var_os(format!("CARGO_FEATURE_{name}")).is_some()
     };
+    if chosen("small-flash") && !chosen("every-kernel") {
+        println!("cargo:rustc-cfg=few_kernels");
+    }
     let mut rows: Vec<_> = BOARDS.iter().filter(|board| chosen(board.feature)).collect();
     // Builds of a board that differ in their compiler's options share layout and timer.
     rows.dedup_by_key(|board| board.feature);

@@ -1,20 +1,20 @@
 //! The kernels that a program for any model links.
 
-#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
+#[cfg(few_kernels)]
 use arenite::KernelId::{Compare, Gather, SignalOverlapAdd, SignalWindow, W4Conv2dS8, W8Conv2dF32};
 use arenite::{LoadError, Model};
 
-#[cfg(any(not(feature = "small-flash"), feature = "every-kernel"))]
+#[cfg(not(few_kernels))]
 pub use arenite::All as Linked;
 
 /// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
 /// weights of few bits.
 /// A model with one of them is refused at load, by its name.
-#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
+#[cfg(few_kernels)]
 #[derive(Debug)]
 pub struct Linked;
 
-#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
+#[cfg(few_kernels)]
 impl arenite::Kernels for Linked {
     const SET: u128 =
         !(between(SignalWindow, SignalOverlapAdd) | between(Compare, Gather) | between(W8Conv2dF32, W4Conv2dS8));
@@ -24,7 +24,7 @@ impl arenite::Kernels for Linked {
 ///
 /// # Errors
 /// As [`Model::load`].
-#[cfg(any(not(feature = "small-flash"), feature = "every-kernel"))]
+#[cfg(not(few_kernels))]
 #[inline(always)]
 pub fn load(blob: &[u8]) -> Result<Model<'_>, LoadError> {
     Model::load(blob)
@@ -34,7 +34,7 @@ pub fn load(blob: &[u8]) -> Result<Model<'_>, LoadError> {
 ///
 /// # Errors
 /// As [`Model::load`].
-#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
+#[cfg(few_kernels)]
 // Inlined, it takes more stack than the table of stacks knows, which is made with all kernels.
 #[inline(never)]
 pub fn load(blob: &[u8]) -> Result<Model<'_, Linked>, LoadError> {
@@ -42,7 +42,7 @@ pub fn load(blob: &[u8]) -> Result<Model<'_, Linked>, LoadError> {
 }
 
 /// A bit for each kernel of the numbers from `first` to `last`.
-#[cfg(all(feature = "small-flash", not(feature = "every-kernel")))]
+#[cfg(few_kernels)]
 const fn between(first: arenite::KernelId, last: arenite::KernelId) -> u128 {
     (u128::MAX >> (127 - last as u32)) & (u128::MAX << first as u32)
 }

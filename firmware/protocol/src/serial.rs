@@ -141,8 +141,8 @@ pub enum Answer<'a> {
     Unexpected,
 }
 
-/// Writes a message, and the bytes behind it, as a frame; gives its length, the zero with it. `None` where it does not fit: a piece of more than
-/// [`PIECE_MAX`].
+/// Writes a message, and the bytes behind it, as a frame; gives its length, the zero with it. `None` where it does not fit: [`PIECE_MAX`] bytes
+/// behind any message do.
 pub fn encode<T: Serialize>(number: u16, message: &T, bytes: &[u8], frame: &mut [u8; FRAME_MAX]) -> Option<usize> {
     let mut plain = [0; FRAME_MAX];
     let mut length = postcard::to_slice(&(number, message), &mut plain).ok()?.len();

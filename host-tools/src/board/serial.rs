@@ -312,26 +312,23 @@ impl<P: Read + Write> Link<P> {
                 _ => {}
             }
         }
-        match answer(self.inbox.message()) {
-            Some(Answer::NoMemory { needed, available }) => Err(BoardError::NoRoom {
+        match (answer(self.inbox.message()), ask) {
+            (Some(Answer::NoMemory { needed, available }), _) => Err(BoardError::NoRoom {
                 port,
                 needed,
                 available,
             }),
-            Some(Answer::InputSize { whole }) => Err(BoardError::InputSize {
+            (Some(Answer::InputSize { whole }), Ask::Input { whole: given, .. }) => Err(BoardError::InputSize {
                 runs: 1,
                 each: whole.into(),
-                given: match ask {
-                    Ask::Input { whole, .. } => whole.into(),
-                    _ => 0,
-                },
+                given: given.into(),
             }),
-            Some(Answer::Refused { text }) => {
+            (Some(Answer::Refused { text }), _) => {
                 let text = text.to_string();
                 Err(BoardError::Declined { port, text })
             }
-            Some(answer) => read(answer).map_err(|reason| BoardError::Line { port, reason }),
-            None => {
+            (Some(answer), _) => read(answer).map_err(|reason| BoardError::Line { port, reason }),
+            (None, _) => {
                 let reason = "an answer of another version".to_string();
                 Err(BoardError::Line { port, reason })
             }
