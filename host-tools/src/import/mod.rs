@@ -72,6 +72,12 @@ pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Re
 /// Completes "cannot …" where a network cannot be read.
 pub(crate) const READING: &str = "read the input";
 
+/// The JSON Schema of `trace.json`, which docs/trace.schema.json holds: the form that the reader checks, made of the same rows.
+#[must_use]
+pub fn trace_schema() -> serde_json::Value {
+    native::schema()
+}
+
 /// [`import`] of what has been read; `path` is for messages and for the files beside it.
 ///
 /// # Errors

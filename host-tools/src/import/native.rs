@@ -1,8 +1,12 @@
 //! Our own schema, `trace.json`, as `docs/trace-schema.md` specifies it: whatever that document does not define is refused.
 
+mod fields;
+mod form;
 mod operator;
 mod operators;
 mod products;
+mod rows;
+mod schema;
 mod sidecar;
 mod trace;
 mod windows;
@@ -11,6 +15,7 @@ mod work;
 use std::collections::HashMap;
 use std::path::Path;
 
+pub(super) use self::schema::schema;
 use self::trace::{Trace, origin};
 use self::work::Work;
 use super::assume::Assumptions;

@@ -2,17 +2,19 @@
 
 use arenite::ops::pointwise::Function;
 
+use super::fields::Role;
 use super::operator::axis;
-use super::trace::{Operator, Role, origin};
+use super::trace::{Operator, origin};
 use super::work::Work;
 use crate::error::{Error, Result};
-use crate::files::json::Json;
 use crate::graph::{Activation, BinaryOp, DType, Data, Op, ReduceKind, Tensor, TensorId, UnaryKind};
-use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
+use crate::import::build::{NewNode, Weights};
 
 impl<'a> Work<'_, 'a, '_> {
     /// Adds one operator; false where its kind is not known.
     pub(super) fn operator(&mut self, o: &Operator<'a>) -> Result<bool> {
+        let Some(row) = o.row else { return Ok(false) };
+        o.check(&row)?;
         let unary = |kind| Op::Unary(kind);
         let id = match o.kind.as_str() {
             "conv2d" => self.conv2d(o)?,
@@ -23,8 +25,7 @@ impl<'a> Work<'_, 'a, '_> {
             "max_pool2d" | "avg_pool2d" => self.pool2d(o)?,
             "relu" => self.unary(o, unary(UnaryKind::Relu))?,
             "clamp" => {
-                o.only(&["min", "max"])?;
-                let bound = |name: &str, default: f32| match o.attr(name).filter(|json| !json.is_null()) {
+                let bound = |name: &str, default: f32| match o.given(name)? {
                     Some(json) => Ok(json.number()? as f32),
                     None => Ok::<f32, Error>(default),
                 };
@@ -41,27 +42,15 @@ impl<'a> Work<'_, 'a, '_> {
                     (-1.0, 1.0) => UnaryKind::ReluN1To1,
                     _ => UnaryKind::Clamp { min, max },
                 };
-                self.unary_unchecked(o, unary(kind))?
+                self.unary(o, unary(kind))?
             }
             "leaky_relu" => {
-                o.only(&["negative_slope"])?;
-                let alpha = o.attr("negative_slope").map_or(Ok(0.01), Json::number)? as f32;
-                self.unary_unchecked(o, unary(UnaryKind::LeakyRelu { alpha }))?
+                let alpha = o.number("negative_slope")?;
+                self.unary(o, unary(UnaryKind::LeakyRelu { alpha }))?
             }
             "prelu" => self.prelu(o)?,
             "silu" => self.silu(o)?,
-            "identity" => self.unary(o, Op::Identity)?,
-            "dropout" => {
-                o.only(&["ratio"])?;
-                if let Some(json) = o.attr("ratio")
-                    && !(0.0..1.0).contains(&json.number()?)
-                {
-                    return Err(json
-                        .error(format!("ratio {}", json.number()?))
-                        .expected("0 <= ratio < 1"));
-                }
-                self.unary_unchecked(o, Op::Identity)?
-            }
+            "identity" | "dropout" => self.unary(o, Op::Identity)?,
             "batch_norm" => self.batch_norm(o)?,
             "softmax" => {
                 let (x, axis) = self.along_axis(o)?;
@@ -124,8 +113,6 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     fn linear(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&[])?;
-        o.operands(2, 3)?;
         let x = self.f32_input(o, 0)?;
         self.weights_shape(o, 1, "OI", 2)?;
         let mut inputs = vec![x, self.weights(o, 1, &Weights::Same)?];
@@ -142,12 +129,6 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     fn unary(&mut self, o: &Operator<'_>, op: Op) -> Result<TensorId> {
-        o.only(&[])?;
-        self.unary_unchecked(o, op)
-    }
-
-    fn unary_unchecked(&mut self, o: &Operator<'_>, op: Op) -> Result<TensorId> {
-        o.operands(1, 1)?;
         let x = match op {
             Op::Identity => self.input(o, 0)?,
             _ => self.f32_input(o, 0)?,
@@ -156,8 +137,6 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     fn binary(&mut self, o: &Operator<'_>, kind: BinaryOp) -> Result<TensorId> {
-        o.only(&[])?;
-        o.operands(2, 2)?;
         let mut inputs = [self.f32_input(o, 0)?, self.f32_input(o, 1)?];
         if kind.names().commutes && self.builder.graph().tensor(inputs[0]).is_const() {
             inputs.reverse();
@@ -167,8 +146,6 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     fn prelu(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&[])?;
-        o.operands(2, 2)?;
         let x = self.f32_input(o, 0)?;
         let shape = self.builder.shape(x).to_vec();
         let slope = self.weights_shape(o, 1, "", 1)?[0];
@@ -187,8 +164,6 @@ impl<'a> Work<'_, 'a, '_> {
 
     /// x * sigmoid(x)
     fn silu(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&[])?;
-        o.operands(1, 1)?;
         let x = self.f32_input(o, 0)?;
         let sigmoid = self.part(o, "sigmoid", Op::Unary(UnaryKind::LOGISTIC), &[x])?;
         let (kind, activation) = (BinaryOp::Mul, Activation::None);
@@ -196,11 +171,9 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     fn batch_norm(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["eps", "axis"])?;
-        o.operands(5, 5)?;
         let x = self.f32_input(o, 0)?;
         let rank = self.builder.shape(x).len();
-        let axis = o.axis("axis", Some(1), rank)?;
+        let axis = o.axis("axis", rank)?;
         let channels = self.builder.shape(x).get(axis).copied().unwrap_or(0);
         let mut inputs = vec![x];
         for (index, default) in [(1, Some(1.0)), (2, Some(0.0)), (3, None), (4, None)] {
@@ -214,30 +187,20 @@ impl<'a> Work<'_, 'a, '_> {
             };
             inputs.push(id);
         }
-        let epsilon = match o.attr("eps") {
-            None => 1e-5,
-            Some(json) => match json.number()? {
-                eps if eps > 0.0 => eps as f32,
-                eps => return Err(json.error(format!("eps {eps}")).expected("a number above zero")),
-            },
-        };
+        let epsilon = o.number("eps")?;
         self.node(o, Op::BatchNorm { axis, epsilon }, &inputs)
     }
 
     fn along_axis(&mut self, o: &Operator<'_>) -> Result<(TensorId, usize)> {
-        o.only(&["axis"])?;
-        o.operands(1, 1)?;
         let x = self.f32_input(o, 0)?;
-        let axis = o.axis("axis", Some(-1), self.builder.shape(x).len())?;
+        let axis = o.axis("axis", self.builder.shape(x).len())?;
         Ok((x, axis))
     }
 
     fn reduce(&mut self, o: &Operator<'_>, kind: ReduceKind) -> Result<TensorId> {
-        o.only(&["axes", "keepdims"])?;
-        o.operands(1, 1)?;
         let x = self.f32_input(o, 0)?;
         let rank = self.builder.shape(x).len();
-        let json = o.need("axes")?;
+        let json = o.attr("axes")?;
         let mut axes: Vec<usize> = json
             .array()?
             .iter()
@@ -249,22 +212,14 @@ impl<'a> Work<'_, 'a, '_> {
                 .error(format!("axes {axes:?}"))
                 .expected("one or more, none of them twice"));
         }
-        let keep_dims = o.flag("keepdims", false)?;
+        let keep_dims = o.flag("keepdims")?;
         self.node(o, Op::Reduce { kind, axes, keep_dims }, &[x])
     }
 
     fn reshape(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["shape"])?;
-        o.operands(1, 1)?;
         let x = self.input(o, 0)?;
-        let json = o.need("shape")?;
+        let json = o.attr("shape")?;
         let mut shape = json.integers()?;
-        if shape.iter().any(|&n| n < 1 && n != -1) || shape.iter().filter(|&&n| n == -1).count() > 1 || shape.len() > 6
-        {
-            return Err(json
-                .error(format!("shape {shape:?}"))
-                .expected("integers >= 1, at most one -1, at most 6 axes"));
-        }
         if let (Some((from, to)), Some(first)) = (self.rebatch, shape.first_mut())
             && usize::try_from(*first) == Ok(from)
         {
@@ -279,14 +234,9 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     fn flatten(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["start_axis", "end_axis"])?;
-        o.operands(1, 1)?;
         let x = self.input(o, 0)?;
         let shape = self.builder.shape(x).to_vec();
-        let (start, end) = (
-            o.axis("start_axis", Some(1), shape.len())?,
-            o.axis("end_axis", Some(-1), shape.len())?,
-        );
+        let (start, end) = (o.axis("start_axis", shape.len())?, o.axis("end_axis", shape.len())?);
         let (Some(before), Some(joined), Some(after), true) = (
             shape.get(..start),
             shape.get(start..=end),
@@ -309,37 +259,28 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     fn transpose(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["perm"])?;
-        o.operands(1, 1)?;
         let x = self.input(o, 0)?;
-        let perm = o.need("perm")?.sizes(0..=5)?;
+        let perm = o.attr("perm")?.sizes(0..=usize::MAX)?;
         self.node(o, Op::Transpose { perm }, &[x])
     }
 
     fn pad(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["padding", "value"])?;
-        o.operands(1, 1)?;
-        let value = o.attr("value").map_or(Ok(0.0), Json::number)? as f32;
+        let value = o.number("value")?;
         let x = if value == 0.0 {
             self.input(o, 0)?
         } else {
             self.f32_input(o, 0)?
         };
-        let pads =
-            o.need("padding")?
-                .array()?
-                .into_iter()
-                .map(|pair| match pair.sizes(0..=LARGEST_EXTENT)?.as_slice() {
-                    &[before, after] => Ok((before, after)),
-                    _ => Err(pair.error("a padding").expected("[before, after]")),
-                });
+        let pads = o.attr("padding")?.array()?;
+        let pads = pads.iter().map(|pair| match *pair.sizes(0..=usize::MAX)?.as_slice() {
+            [before, after] => Ok((before, after)),
+            _ => Err(pair.error("a padding").expected("[before, after]")),
+        });
         let pads = pads.collect::<Result<_>>()?;
         self.node(o, Op::Pad { pads, value }, &[x])
     }
 
     fn concat(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["axis"])?;
-        o.operands(1, usize::MAX)?;
         let inputs: Result<Vec<_>> = (0..o.inputs.len()).map(|i| self.input(o, i)).collect();
         let inputs = inputs?;
         let first = self.builder.graph().tensor(inputs[0]);
@@ -347,24 +288,22 @@ impl<'a> Work<'_, 'a, '_> {
         if inputs.iter().any(|&id| self.builder.graph().tensor(id).dtype != dtype) {
             return Err(o.json.error("operands of different dtypes"));
         }
-        let axis = o.axis("axis", None, rank)?;
+        let axis = o.axis("axis", rank)?;
         let activation = Activation::None;
         self.node(o, Op::Concat { axis, activation }, &inputs)
     }
 
     fn slice(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["axis", "start", "stop", "step"])?;
-        o.operands(1, 1)?;
         let x = self.input(o, 0)?;
         let mut shape = self.builder.shape(x).to_vec();
-        let axis = o.axis("axis", None, shape.len())?;
+        let axis = o.axis("axis", shape.len())?;
         let length = shape.get(axis).copied().unwrap_or(0);
-        let start = o.attr("start").map_or(Ok(0), |json| json.size(0..=length))?;
-        let stop = match o.attr("stop").filter(|json| !json.is_null()) {
+        let start = o.attr("start")?.size(0..=length)?;
+        let stop = match o.given("stop")? {
             Some(json) => json.size(0..=length)?,
             None => length,
         };
-        let step = o.attr("step").map_or(Ok(1), |json| json.size(1..=LARGEST_EXTENT))?;
+        let step = o.size("step")?;
         let Some(taken) = stop.checked_sub(start).filter(|&n| n > 0) else {
             return Err(o
                 .json

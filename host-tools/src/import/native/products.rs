@@ -9,7 +9,7 @@ use super::work::Work;
 use crate::error::{Error, Result};
 use crate::graph::infer::nhwc;
 use crate::graph::{Activation, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, Signal, TensorId};
-use crate::import::build::{LARGEST_EXTENT, NewNode, Weights};
+use crate::import::build::{NewNode, Weights};
 use crate::import::compose::{self, Compose};
 
 /// The largest number of rows of a table: f32 counts them exactly, and each is compared with each index.
@@ -107,16 +107,12 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     pub(super) fn matmul(&mut self, o: &Operator<'a>) -> Result<TensorId> {
-        o.only(&[])?;
-        o.operands(2, 2)?;
         let (x, y) = (self.f32_input(o, 0)?, self.f32_input(o, 1)?);
         self.composed(o, |parts| compose::multiplied(parts, &x, &y))
     }
 
     /// Rows of a table: a product with rows of zeros and a one, which stands where an index is the row's number.
     pub(super) fn embedding(&mut self, o: &Operator<'a>) -> Result<TensorId> {
-        o.only(&[])?;
-        o.operands(2, 2)?;
         let indices = self.input(o, 0)?;
         let dtype = self.builder.graph().tensor(indices).dtype;
         if dtype != DType::I32 {
@@ -156,12 +152,10 @@ impl<'a> Work<'_, 'a, '_> {
     }
 
     pub(super) fn arg_max(&mut self, o: &Operator<'a>) -> Result<TensorId> {
-        o.only(&["axis", "keepdims"])?;
-        o.operands(1, 1)?;
         let x = self.f32_input(o, 0)?;
         let mut shape = self.builder.shape(x).to_vec();
-        let axis = o.axis("axis", None, shape.len())?;
-        if !o.flag("keepdims", false)? {
+        let axis = o.axis("axis", shape.len())?;
+        if !o.flag("keepdims")? {
             return self.node(o, Op::ArgMax { axis }, &[x]);
         }
         shape[axis] = 1;
@@ -171,12 +165,10 @@ impl<'a> Work<'_, 'a, '_> {
 
     /// The bins of real samples along the last axis, pairs of real and imaginary part.
     pub(super) fn rfft(&mut self, o: &Operator<'a>) -> Result<TensorId> {
-        o.only(&["length"])?;
-        o.operands(1, 1)?;
         let x = self.f32_input(o, 0)?;
         let mut shape = self.builder.shape(x).to_vec();
-        let json = o.need("length")?;
-        let length = json.size(4..=MAX_FFT as usize)?;
+        let json = o.attr("length")?;
+        let length = json.size(0..=MAX_FFT as usize)?;
         if FftPlan::new(length as u32).is_none() {
             return Err(json
                 .error(format!("a Fourier transform of length {length}"))
@@ -198,13 +190,11 @@ impl<'a> Work<'_, 'a, '_> {
     pub(super) fn resize(&mut self, o: &Operator<'a>) -> Result<TensorId> {
         let nearest = o.kind == "resize_nearest";
         let own = if nearest { "half_pixel_centers" } else { "align_corners" };
-        o.only(&["size", "layout", own])?;
-        o.operands(1, 1)?;
         let layout = o.layout()?;
         let x = self.f32_input(o, 0)?;
         self.check_layout(o, 0, layout_name(layout))?;
-        let [rows, columns] = o.pair("size", None)?;
-        let flag = o.flag(own, false)?;
+        let [rows, columns] = o.pair("size")?;
+        let flag = o.flag(own)?;
         let op = if nearest {
             Op::ResizeNearest {
                 align_corners: false,
@@ -234,25 +224,14 @@ impl<'a> Work<'_, 'a, '_> {
 
     /// A convolution of the spread operand by the turned kernel.
     pub(super) fn conv_transpose2d(&mut self, o: &Operator<'a>) -> Result<TensorId> {
-        o.only(&["strides", "padding", "output_padding", "dilation", "groups", "layout"])?;
-        o.operands(2, 3)?;
         let layout = o.layout()?;
-        if layout != Layout::Nchw {
-            return Err(o.json.error("layout NHWC of a transposed convolution").expected("NCHW"));
-        }
         let x = self.f32_input(o, 0)?;
         self.check_layout(o, 0, "NCHW")?;
         let weights = self.weights_shape(o, 1, "IOHW", 4)?;
-        let (stride, dilation) = (o.pair("strides", Some([1, 1]))?, o.pair("dilation", Some([1, 1]))?);
-        let groups = o.attr("groups").map_or(Ok(1), |json| json.size(1..=LARGEST_EXTENT))?;
+        let (stride, dilation) = (o.pair("strides")?, o.pair("dilation")?);
+        let groups = o.size("groups")?;
         let stated = o.padding()?;
-        let more = match o.attr("output_padding") {
-            None => [0, 0],
-            Some(json) => json
-                .sizes(0..=LARGEST_EXTENT)?
-                .try_into()
-                .map_err(|_| json.error("`output_padding`").expected("[rows, columns]"))?,
-        };
+        let more = o.pair("output_padding")?;
         let shape = self.builder.shape(x).to_vec();
         let [_, h, w, channels] = nhwc(layout, &shape).map_err(|e| o.json.locate(e))?;
         if channels != weights[0] || !channels.is_multiple_of(groups) {

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::trace::{Declared, Role, Trace, file_name};
+use super::fields::{self, Role};
+use super::trace::{Declared, Trace, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::json::Json;
 use crate::graph::DType;
@@ -13,6 +14,9 @@ use crate::weights::safetensors::File;
 
 /// The largest part of a sidecar that is read into memory: samples and constants are small, weights are not read here.
 const LARGEST: usize = 256 << 20;
+
+/// The most runs of samples.
+pub(super) const MOST_RUNS: usize = 1 << 20;
 
 /// The values of constants; checks that the file holds exactly what the trace names.
 pub(super) fn constants(trace: &Trace<'_>, folder: &Path) -> Result<HashMap<String, Vec<u8>>> {
@@ -71,9 +75,9 @@ pub(super) fn samples(trace: &Trace<'_>, folder: &Path) -> Result<Option<Samples
         return Ok(None);
     };
     let object = json.object()?;
-    object.only(&["file", "runs", "inputs", "outputs", "rtol"])?;
+    fields::SAMPLES.check(&object)?;
     let path = folder.join(file_name(object.need("file")?)?);
-    let runs = object.need("runs")?.size(1..=1 << 20)?;
+    let runs = object.need("runs")?.size(1..=MOST_RUNS)?;
     let rtol = match object.get("rtol") {
         None => 1e-4,
         Some(json) => match json.number()? {

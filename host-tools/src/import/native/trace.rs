@@ -2,24 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::fields::{self, DTYPES, LAYOUTS, ROLES, Role, newer, word};
+use super::form::{MOST_AXES, MOST_ELEMENTS};
+use super::rows::{self, Row, VERSIONS};
 use crate::error::{Error, Result};
 use crate::files::json::{Json, Object};
 use crate::graph::{DType, Origin};
 use crate::import::build::elements;
-
-/// The versions that are read.
-const VERSIONS: std::ops::RangeInclusive<i64> = 1..=2;
-
-/// Operators that version 2 added.
-const SINCE_2: [&str; 7] = [
-    "matmul",
-    "argmax",
-    "embedding",
-    "conv_transpose2d",
-    "resize_nearest",
-    "resize_bilinear",
-    "rfft",
-];
 
 /// The document, checked for what it states of itself.
 pub(super) struct Trace<'a> {
@@ -51,22 +40,14 @@ pub(super) struct Declared<'a> {
     pub(super) layout: Option<String>,
 }
 
-/// What a tensor is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Input,
-    Activation,
-    Parameter,
-    Constant,
-    State,
-}
-
 /// An entry of `ops`.
 pub(super) struct Operator<'a> {
     pub(super) json: Json<'a>,
     pub(super) name: String,
     pub(super) op: Json<'a>,
     pub(super) kind: String,
+    /// None where the kind is not known.
+    pub(super) row: Option<Row>,
     pub(super) inputs: Vec<(Option<String>, Json<'a>)>,
     pub(super) output: String,
     pub(super) attrs: Option<Object<'a>>,
@@ -84,24 +65,13 @@ impl<'a> Trace<'a> {
                 .locate(Error::unsupported(format!("version {number} of the trace format")))
                 .expected(format!("a version from {} to {}", VERSIONS.start(), VERSIONS.end())));
         }
-        root.only(&[
-            "arenite_trace",
-            "producer",
-            "name",
-            "inputs",
-            "outputs",
-            "state",
-            "tensors",
-            "ops",
-            "parameters",
-            "samples",
-        ])?;
+        fields::TRACE.check(&root)?;
         root.get("producer").map(Json::string).transpose()?;
         let mut tensors = HashMap::new();
         let mut order = Vec::new();
         for (name, json) in root.need("tensors")?.object()?.fields() {
             check_name(name, json)?;
-            tensors.insert(name.clone(), declared(json)?);
+            tensors.insert(name.clone(), declared(json, number)?);
             order.push(name.clone());
         }
         let list = |field: &str| -> Result<Vec<(String, Json<'a>)>> {
@@ -132,15 +102,15 @@ impl<'a> Trace<'a> {
             samples: root.get("samples").cloned(),
         };
         check_name(&trace.name, name)?;
-        let newer = trace.operators.iter().find(|o| SINCE_2.contains(&o.kind.as_str()));
-        if let Some(operator) = newer.filter(|_| number < 2) {
-            return Err(operator
-                .op
-                .error(format!(
-                    "operator `{}` is of version 2, the trace of version {number}",
-                    operator.kind
-                ))
-                .help("state `\"arenite_trace\": 2`"));
+        for operator in &trace.operators {
+            if let Some(row) = operator.row.filter(|row| row.since > number) {
+                return Err(newer(
+                    &operator.op,
+                    &format!("operator `{}`", row.op),
+                    row.since,
+                    number,
+                ));
+            }
         }
         trace.check()?;
         Ok(trace)
@@ -292,52 +262,36 @@ fn check_name(name: &str, at: &Json<'_>) -> Result<()> {
     }
 }
 
-fn declared<'a>(json: &Json<'a>) -> Result<Declared<'a>> {
+fn declared<'a>(json: &Json<'a>, version: i64) -> Result<Declared<'a>> {
     let object = json.object()?;
-    object.only(&["shape", "dtype", "role", "layout"])?;
-    let shape = object.need("shape")?.sizes(1..=u32::MAX as usize)?;
-    if shape.len() > 6 {
-        return Err(json.error(format!("shape {shape:?}")).expected("at most 6 axes"));
+    fields::TENSOR.check(&object)?;
+    let shape = object.need("shape")?.sizes(1..=MOST_ELEMENTS)?;
+    if shape.len() > MOST_AXES {
+        return Err(json
+            .error(format!("shape {shape:?}"))
+            .expected(format!("at most {MOST_AXES} axes")));
     }
     elements(&shape).map_err(|e| json.locate(e))?;
-    let dtype = object.need("dtype")?;
-    let role = object.need("role")?;
     let declared = Declared {
         json: json.clone(),
-        dtype: match dtype.string()?.as_str() {
-            "f32" => DType::F32,
-            "i8" => DType::I8,
-            "i16" => DType::I16,
-            "i32" => DType::I32,
-            "i64" => DType::I64,
-            "u8" => DType::U8,
-            "bool" => DType::Bool,
-            other => {
-                return Err(dtype
-                    .error(format!("dtype `{other}`"))
-                    .expected("f32, i8, i16, i32, i64, u8 or bool"));
-            }
-        },
-        role: match role.string()?.as_str() {
-            "input" => Role::Input,
-            "activation" => Role::Activation,
-            "parameter" => Role::Parameter,
-            "constant" => Role::Constant,
-            "state" => Role::State,
-            other => {
-                let roles = "input, activation, parameter, constant or state";
-                return Err(role.error(format!("role `{other}`")).expected(roles));
-            }
-        },
+        dtype: word("dtype", object.need("dtype")?, DTYPES)?,
+        role: word("role", object.need("role")?, ROLES)?,
         layout: object.get("layout").map(Json::string).transpose()?,
         shape,
     };
-    if let Some(layout) = &declared.layout
-        && (!["NCHW", "NHWC", "OIHW", "IOHW", "OI"].contains(&layout.as_str()) || layout.len() != declared.shape.len())
-    {
-        return Err(json
-            .error(format!("layout `{layout}` of shape {:?}", declared.shape))
-            .expected("NCHW, NHWC, OIHW or IOHW of four axes, or OI of two"));
+    if let Some(layout) = &declared.layout {
+        let known = LAYOUTS.iter().find(|(name, _)| name == layout);
+        match known.filter(|_| layout.len() == declared.shape.len()) {
+            Some((_, since)) if *since > version => {
+                return Err(newer(json, &format!("layout `{layout}`"), *since, version));
+            }
+            Some(_) => {}
+            None => {
+                return Err(json
+                    .error(format!("layout `{layout}` of shape {:?}", declared.shape))
+                    .expected("NCHW, NHWC, OIHW or IOHW of four axes, or OI of two"));
+            }
+        }
     }
     Ok(declared)
 }
@@ -345,7 +299,7 @@ fn declared<'a>(json: &Json<'a>) -> Result<Declared<'a>> {
 fn states<'a>(json: &Json<'a>) -> Result<Vec<State<'a>>> {
     let entry = |json: Json<'a>| {
         let object = json.object()?;
-        object.only(&["input", "output"])?;
+        fields::STATE.check(&object)?;
         Ok(State {
             input: object.need("input")?.string()?,
             output: object.need("output")?.string()?,
@@ -357,7 +311,7 @@ fn states<'a>(json: &Json<'a>) -> Result<Vec<State<'a>>> {
 
 fn operator(json: Json<'_>) -> Result<Operator<'_>> {
     let object = json.object()?;
-    object.only(&["name", "op", "inputs", "outputs", "attrs", "source"])?;
+    fields::OPERATOR.check(&object)?;
     let inputs = object.need("inputs")?.array()?.into_iter().map(|item| {
         let name = if item.is_null() { None } else { Some(item.string()?) };
         Ok((name, item))
@@ -368,9 +322,11 @@ fn operator(json: Json<'_>) -> Result<Operator<'_>> {
         .try_into()
         .map_err(|names: Vec<String>| outputs.error(format!("{} outputs", names.len())).expected("one"))?;
     let op = object.need("op")?.clone();
+    let kind = op.string()?;
     let operator = Operator {
         name: object.need("name")?.string()?,
-        kind: op.string()?,
+        row: rows::find(&kind),
+        kind,
         op,
         inputs: inputs.collect::<Result<_>>()?,
         output,

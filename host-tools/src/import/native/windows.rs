@@ -6,12 +6,10 @@ use super::work::Work;
 use crate::error::{Error, Result};
 use crate::graph::infer::{nhwc, windows};
 use crate::graph::{Activation, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, TensorId};
-use crate::import::build::{LARGEST_EXTENT, Weights};
+use crate::import::build::Weights;
 
 impl Work<'_, '_, '_> {
     pub(super) fn conv2d(&mut self, o: &Operator<'_>) -> Result<TensorId> {
-        o.only(&["strides", "padding", "dilation", "groups", "layout"])?;
-        o.operands(2, 3)?;
         let layout = o.layout()?;
         let x = self.f32_input(o, 0)?;
         self.check_layout(o, 0, layout_name(layout))?;
@@ -27,10 +25,10 @@ impl Work<'_, '_, '_> {
         }
         let attrs = Conv2dAttrs {
             layout,
-            stride: o.pair("strides", Some([1, 1]))?,
-            dilation: o.pair("dilation", Some([1, 1]))?,
+            stride: o.pair("strides")?,
+            dilation: o.pair("dilation")?,
             padding: o.padding()?,
-            groups: o.attr("groups").map_or(Ok(1), |json| json.size(1..=LARGEST_EXTENT))?,
+            groups: o.size("groups")?,
             activation: Activation::None,
         };
         self.node(o, Op::Conv2d(attrs), &inputs)
@@ -38,19 +36,15 @@ impl Work<'_, '_, '_> {
 
     pub(super) fn pool2d(&mut self, o: &Operator<'_>) -> Result<TensorId> {
         let is_max = o.kind == "max_pool2d";
-        let own = if is_max { "dilation" } else { "count_include_pad" };
-        o.only(&["kernel", "strides", "padding", "ceil_mode", "layout", own])?;
-        o.operands(1, 1)?;
         let layout = o.layout()?;
         let mut x = self.f32_input(o, 0)?;
         self.check_layout(o, 0, layout_name(layout))?;
-        if let Some(json) = o.attr("dilation")
-            && o.pair("dilation", None)? != [1, 1]
-        {
-            return Err(json.locate(Error::unsupported("a dilated pooling").expected("dilation [1, 1]")));
+        if is_max && o.pair("dilation")? != [1, 1] {
+            let dilated = Error::unsupported("a dilated pooling").expected("dilation [1, 1]");
+            return Err(o.attr("dilation")?.locate(dilated));
         }
-        let kernel = o.pair("kernel", None)?;
-        let stride = o.pair("strides", Some(kernel))?;
+        let kernel = o.pair("kernel")?;
+        let stride = o.pair("strides")?;
         let stated = o.padding()?;
         let Padding2d {
             top,
@@ -67,12 +61,12 @@ impl Work<'_, '_, '_> {
                 .expected("at most half the kernel"));
         }
         let mut padding = stated;
-        if o.flag("ceil_mode", false)? {
+        if o.flag("ceil_mode")? {
             let [_, h, w, _] = nhwc(layout, self.builder.shape(x))?;
             padding.bottom += ceiling(h, kernel[0], stride[0], top, bottom)?;
             padding.right += ceiling(w, kernel[1], stride[1], left, right)?;
         }
-        let mut count_include_pad = !is_max && o.flag("count_include_pad", true)?;
+        let mut count_include_pad = !is_max && o.flag("count_include_pad")?;
         let mut activation_padding = padding;
         if count_include_pad && padding != stated {
             // The divisor counts stated padding, but not what only the ceiling reaches: the former becomes zeros of their own.

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::trace::{Role, State, Trace, origin};
+use super::fields::Role;
+use super::trace::{State, Trace, origin};
 use crate::error::Result;
 use crate::files::json::Json;
 use crate::graph::{DType, Data, Expr, Op, Tensor, TensorId, TensorKind};
