@@ -5,6 +5,7 @@ pub use arenite_xtask::blob;
 pub mod exact;
 pub mod golden;
 pub mod graphs;
+pub mod json_schema;
 pub mod line;
 pub mod naive;
 pub mod onnx;

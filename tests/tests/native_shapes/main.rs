@@ -1,6 +1,8 @@
 //! Shapes of every operator of the trace schema, by hand: what the schema's rules give is taken, an extent more or less is refused, and so is what breaks
 //! a rule, by its text.
 
+mod form;
+
 use std::path::Path;
 
 use arenite_host::graph::check::check;
