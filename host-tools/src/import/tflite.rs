@@ -4,7 +4,7 @@
 //! flatbuffer, flexbuffer: checked access   schema: structs   importer: the import under way   tensors: shapes, quantisation   fold: shape arithmetic
 //! rows: one row an operator, its types and its translation   ops: how it is applied (products, movement, rearrange, repeat, logic, sums,
 //! compound, recurrent, signal: translations)
-//! widen: float16 and hybrid weights   state: variables and the initialising subgraph
+//! widen: float16 and hybrid weights   legacy: uint8   state: variables and the initialising subgraph
 //! ```
 //!
 //! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Reference data may also
@@ -18,6 +18,7 @@ mod flatbuffer;
 mod flexbuffer;
 mod fold;
 mod importer;
+mod legacy;
 mod logic;
 mod movement;
 mod ops;
@@ -57,8 +58,10 @@ pub const DIALECT: Dialect = Dialect {
 /// [`crate::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::ErrorKind::Unsupported`] with all operators that have no
 /// counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
-    let model = Model::read(content)?;
+    let mut model = Model::read(content)?;
+    let legacy = legacy::convert(&mut model)?;
     let mut importer = Importer::new(&model);
+    importer.legacy.tensors = legacy;
     importer.out.name = path
         .file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());

@@ -5,6 +5,7 @@
 use arenite::ops::pointwise::{Function, SpecialOp};
 
 use super::importer::{Importer, View};
+use super::legacy::terms;
 use super::ops::{activation, by_output, padding, positive};
 use super::rearrange::Link;
 use crate::error::{Error, Result};
@@ -193,24 +194,11 @@ impl Importer<'_, '_> {
         let (Some(constant), Some(mut quant)) = (constant, quant) else {
             return Ok((from, self.channel_weights(w)?));
         };
-        let zero = i16::try_from(quant.zero_point[0]).unwrap_or(0);
+        let zero = quant.zero_point[0];
         if constant.dtype != DType::I8 || quant.axis.is_some() || zero == 0 {
             return Ok((from, self.channel_weights(w)?));
         }
-        let mut rest: Vec<i16> = constant
-            .bytes
-            .iter()
-            .map(|&byte| i16::from(byte as i8) - zero)
-            .collect();
-        let mut terms: Vec<Vec<u8>> = Vec::new();
-        while terms.is_empty() || rest.iter().any(|&w| w != 0) {
-            let term = rest.iter_mut().map(|w| {
-                let part = (*w).clamp(-128, 127);
-                *w -= part;
-                part as u8
-            });
-            terms.push(term.collect());
-        }
+        let terms = terms(&constant.bytes, zero);
         let [out, k] = <[usize; 2]>::try_from(constant.shape.as_slice()).unwrap_or_default();
         let rows = (0..out).flat_map(|row| terms.iter().flat_map(move |term| &term[row * k..(row + 1) * k]));
         let bytes: Vec<u8> = rows.copied().collect();
@@ -225,6 +213,7 @@ impl Importer<'_, '_> {
         if count == 1 {
             return Ok((from, weights));
         }
+        self.legacy.layers += usize::from(self.info(w).legacy);
         let mut shape = self.out.tensor(from).shape.clone();
         let axis = shape.len() - 1;
         shape[axis] *= count;

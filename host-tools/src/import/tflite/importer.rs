@@ -29,6 +29,7 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) dense: HashMap<usize, Cow<'a, [u8]>>,
     pub(super) variables: Variables,
     pub(super) widened: Widened,
+    pub(super) legacy: Legacy,
     pub(super) names: HashSet<String>,
     pub(super) warnings: Vec<String>,
     pub(super) warned: HashSet<String>,
@@ -42,6 +43,15 @@ pub(super) struct Widened {
     pub(super) halves: usize,
     /// Tensors whose int8 weights are float32 now.
     pub(super) hybrid: usize,
+}
+
+/// What became of uint8.
+#[derive(Default)]
+pub(super) struct Legacy {
+    /// Tensors that are int8 now.
+    pub(super) tensors: usize,
+    /// Layers whose weights are stored in several parts.
+    pub(super) layers: usize,
 }
 
 /// Why an operator cannot be translated.
@@ -94,6 +104,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             dense_room: Room::new(model.len, sparse::LARGEST, sparse::ALWAYS),
             variables: Variables::default(),
             widened: Widened::default(),
+            legacy: Legacy::default(),
             names: HashSet::new(),
             warnings: Vec::new(),
             warned: HashSet::new(),
@@ -174,6 +185,7 @@ impl<'m, 'a> Importer<'m, 'a> {
     pub(super) fn finish(mut self) -> Result<(Graph, Vec<String>)> {
         self.initialise_variables()?;
         self.report_widened();
+        self.report_legacy();
         Ok((self.out, self.warnings))
     }
 

@@ -106,6 +106,10 @@ impl Importer<'_, '_> {
         for position in 0..view.inputs.len() {
             let x = view.input(position)?;
             if self.dtype(y)? != DType::F32 && self.quant(x)? != quant {
+                if self.info(x).legacy {
+                    operands.push(Some(self.legacy_part(view, position, x, y)?));
+                    continue;
+                }
                 return Err(Error::unsupported("it concatenates tensors of different scales")
                     .expected("one scale and zero point for all operands and the result")
                     .help("TensorFlow Lite Micro refuses it as well; insert QUANTIZE before the operands"));

@@ -23,11 +23,13 @@ impl Importer<'_, '_> {
                 .expected(format!("at most {}", row.version))
                 .help("convert the model with an older converter, or without its newest options"));
         }
+        self.check_legacy(view)?;
         if !row.types.is_empty() {
             self.check_types(view, &row)?;
         }
         match row.translate {
             Translate::By(translate) => translate(self, view),
+            Translate::Unary(UnaryKind::Relu6) if self.is_legacy(view) => self.legacy_relu6(view),
             Translate::Unary(kind) => self.elementwise(view, Op::Unary(kind), 1),
             Translate::Binary(kind) => self.binary(view, kind),
             Translate::Reduce(kind) => self.reduce(view, kind),

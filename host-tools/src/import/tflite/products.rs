@@ -44,23 +44,41 @@ impl Importer<'_, '_> {
         let (stride, dilation) = (positive(strides, "stride")?, positive(dilations, "dilation")?);
         let padding = padding(view.option(0, 0)?, [h, width], [kh, kw], stride, dilation)?;
         let activation = activation(view.option(if depthwise { 4 } else { 3 }, 0)?)?;
-        let weights = if depthwise {
-            self.depthwise_weights(w)?
-        } else {
-            self.channel_weights(w)?
-        };
-        let out = if depthwise { w3 } else { w0 };
-        let bias = self.bias(view.optional(2), x, out)?;
-        let (x, y) = (self.operand(x)?, self.output(y)?);
-        let op = Op::Conv2d(Conv2dAttrs {
+        let mut attrs = Conv2dAttrs {
             layout: Layout::Nhwc,
             stride,
             dilation,
             padding,
             groups,
             activation,
-        });
-        self.node(view, "", op, vec![Some(x), Some(weights), bias], vec![y]);
+        };
+        let legacy = self.info(x).legacy;
+        let (from, weights) = if legacy {
+            let (from, weights) = self.legacy_conv(view, &mut attrs, depthwise)?;
+            (Some(from), weights)
+        } else if depthwise {
+            (None, self.depthwise_weights(w)?)
+        } else {
+            (None, self.channel_weights(w)?)
+        };
+        let out = if depthwise { w3 } else { w0 };
+        let bias = self.bias(view.optional(2), x, out)?;
+        let from = match from {
+            Some(from) => from,
+            None => self.operand(x)?,
+        };
+        let result = self.output(y)?;
+        self.node(
+            view,
+            "",
+            Op::Conv2d(attrs),
+            vec![Some(from), Some(weights), bias],
+            vec![result],
+        );
+        if legacy {
+            let results = self.shape(y)?.iter().product::<usize>();
+            self.macs(results * kh * kw * (channels / groups));
+        }
         Ok(())
     }
 
@@ -77,35 +95,43 @@ impl Importer<'_, '_> {
     }
 
     /// Depthwise weights `[1, kh, kw, out]` as OHWI `[out, kh, kw, 1]`.
-    fn depthwise_weights(&mut self, w: usize) -> Result<crate::graph::TensorId> {
-        let Some(constant) = self.constant(w)? else {
-            return Err(
-                Error::unsupported("depthwise weights that are computed at run time").help("make them constants")
-            );
-        };
-        let [_, kh, kw, out] = <[usize; 4]>::try_from(constant.shape.as_slice()).unwrap_or_default();
-        let size = constant.dtype.bytes();
-        let taps = kh * kw;
-        let mut bytes = Vec::with_capacity(constant.bytes.len());
-        for channel in 0..out {
-            for tap in 0..taps {
-                let at = (tap * out + channel) * size;
-                bytes.extend_from_slice(&constant.bytes[at..at + size]);
-            }
-        }
+    fn depthwise_weights(&mut self, w: usize) -> Result<TensorId> {
+        let (bytes, shape) = self.filters(w, true)?;
         let name = self.info(w).name.clone();
         let mut quant = self.quant(w)?;
         if let Some(quant) = quant.as_mut().filter(|quant| quant.axis.is_some()) {
-            by_output(quant, out).map_err(|e| e.at(format_args!("tensor {w} `{name}`")))?;
+            by_output(quant, shape[0]).map_err(|e| e.at(format_args!("tensor {w} `{name}`")))?;
         }
         let id = self.add_const(Tensor {
             quant,
             kind: TensorKind::Const(Data::Bytes(bytes.into())),
             traced_perm: Some(vec![3, 1, 2, 0]),
-            ..Tensor::activation(name, &[out, kh, kw, 1], constant.dtype)
+            ..Tensor::activation(name, &shape, self.dtype(w)?)
         });
         self.parameter(w, id);
         Ok(id)
+    }
+
+    /// Constant weights by output channel, rows, columns: bytes and shape. Depthwise ones are `[1, kh, kw, out]` in the file.
+    pub(super) fn filters(&self, w: usize, depthwise: bool) -> Result<(Vec<u8>, [usize; 4])> {
+        let Some(constant) = self.constant(w)? else {
+            let kind = if depthwise { "depthwise weights" } else { "weights" };
+            return Err(Error::unsupported(format!("{kind} that are computed at run time")).help("make them constants"));
+        };
+        let [first, kh, kw, last] = <[usize; 4]>::try_from(constant.shape.as_slice()).unwrap_or_default();
+        if !depthwise {
+            return Ok((constant.bytes.into_owned(), [first, kh, kw, last]));
+        }
+        let size = constant.dtype.bytes();
+        let taps = kh * kw;
+        let mut bytes = Vec::with_capacity(constant.bytes.len());
+        for channel in 0..last {
+            for tap in 0..taps {
+                let at = (tap * last + channel) * size;
+                bytes.extend_from_slice(&constant.bytes[at..at + size]);
+            }
+        }
+        Ok((bytes, [last, kh, kw, 1]))
     }
 
     pub(super) fn fully_connected(&mut self, view: View<'_, '_>) -> Result<()> {
@@ -162,6 +188,9 @@ impl Importer<'_, '_> {
     pub(super) fn pool(&mut self, view: View<'_, '_>, max: bool) -> Result<()> {
         let attrs = self.window(view)?;
         self.same_scales(view)?;
+        if !max && self.is_legacy(view) {
+            return self.legacy_average(view, attrs);
+        }
         self.elementwise(
             view,
             if max {

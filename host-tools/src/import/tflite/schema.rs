@@ -9,6 +9,12 @@ const MAX_TABLES: usize = 1 << 20;
 const MAX_OPERANDS: usize = 1 << 10;
 const MAX_RANK: usize = 8;
 
+/// Types of the schema.
+pub(super) const FLOAT32: u8 = 0;
+pub(super) const UINT8: u8 = 3;
+pub(super) const INT16: u8 = 7;
+pub(super) const INT8: u8 = 9;
+
 /// Types of the schema that Arenite has no type of its own for.
 const UINT64: u8 = 12;
 const UINT32: u8 = 15;
@@ -46,6 +52,8 @@ pub(super) struct TensorInfo<'a> {
     pub(super) zero_point: Vec<i64>,
     pub(super) axis: i32,
     pub(super) variable: bool,
+    /// A uint8 tensor of the file that is read as int8: type and zero point say so already, its bytes are the file's.
+    pub(super) legacy: bool,
     /// How its constant bytes are spread over it, where they are not all of it.
     pub(super) sparsity: Option<Table<'a>>,
 }
@@ -161,7 +169,8 @@ impl TensorInfo<'_> {
 
     /// The element type's name in the schema.
     pub(super) fn type_name(&self) -> String {
-        let name = TYPE_NAMES.get(usize::from(self.kind));
+        let kind = if self.legacy { UINT8 } else { self.kind };
+        let name = TYPE_NAMES.get(usize::from(kind));
         name.map_or_else(|| format!("type {}", self.kind), ToString::to_string)
     }
 }
@@ -208,6 +217,7 @@ fn subgraph<'a>(
             zero_point,
             axis: quant.map_or(Ok(0), |q| q.scalar(6, 0))?,
             variable: tensor.flag(5)?,
+            legacy: false,
             sparsity: tensor.table(6)?,
         })
     })?;

@@ -196,6 +196,15 @@ impl<'m, 'a> Importer<'m, 'a> {
 
     /// All elements of a constant of the file, `element` bytes each. One that is stored sparsely has been made dense for the operator that reads it.
     pub(super) fn stored(&self, index: usize, element: usize) -> Result<Option<Cow<'a, [u8]>>> {
+        let bytes = self.stored_bytes(index, element)?;
+        // A legacy uint8 number is 128 above the int8 one of the same value.
+        Ok(match bytes {
+            Some(bytes) if self.info(index).legacy => Some(bytes.iter().map(|byte| byte ^ 0x80).collect()),
+            bytes => bytes,
+        })
+    }
+
+    fn stored_bytes(&self, index: usize, element: usize) -> Result<Option<Cow<'a, [u8]>>> {
         if let Some(dense) = self.dense.get(&index) {
             return Ok(Some(dense.clone()));
         }
