@@ -295,6 +295,51 @@ def max_pool(scale, zero_point):
     return b, [x], [y]
 
 
+def legacy():
+    """uint8 that is not converted: each network computes with it somewhere."""
+    q = dict(scale=0.05, zero_point=121)
+
+    def byte(b, shape, **quant):
+        return b.tensor(shape, "uint8", **(quant or q))
+
+    def conv(error, name, dtype="uint8", computed=False, scale_in=0.05, **weights):
+        b = Builder()
+        x, shape = byte(b, (1, 7, 8, 2), scale=scale_in, zero_point=9), (2, 3, 2, 2)
+        quant = {**dict(scale=0.01, zero_point=100), **weights}
+        w = b.tensor(shape, dtype, **quant) if computed else b.const(np.arange(np.prod(shape)).reshape(shape) * 10, dtype, **quant)
+        y = byte(b, (1, 5, 7, 2))
+        b.op("CONV_2D", [x, w, b.const(np.arange(2), "int32")], [y], "Conv2DOptions", padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+        odd(f"legacy_{name}", b.finish([x, w] if computed else [x], [y]), error=error)
+
+    conv(["t1", "INT8", "beside the uint8 `t0`"], "weights_int8", dtype="int8")
+    conv(["2 scales of the uint8 weights `t1`", "expected one"], "weights_scales", scale=[0.01, 0.02])
+    conv(["the scales 0.000", "`t0`", "`t1`", "normal float32"], "scale_product", scale_in=1e-30, scale=1e-30)
+    conv(["weights that are computed at run time"], "weights_computed", computed=True)
+    conv(["tensor 1 `t1`", "zero point 256", "0 to 255"], "zero_point", zero_point=256)
+
+    b = Builder()
+    x, y = byte(b, (1, 9, 9, 2)), byte(b, (1, 5, 7, 2))
+    w = b.const(np.arange(12).reshape(1, 3, 2, 2) * 20, "uint8", scale=0.01, zero_point=190)
+    b.op("DEPTHWISE_CONV_2D", [x, w, b.const(np.arange(2), "int32")], [y], "DepthwiseConv2DOptions", padding=1, strideH=1, strideW=1, depthMultiplier=1,
+         dilationHFactor=2, dilationWFactor=2)
+    odd("legacy_dilated", b.finish([x], [y]), error=["2 groups", "dilated by [2, 2]", "-128 to 127 of their zero point"])
+
+    for name, op, options in [("bilinear", "RESIZE_BILINEAR", "ResizeBilinearOptions"), ("cast", "CAST", "CastOptions")]:
+        b = Builder()
+        x, t = byte(b, (1, 4, 3, 2)), byte(b, (1, 4, 3, 2))
+        b.op("RELU", [x], [t])
+        y = byte(b, (1, 7, 5, 2)) if op == "RESIZE_BILINEAR" else b.tensor((1, 4, 3, 2), "float32")
+        b.op(op, [t, b.const(np.array([7, 5]), "int32")] if op == "RESIZE_BILINEAR" else [t], [y], options)
+        odd(f"legacy_{name}", b.finish([x], [y]), error=[op, "uint8 numbers, such as `t1`", "DEQUANTIZE and QUANTIZE"])
+
+    b = Builder()
+    x, t = byte(b, (2, 3)), byte(b, (2, 3))
+    y = byte(b, (4, 3), scale=0.1, zero_point=121)
+    b.op("RELU", [x], [t])
+    b.op("CONCATENATION", [x, t], [y], "ConcatenationOptions", axis=0)
+    odd("legacy_concat_ties", b.finish([x], [y]), error=["`t0` of scale 0.05 into scale 0.1", "of the stored", "integer arithmetic makes", "equal scales"])
+
+
 def main():
     t = lambda model, i: model.subgraphs[0].tensors[i]
     odd("dimension_out_of_range", plain(conv(axis=7)), warning=["t1", "quantised dimension 7", "ignored"])
@@ -391,6 +436,7 @@ def main():
     b.op("RELU", [x], [y])
     odd("no_such_subgraph", b.finish([x], [y]), error=["subgraph 9"])
 
+    legacy()
     sparse_weights()
     indices()
     lstms()
