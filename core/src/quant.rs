@@ -21,6 +21,7 @@ pub use fixed::{
     exp_on_negative_values, inverse_sqrt, log_for_at_least_one, logistic, one_over_one_plus_x, quotient, reciprocal,
     tanh,
 };
+pub(crate) use rounding::Rescaler;
 pub use rounding::{
     Multiplier, dequantize, high_mul, high_mul_i16, quantize, requantize, rounding_shift_right, saturating_shift_left,
 };

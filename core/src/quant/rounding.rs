@@ -90,19 +90,95 @@ impl Multiplier {
 /// `a * b / 2^31`, rounded to nearest with ties up, saturated: gemmlowp's `SaturatingRoundingDoublingHighMul`, Arm's `VQRDMULH`.
 #[inline]
 pub fn high_mul(a: i32, b: i32) -> i32 {
-    // Only -2^31 * -2^31 exceeds the range.
-    doubled_high(a, b).min(i64::from(i32::MAX)) as i32
+    // Only -2^31 * -2^31 exceeds the range, and only that wraps to the least number.
+    let product = high_mul_in_range(a, b);
+    product.wrapping_sub(i32::from(product == i32::MIN))
 }
 
 /// [`high_mul`] of what are not both the least number: nothing saturates.
 #[inline(always)]
 pub(super) fn high_mul_in_range(a: i32, b: i32) -> i32 {
-    doubled_high(a, b) as i32
+    if cfg!(cortex_m = "baseline") {
+        high_mul_by_halves(a, b)
+    } else {
+        ((i64::from(a) * i64::from(b) + (1 << 30)) >> 31) as i32
+    }
 }
 
+/// The same without a 64-bit product, which ARMv6-M has not. Each of the sums has 32 bits, whatever the operands; both of them the least number give that.
+#[cfg_attr(not(cortex_m = "baseline"), allow(dead_code))]
+#[inline(never)]
+fn high_mul_by_halves(a: i32, b: i32) -> i32 {
+    let (ah, al) = (a >> 16, a & 0xFFFF);
+    let (bh, bl) = (b >> 16, b & 0xFFFF);
+    let low = (al as u32).wrapping_mul(bl as u32) >> 16;
+    let first = al.wrapping_mul(bh).wrapping_add(low as i32);
+    let second = ah.wrapping_mul(bl).wrapping_add(first & 0xFFFF);
+    let high = ah.wrapping_mul(bh).wrapping_add(first >> 16);
+    (high << 1).wrapping_add(second.wrapping_add(1 << 14) >> 15)
+}
+
+/// A multiplier for many sums: what does not depend on the sum is found once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rescaler {
+    multiplier: Multiplier,
+    /// To the right, after the product.
+    shift: u32,
+    /// Half of what it shifts to one.
+    half: i32,
+    /// Sums that are short, plus [`Self::REACH`], are below this.
+    short: u32,
+}
+
+impl Rescaler {
+    /// Sums of a smaller magnitude are short: nothing saturates, and the second rounding's addend fits.
+    const REACH: u32 = 1 << 28;
+
+    /// For `multiplier`.
+    #[inline(always)]
+    pub(crate) fn new(multiplier: Multiplier) -> Self {
+        let shift = i32::from(multiplier.shift).wrapping_neg() as u32;
+        let short = multiplier.mantissa >= 0 && (1..=31).contains(&shift);
+        let shift = if short { shift } else { 1 };
+        Self {
+            multiplier,
+            shift,
+            half: 1 << (shift - 1),
+            short: if short { 2 * Self::REACH } else { 0 },
+        }
+    }
+
+    /// [`Multiplier::apply`].
+    #[inline(always)]
+    pub(crate) fn apply(&self, x: i32) -> i32 {
+        if (x as u32).wrapping_add(Self::REACH) < self.short {
+            let high = high_mul_of_short(x, self.multiplier.mantissa);
+            // Ties away from zero: below it the half is one less.
+            (high >> 31)
+                .wrapping_add(self.half)
+                .wrapping_add(high)
+                .wrapping_shr(self.shift)
+        } else {
+            general(self.multiplier, x)
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn general(multiplier: Multiplier, x: i32) -> i32 {
+    multiplier.apply(x)
+}
+
+/// [`high_mul`] of a number that may be doubled.
 #[inline(always)]
-fn doubled_high(a: i32, b: i32) -> i64 {
-    (i64::from(a) * i64::from(b) + (1 << 30)) >> 31
+fn high_mul_of_short(x: i32, mantissa: i32) -> i32 {
+    if cfg!(cortex_m = "baseline") {
+        return high_mul_by_halves(x, mantissa);
+    }
+    // Doubled, the result is the high word, rounded by the low word's top bit.
+    let product = i64::from(x << 1) * i64::from(mantissa);
+    ((product >> 32) as i32).wrapping_add((product as u32 >> 31) as i32)
 }
 
 /// The 16-bit form of [`high_mul`]: `a * b / 2^15`.
@@ -286,6 +362,32 @@ mod tests {
         assert_eq!(quantize(1e30, 1.0, 5, -128, 127), 127);
         assert_eq!(quantize(f32::NEG_INFINITY, 1.0, 5, -128, 127), -128);
         assert_eq!(quantize(f32::NAN, 1.0, 5, -128, 127), 5);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 16))]
+
+        #[test]
+        fn halves_make_the_product(a: i32, b: i32, bits in 0..31, ends in 0..9_usize) {
+            let end = |i: usize| [i32::MIN, i32::MAX, -1][i % 3];
+            for (a, b) in [(a, b), (a >> bits, b), (end(ends), b), (a, end(ends)), (end(ends), end(ends / 3)), (a | 0xFFFF, b | 0xFFFF)] {
+                let exact = (i64::from(a) * i64::from(b) + (1 << 30)) >> 31;
+                prop_assert_eq!(high_mul_by_halves(a, b), exact as i32, "{} {}", a, b);
+                prop_assert_eq!(i64::from(high_mul(a, b)), exact.min(i64::from(i32::MAX)), "{} {}", a, b);
+            }
+        }
+
+        #[test]
+        fn a_rescaler_is_its_multiplier(x: i32, bits in 0..31, near in -3_i32..4, mantissa: i32, shift: i8) {
+            for (mantissa, shift) in [(mantissa, shift), (mantissa & i32::MAX, shift % 32), (mantissa & i32::MAX, -(shift & 15)), (1 << 30, shift % 32)] {
+                let multiplier = Multiplier { mantissa, shift };
+                let rescaler = Rescaler::new(multiplier);
+                let reach = Rescaler::REACH as i32;
+                for x in [x, x >> bits, near << (bits % 29), reach + near, -reach + near, i32::MIN, i32::MAX] {
+                    prop_assert_eq!(rescaler.apply(x), multiplier.apply(x), "{} {:?}", x, multiplier);
+                }
+            }
+        }
     }
 
     proptest! {
