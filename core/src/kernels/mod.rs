@@ -8,6 +8,7 @@
 
 #[cfg(any(test, packing))]
 pub mod candidate;
+pub(crate) mod delay;
 pub(crate) mod dot;
 pub(crate) mod instructions;
 pub mod kernel;
@@ -20,6 +21,8 @@ mod overlap;
 mod pool_tests;
 pub(crate) mod runs;
 pub(crate) mod sums;
+#[cfg(test)]
+mod svdf_tests;
 pub mod table;
 mod taps;
 pub(crate) mod wide;

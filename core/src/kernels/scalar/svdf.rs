@@ -3,13 +3,15 @@
 use super::clamp;
 use super::int::Int;
 use crate::arena::Mem;
-use crate::cells::{Dst, Element, Src};
+use crate::cells::Src;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
-use crate::kernels::dot::{dot_s16, dots_s8};
+use crate::kernels::delay::advance;
+use crate::kernels::dot::{dot_s8, dot_s16, rows_s8};
 use crate::kernels::kernel::Kernel;
 use crate::ops::size::size;
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
+use crate::quant::Rescaler;
 use crate::tensor::DType;
 
 /// int8, with int8 or int16 state.
@@ -47,7 +49,7 @@ impl Kernel for F32 {
         let weights = mem.weights::<f32>(op.weights, filters.checked_mul(shape.features)?)?;
         let time_weights = mem.weights::<f32>(op.time_weights, filters.checked_mul(shape.memory)?)?;
         let bias = mem.weights::<f32>(op.bias, shape.units)?;
-        shift(state);
+        advance(state);
         for b in 0..shape.batch as usize {
             let x = input.slice(b * features, features)?;
             let y = output.slice(b * shape.units as usize, shape.units as usize)?;
@@ -79,8 +81,7 @@ trait StateElement: Int {
 
 impl StateElement for i8 {
     fn dot(state: Src<'_, Self>, zero: i32, weights: &[Self]) -> i32 {
-        let [sum, _] = dots_s8(state, zero, [weights; 2]);
-        sum
+        dot_s8(state, zero, weights)
     }
 }
 
@@ -108,34 +109,31 @@ fn run_s8<S: StateElement>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) 
     let bias = mem.weights::<i32>(op.bias, shape.units)?;
     let filters = shape.filters() as usize;
     let [zero_in, zero_state, zero_out] = op.zero;
-    let [into_state, into_output] = op.multipliers;
-    shift(state);
+    let [into_state, into_output] = op.multipliers.map(Rescaler::new);
+    // The newest of each filter is written over below.
+    advance(state);
     for b in 0..shape.batch as usize {
         let x = input.slice(b * features, features)?;
         let y = output.slice(b * shape.units as usize, shape.units as usize)?;
         let state = state.slice(b * filters * memory, filters * memory)?;
-        let row = |f: usize| weights.get(f * features..)?.get(..features);
-        // No `clamp`, which panics where it does not see that the limits are in order.
-        let append = |f: usize, sum: i32| {
-            let newest = into_state.apply(sum).max(low).min(high).wrapping_add(zero_state);
-            state.set((f + 1) * memory - 1, S::narrow(newest))
-        };
-        let mut f = 0;
-        while f < filters {
-            // An odd last one is taken twice.
-            let next = (f + 1).min(filters - 1);
-            let [sum, next_sum] = dots_s8(x, zero_in, [row(f)?, row(next)?]);
-            append(f, sum)?;
-            append(next, next_sum)?;
-            f += 2;
-        }
-        for (u, (y, bias)) in y.cells().iter().zip(bias).enumerate() {
-            // The filters of a unit lie together, in the state and in its weights.
-            let (from, len) = (u * rank * memory, rank * memory);
+        let mut newest = memory.wrapping_sub(1);
+        let weights = weights.get(..filters * features)?;
+        rows_s8(x, zero_in, weights, filters, |sum| {
+            // No `clamp`, which panics where it does not see that the limits are in order.
+            let value = into_state.apply(sum).max(low).min(high).wrapping_add(zero_state);
+            state.set(newest, S::narrow(value))?;
+            newest = newest.wrapping_add(memory);
+            Some(())
+        })?;
+        // The filters of a unit lie together, in the state and in its weights.
+        let (state, len) = (state.as_src(), rank * memory);
+        let mut from = 0;
+        for (y, bias) in y.cells().iter().zip(bias) {
             let v = time_weights.get(from..)?.get(..len)?;
-            let sum = S::dot(state.slice(from, len)?.as_src(), zero_state, v).wrapping_add(*bias);
+            let sum = S::dot(state.slice(from, len)?, zero_state, v).wrapping_add(*bias);
             let scaled = into_output.apply(sum).wrapping_add(zero_out);
             y.set(scaled.clamp(-128, 127) as i8);
+            from += len;
         }
     }
     Some(())
@@ -143,13 +141,4 @@ fn run_s8<S: StateElement>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) 
 
 fn states(shape: &SvdfShape) -> Option<u32> {
     size(&[shape.batch, shape.filters(), shape.memory])
-}
-
-/// Every element takes the next one's value; the newest of each filter is written over afterwards.
-fn shift<T: Element>(state: Dst<'_, T>) {
-    for pair in state.cells().windows(2) {
-        if let [older, newer] = pair {
-            older.set(newer.get());
-        }
-    }
 }
