@@ -54,24 +54,69 @@ unsafe fn by_vectors<T: Element>(at: *mut T, count: usize) {
 #[inline(always)]
 unsafe fn by_blocks<T: Element>(at: *mut T, count: usize) {
     let block = BLOCK * size_of::<u32>() / size_of::<T>();
-    let (mut to, mut left) = (at, count);
-    // SAFETY: as many elements as are left, and one more.
+    let blocks = count / block;
+    // SAFETY: as many elements as `count`, and one more.
     unsafe {
-        while left >= block {
-            // All are read before the first is written, and the next block's lie behind those.
-            let from = to.add(1).cast::<u32>();
-            let mut words = [0_u32; BLOCK];
+        if blocks > 0 {
+            blocks_down(at.cast(), at.add(1).cast(), blocks);
+        }
+        one_by_one(at.add(blocks * block), at.add(count));
+    }
+}
+
+/// Blocks to a lower address, of which all words are read before the first is written.
+///
+/// # Safety
+/// `blocks` of them at both, which are not 0.
+#[cfg(not(cortex_m = "mainline"))]
+unsafe fn blocks_down(mut to: *mut u8, mut from: *const u8, blocks: usize) {
+    for _ in 0..blocks {
+        let mut words = [0_u32; BLOCK];
+        // SAFETY: one of the blocks, each time the next one.
+        unsafe {
             for (i, word) in words.iter_mut().enumerate() {
-                *word = from.add(i).read_unaligned();
+                *word = from.cast::<u32>().add(i).read_unaligned();
             }
             for (i, word) in words.into_iter().enumerate() {
                 to.cast::<u32>().add(i).write_unaligned(word);
             }
-            to = to.add(block);
-            left -= block;
         }
-        one_by_one(to, to.add(left));
+        (to, from) = (
+            to.wrapping_add(BLOCK * size_of::<u32>()),
+            from.wrapping_add(BLOCK * size_of::<u32>()),
+        );
     }
+}
+
+/// The same: of the loop above compilers make `memmove`, which takes odd addresses byte by byte.
+///
+/// # Safety
+/// As there.
+#[cfg(cortex_m = "mainline")]
+#[unsafe(naked)]
+unsafe extern "C" fn blocks_down(to: *mut u8, from: *const u8, blocks: usize) {
+    core::arch::naked_asm!(
+        "push {{r4-r10, lr}}",
+        "2: ldr r3, [r1], #4",
+        "ldr r4, [r1], #4",
+        "ldr r5, [r1], #4",
+        "ldr r6, [r1], #4",
+        "ldr r7, [r1], #4",
+        "ldr r8, [r1], #4",
+        "ldr r9, [r1], #4",
+        "ldr r10, [r1], #4",
+        "str r3, [r0], #4",
+        "str r4, [r0], #4",
+        "str r5, [r0], #4",
+        "str r6, [r0], #4",
+        "str r7, [r0], #4",
+        "str r8, [r0], #4",
+        "str r9, [r0], #4",
+        "str r10, [r0], #4",
+        "subs r2, #1",
+        "bne 2b",
+        "pop {{r4-r10, pc}}",
+    )
 }
 
 /// Words at multiples of four only: each of what is written has bits of two that are read. The first bytes of a word are its low ones.

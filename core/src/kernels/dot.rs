@@ -1,10 +1,20 @@
 //! Products of one input and rows of weights, for operators that have no weights in a layout of their own.
 
-use crate::cells::Src;
+use crate::cells::{Element, Src};
+#[cfg(any(
+    cortex_m = "baseline",
+    all(cortex_m = "dsp", feature = "dsp"),
+    all(cortex_m = "mve", feature = "mve")
+))]
+use crate::kernels::dot_loops as loops;
 use crate::kernels::instructions::{halves, smlad, sxtab16, sxtab16_ror8, sxtb16, sxtb16_ror8};
 
 /// Whether a core multiplies pairs of halves at once.
 const PAIRS: bool = cfg!(all(cortex_m = "dsp", feature = "dsp"));
+
+/// Whether it has vectors, which take as much of a row as there is.
+#[cfg_attr(not(any(cortex_m = "baseline", cortex_m = "dsp")), allow(dead_code))]
+const HELIUM: bool = cfg!(all(cortex_m = "mve", feature = "mve"));
 
 /// Zero points that leave room for an int8 value in a half.
 const ZEROS: core::ops::RangeInclusive<i32> = -32_000..=32_000;
@@ -54,28 +64,116 @@ pub(crate) fn rows_s8(
 // A function by itself: within a kernel the loop would have no registers left.
 #[inline(never)]
 unsafe fn fours(x: *const i8, zero: i32, rows: [*const i8; 4], len: usize) -> [i32; 4] {
-    #[cfg(any(cortex_m = "baseline", all(cortex_m = "mve", feature = "mve")))]
-    if (cfg!(cortex_m = "baseline") || ZEROS.contains(&zero)) && len > 0 {
-        let mut sums = [0; 4];
-        // SAFETY: as the caller promises.
-        unsafe { loops::dots(x, rows.as_ptr(), len, sums.as_mut_ptr(), zero) };
-        return sums;
+    #[cfg(any(
+        cortex_m = "baseline",
+        all(cortex_m = "dsp", feature = "dsp"),
+        all(cortex_m = "mve", feature = "mve")
+    ))]
+    {
+        // Only words are in fours: vectors take what is left over as well.
+        let by = if PAIRS && !HELIUM { 4 } else { 1 };
+        let done = len / by * by;
+        if (cfg!(cortex_m = "baseline") || ZEROS.contains(&zero)) && done > 0 {
+            let mut sums = [0; 4];
+            // SAFETY: as the caller promises.
+            unsafe { loops::dots(x, rows.as_ptr(), done, sums.as_mut_ptr(), zero) };
+            if done == len {
+                return sums;
+            }
+            // SAFETY: likewise.
+            return unsafe { rest(x, zero, rows, done..len, sums) };
+        }
     }
-    let (done, sums) = if PAIRS && ZEROS.contains(&zero) {
-        // SAFETY: as the caller promises.
-        (len & !3, unsafe { pairs_s8(x, zero, rows, len / 4) })
-    } else {
-        (0, [0; 4])
-    };
     // SAFETY: likewise.
-    unsafe { plain_s8(x, zero, rows, done..len, sums) }
+    unsafe { rest(x, zero, rows, 0..len, [0; 4]) }
 }
 
-/// `sum of (x[i] - zero) * row[i]`, modulo 2^32, as far as both go.
+/// [`plain_s8`] of four rows: a function by itself where few rows come to it, so that the others save no registers for it.
+///
+/// # Safety
+/// As there.
+#[cfg_attr(cortex_m = "dsp", inline(never))]
+#[cfg_attr(not(cortex_m = "dsp"), inline(always))]
+unsafe fn rest(
+    x: *const i8,
+    zero: i32,
+    rows: [*const i8; 4],
+    range: core::ops::Range<usize>,
+    sums: [i32; 4],
+) -> [i32; 4] {
+    // SAFETY: as the caller promises.
+    unsafe { plain_s8(x, zero, rows, range, sums) }
+}
+
+/// Elements whose products with others of their type are summed.
+pub(crate) trait Products: Element {
+    /// `sum of (x[i] - zero) * row[i]`, modulo 2^32.
+    ///
+    /// # Safety
+    /// `len` elements of both.
+    unsafe fn sum(x: *const Self, zero: i32, row: *const Self, len: usize) -> i32;
+}
+
+impl Products for i8 {
+    #[inline(always)]
+    unsafe fn sum(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
+        // SAFETY: as the caller promises.
+        unsafe { dot_s8(x, zero, row, len) }
+    }
+}
+
+impl Products for i16 {
+    #[inline(always)]
+    unsafe fn sum(x: *const i16, zero: i32, row: *const i16, len: usize) -> i32 {
+        // SAFETY: as the caller promises.
+        let sum = unsafe { dot_s16(x, row, len) };
+        if zero == 0 {
+            return sum;
+        }
+        // SAFETY: likewise. None of the models that have been seen come here.
+        sum.wrapping_sub(unsafe { sum_s16(row, len) }.wrapping_mul(zero))
+    }
+}
+
+/// Calls `put` with `sum of (x[i] - zero) * w[i]`, modulo 2^32, for each of `count` lines of `len` elements, which lie one behind the other in both. `None`
+/// where there are fewer, or where `put` says so.
+#[inline(always)]
+pub(crate) fn lines<T: Products>(
+    x: Src<'_, T>,
+    zero: i32,
+    weights: &[T],
+    [count, len]: [usize; 2],
+    mut put: impl FnMut(i32) -> Option<()>,
+) -> Option<()> {
+    if count.checked_mul(len)? > weights.len().min(x.len()) {
+        return None;
+    }
+    let (mut x, mut w) = (x.as_ptr(), weights.as_ptr());
+    for _ in 0..count {
+        // SAFETY: one of as many lines as both have, as just checked.
+        put(unsafe { T::sum(x, zero, w, len) })?;
+        (x, w) = (x.wrapping_add(len), w.wrapping_add(len));
+    }
+    Some(())
+}
+
+/// # Safety
+/// `len` elements.
+#[cold]
 #[inline(never)]
-pub(crate) fn dot_s8(x: Src<'_, i8>, zero: i32, row: &[i8]) -> i32 {
-    let len = x.len().min(row.len());
-    let (x, row) = (x.as_ptr(), row.as_ptr());
+unsafe fn sum_s16(row: *const i16, len: usize) -> i32 {
+    let mut sum = 0_i32;
+    for i in 0..len {
+        // SAFETY: below `len`.
+        sum = sum.wrapping_add(unsafe { row.add(i).read() }.into());
+    }
+    sum
+}
+
+/// # Safety
+/// `len` elements of both.
+#[inline(never)]
+unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
     #[cfg(all(cortex_m = "mve", feature = "mve"))]
     if ZEROS.contains(&zero) && len > 0 {
         // SAFETY: `len` elements of both.
@@ -92,150 +190,10 @@ pub(crate) fn dot_s8(x: Src<'_, i8>, zero: i32, row: &[i8]) -> i32 {
     sum
 }
 
-#[cfg(cortex_m = "baseline")]
-mod loops {
-    use core::arch::naked_asm;
-
-    /// Four products in sixteen instructions: the sums are in registers that only add. `len` is not 0.
-    #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: usize, sums: *mut i32, zero: i32) {
-        naked_asm!(
-            ".cpu cortex-m0",
-            "push {{r4-r7, lr}}",
-            "mov r4, r8",
-            "mov r5, r9",
-            "mov r6, r10",
-            "mov r7, r11",
-            "push {{r3-r7}}",
-            "ldr r4, [sp, #40]",
-            "rsbs r4, r4, #0",
-            "mov r12, r4",
-            "movs r4, #0",
-            "mov r8, r4",
-            "mov r9, r4",
-            "mov r10, r4",
-            "mov r11, r4",
-            // Everything from its end on, with an index from -len to 0.
-            "rsbs r7, r2, #0",
-            "adds r0, r0, r2",
-            "mov r6, r2",
-            "ldm r1!, {{r2-r5}}",
-            "adds r1, r2, r6",
-            "adds r2, r3, r6",
-            "adds r3, r4, r6",
-            "adds r4, r5, r6",
-            "2: ldrsb r6, [r0, r7]",
-            "add r6, r12",
-            "ldrsb r5, [r1, r7]",
-            "muls r5, r6, r5",
-            "add r8, r5",
-            "ldrsb r5, [r2, r7]",
-            "muls r5, r6, r5",
-            "add r9, r5",
-            "ldrsb r5, [r3, r7]",
-            "muls r5, r6, r5",
-            "add r10, r5",
-            "ldrsb r5, [r4, r7]",
-            "muls r5, r6, r5",
-            "add r11, r5",
-            "adds r7, #1",
-            "bne 2b",
-            "pop {{r3}}",
-            "mov r4, r8",
-            "mov r5, r9",
-            "mov r6, r10",
-            "mov r7, r11",
-            "stm r3!, {{r4-r7}}",
-            "pop {{r4-r7}}",
-            "mov r8, r4",
-            "mov r9, r5",
-            "mov r10, r6",
-            "mov r11, r7",
-            "pop {{r4-r7, pc}}",
-        )
-    }
-}
-
-#[cfg(all(cortex_m = "mve", feature = "mve"))]
-mod loops {
-    use core::arch::naked_asm;
-
-    /// Eight elements of four rows in ten instructions, in halves that have room for the zero point. `len` is not 0.
-    #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: usize, sums: *mut i32, zero: i32) {
-        naked_asm!(
-            ".cpu cortex-m55",
-            // Loads that widen take their address from r0 to r7, and sums have even registers.
-            "ldr r12, [sp]",
-            "push {{r4-r11, lr}}",
-            "vdup.16 q3, r12",
-            "ldrd r4, r5, [r1]",
-            "ldr r7, [r1, #8]",
-            "ldr r1, [r1, #12]",
-            "mov r6, #0",
-            "mov r8, #0",
-            "mov r10, #0",
-            "mov r12, #0",
-            "dlstp.16 lr, r2",
-            "2: vldrb.s16 q0, [r0], #8",
-            "vldrb.s16 q1, [r4], #8",
-            "vsub.i16 q0, q0, q3",
-            "vmladava.s16 r6, q0, q1",
-            "vldrb.s16 q2, [r5], #8",
-            "vmladava.s16 r8, q0, q2",
-            "vldrb.s16 q1, [r7], #8",
-            "vmladava.s16 r10, q0, q1",
-            "vldrb.s16 q2, [r1], #8",
-            "vmladava.s16 r12, q0, q2",
-            "letp lr, 2b",
-            "strd r6, r8, [r3]",
-            "strd r10, r12, [r3, #8]",
-            "pop {{r4-r11, pc}}",
-        )
-    }
-
-    /// Eight elements in five instructions. `len` is not 0.
-    #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn dot_s8(x: *const i8, row: *const i8, len: usize, zero: i32) -> i32 {
-        naked_asm!(
-            ".cpu cortex-m55",
-            "push {{r7, lr}}",
-            "vdup.16 q3, r3",
-            "mov r12, #0",
-            "dlstp.16 lr, r2",
-            "2: vldrb.s16 q0, [r0], #8",
-            "vldrb.s16 q1, [r1], #8",
-            "vsub.i16 q0, q0, q3",
-            "vmladava.s16 r12, q0, q1",
-            "letp lr, 2b",
-            "mov r0, r12",
-            "pop {{r7, pc}}",
-        )
-    }
-
-    /// Eight elements in four instructions. `len` is not 0.
-    #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn dot_s16(x: *const i16, row: *const i16, len: usize) -> i32 {
-        naked_asm!(
-            ".cpu cortex-m55",
-            "push {{r7, lr}}",
-            "mov r12, #0",
-            "dlstp.16 lr, r2",
-            "2: vldrh.u16 q0, [r0], #16",
-            "vldrh.u16 q1, [r1], #16",
-            "vmladava.s16 r12, q0, q1",
-            "letp lr, 2b",
-            "mov r0, r12",
-            "pop {{r7, pc}}",
-        )
-    }
-}
-
-/// `sum of x[i] * row[i]`, modulo 2^32, as far as both go.
+/// # Safety
+/// `len` elements of both.
 #[inline(never)]
-pub(crate) fn dot_s16(x: Src<'_, i16>, row: &[i16]) -> i32 {
-    let len = x.len().min(row.len());
-    let (x, row) = (x.as_ptr(), row.as_ptr());
+unsafe fn dot_s16(x: *const i16, row: *const i16, len: usize) -> i32 {
     #[cfg(all(cortex_m = "mve", feature = "mve"))]
     if len > 0 {
         // SAFETY: `len` elements of both.
@@ -243,7 +201,7 @@ pub(crate) fn dot_s16(x: Src<'_, i16>, row: &[i16]) -> i32 {
     }
     let (done, mut sum) = if PAIRS {
         // SAFETY: `len` elements of both.
-        (len & !1, unsafe { pairs_s16(x, row, len / 2) })
+        (len & !3, unsafe { pairs_s16(x, row, len / 4) })
     } else {
         (0, 0)
     };
@@ -300,17 +258,18 @@ unsafe fn pairs_s8<const N: usize>(x: *const i8, zero: i32, rows: [*const i8; N]
     sums
 }
 
-/// Two products at a time.
+/// Four products at a time.
 ///
 /// # Safety
-/// `x` and `row` have twice `count` elements.
+/// `x` and `row` have four times `count` elements.
 #[inline(always)]
 unsafe fn pairs_s16(x: *const i16, row: *const i16, count: usize) -> i32 {
     let mut sum = 0;
     for i in 0..count {
         // SAFETY: in bounds, as the caller promises.
-        let word = |row: *const i16| u32::from_le(unsafe { row.add(2 * i).cast::<u32>().read_unaligned() });
-        sum = smlad(word(x), word(row), sum);
+        let word = |row: *const i16, at| u32::from_le(unsafe { row.add(4 * i + at).cast::<u32>().read_unaligned() });
+        sum = smlad(word(x, 0), word(row, 0), sum);
+        sum = smlad(word(x, 2), word(row, 2), sum);
     }
     sum
 }
@@ -363,7 +322,10 @@ mod tests {
                 let src = Src::from_slice(&x);
                 let fours = [found[0], found[1], found[1], found[0]];
                 assert_eq!(fours_s8(src, zero, [a, b, b, a]), fours, "{len} {zero}");
-                assert_eq!(dot_s8(src, zero, a), found[0], "{len} {zero}");
+                let mut line = Vec::new();
+                lines(src, zero, a, [1, len], |sum| Some(line.push(sum))).unwrap();
+                assert_eq!(line, found[..1], "{len} {zero}");
+                assert_eq!(lines(src, zero, a, [2, len], |_| Some(())), (len == 0).then_some(()));
                 let together: Vec<i8> = (0..7).flat_map(|i| if i % 3 == 0 { a } else { b }).copied().collect();
                 for count in 0..7 {
                     let mut all = Vec::new();
@@ -386,7 +348,6 @@ mod tests {
             }
         }
         // As far as all of them go.
-        assert_eq!(dot_s8(Src::from_slice(&[1, 2, 3]), 0, &[5, 5]), 15);
         let rows: [&[i8]; 4] = [&[1, 1, 1, 9], &[5, 5], &[1; 3], &[2; 3]];
         assert_eq!(fours_s8(Src::from_slice(&[1, 2, 3]), 0, rows), [3, 15, 3, 6]);
     }
@@ -404,10 +365,12 @@ mod tests {
                 let products = x.iter().zip(&row).map(|(&x, &w)| i64::from(x) * i64::from(w));
                 products.take(len).sum::<i64>() as i32
             };
-            assert_eq!(dot_s16(Src::from_slice(&x), &row), products(len));
+            let mut found = Vec::new();
+            lines(Src::from_slice(&x), 0, &row, [1, len], |sum| Some(found.push(sum))).unwrap();
+            assert_eq!(found, [products(len)]);
             // SAFETY: the lengths of both.
-            let sum = unsafe { pairs_s16(x.as_ptr(), row.as_ptr(), len / 2) };
-            assert_eq!(sum, products(len & !1));
+            let sum = unsafe { pairs_s16(x.as_ptr(), row.as_ptr(), len / 4) };
+            assert_eq!(sum, products(len & !3));
         }
     }
 }

@@ -10,6 +10,12 @@
 pub mod candidate;
 pub(crate) mod delay;
 pub(crate) mod dot;
+#[cfg(any(
+    cortex_m = "baseline",
+    all(cortex_m = "dsp", feature = "dsp"),
+    all(cortex_m = "mve", feature = "mve")
+))]
+mod dot_loops;
 pub(crate) mod instructions;
 pub mod kernel;
 #[cfg(any(test, packing))]

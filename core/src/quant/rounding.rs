@@ -122,12 +122,13 @@ fn high_mul_by_halves(a: i32, b: i32) -> i32 {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rescaler {
     multiplier: Multiplier,
-    /// To the right, after the product.
-    shift: u32,
-    /// Half of what it shifts to one.
+    /// Before the product.
+    left: u32,
+    /// After it.
+    right: u32,
+    /// Half of what it shifts to one, and what of the sign is added to it.
     half: i32,
-    /// Sums that are short, plus [`Self::REACH`], are below this.
-    short: u32,
+    sign: i32,
 }
 
 impl Rescaler {
@@ -137,27 +138,28 @@ impl Rescaler {
     /// For `multiplier`.
     #[inline(always)]
     pub(crate) fn new(multiplier: Multiplier) -> Self {
-        let shift = i32::from(multiplier.shift).wrapping_neg() as u32;
-        let short = multiplier.mantissa >= 0 && (1..=31).contains(&shift);
-        let shift = if short { shift } else { 1 };
+        let shift = i32::from(multiplier.shift);
+        let right = shift.min(0).unsigned_abs().min(31);
         Self {
             multiplier,
-            shift,
-            half: 1 << (shift - 1),
-            short: if short { 2 * Self::REACH } else { 0 },
+            left: shift.max(0) as u32,
+            right,
+            half: ((1_u32 << right) >> 1) as i32,
+            sign: if right > 0 { -1 } else { 0 },
         }
     }
 
     /// [`Multiplier::apply`].
     #[inline(always)]
     pub(crate) fn apply(&self, x: i32) -> i32 {
-        if (x as u32).wrapping_add(Self::REACH) < self.short {
-            let high = high_mul_of_short(x, self.multiplier.mantissa);
+        let shifted = x.wrapping_shl(self.left);
+        if (shifted as u32).wrapping_add(Self::REACH) < 2 * Self::REACH {
+            let high = high_mul_of_short(shifted, self.multiplier.mantissa);
             // Ties away from zero: below it the half is one less.
-            (high >> 31)
+            ((high >> 31) & self.sign)
                 .wrapping_add(self.half)
                 .wrapping_add(high)
-                .wrapping_shr(self.shift)
+                .wrapping_shr(self.right)
         } else {
             general(self.multiplier, x)
         }

@@ -3,11 +3,11 @@
 use super::clamp;
 use super::int::Int;
 use crate::arena::Mem;
-use crate::cells::Src;
+use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::delay::advance;
-use crate::kernels::dot::{dot_s8, dot_s16, rows_s8};
+use crate::kernels::dot::{Products, lines, rows_s8};
 use crate::kernels::kernel::Kernel;
 use crate::ops::size::size;
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
@@ -73,70 +73,67 @@ impl Kernel for F32 {
 #[cfg(any(test, packing))]
 impl Candidate for F32 {}
 
-/// An element of the state.
-trait StateElement: Int {
-    /// `sum of (state[i] - zero) * weights[i]`, modulo 2^32.
-    fn dot(state: Src<'_, Self>, zero: i32, weights: &[Self]) -> i32;
-}
-
-impl StateElement for i8 {
-    fn dot(state: Src<'_, Self>, zero: i32, weights: &[Self]) -> i32 {
-        dot_s8(state, zero, weights)
-    }
-}
-
-impl StateElement for i16 {
-    fn dot(state: Src<'_, Self>, zero: i32, weights: &[Self]) -> i32 {
-        // `(s - zero) * w`: the second term is none in every model that has been seen.
-        let shift = if zero == 0 {
-            0
-        } else {
-            let sum = weights.iter().fold(0_i32, |sum, &w| sum.wrapping_add(w.into()));
-            sum.wrapping_mul(zero)
-        };
-        dot_s16(state, weights).wrapping_sub(shift)
-    }
-}
-
-fn run_s8<S: StateElement>(op: &SvdfS8, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
+fn run_s8<S: Int + Products>(op: &SvdfS8, mem: &Mem<'_>, limits: (i32, i32)) -> Option<()> {
     let shape = op.shape;
-    let (features, memory, rank) = (shape.features as usize, shape.memory as usize, shape.rank as usize);
+    let (features, memory, units) = (shape.features as usize, shape.memory as usize, shape.units as usize);
     let input = mem.src::<i8>(op.input, shape.batch.checked_mul(shape.features)?)?;
     let output = mem.dst::<i8>(op.output, shape.batch.checked_mul(shape.units)?)?;
     let state = mem.dst::<S>(op.state, states(&shape)?)?;
     let weights = mem.weights::<i8>(op.weights, shape.filters().checked_mul(shape.features)?)?;
     let time_weights = mem.weights::<S>(op.time_weights, shape.filters().checked_mul(shape.memory)?)?;
     let bias = mem.weights::<i32>(op.bias, shape.units)?;
-    let filters = shape.filters() as usize;
-    let [zero_in, zero_state, zero_out] = op.zero;
-    let [into_state, into_output] = op.multipliers.map(Rescaler::new);
+    let len = shape.filters() as usize * memory;
     // The newest of each filter is written over below.
     advance(state);
     for b in 0..shape.batch as usize {
         let x = input.slice(b * features, features)?;
-        let y = output.slice(b * shape.units as usize, shape.units as usize)?;
-        let state = state.slice(b * filters * memory, filters * memory)?;
-        let mut newest = memory.wrapping_sub(1);
-        let weights = weights.get(..filters * features)?;
-        rows_s8(x, zero_in, weights, filters, |sum| {
-            // No `clamp`, which panics where it does not see that the limits are in order.
-            let value = into_state.apply(sum).max(low).min(high).wrapping_add(zero_state);
-            state.set(newest, S::narrow(value))?;
-            newest = newest.wrapping_add(memory);
-            Some(())
-        })?;
-        // The filters of a unit lie together, in the state and in its weights.
-        let (state, len) = (state.as_src(), rank * memory);
-        let mut from = 0;
-        for (y, bias) in y.cells().iter().zip(bias) {
-            let v = time_weights.get(from..)?.get(..len)?;
-            let sum = S::dot(state.slice(from, len)?, zero_state, v).wrapping_add(*bias);
-            let scaled = into_output.apply(sum).wrapping_add(zero_out);
-            y.set(scaled.clamp(-128, 127) as i8);
-            from += len;
-        }
+        let y = output.slice(b * units, units)?;
+        let state = state.slice(b * len, len)?;
+        append(op, x, weights, state, limits)?;
+        finish(op, state.as_src(), time_weights, bias, y)?;
     }
     Some(())
+}
+
+/// Each filter's sum over the features, to the end of its memory.
+// Functions by themselves: in one with all kernels the loops would have no registers.
+#[inline(never)]
+fn append<S: Int>(
+    op: &SvdfS8,
+    x: Src<'_, i8>,
+    weights: &[i8],
+    state: Dst<'_, S>,
+    (low, high): (i32, i32),
+) -> Option<()> {
+    let (memory, filters) = (op.shape.memory as usize, op.shape.filters() as usize);
+    let [zero_in, zero_state, _] = op.zero;
+    let [into_state, _] = op.multipliers.map(Rescaler::new);
+    let mut newest = memory.wrapping_sub(1);
+    rows_s8(x, zero_in, weights, filters, |sum| {
+        // No `clamp`, which panics where it does not see that the limits are in order.
+        let value = into_state.apply(sum).max(low).min(high).wrapping_add(zero_state);
+        state.set(newest, S::narrow(value))?;
+        newest = newest.wrapping_add(memory);
+        Some(())
+    })
+}
+
+/// Each unit's sum over its filters and their memories: these lie together, in the state and in its weights.
+#[inline(never)]
+fn finish<S: Products>(op: &SvdfS8, state: Src<'_, S>, time_weights: &[S], bias: &[i32], y: Dst<'_, i8>) -> Option<()> {
+    let (units, len) = (
+        op.shape.units as usize,
+        op.shape.rank as usize * op.shape.memory as usize,
+    );
+    let [_, zero_state, zero_out] = op.zero;
+    let [_, into_output] = op.multipliers.map(Rescaler::new);
+    let mut outputs = y.cells().iter().zip(bias);
+    lines(state, zero_state, time_weights, [units, len], |sum| {
+        let (y, bias) = outputs.next()?;
+        let scaled = into_output.apply(sum.wrapping_add(*bias)).wrapping_add(zero_out);
+        y.set(scaled.clamp(-128, 127) as i8);
+        Some(())
+    })
 }
 
 fn states(shape: &SvdfShape) -> Option<u32> {
