@@ -323,13 +323,20 @@ mod tests {
                 let fours = [found[0], found[1], found[1], found[0]];
                 assert_eq!(fours_s8(src, zero, [a, b, b, a]), fours, "{len} {zero}");
                 let mut line = Vec::new();
-                lines(src, zero, a, [1, len], |sum| Some(line.push(sum))).unwrap();
+                lines(src, zero, a, [1, len], |sum| {
+                    line.push(sum);
+                    Some(())
+                })
+                .unwrap();
                 assert_eq!(line, found[..1], "{len} {zero}");
                 assert_eq!(lines(src, zero, a, [2, len], |_| Some(())), (len == 0).then_some(()));
                 let together: Vec<i8> = (0..7).flat_map(|i| if i % 3 == 0 { a } else { b }).copied().collect();
                 for count in 0..7 {
                     let mut all = Vec::new();
-                    let put = |sum| Some(all.push(sum));
+                    let put = |sum| {
+                        all.push(sum);
+                        Some(())
+                    };
                     rows_s8(src, zero, &together, count, put).unwrap();
                     let expected: Vec<i32> = (0..count).map(|i| found[(i % 3).min(1)]).collect();
                     assert_eq!(all, expected, "{len} {zero} {count}");
@@ -366,7 +373,11 @@ mod tests {
                 products.take(len).sum::<i64>() as i32
             };
             let mut found = Vec::new();
-            lines(Src::from_slice(&x), 0, &row, [1, len], |sum| Some(found.push(sum))).unwrap();
+            lines(Src::from_slice(&x), 0, &row, [1, len], |sum| {
+                found.push(sum);
+                Some(())
+            })
+            .unwrap();
             assert_eq!(found, [products(len)]);
             // SAFETY: the lengths of both.
             let sum = unsafe { pairs_s16(x.as_ptr(), row.as_ptr(), len / 4) };

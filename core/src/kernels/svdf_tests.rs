@@ -121,7 +121,7 @@ fn expected(case: &Case, state: &mut [i32]) -> Vec<i32> {
                 }
             }
             let scaled = into_output.apply(sum as i32).wrapping_add(zero_out as i32);
-            output.push(scaled.max(-128).min(127));
+            output.push(scaled.clamp(-128, 127));
         }
     }
     output
