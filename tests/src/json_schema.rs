@@ -212,3 +212,94 @@ fn equal(one: &Value, other: &Value) -> bool {
         _ => one == other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A rule, values that are valid by the specification, and values that are not.
+    #[test]
+    fn keywords_hold_of_what_the_specification_says() {
+        let rules = [
+            (
+                json!({"type": "integer"}),
+                json!([1, -1]),
+                json!([1.5, "1", null, true]),
+            ),
+            (json!({"type": ["number", "null"]}), json!([1.5, null]), json!(["", []])),
+            (json!({"enum": ["a", 1]}), json!(["a", 1]), json!(["b", 2, null])),
+            (
+                json!({"const": {"a": 1}}),
+                json!([{"a": 1}]),
+                json!([{"a": 2}, {}, {"a": 1, "b": 1}]),
+            ),
+            (json!({"pattern": "^a+$"}), json!(["aa", 5]), json!(["", "ab"])),
+            (json!({"minimum": 2, "maximum": 3}), json!([2, 3, "x"]), json!([1, 4])),
+            (
+                json!({"exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+                json!([0.5]),
+                json!([0, 1]),
+            ),
+            (json!({"multipleOf": 2}), json!([4, 0, "x"]), json!([3])),
+            (json!({"not": {"type": "null"}}), json!([1]), json!([null])),
+            (
+                json!({"anyOf": [{"const": 1}, {"const": 2}]}),
+                json!([1, 2]),
+                json!([3]),
+            ),
+            (
+                json!({"allOf": [{"minimum": 1}, {"maximum": 2}]}),
+                json!([1, 2]),
+                json!([0, 3]),
+            ),
+            (
+                json!({"if": {"minimum": 5}, "then": {"multipleOf": 5}}),
+                json!([1, 5, 10]),
+                json!([6]),
+            ),
+            (
+                json!({"properties": {"a": {"type": "null"}}, "required": ["a"], "additionalProperties": false}),
+                json!([{"a": null}, 7]),
+                json!([{}, {"a": 1}, {"a": null, "b": 1}]),
+            ),
+            (
+                json!({"propertyNames": {"pattern": "^x"}, "minProperties": 1}),
+                json!([{"x": 1}]),
+                json!([{}, {"y": 1}]),
+            ),
+            (
+                json!({"prefixItems": [{"const": 1}], "items": {"const": 2}, "minItems": 1, "maxItems": 3}),
+                json!([[1], [1, 2, 2]]),
+                json!([[], [2], [1, 1], [1, 2, 2, 2]]),
+            ),
+            (json!({"uniqueItems": true}), json!([[1, 2], []]), json!([[1, 2, 1]])),
+            (
+                json!({"contains": {"const": 0}, "maxContains": 1}),
+                json!([[0, 1], [1, 0]]),
+                json!([[1], [0, 0]]),
+            ),
+            (
+                json!({"contains": {"const": 0}, "minContains": 0, "maxContains": 1}),
+                json!([[1], [0]]),
+                json!([[0, 0]]),
+            ),
+            (
+                json!({"$defs": {"one": {"const": 1}}, "$ref": "#/$defs/one"}),
+                json!([1]),
+                json!([2]),
+            ),
+            (json!(false), json!([]), json!([1])),
+        ];
+        for (rule, valid, invalid) in rules {
+            let schema = Schema::new(rule.clone());
+            for value in list(&valid) {
+                assert_eq!(schema.check(value), Ok(()), "{rule}");
+            }
+            for value in list(&invalid) {
+                assert!(schema.check(value).is_err(), "{rule} holds of {value}");
+            }
+        }
+    }
+}

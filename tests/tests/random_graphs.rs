@@ -151,6 +151,7 @@ impl Network {
         safetensors::serialize_to_file(views, None, &folder.join("random.safetensors")).expect("written");
         let trace = json!({"arenite_trace": 1, "name": "random", "inputs": ["x"], "outputs": self.outputs,
             "tensors": self.declared, "ops": self.operators, "parameters": "random.safetensors"});
+        assert_eq!(arenite_tests::json_schema::check_trace(&trace), Ok(()));
         std::fs::write(folder.join("random.trace.json"), trace.to_string()).expect("written");
         trace
     }

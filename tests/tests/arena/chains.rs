@@ -120,7 +120,9 @@ pub(crate) fn trace(layers: &[Layer], extents: [usize; 2], channels: usize) -> s
     if outputs.last() != Some(&last) {
         outputs.push(last);
     }
-    json!({"arenite_trace": 1, "name": "chain", "inputs": ["t0"], "outputs": outputs, "tensors": tensors, "ops": ops})
+    let trace = json!({"arenite_trace": 1, "name": "chain", "inputs": ["t0"], "outputs": outputs, "tensors": tensors, "ops": ops});
+    assert_eq!(arenite_tests::json_schema::check_trace(&trace), Ok(()));
+    trace
 }
 
 /// Packs a chain whole, and again for every cut that is offered; returns how many there were of them, and of these how many in tiles.

@@ -145,6 +145,9 @@ fn every_trace_of_the_tests_is_valid() {
     }
 }
 
+/// An operator, the shapes of its operands, its attributes, the shape of its result, and the tensor of integers.
+type Example<'a> = (&'a str, &'a [&'a [usize]], Value, &'a [usize], &'a str);
+
 /// Traces that both take, with the folder of their files: every operator is in one, and every field.
 fn taken() -> Vec<(PathBuf, Value)> {
     let here = root().join("n.trace.json");
@@ -156,7 +159,7 @@ fn taken() -> Vec<(PathBuf, Value)> {
         traces.push((here.clone(), serde_json::from_str(&text).expect("JSON")));
     }
     // Of integers, which no row has.
-    let indices: [(&str, &[&[usize]], Value, &[usize], &str); 2] = [
+    let indices: [Example<'_>; 2] = [
         ("embedding", &[&[2, 3], &[7, 5]], json!({}), &[2, 3, 5], "t0"),
         ("argmax", &[&[2, 3]], json!({"axis": 1}), &[2], "y"),
     ];

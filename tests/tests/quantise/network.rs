@@ -104,8 +104,10 @@ impl Network {
             let made = json!({"shape": values.shape(), "dtype": "f32", "role": "activation"});
             declared.entry(name).or_insert(made);
         }
-        json!({"arenite_trace": 1, "name": "net", "inputs": ["x"], "outputs": last["outputs"],
-            "tensors": declared, "ops": self.operators, "parameters": "net.safetensors"})
+        let trace = json!({"arenite_trace": 1, "name": "net", "inputs": ["x"], "outputs": last["outputs"],
+            "tensors": declared, "ops": self.operators, "parameters": "net.safetensors"});
+        assert_eq!(arenite_tests::json_schema::check_trace(&trace), Ok(()));
+        trace
     }
 
     /// Writes the trace and its parameters; returns the trace's path.
