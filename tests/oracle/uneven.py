@@ -35,6 +35,11 @@ for dtype in ["int8", "int16", "float32"]:
         conv(f"uneven_conv_{name}_{dtype}", C, x, (5, *kernel, 3), (1, rows, columns, 5), **options)
         conv(f"uneven_depthwise_{name}_{dtype}", D, x, (1, *kernel, 3), (1, rows, columns, 3), **options)
 
+# Windows of more products than a sum of 32 bits holds at a time.
+for dtype in ["int8", "int16"]:
+    conv(f"uneven_depthwise_long_{dtype}", D, (1, 28, 23, 5), (1, 26, 22, 5), (1, 3, 2, 5), dtype=dtype)
+    conv(f"uneven_conv_long_{dtype}", C, (1, 28, 23, 3), (5, 26, 22, 3), (1, 3, 2, 5), dtype=dtype)
+
 
 def extreme(rng, dtype, shape):
     """Runs of the lowest, the highest, both in turn, and both at random."""
