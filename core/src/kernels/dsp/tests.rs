@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-use super::{conv2d, depthwise, pairs, sliding};
+use super::{conv2d, depthwise, pairs, record, sliding};
 use crate::arena::{Mem, Slot};
+use crate::kernels::instructions::halves;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
 use crate::ops::conv2d::Conv2dS8;
@@ -341,4 +342,27 @@ fn a_pointwise_distance_is_the_least() {
     }
     assert_eq!(case.packed::<conv2d::S8>(conv2d::pack, true).1, case.scalar());
     assert_ne!(case.packed::<Nearer>(conv2d::pack, true).1, case.scalar());
+}
+
+/// Records of the reference's form, at the ends of what the arithmetic has.
+#[test]
+fn general_records_have_ends() {
+    let is = |shift: i32, zero_point: i32, low: i32, high: i32| {
+        record::is_general(&[7, shift as u32, zero_point as u32, halves(low, high)])
+    };
+    for [shift, zero_point, low, high] in [[-31, -128, -128, -128], [31, 127, 127, 127], [0, 3, -128, 127]] {
+        assert!(is(shift, zero_point, low, high), "{shift} {zero_point} {low} {high}");
+    }
+    for [shift, zero_point, low, high] in [
+        [-32, 0, -128, 127],
+        [32, 0, -128, 127],
+        [0, -129, -128, 127],
+        [0, 128, -128, 127],
+        [0, 0, -129, 127],
+        [0, 0, -128, 128],
+        [0, 0, 128, 128],
+        [0, 0, 5, 4],
+    ] {
+        assert!(!is(shift, zero_point, low, high), "{shift} {zero_point} {low} {high}");
+    }
 }

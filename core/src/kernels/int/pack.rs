@@ -53,7 +53,7 @@ pub(super) fn block<W: Iterator<Item = i8>>(inputs: usize, rows: impl Iterator<I
 }
 
 /// Whether the sums of every `block` neighbouring products with any int8 stay within 16 bits.
-fn blocks_fit(weights: impl Iterator<Item = i8>, block: usize) -> bool {
+pub(super) fn blocks_fit(weights: impl Iterator<Item = i8>, block: usize) -> bool {
     let (mut low, mut high) = (0, 0);
     for (i, w) in weights.map(i32::from).enumerate() {
         if i % block == 0 {

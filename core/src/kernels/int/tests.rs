@@ -8,6 +8,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::pack::blocks_fit;
 use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record};
 use super::{conv2d, dense, depthwise};
 use crate::arena::{Mem, Slot};
@@ -30,6 +31,23 @@ struct Layer {
     input: Vec<i8>,
 }
 
+/// Weights, filled up to a word, and the records behind them.
+fn constants(weights: &[u8], records: &[Record]) -> Vec<u32> {
+    let weights = weights.chunks(4).map(|bytes| {
+        let mut word = [0; 4];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u32::from_le_bytes(word)
+    });
+    weights
+        .chain(records.iter().flatten().map(|&word| word as u32))
+        .collect()
+}
+
+fn bytes(words: &[u32]) -> &[u8] {
+    // SAFETY: the bytes of the words.
+    unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 4 * words.len()) }
+}
+
 impl Layer {
     /// The kernel's output with the output `below` bytes below the input (`None`: apart).
     fn run<K: Kernel<Op = Conv2dS8>>(&self, weights: &[u8], records: &[Record], below: Option<i64>) -> Option<Vec<i8>> {
@@ -44,27 +62,9 @@ impl Layer {
         let end = (out_at + outputs).max(in_at + inputs);
         let len = end + GUARD;
         let arena = vec![Cell::new(0x5a_5a_5a_5a_5a_5a_5a_5au64); len.div_ceil(8)];
-        let words = records.iter().flatten().flat_map(|w| w.to_le_bytes());
-        let mut constants = vec![0u32; (weights.len().next_multiple_of(4) + records.len() * 12).div_ceil(4)];
-        let bytes: Vec<u8> = weights
-            .iter()
-            .copied()
-            .chain(core::iter::repeat_n(
-                0,
-                weights.len().next_multiple_of(4) - weights.len(),
-            ))
-            .chain(words)
-            .collect();
-        for (word, bytes) in constants.iter_mut().zip(bytes.chunks(4)) {
-            *word = u32::from_le_bytes(bytes.try_into().unwrap());
-        }
+        let constants = constants(weights, records);
         // SAFETY: bytes of words that outlive them.
-        let (cells, constants) = unsafe {
-            (
-                core::slice::from_raw_parts(arena.as_ptr().cast::<Cell<u8>>(), len),
-                core::slice::from_raw_parts(constants.as_ptr().cast::<u8>(), bytes.len()),
-            )
-        };
+        let cells = unsafe { core::slice::from_raw_parts(arena.as_ptr().cast::<Cell<u8>>(), len) };
         cells[in_at..]
             .iter()
             .zip(&self.input)
@@ -84,7 +84,7 @@ impl Layer {
         let mem = Mem {
             regions: [cells, &[], &[], &[]],
             state: &[],
-            weights: constants,
+            weights: bytes(&constants),
         };
         let ran = K::run(&op, &mem);
         assert!(
@@ -348,6 +348,47 @@ fn blocks_hold_their_largest_sums() {
         neighbours.packed::<conv2d::S8>(conv2d::pack).is_none(),
         "two -128 exceed 16 bits"
     );
+}
+
+/// Products of positive weights go further below zero than above it, those of negative ones the other way round.
+#[test]
+fn both_ends_of_a_block_are_looked_at() {
+    let fits = |weights: [i8; 3]| blocks_fit(weights.into_iter(), 3);
+    // 200 * 128 + 56 * 127 is 32,712, and 32,839 with 57.
+    assert!(fits([100, 100, -56]) && !fits([100, 100, -57]));
+    assert!(fits([-100, -100, 56]) && !fits([-100, -100, 57]));
+}
+
+/// Load looks at all that a dense layer's packer leaves zero or equal, where no kernel looks again.
+#[test]
+fn a_dense_layers_records_and_filling_are_looked_at() {
+    let mut layer = fixed(6, 7, |o, i| (o * i) as i8);
+    (layer.op.window.input, layer.op.window.output) = ([1, 1, 6], [1, 1, 7]);
+    let (weights, records) = layer.packed::<dense::S8>(dense::pack).unwrap();
+    let op = Conv2dS8 {
+        channels: weights.len() as u32,
+        ..layer.op
+    };
+    let trusts = |weights: &[u8], records: &[Record]| dense::S8::trusts(&op, bytes(&constants(weights, records)));
+    assert!(trusts(&weights, &records));
+    for channel in 0..records.len() {
+        for bit in [BLOCK & -BLOCK, 1 << 16, i32::MIN] {
+            let mut records = records.clone();
+            records[channel][2] ^= bit;
+            assert!(!trusts(&weights, &records), "channel {channel}, bit {bit:#x}");
+        }
+    }
+    // Eight inputs of four channels, of which two inputs and, in the second group, the last channel are not there.
+    let mut filled = 0;
+    for at in 0..weights.len() {
+        let (group, input, channel) = (at / 64, at / 8 % 8, at / 2 % 4);
+        let is_there = input < 6 && group * 4 + channel < 7;
+        let mut weights = weights.clone();
+        weights[at] ^= 0x40;
+        assert_eq!(trusts(&weights, &records), is_there, "byte {at}");
+        filled += usize::from(!is_there);
+    }
+    assert_eq!(filled, 2 * (2 * 8 + 6));
 }
 
 #[test]
