@@ -5,7 +5,7 @@ use std::time::Duration;
 use arenite_host::board::protocol::{Command, Failure, Guarded, Purpose};
 use arenite_host::board::{BOARDS, Board, BoardError, ready, selfcheck};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The boards of `names` (all for none) that this machine can run; the others are named on standard error.
 fn boards(test: &str, names: &[&str]) -> Vec<&'static Board> {

@@ -66,7 +66,7 @@ fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
         };
         let options = RunOptions {
             profile: true,
-            timeout: Duration::from_secs(120),
+            timeout: Duration::from_secs(600),
             ..RunOptions::default()
         };
         let report = run(board, OnBoard::Bytes(&file), &[], &options).unwrap_or_else(|error| panic!("{error}"));
@@ -105,7 +105,7 @@ const LOOKS: u64 = 1 + 16;
 fn exceeding_by_sharing(board: &'static Board) -> Option<String> {
     let file = shared_by(SHARING, SHARING);
     let options = RunOptions {
-        timeout: Duration::from_secs(120),
+        timeout: Duration::from_secs(600),
         ..RunOptions::default()
     };
     let report = run(board, OnBoard::Bytes(&file), &[], &options).unwrap_or_else(|error| panic!("{error}"));

@@ -9,7 +9,7 @@ use arenite_host::board::{Board, Firmware, execute, ready};
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_tests::skip;
 
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Rounds, instructions and cycles of each loop, and what the board warned of.
 fn counted(name: &str) -> Option<(Vec<[u64; 3]>, Vec<String>)> {

@@ -30,7 +30,7 @@ fn the_embedded_example_classifies_its_images() {
         .filter_map(|name| board("example", name))
     {
         let firmware = Firmware::build_with_model(board, "digits", &model).unwrap_or_else(|error| panic!("{error}"));
-        let logs = execute(&firmware, Duration::from_secs(30)).unwrap_or_else(|error| panic!("{error}"));
+        let logs = execute(&firmware, Duration::from_secs(600)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(logs.len(), 9, "{}: {logs:?}", board.name);
         assert!(logs[0].text.starts_with("this is a "), "{}: {logs:?}", board.name);
         assert!(logs[8].text.starts_with("8 of 8 right"), "{}: {logs:?}", board.name);

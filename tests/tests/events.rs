@@ -12,7 +12,7 @@ use arenite_host::model::{Aligned, ModelFile};
 use arenite_host::pack::{Options, pack};
 use arenite_tests::{digits_options, skip};
 
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The digits network with one sample of its own.
 fn digits(folder: &Path, target: Target) -> PathBuf {

@@ -9,7 +9,7 @@ use arenite_host::board::{Board, Firmware, execute, ready};
 use arenite_host::pack::{Options, pack};
 use arenite_tests::{digits_options, skip};
 
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 const BOARDS: [(&str, &str, Target); 4] = [
     ("mps2-an385:thumbv6m", "Cortex-M0, M0+", Target::CortexM0),

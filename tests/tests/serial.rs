@@ -16,7 +16,7 @@ use arenite_tests::{digits_options, programs, skip};
 const OPTIONS: SerialOptions = SerialOptions {
     reset_each: false,
     profile: false,
-    timeout: Duration::from_secs(60),
+    timeout: Duration::from_secs(600),
 };
 
 /// A board of that memory behind a sound line.

@@ -11,7 +11,7 @@ use arenite_host::sign::Signer;
 use arenite_tests::{digits_options, skip};
 use ed25519_dalek::SigningKey;
 
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The cores of the table.
 const BOARDS: [(&str, &str); 6] = [
