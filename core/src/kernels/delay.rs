@@ -96,6 +96,7 @@ unsafe fn blocks_down(mut to: *mut u8, mut from: *const u8, blocks: usize) {
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_down(to: *mut u8, from: *const u8, blocks: usize) {
     core::arch::naked_asm!(
+        ".cpu cortex-m3",
         "push {{r4-r10, lr}}",
         "2: ldr r3, [r1], #4",
         "ldr r4, [r1], #4",
