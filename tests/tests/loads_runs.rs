@@ -21,9 +21,9 @@ const STREAMS: u64 = 30_000;
 /// Bytes of constants that steps may find; most offsets are small.
 const CONSTANTS: usize = 4096;
 
-/// Choices of types and operations that load is known to accept, where there is not just one. The records and the factors of one half of the last four come
+/// Choices of types and operations that load is known to accept, where there is not just one. The records and the factors of one half of the last five come
 /// from their packers alone.
-const EXPECTED: [(KernelId, usize); 25] = [
+const EXPECTED: [(KernelId, usize); 26] = [
     (KernelId::BinaryF32, 8),
     (KernelId::SpecialBinaryF32, 7),
     (KernelId::UnaryF32, 12),
@@ -45,6 +45,7 @@ const EXPECTED: [(KernelId, usize); 25] = [
     (KernelId::LstmInt, 2),
     (KernelId::IntAddS8, 18),
     (KernelId::SignalOverlapAdd, 2),
+    (KernelId::IntWinogradConv2dS8, 0),
     (KernelId::IntConv2dS8, 0),
     (KernelId::IntDepthwiseS8, 0),
     (KernelId::IntDenseS8, 0),

@@ -165,6 +165,9 @@ pub trait Candidate: Kernel + Sized + 'static {
     /// Whether its sums start from a bias in memory, which is zero where the model has none.
     const BIAS: bool = false;
 
+    /// Whether it buys speed with constants that are larger than the network's own: packing takes it only where its user lets it.
+    const SPENDS_FLASH: bool = false;
+
     /// The number of channels that it takes at a time: where packing cuts an int8 convolution's channels down, a multiple of it costs less than one or two
     /// fewer.
     const CHANNELS: usize = 1;

@@ -114,6 +114,11 @@ macro_rules! table {
                 match self { $(KernelId::$variant => <$kernel as Candidate>::BIAS),* }
             }
 
+            /// [`Candidate::SPENDS_FLASH`].
+            pub const fn spends_flash(self) -> bool {
+                match self { $(KernelId::$variant => <$kernel as Candidate>::SPENDS_FLASH),* }
+            }
+
             /// [`Candidate::CHANNELS`].
             pub const fn channels(self) -> usize {
                 match self { $(KernelId::$variant => <$kernel as Candidate>::CHANNELS),* }
@@ -397,6 +402,8 @@ table! {
     74 W8Conv2dF32 Scalar scalar::low_bit::F32<8>;
     75 W4Conv2dF32 Scalar scalar::low_bit::F32<4>;
     76 W4Conv2dS8 Scalar scalar::low_bit::S8W4;
+    // Tried before the next one, where flash may be spent.
+    71 IntWinogradConv2dS8 Int int::winograd::S8;
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;

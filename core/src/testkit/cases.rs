@@ -74,6 +74,8 @@ pub(super) enum Form {
     Depthwise,
     /// The same over an image that is much longer one way than the other, and an output as large.
     Long,
+    /// A convolution of 3 x 3 windows, each a step from the next, over channels by fours.
+    Neighbours,
     Pool,
 }
 
@@ -96,6 +98,23 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
             stride: [1, 1],
             dilation: [1, 1],
             padding: [1, 1],
+        };
+    }
+    if form == Form::Neighbours {
+        let [height, width] = [0; 2].map(|_| random.between(1, most));
+        let padding = [0; 2].map(|_| random.below(3) as u8);
+        let inputs = random.one_of([4, 4, 8, 12]);
+        let outputs = random.between(1, if inputs == 4 { 9 } else { 4 });
+        // From one to all windows that start inside.
+        let [rows, columns] = [random.between(1, height), random.between(1, width)];
+        return Window2d {
+            batch: 1 + u16::from(height * width <= 6 && random.coin()),
+            input: [height, width, inputs],
+            output: [rows, columns, outputs],
+            kernel: [3, 3],
+            stride: [1, 1],
+            dilation: [1, 1],
+            padding,
         };
     }
     let pointwise = form == Form::Dense || (form == Form::Convolution && random.below(4) == 0);

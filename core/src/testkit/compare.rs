@@ -145,15 +145,13 @@ impl KernelVisitor for CaseOf<'_, '_> {
     }
 }
 
-/// Forms of a convolution. A case is of the first, from its seed's on, that the kernel is meant for.
+/// Forms of a convolution. A case is of the first, from its seed's on, that the kernel is meant for; where that is none, of neighbouring windows.
 const FORMS: [Form; 4] = [Form::Convolution, Form::Depthwise, Form::Dense, Form::Long];
 
 fn forms(seed: u32) -> impl Iterator<Item = Form> {
-    FORMS
-        .into_iter()
-        .cycle()
-        .skip(seed as usize % FORMS.len())
-        .take(FORMS.len())
+    let first = seed as usize % FORMS.len();
+    let usual = FORMS.into_iter().cycle().skip(first).take(FORMS.len());
+    usual.chain([Form::Neighbours])
 }
 
 /// Where the weights of an f32 convolution are: behind its bias.

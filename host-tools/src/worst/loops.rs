@@ -19,6 +19,7 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
             loops_neon::depthwise(loops_dsp::depthwise(window), window)
         }
         Step::IntConv2dS8(op) => int_conv2d(op, weights),
+        Step::IntWinogradConv2dS8(op) => int_winograd(op, weights),
         Step::IntDenseS8(op) => int_dense(op, weights),
         Step::IntDepthwiseS8(op) => int_depthwise(op, weights),
         Step::Conv2dS16(op) => wide(window, op.groups),
@@ -228,6 +229,31 @@ fn int_conv2d(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
             ("depth", inputs),
             ("run", inputs * kernel_columns),
         ],
+    ]
+}
+
+/// Pairs of tiles of 2 x 2 pixels, four channels at a time.
+fn int_winograd(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
+    let [rows, columns, outputs] = op.window.output.map(f64::from);
+    let images = f64::from(op.window.batch);
+    let rows_of_tiles = images * block(rows, 2.0);
+    let general = channels(op, weights).general;
+    [
+        vec![
+            ("1", 1.0),
+            ("images", images),
+            ("rows", rows_of_tiles),
+            ("pairs", rows_of_tiles * block(columns, 4.0)),
+            ("pixels", images * rows * columns),
+            ("limited", limited(op)),
+        ],
+        vec![
+            ("1", 1.0),
+            ("channels", outputs),
+            ("ch/4", block(outputs, 4.0)),
+            ("general", general),
+        ],
+        vec![("1", 1.0), ("depth", op.window.input[2].into())],
     ]
 }
 

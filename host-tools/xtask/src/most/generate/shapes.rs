@@ -65,6 +65,8 @@ const CONSTANTS: u64 = 48 << 10;
 pub(super) enum Form {
     Convolution,
     Dense,
+    /// A convolution of 3 x 3 windows, each a step from the next, over channels by fours.
+    Neighbours,
     Depthwise,
     Pool,
 }
@@ -80,6 +82,7 @@ fn window(random: &mut Random, form: Form) -> Window2d {
         Form::Pool if random.chance(3) => [height, width],
         Form::Pool => random.one_of(&[[2, 2], [3, 3], [2, 3], [1, 2], [4, 4]]),
         Form::Depthwise => random.one_of(&[[3, 3], [3, 3], [3, 3], [5, 5], [1, 3], [3, 1], [2, 2], [4, 3]]),
+        Form::Neighbours => [3, 3],
         Form::Convolution => random.one_of(&[
             [1, 1],
             [1, 1],
@@ -93,7 +96,7 @@ fn window(random: &mut Random, form: Form) -> Window2d {
             [2, 3],
         ]),
     };
-    let stride = if form == Form::Dense {
+    let stride = if matches!(form, Form::Dense | Form::Neighbours) {
         1
     } else {
         random.one_of(&[1, 1, 2])
@@ -111,7 +114,7 @@ fn window(random: &mut Random, form: Form) -> Window2d {
     let mut kernel = kernel;
     for axis in 0..2 {
         let input = [height, width][axis];
-        if same {
+        if same || form == Form::Neighbours {
             output[axis] = input.div_ceil(stride);
             let reach = (kernel[axis] - 1) * u32::from(dilation[axis]) + 1;
             let total = ((output[axis] - 1) * stride + reach).saturating_sub(input);
@@ -125,6 +128,7 @@ fn window(random: &mut Random, form: Form) -> Window2d {
     let [inputs, outputs] = match form {
         Form::Depthwise | Form::Pool => [random.wide(160); 2],
         Form::Dense => [random.wide(800), random.wide(300)],
+        Form::Neighbours => [4 * random.wide(40), random.wide(160)],
         Form::Convolution => [random.wide(256), random.wide(256)],
     };
     let byte = |pair: [u32; 2]| pair.map(|value| value as u8);
