@@ -61,7 +61,7 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
 fn bodies(path: &Path, weights: Option<&str>, in_place: bool) -> Result<Bodies> {
     let options = options(path, weights, in_place);
     let front = front::run(&options, &mut Dump::default(), &mut |_, _, _| {})?;
-    let mut program = back::steps(front.graph, &front.weights, &options)?;
+    let mut program = back::steps(front.graph, &front.weights, &options, None)?;
     if in_place {
         in_place::merge(&mut program);
     }

@@ -34,6 +34,7 @@ impl Portable {
             target: Target::Portable,
             size: false,
             share: false,
+            spend: None,
         };
         let program = lower::lower(graph, preferences, weights)?;
         let request = Request {

@@ -323,6 +323,7 @@ fn a_state_is_read_before_it_is_written() {
         target: Target::Portable,
         size: false,
         share: true,
+        spend: None,
     };
     let program = lower(graph, preferences, &weights).expect("it lowers");
     assert_eq!(program.steps.len(), 3);

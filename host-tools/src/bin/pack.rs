@@ -85,6 +85,9 @@ struct Args {
     /// Separate buffers only, for comparison.
     #[arg(long)]
     no_in_place: bool,
+    /// Computes 3x3 convolutions by Winograd's algorithm where no arena grows by it: fewer instructions, more flash.
+    #[arg(long)]
+    winograd: bool,
     /// Keeps channels that cannot change the output.
     #[arg(long)]
     keep_dead_channels: bool,
@@ -335,6 +338,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         preprocess: args.preprocess,
         input_dtype: args.input_dtype.map(PortType::dtype),
         output_dtype: args.output_dtype.map(PortType::dtype),
+        winograd: args.winograd,
         keep_dead_channels: args.keep_dead_channels,
         explain: args.explain,
         self_test: args.self_test,
@@ -392,6 +396,14 @@ fn figures(summary: &Summary, output: &Path) -> String {
         text += &format!(
             "  removed    {} dead channels, {} bytes of weights, {} MACs\n",
             removed.channels, removed.bytes, removed.macs
+        );
+    }
+    if let Some(winograd) = summary.winograd {
+        text += &format!(
+            "  Winograd   {} layer{}, {} bytes of flash\n",
+            winograd.layers,
+            if winograd.layers == 1 { "" } else { "s" },
+            winograd.extra_bytes
         );
     }
     if let Some(report) = &summary.quantization {

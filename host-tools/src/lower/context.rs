@@ -1,5 +1,6 @@
 //! What lowering an operator has at hand: the program so far, the values of parameters, the operands of a node.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arenite::{DType, Step};
@@ -15,9 +16,16 @@ pub struct Lower<'a> {
     pub program: Program,
     /// Values of parameters.
     pub weights: &'a Weights,
+    /// [`Preferences::spend`](super::Preferences::spend).
+    pub spend: Option<&'a BTreeSet<String>>,
 }
 
 impl Lower<'_> {
+    /// Whether the constants of `node` may be larger than the network's own.
+    pub fn spends(&self, node: &Node) -> bool {
+        self.spend.is_some_and(|without| !without.contains(&node.name))
+    }
+
     /// The graph.
     pub fn graph(&self) -> &Graph {
         &self.program.graph

@@ -290,7 +290,7 @@ fn push_plain(
         clamp: conv.clamp,
         flags: if stages { Conv2dS8::STAGED } else { 0 },
     };
-    let Choice { mut step, constants } = select::conv2d_s8(&lower.program, op, plain)?;
+    let Choice { mut step, constants } = select::conv2d_s8(&lower.program, op, plain, lower.spends(node))?;
     let (packed, records) = match constants {
         Constants::Packed { weights, records } => (weights, records),
         Constants::Plain | Constants::Blocks(_) => (

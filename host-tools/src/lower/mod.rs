@@ -34,7 +34,9 @@ mod svdf;
 mod transpose;
 mod windows;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+
+pub(crate) use select::spends_flash;
 
 use arenite::Target;
 use arenite::ops::resize::Interpolation;
@@ -47,21 +49,28 @@ use crate::weights::Weights;
 
 /// What lowering goes by.
 #[derive(Debug, Clone, Copy)]
-pub struct Preferences {
+pub struct Preferences<'a> {
     /// What the blob is packed for.
     pub target: Target,
     /// Whether its smallest kernels are wanted and not its fastest.
     pub size: bool,
     /// Whether operands may lie inside results.
     pub share: bool,
+    /// Whether kernels may take larger constants for speed: those of all layers but these.
+    pub spend: Option<&'a BTreeSet<String>>,
 }
 
 /// Lowers every node of `graph`.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Unsupported`] naming the operator.
-pub fn lower(graph: Graph, preferences: Preferences, weights: &Weights) -> Result<Program> {
-    let Preferences { target, size, share } = preferences;
+pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> Result<Program> {
+    let Preferences {
+        target,
+        size,
+        share,
+        spend,
+    } = preferences;
     let mut state = State::default();
     for (index, tensor) in graph.tensors.iter().enumerate() {
         if let TensorKind::State(data) = &tensor.kind {
@@ -88,7 +97,11 @@ pub fn lower(graph: Graph, preferences: Preferences, weights: &Weights) -> Resul
         weights: Constants::default(),
         state,
     };
-    let mut lower = Lower { program, weights };
+    let mut lower = Lower {
+        program,
+        weights,
+        spend,
+    };
     for node in &nodes {
         lower_node(&mut lower, node)
             .map_err(|e| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin)))?;

@@ -2,6 +2,7 @@
 //! choose from, the kernels say themselves (`arenite::kernels::candidate`).
 
 use arenite::kernels::candidate::{Job, JobKind, Layout, PlainS8};
+use arenite::kernels::int::winograd;
 use arenite::kernels::linear_sum::linear_sum;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
@@ -27,17 +28,36 @@ pub(super) enum Constants {
     Packed { weights: Vec<u8>, records: Vec<i32> },
 }
 
+/// The kernels that packing may choose from for `program`, best first; with `spend` those, too, that take flash for speed.
+fn candidates(program: &Program, spend: bool) -> impl Iterator<Item = KernelId> {
+    let spend = spend && spends_flash(program.target);
+    KernelId::candidates(program.target, program.size).filter(move |kernel| spend || !kernel.spends_flash())
+}
+
+/// Whether flash buys instructions: on cores without multiplications of several bytes at once. The others' kernels come before.
+pub(crate) const fn spends_flash(target: Target) -> bool {
+    matches!(target, Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac)
+}
+
+/// Whether what a step spends of the flash buys instructions.
+fn pays(step: &Step<Place>) -> bool {
+    match step {
+        Step::IntWinogradConv2dS8(op) => winograd::pays(&op.window),
+        _ => true,
+    }
+}
+
 /// The first step that a candidate of `program` makes of what `state` says of its kind of job.
 fn first<'a>(
-    program: &Program,
+    (program, spend): (&Program, bool),
     mut state: impl FnMut(JobKind) -> Option<Job<'a, Place>>,
     mut pack: impl FnMut(&Step<Place>, &Job<'a, Place>) -> Result<Option<Constants>>,
 ) -> Result<Choice> {
-    for kernel in KernelId::candidates(program.target, program.size) {
+    for kernel in candidates(program, spend) {
         let Some(job) = kernel.job().and_then(&mut state) else {
             continue;
         };
-        let Some(step) = Step::candidate(kernel, &job) else {
+        let Some(step) = Step::candidate(kernel, &job).filter(pays) else {
             continue;
         };
         if let Some(constants) = pack(&step, &job)? {
@@ -51,9 +71,11 @@ fn first<'a>(
 }
 
 /// Chooses the kernel of a convolution, depthwise convolution or (as a convolution of one pixel) fully connected layer.
-pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8<Place>, plain: PlainS8<'_>) -> Result<Choice> {
+///
+/// `spend`: whether one may be taken that spends flash.
+pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8<Place>, plain: PlainS8<'_>, spend: bool) -> Result<Choice> {
     let state = |kind| (kind == JobKind::Conv2dS8).then_some(Job::Conv2dS8(op, plain));
-    first(program, state, |step, job| {
+    first((program, spend), state, |step, job| {
         Ok(match step.layout() {
             Layout::Plain => Some(Constants::Plain),
             // int8 weights are in memory anyway.
@@ -69,7 +91,7 @@ pub(super) fn conv2d_f32(
     weights: impl Fn() -> Result<Vec<f32>>,
 ) -> Result<Choice> {
     let state = |kind| (kind == JobKind::Conv2dF32).then_some(Job::Conv2dF32(op, &[]));
-    first(program, state, |step, _| match step.layout() {
+    first((program, false), state, |step, _| match step.layout() {
         Layout::Plain => Ok(Some(Constants::Plain)),
         Layout::Blocks(channels) => Ok(Some(Constants::Blocks(channels))),
         Layout::Own => {
@@ -82,8 +104,7 @@ pub(super) fn conv2d_f32(
 
 /// Whether a candidate for f32 convolutions wants a bias where the model has none.
 pub(super) fn wants_bias_f32(program: &Program) -> bool {
-    let mut candidates = KernelId::candidates(program.target, program.size);
-    candidates.any(|kernel| kernel.job() == Some(JobKind::Conv2dF32) && kernel.wants_bias())
+    candidates(program, false).any(|kernel| kernel.job() == Some(JobKind::Conv2dF32) && kernel.wants_bias())
 }
 
 /// The constants of `step` in the layout of its kernel, with as many records as `channels` where it keeps them apart. `None` where the kernel cannot run the
@@ -114,7 +135,7 @@ pub(super) fn pool_int(program: &Program, op: PoolInt<Place>, max: bool) -> Resu
         JobKind::AvgPoolInt if !max => Some(Job::AvgPoolInt(op)),
         _ => None,
     };
-    first(program, state, |_, _| Ok(Some(Constants::Plain))).map(|choice| choice.step)
+    first((program, false), state, |_, _| Ok(Some(Constants::Plain))).map(|choice| choice.step)
 }
 
 /// Chooses the kernel of an integer operator of two operands.
@@ -126,13 +147,13 @@ pub(super) fn binary_int(program: &Program, op: &BinaryInt<Place>) -> Result<Ste
         JobKind::BinaryInt => Some(Job::BinaryInt(op.clone())),
         _ => None,
     };
-    first(program, state, |_, _| Ok(Some(Constants::Plain))).map(|choice| choice.step)
+    first((program, false), state, |_, _| Ok(Some(Constants::Plain))).map(|choice| choice.step)
 }
 
 /// Whether `op` has a linear form and `program` a kernel for it.
 pub(super) fn has_linear_sum(program: &Program, op: &BinaryInt<Place>) -> bool {
     let is_for_sums = |kernel: KernelId| kernel.job() == Some(JobKind::LinearSumS8);
-    KernelId::candidates(program.target, program.size).any(is_for_sums) && linear_sum(op).is_some()
+    candidates(program, false).any(is_for_sums) && linear_sum(op).is_some()
 }
 
 #[cfg(test)]
@@ -164,6 +185,7 @@ mod tests {
     /// The candidates that compute a job, best first.
     fn chosen(target: Target, size: bool, job: &Job<'_, Place>) -> Vec<&'static str> {
         KernelId::candidates(target, size)
+            .filter(|kernel| !kernel.spends_flash())
             .filter_map(|kernel| Step::candidate(kernel, job))
             .map(|step| step.kernel().name())
             .collect()

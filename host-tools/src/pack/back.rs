@@ -1,5 +1,9 @@
 //! The back: from the graph to steps, and to their places in memory.
 
+use std::collections::BTreeSet;
+
+use arenite::Target;
+
 use super::dump::Dump;
 use super::options::Options;
 use crate::error::Result;
@@ -21,13 +25,20 @@ pub struct Back {
     pub explanation: Option<String>,
 }
 
-/// Lowers a graph, orders its steps and places what they touch; `summary` hears of it.
+/// Lowers a graph, orders its steps and places what they touch; `summary` hears of it. Layers spend flash where `spend` is given, but for those in it.
 ///
 /// # Errors
 /// What no kernel computes, and what does not fit.
-pub fn run(graph: Graph, weights: &Weights, options: &Options, dump: &mut Dump, summary: &mut Summary) -> Result<Back> {
+pub fn run(
+    graph: Graph,
+    weights: &Weights,
+    options: &Options,
+    spend: Option<&BTreeSet<String>>,
+    dump: &mut Dump,
+    summary: &mut Summary,
+) -> Result<Back> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
-    let mut program = steps(graph, weights, options).map_err(at_input)?;
+    let mut program = steps(graph, weights, options, spend).map_err(at_input)?;
     // Merged tensors cannot be cut: a fit starts from separate ones and merges what is left of them.
     let separate = (options.fit.is_some() || options.explain).then(|| program.clone());
     if let Some(limit) = options.max_step {
@@ -66,16 +77,22 @@ pub fn run(graph: Graph, weights: &Weights, options: &Options, dump: &mut Dump, 
 ///
 /// # Errors
 /// What no kernel computes.
-pub fn steps(graph: Graph, weights: &Weights, options: &Options) -> Result<Program> {
+pub fn steps(graph: Graph, weights: &Weights, options: &Options, spend: Option<&BTreeSet<String>>) -> Result<Program> {
     let preferences = Preferences {
         target: options.target,
         size: options.size,
         share: options.in_place,
+        spend,
     };
     let mut program = lower::lower(graph, preferences, weights)?;
     let found = schedule::schedule(&program, options.plan_nodes);
     schedule::apply(&mut program, &found.order);
     Ok(program)
+}
+
+/// Whether flash buys instructions on this target.
+pub fn spends_flash(target: Target) -> bool {
+    lower::spends_flash(target)
 }
 
 /// How memory is to be planned: in one region without limit, where none is given.

@@ -218,7 +218,7 @@ fn measured(
         dump_after: None,
         ..options.clone()
     };
-    let back = back::run(graph, weights, &options, &mut Dump::default(), summary)?;
+    let back = back::run(graph, weights, &options, None, &mut Dump::default(), summary)?;
     finish::bytes(&back, stated, weights, &options, summary)
 }
 

@@ -9,15 +9,19 @@ mod finish;
 pub mod front;
 mod options;
 mod whole;
+mod winograd;
 
 pub use finish::verify;
 pub use options::{Options, Packed, Progress, target_named};
 pub use whole::portable;
+pub use winograd::Winograd;
 
 use crate::error::Result;
 use crate::files::{Draft, Output};
 use dump::Dump;
 use finish::Sources;
+
+use crate::report::Summary;
 
 /// Packs a network; where the trace has samples, the new file computes what they state.
 ///
@@ -45,7 +49,18 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let mut summary = front.summary;
 
     progress("planning", 0, 0);
-    let back = back::run(front.graph, &front.weights, options, &mut dump, &mut summary)?;
+    let stated = (&front.keys, front.input_sha256.as_str());
+    let bytes = |back: &back::Back, summary: &Summary| finish::bytes(back, stated, &front.weights, options, summary);
+    let spent = winograd::choose(&front.graph, &front.weights, options, &summary, bytes)?;
+    let (spend, warning) = winograd::told(spent, options, &mut summary);
+    let back = back::run(
+        front.graph,
+        &front.weights,
+        options,
+        spend.as_ref(),
+        &mut dump,
+        &mut summary,
+    )?;
 
     let sources = Sources {
         weights: front.weights,
@@ -58,7 +73,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let packed = Packed {
         summary,
         files: front.files,
-        warnings: front.warnings,
+        warnings: front.warnings.into_iter().chain(warning).collect(),
         dump: dump.text,
         explanation: back.explanation,
     };

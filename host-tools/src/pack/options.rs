@@ -55,6 +55,8 @@ pub struct Options {
     pub input_dtype: Option<DType>,
     /// What its outputs are to be.
     pub output_dtype: Option<DType>,
+    /// Whether convolutions may be computed by Winograd's algorithm, whose weights are larger.
+    pub winograd: bool,
     /// Whether channels that cannot change the output stay.
     pub keep_dead_channels: bool,
     /// Whether to explain the arena.
@@ -102,6 +104,7 @@ impl Options {
             preprocess: None,
             input_dtype: None,
             output_dtype: None,
+            winograd: false,
             keep_dead_channels: false,
             explain: false,
             self_test: None,

@@ -148,6 +148,7 @@ mod tests {
             target: Target::Portable,
             size: false,
             share: false,
+            spend: None,
         };
         let program = lower::lower(graph, preferences, &weights).expect("steps");
         let options = Options::new("sample", "sample.arenite");

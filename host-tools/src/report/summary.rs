@@ -9,6 +9,7 @@ use super::quantization::{Quantization, WeightOnlyReport};
 use crate::channels::Removed;
 use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
 use crate::memory::{Placed, fit, lifetimes, whole_words};
+use crate::pack::Winograd;
 use crate::program::Program;
 
 /// The summary; all sizes in bytes. The fields are specified in the README.
@@ -77,6 +78,9 @@ pub struct Summary {
     /// What was removed since it cannot change the output. Files say it only where something was, for they lie in a device's flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_channels: Option<Removed>,
+    /// The layers that Winograd's algorithm computes, where any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winograd: Option<Winograd>,
     /// How an f32 network became int8 or int16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantization: Option<Quantization>,

@@ -19,3 +19,4 @@ mod signing;
 mod streams;
 mod texts;
 mod transcript;
+mod winograd;
