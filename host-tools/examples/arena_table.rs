@@ -13,6 +13,7 @@ use arenite_host::memory::plan::Problem;
 use arenite_host::memory::{self, Bodies, in_place};
 use arenite_host::pack::dump::Dump;
 use arenite_host::pack::{Options, back, front};
+use arenite_host::stage::unwatched;
 
 fn main() {
     let mut files: Vec<String> = std::env::args().skip(1).collect();
@@ -39,7 +40,13 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
     let shared = bodies(path, weights, true)?;
     let separate = bodies(path, weights, false)?;
     let (max_live, by_size) = (separate.max_live(), greedy_by_size(&separate.problem));
-    let place = |bodies: Bodies, in_place| memory::place(bodies, &back::request(&options(path, weights, in_place)));
+    let place = |bodies: Bodies, in_place| {
+        memory::place(
+            bodies,
+            &back::request(&options(path, weights, in_place)),
+            &mut unwatched,
+        )
+    };
     let (shared, separate) = (place(shared, true)?, place(separate, false)?);
     let bound = if shared.proven_optimal() {
         "proven".to_string()
@@ -61,7 +68,7 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
 fn bodies(path: &Path, weights: Option<&str>, in_place: bool) -> Result<Bodies> {
     let options = options(path, weights, in_place);
     let front = front::run(&options, &mut Dump::default(), &mut |_, _, _| {})?;
-    let mut program = back::steps(front.graph, &front.weights, &options, None)?;
+    let mut program = back::steps(front.graph, &front.weights, &options, None, &mut unwatched)?;
     if in_place {
         in_place::merge(&mut program);
     }

@@ -12,6 +12,7 @@ use crate::memory::{self, Placed, Region, Request};
 use crate::metadata::Metadata;
 use crate::model::ModelFile;
 use crate::program::Program;
+use crate::stage::unwatched;
 use crate::weights::Weights;
 
 /// A network of portable kernels, every tensor in a place of its own while it is needed.
@@ -46,7 +47,7 @@ impl Portable {
             nodes: 1,
             max_step: None,
         };
-        let placed = memory::place(memory::bodies(&program, false), &request)?;
+        let placed = memory::place(memory::bodies(&program, false), &request, &mut unwatched)?;
         let place = Path::new("a temporary file");
         let io = |e: std::io::Error| Error::io(place, "write a model to run here", &e);
         let file = tempfile::tempfile().map_err(io)?;

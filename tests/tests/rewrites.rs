@@ -14,7 +14,7 @@ use arenite_host::lower::{Preferences, lower};
 use arenite_host::memory::{Region, schedule};
 use arenite_host::pack::{Options, pack};
 use arenite_host::passes;
-use arenite_host::stage::Stage;
+use arenite_host::stage::{Stage, unwatched};
 use arenite_host::weights::Weights;
 use arenite_tests::golden::options;
 
@@ -327,7 +327,7 @@ fn a_state_is_read_before_it_is_written() {
     };
     let program = lower(graph, preferences, &weights).expect("it lowers");
     assert_eq!(program.steps.len(), 3);
-    let found = schedule::schedule(&program, 100_000);
+    let found = schedule::schedule(&program, 100_000, &mut unwatched);
     let place = |step: usize| found.order.iter().position(|&s| s == step);
     assert!(
         place(0) < place(1),

@@ -3,7 +3,6 @@
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,7 +10,7 @@ use arenite::{DType, Target};
 use arenite_host::bundle::{self, BundleSummary};
 use arenite_host::channels::Removed;
 use arenite_host::cli::regions::{parse_regions, parse_size};
-use arenite_host::cli::{ElementType, ElementTypeOptions, UnbuiltPackOptions, Verdict, run_to_the_end};
+use arenite_host::cli::{ElementType, ElementTypeOptions, Shown, UnbuiltPackOptions, Verdict, run_to_the_end};
 use arenite_host::files::{Draft, Output, Print, print, publish, read_text};
 use arenite_host::import::{DIALECTS, ImportOptions};
 use arenite_host::memory::plan;
@@ -24,7 +23,6 @@ use arenite_host::sign::Signer;
 use arenite_host::stage::Stage;
 use arenite_host::{Error, ErrorKind, Result};
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
 
 /// Packs a traced network into one file for the Arenite runtime.
 #[derive(Parser)]
@@ -179,27 +177,14 @@ fn run(args: Args) -> Result<Verdict> {
             .iter_mut()
             .for_each(|network| network.dump_after = Some(Stage::Import));
     }
-    let bar = ProgressBar::no_length();
-    if std::io::stderr().is_terminal() {
-        bar.set_style(
-            ProgressStyle::with_template("{spinner} {msg} {wide_bar} {bytes}/{total_bytes}").expect("a valid template"),
-        );
-    } else {
-        bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
-    }
-    let mut progress = |phase: &str, done, all| {
-        bar.set_message(phase.to_string());
-        if all > 0 {
-            bar.set_length(all);
-            bar.set_position(done);
-        }
-    };
+    let shown = Shown::new("reading the network");
+    let mut progress = |stage: &str, done, of| shown.told(stage, done, of);
     let result = match &networks[..] {
         [network] => pack::draft(network, &mut progress).map(|(packed, draft)| (None, vec![packed], draft)),
         networks => bundle::draft(networks, &networks[0].output, &mut progress)
             .map(|(summary, packed, draft)| (Some(summary), packed, draft)),
     };
-    bar.finish_and_clear();
+    drop(shown);
     let (bundled, mut packed, draft) = result?;
     packed.iter().for_each(tell);
     let mut drafts = vec![];

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bound::bound;
-use super::exchange::Progress;
 use super::firmware::Firmware;
 use super::flash::Flash;
-use super::footprint::footprint;
+use super::footprint::footprint_watched;
+use super::progress::Progress;
 use super::run::{RunOptions, run_with_progress};
 use super::table::Board;
 use super::trace::Interval;
@@ -170,7 +170,7 @@ pub fn bench(
         flash: options.chip,
         ..plain
     };
-    let divided = run_with_progress(board, blob, inputs, &stepwise, progress)?;
+    let divided = run_with_progress(board, blob, inputs, &stepwise, &mut *progress)?;
 
     let counts = divided.steps.into_iter().next().unwrap_or_default();
     let (load, intervals) = divided.trace.map(|trace| (trace.load, trace.runs)).unzip();
@@ -231,7 +231,7 @@ pub fn bench(
         stack_at_most: stack.map(|stack| stack.run),
         load_stack_at_most: stack.map(|stack| stack.load),
         code_bytes: if code {
-            Some(footprint(board, model.path())?.code_bytes)
+            Some(footprint_watched(board, model.path(), progress)?.code_bytes)
         } else {
             None
         },

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::error::BoardError;
 use super::qemu::find_program;
 use super::table::{BOARDS, Board};
-use super::{firmware, qemu};
+use super::{qemu, toolchain};
 
 /// One thing that is needed, and whether it is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ pub struct Finding {
 /// [`BoardError::ToolMissing`] or [`BoardError::TargetMissing`]: the first thing that is not there.
 pub fn ready(board: &Board) -> Result<(), BoardError> {
     find_program(board.qemu).ok_or_else(|| qemu::missing(board))?;
-    match firmware::has_target(board.triple) {
+    match toolchain::has_target(board.triple) {
         Some(false) => Err(BoardError::TargetMissing {
             triple: board.triple.to_owned(),
         }),
@@ -44,7 +44,7 @@ pub fn doctor() -> Vec<Finding> {
     triples.sort_unstable();
     triples.dedup();
     findings.extend(triples.into_iter().map(|triple| {
-        let found = firmware::has_target(triple) == Some(true);
+        let found = toolchain::has_target(triple) == Some(true);
         finding(
             format!("target {triple}"),
             found.then(|| "installed".to_owned()),
@@ -55,7 +55,7 @@ pub fn doctor() -> Vec<Finding> {
     qemus.sort_unstable();
     qemus.dedup();
     findings.extend(qemus.into_iter().map(|name| program(name, qemu::install(name))));
-    let sources = firmware::root();
+    let sources = toolchain::root();
     let remedy = sources.as_ref().err().map(ToString::to_string).unwrap_or_default();
     findings.push(finding(
         "firmware sources".to_owned(),

@@ -8,20 +8,10 @@ use arenite_protocol::{Command, PROTOCOL_VERSION, RECORD_FILE, REQUEST_FILE, Rec
 
 use super::error::BoardError;
 use super::firmware::Firmware;
+use super::progress::Progress;
 use super::qemu::{self, LogLine};
 use crate::files::Scratch;
 use crate::model::Blob;
-
-/// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Complete runs.
-    pub runs: u32,
-    /// Complete steps of the current run, where steps are counted.
-    pub steps: u32,
-    /// Steps of the network; 0 before it is loaded.
-    pub of_steps: u32,
-}
 
 /// The folder that firmware and host share for one run.
 pub(super) struct Exchange {
@@ -251,6 +241,8 @@ struct Seen {
     runs: u32,
     steps: u32,
     of_steps: u32,
+    /// Whether steps are told one by one.
+    stepwise: bool,
     skipped: u32,
 }
 
@@ -269,7 +261,7 @@ impl Seen {
         while let Ok((record, others)) = postcard::take_from_bytes::<Record<'_>>(rest) {
             match record {
                 Record::Loaded { steps, .. } => self.of_steps = steps,
-                Record::Step { index, .. } => self.steps = index + 1,
+                Record::Step { index, .. } => (self.steps, self.stepwise) = (index + 1, true),
                 Record::Ran { .. } => (self.runs, self.steps) = (self.runs + 1, 0),
                 _ => (),
             }
@@ -277,10 +269,10 @@ impl Seen {
         }
         let decoded = bytes.len() - rest.len();
         self.decoded += decoded;
-        (decoded > 0).then_some(Progress {
+        (decoded > 0).then_some(Progress::Running {
             runs: self.runs,
             steps: self.steps,
-            of_steps: self.of_steps,
+            of_steps: if self.stepwise { self.of_steps } else { 0 },
         })
     }
 }

@@ -1,17 +1,18 @@
 //! Builds the firmware's programs for a board, once, and reads what the runner needs from their ELF files.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::error::BoardError;
+use super::progress::Progress;
 use super::table::{AddressRange, Board};
+use super::toolchain::{cargo, cargo_missing, exclusively, has_target, root, watched};
 use crate::files;
 
 /// A program built for a board.
@@ -42,30 +43,33 @@ impl Firmware {
     /// # Errors
     /// [`BoardError::TargetMissing`], [`BoardError::ToolMissing`] without cargo, [`BoardError::NoSources`],
     /// [`BoardError::Build`] with the compiler's words, [`BoardError::File`].
-    pub fn build(board: &'static Board, program: &str) -> Result<Self, BoardError> {
+    pub fn build(board: &'static Board, program: &'static str) -> Result<Self, BoardError> {
         Self::build_in(board, program, Profile::Release)
+    }
+
+    /// [`Firmware::build`], telling how far it has come where there is something to compile.
+    ///
+    /// # Errors
+    /// Those of [`Firmware::build`].
+    pub fn build_watched(
+        board: &'static Board,
+        program: &'static str,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, BoardError> {
+        Self::once(board, &Recipe::plain(board, program), progress)
     }
 
     /// [`Firmware::build`] in a profile.
     ///
     /// # Errors
     /// Those of [`Firmware::build`].
-    pub fn build_in(board: &'static Board, program: &str, profile: Profile) -> Result<Self, BoardError> {
+    pub fn build_in(board: &'static Board, program: &'static str, profile: Profile) -> Result<Self, BoardError> {
         let name = match profile {
             Profile::Release => program.to_owned(),
             Profile::Development => format!("{program}-development"),
         };
-        Self::once(
-            board,
-            &Recipe {
-                package: "arenite-firmware",
-                program,
-                features: board.feature.to_owned(),
-                model: None,
-                profile,
-                name,
-            },
-        )
+        let plain = Recipe::plain(board, program);
+        Self::once(board, &Recipe { profile, name, ..plain }, &mut |_| ())
     }
 
     /// Builds the program that runs any model as [`Firmware::build`] does, with what tells its functions' stack: the compiler's sizes, relocations, and names
@@ -75,14 +79,10 @@ impl Firmware {
     /// As [`Firmware::build`].
     pub fn build_for_stacks(board: &'static Board) -> Result<Self, BoardError> {
         let features = format!("{},every-kernel", board.feature);
-        let name = "infer-stacks".to_owned();
         let recipe = Recipe {
-            package: "arenite-firmware",
-            program: "infer",
             features,
-            model: None,
-            profile: Profile::Release,
-            name,
+            name: "infer-stacks".to_owned(),
+            ..Recipe::plain(board, "infer")
         };
         // The sizes are an unstable option, which this variable permits.
         let flags = [
@@ -90,19 +90,17 @@ impl Firmware {
             "-Csymbol-mangling-version=v0",
             "-Clink-arg=--emit-relocs",
         ];
-        build(board, &recipe, &flags, &[("RUSTC_BOOTSTRAP", "1")])
+        build(board, &recipe, (&flags, &[("RUSTC_BOOTSTRAP", "1")]), &mut |_| ())
     }
 
     /// Builds `program` with a model embedded.
     ///
     /// # Errors
     /// As [`Firmware::build`]; [`BoardError::File`] where the model cannot be read.
-    pub fn build_with_model(board: &'static Board, program: &str, model: &Path) -> Result<Self, BoardError> {
+    pub fn build_with_model(board: &'static Board, program: &'static str, model: &Path) -> Result<Self, BoardError> {
         let features = format!("{},embedded-model", board.feature);
-        Self::once(
-            board,
-            &Recipe::with_model("arenite-firmware", program, features, model)?,
-        )
+        let recipe = Recipe::with_model("arenite-firmware", program, features, model)?;
+        Self::once(board, &recipe, &mut |_| ())
     }
 
     /// Builds the program that tests itself and watches its memory with `model`, and whose sessions log each step.
@@ -114,12 +112,8 @@ impl Firmware {
         let recipe = Recipe::with_model("arenite-firmware", "monitored", features, model)?;
         let name = format!("{}-events", recipe.name);
         // Events of steps have the lowest level, which is not compiled in otherwise.
-        build(
-            board,
-            &Recipe { name, ..recipe },
-            &[],
-            &[("DEFMT_LOG", "info,arenite=trace")],
-        )
+        let variables = [("DEFMT_LOG", "info,arenite=trace")];
+        build(board, &Recipe { name, ..recipe }, (&[], &variables), &mut |_| ())
     }
 
     /// Builds the program that takes models over the board's serial port.
@@ -127,17 +121,9 @@ impl Firmware {
     /// # Errors
     /// As [`Firmware::build`].
     pub fn build_serial(board: &'static Board) -> Result<Self, BoardError> {
-        Self::once(
-            board,
-            &Recipe {
-                package: "arenite-firmware",
-                program: "serial",
-                features: format!("{},serial", board.feature),
-                model: None,
-                profile: Profile::Release,
-                name: "serial".to_owned(),
-            },
-        )
+        let features = format!("{},serial", board.feature);
+        let plain = Recipe::plain(board, "serial");
+        Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
     }
 
     /// Builds the program that loads a signed model, `verifying` its signature or not.
@@ -153,16 +139,18 @@ impl Firmware {
         let features = format!("{},embedded-model{features}", board.feature);
         let recipe = Recipe::with_model("arenite-firmware", "signed", features, model)?;
         let name = format!("{}-{how}", recipe.name);
-        Self::once(board, &Recipe { name, ..recipe })
+        Self::once(board, &Recipe { name, ..recipe }, &mut |_| ())
     }
 
     /// Builds the runtime alone, with only what `model` needs. For Cortex-M boards.
-    pub(super) fn build_footprint(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+    pub(super) fn build_footprint(
+        board: &'static Board,
+        model: &Path,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, BoardError> {
         let features = board.runtime.join(",");
-        Self::once(
-            board,
-            &Recipe::with_model("arenite-footprint", "footprint", features, model)?,
-        )
+        let recipe = Recipe::with_model("arenite-footprint", "footprint", features, model)?;
+        Self::once(board, &recipe, progress)
     }
 
     /// Builds the program that calls all of the runtime and is never run, with every kernel of the board's build or with those of `model`.
@@ -177,14 +165,11 @@ impl Firmware {
             }
             None => Recipe {
                 package: "arenite-footprint",
-                program: "gate",
                 features,
-                model: None,
-                profile: Profile::Release,
-                name: "gate".to_owned(),
+                ..Recipe::plain(board, "gate")
             },
         };
-        Self::once(board, &recipe)
+        Self::once(board, &recipe, &mut |_| ())
     }
 
     /// [`Firmware::build_gate`] with the kernels of `model`, which verifies signed files as well.
@@ -195,10 +180,10 @@ impl Firmware {
         let features = format!("{},embedded-model,verify", board.runtime.join(","));
         let recipe = Recipe::with_model("arenite-footprint", "gate", features, model)?;
         let name = format!("{}-verify", recipe.name);
-        Self::once(board, &Recipe { name, ..recipe })
+        Self::once(board, &Recipe { name, ..recipe }, &mut |_| ())
     }
 
-    fn once(board: &'static Board, recipe: &Recipe<'_>) -> Result<Self, BoardError> {
+    fn once(board: &'static Board, recipe: &Recipe, progress: &mut dyn FnMut(Progress)) -> Result<Self, BoardError> {
         // A panic elsewhere while holding a lock leaves what it holds valid.
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (board.name, recipe.name.clone());
@@ -208,7 +193,7 @@ impl Firmware {
         if let Some(firmware) = &*place {
             return Ok(firmware.clone());
         }
-        Ok(place.insert(build(board, recipe, &[], &[])?).clone())
+        Ok(place.insert(build(board, recipe, (&[], &[]), progress)?).clone())
     }
 
     /// A program that was built elsewhere.
@@ -328,64 +313,10 @@ impl Firmware {
     }
 }
 
-/// The checkout that holds the firmware: `ARENITE_ROOT`, or where these tools were built.
-///
-/// # Errors
-/// [`BoardError::NoSources`].
-pub(super) fn root() -> Result<PathBuf, BoardError> {
-    let path = match std::env::var_os("ARENITE_ROOT") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
-    };
-    match path.canonicalize() {
-        Ok(root) if root.join("firmware/Cargo.toml").is_file() => Ok(root),
-        _ => Err(BoardError::NoSources { path }),
-    }
-}
-
-/// Whether the toolchain that the firmware is built with has `triple`; `None` where that cannot be told.
-pub(super) fn has_target(triple: &str) -> Option<bool> {
-    let output = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", triple])
-        .output()
-        .ok()?;
-    let folder = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-    Some(output.status.success() && folder.is_dir())
-}
-
-/// cargo, for the sources of the checkout and with nothing of an outer cargo's settings.
-pub(super) fn cargo(folder: &Path) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(folder);
-    for variable in [
-        "RUSTFLAGS",
-        "CARGO_TARGET_DIR",
-        "CARGO_BUILD_TARGET",
-        "CARGO_BUILD_TARGET_DIR",
-    ] {
-        cargo.env_remove(variable);
-    }
-    cargo
-}
-
-/// Runs `work` while no other process builds: boards that share a target triple share the place of the linked file.
-pub(super) fn exclusively<T>(folder: &Path, work: impl FnOnce() -> Result<T, BoardError>) -> Result<T, BoardError> {
-    let path = folder.join("build.lock");
-    let failed = |source| BoardError::File {
-        path: path.clone(),
-        source,
-    };
-    fs::create_dir_all(folder).map_err(failed)?;
-    let lock = File::create(&path).map_err(failed)?;
-    lock.lock().map_err(failed)?;
-    // Dropping the file releases the lock.
-    work()
-}
-
 /// A program and what it is built from.
-struct Recipe<'a> {
+struct Recipe {
     package: &'static str,
-    program: &'a str,
+    program: &'static str,
     features: String,
     model: Option<PathBuf>,
     profile: Profile,
@@ -393,8 +324,25 @@ struct Recipe<'a> {
     name: String,
 }
 
-impl<'a> Recipe<'a> {
-    fn with_model(package: &'static str, program: &'a str, features: String, model: &Path) -> Result<Self, BoardError> {
+impl Recipe {
+    /// A program of the firmware that serves any model.
+    fn plain(board: &Board, program: &'static str) -> Self {
+        Self {
+            package: "arenite-firmware",
+            program,
+            features: board.feature.to_owned(),
+            model: None,
+            profile: Profile::Release,
+            name: program.to_owned(),
+        }
+    }
+
+    fn with_model(
+        package: &'static str,
+        program: &'static str,
+        features: String,
+        model: &Path,
+    ) -> Result<Self, BoardError> {
         let failed = |source| BoardError::File {
             path: model.to_owned(),
             source,
@@ -415,9 +363,9 @@ impl<'a> Recipe<'a> {
 /// `flags` for the compiler and `variables` for cargo beside the usual ones; such builds have a folder of their own.
 fn build(
     board: &'static Board,
-    recipe: &Recipe<'_>,
-    flags: &[&str],
-    variables: &[(&str, &str)],
+    recipe: &Recipe,
+    (flags, variables): (&[&str], &[(&str, &str)]),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<Firmware, BoardError> {
     if has_target(board.triple) == Some(false) {
         return Err(BoardError::TargetMissing {
@@ -441,7 +389,6 @@ fn build(
         cargo
             .args([
                 "build",
-                "--quiet",
                 "--profile",
                 profile,
                 "--package",
@@ -458,9 +405,16 @@ fn build(
         if let Some(model) = &recipe.model {
             cargo.env("ARENITE_MODEL", model);
         }
-        let output = cargo.output().map_err(|error| cargo_missing(&error))?;
-        if !output.status.success() {
-            let output = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (status, output) = watched(&mut cargo, &mut |done, of| {
+            progress(Progress::Building {
+                program: recipe.program,
+                kept: recipe.model.is_none(),
+                done,
+                of,
+            })
+        })
+        .map_err(|error| cargo_missing(&error))?;
+        if !status.success() {
             return Err(BoardError::Build {
                 board: board.name,
                 program: recipe.program.to_owned(),
@@ -474,13 +428,6 @@ fn build(
         })
     })?;
     Firmware::open(board, &kept)
-}
-
-pub(super) fn cargo_missing(error: &io::Error) -> BoardError {
-    BoardError::ToolMissing {
-        tool: "cargo".to_owned(),
-        how: format!("get it from https://rustup.rs ({error})"),
-    }
 }
 
 /// Copies by renaming, so that a qemu which reads the file of before goes on reading that.

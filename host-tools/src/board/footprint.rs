@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::error::BoardError;
 use super::firmware::Firmware;
+use super::progress::Progress;
 use super::table::Board;
 
 /// Sizes of a program that does nothing but load and run one model.
@@ -29,6 +30,18 @@ pub struct Footprint {
 /// # Errors
 /// Those of [`Firmware::build`]; [`BoardError::Elf`] for a board without a Cortex-M or a model that is not wholly linked.
 pub fn footprint(board: &'static Board, model: &Path) -> Result<Footprint, BoardError> {
+    footprint_watched(board, model, &mut |_| ())
+}
+
+/// [`footprint`], telling how far its build has come.
+///
+/// # Errors
+/// As [`footprint`].
+pub(super) fn footprint_watched(
+    board: &'static Board,
+    model: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Footprint, BoardError> {
     let unmeasured = |path: &Path, reason: &str| BoardError::Elf {
         path: path.to_owned(),
         reason: reason.to_owned(),
@@ -42,7 +55,7 @@ pub fn footprint(board: &'static Board, model: &Path) -> Result<Footprint, Board
             source,
         })?
         .len();
-    let firmware = Firmware::build_footprint(board, model)?;
+    let firmware = Firmware::build_footprint(board, model, progress)?;
     let (text_bytes, rodata_and_model) = (firmware.section_bytes(".text"), firmware.section_bytes(".rodata"));
     let rodata_bytes = rodata_and_model
         .checked_sub(model_bytes)

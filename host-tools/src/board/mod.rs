@@ -12,10 +12,12 @@ mod exchange;
 mod firmware;
 mod flash;
 mod footprint;
+mod progress;
 mod qemu;
 mod run;
 mod serial;
 mod table;
+mod toolchain;
 mod trace;
 mod worst;
 
@@ -26,10 +28,10 @@ pub use bound::bound;
 pub use cycles::Estimate;
 pub use doctor::{Finding, doctor, ready};
 pub use error::BoardError;
-pub use exchange::Progress;
 pub use firmware::{Firmware, Profile};
 pub use flash::{FLASHES, Flash};
 pub use footprint::{Footprint, footprint, panics};
+pub use progress::Progress;
 pub use qemu::LogLine;
 pub use qemu::{QEMU_FOLDER, find_program};
 pub use run::{

@@ -7,8 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::error::BoardError;
-use super::firmware::{Firmware, root};
+use super::firmware::Firmware;
 use super::table::Board;
+use super::toolchain::root;
 use crate::files::signals;
 
 /// Where the frames of defmt go, inside the folder of the run.

@@ -8,9 +8,10 @@ use arenite::{Access, KernelId, Model, Slot, Step};
 use arenite_protocol::{Command, DUMP_FILE, DumpEntry, INPUT_FILE, Infer, OUTPUT_FILE, PLACES_FILE, Record};
 
 use super::error::BoardError;
-use super::exchange::{Exchange, Progress};
+use super::exchange::Exchange;
 use super::firmware::{Firmware, Profile};
 use super::flash::Flash;
+use super::progress::Progress;
 use super::qemu::{self, LogLine};
 use super::table::{AddressRange, Board};
 use super::trace::{self, ExecutionTrace};
@@ -126,7 +127,7 @@ pub fn run_with_progress(
     options: &RunOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunReport, BoardError> {
-    let firmware = Firmware::build(board, "infer")?;
+    let firmware = Firmware::build_watched(board, "infer", progress)?;
     let exchange = Exchange::new()?;
     let (blob_address, blob_length, loader) = exchange.place_blob(&firmware, blob)?;
     exchange.write(INPUT_FILE, inputs)?;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::error::BoardError;
-use super::firmware;
 use super::firmware::Firmware;
 use super::table::Board;
+use super::toolchain;
 
 /// Name of the plugin's file in the folder of a run.
 pub(super) const TRACE_FILE: &str = "trace";
@@ -269,15 +269,15 @@ fn plugin() -> Result<PathBuf, BoardError> {
     if let Some(path) = BUILT.get() {
         return Ok(path.clone());
     }
-    let root = firmware::root()?;
+    let root = toolchain::root()?;
     let target = root.join("target/boards/plugin");
     let library = target.join("release/libarenite_qemu_plugin.so");
-    firmware::exclusively(&target, || {
-        let output = firmware::cargo(&root.join("host-tools/qemu-plugin"))
+    toolchain::exclusively(&target, || {
+        let output = toolchain::cargo(&root.join("host-tools/qemu-plugin"))
             .args(["build", "--quiet", "--release", "--target-dir"])
             .arg(&target)
             .output()
-            .map_err(|error| firmware::cargo_missing(&error))?;
+            .map_err(|error| toolchain::cargo_missing(&error))?;
         if output.status.success() {
             return Ok(());
         }

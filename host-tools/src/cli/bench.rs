@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::machine::{Machine, ready};
-use super::outcome::{StepFigures, bar};
+use super::outcome::StepFigures;
 use super::program::{Verdict, print_json};
+use super::progress::Shown;
 use crate::board::{self, BOARDS, Bench, BenchOptions, Board, FLASHES, Flash};
 use crate::files::print;
 use crate::files::print::out as print_out;
@@ -101,13 +102,10 @@ fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &A
         code: !args.quick,
         timeout: Duration::from_secs(args.timeout),
     };
-    let bar = bar(0, board.name);
-    let bench = board::bench(board, file, &zeros, &options, &mut |now| {
-        bar.set_length(u64::from(now.of_steps));
-        bar.set_position(u64::from(now.steps));
-    });
-    bar.finish_and_clear();
-    bench
+    let shown = Shown::new(&format!("starting on {}", board.name));
+    board::bench(board, file, &zeros, &options, &mut |now| {
+        shown.running(board.name, 1, now);
+    })
 }
 
 /// The flash of the chip that was named, on a board of its core; with `--all` others go without.

@@ -122,7 +122,7 @@ fn outcome(args: &Args, file: &ModelFile, arrays: &mut Arrays) -> Result<Outcome
         profile: matches!(args.on, Machine::Board(_)),
         timeout: Duration::from_secs(args.timeout),
     };
-    execute(file, args.on, &sequence.runs, how, &mut |_, _| {})
+    execute(file, args.on, &sequence.runs, how)
 }
 
 /// What two models have in common and what not.

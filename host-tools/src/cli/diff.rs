@@ -13,6 +13,7 @@ use serde::Serialize;
 use self::traced::{Traced, unravel};
 use super::machine::{Machine, ready};
 use super::program::{Verdict, print_json};
+use super::progress::Shown;
 use super::run::{Arrays, assign, read_inputs};
 use crate::array::{Array, Values};
 use crate::board::{self, RunOptions};
@@ -165,7 +166,11 @@ fn compared(args: &Args) -> Result<Report> {
                 ..RunOptions::default()
             };
             let inputs: Vec<u8> = inputs.concat();
-            let report = board::run(board, file.blob(), &inputs, &options)?;
+            let shown = Shown::new(&format!("starting on {}", board.name));
+            let report = board::run_with_progress(board, file.blob(), &inputs, &options, &mut |now| {
+                shown.running(board.name, 1, now);
+            })?;
+            drop(shown);
             let mut shadow = Shadow::new(&view);
             let mut dumps = report.dumps.iter().peekable();
             for (step, meta) in metas.iter().enumerate() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use self::statistics::{Pair, wilson};
 use super::machine::Machine;
-use super::outcome::{How, bar, execute};
+use super::outcome::{How, execute};
 use super::program::{Verdict, print_json};
 use super::run::{Arrays, assign, read_inputs, stack};
 use crate::array::Array;
@@ -103,17 +103,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
                 .expected(format!("{}, one for each sample", sequence.runs.len())));
         }
         for &on in &args.on {
-            let bar = bar(right.len() as u64, on.name());
             let how = How {
                 reset_each: args.reset_each,
                 profile: false,
                 timeout: Duration::from_secs(args.timeout),
             };
-            let outcome = execute(&file, on, &sequence.runs, how, &mut |runs, _| {
-                bar.set_position(runs as u64)
-            });
-            bar.finish_and_clear();
-            let outcome = outcome?;
+            let outcome = execute(&file, on, &sequence.runs, how)?;
             let scores = stack(&outcome, &view.outputs, true);
             let scores = scores
                 .first()

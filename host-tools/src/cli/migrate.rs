@@ -9,6 +9,7 @@ use crate::files::{Output, Print, print, publish};
 use crate::migrate::{self, UPGRADES};
 use crate::model::ModelFile;
 use crate::sign::Signer;
+use crate::stage::unwatched;
 use crate::{Error, Result, pack};
 
 /// Arguments of `arenite migrate`.
@@ -42,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let draft = output.draft_of(&migrated.bytes).map_err(io)?;
     // What was converted passes what a new file passes.
     for model in ModelFile::all_of(draft.file(), output.path())? {
-        pack::verify(&model, None)?;
+        pack::verify(&model, None, &mut unwatched)?;
     }
     if let Some(envelope) = migrated.dropped {
         let then = match &signer {

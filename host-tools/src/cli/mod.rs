@@ -16,6 +16,7 @@ mod new;
 mod outcome;
 mod plan;
 mod program;
+mod progress;
 pub mod regions;
 mod report;
 mod run;
@@ -29,6 +30,7 @@ mod weights;
 pub use crate::report::grouped;
 pub use element_type::{ElementType, ElementTypeOptions};
 pub use program::{Verdict, run_to_the_end};
+pub use progress::Shown;
 pub use unbuilt::UnbuiltPackOptions;
 
 use std::process::ExitCode;

@@ -1,14 +1,13 @@
 //! Running a model, wherever: the same question and the same answer for the host and for boards.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use arenite::Model;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::machine::{Machine, ready};
-use crate::board::{self, RunOptions, SerialOptions, SerialPort};
+use super::progress::Shown;
+use crate::board::{self, Progress, RunOptions, SerialOptions, SerialPort};
 use crate::metadata::StepMeta;
 use crate::model::{self, ModelFile};
 use crate::{Error, Result};
@@ -81,30 +80,22 @@ impl Outcome {
     }
 }
 
-/// Runs the model once for each element of `runs`, each the inputs in order. `done` is told of complete runs.
+/// Runs the model once for each element of `runs`, each the inputs in order, and shows on standard error how far that is.
 ///
 /// # Errors
 /// What loading says, what the board says, a wrong size of inputs.
-pub(crate) fn execute(
-    file: &ModelFile,
-    machine: Machine,
-    runs: &[Vec<Vec<u8>>],
-    how: How,
-    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
-) -> Result<Outcome> {
+pub(crate) fn execute(file: &ModelFile, machine: Machine, runs: &[Vec<Vec<u8>>], how: How) -> Result<Outcome> {
+    let place = machine.name();
+    let shown = Shown::new(&format!("starting on {place}"));
+    let told = &mut |now| shown.running(place, runs.len(), now);
     match machine {
-        Machine::Host => on_host(&file.load()?, runs, how, done),
-        Machine::Board(board) => on_board(file, board, runs, how, done),
-        Machine::Serial(port) => over_serial(file, &port.port, runs, how, done),
+        Machine::Host => on_host(&file.load()?, runs, how, told),
+        Machine::Board(board) => on_board(file, board, runs, how, told),
+        Machine::Serial(port) => over_serial(file, &port.port, runs, how, told),
     }
 }
 
-fn on_host(
-    model: &Model<'_>,
-    runs: &[Vec<Vec<u8>>],
-    how: How,
-    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
-) -> Result<Outcome> {
+fn on_host(model: &Model<'_>, runs: &[Vec<Vec<u8>>], how: How, told: &mut dyn FnMut(Progress)) -> Result<Outcome> {
     let steps = model.header().step_count;
     let mut nanoseconds = vec![0; steps as usize];
     let mut last = Instant::now();
@@ -113,7 +104,11 @@ fn on_host(
         if let Some(place) = nanoseconds.get_mut(step as usize) {
             *place = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
         }
-        done(run + usize::from(step + 1 == steps), Some((step + 1, steps)));
+        told(Progress::Running {
+            runs: u32::try_from(run).unwrap_or(u32::MAX),
+            steps: step + 1,
+            of_steps: steps,
+        });
         last = Instant::now();
     })?;
     let step_nanoseconds = if how.profile { nanoseconds } else { Vec::new() };
@@ -129,7 +124,7 @@ fn on_board(
     board: &'static board::Board,
     runs: &[Vec<Vec<u8>>],
     how: How,
-    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
+    told: &mut dyn FnMut(Progress),
 ) -> Result<Outcome> {
     ready(board)?;
     let sizes = file.output_sizes()?;
@@ -142,10 +137,7 @@ fn on_board(
         ..RunOptions::default()
     };
     let inputs: Vec<u8> = runs.iter().flatten().flatten().copied().collect();
-    let report = board::run_with_progress(board, file.blob(), &inputs, &options, &mut |now| {
-        done(now.runs as usize, how.profile.then_some((now.steps, now.of_steps)));
-    })
-    .map_err(Error::from)?;
+    let report = board::run_with_progress(board, file.blob(), &inputs, &options, told).map_err(Error::from)?;
     let mut rest = &report.outputs[..];
     let mut outputs = Vec::with_capacity(runs.len());
     for _ in runs {
@@ -172,7 +164,7 @@ fn over_serial(
     port: &SerialPort,
     runs: &[Vec<Vec<u8>>],
     how: How,
-    done: &mut dyn FnMut(usize, Option<(u32, u32)>),
+    told: &mut dyn FnMut(Progress),
 ) -> Result<Outcome> {
     let options = SerialOptions {
         reset_each: how.reset_each,
@@ -180,24 +172,17 @@ fn over_serial(
         timeout: how.timeout,
     };
     let (mut link, _) = board::connect(port)?;
-    let report = link.run(file.bytes(), runs, options, &mut |runs| done(runs, None))?;
+    let report = link.run(file.bytes(), runs, options, &mut |runs| {
+        told(Progress::Running {
+            runs: u32::try_from(runs).unwrap_or(u32::MAX),
+            steps: 0,
+            of_steps: 0,
+        });
+    })?;
     Ok(Outcome {
         outputs: report.outputs,
         counts: report.counts,
         step_counts: report.steps,
         ..Outcome::default()
     })
-}
-
-/// A bar on stderr, where that is a terminal.
-pub(crate) fn bar(length: u64, what: &str) -> ProgressBar {
-    let bar = ProgressBar::new(length);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}") {
-        bar.set_style(style);
-    }
-    bar.set_message(what.to_string());
-    bar
 }

@@ -1,6 +1,7 @@
 //! `arenite plan`: the arena planner alone.
 
 use super::program::{Verdict, print_json};
+use super::progress::Shown;
 use crate::files::{Output, Print, publish};
 use crate::memory::plan::{self, CommandError, PlanArgs};
 use crate::{Error, ErrorKind, Result};
@@ -8,7 +9,10 @@ use crate::{Error, ErrorKind, Result};
 pub(super) fn run(args: &PlanArgs) -> Result<Verdict> {
     let output = args.output.as_deref().map(Output::to).transpose()?;
     let print = Print::beside(&output, args.json)?;
-    let (report, draft) = plan::command(args).map_err(|e| match e {
+    let shown = Shown::new("reading the buffers");
+    let planned = plan::command(args, &mut |stage, done, of| shown.told(stage, done, of));
+    drop(shown);
+    let (report, draft) = planned.map_err(|e| match e {
         CommandError::File(e) => e,
         CommandError::DoesNotFit { .. } => Error::new(ErrorKind::DoesNotFit, e.to_string()),
         CommandError::Check(_) => Error::internal(e.to_string()),

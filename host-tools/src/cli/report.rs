@@ -120,6 +120,6 @@ fn counted(args: &Args, file: &ModelFile, view: &ModelView<'_>, on: Machine) -> 
         profile: true,
         timeout: Duration::from_secs(args.timeout),
     };
-    let outcome = execute(file, on, &[zeros.collect()], how, &mut |_, _| {})?;
+    let outcome = execute(file, on, &[zeros.collect()], how)?;
     Ok((on.name().to_string(), outcome.step_instructions))
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::machine::Machine;
-use super::outcome::{How, Outcome, StepFigures, bar, execute};
+use super::outcome::{How, Outcome, StepFigures, execute};
 use super::program::{Verdict, print_json};
 use crate::array::{Array, Runs, Sequence};
 use crate::files::{self, Output, Print};
@@ -85,17 +85,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let print = Print::beside(places.iter().flatten(), args.json)?;
     let sequence = read_inputs(&given, inputs, &mut Arrays::default())?;
 
-    let bar = bar(sequence.runs.len() as u64, args.on.name());
     let how = How {
         reset_each: args.reset_each,
         profile: args.profile,
         timeout: Duration::from_secs(args.timeout),
     };
-    let outcome = execute(&file, args.on, &sequence.runs, how, &mut |runs, _| {
-        bar.set_position(runs as u64)
-    });
-    bar.finish_and_clear();
-    let outcome = outcome?;
+    let outcome = execute(&file, args.on, &sequence.runs, how)?;
 
     let stacked = stack(&outcome, outputs, sequence.stacked);
     let drafts = stacked.iter().zip(&places).filter_map(|(array, place)| {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::outcome::bar;
 use super::program::Verdict;
+use super::progress::Shown;
 use crate::board::{self, SerialPort};
 use crate::files::print;
 use crate::model::ModelFile;
@@ -38,10 +38,13 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         .help("give `arenite_serial::serve` an `InSlots`; docs/firmware.md has an example"));
     }
     let bytes = file.whole();
-    let bar = bar(bytes.len() as u64, &board.name);
+    let stage = format!("writing to {}", board.name);
+    let shown = Shown::new(&stage);
     let timeout = Duration::from_secs(args.timeout);
-    let runs = link.update(bytes, timeout, &mut |written| bar.set_position(written as u64));
-    bar.finish_and_clear();
+    let runs = link.update(bytes, timeout, &mut |written| {
+        shown.told(&stage, written as u64, bytes.len() as u64)
+    });
+    drop(shown);
     let runs = runs?;
     if args.confirm {
         link.confirm()?;

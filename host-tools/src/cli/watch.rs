@@ -118,7 +118,7 @@ fn packed(pack: &Path, args: &Args, output: &Path) -> Result<Option<Side>> {
                 profile: matches!(machine, Machine::Board(_)),
                 timeout: Duration::from_secs(args.timeout),
             };
-            Some(execute(&file, machine, &[zeros.collect()], how, &mut |_, _| {})?)
+            Some(execute(&file, machine, &[zeros.collect()], how)?)
         }
     };
     Ok(Some(Side { file, outcome }))

@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::ProgressBar;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -22,7 +25,21 @@ pub(super) fn refused(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write to the standard output: {error}"))
 }
 
+/// What is drawn at the end of standard error while long work goes on.
+static BELOW: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// From now on lines come above `bar`, until there is none.
+pub fn above(bar: Option<ProgressBar>) {
+    *BELOW.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+}
+
 /// A line on standard error. Where that cannot be written there is nobody to tell.
 pub fn note(line: impl fmt::Display) {
-    let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+    let write = || {
+        let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+    };
+    match &*BELOW.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
 }

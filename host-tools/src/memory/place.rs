@@ -7,6 +7,7 @@ use super::plan::{self, Options, Plan, Problem, Proof, Relation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::program::{Place, Program};
+use crate::stage::Progress;
 
 /// A memory that arenas can lie in, in order of preference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct Placed {
 ///
 /// # Errors
 /// [`ErrorKind::DoesNotFit`] naming what is missing where; [`ErrorKind::Internal`] where the independent checker finds fault.
-pub fn place(bodies: Bodies, request: &Request) -> Result<Placed> {
+pub fn place(bodies: Bodies, request: &Request, progress: &mut Progress<'_>) -> Result<Placed> {
     let region = assign(&bodies, request)?;
     let mut offsets = vec![0; region.len()];
     let mut plans = Vec::new();
@@ -59,7 +60,8 @@ pub fn place(bodies: Bodies, request: &Request) -> Result<Placed> {
             nodes: request.nodes,
             ..Options::default()
         };
-        let plan = plan::solve(&problem, &options).map_err(|e| Error::internal(e.to_string()))?;
+        let mut spent = |nodes| progress("planning the arena", nodes, options.nodes);
+        let plan = plan::solve_watched(&problem, &options, &mut spent).map_err(|e| Error::internal(e.to_string()))?;
         plan::check(&problem, &plan).map_err(|e| {
             Error::new(ErrorKind::Internal, format!("the planner made an invalid plan: {e}")).help("please report it")
         })?;

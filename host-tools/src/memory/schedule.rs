@@ -14,6 +14,7 @@ use arenite::Access;
 use super::lifetimes::{self, Moment, in_arena};
 use crate::graph::TensorId;
 use crate::program::{LoweredStep, Program};
+use crate::stage::Progress;
 
 /// Down-sets kept in each layer before the search becomes a beam.
 const EXACT_STATES: usize = 20_000;
@@ -32,8 +33,8 @@ pub struct Schedule {
 }
 
 /// Finds an order, within a budget of search nodes.
-pub fn schedule(program: &Program, nodes: u64) -> Schedule {
-    Ordering::of(program).best(nodes)
+pub fn schedule(program: &Program, nodes: u64, progress: &mut Progress<'_>) -> Schedule {
+    Ordering::of(program).best(nodes, &mut |spent| progress("ordering the steps", spent, nodes))
 }
 
 impl Schedule {
@@ -229,8 +230,8 @@ impl Ordering {
         peak
     }
 
-    /// The lowest order that is found within a budget of search nodes.
-    fn best(&self, nodes: u64) -> Schedule {
+    /// The lowest order that is found within a budget of search nodes; `told` hears how many of them are spent.
+    fn best(&self, nodes: u64, told: &mut dyn FnMut(u64)) -> Schedule {
         let traced: Vec<usize> = (0..self.steps.len()).collect();
         let traced_peak = self.peak(&traced);
         let least = self.least_peak();
@@ -243,7 +244,7 @@ impl Ordering {
         if found.proven_optimal {
             return found;
         }
-        let whole = self.search(traced_peak, EXACT_STATES, nodes / 2);
+        let whole = self.search(traced_peak, EXACT_STATES, nodes / 2, told);
         let complete = whole.complete;
         let mut left = nodes - whole.nodes;
         found.proven_optimal = complete && whole.exact;
@@ -268,7 +269,7 @@ impl Ordering {
         // One state a layer costs least; from what that takes follows how many the rest of the budget can pay for.
         let mut width = 1;
         loop {
-            let narrow = self.search(found.peak, width, left);
+            let narrow = self.search(found.peak, width, left, &mut |more| told(nodes - left + more));
             left -= narrow.nodes;
             let cost = narrow.nodes.div_ceil(width as u64).max(1);
             let complete = narrow.complete;
@@ -283,7 +284,7 @@ impl Ordering {
     }
 
     /// The best order with a peak below `bound`: the best `width` sets of each layer are kept, as long as the nodes suffice.
-    fn search(&self, bound: u64, width: usize, nodes: u64) -> Search {
+    fn search(&self, bound: u64, width: usize, nodes: u64, told: &mut dyn FnMut(u64)) -> Search {
         let mut search = Search {
             found: None,
             complete: false,
@@ -306,6 +307,7 @@ impl Ordering {
         // The sets of the last layer, and the steps that each allows, in order.
         let mut sets: Vec<(Set, Vec<usize>)> = vec![(empty, ready)];
         for _ in 0..self.steps.len() {
+            told(search.nodes);
             let mut next: BTreeMap<Set, Reached> = BTreeMap::new();
             let layer = layers.last().expect("there is a first layer");
             for (from, ((set, ready), reached)) in sets.iter().zip(layer).enumerate() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use arenite::Target;
 
 use super::dump::Dump;
-use super::options::Options;
+use super::options::{Options, Progress};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::lower::{self, Preferences};
@@ -34,11 +34,11 @@ pub fn run(
     weights: &Weights,
     options: &Options,
     spend: Option<&BTreeSet<String>>,
-    dump: &mut Dump,
-    summary: &mut Summary,
+    (dump, summary): (&mut Dump, &mut Summary),
+    progress: &mut Progress<'_>,
 ) -> Result<Back> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
-    let mut program = steps(graph, weights, options, spend).map_err(at_input)?;
+    let mut program = steps(graph, weights, options, spend, progress).map_err(at_input)?;
     // Merged tensors cannot be cut: a fit starts from separate ones and merges what is left of them.
     let separate = (options.fit.is_some() || options.explain).then(|| program.clone());
     if let Some(limit) = options.max_step {
@@ -52,9 +52,9 @@ pub fn run(
     let request = request(options);
     let mut explanation = None;
     let placed = match &separate {
-        None => memory::place(memory::bodies(&program, options.in_place), &request).map_err(at_input)?,
+        None => memory::place(memory::bodies(&program, options.in_place), &request, progress).map_err(at_input)?,
         Some(separate) => {
-            let fitted = fit::fit(separate, &request, options.fit).map_err(at_input)?;
+            let fitted = fit::fit(separate, &request, options.fit, progress).map_err(at_input)?;
             program = fitted.program;
             explanation = options
                 .explain
@@ -77,15 +77,22 @@ pub fn run(
 ///
 /// # Errors
 /// What no kernel computes.
-pub fn steps(graph: Graph, weights: &Weights, options: &Options, spend: Option<&BTreeSet<String>>) -> Result<Program> {
+pub fn steps(
+    graph: Graph,
+    weights: &Weights,
+    options: &Options,
+    spend: Option<&BTreeSet<String>>,
+    progress: &mut Progress<'_>,
+) -> Result<Program> {
     let preferences = Preferences {
         target: options.target,
         size: options.size,
         share: options.in_place,
         spend,
     };
+    progress("choosing kernels", 0, 0);
     let mut program = lower::lower(graph, preferences, weights)?;
-    let found = schedule::schedule(&program, options.plan_nodes);
+    let found = schedule::schedule(&program, options.plan_nodes, progress);
     schedule::apply(&mut program, &found.order);
     Ok(program)
 }

@@ -59,19 +59,24 @@ pub(super) fn run(
     )
     .map_err(|e| e.in_file(output.path()))?;
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
-    verify(&file, sources.samples.as_ref())?;
+    progress("checking the file", 0, 0);
+    verify(&file, sources.samples.as_ref(), progress)?;
     let view = file.view()?;
     tell_worst(summary, options.target.name(), &view.steps()?, view.weights());
     drop(view);
     if let Some(whole) = &sources.whole {
+        progress("comparing with the network before its dead channels went", 0, 0);
         whole::compare(whole.clone(), program, &sources.weights, &file, options)?;
     }
     drop(file);
     let draft = match &options.self_test {
         None => draft,
-        Some(samples) => self_test::attach(draft, output, samples, &mut |note| {
-            print::note(format_args!("{}: {note}", samples.display()));
-        })?,
+        Some(samples) => {
+            progress("computing the self-test", 0, 0);
+            self_test::attach(draft, output, samples, &mut |note| {
+                print::note(format_args!("{}: {note}", samples.display()));
+            })?
+        }
     };
     let content = draft.file().metadata().map_err(io)?.len();
     let model = content + envelope(options);
@@ -153,7 +158,7 @@ fn metadata(back: &Back, keys: &BTreeMap<String, String>, input_sha256: &str, su
 ///
 /// # Errors
 /// [`ErrorKind::Internal`] where the file is wrong; [`ErrorKind::Input`] where a sample is.
-pub fn verify(file: &ModelFile, samples: Option<&Samples>) -> Result<()> {
+pub fn verify(file: &ModelFile, samples: Option<&Samples>, progress: &mut Progress<'_>) -> Result<()> {
     prove::prove(&file.view()?)
         .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
     let model = match file.load() {
@@ -162,13 +167,13 @@ pub fn verify(file: &ModelFile, samples: Option<&Samples>) -> Result<()> {
         Err(e) => return Err(Error::internal(format!("the new model does not load: {e}")).help("please report it")),
     };
     match samples {
-        Some(samples) => replay(&model, samples),
+        Some(samples) => replay(&model, samples, progress),
         None => Ok(()),
     }
 }
 
 /// Runs the samples and compares the outputs that they state.
-fn replay(model: &arenite::Model<'_>, samples: &Samples) -> Result<()> {
+fn replay(model: &arenite::Model<'_>, samples: &Samples, progress: &mut Progress<'_>) -> Result<()> {
     let inputs: Vec<String> = (0..)
         .map_while(|i| model.input(i))
         .map(|p| p.name.to_string())
@@ -189,7 +194,10 @@ fn replay(model: &arenite::Model<'_>, samples: &Samples) -> Result<()> {
         let given: Option<Vec<_>> = inputs.iter().map(find).collect();
         runs.push(given.ok_or_else(|| Error::input("a sample lacks an input of the network"))?);
     }
-    let results = model::run(model, &runs, false, &mut |_, _, _| {})?;
+    let all = runs.len() as u64;
+    let results = model::run(model, &runs, false, &mut |run, _, _| {
+        progress("replaying the samples", run as u64, all)
+    })?;
     for (index, (sample, result)) in samples.runs.iter().zip(&results).enumerate() {
         for (name, expected) in &sample.outputs {
             let Some(port) = outputs.iter().position(|n| n == name) else {

@@ -21,7 +21,7 @@ use crate::passes;
 use crate::preprocess;
 use crate::quantize::{self, Grid};
 use crate::report::{Quantization, Summary};
-use crate::stage::Stage;
+use crate::stage::{Stage, unwatched};
 use crate::weights::Weights;
 
 /// A network behind all passes.
@@ -218,7 +218,8 @@ fn measured(
         dump_after: None,
         ..options.clone()
     };
-    let back = back::run(graph, weights, &options, None, &mut Dump::default(), summary)?;
+    let told = (&mut Dump::default(), &mut *summary);
+    let back = back::run(graph, weights, &options, None, told, &mut unwatched)?;
     finish::bytes(&back, stated, weights, &options, summary)
 }
 

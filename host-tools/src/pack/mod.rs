@@ -43,24 +43,17 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     refuse_inputs(&output, options)?;
     let mut dump = Dump::of(options)?;
 
-    progress("reading the trace", 0, 0);
+    progress("reading the network", 0, 0);
     let front = front::run(options, &mut dump, progress)?;
     front.files.iter().try_for_each(|file| output.differs_from(file))?;
     let mut summary = front.summary;
 
-    progress("planning", 0, 0);
     let stated = (&front.keys, front.input_sha256.as_str());
     let bytes = |back: &back::Back, summary: &Summary| finish::bytes(back, stated, &front.weights, options, summary);
-    let spent = winograd::choose(&front.graph, &front.weights, options, &summary, bytes)?;
+    let spent = winograd::choose(&front.graph, &front.weights, options, &summary, bytes, progress)?;
     let (spend, warning) = winograd::told(spent, options, &mut summary);
-    let back = back::run(
-        front.graph,
-        &front.weights,
-        options,
-        spend.as_ref(),
-        &mut dump,
-        &mut summary,
-    )?;
+    let told = (&mut dump, &mut summary);
+    let back = back::run(front.graph, &front.weights, options, spend.as_ref(), told, progress)?;
 
     let sources = Sources {
         weights: front.weights,

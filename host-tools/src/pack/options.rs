@@ -12,6 +12,7 @@ use crate::quantize;
 use crate::report::Summary;
 use crate::sign::Signer;
 use crate::spelling::meant;
+pub use crate::stage::Progress;
 use crate::stage::Stage;
 
 /// What `pack` is asked for.
@@ -130,9 +131,6 @@ pub struct Packed {
     /// The text of `--explain`.
     pub explanation: Option<String>,
 }
-
-/// Told how far packing has come: a phase, and how much of how much of it is done.
-pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;
 
 /// The target of this name.
 ///

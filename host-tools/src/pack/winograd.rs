@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::back::{self, Back};
 use super::dump::Dump;
-use super::options::Options;
+use super::options::{Options, Progress};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::memory;
 use crate::program::Program;
 use crate::report::Summary;
+use crate::stage::unwatched;
 use crate::weights::Weights;
 
 /// What Winograd convolutions took.
@@ -35,6 +36,7 @@ pub(super) fn choose(
     options: &Options,
     summary: &Summary,
     file_bytes: impl Fn(&Back, &Summary) -> Result<u64>,
+    progress: &mut Progress<'_>,
 ) -> Result<Option<(BTreeSet<String>, Winograd)>> {
     let wanted = options.winograd || options.max_flash.is_some();
     if !wanted || !back::spends_flash(options.target) {
@@ -45,23 +47,17 @@ pub(super) fn choose(
         dump_after: None,
         ..options.clone()
     };
-    let packed = |without: Option<&BTreeSet<String>>| {
+    let mut packed = |without: Option<&BTreeSet<String>>| {
         let mut summary = summary.clone();
-        let back = back::run(
-            graph.clone(),
-            weights,
-            &options,
-            without,
-            &mut Dump::default(),
-            &mut summary,
-        )?;
+        let told = (&mut Dump::default(), &mut summary);
+        let back = back::run(graph.clone(), weights, &options, without, told, progress)?;
         let bytes = file_bytes(&back, &summary)?;
         Ok::<_, crate::Error>((spenders(&back.program).count(), (back.placed.arena_bytes(), bytes)))
     };
     let mut without = BTreeSet::new();
     let mut plain = None;
     loop {
-        let steps = back::steps(graph.clone(), weights, &options, Some(&without))?;
+        let steps = back::steps(graph.clone(), weights, &options, Some(&without), &mut unwatched)?;
         let heaviest =
             |bytes: fn(Needs) -> u32| spenders(&steps).max_by_key(|&step| bytes(steps.steps[step].step.needs()));
         let Some(largest) = heaviest(|needs| needs.weights) else {

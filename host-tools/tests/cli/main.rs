@@ -13,6 +13,8 @@ mod endings;
 mod inputs;
 mod outputs;
 mod pages;
+#[cfg(unix)]
+mod progress;
 mod readers;
 mod signing;
 #[cfg(unix)]

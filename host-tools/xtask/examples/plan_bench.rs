@@ -141,7 +141,7 @@ fn one(file: &str, capacity: u64, nodes: u64) -> Result<()> {
         json: false,
         plan_nodes: nodes,
     };
-    command(&arguments)?;
+    command(&arguments, &mut arenite_host::stage::unwatched)?;
     Ok(())
 }
 

@@ -162,7 +162,10 @@ impl Shown {
 
     fn update(&mut self, now: Progress) {
         const LINES: usize = 6;
-        let done = now.runs as usize;
+        let done = match now {
+            Progress::Building { .. } => return,
+            Progress::Running { runs, .. } => runs as usize,
+        };
         self.bar.set_position(done as u64);
         if !self.terminal && done * LINES / self.samples.max(1) > self.said {
             self.said = done * LINES / self.samples.max(1);

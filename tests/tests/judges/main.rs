@@ -13,6 +13,7 @@ use arenite_host::memory::prove::prove;
 use arenite_host::metadata::{Metadata, NO_TENSOR};
 use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::{Options, pack, verify};
+use arenite_host::stage::unwatched;
 use arenite_tests::blob::{Blob, Tensor, aligned, at};
 use arenite_tests::golden::{options, packed_small};
 use arenite_tests::writers::Random;

@@ -9,7 +9,7 @@ fn packing_verifies_what_it_wrote() {
     let path = case.folder.path().join("written.bin");
     let verified = |blob: &Blob, samples: Option<&Samples>| {
         std::fs::write(&path, blob.file()).expect("writes");
-        verify(&ModelFile::open(&path).expect("just written"), samples)
+        verify(&ModelFile::open(&path).expect("just written"), samples, &mut unwatched)
     };
     verified(&case.blob, None).expect("it is right");
 

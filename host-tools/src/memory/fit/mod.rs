@@ -22,6 +22,7 @@ use super::plan::{self, Problem};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::program::{Constants, Program, State};
+use crate::stage::Progress;
 
 /// A way of running the network: what it needs and what it costs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -71,7 +72,7 @@ const MOST_PLACED: usize = 64;
 ///
 /// # Errors
 /// [`ErrorKind::DoesNotFit`] with the smallest arena that was found and how.
-pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Result<Fitted> {
+pub fn fit(program: &Program, request: &Request, capacity: Option<u64>, progress: &mut Progress<'_>) -> Result<Fitted> {
     let search = Search {
         in_place: request.in_place,
         base_macs: macs(program),
@@ -80,9 +81,9 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
     let mut height = current.height()?;
     let mut points = vec![current.point(height)];
     let Some(capacity) = capacity else {
-        points.extend(search.survey(&current, height)?);
+        points.extend(search.survey(&current, height, progress)?);
         let whole = current.whole(program, request)?;
-        let memory = place(bodies(&whole, request.in_place), request)?;
+        let memory = place(bodies(&whole, request.in_place), request, progress)?;
         return Ok(current.fitted(whole, memory, points));
     };
     let mut lowest = points[0].clone();
@@ -90,7 +91,7 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
     let mut within = capacity;
     loop {
         while height > within && current.cuts.len() < MOST_CUTS {
-            let Some((next, next_height)) = search.next(&current, within)? else {
+            let Some((next, next_height)) = search.next(&current, within, progress)? else {
                 break;
             };
             (current, height) = (next, next_height);
@@ -109,7 +110,7 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>) -> Resul
         let whole = current.whole(program, request)?;
         let split = bodies(&whole, request.in_place);
         let bytes = estimated(&split.problem)?;
-        match place(split, request) {
+        match place(split, request, progress) {
             Ok(memory) if request.max_step.is_none() || height == 0 || total(&memory) <= capacity => {
                 return Ok(current.fitted(whole, memory, points));
             }
@@ -224,14 +225,19 @@ impl Search {
     }
 
     /// The best of all that one more cut makes of `current` to fit `capacity` bytes, and its height.
-    fn next(&self, current: &Candidate, capacity: u64) -> Result<Option<(Candidate, u64)>> {
+    fn next(
+        &self,
+        current: &Candidate,
+        capacity: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<(Candidate, u64)>> {
         let above = |c: &Candidate| -> u64 { c.profile.iter().map(|&(_, b)| b.saturating_sub(capacity)).sum() };
         // Where the bounds are low enough already and only the plan is not, whatever is highest may be cut.
         let hot = capacity.min(current.bound().saturating_sub(1));
         let mut best: Option<((u64, u64, usize, u64), Candidate)> = None;
         let mut low: Vec<Candidate> = Vec::new();
         let before = above(current);
-        for next in self.cut_once(current, hot) {
+        for next in self.cut_once(current, hot, progress) {
             let next = next?;
             let left = above(&next);
             if left == 0 {
@@ -266,10 +272,10 @@ impl Search {
     }
 
     /// The single cuts that no other beats in both arena and extra MACs.
-    fn survey(&self, whole: &Candidate, height: u64) -> Result<Vec<Point>> {
+    fn survey(&self, whole: &Candidate, height: u64, progress: &mut Progress<'_>) -> Result<Vec<Point>> {
         // A cut helps only if nothing outside its chain is as high as the whole.
         let mut found = self
-            .cut_once(whole, whole.bound().saturating_sub(1))
+            .cut_once(whole, whole.bound().saturating_sub(1), progress)
             .collect::<Result<Vec<Candidate>>>()?;
         found.sort_by_key(|c| (c.extra_macs, c.bound(), c.program.steps.len()));
         let (mut best, mut points) = (height, Vec::new());
@@ -287,14 +293,22 @@ impl Search {
     }
 
     /// All ways to cut one more chain that has a set of buffers of more than `hot` bytes.
-    fn cut_once<'a>(&'a self, current: &'a Candidate, hot: u64) -> impl Iterator<Item = Result<Candidate>> + 'a {
+    fn cut_once<'a>(
+        &'a self,
+        current: &'a Candidate,
+        hot: u64,
+        progress: &'a mut Progress<'_>,
+    ) -> impl Iterator<Item = Result<Candidate>> + 'a {
         let over: Vec<usize> = current
             .profile
             .iter()
             .filter(|&&(_, bound)| bound > hot)
             .map(|&(step, _)| step as usize)
             .collect();
-        cuts(&current.program, &over).into_iter().filter_map(|cut| {
+        let cuts = cuts(&current.program, &over);
+        let (stage, all) = (format!("trying cut {}", current.cuts.len() + 1), cuts.len() as u64);
+        (0..).zip(cuts).filter_map(move |(done, cut)| {
+            progress(&stage, done, all);
             let program = bands::cut(&current.program, &cut)?;
             let mut cuts = current.cuts.clone();
             cuts.push(cut);

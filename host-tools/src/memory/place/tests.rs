@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::memory::plan::Buffer;
+use crate::stage::unwatched;
 
 /// Bodies as life, bytes and traffic.
 fn made_up(bodies: &[(u64, u64, u64, u64)], relations: Vec<Relation>) -> Bodies {
@@ -29,7 +30,7 @@ fn request(sizes: &[Option<u64>]) -> Request {
 
 /// Two bodies in use at once, and the regions of bodies and their offsets.
 fn placed(bodies: &Bodies, sizes: &[Option<u64>]) -> Result<(Vec<usize>, Vec<u64>, Placed)> {
-    place(bodies.clone(), &request(sizes)).map(|p| (p.region.clone(), p.offsets.clone(), p))
+    place(bodies.clone(), &request(sizes), &mut unwatched).map(|p| (p.region.clone(), p.offsets.clone(), p))
 }
 
 #[test]

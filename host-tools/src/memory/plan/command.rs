@@ -9,9 +9,10 @@ use serde::Serialize;
 use super::check::{CheckError, check};
 use super::csv::{self, CsvError};
 use super::problem::{Options, PlanError};
-use super::solve::solve;
+use super::solve::solve_watched;
 use crate::error::Error;
 use crate::files::{self, Draft, Output};
+use crate::stage::Progress;
 
 /// Arguments of `arenite plan`.
 #[derive(Clone, Debug, clap::Args)]
@@ -104,7 +105,7 @@ pub enum CommandError {
 ///
 /// # Errors
 /// See [`CommandError`]. Nothing is left behind then.
-pub fn command(args: &PlanArgs) -> Result<(Report, Option<Draft>), CommandError> {
+pub fn command(args: &PlanArgs, progress: &mut Progress<'_>) -> Result<(Report, Option<Draft>), CommandError> {
     let path = || files::paths::shown(&args.file);
     let output = args.output.as_deref().map(Output::to).transpose()?;
     output.iter().try_for_each(|output| output.differs_from(&args.file))?;
@@ -115,7 +116,9 @@ pub fn command(args: &PlanArgs) -> Result<(Report, Option<Draft>), CommandError>
         nodes: args.plan_nodes,
     };
     let start = Instant::now();
-    let plan = solve(&problem, &options).map_err(|source| CommandError::Plan { path: path(), source })?;
+    let mut spent = |nodes| progress("planning the arena", nodes, args.plan_nodes);
+    let plan =
+        solve_watched(&problem, &options, &mut spent).map_err(|source| CommandError::Plan { path: path(), source })?;
     let seconds = start.elapsed().as_secs_f64();
     check(&problem, &plan)?;
     if let Some(capacity) = args.capacity.filter(|&capacity| plan.height > capacity) {

@@ -28,4 +28,4 @@ mod units;
 pub use check::{CheckError, check};
 pub use command::{CommandError, PlanArgs, Report, command};
 pub use problem::{Buffer, Options, Part, Plan, PlanError, Problem, Proof, Relation};
-pub use solve::{estimate, lower_bound, profile, solve};
+pub use solve::{estimate, lower_bound, profile, solve, solve_watched};

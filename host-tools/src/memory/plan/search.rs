@@ -117,9 +117,10 @@ impl Search {
         }
     }
 
-    /// Looks for a plan within `capacity` (scaled). Returns the nodes used as well. Called again with the same capacity, it goes on
+    /// Looks for a plan within `capacity` (scaled). Returns the nodes used as well, and tells them from round to round.
+    /// Called again with the same capacity, it goes on
     /// where its budget ran out.
-    pub(super) fn run(&mut self, capacity: i64, budget: u64) -> (Outcome, u64) {
+    pub(super) fn run(&mut self, capacity: i64, budget: u64, spent: &mut dyn FnMut(u64)) -> (Outcome, u64) {
         if self.capacity != Some(capacity) {
             self.failures.clear();
             self.capacity = Some(capacity);
@@ -151,7 +152,7 @@ impl Search {
                     Step::Solved => return (Outcome::Found(self.state.offset.clone()), used),
                     Step::Failed => return (Outcome::Exhausted, used),
                     Step::Stopped if self.state.work >= self.work_limit => return (Outcome::Budget, used),
-                    Step::Stopped => {}
+                    Step::Stopped => spent(used),
                 }
             }
             self.cycle += 1;

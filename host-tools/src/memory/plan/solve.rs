@@ -1,5 +1,7 @@
 //! From problem to plan: bound, greedy placement, exact search.
 
+use std::sync::mpsc;
+
 use super::bound;
 use super::greedy::{self, Placement};
 use super::instance::{Instance, SEARCH_LIMIT};
@@ -21,6 +23,14 @@ const STACK_PER_LEVEL: usize = 4096;
 /// # Errors
 /// A problem that contradicts itself: see [`PlanError`]. A capacity that is not met is no error: the plan is then higher.
 pub fn solve(problem: &Problem, options: &Options) -> Result<Plan, PlanError> {
+    solve_watched(problem, options, &mut |_| ())
+}
+
+/// [`solve`], telling `progress` now and then how many nodes of its budget are spent.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_watched(problem: &Problem, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<Plan, PlanError> {
     let instance = Instance::new(problem)?;
     refuse_fixed_overlap(problem, &instance)?;
     let capacity = options
@@ -34,7 +44,7 @@ pub fn solve(problem: &Problem, options: &Options) -> Result<Plan, PlanError> {
         height: 0,
         instance: &instance,
     };
-    solver.run(capacity);
+    solver.run(capacity, &mut |left| progress(options.nodes - left));
     Ok(solver.into_plan(problem, options.nodes))
 }
 
@@ -83,7 +93,8 @@ struct Solver<'a> {
 }
 
 impl Solver<'_> {
-    fn run(&mut self, capacity: Option<i64>) {
+    /// `told` hears how many nodes are left.
+    fn run(&mut self, capacity: Option<i64>, told: &mut dyn FnMut(u64)) {
         for (offset, body) in self.offsets.iter_mut().zip(&self.instance.bodies) {
             *offset = body.fixed.unwrap_or(0);
         }
@@ -115,25 +126,33 @@ impl Solver<'_> {
             let height = if height <= known.max(capacity.unwrap_or(0)) {
                 height
             } else {
-                self.improve(bodies, &live_sets, height, capacity)
+                self.improve((bodies, height), &live_sets, capacity, told)
             };
             self.height = self.height.max(height);
         }
     }
 
     /// One search for a plan within `aim`, by turns of the exact problem and of rounded ones.
-    fn attempt(&self, search: &mut Search, bodies: &[u32], aim: i64, budget: u64) -> (Outcome, u64) {
+    fn attempt(
+        &self,
+        search: &mut Search,
+        (bodies, aim): (&[u32], i64),
+        budget: u64,
+        spent: &mut dyn FnMut(u64),
+    ) -> (Outcome, u64) {
         let stack = (bodies.len() + 64) * STACK_PER_LEVEL + (1 << 20);
         let coarse = self.coarse(aim);
         let turn = budget.div_ceil(coarse.len() as u64 + 2);
-        let (outcome, mut used) = run_with_stack(search, aim, turn, stack);
+        let (outcome, mut used) = run_with_stack(search, aim, turn, stack, spent);
         if outcome != Outcome::Budget {
             return (outcome, used);
         }
         for (grid, instance) in coarse {
             let live_sets = own_live_sets(&instance, bodies, &instance.live_sets());
             let mut rough = Search::new(&instance, bodies, &live_sets);
-            let (outcome, more) = run_with_stack(&mut rough, aim / grid, turn.min(budget - used), stack);
+            let mut more_spent = |more| spent(used + more);
+            let budget_now = turn.min(budget - used);
+            let (outcome, more) = run_with_stack(&mut rough, aim / grid, budget_now, stack, &mut more_spent);
             used += more;
             if let Outcome::Found(offsets) = outcome {
                 return (
@@ -142,7 +161,8 @@ impl Solver<'_> {
                 );
             }
         }
-        let (outcome, more) = run_with_stack(search, aim, budget - used.min(budget), stack);
+        let mut more_spent = |more| spent(used + more);
+        let (outcome, more) = run_with_stack(search, aim, budget - used.min(budget), stack, &mut more_spent);
         (outcome, used + more)
     }
 
@@ -162,8 +182,14 @@ impl Solver<'_> {
         found
     }
 
-    /// Searches for lower plans of one component; returns its height then.
-    fn improve(&mut self, bodies: Vec<u32>, live_sets: &[LiveSet], height: i64, capacity: Option<i64>) -> i64 {
+    /// Searches for lower plans of one component, bodies of this height; returns its height then.
+    fn improve(
+        &mut self,
+        (bodies, height): (Vec<u32>, i64),
+        live_sets: &[LiveSet],
+        capacity: Option<i64>,
+        told: &mut dyn FnMut(u64),
+    ) -> i64 {
         let live_sets = own_live_sets(self.instance, &bodies, live_sets);
         let mut search = Search::new(self.instance, &bodies, &live_sets);
         let mut best = height;
@@ -183,7 +209,8 @@ impl Solver<'_> {
             } else {
                 self.left.div_ceil(3)
             };
-            let (outcome, used) = self.attempt(&mut search, &bodies, aim, budget);
+            let mut spent = |used| told(self.left.saturating_sub(used));
+            let (outcome, used) = self.attempt(&mut search, (&bodies, aim), budget, &mut spent);
             self.left -= used.min(self.left);
             match outcome {
                 Outcome::Found(offsets) => {
@@ -262,12 +289,25 @@ fn own_live_sets(instance: &Instance, bodies: &[u32], live_sets: &[LiveSet]) -> 
     live_sets[from..to].to_vec()
 }
 
-/// Runs the search on a thread whose stack fits its depth.
-fn run_with_stack(search: &mut Search, capacity: i64, budget: u64, stack: usize) -> (Outcome, u64) {
+/// Runs the search on a thread whose stack fits its depth; `spent` hears here what it tells there.
+fn run_with_stack(
+    search: &mut Search,
+    capacity: i64,
+    budget: u64,
+    stack: usize,
+    spent: &mut dyn FnMut(u64),
+) -> (Outcome, u64) {
+    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new()
             .stack_size(stack)
-            .spawn_scoped(scope, || search.run(capacity, budget));
+            .spawn_scoped(scope, move || {
+                search.run(capacity, budget, &mut |nodes| {
+                    // The other end waits until this one is dropped.
+                    let _ = sender.send(nodes);
+                })
+            });
+        receiver.iter().for_each(spent);
         // Without a thread there is no search; the greedy plan stands.
         worker
             .ok()

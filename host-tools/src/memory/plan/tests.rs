@@ -213,11 +213,16 @@ proptest! {
 #[test]
 fn a_budget_that_runs_out_proves_nothing() {
     const CAPACITY: u64 = 1 << 14;
-    let mut unproven = 0;
+    let (mut unproven, mut rounds) = (0, 0);
     for seed in 0..12 {
         let problem = generate::perfect(60, CAPACITY, 1 << 8, seed);
         for nodes in [0, 1, 10, 100, 1000] {
             let plan = solved(&problem, &within(nodes, None));
+            let mut told = Vec::new();
+            let watched = solve_watched(&problem, &within(nodes, None), &mut |spent| told.push(spent));
+            assert_eq!(watched, Ok(plan.clone()));
+            assert!(told.iter().all(|&spent| spent <= nodes), "{told:?} of {nodes}");
+            rounds += told.len();
             assert_eq!(plan.lower_bound, CAPACITY, "seed {seed}, {nodes} nodes");
             assert_eq!(
                 plan.proven_optimal,
@@ -231,7 +236,7 @@ fn a_budget_that_runs_out_proves_nothing() {
             assert_eq!(plan.lower_bound, CAPACITY, "seed {seed}, {nodes} nodes");
         }
     }
-    assert!(unproven > 10, "{unproven}");
+    assert!(unproven > 10 && rounds > 0, "{unproven}, {rounds}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn branches_are_finished_one_by_one() {
     ];
     let problem = Ordering::new(steps, vec![10, 100, 100, 1, 1, 1], vec![0], &[5]);
     assert_eq!(problem.peak(&[0, 1, 2, 3, 4]), 210);
-    let search = problem.search(210, EXACT_STATES, 1000);
+    let search = problem.search(210, EXACT_STATES, 1000, &mut |_| ());
     let (order, peak) = search.found.expect("a better order");
     assert!(search.complete && search.exact);
     assert_eq!(peak, 111);
@@ -60,16 +60,16 @@ fn a_wide_network_is_ordered_within_its_nodes() {
     let problem = heads(300);
     let traced: Vec<usize> = (0..901).collect();
     let before = problem.peak(&traced);
-    let whole = problem.search(before, EXACT_STATES, 1_000_000);
+    let whole = problem.search(before, EXACT_STATES, 1_000_000, &mut |_| ());
     assert!(!whole.complete && whole.nodes <= 1_000_000);
     for nodes in [300_000, 2_000_000] {
-        let narrow = problem.search(before, 1, nodes);
+        let narrow = problem.search(before, 1, nodes, &mut |_| ());
         assert!(narrow.complete && !narrow.exact && narrow.nodes <= nodes);
         let (order, peak) = narrow.found.expect("a better order");
         assert_eq!(problem.peak(&order), peak);
         assert!(peak < before / 50, "{peak} of {before}");
     }
-    assert!(!problem.search(before, 1, 1000).complete);
+    assert!(!problem.search(before, 1, 1000, &mut |_| ()).complete);
     let branches = problem.depth_first(true);
     assert!(problem.peak(&branches) < before / 50);
 }
@@ -99,7 +99,7 @@ fn orders_are_found_as_on_record() {
     ] {
         let problem = heads(width);
         let traced: Vec<usize> = (0..problem.steps.len()).collect();
-        let search = problem.search(problem.peak(&traced), states, nodes);
+        let search = problem.search(problem.peak(&traced), states, nodes, &mut |_| ());
         let peak = search.found.map(|(_, peak)| peak);
         let deep = [false, true].map(|last_first| problem.peak(&problem.depth_first(last_first)));
         found.push((peak, search.complete, search.exact, search.nodes, deep));
@@ -142,7 +142,7 @@ proptest! {
         let mut best = u64::MAX;
         permutations(&problem, &mut Vec::new(), &mut best);
         let traced = problem.peak(&[0, 1, 2, 3, 4, 5]);
-        let search = problem.search(traced, EXACT_STATES, 100_000);
+        let search = problem.search(traced, EXACT_STATES, 100_000, &mut |_| ());
         prop_assert!(search.complete && search.exact);
         for last_first in [true, false] {
             let order = problem.depth_first(last_first);

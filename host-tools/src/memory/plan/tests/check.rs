@@ -1,6 +1,7 @@
 //! The checker, and the command.
 
 use super::*;
+use crate::stage::unwatched;
 
 #[test]
 fn the_checker_finds_every_kind_of_fault() {
@@ -93,7 +94,7 @@ fn a_command_writes_whole_files_only() {
         json: false,
         plan_nodes: 1000,
     };
-    let error = command(&args).unwrap_err();
+    let error = command(&args, &mut unwatched).unwrap_err();
     assert!(
         matches!(
             error,
@@ -108,7 +109,7 @@ fn a_command_writes_whole_files_only() {
     );
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "before");
     args.capacity = None;
-    let (report, draft) = command(&args).unwrap();
+    let (report, draft) = command(&args, &mut unwatched).unwrap();
     draft.expect("asked for").publish().unwrap();
     assert_eq!((report.height, report.lower_bound, report.proven_optimal), (8, 8, true));
     assert!(
@@ -117,9 +118,9 @@ fn a_command_writes_whole_files_only() {
             .starts_with("id,lower,upper,size,offset\na,0,2,4,")
     );
     std::fs::write(&input, "id,lower,upper,size\na,0,2,x\n").unwrap();
-    assert!(matches!(command(&args), Err(CommandError::Csv { .. })));
+    assert!(matches!(command(&args, &mut unwatched), Err(CommandError::Csv { .. })));
     args.file = folder.path().join("absent.csv");
-    assert!(matches!(command(&args), Err(CommandError::File(_))));
+    assert!(matches!(command(&args, &mut unwatched), Err(CommandError::File(_))));
     assert_eq!(
         std::fs::read_dir(folder.path()).unwrap().count(),
         2,

@@ -93,11 +93,13 @@ proptest! {
     #[test]
     fn no_budget_gives_a_wrong_order(problem in small(), nodes in 0u64..200) {
         let best = least(&problem, &mut Vec::new());
-        let found = problem.best(nodes);
+        let mut told = Vec::new();
+        let found = problem.best(nodes, &mut |spent| told.push(spent));
         holds(&problem, &found);
+        prop_assert!(told.is_sorted() && told.last().is_none_or(|&last| last <= nodes), "{told:?} of {nodes}");
         prop_assert!(found.peak >= best);
         prop_assert!(!found.proven_optimal || found.peak == best, "{found:?}, and {best} can be had");
-        let found = problem.best(10_000);
+        let found = problem.best(10_000, &mut |_| ());
         holds(&problem, &found);
         prop_assert_eq!((found.peak, found.proven_optimal), (best, true));
         // No order is below what one step needs.
@@ -105,13 +107,13 @@ proptest! {
         let own = |item: &Item| item.buffers.iter().map(|&b| problem.bytes[b]).sum::<u64>() + item.scratch;
         prop_assert!(problem.steps.iter().any(|item| own(item) == problem.least_peak()));
         // A search says how far it went: never beyond its nodes, and with them all again, the same.
-        let search = problem.search(found.traced_peak + 1, EXACT_STATES, nodes);
+        let search = problem.search(found.traced_peak + 1, EXACT_STATES, nodes, &mut |_| ());
         prop_assert!(search.nodes <= nodes);
         if search.complete {
             prop_assert_eq!(search.found.map(|(_, peak)| peak), Some(best));
-            let again = problem.search(found.traced_peak + 1, EXACT_STATES, search.nodes);
+            let again = problem.search(found.traced_peak + 1, EXACT_STATES, search.nodes, &mut |_| ());
             prop_assert!(again.complete && again.nodes == search.nodes);
-            prop_assert!(!problem.search(found.traced_peak + 1, EXACT_STATES, search.nodes - 1).complete);
+            prop_assert!(!problem.search(found.traced_peak + 1, EXACT_STATES, search.nodes - 1, &mut |_| ()).complete);
         }
     }
 
@@ -171,7 +173,7 @@ proptest! {
                 lowest.insert((a, b), first.into_iter().chain(second).min().expect("one was last"));
             }
         }
-        let found = problem.best(100_000);
+        let found = problem.best(100_000, &mut |_| ());
         holds(&problem, &found);
         prop_assert_eq!((found.peak, found.proven_optimal), (lowest[&(length, length)], true));
     }
@@ -184,7 +186,7 @@ fn orders_of_every_budget_are_those_on_record() {
     for width in [2, 5, 9, 40] {
         let problem = heads(width);
         for nodes in [0, 20, 60, 200, 700, 3_000, 20_000, 300_000] {
-            let best = problem.best(nodes);
+            let best = problem.best(nodes, &mut |_| ());
             holds(&problem, &best);
             let (peak, proven, first) = (best.peak, best.proven_optimal, &best.order[..6]);
             let _ = writeln!(text, "{width}, {nodes}: {peak}, {proven}; {first:?}");
