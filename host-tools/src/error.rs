@@ -73,7 +73,7 @@ impl Error {
 
     /// An I/O failure on `file`.
     pub fn io(file: &Path, doing: &str, error: &std::io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("cannot {doing}: {error}")).in_file(file)
+        Self::new(ErrorKind::Io, format!("cannot {doing}: {}", reason(error))).in_file(file)
     }
 
     /// Adds the file, unless one is named already.
@@ -113,6 +113,12 @@ impl Error {
     pub fn message(&self) -> &str {
         &self.0.message
     }
+}
+
+/// The system's reason, without the number that it has for that.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_string()
 }
 
 impl fmt::Display for Error {

@@ -50,7 +50,13 @@ impl ModelFile {
     pub fn open(path: &Path) -> Result<Self> {
         let text = path.to_string_lossy();
         if let (false, Some((bundle, name))) = (path.exists(), text.rsplit_once('#')) {
-            return Self::map(Path::new(bundle))?.in_bundle(name);
+            let file = Self::map(Path::new(bundle))?;
+            if !Bundle::is_bundle(file.bytes()) {
+                return Err(Error::input(format!("it is no bundle, and has no model `{name}`"))
+                    .in_file(&file.path)
+                    .expected("the file's name without #, or a bundle, which `pack` makes of several networks"));
+            }
+            return file.in_bundle(name);
         }
         let file = Self::map(path)?;
         if Bundle::is_bundle(file.bytes()) {
@@ -375,7 +381,7 @@ fn load_error(error: LoadError) -> Error {
         _ => ErrorKind::Input,
     };
     let help = match error {
-        LoadError::Version { .. } => "`arenite migrate MODEL -o MODEL` converts it, or says how to pack it again",
+        LoadError::Version { .. } => "arenite migrate MODEL -o MODEL",
         LoadError::Kernel { .. } => "run it on a board of its target, or pack it with --target portable",
         _ => "the file is damaged or no model: pack it again",
     };

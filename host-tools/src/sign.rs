@@ -161,7 +161,7 @@ pub fn read_private(path: &Path) -> Result<SigningKey> {
             .help("`arenite keygen -o KEYFILE` makes one, `openssl genpkey -algorithm ed25519` as well")
     };
     let pem = block(&text, PRIVATE).ok_or_else(|| wrong("there is no private key in it".into()))?;
-    SigningKey::from_pkcs8_pem(pem).map_err(|e| wrong(format!("the key does not decode: {e}")))
+    SigningKey::from_pkcs8_pem(pem).map_err(|_| wrong("what stands between BEGIN and END is no such key".into()))
 }
 
 /// The public key in a file that holds it, or the private key that it follows from.

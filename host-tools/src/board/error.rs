@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arenite_protocol::{During, Guarded, Purpose};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, reason};
 
 /// Why building for a board or running on it failed.
 #[derive(Debug, thiserror::Error)]
@@ -163,7 +163,7 @@ pub enum BoardError {
         reason: String,
     },
     /// A serial port does not open, or was lost.
-    #[error("{port}: {source}")]
+    #[error("cannot use the serial port {port}: {}", reason(source))]
     Port {
         /// The port.
         port: String,
@@ -264,6 +264,9 @@ impl From<BoardError> for Error {
             BoardError::Refused { .. } => Some("pack it with a --target that the board runs"),
             BoardError::Silent { .. } => Some(
                 "is it the board's port at the speed of its program, and does that call arenite_serial::serve? docs/firmware.md has an example",
+            ),
+            BoardError::Port { .. } => Some(
+                "is the board plugged in, and may you use the port? `ls /dev/tty*` lists ports, PORT:BAUD sets the speed",
             ),
             BoardError::Timeout { .. } => Some("give it longer with --timeout SECONDS"),
             _ => None,

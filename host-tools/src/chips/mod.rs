@@ -18,12 +18,12 @@ use crate::spelling::meant;
 pub fn named(name: &str) -> Result<Chip> {
     Chip::find(name).ok_or_else(|| {
         let names: Vec<_> = all().iter().map(|chip| chip.name).collect();
-        Error::new(
-            ErrorKind::Usage,
-            format!("--chip {name}: no one chip's name is or begins so"),
-        )
-        .expected(names.join(", "))
-        .help(
+        let beginning = names.iter().filter(|known| known.starts_with(name)).count();
+        let message = match beginning {
+            0 | 1 => format!("--chip {name}: there is no such chip in the list"),
+            several => format!("--chip {name}: the names of {several} chips begin so"),
+        };
+        Error::new(ErrorKind::Usage, message).expected(names.join(", ")).help(
             meant(name, names.iter().copied())
                 .unwrap_or_else(|| "a chip of the same core serves: then set flash and RAM in memory.x".to_string()),
         )

@@ -1,9 +1,12 @@
 //! What the programs share: arguments in, an exit status out, and how results are printed.
 
+use std::error::Error as _;
 use std::io::IsTerminal;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use crate::files::print;
 use crate::{Error, ErrorKind, Result, files};
@@ -24,7 +27,10 @@ pub fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> Exi
         Ok(arguments) => work(arguments),
         Err(e) if e.use_stderr() => {
             // Where standard error takes nothing there is nobody to tell.
-            let _ = e.print();
+            match no_number(&e) {
+                Some(text) => print::note(text),
+                None => drop(e.print()),
+            }
             return ExitCode::from(2);
         }
         // Help and version are results.
@@ -48,6 +54,23 @@ pub fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> Exi
             ExitCode::from(if error.kind() == ErrorKind::Usage { 2 } else { 1 })
         }
     }
+}
+
+/// What is said of a value that is no number: the standard library's words are for programmers.
+fn no_number(error: &clap::Error) -> Option<String> {
+    let source = error.source()?;
+    let expected = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "a smaller number",
+        Some(_) => "a whole number",
+        None => source.downcast_ref::<ParseFloatError>().map(|_| "a number")?,
+    };
+    let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| error.get(kind));
+    let (ContextValue::String(argument), ContextValue::String(value)) = (argument?, value?) else {
+        return None;
+    };
+    Some(format!(
+        "error: {argument}: `{value}`; expected {expected}\n  help: --help says what it is for"
+    ))
 }
 
 /// Prints JSON on stdout.

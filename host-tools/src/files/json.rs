@@ -291,7 +291,13 @@ fn syntax(error: &serde_json::Error, document: &str, text: &str) -> Error {
     };
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
-    Error::input(message).at(format!("line {}, column {}", place.0, place.1))
+    let error = match message.strip_prefix("EOF while parsing ") {
+        Some(part) => {
+            Error::input(format!("it ends within {part}")).help("the file is cut off: copy or write it again")
+        }
+        None => Error::input(message),
+    };
+    error.at(format!("line {}, column {}", place.0, place.1))
 }
 
 #[cfg(test)]

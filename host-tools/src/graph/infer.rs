@@ -222,7 +222,8 @@ fn conv2d(attrs: &Conv2dAttrs, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) ->
         return Err(Error::input(format!(
             "{c} input channels, {} groups and weights {:?} (OHWI) do not fit together",
             attrs.groups, w.shape
-        )));
+        ))
+        .expected("weights whose I times the groups is the input's channels, and an O that the groups divide"));
     }
     if let Some(bias) = bias.filter(|b| b.shape != [out]) {
         return Err(mismatch("the weights", &w.shape, "the bias", &bias.shape));

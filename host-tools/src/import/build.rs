@@ -27,7 +27,9 @@ pub(super) fn text(content: &[u8]) -> Result<&str> {
         let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
         let column = before.iter().rev().take_while(|&&b| b != b'\n').count() + 1;
         let byte = content.get(e.valid_up_to()).copied().unwrap_or_default();
-        Error::input(format!("byte {byte:#04x} is no UTF-8 text")).at(format!("line {line}, column {column}"))
+        Error::input(format!("byte {byte:#04x} is no UTF-8 text"))
+            .at(format!("line {line}, column {column}"))
+            .help("save the file as UTF-8")
     })
 }
 

@@ -4,6 +4,7 @@ pub mod assume;
 mod build;
 mod chainer;
 mod compose;
+mod foreign;
 mod half;
 mod imported;
 mod keras_order;
@@ -106,10 +107,11 @@ pub fn import_content(
             Error::new(ErrorKind::Usage, format!("unknown dialect `{name}`")).expected(format!("one of {}", names()))
         })?,
         None => DIALECTS.iter().find(|d| (d.recognises)(content)).ok_or_else(|| {
-            Error::unsupported("the content is of no dialect that pack knows")
+            let (message, help) = foreign::told(path, content);
+            Error::unsupported(message)
                 .in_file(path)
-                .expected(format!("one of {}", names()))
-                .help("if you know the dialect, pass --dialect NAME for an error with the line")
+                .expected(format!("a network in one of the formats {}", names()))
+                .help(help)
         })?,
     };
     let imported = (found.import)(path, content, options).map_err(|e| e.in_file(path))?;

@@ -23,6 +23,7 @@ use super::build::{self, Builder};
 use super::imported::{ImportOptions, Imported};
 use crate::error::Result;
 use crate::graph::{Graph, Op};
+use crate::spelling::meant;
 
 /// The content is a JSON object with the version's name.
 pub(super) fn recognises(content: &[u8]) -> bool {
@@ -123,5 +124,7 @@ fn graph(
 
 /// Refuses operators of no known kind, all at once.
 fn refuse(unknown: Vec<(String, String)>) -> Result<()> {
-    build::refuse_unknown(unknown, "docs/trace-schema.md lists the operators of each version")
+    let near = unknown.first().and_then(|(kind, _)| meant(kind, rows::names()));
+    let help = near.unwrap_or_else(|| "docs/trace-schema.md lists the operators of each version".to_string());
+    build::refuse_unknown(unknown, &help)
 }

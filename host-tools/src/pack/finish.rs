@@ -60,7 +60,10 @@ pub(super) fn run(
     .map_err(|e| e.in_file(output.path()))?;
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     progress("checking the file", 0, 0);
-    verify(&file, sources.samples.as_ref(), progress)?;
+    verify(&file, sources.samples.as_ref(), progress).map_err(|e| match e.kind() {
+        ErrorKind::Input => e.in_file(&options.input),
+        _ => e,
+    })?;
     let view = file.view()?;
     tell_worst(summary, options.target.name(), &view.steps()?, view.weights());
     drop(view);

@@ -11,7 +11,7 @@ use super::dump::Dump;
 use super::finish;
 use super::options::{Options, Progress};
 use crate::channels::{self, Removed};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 use crate::graph::{Graph, check, facts};
 use crate::import::{self, Imported, Samples};
@@ -74,7 +74,10 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     }
     let weights = match (&options.weights, &sidecar) {
         (Some(spec), _) => Weights::open(spec, &graph)?,
-        (None, Some(path)) => Weights::file(path, &graph)?,
+        (None, Some(path)) => Weights::file(path, &graph).map_err(|e| match e.kind() {
+            ErrorKind::Io => e.help("the trace names this file: put it there, or pass --weights FILE"),
+            _ => e,
+        })?,
         (None, None) => Weights::nothing(&graph).map_err(at_input)?,
     };
     let unused = weights.unused(&graph);

@@ -31,9 +31,9 @@ struct Entry {
 }
 
 impl File {
-    /// Opens a file and reads its header.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::of(&Input::open(path, "read the weights")?)
+    /// Opens a file and reads its header; `doing` completes "cannot …" in messages.
+    pub(crate) fn open(path: &Path, doing: &str) -> Result<Self> {
+        Self::of(&Input::open(path, doing)?)
     }
 
     /// Reads the header of an open file.

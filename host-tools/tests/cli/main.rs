@@ -11,6 +11,7 @@ mod dead_channels;
 #[cfg(unix)]
 mod endings;
 mod inputs;
+mod messages;
 mod outputs;
 mod pages;
 #[cfg(unix)]

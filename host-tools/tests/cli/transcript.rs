@@ -20,7 +20,7 @@ fn told_of_stack(line: &str) -> String {
 }
 
 /// What a command prints and how it ends, as the transcript says it.
-fn told(command: &str, bench: &Bench) -> String {
+pub(crate) fn told(command: &str, bench: &Bench) -> String {
     let mut words = command.split_whitespace();
     let program = match words.next() {
         Some("pack") => PACK,
@@ -86,12 +86,17 @@ fn the_programs_print_what_the_transcript_says() {
     reference.finish().expect("written");
     write_npy(bench.path("odd.npy"), &Array3::<f32>::zeros((2, 3, 5))).expect("written");
 
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/transcript.txt");
-    let tracked = fs::read_to_string(&file).expect("the transcript");
-    let commands = tracked.lines().filter_map(|line| line.strip_prefix("$ "));
-    let found: String = commands
-        .map(|command| format!("$ {command}\n{}", told(command, &bench)))
-        .collect();
+    held("transcript", |line| match line.strip_prefix("$ ") {
+        Some(command) => format!("{line}\n{}", told(command, &bench)),
+        None => String::new(),
+    });
+}
+
+/// Holds what becomes of each line of the record `name` to that record, which `ARENITE_BLESS=1` writes anew.
+pub(crate) fn held(name: &str, becomes: impl FnMut(&str) -> String) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cli/{name}.txt"));
+    let tracked = fs::read_to_string(&file).expect("the record");
+    let found: String = tracked.lines().map(becomes).collect();
     if std::env::var_os("ARENITE_BLESS").is_some() {
         fs::write(&file, &found).expect("written");
         return;
@@ -104,7 +109,7 @@ fn the_programs_print_what_the_transcript_says() {
         assert_eq!(
             Some(line),
             lines.next(),
-            "{command}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-host --test cli transcript"
+            "{command}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-host --test cli {name}"
         );
     }
     assert_eq!(lines.next(), None);

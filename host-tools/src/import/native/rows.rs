@@ -210,6 +210,11 @@ pub(super) fn all() -> impl Iterator<Item = Row> {
     ROWS.iter().copied().chain(unary).chain(binary)
 }
 
+/// The names of all operators.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|row| row.op)
+}
+
 /// The operator of this name.
 pub(super) fn find(op: &str) -> Option<Row> {
     all().find(|row| row.op == op)

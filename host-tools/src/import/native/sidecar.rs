@@ -34,7 +34,7 @@ pub(super) fn constants(trace: &Trace<'_>, folder: &Path) -> Result<HashMap<Stri
         // `--weights` may name another file; without it, opening this one is the error.
         return Ok(constants);
     }
-    let file = File::open(&path)?;
+    let file = File::open(&path, "read the weights").map_err(|e| named(e, "parameters"))?;
     let in_file = |e: Error| e.in_file(&path);
     for name in &trace.order {
         let declared = &trace.tensors[name.as_str()];
@@ -85,7 +85,7 @@ pub(super) fn samples(trace: &Trace<'_>, folder: &Path) -> Result<Option<Samples
             rtol => return Err(json.error(format!("rtol {rtol}")).expected("a number above zero")),
         },
     };
-    let file = File::open(&path)?;
+    let file = File::open(&path, "read the samples").map_err(|e| named(e, "samples"))?;
     let mut all = vec![
         SampleRun {
             inputs: Vec::new(),
@@ -167,5 +167,13 @@ fn check_finite(bytes: &[u8], dtype: DType) -> Result<()> {
     match values.position(|v| !v.is_finite()) {
         Some(index) => Err(Error::new(ErrorKind::Weights, format!("element {index} is not finite"))),
         None => Ok(()),
+    }
+}
+
+/// Says of a file that cannot be read who asked for it.
+fn named(error: Error, entry: &str) -> Error {
+    match error.kind() {
+        ErrorKind::Io => error.help(format!("the trace names this file as its `{entry}`")),
+        _ => error,
     }
 }

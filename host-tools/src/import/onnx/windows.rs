@@ -175,8 +175,9 @@ impl<'a> Importer<'_, 'a> {
         let (channels, out) = (x_shape[1], w_shape[0]);
         if groups == 0 || w_shape[1].checked_mul(groups) != Some(channels) || !out.is_multiple_of(groups) {
             return Err(Error::input(format!(
-                "{channels} channels, {groups} groups and weights {w_shape:?}"
-            )));
+                "{channels} input channels, `group` {groups} and weights {w_shape:?} do not fit together"
+            ))
+            .expected("weights [M, C / group, …] with C the input's channels, and an M that `group` divides"));
         }
         if let Some(bias) = bias.map(|b| self.shape(b)).filter(|shape| *shape != [out]) {
             return Err(Error::input(format!("a bias of shape {bias:?} for {out} channels")));

@@ -1,0 +1,214 @@
+//! Errors and warnings as users provoke them, to be read from top to bottom: `messages.txt`.
+//!
+//! A line there that begins with `~` makes a file from another: `FROM > TO: OLD => NEW` puts one text in the place of another, `FROM > TO: cut N` keeps N
+//! bytes, `FROM > TO: flip N` changes byte N, `TO: TEXT` is all of it (`\n` and `\xFF` as in Rust). A line with `$` is a command; what it prints stands below
+//! it, with its status, and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
+
+use std::fs;
+use std::path::Path;
+
+use ndarray::{Array2, ArrayD, Axis, IxDyn, Slice};
+use ndarray_npy::{read_npy, write_npy};
+
+use crate::common::{Bench, digits, models};
+use crate::readers::write_npz;
+use crate::transcript::{held, told};
+
+/// What tells of a developer's mind, not of a user's file.
+const DEVELOPERS: [&str; 15] = [
+    "Some(",
+    "None",
+    "Ok(",
+    "Err(",
+    "usize",
+    "u32",
+    "invalid digit",
+    "EOF",
+    "unwrap",
+    "panicked",
+    "TensorId",
+    "NaN)",
+    "::",
+    "os error",
+    "internal error",
+];
+
+/// What becomes of the parameter of this name.
+type Change = dyn Fn(&str, ArrayD<f32>) -> Option<ArrayD<f32>>;
+
+/// The files that the commands of the record start from.
+fn files(bench: &Bench) {
+    for name in [
+        "mlp.trace.json",
+        "mlp.safetensors",
+        "mlp.samples.safetensors",
+        "test_images.npy",
+    ] {
+        fs::copy(digits(name), bench.path(name)).expect("copied");
+    }
+    for name in ["digits.trace.json", "digits.safetensors", "digits.samples.safetensors"] {
+        fs::copy(digits(name), bench.path(name)).expect("copied");
+    }
+    let corpus = models().join("../corpus");
+    for dialect in ["chainer", "keras_order", "megengine", "rects", "tf_shapes", "native"] {
+        fs::copy(
+            corpus.join(dialect).join("small"),
+            bench.path(&format!("{dialect}.txt")),
+        )
+        .expect("copied");
+    }
+    for name in ["conv_1x1", "conv_f32", "svdf_i8_state"] {
+        let name = format!("{name}.tflite");
+        fs::copy(models().join("tflite_ops").join(&name), bench.path(&name)).expect("copied");
+    }
+    for name in ["conv_grouped", "splits"] {
+        let file = corpus.join("onnx").join(name);
+        fs::copy(file, bench.path(&format!("{name}.onnx"))).expect("copied");
+    }
+    let images: ArrayD<f32> = read_npy(digits("test_images.npy")).expect("a committed file");
+    let few = images.slice_axis(Axis(0), Slice::from(..5)).to_owned();
+    let labels: ArrayD<i64> = read_npy(digits("test_labels.npy")).expect("a committed file");
+    write_npy(bench.path("few.npy"), &few).expect("written");
+    write_npy(bench.path("none.npy"), &ArrayD::<f32>::zeros(IxDyn(&[0, 1, 1, 8, 8]))).expect("written");
+    write_npy(
+        bench.path("few_labels.npy"),
+        &labels.slice_axis(Axis(0), Slice::from(..5)),
+    )
+    .expect("written");
+    write_npy(
+        bench.path("far_labels.npy"),
+        &(labels.slice_axis(Axis(0), Slice::from(..5)).to_owned() + 20),
+    )
+    .expect("written");
+    write_npy(bench.path("odd.npy"), &Array2::<f32>::zeros((3, 5))).expect("written");
+    write_npy(bench.path("bytes.npy"), &few.mapv(|_| 1_u8)).expect("written");
+    write_npy(bench.path("nan.npy"), &few.mapv(|_| f32::NAN)).expect("written");
+    let parameters = |change: &Change| -> Vec<(String, ArrayD<f32>)> {
+        let shapes = [
+            ("fc1.weight", vec![32, 64]),
+            ("fc1.bias", vec![32]),
+            ("fc2.weight", vec![10, 32]),
+            ("fc2.bias", vec![10]),
+        ];
+        let made = shapes.into_iter().filter_map(|(name, shape)| {
+            let array = ArrayD::from_elem(IxDyn(&shape), 0.125);
+            Some((name.to_string(), change(name, array)?))
+        });
+        made.collect()
+    };
+    write_npz(
+        &bench.path("lacking.npz"),
+        &parameters(&|name, array| (name != "fc1.bias").then_some(array)),
+    );
+    let turned = |name: &str, array: ArrayD<f32>| {
+        Some(if name == "fc2.weight" {
+            array.reversed_axes()
+        } else {
+            array
+        })
+    };
+    write_npz(&bench.path("turned.npz"), &parameters(&turned));
+    let infinite = |name: &str, array: ArrayD<f32>| Some(if name == "fc2.bias" { array / 0.0 } else { array });
+    write_npz(&bench.path("infinite.npz"), &parameters(&infinite));
+    fs::create_dir(bench.path("folder")).expect("made");
+    bench.packed("digits");
+}
+
+/// Makes the file that a line with `~` asks for.
+fn make(line: &str, bench: &Bench) {
+    let (names, change) = line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""));
+    let Some((from, to)) = names.split_once(" > ") else {
+        fs::write(bench.path(names), unescaped(change)).expect("written");
+        return;
+    };
+    let mut bytes = fs::read(bench.path(from)).unwrap_or_else(|error| panic!("{from}: {error}"));
+    if let Some(length) = change.strip_prefix("cut ") {
+        bytes.truncate(length.parse().expect("a length"));
+    } else if let Some(at) = change.strip_prefix("flip ") {
+        bytes[at.parse::<usize>().expect("an index")] ^= 0x40;
+    } else {
+        let (old, new) = change.split_once(" => ").expect("OLD => NEW");
+        let (old, new) = (unescaped(old), unescaped(new));
+        let at = bytes.windows(old.len()).position(|window| window == old);
+        let at = at.unwrap_or_else(|| panic!("{from} has no {old:?}"));
+        bytes.splice(at..at + old.len(), new);
+    }
+    fs::write(bench.path(to), bytes).expect("written");
+}
+
+/// A text with `\n` and `\xFF` as in Rust.
+fn unescaped(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), text);
+    while let Some((before, escape)) = rest.split_once('\\') {
+        bytes.extend(before.bytes());
+        rest = if let Some(behind) = escape.strip_prefix('n') {
+            bytes.push(b'\n');
+            behind
+        } else {
+            let hex = escape.strip_prefix('x').and_then(|hex| hex.split_at_checked(2));
+            let (hex, behind) = hex.unwrap_or_else(|| panic!("{text}: `\\n` and `\\xFF` alone"));
+            bytes.push(u8::from_str_radix(hex, 16).expect("two hexadecimal digits"));
+            behind
+        };
+    }
+    bytes.extend(rest.bytes());
+    bytes
+}
+
+#[test]
+fn messages_are_those_on_record() {
+    let bench = Bench::new();
+    files(&bench);
+    let mut unfit = Vec::new();
+    held("messages", |line| {
+        if let Some(change) = line.strip_prefix("~ ") {
+            make(change, &bench);
+        }
+        match line.strip_prefix("$ ") {
+            Some(command) => format!("{line}\n{}", of_a_user(command, &told(command, &bench), &mut unfit)),
+            None if line.starts_with(['#', '~']) || line.is_empty() => format!("{line}\n"),
+            None => String::new(),
+        }
+    });
+    assert!(unfit.is_empty(), "{}", unfit.join("\n"));
+}
+
+/// What a command prints, which is a message; `unfit` hears of what is none for users.
+fn of_a_user(command: &str, text: &str, unfit: &mut Vec<String>) -> String {
+    let fails = text.ends_with("status Some(1)\n") || text.ends_with("status Some(2)\n");
+    let marks = ["! warning: ", "! assumed: ", "! left out: "];
+    let messages = || text.lines().filter(|line| line.starts_with('!'));
+    if !fails && !messages().any(|line| marks.iter().any(|mark| line.starts_with(mark))) {
+        unfit.push(format!("{command}: it has no message: {text}"));
+    }
+    for word in DEVELOPERS {
+        if messages().any(|line| line.contains(word)) {
+            unfit.push(format!("{command}: `{word}` is no word of a user's: {text}"));
+        }
+    }
+    // The figures that a warning comes with stand in the transcript.
+    let mut kept = String::new();
+    for line in text.lines().filter(|line| line.starts_with(['!', 's'])) {
+        kept += line;
+        kept.push('\n');
+    }
+    kept
+}
+
+/// A status of success never stands below an error, nor is anything but messages on record.
+#[test]
+fn the_record_is_of_messages_alone() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/messages.txt");
+    let text = fs::read_to_string(file).expect("the record");
+    let marks = ["$ ", "! ", "# ", "~ ", "status Some("];
+    for line in text.lines() {
+        assert!(
+            line.is_empty() || marks.iter().any(|mark| line.starts_with(mark)) || line == "!",
+            "{line}"
+        );
+    }
+    assert!(
+        text.lines().filter(|line| line.starts_with("$ ")).count() >= 100,
+        "too few commands"
+    );
+}
