@@ -31,8 +31,8 @@ impl Shown {
             bar: ProgressBar::hidden(),
             stage: RefCell::default(),
         };
-        shown.told(stage, 0, 0);
         if std::io::stderr().is_terminal() {
+            shown.draw(stage, 0, 0);
             shown.bar.set_draw_target(ProgressDrawTarget::stderr());
             shown.bar.enable_steady_tick(TICK);
             print::above(Some(shown.bar.clone()));
@@ -42,6 +42,12 @@ impl Shown {
 
     /// Shows how far the work has come, as a [`crate::stage::Progress`] tells it.
     pub fn told(&self, stage: &str, done: u64, of: u64) {
+        if !self.bar.is_hidden() {
+            self.draw(stage, done, of);
+        }
+    }
+
+    fn draw(&self, stage: &str, done: u64, of: u64) {
         let now = (stage, of > 0);
         let last = self.stage.replace(None);
         let goes_on = last.is_some_and(|(name, bounded)| (name.as_str(), bounded) == now);
@@ -63,6 +69,10 @@ impl Shown {
 
     /// Shows how far `runs` runs on `place` have come.
     pub(super) fn running(&self, place: &str, runs: usize, now: board::Progress) {
+        // Of a short run's every step: what nobody sees takes no time.
+        if self.bar.is_hidden() {
+            return;
+        }
         match now {
             board::Progress::Building {
                 program,
