@@ -149,7 +149,7 @@ impl Shown {
         if !terminal {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        if let Ok(style) = ProgressStyle::with_template("   {wide_bar} {pos} of {len} images") {
+        if let Ok(style) = ProgressStyle::with_template("   {msg}{wide_bar} {pos} of {len} images") {
             bar.set_style(style);
         }
         Self {
@@ -163,9 +163,13 @@ impl Shown {
     fn update(&mut self, now: Progress) {
         const LINES: usize = 6;
         let done = match now {
-            Progress::Building { .. } => return,
+            Progress::Building { done, of, .. } => {
+                let message = format!("compiling the board's program, once: {done} of {of} parts ");
+                return self.bar.set_message(message);
+            }
             Progress::Running { runs, .. } => runs as usize,
         };
+        self.bar.set_message("");
         self.bar.set_position(done as u64);
         if !self.terminal && done * LINES / self.samples.max(1) > self.said {
             self.said = done * LINES / self.samples.max(1);
