@@ -230,7 +230,7 @@ for kind, qy in [("LOGISTIC", dict(scale=1 / 256, zero_point=-128)), ("TANH", di
 unary("leaky_relu_negative", "LEAKY_RELU", "int8", None, None, "LeakyReluOptions", alpha=-0.4)
 unary("leaky_relu_steep", "LEAKY_RELU", "int8", None, None, "LeakyReluOptions", alpha=1.9)
 unary("abs_same", "ABS", "int8")
-for scale in [2.0**-12, 2.0**-11, 0.0007, 2.0**-15]:
+for scale in [2.0**-12, 2.0**-11, 0.0007, 2.0**-15, 2.0**-16, 1e-9, 1e-12, 0.9, 3.1, 5.333]:
     label = str(scale).replace(".", "_").replace("-", "m")
     unary(f"logistic_i16_{label}", "LOGISTIC", "int16", dict(scale=scale), dict(scale=2.0**-15), shape=(1, 400))
     unary(f"tanh_i16_{label}", "TANH", "int16", dict(scale=scale), dict(scale=2.0**-15), shape=(1, 400))

@@ -440,6 +440,11 @@ def main():
     sparse_weights()
     indices()
     lstms()
+    for op in ["LOGISTIC", "TANH"]:
+        b = Builder()
+        x, y = b.tensor((1, 4), "int16", scale=6.0), b.tensor((1, 4), "int16", scale=2.0**-15)
+        b.op(op, [x], [y])
+        odd(f"{op.lower()}_i16_coarse", b.finish([x], [y]), error=[op, "an operand of scale 6", "below 16/3"])
     (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")
     print(len(EXPECTED), "files")
 

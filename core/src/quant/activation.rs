@@ -138,7 +138,8 @@ impl SigmoidI16 {
             shift += 1;
             multiplier *= 2.0;
         }
-        (multiplier <= 32767.0).then_some(Self {
+        // Beyond, its product with the lowest input has more than 32 bits.
+        (multiplier < 65536.0).then_some(Self {
             multiplier: multiplier as i32,
             shift,
         })
@@ -379,7 +380,7 @@ mod tests {
 
     #[test]
     fn sigmoid_i16_of_every_input() {
-        for scale in [1.0 / 4096.0, 1.0 / 2048.0, 1.0 / 32768.0, 0.0003, 0.001] {
+        for scale in [1.0 / 4096.0, 1.0 / 2048.0, 1.0 / 32768.0, 0.0003, 0.001, 2.9, 5.333] {
             let logistic = SigmoidI16::logistic_of_scale(scale).unwrap();
             let tanh = SigmoidI16::tanh_of_scale(scale).unwrap();
             for q in i16::MIN..=i16::MAX {
@@ -394,7 +395,8 @@ mod tests {
             SigmoidI16::tanh_of_scale(1.0 / 2048.0),
             Some(SigmoidI16::power_of_two(1))
         );
-        assert_eq!(SigmoidI16::tanh_of_scale(100.0), None);
+        assert_eq!(SigmoidI16::tanh_of_scale(5.334), None);
+        assert_eq!(SigmoidI16::logistic_of_scale(100.0), None);
         assert_eq!(SigmoidI16::tanh_of_scale(f32::NAN), None);
     }
 

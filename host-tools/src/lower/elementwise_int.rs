@@ -263,7 +263,11 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
             output: to,
             input: from,
             count,
-            sigmoid: sigmoid.ok_or_else(|| Error::input(format!("an operand of scale {}", qx.0)))?,
+            sigmoid: sigmoid.ok_or_else(|| {
+                Error::unsupported(format!("an operand of scale {}", qx.0))
+                    .expected("below 16/3: the products of TensorFlow Lite's own kernel overflow from there on")
+                    .help("convert the model again with smaller activations")
+            })?,
             tanh,
         };
         lower.push(node, kind.name(), Step::SigmoidS16(step), 0);
