@@ -6,7 +6,7 @@
 writes tests/models/tflite_ops/NAME.tflite and one cases.npz with `NAME/in_i` and `NAME/out_i`; the first axis counts consecutive
 runs of one interpreter, so stateful operators carry their state over. Cases called wide_… go to tests/models/tflite_wide. The seed of each
 case is its name: the files are reproducible. What TensorFlow Lite Micro refuses is computed by LiteRT's reference kernels where a case is one of
-`general.NAMES`, `legacy.NAMES` or `sparse.NAMES` and listed in litert.txt; other combinations that it refuses are reported and left out.
+`control.NAMES`, `general.NAMES`, `legacy.NAMES` or `sparse.NAMES` and listed in litert.txt; other combinations that it refuses are reported and left out.
 """
 
 import contextlib
@@ -17,7 +17,8 @@ import zlib
 
 import numpy as np
 
-import general  # registers cases
+import control  # registers cases
+import general  # likewise
 import legacy  # likewise
 import rearranged  # likewise
 import sparse  # likewise
@@ -58,7 +59,7 @@ def write(out, prefixes, cases):
             with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
                 outputs = run(file, inputs)
         except Exception as error:
-            if name not in general.NAMES | legacy.NAMES | sparse.NAMES:
+            if name not in control.NAMES | general.NAMES | legacy.NAMES | sparse.NAMES:
                 refused.append(f"{name}: {error}")
                 continue
             try:

@@ -11,6 +11,7 @@ import pathlib
 
 import numpy as np
 
+import odd_control
 from sparse import sparse
 from tflite_builder import Builder, random_input, run, schema
 
@@ -445,6 +446,7 @@ def main():
         x, y = b.tensor((1, 4), "int16", scale=6.0), b.tensor((1, 4), "int16", scale=2.0**-15)
         b.op(op, [x], [y])
         odd(f"{op.lower()}_i16_coarse", b.finish([x], [y]), error=[op, "an operand of scale 6", "below 16/3"])
+    odd_control.write(odd)
     (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")
     print(len(EXPECTED), "files")
 

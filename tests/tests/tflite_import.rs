@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use arenite::Target;
 use arenite_host::graph::check::check;
 use arenite_host::graph::{TensorKind, facts};
 use arenite_host::import::tflite::import;
 use arenite_host::import::{ImportOptions, Imported};
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
+use arenite_tests::golden::packed;
 use arenite_tests::{developers_words, properties, shared, skip};
 use proptest::prelude::*;
 
@@ -113,6 +115,38 @@ fn parameters_and_macs_are_those_of_the_file() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(compared > 60, "{compared} models have parameters");
+}
+
+/// Parameters of subgraphs count once, their products as often as they run: counted by hand.
+#[test]
+fn what_runs_again_is_counted_again() {
+    for (name, params, macs) in [
+        // Five units of five features, four times; the batch is two.
+        ("while_dense", 30, 100),
+        // 60 results of six taps, three times.
+        ("while_depthwise", 21, 1080),
+        // Four units of seven features and what their state begins with; six times, of an input of six rows.
+        ("while_rows", 32, 28),
+        // Seven features, four units, for each row.
+        ("if_extents", 32, 28),
+    ] {
+        let (path, content) = case(name);
+        let graph = read(&path, &content).unwrap().graph;
+        let found = (facts::params(&graph), facts::macs_per_element(&graph));
+        assert_eq!(found, (params, macs), "{name}");
+    }
+}
+
+/// What a WHILE repeats stands once in the packed file, and its copies on the way in and out are no steps.
+#[test]
+fn what_runs_again_is_stored_once() {
+    let (path, _) = case("while_depthwise");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = packed(&path, folder.path(), Target::Portable).expect("it packs");
+    let view = file.view().expect("sections");
+    assert_eq!(view.steps().expect("steps").len(), 3);
+    let weights = view.weights().len();
+    assert!(weights < 128, "{weights} bytes for 18 weights and 3 channels");
 }
 
 /// Multiply-accumulates as the models' source states them.

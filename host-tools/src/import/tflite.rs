@@ -1,10 +1,11 @@
 //! TensorFlow Lite files (`.tflite`, schema version 3), with the semantics of TensorFlow Lite Micro.
 //!
 //! ```text
-//! flatbuffer, flexbuffer: checked access   schema: structs   importer: the import under way   tensors: shapes, quantisation   fold: shape arithmetic
+//! flatbuffer, flexbuffer: checked access   schema: structs   importer: the import under way   scope: of which subgraph
+//! tensors: shapes, quantisation   fold: shape arithmetic
 //! rows: one row an operator, its types and its translation   ops: how it is applied (products, movement, rearrange, repeat, logic, sums,
 //! compound, recurrent, signal: translations)
-//! widen: float16 and hybrid weights   legacy: uint8   state: variables and the initialising subgraph
+//! widen: float16 and hybrid weights   legacy: uint8   state: variables and the initialising subgraph   control: IF and WHILE
 //! ```
 //!
 //! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Reference data may also
@@ -14,6 +15,7 @@
 
 mod compound;
 mod constant;
+mod control;
 mod flatbuffer;
 mod flexbuffer;
 mod fold;
@@ -28,6 +30,7 @@ mod recurrent;
 mod repeat;
 mod rows;
 mod schema;
+mod scope;
 mod signal;
 mod sparse;
 mod state;
@@ -60,12 +63,12 @@ pub const DIALECT: Dialect = Dialect {
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
     let mut model = Model::read(content)?;
     let legacy = legacy::convert(&mut model)?;
-    let mut importer = Importer::new(&model);
+    let mut importer = Importer::new(&model, 0);
     importer.legacy.tensors = legacy;
     importer.out.name = path
         .file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let main = importer.graph;
+    let main = importer.scope.graph;
     for &input in &main.inputs {
         let id = importer.input(input)?;
         importer.out.inputs.push(id);
@@ -78,7 +81,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
         let id = importer.result(output).map_err(|e| e.at("the network's outputs"))?;
         importer.out.outputs.push(id);
     }
-    let in_graph = importer.map.iter().enumerate();
+    let in_graph = importer.scope.map.iter().enumerate();
     let keys = in_graph.filter_map(|(index, id)| {
         let key = format!("t{index}");
         let free = !importer.names.contains(&key);

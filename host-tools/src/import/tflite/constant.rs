@@ -29,7 +29,24 @@ impl Constant<'_> {
         }
     }
 
-    /// An integer tensor of these elements; `None` where one does not fit the type.
+    /// What comparisons and logical operators take: integers as they are, of BOOL 0 and 1.
+    pub(super) fn compared(&self) -> Option<Vec<i64>> {
+        match self.dtype {
+            DType::Bool => Some(self.bytes.iter().map(|&byte| i64::from(byte != 0)).collect()),
+            DType::I32 | DType::I64 => self.integers(),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds, where it is one BOOL.
+    pub(super) fn truth(&self) -> Option<bool> {
+        match (self.dtype, self.bytes.as_ref()) {
+            (DType::Bool, &[byte]) => Some(byte != 0),
+            _ => None,
+        }
+    }
+
+    /// An integer tensor of these elements, or a BOOL one of those that are not 0; `None` where one does not fit the type.
     pub(super) fn of_integers(dtype: DType, shape: Vec<usize>, values: &[i64]) -> Option<Constant<'static>> {
         let bytes: Vec<u8> = match dtype {
             DType::I32 => {
@@ -37,6 +54,7 @@ impl Constant<'_> {
                 values?.iter().flat_map(|v| v.to_le_bytes()).collect()
             }
             DType::I64 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            DType::Bool => values.iter().map(|&v| u8::from(v != 0)).collect(),
             _ => return None,
         };
         Some(Constant {

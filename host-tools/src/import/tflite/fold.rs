@@ -31,10 +31,50 @@ impl Importer<'_, '_> {
             let shape = self.shape(output)?;
             return self.keep(output, shape, &[rank as i64]);
         }
-        let integer = |dtype| matches!(dtype, DType::I32 | DType::I64);
-        if view.outputs.len() != 1 || !self.info(output).dtype().is_some_and(integer) {
+        if view.outputs.len() != 1 {
             return Ok(false);
         }
+        match self.info(output).dtype() {
+            Some(DType::I32 | DType::I64) => self.fold_integers(view, output),
+            Some(DType::Bool) => self.fold_truth(view, output),
+            _ => Ok(false),
+        }
+    }
+
+    /// Comparisons of integers, and what logical operators make of them.
+    fn fold_truth(&mut self, view: View<'_, '_>, output: usize) -> Result<bool> {
+        let mut operands = Vec::new();
+        for input in view.inputs {
+            let constant = input.map(|i| self.constant(i)).transpose()?.flatten();
+            let Some(values) = constant.and_then(|constant| constant.compared()) else {
+                return Ok(false);
+            };
+            operands.push(values);
+        }
+        let f: fn(i64, i64) -> bool = match view.kind {
+            "EQUAL" => |a, b| a == b,
+            "NOT_EQUAL" => |a, b| a != b,
+            "LESS" => |a, b| a < b,
+            "LESS_EQUAL" => |a, b| a <= b,
+            "GREATER" => |a, b| a > b,
+            "GREATER_EQUAL" => |a, b| a >= b,
+            "LOGICAL_AND" => |a, b| a & b != 0,
+            "LOGICAL_OR" => |a, b| a | b != 0,
+            "LOGICAL_NOT" => |a, _| a == 0,
+            _ => return Ok(false),
+        };
+        let (a, b) = match (view.kind, operands.as_slice()) {
+            ("LOGICAL_NOT", [a]) => (a, a),
+            (_, [a, b]) if a.len() == b.len() || a.len() == 1 || b.len() == 1 => (a, b),
+            _ => return Ok(false),
+        };
+        let len = a.len().max(b.len());
+        let values: Vec<i64> = (0..len).map(|i| i64::from(f(a[i % a.len()], b[i % b.len()]))).collect();
+        let shape = self.shape(output)?;
+        self.keep(output, shape, &values)
+    }
+
+    fn fold_integers(&mut self, view: View<'_, '_>, output: usize) -> Result<bool> {
         let mut operands = Vec::new();
         for input in view.inputs {
             let Some(constant) = input.map(|i| self.constant(i)).transpose()?.flatten() else {
@@ -93,7 +133,7 @@ impl Importer<'_, '_> {
         let (Some(sparsity), Some(data)) = (info.sparsity, info.data) else {
             return Ok(());
         };
-        if self.dense.contains_key(&index) {
+        if self.scope.dense.contains_key(&index) {
             return Ok(());
         }
         let shape = self.shape(index)?;
@@ -103,7 +143,7 @@ impl Importer<'_, '_> {
         };
         let dense = sparse::densify(sparsity, &shape, data, element, &mut self.dense_room)
             .map_err(|error| error.at(format_args!("tensor {index} `{}`", info.name)))?;
-        self.dense.insert(index, dense.into());
+        self.scope.dense.insert(index, dense.into());
         Ok(())
     }
 
@@ -119,10 +159,12 @@ impl Importer<'_, '_> {
         }
         self.has_no_value(to)?;
         if info.kind == FLOAT16 {
-            self.dense.extend(self.stored(from, 2)?.map(|halves| (to, halves)));
+            self.scope
+                .dense
+                .extend(self.stored(from, 2)?.map(|halves| (to, halves)));
         } else if let Some(value) = self.constant(from)? {
-            self.folded.insert(to, value);
-            self.made.insert(to, Some(from));
+            self.scope.folded.insert(to, value);
+            self.scope.made.insert(to, self.parameter_of(from));
         }
         Ok(())
     }
@@ -136,7 +178,7 @@ impl Importer<'_, '_> {
         let Some(constant) = Constant::of_integers(dtype, shape, values) else {
             return Ok(false);
         };
-        self.folded.insert(output, constant);
+        self.scope.folded.insert(output, constant);
         Ok(true)
     }
 }

@@ -1,11 +1,10 @@
 //! An import under way: the graph so far, and the operator that is translated.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::constant::Constant;
 use super::flatbuffer::{Scalar, Table};
-use super::schema::{Model, Room, Subgraph};
+use super::schema::{Model, Operator, Room};
+use super::scope::{Control, Scope};
 use super::sparse;
 use super::variables::Variables;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,19 +13,13 @@ use crate::graph::{Graph, Node, Op, Origin, Role, TensorId};
 /// The state of one import.
 pub(super) struct Importer<'m, 'a> {
     pub(super) model: &'m Model<'a>,
-    /// The main subgraph.
-    pub(super) graph: &'m Subgraph<'a>,
+    /// The subgraph that is being translated.
+    pub(super) scope: Scope<'m, 'a>,
+    /// Those that operators run.
+    pub(super) control: Control<'m, 'a>,
     pub(super) out: Graph,
-    /// Tensors of the file that are in the graph.
-    pub(super) map: Vec<Option<TensorId>>,
-    /// Tensors whose value the import has computed.
-    pub(super) folded: HashMap<usize, Constant<'a>>,
-    /// Of these, those that the file does not hold: the tensor of the file that each repeats, if any.
-    pub(super) made: HashMap<usize, Option<usize>>,
     /// Bytes that sparse constants may still take as dense ones.
     pub(super) dense_room: Room,
-    /// The dense bytes of constants that the file stores sparsely, and of what DENSIFY makes of float16, which is no [`Constant`].
-    pub(super) dense: HashMap<usize, Cow<'a, [u8]>>,
     pub(super) variables: Variables,
     pub(super) widened: Widened,
     pub(super) legacy: Legacy,
@@ -57,6 +50,8 @@ pub(super) struct Legacy {
 /// Why an operator cannot be translated.
 pub(super) struct Problem {
     pub(super) index: usize,
+    /// The number of its subgraph.
+    pub(super) subgraph: usize,
     pub(super) kind: String,
     pub(super) output: String,
     pub(super) error: Error,
@@ -66,11 +61,18 @@ impl Problem {
     pub(super) fn located(self, others: &str) -> Error {
         let Self {
             index,
+            subgraph,
             kind,
             output,
             error,
         } = self;
-        error.at(format_args!("operator {index} ({kind}) that writes `{output}`{others}"))
+        let of = match subgraph {
+            0 => String::new(),
+            number => format!(" of subgraph {number}"),
+        };
+        error.at(format_args!(
+            "operator {index} ({kind}){of} that writes `{output}`{others}"
+        ))
     }
 }
 
@@ -80,6 +82,8 @@ pub(super) type Translator = fn(&mut Importer<'_, '_>, View<'_, '_>) -> Result<(
 /// An operator under translation.
 #[derive(Clone, Copy)]
 pub(super) struct View<'m, 'a> {
+    /// The number of its subgraph.
+    pub(super) subgraph: usize,
     pub(super) index: usize,
     /// Its name in the schema.
     pub(super) kind: &'m str,
@@ -91,16 +95,13 @@ pub(super) struct View<'m, 'a> {
 }
 
 impl<'m, 'a> Importer<'m, 'a> {
-    pub(super) fn new(model: &'m Model<'a>) -> Self {
-        let graph = &model.subgraphs[0];
+    /// Nothing translated yet of subgraph `number`, or of any other.
+    pub(super) fn new(model: &'m Model<'a>, number: usize) -> Self {
         Self {
             model,
-            graph,
+            scope: Scope::new(model, number, String::new()),
+            control: Control::new(model),
             out: Graph::default(),
-            map: vec![None; graph.tensors.len()],
-            folded: HashMap::new(),
-            made: HashMap::new(),
-            dense: HashMap::new(),
             dense_room: Room::new(model.len, sparse::LARGEST, sparse::ALWAYS),
             variables: Variables::default(),
             widened: Widened::default(),
@@ -114,22 +115,16 @@ impl<'m, 'a> Importer<'m, 'a> {
 
     /// Translates the operators in order and collects what goes wrong.
     pub(super) fn operators(&mut self) {
-        for (index, operator) in self.graph.operators.iter().enumerate() {
+        for (index, operator) in self.scope.graph.operators.iter().enumerate() {
             let code = &self.model.codes[operator.code];
             let kind = code.name();
-            let view = View {
-                index,
-                kind: &kind,
-                inputs: &operator.inputs,
-                outputs: &operator.outputs,
-                options: operator.options,
-                custom: operator.custom,
-            };
+            let view = View::new((self.scope.number, index), &kind, operator);
             if let Err(error) = self.operator(view, code.version) {
-                let output = view.outputs.first().map(|&t| self.graph.tensors[t].name.as_str());
+                let output = view.outputs.first().map(|&t| self.scope.graph.tensors[t].name.as_str());
                 let output = output.unwrap_or_default().to_string();
                 self.problems.push(Problem {
                     index,
+                    subgraph: self.scope.number,
                     kind: kind.clone(),
                     output,
                     error,
@@ -200,7 +195,7 @@ impl<'m, 'a> Importer<'m, 'a> {
     ) {
         let name = match outputs.first() {
             Some(&id) if suffix.is_empty() => self.out.tensor(id).name.clone(),
-            _ => format!("{}#{}{suffix}", view.kind, view.index),
+            _ => format!("{}{}#{}{suffix}", self.scope.place, view.kind, view.index),
         };
         self.out.add_node(Node {
             name,
@@ -211,7 +206,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             role: Role::Forward,
             origin: Origin {
                 line: None,
-                path: format!("subgraph 0, operator {}", view.index),
+                path: format!("subgraph {}, operator {}", view.subgraph, view.index),
             },
         });
     }
@@ -230,7 +225,19 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 }
 
-impl<'a> View<'_, 'a> {
+impl<'m, 'a> View<'m, 'a> {
+    pub(super) fn new((subgraph, index): (usize, usize), kind: &'m str, operator: &'m Operator<'a>) -> Self {
+        Self {
+            subgraph,
+            index,
+            kind,
+            inputs: &operator.inputs,
+            outputs: &operator.outputs,
+            options: operator.options,
+            custom: operator.custom,
+        }
+    }
+
     /// Operand `position`.
     pub(super) fn input(&self, position: usize) -> Result<usize> {
         self.optional(position)

@@ -69,9 +69,9 @@ impl Importer<'_, '_> {
     fn known(&mut self, y: usize, bytes: Vec<u8>, of: Option<usize>) -> Result<()> {
         self.has_no_value(y)?;
         let (dtype, shape) = (self.dtype(y)?, self.shape(y)?);
-        self.made.insert(y, of);
+        self.scope.made.insert(y, of.and_then(|of| self.parameter_of(of)));
         let bytes = bytes.into();
-        self.folded.insert(y, Constant { dtype, shape, bytes });
+        self.scope.folded.insert(y, Constant { dtype, shape, bytes });
         Ok(())
     }
 

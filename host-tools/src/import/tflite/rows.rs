@@ -145,6 +145,8 @@ const ROWS: &[Row] = &[
     row("READ_VARIABLE", 1, &[], By(|i, v| i.read_variable(v))),
     row("ASSIGN_VARIABLE", 1, &[], By(|i, v| i.assign_variable(v))),
     row("CALL_ONCE", 1, &[], By(|i, v| i.call_once(v))),
+    row("IF", 1, &[Bool], By(|i, v| i.choose_branch(v))),
+    row("WHILE", 1, &[], By(|i, v| i.unroll(v))),
 ];
 
 /// The rows of this file, those of the signal operators and of the pointwise functions.
@@ -177,7 +179,6 @@ pub(super) fn remedy(kind: &str) -> &'static str {
         "LSTM" | "BIDIRECTIONAL_SEQUENCE_LSTM" | "RNN" | "UNIDIRECTIONAL_SEQUENCE_RNN" => {
             "use UNIDIRECTIONAL_SEQUENCE_LSTM, or unroll the network"
         }
-        "IF" | "WHILE" => "unroll the network: control flow has no place in a static plan",
         _ if kind.starts_with("CUSTOM") => "build the network from builtin operators (see docs/operators.md)",
         _ => "build the network from supported operators (see docs/operators.md)",
     }

@@ -35,6 +35,8 @@ pub(super) struct OperatorCode {
 }
 
 pub(super) struct Subgraph<'a> {
+    /// Tensors of the subgraphs before it.
+    pub(super) first: usize,
     pub(super) tensors: Vec<TensorInfo<'a>>,
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
@@ -103,8 +105,11 @@ impl<'a> Model<'a> {
                 .ok_or_else(|| Error::input(format!("its {size} bytes at {offset} reach beyond the file's end")))
         })?;
         let mut room = Room::new(file.len(), SHARED, 1 << 20);
+        let mut first = 0;
         let subgraphs = each(model.tables(2)?, "subgraph", |graph| {
-            subgraph(graph, &codes, &buffers, &mut room)
+            let graph = subgraph(graph, first, &codes, &buffers, &mut room)?;
+            first += graph.tensors.len();
+            Ok(graph)
         })?;
         if subgraphs.is_empty() {
             return Err(Error::input("the file has no subgraph"));
@@ -188,6 +193,7 @@ impl OperatorCode {
 
 fn subgraph<'a>(
     graph: Table<'a>,
+    first: usize,
     codes: &[OperatorCode],
     buffers: &[&'a [u8]],
     room: &mut Room,
@@ -270,6 +276,7 @@ fn subgraph<'a>(
     let inputs = all(&graph, 1, "input")?;
     let outputs = all(&graph, 2, "output")?;
     Ok(Subgraph {
+        first,
         inputs,
         outputs,
         operators,

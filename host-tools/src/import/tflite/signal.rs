@@ -286,6 +286,7 @@ impl Importer<'_, '_> {
 
     /// What an operator remembers: zeros after a reset.
     fn signal_state(&mut self, view: View<'_, '_>, elements: usize, dtype: DType) -> Result<TensorId> {
+        self.state_of_its_own()?;
         if elements > MOST as usize {
             return Err(
                 Error::unsupported(format!("a state of {elements} elements")).expected(format!("at most {MOST}"))

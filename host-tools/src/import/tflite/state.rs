@@ -14,7 +14,7 @@ use crate::graph::{DType, Data, Op, Tensor, TensorId, TensorKind};
 impl Importer<'_, '_> {
     pub(super) fn var_handle(&mut self, view: View<'_, '_>) -> Result<()> {
         let variable = self.variables.of(view.text(0)?, view.text(1)?);
-        self.variables.handles.insert(view.output(0)?, variable);
+        self.scope.handles.insert(view.output(0)?, variable);
         Ok(())
     }
 
@@ -34,31 +34,14 @@ impl Importer<'_, '_> {
 
     /// Runs the subgraph: constants assigned to variables.
     pub(super) fn call_once(&mut self, view: View<'_, '_>) -> Result<()> {
-        let index = view.option::<i32>(0, 0)?;
-        let graph = usize::try_from(index)
-            .ok()
-            .filter(|&i| i > 0)
-            .and_then(|i| self.model.subgraphs.get(i))
-            .ok_or_else(|| {
-                Error::input(format!("it calls subgraph {index}"))
-                    .expected(format!("1 to {}", self.model.subgraphs.len().saturating_sub(1)))
-            })?;
+        let number = self.called(view, 0)?;
         // The same translation, on the other subgraph: shape arithmetic is folded, assignments are collected.
-        let mut inner = Importer::new(self.model);
-        inner.graph = graph;
-        inner.map = vec![None; graph.tensors.len()];
+        let mut inner = Importer::new(self.model, number);
         let mut handles: HashMap<usize, usize> = HashMap::new();
-        for (at, operator) in graph.operators.iter().enumerate() {
+        for (at, operator) in inner.scope.graph.operators.iter().enumerate() {
             let kind = self.model.codes[operator.code].name();
-            let inner_view = View {
-                index: at,
-                kind: &kind,
-                inputs: &operator.inputs,
-                outputs: &operator.outputs,
-                options: operator.options,
-                custom: operator.custom,
-            };
-            let place = |e: Error| e.at(format_args!("subgraph {index}, operator {at} ({kind})"));
+            let inner_view = View::new((number, at), &kind, operator);
+            let place = |e: Error| e.at(format_args!("subgraph {number}, operator {at} ({kind})"));
             match kind.as_str() {
                 "VAR_HANDLE" => {
                     let variable = self.variables.of(inner_view.text(0)?, inner_view.text(1)?);
@@ -112,7 +95,7 @@ impl Importer<'_, '_> {
 
     /// The state tensor behind a handle; `like` is what is read from it or assigned to it.
     fn state_of(&mut self, handle: usize, like: TensorId) -> Result<TensorId> {
-        let Some(&variable) = self.variables.handles.get(&handle) else {
+        let Some(&variable) = self.scope.handles.get(&handle) else {
             let name = &self.info(handle).name;
             return Err(Error::input(format!("the handle `{name}` is no VAR_HANDLE's")));
         };

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use super::constant::Constant;
 use super::importer::Importer;
 use super::schema::TensorInfo;
+use super::scope::Parameter;
 use crate::error::{Error, Result};
 use crate::graph::{DType, Data, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 
 impl<'m, 'a> Importer<'m, 'a> {
     pub(super) fn info(&self, index: usize) -> &'m TensorInfo<'a> {
-        &self.graph.tensors[index]
+        &self.scope.graph.tensors[index]
     }
 
     /// The extents of tensor `index`.
@@ -37,7 +38,7 @@ impl<'m, 'a> Importer<'m, 'a> {
 
     /// The element type of tensor `index`.
     pub(super) fn dtype(&self, index: usize) -> Result<DType> {
-        if let Some(constant) = self.folded.get(&index) {
+        if let Some(constant) = self.scope.folded.get(&index) {
             return Ok(constant.dtype);
         }
         let info = self.info(index);
@@ -51,14 +52,14 @@ impl<'m, 'a> Importer<'m, 'a> {
     /// A network input.
     pub(super) fn input(&mut self, index: usize) -> Result<TensorId> {
         let id = self.add(index, TensorKind::Input)?;
-        self.map[index] = Some(id);
+        self.scope.map[index] = Some(id);
         Ok(id)
     }
 
     /// Refuses to write what has been written, or what the file holds.
     pub(super) fn has_no_value(&self, index: usize) -> Result<()> {
         let info = self.info(index);
-        if self.map[index].is_none() && info.data.is_none() && !self.folded.contains_key(&index) {
+        if self.scope.map[index].is_none() && info.data.is_none() && !self.scope.folded.contains_key(&index) {
             return Ok(());
         }
         Err(Error::input(format!(
@@ -71,17 +72,23 @@ impl<'m, 'a> Importer<'m, 'a> {
     pub(super) fn output(&mut self, index: usize) -> Result<TensorId> {
         self.has_no_value(index)?;
         let id = self.add(index, TensorKind::Activation)?;
-        self.map[index] = Some(id);
+        self.scope.map[index] = Some(id);
         Ok(id)
     }
 
     /// A tensor that an operator reads: a constant, a variable, or what an earlier operator has written.
     pub(super) fn operand(&mut self, index: usize) -> Result<TensorId> {
-        if let Some(id) = self.map[index] {
+        if let Some(id) = self.scope.map[index] {
             return Ok(id);
         }
         let kind = match self.constant(index)? {
             Some(constant) => TensorKind::Const(Data::Bytes(constant.bytes.into())),
+            None if self.info(index).variable && self.scope.number > 0 => {
+                let name = &self.info(index).name;
+                return Err(Error::unsupported(format!("the variable tensor `{name}` of a subgraph"))
+                    .expected("variable tensors of the main subgraph alone")
+                    .help("TensorFlow Lite does not keep it from run to run; use VAR_HANDLE, READ_VARIABLE and ASSIGN_VARIABLE"));
+            }
             None if self.info(index).variable => {
                 // As the interpreter resets it: bytes of the zero point for int8, zero otherwise.
                 let info = self.info(index);
@@ -100,7 +107,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         let value = matches!(kind, TensorKind::Const(_))
             && matches!(self.dtype(index)?, DType::F32 | DType::I8 | DType::U8 | DType::I16);
         let id = self.add(index, kind)?;
-        self.map[index] = Some(id);
+        self.scope.map[index] = Some(id);
         if value {
             self.parameter(index, id);
         }
@@ -110,19 +117,22 @@ impl<'m, 'a> Importer<'m, 'a> {
     /// Notes that the constant `id` is made of the parameter `index` of the file. Shapes, axes and indices are none; of one that the import has made, what it
     /// repeats is.
     pub(super) fn parameter(&mut self, index: usize, id: TensorId) {
-        let index = match self.made.get(&index) {
-            None => index,
-            Some(&Some(of)) => of,
-            Some(None) => return,
-        };
-        let elements = self
-            .info(index)
-            .shape
-            .iter()
-            .map(|&d| d.unsigned_abs() as u64)
-            .product();
-        let name = self.out.tensor(id).name.clone();
-        self.out.stated.params.insert(name, (index, elements));
+        if let Some(parameter) = self.parameter_of(index) {
+            let name = self.out.tensor(id).name.clone();
+            self.out.stated.params.insert(name, parameter);
+        }
+    }
+
+    /// The parameter of the file that the constant `index` is, or repeats.
+    pub(super) fn parameter_of(&self, index: usize) -> Option<Parameter> {
+        match self.scope.made.get(&index) {
+            Some(&of) => of,
+            None => {
+                let extents = self.info(index).shape.iter();
+                let elements = extents.map(|&d| u64::from(d.unsigned_abs())).product();
+                Some((self.scope.graph.first + index, elements))
+            }
+        }
     }
 
     /// A bias, of the type of the sums: one number for each of `channels`, whatever its axes.
@@ -181,7 +191,7 @@ impl<'m, 'a> Importer<'m, 'a> {
 
     /// The value of tensor `index` where it is known now.
     pub(super) fn constant(&self, index: usize) -> Result<Option<Constant<'a>>> {
-        if let Some(constant) = self.folded.get(&index) {
+        if let Some(constant) = self.scope.folded.get(&index) {
             return Ok(Some(constant.clone()));
         }
         let info = self.info(index);
@@ -205,7 +215,7 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 
     fn stored_bytes(&self, index: usize, element: usize) -> Result<Option<Cow<'a, [u8]>>> {
-        if let Some(dense) = self.dense.get(&index) {
+        if let Some(dense) = self.scope.dense.get(&index) {
             return Ok(Some(dense.clone()));
         }
         let info = self.info(index);
@@ -260,7 +270,11 @@ impl<'m, 'a> Importer<'m, 'a> {
     pub(super) fn quant(&mut self, index: usize) -> Result<Option<Quant>> {
         let info = self.info(index);
         let at = |e: Error| e.at(format_args!("tensor {index} `{}`", info.name));
-        let is_f32 = self.folded.get(&index).is_some_and(|value| value.dtype == DType::F32);
+        let is_f32 = self
+            .scope
+            .folded
+            .get(&index)
+            .is_some_and(|value| value.dtype == DType::F32);
         if is_f32 || info.scale.is_empty() || !matches!(info.kind, 2 | 3 | 4 | 7 | 9) {
             return Ok(None);
         }
@@ -289,7 +303,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             ));
         }
         // Only weights are quantised by channel; of several scales of other tensors the first counts.
-        let is_constant = info.data.is_some() || self.folded.contains_key(&index);
+        let is_constant = info.data.is_some() || self.scope.folded.contains_key(&index);
         let channels = if is_constant { info.scale.len() } else { 1 };
         let counts = (info.scale.len(), info.zero_point.len());
         let (low, high) = match info.kind {
@@ -360,22 +374,31 @@ impl<'m, 'a> Importer<'m, 'a> {
 
     fn add(&mut self, index: usize, kind: TensorKind) -> Result<TensorId> {
         let tensor = Tensor {
-            name: self.unique(&self.info(index).name.clone(), index),
-            shape: self.shape(index)?,
-            dtype: self.dtype(index)?,
-            quant: self.quant(index)?,
             kind,
-            traced_perm: None,
+            ..self.described(index)?
         };
         Ok(self.out.add_tensor(tensor))
     }
 
+    /// Tensor `index` as the file states it.
+    pub(super) fn described(&mut self, index: usize) -> Result<Tensor> {
+        Ok(Tensor {
+            name: self.unique(&self.info(index).name.clone(), index),
+            shape: self.shape(index)?,
+            dtype: self.dtype(index)?,
+            quant: self.quant(index)?,
+            kind: TensorKind::Activation,
+            traced_perm: None,
+        })
+    }
+
     /// `name`, made unique.
     fn unique(&mut self, name: &str, index: usize) -> String {
-        let mut candidate = match name {
-            "" => format!("tensor#{index}"),
-            _ => name.to_string(),
+        let name = match name {
+            "" => format!("{}tensor#{index}", self.scope.place),
+            _ => format!("{}{name}", self.scope.place),
         };
+        let mut candidate = name.clone();
         let mut number = index;
         while !self.names.insert(candidate.clone()) {
             candidate = match number {

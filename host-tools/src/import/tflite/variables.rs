@@ -9,8 +9,6 @@ use crate::graph::TensorId;
 pub(super) struct Variables {
     pub(super) by_name: HashMap<(String, String), usize>,
     pub(super) all: Vec<Variable>,
-    /// Handles of the main subgraph: tensor -> variable.
-    pub(super) handles: HashMap<usize, usize>,
 }
 
 /// A variable.

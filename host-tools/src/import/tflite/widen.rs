@@ -35,13 +35,13 @@ impl Importer<'_, '_> {
             .iter()
             .map(|half| half::to_f32(u16::from_le_bytes(*half)));
         self.keep_f32(to, shape, values.collect())?;
-        self.widened.halves += 1;
+        self.widened.halves += usize::from(!self.scope.again);
         Ok(true)
     }
 
     /// The int8 weights `w` of an operator with the float32 activations `x`, as the float32 values that they stand for.
     pub(super) fn widen_hybrid(&mut self, x: usize, w: usize) -> Result<()> {
-        if self.dtype(x)? != DType::F32 || self.dtype(w)? != DType::I8 || self.map[w].is_some() {
+        if self.dtype(x)? != DType::F32 || self.dtype(w)? != DType::I8 || self.scope.map[w].is_some() {
             return Ok(());
         }
         let (Some(constant), Some(quant)) = (self.constant(w)?, self.quant(w)?) else {
@@ -57,7 +57,7 @@ impl Importer<'_, '_> {
         let values = constant.bytes.iter().enumerate().map(real).collect();
         let shape = constant.shape.clone();
         self.keep_f32(w, shape, values)?;
-        self.widened.hybrid += 1;
+        self.widened.hybrid += usize::from(!self.scope.again);
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl Importer<'_, '_> {
             shape,
             bytes: bytes.into(),
         };
-        self.folded.insert(index, constant);
+        self.scope.folded.insert(index, constant);
         Ok(())
     }
 }
