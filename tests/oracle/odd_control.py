@@ -1,4 +1,4 @@
-"""Mistakes of IF and WHILE, and conditions that only the device could know, for make_odd.py."""
+"""Mistakes of IF and WHILE, conditions that only the device could know, and mistakes of CIRCULAR_BUFFER, for make_odd.py."""
 
 import numpy as np
 
@@ -104,7 +104,40 @@ def crowded():
     return b.finish([x], [y])
 
 
-def write(odd):
+def circular(options=None, slots=3, frame=(1, 1, 2, 3), rows=2, dtype="int8", scale=0.05, nested=False):
+    """A CIRCULAR_BUFFER; `options` None: without any."""
+    b = Builder()
+    x = b.tensor(frame, dtype, scale=0.05, zero_point=3)
+
+    def kept(x):
+        y = b.tensor((1, slots, rows, 3), dtype, scale=scale, zero_point=3)
+        b.custom("CIRCULAR_BUFFER", [x], [y], **(options or {}))
+        if options is None:
+            b.graph.operators[-1].customOptions = None
+        return [y]
+
+    y = b.tensor((1, slots, rows, 3), dtype, scale=scale, zero_point=3) if nested else kept(x)[0]
+    if nested:
+        branch(b, b.const(np.array(True)), [x], [y], kept, kept)
+    return b.finish([x], [y])
+
+
+def buffers(odd):
+    once = dict(cycles_max=1)
+    for name, file, error in [
+        ("cycles", circular(dict(cycles_max=2)), ["what follows is to run every 2 runs (cycles_max 2)", "cycles_max 1", "a model of its own"]),
+        ("no_cycles", circular(), ["every 2 runs (cycles_max 0)"]),
+        ("option", circular(dict(cycle=1)), ["no option `cycles_max`"]),
+        ("frames", circular(once, frame=(1, 2, 2, 3)), ["a frame [1, 2, 2, 3] into [1, 3, 2, 3]", "expected [1, 1, rows, channels]"]),
+        ("rows", circular(once, rows=4), ["a frame [1, 1, 2, 3] into [1, 3, 4, 3]", "frames of 2 rows and 3 channels"]),
+        ("type", circular(once, dtype="int16"), ["CIRCULAR_BUFFER", "operands of type int16", "expected int8"]),
+        ("scale", circular(once, scale=0.06), ["frames of scale 0.05 and zero point 3 into a buffer of scale 0.06", "QUANTIZE"]),
+        ("nested", circular(once, nested=True), ["operator 0 (CUSTOM `CIRCULAR_BUFFER`) of subgraph 1", "a state of its own"]),
+    ]:
+        odd(f"circular_{name}", file, error=error)
+
+
+def controls(odd):
     recursive = lambda b: b.op("IF", [b.const(np.array(True)), b.graph.inputs[0]], [b.tensor(SHAPE, "float32")], "IfOptions", thenSubgraphIndex=1,
                                elseSubgraphIndex=1)
 
@@ -138,3 +171,8 @@ def write(odd):
         ("while_unsupported", repeated(body=unsupported), ["operator 0 (UNIQUE) of subgraph 2 that writes `t2`", "not supported"]),
     ]:
         odd(name, file, error=error)
+
+
+def write(odd):
+    buffers(odd)
+    controls(odd)

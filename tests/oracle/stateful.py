@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import ACT, Builder, case, quant
+from cases import ACT, SAME, Builder, case, quant
 from tflite_builder import RANGES
 
 
@@ -100,3 +100,45 @@ def variable(name, dtype, initialised):
 variable("variable_i8", "int8", True)
 variable("variable_f32", "float32", True)
 variable("variable_uninitialised", "int8", False)
+
+
+def buffer(b, x, frame, slots, options=None, **q):
+    """A CIRCULAR_BUFFER of `slots` frames like `x`. As a variable tensor its result begins with zero points."""
+    y = b.tensor((1, slots, *frame), "int8", variable=True, **q)
+    b.custom("CIRCULAR_BUFFER", [x], [y], **(options or {}))
+    if options is None:
+        b.graph.operators[-1].customOptions = None
+    return y
+
+
+def circular(name, frame, slots, options):
+    @case(f"circular_{name}")
+    def make(rng):
+        b, q = Builder(), quant("int8")
+        x = b.tensor((1, 1, *frame), "int8", **q)
+        y = buffer(b, x, frame, slots, options, **q)
+        return b.finish([x], [y]), slots + 3, None
+
+
+circular("three", (4, 3), 3, dict(cycles_max=1))
+circular("two", (1, 7), 2, dict(cycles_max=1))
+circular("one", (2, 3), 1, dict(cycles_max=1))
+circular("five", (2, 3), 5, None)
+circular("thirteen", (1, 5), 13, None)
+circular("five_of_none", (2, 3), 5, dict(cycles_max=0))
+
+
+@case("circular_layers")
+def circular_layers(rng):
+    """Convolutions over the last frames, one behind the other, as streaming networks have them."""
+    b, q = Builder(), quant("int8")
+    x = b.tensor((1, 1, 6, 2), "int8", **q)
+    frames = x
+    for slots, channels, out in [(3, 2, 4), (4, 4, 3)]:
+        frames = buffer(b, frames, (6, channels), slots, dict(cycles_max=1), **q)
+        w = b.const(rng.integers(-127, 128, (out, slots, 3, channels)), "int8", scale=0.006)
+        y = b.tensor((1, 1, 6, out), "int8", **q)
+        b.op("CONV_2D", [frames, w, b.const(rng.integers(-400, 400, out), "int32")], [y], "Conv2DOptions", version=3, padding=SAME, strideH=slots, strideW=1,
+             dilationHFactor=1, dilationWFactor=1, fusedActivationFunction=ACT.RELU)
+        frames = y
+    return b.finish([x], [frames]), 9, None

@@ -3,13 +3,16 @@
 //! A variable becomes one state tensor, with the shape and quantisation of what is first read from it or assigned to it. Its value
 //! after a reset is what the initialising subgraph assigns, run here; without one it is the zero point, as in TensorFlow
 //! Lite Micro.
+//!
+//! CIRCULAR_BUFFER, a custom operator of TensorFlow Lite Micro, keeps its result in a variable of its own.
 
 use std::collections::HashMap;
 
 use super::constant::Constant;
+use super::flexbuffer::Options;
 use super::importer::{Importer, View};
 use crate::error::{Error, Result};
-use crate::graph::{DType, Data, Op, Tensor, TensorId, TensorKind};
+use crate::graph::{Activation, DType, Data, Op, Tensor, TensorId, TensorKind};
 
 impl Importer<'_, '_> {
     pub(super) fn var_handle(&mut self, view: View<'_, '_>) -> Result<()> {
@@ -30,6 +33,94 @@ impl Importer<'_, '_> {
         let state = self.state_of(view.input(0)?, value)?;
         self.node(view, "", Op::AssignState, vec![Some(state), Some(value)], Vec::new());
         Ok(())
+    }
+
+    /// CIRCULAR_BUFFER: the last frames, the newest one behind the others. Before there are as many, they are zero points.
+    pub(super) fn circular_buffer(&mut self, view: View<'_, '_>) -> Result<()> {
+        self.state_of_its_own()?;
+        let (x, y) = (view.input(0)?, view.output(0)?);
+        let (frame, shape) = (self.shape(x)?, self.shape(y)?);
+        let (&[1, 1, rows, channels], &[1, slots, out_rows, out_channels]) = (frame.as_slice(), shape.as_slice())
+        else {
+            return Err(Error::input(format!("a frame {frame:?} into {shape:?}"))
+                .expected("[1, 1, rows, channels] into [1, frames, rows, channels]"));
+        };
+        if (rows, channels) != (out_rows, out_channels) {
+            return Err(Error::input(format!("a frame {frame:?} into {shape:?}"))
+                .expected(format!("frames of {rows} rows and {channels} channels")));
+        }
+        self.expect_type(y, DType::I8)?;
+        let (own, of_frame) = (self.scale_of(y)?, self.scale_of(x)?);
+        if own != of_frame {
+            return Err(Error::unsupported(format!(
+                "frames of scale {} and zero point {} into a buffer of scale {} and zero point {}",
+                of_frame.scale[0], of_frame.zero_point[0], own.scale[0], own.zero_point[0]
+            ))
+            .expected("one scale and zero point")
+            .help("insert QUANTIZE before the operator"));
+        }
+        let given = match view.custom {
+            [] => 0,
+            options => Options::read(options)?.integer("cycles_max")?,
+        };
+        // Where no number is given, TensorFlow Lite Micro goes by that of the frames.
+        let cycles = match (given, slots) {
+            (..=0, 5 | 13) => 1,
+            (..=0, _) => 2,
+            (given, _) => given,
+        };
+        if cycles != 1 {
+            return Err(Error::unsupported(format!(
+                "what follows is to run every {cycles} runs (cycles_max {given})"
+            ))
+            .expected("cycles_max 1: a run here computes all its steps")
+            .help(
+                "set cycles_max to 1, or make what follows a model of its own and call it as often as it is to run",
+            ));
+        }
+        let frame = self.operand(x)?;
+        let older = if slots == 1 {
+            None
+        } else {
+            Some(self.older_frames(view, y, &shape)?)
+        };
+        let y = self.output(y)?;
+        let Some((older, state)) = older else {
+            self.node(view, "", Op::Reshape, vec![Some(frame)], vec![y]);
+            return Ok(());
+        };
+        let activation = Activation::None;
+        self.node(
+            view,
+            "",
+            Op::Concat { axis: 1, activation },
+            vec![Some(older), Some(frame)],
+            vec![y],
+        );
+        self.node(view, "/keep", Op::AssignState, vec![Some(state), Some(y)], Vec::new());
+        Ok(())
+    }
+
+    /// The frames of the buffer `y` but the first, as the last run has left them; and where they are kept.
+    fn older_frames(&mut self, view: View<'_, '_>, y: usize, shape: &[usize]) -> Result<(TensorId, TensorId)> {
+        let quant = self.scale_of(y)?;
+        let zero = quant.zero_point[0] as u8;
+        let state = self.add_const(Tensor {
+            kind: TensorKind::State(Data::Bytes(vec![zero; shape.iter().product()].into())),
+            quant: Some(quant),
+            ..Tensor::activation(format!("{}.state", self.info(y).name), shape, DType::I8)
+        });
+        let kept = self.then(view, "/kept", y, (Op::ReadState, shape.to_vec()), vec![Some(state)])?;
+        let mut extent = shape.to_vec();
+        extent[1] -= 1;
+        let mut begin = vec![0; shape.len()];
+        begin[1] = 1;
+        let slice = Op::Slice {
+            begin,
+            stride: vec![1; shape.len()],
+        };
+        let older = self.then(view, "/older", y, (slice, extent), vec![Some(kept)])?;
+        Ok((older, state))
     }
 
     /// Runs the subgraph: constants assigned to variables.
