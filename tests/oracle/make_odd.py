@@ -233,13 +233,13 @@ def lstms():
         odd(f"lstm_{name}", edited(lstm(), edit), error=error)
 
 
-def hybrid_svdf():
+def hybrid_svdf(time="float32", state="float32", computed=False):
     b = Builder()
     x, y = b.tensor((1, 4), "float32"), b.tensor((1, 2), "float32")
-    w, time = b.const(np.ones((2, 4)), "int8", scale=0.01), b.const(np.ones((2, 3)), "float32")
-    state = b.tensor((1, 6), "float32", variable=True)
-    b.op("SVDF", [x, w, time, -1, state], [y], "SVDFOptions", rank=1)
-    return b.finish([x], [y])
+    w = b.tensor((2, 4), "int8", scale=0.01) if computed else b.const(np.ones((2, 4)), "int8", scale=0.01)
+    b.op("SVDF", [x, w, b.const(np.ones((2, 3)), time, **({} if time == "float32" else dict(scale=0.01))), -1,
+                  b.tensor((1, 6), state, variable=True)], [y], "SVDFOptions", rank=1)
+    return b.finish([x, w] if computed else [x], [y])
 
 
 def quantised_bias(scale, zero_point, axis, bias=2):
@@ -349,7 +349,9 @@ def main():
     odd("channels_out_of_range", plain(conv(scale=[0.1, 0.2, 0.3], axis=5)), error=["t1", "3 scales along dimension 5"])
     odd("infinite_scale", plain(conv(scale=float("inf"))), error=["t1", "scale inf"])
     odd("no_quantisation", plain(conv(quantised=False)), error=["t0", "no quantisation", "full integer quantisation"])
-    odd("hybrid_svdf", hybrid_svdf(), error=["hybrid operator", "t0", "t1", "SVDF"])
+    odd("hybrid_svdf_computed", hybrid_svdf(computed=True), error=["hybrid operator", "t0", "`t2`", "SVDF"])
+    odd("hybrid_svdf_time", hybrid_svdf(time="int16"), error=["SVDF", "`t3` is int16", "expected f32"])
+    odd("hybrid_svdf_state", hybrid_svdf(state="int8"), error=["SVDF", "`t4` is int8", "expected f32"])
     weights = np.random.default_rng(5).normal(0, 0.7, (3, 2, 3, 2)).astype(np.float16)
     odd("float16_weights", stored(weights, np.float16), warning=["1 float16 tensors"], truth=stored(weights, np.float32))
     steps = np.random.default_rng(6).integers(-128, 128, (3, 2, 3, 2)).astype(np.int8)

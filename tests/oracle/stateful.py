@@ -2,8 +2,26 @@
 
 import numpy as np
 
-from cases import ACT, SAME, Builder, case, quant
+from cases import ACT, SAME, TRUTH, Builder, case, quant
 from tflite_builder import RANGES
+
+
+def hybrid(name):
+    """A case of int8 weights under float32 activations. `make(weight)` builds the file: `weight(b, int8 values, scale)` adds them."""
+
+    def register(make):
+        @case(name)
+        def both(rng):
+            state = rng.bit_generator.state
+
+            def file(weight):
+                rng.bit_generator.state = state
+                return make(rng, weight)
+
+            TRUTH[name], runs = file(lambda b, values, scale: b.const(values.astype(np.float32) * np.float32(scale)))
+            return file(lambda b, values, scale: b.const(values, "int8", scale=scale))[0], runs, None
+
+    return register
 
 
 def svdf(name, batch, inputs, units, rank, memory, state, act=ACT.NONE):
@@ -71,6 +89,28 @@ lstm("lstm_time_major", 2, 3, 5, 4, time_major=True)
 lstm("lstm_clip", 1, 4, 4, 3, clip=0.5)
 lstm("lstm_i16", 1, 4, 5, 4, dtype="int16")
 lstm("lstm_f32", 2, 4, 5, 4, dtype="float32", clip=1.0)
+
+
+@hybrid("svdf_hybrid")
+def svdf_hybrid(rng, weight):
+    b, units, rank, memory = Builder(), 4, 2, 3
+    x, y = b.tensor((2, 7), "float32"), b.tensor((2, units), "float32")
+    wf, wt = (weight(b, rng.integers(-127, 128, (units * rank, n)), scale) for n, scale in [(7, 0.006), (memory, 0.004)])
+    bias, state = b.const(rng.normal(0, 1, units).astype(np.float32)), b.tensor((2, memory * units * rank), "float32", variable=True)
+    b.op("SVDF", [x, wf, wt, bias, state], [y], "SVDFOptions", version=3, rank=rank, fusedActivationFunction=ACT.RELU)
+    return b.finish([x], [y]), 6
+
+
+@hybrid("lstm_hybrid")
+def lstm_hybrid(rng, weight):
+    b, batch, time, inputs, cells = Builder(), 2, 4, 5, 3
+    x, y = b.tensor((batch, time, inputs), "float32"), b.tensor((batch, time, cells), "float32")
+    weights = [weight(b, rng.integers(-127, 128, (cells, n)), rng.uniform(0.003, 0.006)) for n in [inputs] * 4 + [cells] * 4]
+    biases = [b.const(rng.normal(0, 0.5, cells).astype(np.float32)) for _ in range(4)]
+    hidden, cell = (b.tensor((batch, cells), "float32", variable=True) for _ in range(2))
+    b.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *weights, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1], [y],
+         "UnidirectionalSequenceLSTMOptions", version=3, fusedActivationFunction=ACT.TANH)
+    return b.finish([x], [y]), 3
 
 
 def variable(name, dtype, initialised):

@@ -19,7 +19,7 @@ impl Importer<'_, '_> {
     pub(super) fn transpose_conv(&mut self, view: View<'_, '_>) -> Result<()> {
         // Operands: the result's shape, weights, activations, bias.
         let (w, x, y) = (view.input(1)?, view.input(2)?, view.output(0)?);
-        self.widen_hybrid(x, w)?;
+        self.widen_hybrid(x, &[w])?;
         self.refuse_hybrid(view, x, w)?;
         if self.dtype(x)? != DType::F32 {
             for tensor in [x, w, y] {

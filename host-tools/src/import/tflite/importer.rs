@@ -34,7 +34,7 @@ pub(super) struct Importer<'m, 'a> {
 pub(super) struct Widened {
     /// Constants of float16.
     pub(super) halves: usize,
-    /// Tensors whose int8 weights are float32 now.
+    /// Operators of which int8 weights are float32 now.
     pub(super) hybrid: usize,
 }
 

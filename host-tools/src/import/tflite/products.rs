@@ -8,7 +8,7 @@ use crate::graph::{Conv2dAttrs, Data, Layout, Op, PoolAttrs, Tensor, TensorId, T
 impl Importer<'_, '_> {
     pub(super) fn conv2d(&mut self, view: View<'_, '_>, depthwise: bool) -> Result<()> {
         let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
-        self.widen_hybrid(x, w)?;
+        self.widen_hybrid(x, &[w])?;
         self.refuse_hybrid(view, x, w)?;
         self.need_quant(view, 2)?;
         let (x_shape, w_shape) = (self.shape(x)?, self.shape(w)?);
@@ -136,7 +136,7 @@ impl Importer<'_, '_> {
 
     pub(super) fn fully_connected(&mut self, view: View<'_, '_>) -> Result<()> {
         let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
-        self.widen_hybrid(x, w)?;
+        self.widen_hybrid(x, &[w])?;
         self.refuse_hybrid(view, x, w)?;
         self.need_quant(view, 2)?;
         if view.option::<i8>(1, 0)? != 0 {

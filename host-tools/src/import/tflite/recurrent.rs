@@ -10,6 +10,7 @@ use DType::{F32, I8, I16, I32, I64};
 impl Importer<'_, '_> {
     pub(super) fn svdf(&mut self, view: View<'_, '_>) -> Result<()> {
         let (x, w) = (view.input(0)?, view.input(1)?);
+        self.widen_hybrid(x, &[w, view.input(2)?])?;
         self.refuse_hybrid(view, x, w)?;
         let rank = view.option::<i32>(0, 0)?;
         let activation = activation(view.option(1, 0)?)?;
@@ -35,6 +36,12 @@ impl Importer<'_, '_> {
         }
         self.variable(state)?;
         let quantised = self.dtype(x)? == I8;
+        if !quantised {
+            let bias = view.optional(3).map(Ok);
+            for tensor in [view.input(2), Ok(state), view.output(0)].into_iter().chain(bias) {
+                self.expect_type(tensor?, F32)?;
+            }
+        }
         if quantised {
             for tensor in [x, w, view.input(2)?, state, view.output(0)?] {
                 self.scale_of(tensor)?;
@@ -80,6 +87,8 @@ impl Importer<'_, '_> {
             return Err(Error::unsupported("an activation other than TANH"));
         }
         let weights = view.input(2)?;
+        let all: Vec<usize> = (1..9).map(|position| view.input(position)).collect::<Result<_>>()?;
+        self.widen_hybrid(x, &all)?;
         self.refuse_hybrid(view, x, weights)?;
         let (x_shape, state_shape) = (self.shape(x)?, self.shape(view.input(18)?)?);
         let time_major = view.flag(3)?;

@@ -191,7 +191,7 @@ impl Importer<'_, '_> {
     /// Rows of a table. One of int8 under a float32 result becomes float32, as the weights of other hybrid operators.
     pub(super) fn embedding_lookup(&mut self, view: View<'_, '_>) -> Result<()> {
         let (indices, table, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
-        self.widen_hybrid(y, table)?;
+        self.widen_hybrid(y, &[table])?;
         self.expect_type(table, self.dtype(y)?)?;
         let (table, indices) = (self.operand(table)?, self.operand(indices)?);
         self.computed_slices(view, table, 0, indices)

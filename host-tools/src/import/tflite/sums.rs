@@ -190,7 +190,7 @@ impl Importer<'_, '_> {
     pub(super) fn batch_matmul(&mut self, view: View<'_, '_>) -> Result<()> {
         let (a, b, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
         let (transpose_a, transpose_b) = (view.flag(0)?, view.flag(1)?);
-        self.widen_hybrid(a, b)?;
+        self.widen_hybrid(a, &[b])?;
         self.refuse_hybrid(view, a, b).or_else(|error| {
             if self.dtype(a)? == self.dtype(b)? {
                 Ok(())

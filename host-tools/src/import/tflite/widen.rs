@@ -39,13 +39,26 @@ impl Importer<'_, '_> {
         Ok(true)
     }
 
-    /// The int8 weights `w` of an operator with the float32 activations `x`, as the float32 values that they stand for.
-    pub(super) fn widen_hybrid(&mut self, x: usize, w: usize) -> Result<()> {
-        if self.dtype(x)? != DType::F32 || self.dtype(w)? != DType::I8 || self.scope.map[w].is_some() {
+    /// The int8 `weights` of an operator with the float32 activations `x`, as the float32 values that they stand for.
+    pub(super) fn widen_hybrid(&mut self, x: usize, weights: &[usize]) -> Result<()> {
+        if self.dtype(x)? != DType::F32 {
             return Ok(());
         }
+        let mut widened = false;
+        for &w in weights {
+            widened |= self.widen_weights(w)?;
+        }
+        self.widened.hybrid += usize::from(widened && !self.scope.again);
+        Ok(())
+    }
+
+    /// The constant `w` as float32 where it is int8: whether it was.
+    fn widen_weights(&mut self, w: usize) -> Result<bool> {
+        if self.dtype(w)? != DType::I8 || self.scope.map[w].is_some() {
+            return Ok(false);
+        }
         let (Some(constant), Some(quant)) = (self.constant(w)?, self.quant(w)?) else {
-            return Ok(());
+            return Ok(false);
         };
         let stride = |axis: usize| constant.shape[axis + 1..].iter().product::<usize>();
         let channel = |index: usize| quant.axis.map_or(0, |axis| index / stride(axis) % constant.shape[axis]);
@@ -57,8 +70,7 @@ impl Importer<'_, '_> {
         let values = constant.bytes.iter().enumerate().map(real).collect();
         let shape = constant.shape.clone();
         self.keep_f32(w, shape, values)?;
-        self.widened.hybrid += usize::from(!self.scope.again);
-        Ok(())
+        Ok(true)
     }
 
     /// Says once what was widened.
