@@ -114,6 +114,27 @@ linear("linear_weights_7", (2, 9), 5, (2, 5), 7, act=ACT.RELU)
 linear("linear_weights_255", (1, 3, 2, 3), 5, (1, 5), 255)
 linear("linear_keep_weights", (2, 3, 7), 4, (2, 3, 4), 143, keep=True)
 
+
+
+def transposed(name, x, kernel, out, y, stride, zero_w, padding=VALID, zero_in=121, bias=True):
+    @case(f"legacy_transpose_{name}")
+    def make(rng):
+        b = Builder()
+        xi, yi = b.tensor(x, "uint8", scale=0.05, zero_point=zero_in), b.tensor(y, "uint8", scale=0.21, zero_point=97)
+        values = rng.integers(0, 256, (out, *kernel, x[3])).astype(np.uint8)
+        values.flat[:2] = 0, 255
+        wi = b.const(values, scale=0.007, zero_point=zero_w)
+        tail = [b.const(rng.integers(-4000, 4000, out), "int32", scale=np.float32(0.05) * np.float32(0.007))] if bias else []
+        b.op("TRANSPOSE_CONV", [b.const(i32(*y)), wi, xi, *tail], [yi], "TransposeConvOptions", version=3 if bias else 1, padding=padding,
+             strideH=stride[0], strideW=stride[1])
+        return b.finish([xi], [yi]), 4, ends(rng, x)
+
+
+transposed("conv", (1, 3, 4, 5), (3, 2), 4, (1, 7, 8, 4), (2, 2), 128)
+transposed("conv_weights", (1, 3, 4, 5), (3, 3), 4, (1, 7, 9, 4), (2, 2), 101)
+transposed("conv_weights_255", (2, 3, 2, 3), (2, 3), 5, (2, 6, 6, 5), (2, 3), 255, padding=SAME, zero_in=0, bias=False)
+transposed("conv_one_stride", (1, 4, 5, 3), (3, 2), 2, (1, 4, 5, 2), (1, 1), 140, padding=SAME)
+
 # ------------------------------------------------------------------------------------------------ windows
 
 
@@ -150,6 +171,8 @@ for name, op, options, out, fields in [
         ("tanh", "TANH", None, dict(scale=1 / 128, zero_point=128), {}), ("softmax", "SOFTMAX", "SoftmaxOptions", SOFT, dict(beta=1.0)),
         ("log_softmax", "LOG_SOFTMAX", "LogSoftmaxOptions", dict(scale=16 / 256, zero_point=255), {})]:
     legacy(name, op, [((2, 128), q())], [((2, 128), out)], options, given=EVERY, **fields)
+for name, (scale, zero, scale_out, zero_out) in {"": (0.05, 121, 0.04, 20), "_coarse": (0.09, 200, 0.03, 0), "_fine": (0.013, 3, 0.0131, 7)}.items():
+    legacy(f"hard_swish{name}", "HARD_SWISH", [((2, 128), q(scale, zero))], [((2, 128), q(scale_out, zero_out))], given=EVERY)
 legacy("softmax_short", "SOFTMAX", [((7, 3), q())], [((7, 3), SOFT)], "SoftmaxOptions", beta=0.5)
 legacy("prelu", "PRELU", [((1, 3, 5, 4), q())], [((1, 3, 5, 4), q(0.06, 77))], consts=[(np.array([[[0, 255, 130, 9]]], np.uint8), q(0.01, 130))])
 for op, options in [("EQUAL", "EqualOptions"), ("NOT_EQUAL", "NotEqualOptions"), ("LESS", "LessOptions"), ("LESS_EQUAL", "LessEqualOptions"),
@@ -177,6 +200,14 @@ PADS = np.array([[0, 0], [1, 2], [2, 0], [0, 1]], np.int32)
 moved("pad", "PAD", (1, 3, 5, 4), (1, 6, 7, 5), "PadOptions", [PADS])
 moved("padv2", "PADV2", (1, 3, 5, 4), (1, 6, 7, 5), "PadV2Options", [PADS, (np.array([9], np.uint8), q())])
 moved("nearest", "RESIZE_NEAREST_NEIGHBOR", (1, 3, 5, 2), (1, 7, 6, 2), "ResizeNearestNeighborOptions", [i32(7, 6)])
+for name, corners, centres in [("", False, False), ("_corners", True, False), ("_centres", False, True)]:
+    for size in [(7, 6), (2, 13)]:
+        moved(f"bilinear{name}_{size[0]}", "RESIZE_BILINEAR", (2, 3, 5, 4), (2, *size, 4), "ResizeBilinearOptions", [i32(*size)], version=3,
+              alignCorners=corners, halfPixelCenters=centres)
+for name, scale in [("half", 0.1), ("double", 0.025), ("third", 0.15), ("below", 0.0317), ("ties", 0.007)]:
+    first = 0.0035 if name == "ties" else 0.05
+    legacy(f"concat_{name}", "CONCATENATION", [((2, 128), q(first)), ((2, 128), q(scale, 30))], [((4, 128), q(scale, 30))], "ConcatenationOptions",
+           axis=0, given=lambda rng: EVERY(rng) * 2)
 moved("space_to_batch", "SPACE_TO_BATCH_ND", (1, 3, 5, 2), (6, 2, 2, 2), "SpaceToBatchNDOptions", [i32(2, 3), np.array([[0, 1], [0, 1]], np.int32)])
 
 

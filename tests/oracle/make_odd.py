@@ -325,20 +325,13 @@ def legacy():
          dilationHFactor=2, dilationWFactor=2)
     odd("legacy_dilated", b.finish([x], [y]), error=["2 groups", "dilated by [2, 2]", "-128 to 127 of their zero point"])
 
-    for name, op, options in [("bilinear", "RESIZE_BILINEAR", "ResizeBilinearOptions"), ("cast", "CAST", "CastOptions")]:
+    for op, options in [("DIV", "DivOptions"), ("CAST", "CastOptions")]:
         b = Builder()
         x, t = byte(b, (1, 4, 3, 2)), byte(b, (1, 4, 3, 2))
         b.op("RELU", [x], [t])
-        y = byte(b, (1, 7, 5, 2)) if op == "RESIZE_BILINEAR" else b.tensor((1, 4, 3, 2), "float32")
-        b.op(op, [t, b.const(np.array([7, 5]), "int32")] if op == "RESIZE_BILINEAR" else [t], [y], options)
-        odd(f"legacy_{name}", b.finish([x], [y]), error=[op, "uint8 numbers, such as `t1`", "DEQUANTIZE and QUANTIZE"])
-
-    b = Builder()
-    x, t = byte(b, (2, 3)), byte(b, (2, 3))
-    y = byte(b, (4, 3), scale=0.1, zero_point=121)
-    b.op("RELU", [x], [t])
-    b.op("CONCATENATION", [x, t], [y], "ConcatenationOptions", axis=0)
-    odd("legacy_concat_ties", b.finish([x], [y]), error=["`t0` of scale 0.05 into scale 0.1", "of the stored", "integer arithmetic makes", "equal scales"])
+        y = byte(b, (1, 4, 3, 2)) if op == "DIV" else b.tensor((1, 4, 3, 2), "float32")
+        b.op(op, [t, x] if op == "DIV" else [t], [y], options)
+        odd(f"legacy_{op.lower()}", b.finish([x], [y]), error=[op, "uint8 numbers, such as `t1`", "DEQUANTIZE and QUANTIZE"])
 
 
 def main():

@@ -5,7 +5,7 @@
 //! tensors: shapes, quantisation   fold: shape arithmetic
 //! rows: one row an operator, its types and its translation   ops: how it is applied (products, movement, rearrange, repeat, logic, sums,
 //! compound, recurrent, signal: translations)
-//! widen: float16 and hybrid weights   legacy: uint8   state: variables and the initialising subgraph   control: IF and WHILE
+//! widen: float16 and hybrid weights   legacy, legacy_real: uint8   state: variables and the initialising subgraph   control: IF and WHILE
 //! ```
 //!
 //! Tensors keep their names; where two share one, the later is named `NAME#INDEX` after its index in the file. Reference data may also
@@ -21,6 +21,7 @@ mod flexbuffer;
 mod fold;
 mod importer;
 mod legacy;
+mod legacy_real;
 mod logic;
 mod movement;
 mod ops;

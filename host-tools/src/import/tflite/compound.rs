@@ -66,8 +66,14 @@ impl Importer<'_, '_> {
             let (begin, stride) = (vec![0; 4], vec![1; 4]);
             links.push((Op::Slice { begin, stride }, vec![n, kept[0], kept[1], channels]));
         }
-        let (weights, bias) = (self.turned(w)?, self.bias(view.optional(3), x, out)?);
+        let bias = self.bias(view.optional(3), x, out)?;
         let from = self.links(view, x, x, links)?;
+        let bytes = self.turned(w)?;
+        let (from, weights) = if self.info(x).legacy {
+            self.legacy_turned(view, [x, w], from, &bytes)?
+        } else {
+            (from, self.turned_weights(w, bytes)?)
+        };
         let op = Op::Conv2d(Conv2dAttrs {
             layout: Layout::Nhwc,
             stride: [1, 1],
@@ -87,28 +93,33 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// Weights OHWI with rows and columns back to front.
-    fn turned(&mut self, w: usize) -> Result<TensorId> {
+    /// The bytes of weights OHWI with rows and columns back to front.
+    fn turned(&self, w: usize) -> Result<Vec<u8>> {
         let Some(constant) = self.constant(w)? else {
             return Err(Error::unsupported("weights that are computed at run time").help("make them constants"));
         };
         let [_, kh, kw, channels] = self.nhwc(w)?;
         let row = channels * constant.dtype.bytes();
         let kernels = constant.bytes.chunks_exact(kh * kw * row);
-        let bytes: Vec<u8> = kernels
+        Ok(kernels
             .flat_map(|kernel| kernel.chunks_exact(row).rev())
             .flatten()
             .copied()
-            .collect();
+            .collect())
+    }
+
+    /// Those weights, quantised as the file says.
+    fn turned_weights(&mut self, w: usize, bytes: Vec<u8>) -> Result<TensorId> {
+        let (shape, dtype) = (self.shape(w)?, self.dtype(w)?);
         let name = self.info(w).name.clone();
         let mut quant = self.quant(w)?;
         if let Some(quant) = quant.as_mut().filter(|quant| quant.axis.is_some()) {
-            by_output(quant, constant.shape[0]).map_err(|e| e.at(format_args!("tensor {w} `{name}`")))?;
+            by_output(quant, shape[0]).map_err(|e| e.at(format_args!("tensor {w} `{name}`")))?;
         }
         let id = self.add_const(Tensor {
             quant,
             kind: TensorKind::Const(Data::Bytes(bytes.into())),
-            ..Tensor::activation(name, &constant.shape, constant.dtype)
+            ..Tensor::activation(name, &shape, dtype)
         });
         self.parameter(w, id);
         Ok(id)

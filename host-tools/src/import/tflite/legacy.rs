@@ -3,8 +3,6 @@
 //!
 //! The truth is LiteRT's reference kernels for uint8, less 128.
 
-use arenite::quant::{Multiplier, requantize};
-
 use super::importer::{Importer, View};
 use super::rows::rows;
 use super::schema::{FLOAT32, INT8, INT16, Model, TensorInfo, UINT8};
@@ -16,11 +14,12 @@ use crate::graph::{
 /// Operators whose uint8 results are known as int8 ones.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
-    "ADD", "ARG_MAX", "ARG_MIN", "AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE",
-    "EQUAL", "EXPAND_DIMS", "FULLY_CONNECTED", "GATHER", "GREATER", "GREATER_EQUAL", "LEAKY_RELU", "LESS", "LESS_EQUAL", "LOG_SOFTMAX", "LOGISTIC",
-    "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM", "MIRROR_PAD", "MUL", "NOT_EQUAL", "PACK", "PAD", "PADV2", "PRELU", "QUANTIZE", "REDUCE_MAX",
-    "REDUCE_MIN", "RELU", "RELU6", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE", "SOFTMAX", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH",
-    "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "SUB", "SUM", "TANH", "TILE", "TRANSPOSE", "UNPACK",
+    "ADD", "ARG_MAX", "ARG_MIN", "AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE",
+    "DEQUANTIZE", "EQUAL", "EXPAND_DIMS", "FULLY_CONNECTED", "GATHER", "GREATER", "GREATER_EQUAL", "HARD_SWISH", "LEAKY_RELU", "LESS", "LESS_EQUAL",
+    "LOG_SOFTMAX", "LOGISTIC", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM", "MIRROR_PAD", "MUL", "NOT_EQUAL", "PACK", "PAD", "PADV2", "PRELU",
+    "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE",
+    "SOFTMAX", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "SUB", "SUM", "TANH", "TILE", "TRANSPOSE",
+    "TRANSPOSE_CONV", "UNPACK",
 ];
 
 fn is_quantised_byte(info: &TensorInfo<'_>) -> bool {
@@ -37,8 +36,14 @@ pub(super) fn convert(model: &mut Model<'_>) -> Result<usize> {
         |name: &str| KNOWN.contains(&name) && rows().any(|row| row.kind == name && !row.types.contains(&DType::U8));
     let mut operators = graph.operators.iter();
     let found = operators.any(|operator| {
-        let first = operator.inputs.first().copied().flatten();
-        first.is_some_and(|x| is_quantised_byte(&graph.tensors[x])) && computes(&names[operator.code])
+        // The first operand of a transposed convolution is its result's shape.
+        let mut operands = operator.inputs.iter().flatten().map(|&x| &graph.tensors[x]);
+        let result = operator.outputs.first().map(|&y| &graph.tensors[y]);
+        let rescaled =
+            |x: &TensorInfo<'_>| result.is_some_and(|y| (&y.scale, &y.zero_point) != (&x.scale, &x.zero_point));
+        let name = &names[operator.code];
+        let (computes, joins) = (computes(name), name == "CONCATENATION");
+        operands.any(|x| is_quantised_byte(x) && (computes || joins && rescaled(x)))
     });
     if !found {
         return Ok(0);
@@ -118,17 +123,10 @@ impl Importer<'_, '_> {
         }
     }
 
-    /// Activations and weights of a legacy convolution. The reference multiplies the scales of both in f32: the input is read in steps of that product. Weights
-    /// of more than eight bits around their zero point are several, over the input as often: side by side as channels, or as rows or columns in turn.
-    pub(super) fn legacy_conv(
-        &mut self,
-        view: View<'_, '_>,
-        attrs: &mut Conv2dAttrs,
-        depthwise: bool,
-    ) -> Result<(TensorId, TensorId)> {
-        let (x, w) = (view.input(0)?, view.input(1)?);
+    /// The scale of the products of activations and weights that were uint8, multiplied in f32 as in the reference, and the weights' zero point.
+    fn legacy_products(&mut self, x: usize, w: usize) -> Result<(f32, i32)> {
         let (qx, qw) = (self.scale_of(x)?, self.scale_of(w)?);
-        let (name, weights_name) = (self.info(x).name.clone(), self.info(w).name.clone());
+        let (name, weights_name) = (&self.info(x).name, &self.info(w).name);
         if qw.axis.is_some() {
             return Err(Error::unsupported(format!(
                 "{} scales of the uint8 weights `{weights_name}`",
@@ -145,10 +143,54 @@ impl Importer<'_, '_> {
             ))
             .expected("scales whose product is a normal float32 number"));
         }
+        Ok((product, qw.zero_point[0]))
+    }
+
+    /// Activations `from`, of the operand `x`, and the weights `w` of a legacy transposed convolution, which are `bytes` turned by half a turn: both as often
+    /// as the weights have parts, side by side as channels.
+    pub(super) fn legacy_turned(
+        &mut self,
+        view: View<'_, '_>,
+        [x, w]: [usize; 2],
+        from: TensorId,
+        bytes: &[u8],
+    ) -> Result<(TensorId, TensorId)> {
+        let (product, zero) = self.legacy_products(x, w)?;
+        let mut shape = self.nhwc(w)?;
+        let zero_x = self.scale_of(x)?.zero_point[0];
+        let mut from = self.read_as(view, "/products", from, Quant::per_tensor(product, zero_x));
+        let (terms, run) = (terms(bytes, zero), shape[3]);
+        if terms.len() > 1 {
+            self.legacy.layers += 1;
+            shape[3] *= terms.len();
+            from = self.repeated(view, from, 3, terms.len());
+        }
+        let name = self.info(w).name.clone();
+        let weights = self.add_const(Tensor {
+            quant: Some(Quant::per_tensor(1.0, 0)),
+            kind: TensorKind::Const(Data::Bytes(in_turn(&terms, run).into())),
+            ..Tensor::activation(name, &shape, DType::I8)
+        });
+        self.parameter(w, weights);
+        Ok((from, weights))
+    }
+
+    /// Activations and weights of a legacy convolution: the input is read in steps of the products. Weights of more than eight bits around their zero point are
+    /// several, over the input as often: side by side as channels, or as rows or columns in turn.
+    pub(super) fn legacy_conv(
+        &mut self,
+        view: View<'_, '_>,
+        attrs: &mut Conv2dAttrs,
+        depthwise: bool,
+    ) -> Result<(TensorId, TensorId)> {
+        let (x, w) = (view.input(0)?, view.input(1)?);
+        let (product, zero) = self.legacy_products(x, w)?;
+        let zero_x = self.scale_of(x)?.zero_point[0];
+        let weights_name = self.info(w).name.clone();
         let (bytes, mut shape) = self.filters(w, depthwise)?;
-        let terms = terms(&bytes, qw.zero_point[0]);
+        let terms = terms(&bytes, zero);
         let mut from = self.operand(x)?;
-        from = self.read_as(view, "/products", from, Quant::per_tensor(product, qx.zero_point[0]));
+        from = self.read_as(view, "/products", from, Quant::per_tensor(product, zero_x));
         let (count, mut run) = (terms.len(), shape[3]);
         if count > 1 {
             self.legacy.layers += 1;
@@ -171,9 +213,7 @@ impl Importer<'_, '_> {
                 both.into_iter().for_each(|side| *side *= count);
             }
         }
-        let runs = (0..bytes.len()).step_by(run.max(1));
-        let in_turn = runs.flat_map(|at| terms.iter().flat_map(move |term| &term[at..at + run]));
-        let bytes: Vec<u8> = in_turn.copied().collect();
+        let bytes = in_turn(&terms, run);
         let weights = self.add_const(Tensor {
             quant: Some(Quant::per_tensor(1.0, 0)),
             kind: TensorKind::Const(Data::Bytes(bytes.into())),
@@ -207,7 +247,7 @@ impl Importer<'_, '_> {
     }
 
     /// The result of `op` on `count` times `from`: a tensor like another, of this shape.
-    fn made(
+    pub(super) fn made(
         &mut self,
         view: View<'_, '_>,
         suffix: &str,
@@ -225,7 +265,7 @@ impl Importer<'_, '_> {
     }
 
     /// The stored numbers of `from`, read with another quantisation.
-    fn read_as(&mut self, view: View<'_, '_>, suffix: &str, from: TensorId, quant: Quant) -> TensorId {
+    pub(super) fn read_as(&mut self, view: View<'_, '_>, suffix: &str, from: TensorId, quant: Quant) -> TensorId {
         let like = Tensor {
             quant: Some(quant),
             ..self.out.tensor(from).clone()
@@ -310,42 +350,6 @@ impl Importer<'_, '_> {
         self.node(view, "", Op::Unary(UnaryKind::Relu6), vec![Some(from)], vec![y]);
         Ok(())
     }
-
-    /// Operand `x` of a concatenation into `y` of another scale. The reference rescales in f32: refused where the integer arithmetic gives other numbers.
-    pub(super) fn legacy_part(&mut self, view: View<'_, '_>, position: usize, x: usize, y: usize) -> Result<TensorId> {
-        let (qx, qy) = (self.scale_of(x)?, self.scale_of(y)?);
-        let (zero_x, zero_y) = (qx.zero_point[0], qy.zero_point[0]);
-        let real = f64::from(qx.scale[0]) / f64::from(qy.scale[0]);
-        let multiplier = Multiplier::from_real(real).ok_or_else(|| {
-            Error::input(format!(
-                "the scales {} and {} give the factor {real}",
-                qx.scale[0], qy.scale[0]
-            ))
-        })?;
-        let factor = qx.scale[0] * (1.0 / qy.scale[0]);
-        let offset = -((zero_x + 128) as f32) * factor;
-        for byte in 0..=255_u8 {
-            let rounded = (f32::from(byte) * factor + offset).round() as i32;
-            let wanted = rounded.saturating_add(zero_y + 128).clamp(0, 255);
-            let found = requantize(i32::from(byte) - 128, zero_x, multiplier, zero_y, -128, 127) + 128;
-            if wanted != found {
-                return Err(Error::unsupported(format!(
-                    "`{}` of scale {} into scale {}: TensorFlow Lite makes {wanted} of the stored {byte}, in f32; integer arithmetic makes {found}",
-                    self.info(x).name,
-                    qx.scale[0],
-                    qy.scale[0]
-                ))
-                .expected("one scale for all operands and the result, or a quotient without ties")
-                .help("convert the model again with equal scales, or insert QUANTIZE before the operand"));
-            }
-        }
-        let (from, shape) = (self.operand(x)?, self.shape(x)?);
-        let like = Tensor {
-            quant: Some(qy),
-            ..Tensor::activation("", &shape, DType::I8)
-        };
-        Ok(self.made(view, &format!("/{position}"), Op::Quantize, from, 1, (&like, &shape)))
-    }
 }
 
 /// The axis along which a convolution takes its input several times: the channels; of groups, rows or columns that are next to each other.
@@ -377,6 +381,13 @@ pub(super) fn terms(weights: &[u8], zero: i32) -> Vec<Vec<u8>> {
         terms.push(term.collect());
     }
     terms
+}
+
+/// `run` bytes of each of the terms before the next ones.
+fn in_turn(terms: &[Vec<u8>], run: usize) -> Vec<u8> {
+    let runs = (0..terms.first().map_or(0, Vec::len)).step_by(run.max(1));
+    let bytes = runs.flat_map(|at| terms.iter().flat_map(move |term| &term[at..at + run]));
+    bytes.copied().collect()
 }
 
 #[cfg(test)]

@@ -134,7 +134,6 @@ impl Importer<'_, '_> {
         if bilinear && align_corners && half_pixel_centers {
             return Err(Error::input("align_corners and half_pixel_centers exclude each other"));
         }
-        let (x, y) = (self.operand(x)?, self.output(y)?);
         let op = if bilinear {
             Op::ResizeBilinear {
                 align_corners,
@@ -146,6 +145,10 @@ impl Importer<'_, '_> {
                 half_pixel_centers,
             }
         };
+        if bilinear && self.is_legacy(view) {
+            return self.legacy_resize(view, op);
+        }
+        let (x, y) = (self.operand(x)?, self.output(y)?);
         self.node(view, "", op, vec![Some(x)], vec![y]);
         Ok(())
     }
