@@ -66,13 +66,15 @@ impl Importer<'_, '_> {
             let (begin, stride) = (vec![0; 4], vec![1; 4]);
             links.push((Op::Slice { begin, stride }, vec![n, kept[0], kept[1], channels]));
         }
-        let bias = self.bias(view.optional(3), x, out)?;
-        let from = self.links(view, x, x, links)?;
         let bytes = self.turned(w)?;
-        let (from, weights) = if self.info(x).legacy {
-            self.legacy_turned(view, [x, w], from, &bytes)?
+        let (from, weights, bias) = if self.info(x).legacy {
+            let from = self.links(view, x, x, links)?;
+            let (from, weights) = self.legacy_turned(view, [x, w], from, &bytes)?;
+            (from, weights, self.bias(view.optional(3), x, out)?)
         } else {
-            (from, self.turned_weights(w, bytes)?)
+            let weights = self.turned_weights(w, bytes)?;
+            let bias = self.bias(view.optional(3), x, out)?;
+            (self.links(view, x, x, links)?, weights, bias)
         };
         let op = Op::Conv2d(Conv2dAttrs {
             layout: Layout::Nhwc,
