@@ -14,7 +14,6 @@ mod winograd;
 pub use finish::verify;
 pub use options::{Options, Packed, Progress, target_named};
 pub use whole::portable;
-pub use winograd::Winograd;
 
 use crate::error::Result;
 use crate::files::{Draft, Output};

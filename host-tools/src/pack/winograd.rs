@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use arenite::ops::operator::Needs;
-use serde::{Deserialize, Serialize};
 
 use super::back::{self, Back};
 use super::dump::Dump;
@@ -12,18 +11,9 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::memory;
 use crate::program::Program;
-use crate::report::Summary;
+use crate::report::{Summary, Winograd};
 use crate::stage::unwatched;
 use crate::weights::Weights;
-
-/// What Winograd convolutions took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Winograd {
-    /// Layers that are computed so.
-    pub layers: usize,
-    /// Bytes by which the file grew for them.
-    pub extra_bytes: u64,
-}
 
 /// The layers that must not spend flash, and what the others took: none does whose scratch would make the arena larger than it is without, nor where the file
 /// would pass `--max-flash`. `None` where nothing is spent.

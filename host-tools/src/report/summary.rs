@@ -9,7 +9,6 @@ use super::quantization::{Quantization, WeightOnlyReport};
 use crate::channels::Removed;
 use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
 use crate::memory::{Placed, fit, lifetimes, whole_words};
-use crate::pack::Winograd;
 use crate::program::Program;
 
 /// The summary; all sizes in bytes. The fields are specified in the README.
@@ -102,6 +101,15 @@ pub struct Most {
     pub by_data: BTreeSet<String>,
     /// Kernels of the steps of which it is not known, with the reason.
     pub unknown: BTreeMap<String, String>,
+}
+
+/// What Winograd convolutions took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Winograd {
+    /// Layers that are computed so.
+    pub layers: usize,
+    /// Bytes by which the file grew for them.
+    pub extra_bytes: u64,
 }
 
 /// An input or output.

@@ -39,6 +39,8 @@ use super::conv2d::{is_code, limit, packed_records, records};
 use super::pack;
 use super::record::{CONSTANT, GENERAL, Record, padded};
 use super::requant;
+use transform::{LANES, POINTS, SUMS, TILES};
+
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -50,14 +52,6 @@ use crate::ops::distance::furthest;
 use crate::ops::operator::Needs;
 use crate::ops::window::{Window2d, three};
 
-/// Tiles that share the loads of weights.
-const TILES: usize = 2;
-/// Output channels that share the loads of inputs.
-const LANES: usize = 4;
-/// Sums of a row of outputs: of four channels the four columns of both tiles.
-const SUMS: usize = LANES * TILES * 2;
-/// Elements of a transformed tile.
-const POINTS: usize = 16;
 /// Input channels that a loop takes at a time.
 const STEP: u16 = 4;
 /// The most input channels: four sums of `9 * channels` products of at most 2^14 stay below 2^31.

@@ -3,7 +3,7 @@
 //! In the loop: r0 tiles, r1 weights, r2 two weights, r3 a product, r4 and r5 the inputs of both tiles, r6 to r12 and lr sums. On the stack: the point's
 //! tiles, their bytes, where the sums go, their end, and the end of the point's tiles.
 
-use super::{LANES, TILES};
+use super::transform::{LANES, TILES};
 
 macro_rules! m0 {
     // Two channels of one word: the first by SXTH, the second by what the shift leaves.

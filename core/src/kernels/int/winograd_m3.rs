@@ -3,7 +3,7 @@
 //! In the loop: r0 tiles, r1 weights, r2 channels that are left, r3-r10 sums, r11 and r12 the inputs of both tiles, lr a weight. On the stack: the point's
 //! tiles, channels, where the sums go, their end.
 
-use super::{LANES, TILES};
+use super::transform::{LANES, TILES};
 
 macro_rules! m3 {
     (lane $first:literal $second:literal) => {

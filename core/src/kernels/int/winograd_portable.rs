@@ -1,6 +1,6 @@
 //! [`products`] in Rust, for hosts and for cores without a loop of their own.
 
-use super::{LANES, POINTS, TILES};
+use super::transform::{LANES, POINTS, TILES};
 
 /// A row of the transform: the sums of both tiles times four channels over all inputs, for each of its four points, modulo 2^32.
 ///

@@ -3,7 +3,7 @@
 //! In the loop: a0 tiles, a6 their end, a1 weights, a4 and a5 the inputs of both tiles, s0 a weight, s1 and s2 products, t0-t6 and a7 sums. Beside it: a2
 //! bytes of the tiles, a3 where the sums go, s3 their end, s4 the point's tiles.
 
-use super::{LANES, TILES};
+use super::transform::{LANES, TILES};
 
 macro_rules! rv {
     (lane $c:literal $at:literal $first:literal $second:literal) => { concat!(

@@ -1,6 +1,13 @@
 //! The transforms of F(2x2, 3x3) into whole numbers: of a tile of 4 x 4 inputs, and of a kernel of 3 x 3 weights, four times as large.
 
-use super::{LANES, POINTS, SUMS, TILES};
+/// Tiles that share the loads of weights.
+pub(super) const TILES: usize = 2;
+/// Output channels that share the loads of inputs.
+pub(super) const LANES: usize = 4;
+/// Sums of a row of outputs: of four channels the four columns of both tiles.
+pub(super) const SUMS: usize = LANES * TILES * 2;
+/// Elements of a transformed tile.
+pub(super) const POINTS: usize = 16;
 
 /// The transform of 4 x 4 pixels, channel by channel, into every other element of `tile`, `[channels, 16, 2]`.
 ///
