@@ -85,13 +85,11 @@ pub(super) fn told(
 ) -> (Option<BTreeSet<String>>, Option<String>) {
     let (without, winograd) = spent.unzip();
     summary.winograd = winograd;
-    let reason = match back::spends_flash(options.target) {
-        false => format!(
-            "{} multiplies several bytes at once, or by loops of no core's own",
-            options.target.name()
-        ),
-        true => "no convolution of 3x3 windows and stride 1 gains by it and leaves the arena, or --max-flash, as it is"
-            .into(),
+    let reason = if back::spends_flash(options.target) {
+        "no convolution of 3x3 windows and stride 1 gains by it and leaves the arena, or --max-flash, as it is".into()
+    } else {
+        let target = options.target.name();
+        format!("{target} multiplies several bytes at once, or by loops of no core's own")
     };
     let idle = options.winograd && winograd.is_none();
     (without, idle.then(|| format!("--winograd changes nothing: {reason}")))

@@ -247,9 +247,10 @@ impl Convolution<'_> {
             let place = |y: usize, x: usize| {
                 // What lies before the image wraps around, beyond all rows and columns.
                 let (y, x) = (y.wrapping_sub(top), x.wrapping_sub(left));
-                match y < height && x < width {
-                    true => image_in.wrapping_add((y * width + x) * channels),
-                    false => border,
+                if y < height && x < width {
+                    image_in.wrapping_add((y * width + x) * channels)
+                } else {
+                    border
                 }
             };
             let (mut y, mut x) = (0, 0);
