@@ -216,7 +216,7 @@ impl Desk {
         };
         match need {
             "torch" if !succeeds("python3", &["-c", "import torch, arenite_trace"]) => {
-                Some("Python with torch and arenite_trace is not there")
+                Some("PyTorch, or arenite_trace, is not there")
             }
             "numpy" if !succeeds("python3", &["-c", "import numpy"]) => Some("NumPy is not there"),
             "qemu"

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use arenite::Target;
 use arenite::ops::operator::Needs;
 
 use super::back::{self, Back};
@@ -85,14 +86,16 @@ pub(super) fn told(
 ) -> (Option<BTreeSet<String>>, Option<String>) {
     let (without, winograd) = spent.unzip();
     summary.winograd = winograd;
-    let reason = if back::spends_flash(options.target) {
-        "no convolution of 3x3 windows and stride 1 gains by it and leaves the arena, or --max-flash, as it is".into()
-    } else {
-        let target = options.target.name();
-        format!("{target} multiplies several bytes at once, or by loops of no core's own")
-    };
     let idle = options.winograd && winograd.is_none();
-    (without, idle.then(|| format!("--winograd changes nothing: {reason}")))
+    let reason = || {
+        if back::spends_flash(options.target) {
+            return ": no convolution of 3x3 windows and stride 1 gains by it and leaves the arena, or --max-flash, as it is".into();
+        }
+        let targets = Target::ALL.into_iter().filter(|&target| back::spends_flash(target));
+        let targets: Vec<&str> = targets.map(Target::name).collect();
+        format!(" for {}: it is for {}", options.target.name(), targets.join(", "))
+    };
+    (without, idle.then(|| format!("--winograd changes nothing{}", reason())))
 }
 
 /// The steps that spend flash.

@@ -51,7 +51,10 @@ fn outputs_and_arena_stay_and_flash_is_stated() {
         assert_eq!(after["winograd"]["extra_bytes"].as_u64(), Some(grown), "{target}");
         assert_eq!(grown, 12_288 - 3_456, "{target}");
         assert_eq!(field(&after, "arena_bytes"), field(&before, "arena_bytes"), "{target}");
-        assert_eq!(outputs(&bench, &plain), outputs(&bench, &fast), "{target}");
+        assert!(
+            outputs(&bench, &plain) == outputs(&bench, &fast),
+            "{target}: other outputs"
+        );
         done(run(ARENITE, &[Path::new("verify"), &fast]));
         let inspected = json(&done(run(ARENITE, &[Path::new("inspect"), &fast, Path::new("--json")])));
         assert_eq!(inspected["winograd"], after["winograd"], "{target}");
@@ -83,7 +86,7 @@ fn flash_that_has_room_is_spent_to_the_byte() {
     let output = pack(&model, &["--target", "cortex-m4", "--winograd"]);
     let warning = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        warning.contains("--winograd changes nothing: cortex-m4 multiplies"),
+        warning.contains("--winograd changes nothing for cortex-m4: it is for cortex-m0, cortex-m3, riscv32imac"),
         "{warning}"
     );
     assert!(summary(output).get("winograd").is_none());

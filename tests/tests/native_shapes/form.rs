@@ -45,7 +45,7 @@ const BEYOND: &[(&str, &str)] = &[
     ("clamp from", "bounds in the wrong order"),
     ("entry `", "a shape that is not the file's"),
     ("parameter `", "a name that is not in the file"),
-    ("cannot read the weights", "no file of the name"),
+    ("cannot read the samples", "no file of the name"),
 ];
 
 fn root() -> PathBuf {

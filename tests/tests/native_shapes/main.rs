@@ -253,7 +253,8 @@ fn wrong() -> Vec<(Row, &'static str)> {
     vec![
         (
             ("conv2d", 1, &[IMAGE, &[6, 3, 3, 2]], json!({}), &[1, 6, 7, 13]),
-            "): 4 input channels, 1 groups and weights [6, 3, 2, 3] (OHWI) do not fit together",
+            "): 4 input channels, 1 groups and weights [6, 3, 2, 3] (OHWI) do not fit together; \
+             expected weights whose I times the groups is the input's channels, and an O that the groups divide",
         ),
         (
             (
@@ -263,7 +264,8 @@ fn wrong() -> Vec<(Row, &'static str)> {
                 json!({"groups": 2}),
                 &[1, 5, 7, 13],
             ),
-            "): 4 input channels, 2 groups and weights [5, 3, 2, 2] (OHWI) do not fit together",
+            "): 4 input channels, 2 groups and weights [5, 3, 2, 2] (OHWI) do not fit together; \
+             expected weights whose I times the groups is the input's channels, and an O that the groups divide",
         ),
         (
             ("conv2d", 1, &[IMAGE, WEIGHTS, &[5]], json!({}), &[1, 6, 7, 13]),

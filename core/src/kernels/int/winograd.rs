@@ -34,7 +34,9 @@ mod loops;
 
 #[cfg(any(test, packing))]
 use super::Core;
-use super::conv2d::{is_code, limit, packed_records, records};
+#[cfg(any(test, packing))]
+use super::conv2d::is_code;
+use super::conv2d::{limit, packed_records, records};
 #[cfg(any(test, packing))]
 use super::pack;
 use super::record::{CONSTANT, GENERAL, Record, padded};

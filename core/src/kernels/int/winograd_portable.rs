@@ -14,6 +14,7 @@ pub(super) unsafe fn products(
 ) {
     let (points, _) = sums.as_chunks_mut::<{ LANES * TILES }>();
     for (point, sums) in points.iter_mut().enumerate() {
+        *sums = [0; LANES * TILES];
         for c in 0..channels {
             for (lane, sums) in sums.as_chunks_mut::<TILES>().0.iter_mut().enumerate() {
                 for (tile, sum) in sums.iter_mut().enumerate() {

@@ -73,12 +73,14 @@ fn points([a, b, c, d]: [i32; 4]) -> [i32; 4] {
 }
 
 /// Twice the transform of a line of three weights.
+#[cfg(any(test, packing))]
 #[inline(always)]
 fn twice([a, b, c]: [i16; 3]) -> [i16; 4] {
     [2 * a, a + b + c, a - b + c, 2 * c]
 }
 
 /// Four times the transform of a kernel, row by row.
+#[cfg(any(test, packing))]
 pub(super) fn weights(kernel: &[i8; 9]) -> [i16; POINTS] {
     let [a, b, c, d, e, f, g, h, i] = kernel.map(i16::from);
     let [top, middle, bottom] = [[a, b, c], [d, e, f], [g, h, i]].map(twice);
@@ -95,7 +97,7 @@ pub(super) fn weights(kernel: &[i8; 9]) -> [i16; POINTS] {
     points
 }
 
-/// Whether these are the [`weights`] of any kernel.
+/// Whether these are the points of any kernel, as packing computes them.
 ///
 /// Of a line of four the inner two sum up to the outer two, row by row and column by column, which leaves nine numbers of the sixteen: four times the taps,
 /// which are whole and of a byte.
