@@ -9,14 +9,10 @@ use arenite_host::graph::check::check;
 use arenite_host::import::{ImportOptions, import_content};
 use serde_json::{Map, Value, json};
 
+type Shape = &'static [usize];
+
 /// An operator; operands with their shapes, of which those behind the first `computed` are parameters; its attributes; the result's shape.
-type Row = (
-    &'static str,
-    usize,
-    &'static [&'static [usize]],
-    Value,
-    &'static [usize],
-);
+type Row = (&'static str, usize, &'static [Shape], Value, Shape);
 
 const IMAGE: &[usize] = &[1, 4, 9, 14];
 const WEIGHTS: &[usize] = &[6, 4, 3, 2];
