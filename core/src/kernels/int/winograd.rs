@@ -46,6 +46,7 @@ use transform::{LANES, POINTS, SUMS, TILES};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+use crate::blocks::blocks;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
@@ -102,9 +103,8 @@ impl Kernel for S8 {
             return false;
         };
         let ordered = (0..).zip(records).all(|(c, record)| record[2] as u32 >> 16 == c);
-        let blocks = weights.chunks_exact((inputs * POINTS * LANES).max(1));
         ordered
-            && blocks
+            && blocks(weights, inputs * POINTS * LANES)
                 .zip(records.chunks(LANES))
                 .all(|(block, records)| is_packed(block, records, inputs))
     }
