@@ -288,7 +288,7 @@ fn other_programs_at_the_line_are_told() {
     // Nobody: the other end has gone.
     let (host, end) = line(sound(), sound());
     drop(end);
-    assert_eq!(over(host), "a line: unexpected end of file");
+    assert_eq!(over(host), "cannot use the serial port a line: unexpected end of file");
 }
 
 /// A port at which something prints without pause.
