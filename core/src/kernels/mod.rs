@@ -26,6 +26,7 @@ mod overlap;
 #[cfg(test)]
 mod pool_tests;
 pub(crate) mod runs;
+pub mod steps;
 pub(crate) mod sums;
 #[cfg(test)]
 mod svdf_tests;

@@ -16,7 +16,7 @@ use core::ops::RangeInclusive;
 
 use super::conv2d_loops::{Block, Loops, Separate, widen_4};
 use super::record;
-use super::requant::{Requantize, SHIFT, Short};
+use super::requant::{SHIFT, Short};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -24,6 +24,7 @@ use crate::arena::Place;
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::instructions::{halves, sxtb16, sxtb16_ror8};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::steps::Requantize;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};

@@ -2,9 +2,10 @@
 //!
 //! Short forms: `m, c, k, d` of [`Short`]. General: mantissa, shift, zero point, and the clamp's ends in the halves of the last word.
 
-use super::requant::{Requantize, Short};
+use super::requant::Short;
 use crate::blocks::blocks;
 use crate::kernels::instructions::{halves, split};
+use crate::kernels::steps::Requantize;
 use crate::ops::packed_conv2d::Form;
 use crate::quant::Multiplier;
 

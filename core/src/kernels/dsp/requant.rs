@@ -23,7 +23,7 @@
 
 use core::ops::RangeInclusive;
 
-use crate::quant::Multiplier;
+use crate::kernels::steps::{Requantize, shifts};
 
 /// Fraction bits of a short form's sum; the immediate of the loops' SSAT. 14 serves right shifts up to 13 and outputs that would overflow
 /// their range up to 128 times: every layer of the MLPerf Tiny networks.
@@ -35,45 +35,6 @@ pub const FOLDED_SHIFT: u32 = 10;
 /// Fraction bits where two channels share words ([`super::pairs`]), whose second one comes shifted left by 8 (so `k >= 8`): two more than [`SHIFT`], which
 /// factors of 2^-9 and more allow without dropping bits.
 pub const PAIRS_SHIFT: u32 = 16;
-
-/// What the reference does with an accumulator: multiplier, zero point, clamp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Requantize {
-    /// Input scale times weight scale over output scale.
-    pub multiplier: Multiplier,
-    /// Of the output.
-    pub zero_point: i32,
-    /// Least and largest output.
-    pub clamp: [i32; 2],
-}
-
-impl Requantize {
-    /// The stored output.
-    #[inline]
-    pub fn apply(&self, acc: i32) -> i8 {
-        let [low, high] = self.clamp;
-        // `max` then `min` and not `clamp`, which panics on an empty range.
-        let out = self.multiplier.apply(acc).wrapping_add(self.zero_point);
-        out.max(low).min(high) as i8
-    }
-
-    /// The least accumulator whose unclamped output reaches `n`; for a positive mantissa and accumulators that the left shift
-    /// does not overflow.
-    fn step(&self, n: i32) -> i64 {
-        let (left, right) = shifts(self.multiplier);
-        let n = i128::from(n - self.zero_point);
-        let mut limit = n << right;
-        if right > 0 {
-            limit -= 1 << (right - 1);
-            limit += i128::from(n <= 0);
-        }
-        // acc * 2^left * mantissa >= limit * 2^31 - 2^30
-        let numerator = (limit << 31) - (1 << 30);
-        let denominator = i128::from(self.multiplier.mantissa.max(1)) << left;
-        let floor = numerator.div_euclid(denominator);
-        (floor + i128::from(floor * denominator != numerator)) as i64
-    }
-}
 
 /// A channel's short form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,15 +179,10 @@ impl Short {
     }
 }
 
-/// Left and right shift of a multiplier.
-fn shifts(multiplier: Multiplier) -> (u32, u32) {
-    let shift = i32::from(multiplier.shift);
-    (shift.max(0) as u32, shift.min(0).unsigned_abs())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quant::Multiplier;
     use proptest::prelude::*;
 
     fn reference(real: f64, zero_point: i32, clamp: [i32; 2]) -> Requantize {
@@ -299,15 +255,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 2))]
-
-        /// Steps are where the reference says.
-        #[test]
-        fn steps_are_exact(real in 1e-6f64..1.5, zero_point in -128i32..=127, n in -127i32..=127) {
-            let reference = reference(real, zero_point, [-1000, 1000]);
-            let unclamped = |acc: i64| reference.multiplier.apply(acc as i32).wrapping_add(zero_point);
-            let step = reference.step(n);
-            prop_assert!(unclamped(step) >= n && unclamped(step - 1) < n);
-        }
 
         /// Whatever form is found equals the reference.
         #[test]

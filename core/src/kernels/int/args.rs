@@ -24,6 +24,12 @@ pub(super) struct Job {
     pub(super) inputs: usize,
     /// The accumulators of the channels that ended the call.
     pub(super) sums: [[i32; 4]; LANES],
+    /// Of the single form: what it adds to the addend, what it shifts accumulators by to the left, and mantissas to the right.
+    pub(super) half: i32,
+    /// See `half`.
+    pub(super) left: u32,
+    /// See `half`.
+    pub(super) right: u32,
 }
 
 /// What the plane's bytes are changed by, bit by bit: ARMv6-M loads unsigned bytes with one instruction less.
@@ -37,9 +43,9 @@ pub(super) struct Plane {
     pub(super) bias: i32,
     /// Q31.
     pub(super) multiplier: i32,
-    /// [`super::requant::addend`].
+    /// [`super::requant::Rounding::addend`].
     pub(super) addend: i32,
-    /// The record's code; its low byte is the shift.
+    /// The shift in the low byte; in the next one what the single form shifts the accumulator by, 0 in the short form.
     pub(super) code: i32,
     /// The first window's first tap.
     pub(super) plane: *const i8,

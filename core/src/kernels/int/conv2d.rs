@@ -9,6 +9,7 @@
 
 use super::pack;
 use super::record::{self, BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};
+use super::requant::Rounding;
 use super::{Core, rows};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -141,8 +142,9 @@ pub(super) fn pack(
     if op.groups != 1 || !lengths || packed.len() != S8::needs(op).weights as usize {
         return None;
     }
+    let bits = pack::bits(op, weights, channels);
     let kind = |row: &[i8], channel: Record| {
-        let record = pack::channel(op, row.iter().copied(), channel);
+        let record = pack::channel(op, row.iter().copied(), channel, bits);
         match record[2] & CONSTANT {
             0 => pack::block(inputs, core::iter::once(row.iter().copied())).map(|block| (record, block)),
             _ => Some((record, CONSTANT)),
@@ -178,8 +180,13 @@ fn bound(op: &Conv2dS8, core: Core) -> u64 {
 
 /// The records of a step as load wants them: [`records`], with every bit as a packer writes it.
 pub(super) fn packed_records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> Option<&'a [Record]> {
-    let packed = |record: &Record| record::is_packed(record, op.output_zero_point);
-    records(op, inputs, mem).filter(|records| records.iter().all(packed))
+    let window = record::window(op);
+    let packed = |record: &Record| record::is_packed(record, window, op.output_zero_point);
+    let same = |records: &[Record]| {
+        let bits = record::bits_of(op, records);
+        records.iter().all(|record| record::has_bits(record, bits))
+    };
+    records(op, inputs, mem).filter(|records| records.iter().all(packed) && same(records))
 }
 
 /// Whether byte `at` of the weights is of a record's code: cores that put two products in one word take different runs of inputs where the block in it is
@@ -242,6 +249,7 @@ unsafe fn convolve(
     let [height, width, channels] = window.input.map(usize::from);
     let [out_height, out_width, out_channels] = window.output.map(usize::from);
     let pointwise = pointwise_pixels(window);
+    let rounding = Rounding::new(op.output_zero_point, record::bits_of(op, records));
     let (images, pixels) = match pointwise {
         Some(pixels) => (1, pixels as usize),
         None => (usize::from(window.batch), out_height * out_width),
@@ -286,6 +294,7 @@ unsafe fn convolve(
                     out_channels,
                     count,
                     op.output_zero_point,
+                    rounding,
                 );
                 out = out.add(count * out_channels);
             }

@@ -8,8 +8,9 @@
 use super::accumulate::accumulate_any;
 use super::args::{Job, LANES};
 use super::conv2d::{limit, packed_records, pointwise_pixels, records};
+use super::four::four;
 use super::pack;
-use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
+use super::record::{BLOCK, CONSTANT, GENERAL, Record, SINGLE, padded};
 use super::{Core, requant, rows};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -87,7 +88,6 @@ impl Kernel for S8 {
         let records = records(op, padded(inputs as u32), mem)?;
         let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
         let words = padded(inputs as u32) as usize;
-        let mut product = Product::new(words);
         for pixel in 0..pixels {
             let mut x = input.slice(pixel * inputs, inputs)?;
             if needs.scratch > 0 {
@@ -95,16 +95,9 @@ impl Kernel for S8 {
                 x = scratch.as_src();
             }
             let y = output.slice(pixel * records.len(), records.len())?;
-            let (mut weights, mut sums) = (weights.as_ptr(), [0; 4]);
-            for (channel, (record, y)) in records.iter().zip(y.cells()).enumerate() {
-                if channel.is_multiple_of(4) {
-                    // SAFETY: two words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding
-                    // in scratch meets weights of zero. Records are valid.
-                    sums = *unsafe { product.of(weights, x.as_ptr(), record[2]) };
-                    weights = weights.wrapping_add(2 * words);
-                }
-                y.set(finish(op, record, *sums.get(channel % 4)?));
-            }
+            // SAFETY: two words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding in scratch
+            // meets weights of zero. Records are valid.
+            unsafe { outputs(op, words, x.as_ptr(), weights.as_ptr(), records, y.as_mut_ptr()) };
         }
         limit(output, op.clamp);
         Some(())
@@ -157,7 +150,7 @@ pub(super) fn pack(
     for (((rows, channels), records), out) in groups.zip(packed.chunks_exact_mut(padded(inputs as u32) as usize * 8)) {
         let block = pack::block(inputs, rows.chunks_exact(inputs).map(|row| row.iter().copied()))?;
         for ((row, &channel), place) in rows.chunks_exact(inputs).zip(channels).zip(records) {
-            let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel);
+            let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel, 0);
             *place = [bias, multiplier, code | block];
         }
         for (i, words) in out.chunks_exact_mut(8).enumerate() {
@@ -196,53 +189,108 @@ fn lanes_are_zero(group: &[i32], channels: usize) -> bool {
     }
 }
 
-/// An output from the sum of its products.
-#[inline(always)]
-fn finish(op: &Conv2dS8, record: &Record, sum: i32) -> i8 {
-    let [bias, multiplier, code] = *record;
-    let zero_point = op.output_zero_point;
-    match code & (GENERAL | CONSTANT) {
-        0 => {
-            let addend = requant::addend(2 * i32::from(zero_point) + 1, code);
-            requant::short(sum.wrapping_add(bias), multiplier, code, addend)
+/// The outputs of one pixel, four channels at a time.
+///
+/// # Safety
+/// `x` has `words` bytes, `weights` two words for each of them and every four of the valid records; `y` takes as many outputs as there are records.
+// A function by itself: in one with all kernels the loop would have no registers.
+#[inline(never)]
+unsafe fn outputs(op: &Conv2dS8, words: usize, x: *const i8, weights: *const i32, records: &[Record], y: *mut i8) {
+    let mut product = Product::new(words);
+    let short = are_short(records);
+    let twice = 2 * i32::from(op.output_zero_point) + 1;
+    let (mut weights, mut record, mut y, mut left) = (weights, records.as_ptr(), y, records.len());
+    while left >= 4 {
+        // SAFETY: passed on: four records, which have one block, and four outputs. By pointers, for the checks of slices take as long as an output.
+        unsafe {
+            let sums = product.of(weights, x, (*record)[2]);
+            if short || are_short(&*record.cast::<[Record; 4]>()) {
+                four(sums.as_ptr(), record, y, twice);
+            } else {
+                some(op, record, sums, y, 4);
+            }
         }
-        GENERAL => requant::any(sum.wrapping_add(bias), record, zero_point, op.clamp),
-        _ => requant::any(bias, record, zero_point, op.clamp),
+        weights = weights.wrapping_add(2 * words);
+        record = record.wrapping_add(4);
+        y = y.wrapping_add(4);
+        left -= 4;
     }
+    if left > 0 {
+        // SAFETY: likewise, of those that are left.
+        unsafe { some(op, record, product.of(weights, x, (*record)[2]), y, left) };
+    }
+}
+
+/// Whether all of them are of the short form.
+#[inline(never)]
+fn are_short(records: &[Record]) -> bool {
+    let any = records.iter().fold(0, |any, [_, _, code]| any | code);
+    any & (SINGLE | GENERAL | CONSTANT) == 0
+}
+
+/// As many outputs of the four, of any forms.
+///
+/// # Safety
+/// So many records and outputs.
+#[inline(never)]
+unsafe fn some(op: &Conv2dS8, record: *const Record, sums: &[i32; 4], y: *mut i8, count: usize) {
+    for (i, &sum) in sums.iter().enumerate().take(count) {
+        // SAFETY: below the count.
+        unsafe { y.add(i).write(finish(op, &*record.add(i), sum)) };
+    }
+}
+
+/// An output from the sum of its products.
+#[cold]
+#[inline(never)]
+fn finish(op: &Conv2dS8, record: &Record, sum: i32) -> i8 {
+    let [bias, _, code] = *record;
+    let sum = if code & CONSTANT == 0 {
+        sum.wrapping_add(bias)
+    } else {
+        bias
+    };
+    requant::any(sum, record, op.output_zero_point, op.clamp)
 }
 
 /// The sums of four channels.
 struct Product {
     job: Job,
+    /// Of the general form, so that the loop hands the sums back and stores nothing.
+    record: Record,
 }
 
 impl Product {
     fn new(inputs: usize) -> Self {
         let job = Job {
-            // The one row's sums are left in the job; nothing is stored.
             out: core::ptr::null_mut(),
             stride: 0,
             end: core::ptr::null(),
             twice: 0,
             inputs,
             sums: [[0; 4]; LANES],
+            half: 0,
+            left: 0,
+            right: 0,
         };
-        Self { job }
+        let record = [0, 0, GENERAL];
+        Self { job, record }
     }
 
     /// # Safety
     /// As for [`super::accumulate::accumulate`] with the job's inputs; the block of `code` divides them.
     #[inline(always)]
     unsafe fn of(&mut self, words: *const i32, x: *const i8, code: i32) -> &[i32; 4] {
-        let record: Record = [0, 0, (code & BLOCK) | GENERAL];
         if LANES > 1 {
             // The loop would take the one row of bytes twice.
             // SAFETY: passed on.
-            self.job.sums[0] = unsafe { accumulate_any(words, x, self.job.inputs, 0, record[2]) };
+            self.job.sums[0] = unsafe { accumulate_any(words, x, self.job.inputs, 0, code & BLOCK) };
         } else {
-            self.job.end = (&raw const record).wrapping_add(1);
+            self.record[2] = (code & BLOCK) | GENERAL;
+            let record = &raw const self.record;
+            self.job.end = record.wrapping_add(1);
             // SAFETY: one row of bytes; its channel is of the general form, so that nothing is stored.
-            unsafe { rows::rows(words, x, &record, &mut self.job) };
+            unsafe { rows::rows(words, x, record, &mut self.job) };
         }
         &self.job.sums[0]
     }

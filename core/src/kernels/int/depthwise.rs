@@ -10,7 +10,8 @@ use super::args::{FLIP, Plane};
 use super::conv2d::{beyond, limit, packed_records, records};
 use super::pack;
 use super::plane;
-use super::record::{BLOCK, CONSTANT, GENERAL, Record, padded};
+use super::record::{BLOCK, CONSTANT, GENERAL, Record, bits_of, padded};
+use super::requant::Rounding;
 use super::windows::{Taps, points, windows};
 use super::{Core, requant};
 use crate::arena::Mem;
@@ -124,6 +125,7 @@ pub(super) fn pack(
     if !has_own_filters(op) || !lengths || packed.len() != S8::needs(op).weights as usize {
         return None;
     }
+    let bits = pack::bits(op, weights, channels);
     let rows = weights.chunks_exact(taps).zip(channels).zip(records);
     for (c, (((row, &channel), place), bytes)) in rows
         .zip(packed.chunks_exact_mut(padded(taps as u32) as usize))
@@ -135,7 +137,7 @@ pub(super) fn pack(
         {
             *byte = w;
         }
-        let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel);
+        let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel, bits);
         *place = [bias, multiplier, code | (c as i32) << 16];
     }
     Some(())
@@ -221,7 +223,7 @@ unsafe fn threes(
     let [top, left] = window.padding.map(usize::from);
     let [down, right] = window.stride.map(usize::from);
     let row_bytes = padded(taps(window)) as usize;
-    let twice = 2 * i32::from(op.output_zero_point) + 1;
+    let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
     let back = (3 - out_columns % 3) % 3;
     // SAFETY: the plane is scratch.
     unsafe { scratch.write_bytes(op.input_zero_point as u8 ^ FLIP, height * pitch) };
@@ -243,8 +245,8 @@ unsafe fn threes(
                     &Plane {
                         bias,
                         multiplier,
-                        addend: requant::addend(twice, code),
-                        code,
+                        addend: rounding.addend(code),
+                        code: code & 0xff | (rounding.left(code) << 8) as i32,
                         plane: scratch,
                         pitch,
                         weights,
@@ -275,7 +277,17 @@ unsafe fn threes(
 unsafe fn general(op: &Conv2dS8, pitch: usize, record: &Record, plane: *const i8, weights: *const i8, out: *mut i8) {
     let taps = Taps::new(&op.window, pitch, 1, FLIP);
     // SAFETY: passed on.
-    unsafe { windows(&taps, record, op.output_zero_point, plane, weights, out) };
+    unsafe {
+        windows(
+            &taps,
+            record,
+            &Rounding::new(op.output_zero_point, 0),
+            op.output_zero_point,
+            plane,
+            weights,
+            out,
+        )
+    };
 }
 
 /// Windows of any size.
@@ -304,6 +316,7 @@ unsafe fn others(
     }
     let taps = Taps::new(window, pitch, 1, 0);
     let row_bytes = padded(self::taps(window)) as usize;
+    let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
     // SAFETY: the plane is scratch.
     unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
     for (c, record) in records.iter().enumerate() {
@@ -319,7 +332,7 @@ unsafe fn others(
             let inner = scratch.add(top * pitch + left);
             fill(input.add(c), channels, [rows, columns], inner, pitch, 0);
             let weights = weights.add(c * row_bytes);
-            windows(&taps, record, op.output_zero_point, scratch, weights, out);
+            windows(&taps, record, &rounding, op.output_zero_point, scratch, weights, out);
         }
     }
 }

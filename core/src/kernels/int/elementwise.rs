@@ -4,7 +4,7 @@
 //! of the larger scale so has the factor 1/2 exactly. For the other one, `v = x - zero_point` has 9 bits, so that with `m = mh * 2^16 + ml`
 //! `(v * 2^20 * m + 2^30) >> 31` is `v * mh * 2^5 + ((v * ml + 2^10) >> 11)`: two small products instead of a 64-bit one.
 
-use super::requant;
+use super::requant::{self, Rounding};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -98,7 +98,7 @@ fn product<P>(op: &BinaryInt<P>) -> Option<i32> {
 fn multiply(op: &BinaryInt, mem: &Mem<'_>, code: i32) -> Option<()> {
     let [za, zb, zy] = op.zero;
     let mantissa = op.multipliers.last()?.mantissa;
-    let addend = requant::addend(zy.wrapping_mul(2).wrapping_add(1), code);
+    let addend = Rounding::new(i8::try_from(zy).ok()?, 0).addend(code);
     let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
     let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
     let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
@@ -139,7 +139,7 @@ pub fn add(
     let short = requant::short_shift((1 << 28) - 1, multiplier, zero_point);
     match (Small::of(a_term), Small::of(b_term), short) {
         (Some(a_small), Some(b_small), Some(code)) => {
-            let addend = requant::addend(2 * i32::from(zero_point) + 1, code);
+            let addend = Rounding::new(zero_point, 0).addend(code);
             let finish = |sum| requant::short(sum, multiplier.mantissa, code, addend);
             // The sum does not mind the order.
             match (a_small.half, b_small.half) {

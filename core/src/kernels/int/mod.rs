@@ -14,7 +14,7 @@
 //!
 //! The last column is why the three inner loops are assembly (`rows_m0.rs`, `rows_m3.rs`, `rows_rv32.rs`): the compiler spills, and never uses LDM.
 //! No loop multiplies more often than its plain form, so a core with a slow multiplier gains as well; SMULL is used once an output, where
-//! the reference arithmetic needs 64 bits, and the Cortex-M0 makes do with four 16-bit products there.
+//! the reference arithmetic needs 64 bits, and the Cortex-M0 makes do with three or four products of 32 bits there (`requant.rs`).
 //!
 //! **Depthwise** layers have no operand to share between channels: a channel's plane is copied to scratch with its border, and three outputs of a row at a
 //! time share weights and activations ([`depthwise`]).
@@ -30,6 +30,7 @@ pub mod conv2d;
 pub mod dense;
 pub mod depthwise;
 pub mod elementwise;
+mod four;
 mod pack;
 mod plane;
 pub mod pool2d;
@@ -84,12 +85,12 @@ impl Core {
         }
     }
 
-    /// Instructions of one output's requantising and store.
+    /// The fewest instructions of one output's requantising, in the single form, and its store.
     const fn requantize(self) -> u64 {
         match self {
-            Core::CortexM0 => 27,
-            Core::CortexM3 => 8,
-            Core::Riscv32 => 12,
+            Core::CortexM0 => 17,
+            Core::CortexM3 => 6,
+            Core::Riscv32 => 7,
         }
     }
 

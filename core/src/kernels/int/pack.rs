@@ -1,12 +1,31 @@
 //! Packing: the record of a channel, and the blocks that its weights allow.
 
-use super::record::{BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record};
+use super::record::{self, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, LEAST_BITS, Record, SINGLE};
 use super::requant;
+use crate::kernels::steps::Requantize;
 use crate::ops::conv2d::Conv2dS8;
 use crate::quant::Multiplier;
 
-/// Packs one channel: its `weights` and `[bias, mantissa, shift]` of the scalar kernel. Block and place are still to be added.
-pub(super) fn channel(op: &Conv2dS8, weights: impl Iterator<Item = i8>, [bias, mantissa, shift]: Record) -> Record {
+/// The bits with which most channels have the single form, 0 where none has it: `weights` are rows, one for each of the `channels`.
+pub(super) fn bits(op: &Conv2dS8, weights: &[i8], channels: &[Record]) -> u32 {
+    let row = weights.len().checked_div(channels.len()).unwrap_or(0).max(1);
+    let of = |bits: u32| {
+        let records = weights.chunks_exact(row).zip(channels);
+        let records = records.map(|(row, &plain)| channel(op, row.iter().copied(), plain, bits));
+        records.filter(|record| record[2] & SINGLE != 0).count()
+    };
+    let best = (LEAST_BITS..16).map(|bits| (of(bits), bits)).max();
+    best.map_or(0, |(count, bits)| if count == 0 { 0 } else { bits })
+}
+
+/// Packs one channel: its `weights` and `[bias, mantissa, shift]` of the scalar kernel, with so many bits if it has the single form. Block and place are still
+/// to be added.
+pub(super) fn channel(
+    op: &Conv2dS8,
+    weights: impl Iterator<Item = i8>,
+    [bias, mantissa, shift]: Record,
+    bits: u32,
+) -> Record {
     let zero_point = i64::from(op.input_zero_point);
     let (mut sum, mut low, mut high) = (0i32, i64::from(bias), i64::from(bias));
     for w in weights {
@@ -31,6 +50,17 @@ pub(super) fn channel(op: &Conv2dS8, weights: impl Iterator<Item = i8>, [bias, m
             let distance = i32::from(value) - i32::from(op.output_zero_point);
             return [4 * distance, 1 << 30, 1 | CONSTANT];
         }
+    }
+    let reference = Requantize {
+        multiplier,
+        zero_point: op.output_zero_point.into(),
+        clamp: op.clamp.map(i32::from),
+    };
+    let reach = bias
+        .unsigned_abs()
+        .saturating_add(record::window(op).saturating_mul(1 << 14));
+    if fits && let Some([mantissa, code]) = requant::find_single(&reference, (low, high), reach, bits) {
+        return [bias, mantissa, code];
     }
     match requant::short_shift(low.abs().max(high.abs()), multiplier, op.output_zero_point) {
         Some(shift) => [bias, mantissa, shift],

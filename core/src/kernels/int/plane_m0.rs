@@ -2,18 +2,21 @@
 //!
 //! The plane's bytes are unsigned (`FLIP`), since only those load from a register and a constant; the sums start 128 times the weights' sum lower.
 //!
-//! r0 a row of the plane or the output, r1 a tap, r2 a weight, r3, r7 free, r4-r6 sums, r8-r10 three rows of the plane, r11 2^14, r12 addend, lr
-//! output. The frame lies on the stack. The compiler takes 1.5 times the instructions.
+//! r0 a row of the plane or the output, r1 a tap, r2 a weight, r3, r7 free, r4-r6 sums, r8-r10 three rows of the plane, r11 2^14 or, in the single form, the
+//! mantissa's upper bits, r12 addend, lr output. The frame lies on the stack. The compiler takes 1.5 times the instructions.
 
 use super::super::args::{FLIP, Plane};
+use super::super::requant;
 
 /// What the loop finds relative to the stack pointer, in this order.
 #[repr(C)]
 struct Frame {
     weights: [i32; 9],
     bias: i32,
-    multiplier_low: i32,
-    multiplier_high: i32,
+    /// What the products of an accumulator take first: half of the mantissa, or eight bits of it in the single form.
+    low: i32,
+    /// The other half, or the next eight bits.
+    middle: i32,
     code: i32,
     stride: usize,
     groups_left: usize,
@@ -27,7 +30,8 @@ struct Frame {
     pitch: usize,
     out: *mut i8,
     addend: i32,
-    rest_left: usize,
+    /// What r11 is to hold; from then on the overlapping groups that are left.
+    high: i32,
 }
 
 const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
@@ -40,11 +44,15 @@ const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
 pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
     // SAFETY: nine weights.
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
+    let [low, middle, high] = match plane.code >> 8 {
+        0 => [plane.multiplier & 0xffff, plane.multiplier >> 16, 1 << 14],
+        left => requant::bytes(plane.multiplier, left as u32 - 1),
+    };
     let frame = Frame {
         weights,
         bias: plane.bias.wrapping_sub(weights.iter().sum::<i32>() << 7),
-        multiplier_low: plane.multiplier & 0xffff,
-        multiplier_high: plane.multiplier >> 16,
+        low,
+        middle,
         code: plane.code,
         stride: plane.stride,
         groups_left: 0,
@@ -58,13 +66,17 @@ pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
         pitch: plane.pitch,
         out: plane.out,
         addend: plane.addend,
-        rest_left: 0,
+        high,
     };
-    match stride {
+    match (stride, plane.code >> 8) {
         // SAFETY: passed on.
-        1 => unsafe { stride_1(&frame) },
+        (1, 0) => unsafe { stride_1(&frame) },
         // SAFETY: passed on.
-        _ => unsafe { stride_2(&frame) },
+        (_, 0) => unsafe { stride_2(&frame) },
+        // SAFETY: passed on.
+        (1, _) => unsafe { single_stride_1(&frame) },
+        // SAFETY: passed on.
+        _ => unsafe { single_stride_2(&frame) },
     }
 }
 
@@ -84,6 +96,28 @@ macro_rules! m0 {
     (reach 1) => { "movs r1, #3\n" };
     (reach 2) => { "movs r1, #6\n" };
     // As `requant::high_mul_by_halves` goes: r2 low and r7 high half of the multiplier.
+    (stores short) => {
+        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(store "r4"), m0!(store "r5"), m0!(store "r6"))
+    };
+    // As `requant::product_by_bytes` goes: r2, r7 and r11 the bytes.
+    (stores single) => {
+        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(single "r4"), m0!(single "r5"), m0!(single "r6"))
+    };
+    (single $acc:literal) => {
+        concat!(
+            "mov r1, ", $acc, "\n",
+            "muls r1, r2, r1\n",
+            "asrs r1, r1, #8\n",
+            "mov r3, ", $acc, "\n",
+            "muls r3, r7, r3\n",
+            "adds r1, r1, r3\n",
+            "asrs r1, r1, #8\n",
+            "mov r3, r11\n",
+            "muls ", $acc, ", r3, ", $acc, "\n",
+            "adds r1, r1, ", $acc, "\n",
+            m0!(limit)
+        )
+    };
     (store $acc:literal) => {
         concat!(
             "sxth r3, ", $acc, "\n",
@@ -104,6 +138,11 @@ macro_rules! m0 {
             "adds r1, r1, ", $acc, "\n",
             "asrs r3, r1, #31\n",
             "adds r1, r1, r3\n",
+            m0!(limit)
+        )
+    };
+    (limit) => {
+        concat!(
             "add r1, r12\n",
             "ldr r3, [sp, #48]\n",
             "asrs r1, r3\n",
@@ -123,7 +162,7 @@ macro_rules! m0 {
     (back $row:literal) => {
         concat!("mov r0, ", $row, "\n", "subs r0, r0, r1\n", "mov ", $row, ", r0\n")
     };
-    (plane $s:tt) => {
+    (plane $s:tt $form:tt) => {
         concat!(
             "push {{r4-r7, lr}}\n",
             "mov r4, r8\n",
@@ -154,8 +193,7 @@ macro_rules! m0 {
             "mov lr, r0\n",
             "ldr r0, [sp, #96]\n", // addend
             "mov r12, r0\n",
-            "movs r0, #1\n",
-            "lsls r0, r0, #14\n",
+            "ldr r0, [sp, #100]\n", // high
             "mov r11, r0\n",
             "1:\n",
             "ldr r0, [sp, #64]\n", // groups
@@ -174,11 +212,7 @@ macro_rules! m0 {
             "add r9, r1\n",
             "add r10, r1\n",
             "mov r0, lr\n",
-            "ldr r2, [sp, #40]\n",
-            "ldr r7, [sp, #44]\n",
-            m0!(store "r4"),
-            m0!(store "r5"),
-            m0!(store "r6"),
+            m0!(stores $form),
             "mov lr, r0\n",
             "ldr r0, [sp, #56]\n",
             "subs r0, #1\n",
@@ -223,10 +257,20 @@ macro_rules! m0 {
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_1(frame: &Frame) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 1))
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 1 short))
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_2(frame: &Frame) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 2))
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 2 short))
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn single_stride_1(frame: &Frame) {
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 1 single))
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn single_stride_2(frame: &Frame) {
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 2 single))
 }

@@ -12,11 +12,15 @@ use super::super::args::Plane;
 /// The plane holds every window, and `out` every output.
 #[inline(always)]
 pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
-    match stride {
+    match (stride, plane.code >> 8) {
         // SAFETY: passed on.
-        1 => unsafe { stride_1(plane) },
+        (1, 0) => unsafe { stride_1(plane) },
         // SAFETY: passed on.
-        _ => unsafe { stride_2(plane) },
+        (_, 0) => unsafe { stride_2(plane) },
+        // SAFETY: passed on.
+        (1, _) => unsafe { single_stride_1(plane) },
+        // SAFETY: passed on.
+        _ => unsafe { single_stride_2(plane) },
     }
 }
 
@@ -51,7 +55,28 @@ macro_rules! m3 {
         "ssat r10, #8, r10\n",
         "strb r10, ", $at, "\n")
     };
-    (plane $s:tt) => { concat!(
+    (single $acc:literal, $at:literal) => { concat!(
+        "smull r10, ", $acc, ", ", $acc, ", r11\n",
+        "add ", $acc, ", r12\n",
+        "asr ", $acc, ", lr\n",
+        "ssat ", $acc, ", #8, ", $acc, "\n",
+        "strb ", $acc, ", ", $at, "\n")
+    };
+    (stores short) => { concat!(
+        "ldr lr, [sp, #16]\n",
+        m3!(store "r7", "[r4]"),
+        m3!(store "r8", "[r4, r5]"),
+        m3!(store "r9", "[r4, r5, lsl #1]"))
+    };
+    (stores single) => { concat!(
+        "ldrb lr, [sp, #17]\n",      // to the left
+        "lsl r7, lr\n", "lsl r8, lr\n", "lsl r9, lr\n",
+        "ldr lr, [sp, #16]\n",
+        m3!(single "r7", "[r4]"),
+        m3!(single "r8", "[r4, r5]"),
+        m3!(single "r9", "[r4, r5, lsl #1]"))
+    };
+    (plane $s:tt $form:tt) => { concat!(
         "push {{r4-r11, lr}}\n",
         "ldm r0!, {{r1-r4}}\n",
         "ldr r5, [r0, #28]\n",        // rest
@@ -69,10 +94,7 @@ macro_rules! m3 {
         m3!(row $s "r1" "3" "r7" "r8"),
         m3!(row $s "r2" "6" "r7" "r8"),
         "ldrd r11, r12, [sp, #8]\n",
-        "ldr lr, [sp, #16]\n",
-        m3!(store "r7", "[r4]"),
-        m3!(store "r8", "[r4, r5]"),
-        m3!(store "r9", "[r4, r5, lsl #1]"),
+        m3!(stores $form),
         "add r4, r4, r5, lsl #1\n",
         "add r4, r5\n",
         "subs r6, #1\n",
@@ -103,10 +125,20 @@ macro_rules! m3 {
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_1(plane: &Plane) {
-    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 1))
+    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 1 short))
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_2(plane: &Plane) {
-    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 2))
+    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 2 short))
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn single_stride_1(plane: &Plane) {
+    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 1 single))
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn single_stride_2(plane: &Plane) {
+    core::arch::naked_asm!(".cpu cortex-m3", m3!(plane 2 single))
 }

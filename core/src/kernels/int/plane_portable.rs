@@ -21,6 +21,10 @@ pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
 /// As for [`plane3`].
 unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
     let (mut taps, mut out) = (plane.plane, plane.out);
+    let finish = |sum| match plane.code >> 8 {
+        0 => requant::short(sum, plane.multiplier, plane.code, plane.addend),
+        left => requant::single(sum, plane.multiplier, left as u32 - 1, plane.code, plane.addend),
+    };
     // SAFETY: nine weights.
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
     for _ in 0..plane.rows {
@@ -42,7 +46,7 @@ unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
             }
             for sum in sums {
                 // SAFETY: an output of the channel.
-                unsafe { *out = requant::short(sum, plane.multiplier, plane.code, plane.addend) };
+                unsafe { *out = finish(sum) };
                 out = out.wrapping_add(plane.stride);
             }
             taps = taps.wrapping_add(3 * STRIDE);

@@ -11,11 +11,15 @@ use super::super::args::Plane;
 /// The plane holds every window, and `out` every output.
 #[inline(always)]
 pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
-    match stride {
+    match (stride, plane.code >> 8) {
         // SAFETY: passed on.
-        1 => unsafe { stride_1(plane) },
+        (1, 0) => unsafe { stride_1(plane) },
         // SAFETY: passed on.
-        _ => unsafe { stride_2(plane) },
+        (_, 0) => unsafe { stride_2(plane) },
+        // SAFETY: passed on.
+        (1, _) => unsafe { single_stride_1(plane) },
+        // SAFETY: passed on.
+        _ => unsafe { single_stride_2(plane) },
     }
 }
 
@@ -49,11 +53,29 @@ macro_rules! rv {
         "add t3, t3, a6\n",
         "add t3, t3, t4\n",
         "sra t3, t3, s11\n",
+        rv!(limit))
+    };
+    // Bias and weights are shifted to the left already.
+    (single $acc:literal) => { concat!(
+        "mulh t3, ", $acc, ", s10\n",
+        "add t3, t3, a6\n",
+        "sra t3, t3, s11\n",
+        rv!(limit))
+    };
+    (limit) => { concat!(
         "bge t3, t5, 5f\n", "mv t3, t5\n", "5:\n",
         "bge t6, t3, 5f\n", "mv t3, t6\n", "5:\n",
         "sb t3, 0(a3)\n", "add a3, a3, a4\n")
     };
-    (plane $s:tt) => { concat!(
+    (stores short) => { concat!(rv!(store "t0"), rv!(store "t1"), rv!(store "t2")) };
+    (stores single) => { concat!(rv!(single "t0"), rv!(single "t1"), rv!(single "t2")) };
+    (shifts short) => { "" };
+    (shifts single) => { concat!(
+        "srli t0, s11, 8\n", "sll s9, s9, t0\n",
+        "sll s0, s0, t0\n", "sll s1, s1, t0\n", "sll s2, s2, t0\n", "sll s3, s3, t0\n", "sll s4, s4, t0\n",
+        "sll s5, s5, t0\n", "sll s6, s6, t0\n", "sll s7, s7, t0\n", "sll s8, s8, t0\n")
+    };
+    (plane $s:tt $form:tt) => { concat!(
         ".option push\n", ".option arch, +m\n",
         "addi sp, sp, -64\n",
         "sw s0, 0(sp)\n", "sw s1, 4(sp)\n", "sw s2, 8(sp)\n", "sw s3, 12(sp)\n", "sw s4, 16(sp)\n", "sw s5, 20(sp)\n",
@@ -64,6 +86,7 @@ macro_rules! rv {
         "lw t0, 24(a7)\n",
         "lb s0, 0(t0)\n", "lb s1, 1(t0)\n", "lb s2, 2(t0)\n", "lb s3, 3(t0)\n", "lb s4, 4(t0)\n", "lb s5, 5(t0)\n",
         "lb s6, 6(t0)\n", "lb s7, 7(t0)\n", "lb s8, 8(t0)\n",
+        rv!(shifts $form),
         "lw a3, 28(a7)\n", "lw a4, 32(a7)\n",
         "lw t0, 36(a7)\n", "sw t0, 48(sp)\n",
         "li t5, -128\n", "li t6, 127\n",
@@ -74,7 +97,7 @@ macro_rules! rv {
         rv!(row $s "a0" "s0" "s1" "s2" "s9" "s9" "s9"),
         rv!(row $s "a1" "s3" "s4" "s5" "t0" "t1" "t2"),
         rv!(row $s "a2" "s6" "s7" "s8" "t0" "t1" "t2"),
-        rv!(store "t0"), rv!(store "t1"), rv!(store "t2"),
+        rv!(stores $form),
         "addi a5, a5, -1\n",
         "bnez a5, 1b\n",
         "lw a5, 52(sp)\n",
@@ -98,10 +121,20 @@ macro_rules! rv {
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_1(plane: &Plane) {
-    core::arch::naked_asm!(rv!(plane 1))
+    core::arch::naked_asm!(rv!(plane 1 short))
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn stride_2(plane: &Plane) {
-    core::arch::naked_asm!(rv!(plane 2))
+    core::arch::naked_asm!(rv!(plane 2 short))
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn single_stride_1(plane: &Plane) {
+    core::arch::naked_asm!(rv!(plane 1 single))
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn single_stride_2(plane: &Plane) {
+    core::arch::naked_asm!(rv!(plane 2 single))
 }

@@ -1,8 +1,8 @@
 //! The inner loop: words that hold two activations (or two weights) each, times rows of bytes.
 
 use super::args::{Job, LANES};
-use super::record::{GENERAL, Record};
-use super::requant;
+use super::record::{GENERAL, Record, SINGLE};
+use super::requant::{self, Rounding};
 
 // The cores with loops of their own; hosts, and other cores, run the portable one.
 #[cfg(cortex_m = "baseline")]
@@ -38,6 +38,7 @@ pub(super) unsafe fn multiply(
     stride: usize,
     count: usize,
     zero_point: i8,
+    rounding: Rounding,
 ) {
     let range = records.as_ptr_range();
     let mut job = Job {
@@ -47,6 +48,9 @@ pub(super) unsafe fn multiply(
         twice: 2 * i32::from(zero_point) + 1,
         inputs,
         sums: [[0; 4]; LANES],
+        half: rounding.half(),
+        left: rounding.left(SINGLE),
+        right: rounding.right(),
     };
     let mut general = [[0; 3]; LANES];
     let mut done = 0;

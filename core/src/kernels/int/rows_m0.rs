@@ -68,6 +68,23 @@ macro_rules! m0 {
         "asrs r3, r1, #31\n",
         "adds r1, r1, r3\n",
         "adds r1, r1, r7\n",
+        m0!(limit), $next)
+    };
+    // The single form of the sum in r4, as `requant::product_by_bytes` goes: r5 to r7 parts of the mantissa, r11 addend, r8 code.
+    (single $next:literal) => { concat!(
+        "mov r1, r4\n",
+        "muls r1, r5, r1\n",
+        "asrs r1, r1, #8\n",
+        "mov r3, r4\n",
+        "muls r3, r6, r3\n",
+        "adds r1, r1, r3\n",
+        "asrs r1, r1, #8\n",
+        "muls r4, r7, r4\n",
+        "adds r1, r1, r4\n",
+        "add r1, r11\n",
+        m0!(limit), $next)
+    };
+    (limit) => { concat!(
         "mov r4, r8\n",
         "asrs r1, r4\n",
         "sxtb r3, r1\n",
@@ -78,7 +95,7 @@ macro_rules! m0 {
         "movs r1, #128\n",
         "eors r3, r1\n",
         "7:\n",
-        "strb r3, [r0]\n", $next)
+        "strb r3, [r0]\n")
     };
 }
 
@@ -106,11 +123,12 @@ pub(in super::super) unsafe extern "C" fn rows(
         "ldr r4, [r3, #16]",
         "adds r2, r1, r4",
         "push {{r0, r3, r4}}", // [sp] x, [sp,#4] job, [sp,#8] k
-        "1:",
+        "mov r1, r4",
         "movs r4, #1",
         "lsls r4, r4, #15",
         "mov r12, r4",
         "mov r4, lr",
+        "1:", // r1 k, r4 the record
         "ldr r5, [r4]",
         "ldr r6, [r4, #8]",
         "mov r9, r5",
@@ -118,7 +136,6 @@ pub(in super::super) unsafe extern "C" fn rows(
         "lsls r4, r5, #16",
         "adds r5, r5, r4",
         "ldr r0, [sp]",
-        "ldr r1, [sp, #8]",
         "lsls r6, r6, #21",
         "bcs 40f",
         "lsls r6, r6, #2",
@@ -186,14 +203,37 @@ pub(in super::super) unsafe extern "C" fn rows(
         "9:",
         "mov r9, r2",
         "mov r10, r5",
-        "mov r12, r6",
+        "push {{r6, r7}}",
         "ldr r0, [r3]", // y
         "lsrs r2, r1, #16",
         "adds r0, r0, r2",
         "ldr r2, [r3, #4]", // stride
-        "push {{r7}}",
         "mov r8, r1",
         "ldr r7, [r3, #12]", // addend
+        "lsls r5, r1, #16",  // SINGLE to the sign
+        "bpl 50f",
+        "subs r1, #1",
+        "lsls r7, r1",
+        "ldr r5, [r3, #36]", // half
+        "adds r7, r7, r5",
+        "mov r11, r7",
+        "ldr r6, [r3, #44]", // right
+        "mov r1, lr",
+        "ldr r1, [r1, #4]",
+        "asrs r1, r6",
+        "uxtb r5, r1",
+        "asrs r1, r1, #8",
+        "uxtb r6, r1",
+        "asrs r7, r1, #8",
+        m0!(single "adds r0, r0, r2\n"),
+        "mov r4, r10",
+        m0!(single "adds r0, r0, r2\n"),
+        "pop {{r4}}",
+        m0!(single "adds r0, r0, r2\n"),
+        "pop {{r4}}",
+        m0!(single ""),
+        "b 60f",
+        "50:",
         "subs r1, #1",
         "lsls r7, r1",
         "mov r1, lr",
@@ -206,12 +246,13 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r3, r4",
         m0!(store "r3", "adds r0, r0, r2\n"),
         m0!(store "r10", "adds r0, r0, r2\n"),
-        m0!(store "r12", "adds r0, r0, r2\n"),
-        "pop {{r4}}",
-        "mov r10, r4",
-        m0!(store "r10", ""),
+        "pop {{r3}}",
+        m0!(store "r3", "adds r0, r0, r2\n"),
+        "pop {{r3}}",
+        m0!(store "r3", ""),
+        "60:",
         "ldr r3, [sp, #4]",
-        "ldr r0, [r3, #8]",
+        "ldr r0, [r3, #8]", // end
         "mov r4, lr",
         "adds r4, #12",
         "mov lr, r4",
@@ -219,9 +260,8 @@ pub(in super::super) unsafe extern "C" fn rows(
         "ldr r1, [sp, #8]",
         "adds r2, r2, r1",
         "cmp r0, r4",
-        "beq 5f",
+        "beq 8f",
         "b 1b",
-        "5:",
         "8:",
         "add sp, #12",
         "pop {{r4-r7}}",

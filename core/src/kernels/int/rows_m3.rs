@@ -58,33 +58,31 @@ macro_rules! m3 {
     (start $shift:literal) => {
         concat!("sub r8, r8, r6, lsl #", $shift, "\n", "mov r10, r8\n")
     };
-    (store $acc:literal, $at:literal) => {
-        concat!(
-            "lsl ",
-            $acc,
-            ", #1\n",
-            "smull r0, ",
-            $acc,
-            ", ",
-            $acc,
-            ", r2\n",
-            "add ",
-            $acc,
-            ", ",
-            $acc,
-            ", r0, lsr #31\n",
-            "add r0, ",
-            $acc,
-            ", r7\n",
-            "add r0, r0, ",
-            $acc,
-            ", asr #31\n",
-            "asr r0, r3\n",
-            "ssat r0, #8, r0\n",
-            "strb r0, ",
-            $at,
-            "\n"
-        )
+    (store $acc:literal, $at:literal) => { concat!(
+        "lsl ", $acc, ", #1\n",
+        "smull r0, ", $acc, ", ", $acc, ", r2\n",
+        "add ", $acc, ", ", $acc, ", r0, lsr #31\n",
+        "add r0, ", $acc, ", r7\n",
+        "add r0, r0, ", $acc, ", asr #31\n",
+        "asr r0, r3\n",
+        "ssat r0, #8, r0\n",
+        "strb r0, ", $at, "\n")
+    };
+    // The single form: r12 what shifts to the left.
+    (single $acc:literal, $at:literal) => { concat!(
+        "lsl ", $acc, ", r12\n",
+        "smull r0, ", $acc, ", ", $acc, ", r2\n",
+        "add ", $acc, ", r7\n",
+        "asr ", $acc, ", r3\n",
+        "ssat ", $acc, ", #8, ", $acc, "\n",
+        "strb ", $acc, ", ", $at, "\n")
+    };
+    (four $form:tt) => { concat!(
+        m3!($form "r8", "[r4]"),
+        m3!($form "r9", "[r4, r5]"),
+        m3!($form "r10", "[r4, r5, lsl #1]"),
+        "add r5, r5, r5, lsl #1\n",
+        m3!($form "r11", "[r4, r5]"))
     };
 }
 
@@ -178,13 +176,19 @@ pub(in super::super) unsafe extern "C" fn rows(
         "sub r0, r3, #1",
         "lsl r7, r0",
         "add r4, r4, r3, lsr #16",
-        m3!(store "r8", "[r4]"),
-        m3!(store "r9", "[r4, r5]"),
-        m3!(store "r10", "[r4, r5, lsl #1]"),
-        "add r5, r5, r5, lsl #1",
-        m3!(store "r11", "[r4, r5]"),
+        "tst r3, #0x8000", // SINGLE
+        "beq 50f",
+        "ldrd r0, r12, [r12, #36]", // half, left
+        "add r7, r0",
+        m3!(four single),
         "cmp lr, r6",
         "bne 1b",
+        "b 6f",
+        "50:",
+        m3!(four store),
+        "cmp lr, r6",
+        "bne 1b",
+        "6:",
         "mov r0, lr",
         "8:",
         "add sp, #12",

@@ -2,7 +2,7 @@
 
 use super::super::accumulate::accumulate_any;
 use super::super::args::Job;
-use super::super::record::{GENERAL, Record};
+use super::super::record::{GENERAL, Record, SINGLE};
 use super::super::requant;
 
 /// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
@@ -20,9 +20,16 @@ pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Reco
             job.sums[0] = sums;
             return at;
         }
-        let addend = requant::addend(job.twice, code);
+        let half = if code & SINGLE == 0 { 0 } else { job.half };
+        let addend = job
+            .twice
+            .wrapping_shl((code as u32 & 0xff).wrapping_sub(1))
+            .wrapping_add(half);
         for (pixel, sum) in sums.into_iter().enumerate() {
-            let value = requant::short(sum, multiplier, code, addend);
+            let value = match code & SINGLE {
+                0 => requant::short(sum, multiplier, code, addend),
+                _ => requant::single(sum, multiplier, job.left.wrapping_sub(1), code, addend),
+            };
             // SAFETY: a valid record's place is below `stride`.
             unsafe { *job.out.add(pixel * job.stride + (code as u32 >> 16) as usize) = value };
         }

@@ -37,10 +37,19 @@ macro_rules! rv {
         "sll t6, a6, t6\n",
         "srli t2, t5, 16\n",
         "add t2, t2, a4\n",
+        "slli t0, t5, 16\n", "bgez t0, 51f\n", // SINGLE
+        "lw t3, 52(a3)\n", "add t6, t6, t3\n",
+        rv!(single $a, "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $b, "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $c, "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $d, "0(t2)"),
+        "j 52f\n",
+        "51:\n",
         rv!(store $a, "0(t2)"), "add t2, t2, a5\n",
         rv!(store $b, "0(t2)"), "add t2, t2, a5\n",
         rv!(store $c, "0(t2)"), "add t2, t2, a5\n",
-        rv!(store $d, "0(t2)"))
+        rv!(store $d, "0(t2)"),
+        "52:\n")
     };
     // m t4, shift t5, addend t6, limits s9, s8
     (store $acc:literal, $at:literal) => { concat!(
@@ -53,6 +62,17 @@ macro_rules! rv {
         "add t0, t0, t6\n",
         "add t0, t0, t1\n",
         "sra t0, t0, t5\n",
+        rv!(limit $at))
+    };
+    // The single form: a7 what shifts to the left.
+    (single $acc:literal, $at:literal) => { concat!(
+        "sll t0, ", $acc, ", a7\n",
+        "mulh t0, t0, t4\n",
+        "add t0, t0, t6\n",
+        "sra t0, t0, t5\n",
+        rv!(limit $at))
+    };
+    (limit $at:literal) => { concat!(
         "bge t0, s9, 5f\n", "mv t0, s9\n", "5:\n",
         "bge s8, t0, 5f\n", "mv t0, s8\n", "5:\n",
         "sb t0, ", $at, "\n")
@@ -178,6 +198,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "lw a4, 0(a3)",
         "lw a5, 4(a3)",
         "lw a6, 12(a3)",
+        "lw a7, 56(a3)",
         "li s8, 127",
         "li s9, -128",
         rv!(four "a2" "s0" "s4" "s1" "s5"),

@@ -9,7 +9,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::pack::blocks_fit;
-use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record};
+use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record, SINGLE, single_bits};
 use super::{conv2d, dense, depthwise};
 use crate::arena::{Mem, Slot};
 use crate::kernels::kernel::Kernel;
@@ -389,6 +389,43 @@ fn a_dense_layers_records_and_filling_are_looked_at() {
         filled += usize::from(!is_there);
     }
     assert_eq!(filled, 2 * (2 * 8 + 6));
+}
+
+/// Behind a fused ReLU channels round once, with what cores without 64-bit products want of the record.
+#[test]
+fn records_that_round_once_are_looked_at() {
+    let mut layer = fixed(8, 3, |o, i| (40 * o + i) as i8);
+    layer.op.output_zero_point = -128;
+    let (weights, records) = layer.packed::<conv2d::S8>(conv2d::pack).unwrap();
+    assert!(records.iter().all(|record| record[2] & SINGLE != 0), "{records:?}");
+    let op = Conv2dS8 {
+        channels: weights.len() as u32,
+        ..layer.op
+    };
+    let trusts = |op: &Conv2dS8, records: &[Record]| conv2d::S8::trusts(op, bytes(&constants(&weights, records)));
+    assert!(trusts(&op, &records));
+    let changed = |record: usize, word: usize, value: i32| {
+        let mut records = records.clone();
+        records[record][word] = value;
+        trusts(&op, &records)
+    };
+    let [bias, multiplier, code] = records[1];
+    let bits = single_bits(code);
+    // Other bits than the other channels'; a shift by nothing or by more than a word has; a negative mantissa, and one with bits that are dropped.
+    assert!(!changed(1, 2, code ^ 0x1000));
+    assert!(!changed(1, 2, code & !0xff) && !changed(1, 2, code & !0xff | 31) && changed(1, 2, code & !0xff | 30));
+    assert!(!changed(1, 1, multiplier | i32::MIN) && !changed(1, 1, multiplier | 1 << (14 - bits)));
+    assert!(changed(1, 1, multiplier ^ 1 << (15 - bits)));
+    // A bias that leaves no room for the sum of any weights.
+    let room = (1 << (30 - bits)) - 8 * (1 << 14);
+    assert!(changed(1, 0, room - 1) && !changed(1, 0, room) && !changed(1, 0, -room) && bias.abs() < room);
+    // The other forms have no bits; outputs below the zero point count for this one.
+    assert!(!changed(1, 2, code & !SINGLE | 0x1000));
+    let both_sides = Conv2dS8 {
+        output_zero_point: -127,
+        ..op
+    };
+    assert!(!trusts(&both_sides, &records));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Depthwise windows of any size, of one channel, in its plane or where they lie in the input ([`super::depthwise`]).
 
 use super::args::FLIP;
-use super::record::{CONSTANT, GENERAL, Record, padded};
+use super::record::{CONSTANT, GENERAL, Record, bits_of, padded};
 use super::requant;
+use super::requant::Rounding;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::window::Window2d;
 
@@ -176,7 +177,7 @@ pub(super) unsafe fn points(
     weights: *const i8,
     out: *mut i8,
 ) {
-    let twice = 2 * i32::from(op.output_zero_point) + 1;
+    let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
     let row_bytes = padded((taps.rows * taps.columns) as u32) as usize;
     let (mut x, mut weights, mut out) = (x, weights, out);
     for record in records {
@@ -185,7 +186,7 @@ pub(super) unsafe fn points(
         unsafe {
             *out = if code & (CONSTANT | GENERAL) == 0 {
                 let sum = taps.sum(bias, x, weights);
-                requant::short(sum, multiplier, code, requant::addend(twice, code))
+                rounding.apply(sum, multiplier, code, rounding.addend(code))
             } else {
                 one(taps, record, op.output_zero_point, x, weights)
             };
@@ -221,14 +222,15 @@ unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weight
 pub(super) unsafe fn windows(
     taps: &Taps,
     record: &Record,
+    rounding: &Rounding,
     zero_point: i8,
     x: *const i8,
     weights: *const i8,
     out: *mut i8,
 ) {
     let [bias, multiplier, code] = *record;
-    let addend = requant::addend(2 * i32::from(zero_point) + 1, code);
-    let short = |sum| requant::short(sum, multiplier, code, addend);
+    let (rounding, addend) = (*rounding, rounding.addend(code));
+    let quick = |sum| rounding.apply(sum, multiplier, code, addend);
     let threes = match code & GENERAL {
         0 => taps.across / 3,
         _ => 0,
@@ -240,7 +242,7 @@ pub(super) unsafe fn windows(
         unsafe {
             while groups > 0 {
                 for sum in taps.sums(bias, x, weights) {
-                    *out = short(sum);
+                    *out = quick(sum);
                     out = out.wrapping_add(taps.stride);
                 }
                 x = x.wrapping_add(taps.next.wrapping_mul(3));
@@ -256,7 +258,7 @@ pub(super) unsafe fn windows(
             }
             while left > 0 {
                 *out = match code & GENERAL {
-                    0 => short(taps.sum(bias, x, weights)),
+                    0 => quick(taps.sum(bias, x, weights)),
                     _ => one(taps, record, zero_point, x, weights),
                 };
                 out = out.wrapping_add(taps.stride);

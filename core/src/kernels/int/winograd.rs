@@ -39,8 +39,9 @@ use super::conv2d::is_code;
 use super::conv2d::{limit, packed_records, records};
 #[cfg(any(test, packing))]
 use super::pack;
-use super::record::{CONSTANT, GENERAL, Record, padded};
+use super::record::{CONSTANT, GENERAL, Record, bits_of, padded};
 use super::requant;
+use super::requant::Rounding;
 use transform::{LANES, POINTS, SUMS, TILES};
 
 use crate::arena::Mem;
@@ -118,6 +119,7 @@ impl Kernel for S8 {
         let scratch = mem.dst::<i32>(op.scratch, needs.scratch / 4)?;
         let step = Convolution {
             op,
+            rounding: Rounding::new(op.output_zero_point, bits_of(op, records)),
             records,
             weights: weights.as_ptr(),
             tiles: scratch.as_mut_ptr().cast(),
@@ -147,9 +149,10 @@ impl Candidate for S8 {
             return None;
         }
         packed.fill(0);
+        let bits = pack::bits(&op, plain.weights, plain.channels);
         let rows = plain.weights.chunks_exact(9 * inputs).zip(plain.channels);
         for ((c, (row, &channel)), place) in rows.enumerate().zip(records) {
-            let [bias, multiplier, code] = pack::channel(&op, row.iter().copied(), channel);
+            let [bias, multiplier, code] = pack::channel(&op, row.iter().copied(), channel, bits);
             *place = [bias, multiplier, code | (c as i32) << 16];
             if code & CONSTANT != 0 {
                 continue;
@@ -224,6 +227,7 @@ fn distance(window: &Window2d) -> i64 {
 /// A step: its constants, and where two transformed tiles, `[in, 16, 2]`, and a pixel of the border go.
 struct Convolution<'a> {
     op: &'a Conv2dS8,
+    rounding: Rounding,
     records: &'a [Record],
     weights: *const i16,
     tiles: *mut i16,
@@ -323,13 +327,13 @@ impl Convolution<'_> {
     unsafe fn store(&self, record: &Record, sums: &[i32; 2 * TILES], columns: usize, out: *mut i8) {
         let &[bias, multiplier, code] = record;
         let zero_point = self.op.output_zero_point;
-        let addend = requant::addend(2 * i32::from(zero_point) + 1, code);
+        let addend = self.rounding.addend(code);
         let stride = usize::from(self.op.window.output[2]);
         let mut out = out;
         for &sum in sums.iter().take(columns) {
             let acc = bias.wrapping_add(sum >> 2);
             let value = match code & GENERAL {
-                0 => requant::short(acc, multiplier, code, addend),
+                0 => self.rounding.apply(acc, multiplier, code, addend),
                 _ => requant::general(acc, record, zero_point, [i8::MIN, i8::MAX]),
             };
             // SAFETY: so many pixels.
