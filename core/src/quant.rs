@@ -13,6 +13,7 @@
 
 mod activation;
 mod fixed;
+mod lrn;
 mod rounding;
 mod softmax;
 
@@ -21,6 +22,7 @@ pub use fixed::{
     exp_on_negative_values, inverse_sqrt, log_for_at_least_one, logistic, one_over_one_plus_x, quotient, reciprocal,
     tanh,
 };
+pub use lrn::{LRN_OCTAVES, LRN_POWERS, LrnI8};
 pub(crate) use rounding::Rescaler;
 pub use rounding::{
     Multiplier, dequantize, high_mul, high_mul_i16, quantize, requantize, rounding_shift_right, saturating_shift_left,

@@ -399,6 +399,8 @@ table! {
     114 SpecialInt Scalar scalar::special_int::Special;
     115 MatMulInt Scalar scalar::matmul::Quantised;
     116 Gather Scalar scalar::gather::GatherKernel;
+    90 LocallyConnectedS8 Scalar scalar::locally_connected::S8;
+    91 LrnS8 Scalar scalar::lrn::S8;
     74 W8Conv2dF32 Scalar scalar::low_bit::F32<8>;
     75 W4Conv2dF32 Scalar scalar::low_bit::F32<4>;
     76 W4Conv2dS8 Scalar scalar::low_bit::S8W4;

@@ -42,38 +42,76 @@ operator! {
     }
 }
 
-impl<P: Place> LocallyConnectedF32<P> {
-    /// Channels, rows, columns of the output.
-    pub fn output_shape(&self) -> [u16; 3] {
-        let [_, h, w] = self.input_shape;
+operator! {
+    /// An int8 locally connected layer, in the arithmetic of int8 convolutions: `clamp(zero point + M[o] (bias[o, oy, ox] + sum (x - zero point) w))`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct LocallyConnectedS8<P> {
+        /// NCHW.
+        pub output: P,
+        /// NCHW.
+        pub input: P;
+        /// Offset of the weights `[out, in, kh, kw, oh, ow]`, int8.
+        pub weights: u32,
+        /// Offset of the bias `[out, oh, ow]`, int32.
+        pub bias: u32,
+        /// Offset of one `{ multiplier, shift }` of i32 for each output channel.
+        pub multipliers: u32,
+        /// Images.
+        pub batch: u16,
+        /// Channels, rows, columns of the input.
+        pub input_shape: [u16; 3],
+        /// Output channels.
+        pub channels: u16,
+        /// Rows and columns of the kernel.
+        pub kernel: [u16; 2],
+        /// Zero point of the input.
+        pub input_zero_point: i8,
+        /// Zero point of the output.
+        pub output_zero_point: i8,
+        /// Clamp of the result, in stored terms.
+        pub clamp: [i8; 2],
+    }
+}
+
+/// What both have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    batch: u16,
+    input: [u16; 3],
+    channels: u16,
+    kernel: [u16; 2],
+}
+
+impl Shape {
+    fn output(&self) -> [u16; 3] {
+        let [_, h, w] = self.input;
         let [kh, kw] = self.kernel;
         [self.channels, (h + 1).saturating_sub(kh), (w + 1).saturating_sub(kw)]
     }
 
     pub(crate) fn input_len(&self) -> Option<u32> {
-        let [c, h, w] = self.input_shape.map(u32::from);
+        let [c, h, w] = self.input.map(u32::from);
         size(&[u32::from(self.batch), c, h, w])
     }
 
     pub(crate) fn output_len(&self) -> Option<u32> {
-        let [c, h, w] = self.output_shape().map(u32::from);
+        let [c, h, w] = self.output().map(u32::from);
         size(&[u32::from(self.batch), c, h, w])
     }
 
     pub(crate) fn weights_len(&self) -> Option<u32> {
-        let [o, oh, ow] = self.output_shape().map(u32::from);
+        let [o, oh, ow] = self.output().map(u32::from);
         let [kh, kw] = self.kernel.map(u32::from);
-        size(&[o, u32::from(self.input_shape[0]), kh, kw, oh, ow])
+        size(&[o, u32::from(self.input[0]), kh, kw, oh, ow])
     }
 
     pub(crate) fn bias_len(&self) -> Option<u32> {
-        size(&self.output_shape().map(u32::from))
+        size(&self.output().map(u32::from))
     }
-}
 
-impl<P: Place> Operator for LocallyConnectedF32<P> {
     fn check(&self) -> Result<(), Fault> {
-        let [_, h, w] = self.input_shape;
+        let [_, h, w] = self.input;
         if h == u16::MAX || w == u16::MAX || self.kernel.contains(&0) {
             return Err(Fault::Shape);
         }
@@ -83,28 +121,100 @@ impl<P: Place> Operator for LocallyConnectedF32<P> {
         Ok(())
     }
 
+    fn cost(&self, base: Cost) -> Cost {
+        let [rows, columns] = self.kernel.map(u64::from);
+        let terms = (rows * columns).saturating_mul(self.input[0].into());
+        let outputs = self.output_len().unwrap_or(u32::MAX);
+        base.sums(outputs.into(), terms)
+    }
+}
+
+impl<P> LocallyConnectedF32<P> {
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            batch: self.batch,
+            input: self.input_shape,
+            channels: self.channels,
+            kernel: self.kernel,
+        }
+    }
+
+    /// Channels, rows, columns of the output.
+    pub fn output_shape(&self) -> [u16; 3] {
+        self.shape().output()
+    }
+}
+
+impl<P> LocallyConnectedS8<P> {
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            batch: self.batch,
+            input: self.input_shape,
+            channels: self.channels,
+            kernel: self.kernel,
+        }
+    }
+
+    /// Channels, rows, columns of the output.
+    pub fn output_shape(&self) -> [u16; 3] {
+        self.shape().output()
+    }
+}
+
+impl<P: Place> Operator for LocallyConnectedF32<P> {
+    fn check(&self) -> Result<(), Fault> {
+        self.shape().check()
+    }
+
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
-        visit(Operand::of::<f32>(
-            Access::Write,
-            self.output,
-            self.output_len().unwrap_or(u32::MAX),
-        ));
-        visit(Operand::of::<f32>(
-            Access::Read,
-            self.input,
-            self.input_len().unwrap_or(u32::MAX),
-        ));
+        let shape = self.shape();
+        let [output, input] = [shape.output_len(), shape.input_len()].map(|len| len.unwrap_or(u32::MAX));
+        visit(Operand::of::<f32>(Access::Write, self.output, output));
+        visit(Operand::of::<f32>(Access::Read, self.input, input));
         visit(Operand::constant::<f32>(
             self.weights,
-            self.weights_len().unwrap_or(u32::MAX),
+            shape.weights_len().unwrap_or(u32::MAX),
         ));
-        visit(Operand::constant::<f32>(self.bias, self.bias_len().unwrap_or(u32::MAX)));
+        visit(Operand::constant::<f32>(
+            self.bias,
+            shape.bias_len().unwrap_or(u32::MAX),
+        ));
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        let [rows, columns] = self.kernel.map(u64::from);
-        let terms = (rows * columns).saturating_mul(self.input_shape[0].into());
-        let outputs = self.output_len().unwrap_or(u32::MAX);
-        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), terms)
+        self.shape().cost(of_operands(|visit| self.operands(needs, visit)))
+    }
+}
+
+impl<P: Place> Operator for LocallyConnectedS8<P> {
+    fn check(&self) -> Result<(), Fault> {
+        self.shape().check()?;
+        if self.clamp[0] > self.clamp[1] {
+            return Err(Fault::Quantisation);
+        }
+        Ok(())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
+        let shape = self.shape();
+        let [output, input] = [shape.output_len(), shape.input_len()].map(|len| len.unwrap_or(u32::MAX));
+        visit(Operand::of::<i8>(Access::Write, self.output, output));
+        visit(Operand::of::<i8>(Access::Read, self.input, input));
+        visit(Operand::constant::<i8>(
+            self.weights,
+            shape.weights_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::constant::<i32>(
+            self.bias,
+            shape.bias_len().unwrap_or(u32::MAX),
+        ));
+        visit(Operand::constant::<i32>(
+            self.multipliers,
+            u32::from(self.channels).saturating_mul(2),
+        ));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.shape().cost(of_operands(|visit| self.operands(needs, visit)))
     }
 }

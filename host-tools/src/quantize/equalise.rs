@@ -249,6 +249,7 @@ mod tests {
             // Two groups of two outputs, each of two taps and two channels.
             weights: (1..=16).map(|value| value as f32).collect(),
             bias: vec![0.0; 4],
+            positions: 1,
             inputs: 4,
             shape: vec![4, 2, 1, 2],
         };

@@ -2,6 +2,7 @@
 
 use arenite::DType;
 use arenite::ops::elementwise_int::IntOp;
+use arenite::quant::LrnI8;
 
 use super::activations::Activations;
 use crate::graph::{Activation, Graph, Layout, Node, Op, ReduceKind, TensorId, UnaryKind};
@@ -61,9 +62,12 @@ fn on_int16(graph: &Graph, node: &Node) -> Result<Form, String> {
             | UnaryKind::NEG,
         ) => on_int8(graph, node),
         Op::Unary(kind) => Err(format!("int16 has no {}", kind.name())),
-        Op::LogSoftmax { .. } | Op::ArgMax { .. } | Op::ResizeNearest { .. } | Op::ResizeBilinear { .. } => {
-            Err("int16 has no such operator".into())
-        }
+        Op::LogSoftmax { .. }
+        | Op::ArgMax { .. }
+        | Op::ResizeNearest { .. }
+        | Op::ResizeBilinear { .. }
+        | Op::LocallyConnected2d { .. }
+        | Op::Lrn { .. } => Err("int16 has no such operator".into()),
         Op::Reduce {
             kind: ReduceKind::Mean | ReduceKind::Sum,
             ..
@@ -90,12 +94,19 @@ pub(crate) fn on_int8(graph: &Graph, node: &Node) -> Result<Form, String> {
         id.is_none_or(|id| graph.tensor(id).is_const())
     };
     match &node.op {
-        Op::Conv2d(_) | Op::Linear { .. } if !constant(1) || !constant(2) => {
+        Op::Conv2d(_) if constant(1) && constant(2) && node.inputs.len() > 3 => Err("it adds a residual".into()),
+        Op::Conv2d(_) | Op::Linear { .. } | Op::LocallyConnected2d { .. } if !(1..4).all(constant) => {
             Err("its weights are computed at run time".into())
         }
         Op::Conv2d(attrs) if attrs.layout != Layout::Nhwc => Err("its channels are not innermost".into()),
-        Op::Conv2d(_) if node.inputs.len() > 3 => Err("it adds a residual".into()),
-        Op::Conv2d(_) | Op::Linear { .. } => Ok(Form::Free),
+        Op::Conv2d(_) | Op::Linear { .. } | Op::LocallyConnected2d { .. } => Ok(Form::Free),
+        &Op::Lrn {
+            axis,
+            radius,
+            bias,
+            alpha,
+            beta,
+        } => normalises(graph, node, (axis, radius), [bias, alpha, beta]),
         Op::AvgPool2d(attrs) if attrs.count_include_pad && attrs.padding != Default::default() => {
             Err("its averages count padding".into())
         }
@@ -134,6 +145,26 @@ pub(crate) fn on_int8(graph: &Graph, node: &Node) -> Result<Form, String> {
         Op::Quantize | Op::Dequantize | Op::Cast => Err("it changes the element type by itself".into()),
         _ => Err("int8 has no such operator".into()),
     }
+}
+
+/// The form of a local response normalisation: over the last axis, with constants that [`LrnI8`] takes at some scale.
+fn normalises(graph: &Graph, node: &Node, (axis, radius): (usize, usize), values: [f32; 3]) -> Result<Form, String> {
+    let x = node.inputs.first().copied().flatten();
+    let shape = x.map_or(&[][..], |id| &graph.tensor(id).shape);
+    if axis + 1 != shape.len() {
+        return Err("it does not normalise along the last axis".into());
+    }
+    let near = u32::try_from((2 * radius + 1).min(shape[axis]));
+    let fits = near.is_ok_and(|near| LrnI8::new(values, [f32::MIN_POSITIVE, 1.0], near).is_some());
+    if fits {
+        return Ok(Form::Free);
+    }
+    let [bias, alpha, beta] = values;
+    Err(format!(
+        "its bias is {bias}, alpha {alpha}, beta {beta} over {} channels: int8 wants a bias above 0, an alpha of 0 or above, a beta of 0 to 4 and at most \
+         66,051 channels",
+        2 * radius + 1
+    ))
 }
 
 /// Whether a node is a convolution with a group for each channel: its weights are few, and it minds their rounding most.

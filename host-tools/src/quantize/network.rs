@@ -22,12 +22,17 @@ use crate::weights::Weights;
 
 /// Whether a node has weights and a bias that become integers.
 pub(super) fn is_layer(graph: &Graph, node: &Node) -> bool {
-    matches!(node.op, Op::Conv2d(_) | Op::Linear { .. }) && concerns(graph, node)
+    let weighted = matches!(
+        node.op,
+        Op::Conv2d(_) | Op::Linear { .. } | Op::LocallyConnected2d { .. }
+    );
+    weighted && concerns(graph, node)
 }
 
-/// Whether a layer's weights become four bits where they may: not those of depthwise layers, and not where that would take no less.
+/// Whether a layer's weights become four bits where they may: not those of depthwise and locally connected layers, and not where that would take no less.
 pub(super) fn takes_four_bits(graph: &Graph, node: &Node, layer: &Layer, bits: LowBits) -> bool {
-    !is_depthwise(graph, node) && layer.gains(bits)
+    let local = matches!(node.op, Op::LocallyConnected2d { .. });
+    !local && !is_depthwise(graph, node) && layer.gains(bits)
 }
 
 /// All that a plan is made of.

@@ -9,16 +9,23 @@ use crate::graph::{Data, Graph, LowBits, Quant, Tensor, TensorId, TensorKind};
 use crate::lower::low_bit;
 use crate::weights::Weights;
 
-/// The weights of a layer, `[outputs, inputs of one output]`, and its bias, as the network has them.
+/// The weights of a layer, `[outputs, inputs of one output]`, and its bias, as the network has them. An output is a channel; in a locally connected layer
+/// it has weights and a bias for each position, which have one scale together.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layer {
     pub(super) weights: Vec<f32>,
+    /// `[outputs, positions]`
     pub(super) bias: Vec<f32>,
+    /// Biases of one output.
+    pub(super) positions: usize,
     /// Weights of one output.
     pub(super) inputs: usize,
     /// The weights' extents.
     pub(super) shape: Vec<usize>,
 }
+
+/// Extents of a locally connected layer's weights, `[out, in, kh, kw, oh, ow]`; other layers have fewer.
+const LOCAL: usize = 6;
 
 /// A layer in integers.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,19 +95,26 @@ pub(super) fn values(graph: &Graph, weights: &Weights, id: TensorId) -> Result<V
 }
 
 impl Layer {
-    /// Of a convolution or linear layer.
+    /// Of a convolution, linear or locally connected layer; the last one's gain is in its weights.
     pub(super) fn of(graph: &Graph, weights: &Weights, operands: &[Option<TensorId>]) -> Result<Self> {
         let operand = |index: usize| operands.get(index).copied().flatten();
         let id = operand(1).ok_or_else(|| Error::internal("a layer without weights"))?;
         let shape = graph.tensor(id).shape.clone();
-        let outputs = shape[0];
+        let local = shape.len() == LOCAL;
+        let positions = if local { shape[LOCAL - 2..].iter().product() } else { 1 };
         let bias = match operand(2) {
             Some(bias) => values(graph, weights, bias)?,
-            None => vec![0.0; outputs],
+            None => vec![0.0; shape[0] * positions],
         };
+        let mut all = values(graph, weights, id)?;
+        if let Some(gain) = operand(3).filter(|_| local) {
+            let gain = values(graph, weights, gain)?[0];
+            all.iter_mut().for_each(|weight| *weight *= gain);
+        }
         Ok(Self {
-            weights: values(graph, weights, id)?,
+            weights: all,
             bias,
+            positions,
             inputs: shape[1..].iter().product(),
             shape,
         })
@@ -110,9 +124,10 @@ impl Layer {
     /// one whose bias would not fit gets a larger one.
     pub(super) fn scales(&self, input: f32, name: &str, activations: Activations) -> Result<Vec<f32>> {
         let rows = self.weights.chunks(self.inputs.max(1));
-        let outputs = rows.zip(&self.bias).enumerate().map(|(output, (row, &bias))| {
-            let largest = row.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
-            let bias = f64::from(bias.abs());
+        let biases = self.bias.chunks(self.positions.max(1));
+        let outputs = rows.zip(biases).enumerate().map(|(output, (row, biases))| {
+            let largest = |of: &[f32]| of.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let (largest, bias) = (largest(row), f64::from(largest(biases)));
             let scale = match (largest > 0.0, bias > 0.0) {
                 (true, _) => f64::from(largest) / 127.0,
                 (false, true) => bias / f64::from(input) / f64::from(1 << 24),
@@ -182,7 +197,7 @@ impl Layer {
     /// Bytes of weights of four bits with their factors.
     pub(super) fn four_bit_bytes(&self, bits: LowBits) -> usize {
         let parts = self.inputs.div_ceil(bits.share(self.inputs));
-        self.bias.len() * (self.inputs.div_ceil(2) + parts)
+        self.shape[0] * (self.inputs.div_ceil(2) + parts)
     }
 
     /// Every weight as four bits times the factor of its part, nearest to what it was; `scales` are those of eight bits.
@@ -232,11 +247,13 @@ impl Layer {
     /// A bias in the scale of the products.
     pub(super) fn stored_bias(&self, input: f32, scales: &[f32], bias: &[f32], activations: Activations) -> Vec<i64> {
         let most = activations.most_bias();
-        let of = |(&bias, &scale): (&f32, &f32)| {
+        let of = |bias: f32, scale: f32| {
             let stored = f64::from(bias) / (f64::from(input) * f64::from(scale));
             stored.round().clamp(-most, most) as i64
         };
-        bias.iter().zip(scales).map(of).collect()
+        let biases = bias.chunks(self.positions.max(1)).zip(scales);
+        let all = biases.flat_map(|(biases, &scale)| biases.iter().map(move |&bias| of(bias, scale)));
+        all.collect()
     }
 }
 
@@ -252,6 +269,9 @@ impl Stored {
         let weights = operands.get(1).copied().flatten().map(|id| graph.tensor(id).clone());
         let weights = weights.unwrap_or_else(|| Tensor::activation("", &[], DType::I8));
         let outputs = self.scales.len();
+        // A bias for each output, or for each position of it.
+        let positions = weights.shape.get(LOCAL - 2..).unwrap_or_default();
+        let biases = [&[outputs], positions].concat();
         let bytes: Vec<u8> = self.weights.iter().map(|&weight| weight as u8).collect();
         let words = self.bias.iter();
         let (of_bias, stored_bias): (DType, Vec<u8>) = match activations {
@@ -276,7 +296,7 @@ impl Stored {
             kind: TensorKind::Const(stored_bias),
             ..Tensor::activation(
                 bias.unwrap_or_else(|| format!("{} (bias)", weights.name)),
-                &[outputs],
+                &biases,
                 of_bias,
             )
         };
@@ -302,6 +322,7 @@ mod tests {
         Layer {
             weights: weights.to_vec(),
             bias: bias.to_vec(),
+            positions: 1,
             inputs: weights.len() / bias.len(),
             shape: vec![bias.len(), weights.len() / bias.len()],
         }

@@ -128,7 +128,7 @@ impl Rewrite<'_> {
             }
         }
         match (&mut node.op, self.plan.layers.get(&index)) {
-            (Op::Conv2d(_) | Op::Linear { .. }, Some(stored)) => {
+            (Op::Conv2d(_) | Op::Linear { .. } | Op::LocallyConnected2d { .. }, Some(stored)) => {
                 let x = node.inputs[0].and_then(|id| self.out.tensor(id).quant.clone());
                 let input = x.map_or(1.0, |quant| quant.scale[0]);
                 let [weights, bias] = stored.tensors(graph, &node.inputs, input, kind);

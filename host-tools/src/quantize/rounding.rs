@@ -296,6 +296,7 @@ mod tests {
         let layer = Layer {
             weights: vec![0.34, 0.44, -0.21],
             bias: vec![0.5],
+            positions: 1,
             inputs: 3,
             shape: vec![1, 3],
         };

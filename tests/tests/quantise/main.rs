@@ -10,4 +10,5 @@ mod operators;
 mod preprocess;
 mod record;
 mod requests;
+mod traces;
 mod weight_only;

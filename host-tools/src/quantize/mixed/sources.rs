@@ -91,6 +91,8 @@ fn with_weights(graph: &Graph, index: usize, layer: &Layer, input: f32, bits: Op
     if let Some(operand) = rounded.nodes[index].inputs.get_mut(1) {
         *operand = Some(weights);
     }
+    // A locally connected layer's gain is in its weights.
+    rounded.nodes[index].inputs.truncate(3);
     Ok(rounded)
 }
 
