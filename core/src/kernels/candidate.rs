@@ -20,7 +20,9 @@ pub type Over<K, P> = <<K as Kernel>::Op as Placed>::Over<P>;
 pub enum JobKind {
     /// An int8 convolution, depthwise convolution or, as a convolution of one row of pixels, fully connected layer.
     Conv2dS8,
-    /// The same of f32.
+    /// One of int8 whose weights are -7 to 7, which four bits hold.
+    Conv2dS8W4,
+    /// The same as [`JobKind::Conv2dS8`] of f32.
     Conv2dF32,
     /// An int8 sum in its linear form, where it has one; it goes before the same sum as [`JobKind::BinaryInt`].
     LinearSumS8,
@@ -34,8 +36,9 @@ pub enum JobKind {
 
 impl JobKind {
     /// All jobs.
-    pub const ALL: [JobKind; 6] = [
+    pub const ALL: [JobKind; 7] = [
         JobKind::Conv2dS8,
+        JobKind::Conv2dS8W4,
         JobKind::Conv2dF32,
         JobKind::LinearSumS8,
         JobKind::BinaryInt,
@@ -58,6 +61,8 @@ pub struct PlainS8<'a> {
 pub enum Job<'a, P = Slot> {
     /// [`JobKind::Conv2dS8`].
     Conv2dS8(Conv2dS8<P>, PlainS8<'a>),
+    /// [`JobKind::Conv2dS8W4`].
+    Conv2dS8W4(Conv2dS8<P>, PlainS8<'a>),
     /// [`JobKind::Conv2dF32`], with its OHWI weights. They may be large: until a kernel is to pack them, they are empty.
     Conv2dF32(Conv2dF32<P>, &'a [f32]),
     /// [`JobKind::LinearSumS8`].
@@ -75,6 +80,14 @@ impl<'a, P: Place> Job<'a, P> {
     pub fn conv2d_s8(&self) -> Option<(Conv2dS8<P>, PlainS8<'a>)> {
         match self {
             Job::Conv2dS8(op, plain) => Some((*op, *plain)),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn conv2d_s8_w4(&self) -> Option<(Conv2dS8<P>, PlainS8<'a>)> {
+        match self {
+            Job::Conv2dS8W4(op, plain) => Some((*op, *plain)),
             _ => None,
         }
     }
@@ -123,6 +136,7 @@ impl<'a, P: Place> Job<'a, P> {
     pub fn parameters(&self) -> Job<'a> {
         match self {
             Job::Conv2dS8(op, plain) => Job::Conv2dS8(op.parameters(), *plain),
+            Job::Conv2dS8W4(op, plain) => Job::Conv2dS8W4(op.parameters(), *plain),
             Job::Conv2dF32(op, weights) => Job::Conv2dF32(op.parameters(), weights),
             Job::LinearSumS8(op) => Job::LinearSumS8(op.parameters()),
             Job::BinaryInt(op) => Job::BinaryInt(op.clone().parameters()),

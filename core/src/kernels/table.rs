@@ -419,6 +419,7 @@ table! {
     // Likewise; of 3x3 windows.
     70 DspSlidingDepthwiseS8 Dsp dsp::sliding::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
+    92 DspW4Conv2dS8 Dsp dsp::nibbles::S8;
     66 DspSumS8 Dsp dsp::sum::S8;
     67 DspAvgPoolS8 Dsp dsp::pool2d::Average;
     68 DspMaxPoolS8 Dsp dsp::pool2d::Max;

@@ -213,6 +213,11 @@ pub(super) fn limit(random: &mut Random) -> u32 {
     random.one_of([127, 60, 20, 5])
 }
 
+/// The same of weights that four bits hold.
+pub(super) fn limit_of_four_bits(random: &mut Random) -> u32 {
+    random.one_of([7, 7, 5, 1])
+}
+
 /// An f32 convolution, without constants.
 pub(super) fn conv2d_f32(random: &mut Random, form: Form) -> Conv2dF32 {
     let window = window(random, form, true);

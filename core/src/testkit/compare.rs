@@ -135,6 +135,7 @@ impl KernelVisitor for CaseOf<'_, '_> {
         }
         job! {
             Conv2dS8 => bench.conv2d_s8::<K>(seed),
+            Conv2dS8W4 => bench.conv2d_s8::<K>(seed),
             Conv2dF32 => bench.conv2d_f32::<K>(seed),
             LinearSumS8 => bench.linear_sum::<K>(),
             BinaryInt => bench.binary::<K>(),
@@ -186,6 +187,7 @@ impl Bench<'_> {
     #[inline(never)]
     fn state_s8<K: Candidate>(&mut self, form: Form) -> Option<Stated<K, Conv2dS8>> {
         let op = cases::conv2d_s8(&mut self.random, form);
+        let of_four_bits = const { matches!(K::JOB, Some(JobKind::Conv2dS8W4)) };
         let random = &mut self.random;
         let Workspace {
             plain,
@@ -203,20 +205,26 @@ impl Bench<'_> {
             records.get_mut(..count)?,
         );
         for weights in weights.chunks_mut((len / count.max(1)).max(1)) {
-            let limit = cases::limit(random);
+            let limit = if of_four_bits {
+                cases::limit_of_four_bits(random)
+            } else {
+                cases::limit(random)
+            };
             for weight in weights {
                 *weight = (random.below(2 * limit + 1) as i32 - limit as i32) as u8;
             }
         }
         channels.fill_with(|| cases::channel(random));
         write(behind, channels.as_flattened(), i32::to_le_bytes)?;
-        let job = Job::Conv2dS8(
-            op,
-            PlainS8 {
-                weights: cast_slice(weights)?,
-                channels,
-            },
-        );
+        let plain_s8 = PlainS8 {
+            weights: cast_slice(weights)?,
+            channels,
+        };
+        let job = if of_four_bits {
+            Job::Conv2dS8W4(op, plain_s8)
+        } else {
+            Job::Conv2dS8(op, plain_s8)
+        };
         let mut step = K::step(&job).filter(K::supports)?;
         let (packed, behind) = constants.0.split_at_mut_checked(K::needs(&step).weights as usize)?;
         let padding = packed.len().next_multiple_of(4) - packed.len();

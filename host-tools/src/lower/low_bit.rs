@@ -2,12 +2,14 @@
 
 use arenite::Step;
 use arenite::kernels::candidate::PlainS8;
+use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32, filter_bytes};
 use arenite::ops::window::Window2d;
 
 use super::context::{Lower, fit, input, optional, output};
 use super::numbers::{clamp, zero_point_s8};
 use super::s8::S8;
+use super::select::{self, Choice, Constants};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, LowBits, Node};
 use crate::program::Place;
@@ -166,6 +168,12 @@ pub(super) fn push_s8(
 ) -> Result<()> {
     let filter = plain.weights.len() / plain.channels.len().max(1);
     let share = bits.share(filter);
+    if share == filter {
+        let op = plain_form(lower, node, conv)?;
+        if let Some(choice) = select::conv2d_s8_w4(&lower.program, op, plain) {
+            return push_packed(lower, node, choice, (kind, macs));
+        }
+    }
     let other = || Error::internal(format!("the weights of `{}` are no products of four bits", node.name));
     let (mut factors, mut numbers) = (Vec::new(), Vec::with_capacity(plain.weights.len()));
     for part in plain
@@ -191,6 +199,35 @@ pub(super) fn push_s8(
         clamp: conv.clamp,
     };
     lower.push(node, kind, Step::W4Conv2dS8(op), macs);
+    Ok(())
+}
+
+/// The int8 convolution of the same products.
+fn plain_form(lower: &mut Lower<'_>, node: &Node, conv: &S8) -> Result<Conv2dS8<Place>> {
+    Ok(Conv2dS8 {
+        output: Place::Tensor(output(node)?, 0),
+        input: lower.place(input(node, 0)?)?,
+        scratch: Place::Scratch,
+        weights: 0,
+        channels: 0,
+        window: conv.window,
+        groups: conv.groups,
+        input_zero_point: zero_point_s8(conv.input_q.1)?,
+        output_zero_point: zero_point_s8(conv.output_q.1)?,
+        clamp: conv.clamp,
+        flags: 0,
+    })
+}
+
+/// Adds the stream of the step that [`select::conv2d_s8_w4`] chose, and appends it.
+fn push_packed(lower: &mut Lower<'_>, node: &Node, choice: Choice, (kind, macs): (&'static str, u64)) -> Result<()> {
+    let Choice { mut step, constants } = choice;
+    let Constants::Packed { weights, .. } = constants else {
+        return Err(Error::internal("a kernel for weights of four bits with plain ones"));
+    };
+    let at = lower.program.weights.add_bytes(weights)?;
+    step.set_constants(at, at);
+    lower.push(node, kind, step, macs);
     Ok(())
 }
 

@@ -84,6 +84,17 @@ pub(super) fn conv2d_s8(program: &Program, op: Conv2dS8<Place>, plain: PlainS8<'
     })
 }
 
+/// Chooses a kernel for weights of four bits, all -7 to 7, where the target has one for them: the scalar one takes weights and factors of its own.
+pub(super) fn conv2d_s8_w4(program: &Program, op: Conv2dS8<Place>, plain: PlainS8<'_>) -> Option<Choice> {
+    let kernels = candidates(program, false).filter(|kernel| kernel.job() == Some(JobKind::Conv2dS8W4));
+    let job = Job::Conv2dS8W4(op, plain);
+    let mut steps = kernels.filter_map(|kernel| Step::candidate(kernel, &job));
+    steps.find_map(|step| {
+        let constants = packed(&step, &job, plain.channels.len())?;
+        Some(Choice { step, constants })
+    })
+}
+
 /// Chooses the kernel of an f32 convolution or depthwise convolution whose OHWI weights `weights` reads.
 pub(super) fn conv2d_f32(
     program: &Program,

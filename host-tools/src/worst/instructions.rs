@@ -99,7 +99,7 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         _ => " axes",
     };
     match step {
-        Step::DspConv2dS8(op) | Step::DspPairsConv2dS8(op) => format!(" {:?}", op.form),
+        Step::DspConv2dS8(op) | Step::DspPairsConv2dS8(op) | Step::DspW4Conv2dS8(op) => format!(" {:?}", op.form),
         // Nine taps have a loop of their own.
         Step::DspDepthwiseS8(op) if op.window.kernel == [3, 3] => format!("{} 3x3", stored(op.form)),
         Step::DspDepthwiseS8(op) | Step::DspSlidingDepthwiseS8(op) => stored(op.form),
@@ -201,7 +201,7 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         Step::Conv2dS16(op) => op.groups,
         Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
         Step::W4Conv2dS8(op) => op.groups,
-        Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) => 1,
+        Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) | Step::DspW4Conv2dS8(_) => 1,
         _ => window.input[2],
     };
     inputs / f64::from(groups.max(1))

@@ -11,7 +11,7 @@ use super::{loops_dsp, loops_mve, loops_neon};
 /// The counts of kernels that take several pixels of a window at a time; `None` of the others.
 pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[Counts; 3]> {
     Some(match step {
-        Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) => loops_dsp::conv2d(window),
+        Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) | Step::DspW4Conv2dS8(_) => loops_dsp::conv2d(window),
         Step::DspDepthwiseS8(_) => loops_dsp::depthwise(window),
         Step::DspSlidingDepthwiseS8(_) => loops_dsp::sliding(window),
         Step::DotprodConv2dS8(_) => loops_neon::conv2d(step, window),

@@ -38,6 +38,14 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
                 &[],
             )
         }
+        Step::LrnS8(op) => grid(
+            &[("pixels", op.pixels.into())],
+            &[
+                ("channels", op.channels.into()),
+                ("first", f64::from(op.radius).min(op.channels.into())),
+            ],
+            &[],
+        ),
         Step::Resize(op) => {
             let [rows, columns] = op.to.map(f64::from);
             let batch = f64::from(op.batch);
@@ -94,6 +102,21 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
                     ("taps", inputs * kernel_rows * kernel_columns),
                 ],
                 &eights("columns", columns as u32),
+            )
+        }
+        Step::LocallyConnectedS8(op) => {
+            // A line's columns go in blocks, each through all taps.
+            let [outputs, rows, columns] = op.output_shape().map(f64::from);
+            let [kernel_rows, kernel_columns] = op.kernel.map(f64::from);
+            let inputs = f64::from(op.input_shape[0]);
+            let lines = f64::from(op.batch) * outputs * rows;
+            grid(
+                &[("lines", lines)],
+                &[
+                    ("k rows", inputs * kernel_rows),
+                    ("taps", inputs * kernel_rows * kernel_columns),
+                ],
+                &[("columns", columns), ("columns/16", block(columns, 16.0))],
             )
         }
         Step::CopyBytes(op) => copied(op),

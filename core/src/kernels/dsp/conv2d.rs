@@ -72,7 +72,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        run::<Separate>(op, mem)
+        run::<Separate>(op, mem, Self::needs(op))
     }
 }
 
@@ -92,8 +92,7 @@ pub(super) fn packed<'m>(op: &PackedConv2dS8, weights: &'m [u8]) -> Option<(&'m 
 
 /// The step, in the loops for its stream.
 #[inline(always)]
-pub(super) fn run<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-    let needs = S8::needs(op);
+pub(super) fn run<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, needs: Needs) -> Option<()> {
     let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
     let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
@@ -274,20 +273,20 @@ impl Channel {
 }
 
 /// Bytes between the staged output pixels of an odd number of channels, which the loops write with one more; else 0.
-fn staged_stride(channels: u32) -> u32 {
+pub(super) fn staged_stride(channels: u32) -> u32 {
     if channels % 2 == 1 { channels + 1 } else { 0 }
 }
 
 /// The runs of one window.
 #[derive(Clone, Copy)]
-struct Layout {
-    runs: u32,
+pub(super) struct Layout {
+    pub(super) runs: u32,
     /// Bytes in a run.
     len: u32,
 }
 
 impl Layout {
-    fn of(window: &Window2d) -> Self {
+    pub(super) fn of(window: &Window2d) -> Self {
         let [rows, columns] = two::<_, u32>(window.kernel);
         let channels = u32::from(window.input[2]);
         // Within 32 bits by `check`; before it, saturate.
@@ -307,11 +306,11 @@ impl Layout {
         self.len / 4
     }
 
-    fn tail(&self) -> u32 {
+    pub(super) fn tail(&self) -> u32 {
         self.len % 4
     }
 
-    fn pairs(&self) -> u32 {
+    pub(super) fn pairs(&self) -> u32 {
         let body = self.runs.saturating_mul(self.words() * 2);
         body.saturating_add((self.runs * self.tail()).div_ceil(2))
             .min(u32::MAX / 64)
@@ -323,7 +322,7 @@ impl Layout {
     }
 
     /// The activations of pair `at`, as offsets into the runs laid end to end.
-    fn pair(&self, at: u32) -> (u32, Option<u32>) {
+    pub(super) fn pair(&self, at: u32) -> (u32, Option<u32>) {
         let body = self.runs * self.words() * 2;
         if at < body {
             let (run, word) = (at / 2 / self.words(), at / 2 % self.words());
@@ -337,7 +336,7 @@ impl Layout {
 }
 
 /// Pixels of a block: four, or one where an image has fewer.
-fn lanes(window: &Window2d) -> u32 {
+pub(super) fn lanes(window: &Window2d) -> u32 {
     let [height, width, _] = three::<_, u32>(window.output);
     let pixels = pointwise_pixels(window).unwrap_or(height * width);
     if pixels < 4 { 1 } else { 4 }
@@ -423,6 +422,7 @@ unsafe fn convolve<L: Loops>(
 ) {
     let g = Geometry::of(op);
     let pairs = Layout::of(&op.window).pairs() as usize;
+    let pairs = if L::BY_TWOS { pairs + pairs % 2 } else { pairs };
     let [height, width, channels] = g.output;
     let staged = staged_stride(channels as u32) as usize;
     let stage = scratch.wrapping_add(pairs * lanes(&op.window) as usize).cast::<i8>();

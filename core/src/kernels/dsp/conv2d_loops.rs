@@ -39,6 +39,9 @@ use portable::{mac_1x2, mac_4x2};
 
 /// What takes a block through all channels of a stream.
 pub(super) trait Loops {
+    /// Whether they take pairs of activations by twos: a pixel then has an even number of them, of which the last one may be anything.
+    const BY_TWOS: bool = false;
+
     /// Four pixels.
     ///
     /// # Safety

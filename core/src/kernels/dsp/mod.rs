@@ -9,6 +9,8 @@ pub mod conv2d;
 mod conv2d_loops;
 pub mod depthwise;
 mod depthwise_loops;
+pub mod nibbles;
+mod nibbles_loops;
 pub mod pairs;
 mod pairs_loops;
 pub mod pool2d;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-use super::{conv2d, depthwise, pairs, record, sliding};
+use super::{conv2d, depthwise, nibbles, pairs, record, sliding};
 use crate::arena::{Mem, Slot};
 use crate::kernels::instructions::halves;
 use crate::kernels::kernel::Kernel;
@@ -53,6 +53,16 @@ impl Case {
         let weights = self.weights.iter().map(|&w| w.max(-127)).collect();
         Self {
             weights,
+            ..self.clone()
+        }
+    }
+
+    /// The same with weights of four bits, and factors for their sums.
+    fn nibbles(&self) -> Self {
+        let wider = |&[bias, mantissa, shift]: &[i32; 3]| [bias / 16, mantissa, (shift + 4).min(31)];
+        Self {
+            weights: self.weights.iter().map(|&w| w % 8).collect(),
+            channels: self.channels.iter().map(wider).collect(),
             ..self.clone()
         }
     }
@@ -254,6 +264,19 @@ proptest! {
     }
 
     #[test]
+    fn convolutions_of_four_bits_equal_the_scalar_kernel(
+        window in windows(), input in 1u16..14, output in 1u16..8, relu: bool, clamp in clamps(),
+        seed: u32,
+    ) {
+        let mut window = window;
+        (window.input[2], window.output[2]) = (input, output);
+        let case = case(window, 1, relu, clamp, seed).nibbles();
+        let expected = case.scalar();
+        prop_assert_eq!(&case.packed::<nibbles::S8>(nibbles::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<nibbles::S8>(nibbles::pack, true).1, &expected);
+    }
+
+    #[test]
     fn depthwise_convolutions_equal_the_scalar_kernel(
         window in windows(), quads in 1u16..4, nine: bool, relu: bool, clamp in clamps(),
         seed: u32,
@@ -308,6 +331,9 @@ fn forms_are_chosen_as_documented() {
         let of_pairs = case_1.pairs();
         let (found, outputs) = of_pairs.packed::<pairs::S8>(pairs::pack, false);
         assert_eq!((found, outputs), (form, of_pairs.scalar()));
+        let of_nibbles = case_1.nibbles();
+        let (found, outputs) = of_nibbles.packed::<nibbles::S8>(nibbles::pack, false);
+        assert_eq!((found, outputs), (form, of_nibbles.scalar()));
         let case_2 = case(window(3, 8), 8, relu, clamp, 7);
         let (found, outputs) = case_2.packed::<depthwise::S8>(depthwise::pack, false);
         assert_eq!((found, outputs), (depthwise_form, case_2.scalar()));

@@ -1,6 +1,6 @@
 //! Generated convolutions.
 
-use arenite::kernels::candidate::{Job, Layout, PlainS8};
+use arenite::kernels::candidate::{Job, JobKind, Layout, PlainS8};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
 use arenite::ops::low_bit::{Conv2dS8W4, WeightOnlyF32};
 use arenite::ops::window::Window2d;
@@ -27,11 +27,13 @@ pub(super) fn conv2d_s8(kernel: KernelId, random: &mut Random, form: Form, base:
     };
     let (len, count) = (op.weights_len()? as usize, usize::from(window.output[2]));
     let uncommon = random.chance(4);
-    let spread = random.one_of(&[127, 127, 60, 30, 8]);
+    let of_four_bits = kernel.job() == Some(JobKind::Conv2dS8W4);
+    let most = if of_four_bits { 7 } else { 127 };
+    let spread = random.one_of(&[127, 127, 60, 30, 8]).min(most);
     let mut values = vec![0i8; len];
     let terms = (len / count).max(1);
     for row in values.chunks_mut(terms) {
-        let spread = if random.chance(8) { 127 } else { spread };
+        let spread = if random.chance(8) { most } else { spread };
         row.fill_with(|| (random.between(0, 2 * spread) as i32 - spread as i32) as i8);
     }
     // Sums of so many products are of the order of the outputs' range.
@@ -48,13 +50,15 @@ pub(super) fn conv2d_s8(kernel: KernelId, random: &mut Random, form: Form, base:
             [bias, mantissa, shift]
         })
         .collect();
-    let job = Job::Conv2dS8(
-        op,
-        PlainS8 {
-            weights: &values,
-            channels: &channels,
-        },
-    );
+    let plain = PlainS8 {
+        weights: &values,
+        channels: &channels,
+    };
+    let job = if of_four_bits {
+        Job::Conv2dS8W4(op, plain)
+    } else {
+        Job::Conv2dS8(op, plain)
+    };
     let mut step = Step::candidate(kernel, &job)?;
     let (mut packed, mut records) = (values.iter().map(|&v| v as u8).collect::<Vec<u8>>(), channels.clone());
     if step.layout() != Layout::Plain {

@@ -1,6 +1,7 @@
 //! Generated steps over many shapes, with their constants: what counts of instructions are taken from.
 
 mod convolution;
+mod local;
 mod recurrent;
 mod shapes;
 mod signal;
@@ -40,7 +41,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         _ => Form::Convolution,
     };
     let (step, constants) = match kernel.job() {
-        Some(JobKind::Conv2dS8) => convolution::conv2d_s8(kernel, random, form, weights)?,
+        Some(JobKind::Conv2dS8 | JobKind::Conv2dS8W4) => convolution::conv2d_s8(kernel, random, form, weights)?,
         Some(JobKind::Conv2dF32) => convolution::conv2d_f32(kernel, random, form, weights)?,
         Some(JobKind::LinearSumS8) => {
             let mut factor = |bits: u32| random.between(0, (1 << bits) - 1) as i32 - (1 << (bits - 1));

@@ -22,7 +22,7 @@ use arenite::quant::{LogSoftmaxI8, SigmoidI16, SoftmaxI8, SoftmaxI16};
 use arenite::{DType, KernelId, Slot, Step};
 
 use super::shapes::{Form, Random, affordable, loops, multiplier};
-use super::{recurrent, signal};
+use super::{local, recurrent, signal};
 
 /// The step and its constants, which are to lie from `base` on.
 pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
@@ -30,6 +30,8 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
         KernelId::SvdfS8 | KernelId::SvdfF32 | KernelId::LstmInt | KernelId::LstmF32 => {
             return Some(recurrent::step(kernel, random, base));
         }
+        KernelId::LocallyConnectedS8 => return local::connected(random, base),
+        KernelId::LrnS8 => return local::normalising(random, base),
         KernelId::Table | KernelId::Resize | KernelId::SoftmaxInt | KernelId::LocallyConnectedF32 => {
             return with_constants(kernel, random, base);
         }
