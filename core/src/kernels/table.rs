@@ -428,6 +428,7 @@ table! {
     80 MveConv2dS8 Mve mve::conv2d::S8;
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
     89 MveTapsDepthwiseS8 Mve mve::taps::S8;
+    93 MveW4Conv2dS8 Mve mve::conv2d::S8W4;
     82 MveConv2dF32 Mve mve::conv2d::F32;
     83 MveDepthwiseF32 Mve mve::depthwise_f32::F32;
     84 MveSumS8 Mve mve::elementwise::SumS8;

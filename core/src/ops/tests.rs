@@ -1,5 +1,6 @@
 //! Every condition of operators' checks, broken alone: the fault that it gives, beside what is accepted at its limit.
 
+mod forms;
 mod signals;
 
 use super::binary::BinaryOp;
@@ -10,8 +11,7 @@ use super::convert::{Convert, Rescale};
 use super::elementwise::{BinaryF32, Loop};
 use super::elementwise_int::{BinaryInt, IntOp};
 use super::fault::Fault;
-use super::locally_connected::{LocallyConnectedF32, LocallyConnectedS8};
-use super::lrn::LrnS8;
+use super::locally_connected::LocallyConnectedF32;
 use super::matmul::MatMulInt;
 use super::operator::Operator;
 use super::pool2d::PoolInt;
@@ -19,7 +19,7 @@ use super::softmax::{SoftmaxInt, SoftmaxKind};
 use super::special_int::{SpecialInt, SpecialIntOp};
 use super::window::Window2d;
 use crate::arena::Slot;
-use crate::quant::{LogSoftmaxI8, LrnI8, Multiplier};
+use crate::quant::{LogSoftmaxI8, Multiplier};
 use crate::tensor::DType;
 
 const AT: Slot = Slot { region: 0, offset: 0 };
@@ -446,67 +446,5 @@ fn products_and_windows() {
             |op| op.input_shape[1] = u16::MAX - 1,
             |op| op.input_shape[2] = u16::MAX - 1,
         ],
-    );
-}
-
-#[test]
-fn int8_forms_of_float_operators_have_limits() {
-    let local = LocallyConnectedS8 {
-        output: AT,
-        input: AT,
-        weights: 0,
-        bias: 0,
-        multipliers: 0,
-        batch: 1,
-        input_shape: [1, 3, 4],
-        channels: 2,
-        kernel: [2, 3],
-        input_zero_point: 0,
-        output_zero_point: 0,
-        clamp: [7, 7],
-    };
-    broken(&local, Fault::Quantisation, &[|op| op.clamp = [8, 7]]);
-    broken(
-        &local,
-        Fault::Shape,
-        &[
-            |op| op.input_shape[1] = u16::MAX,
-            |op| op.input_shape[2] = u16::MAX,
-            |op| op.kernel[0] = 0,
-            |op| op.kernel[1] = 0,
-            |op| op.channels = 0,
-        ],
-    );
-    accepted(&local, &[|op| op.input_shape[1] = u16::MAX - 1]);
-    let lrn = LrnS8 {
-        output: AT,
-        input: AT,
-        table: 0,
-        pixels: 3,
-        channels: 1 << 20,
-        radius: 2,
-        lrn: LrnI8 {
-            growth: 1 << 30,
-            shift: 63,
-            octaves: 44,
-        },
-        input_zero_point: 0,
-        output_zero_point: 0,
-    };
-    broken(
-        &lrn,
-        Fault::Quantisation,
-        &[
-            |op| op.lrn.shift = 64,
-            |op| op.lrn.octaves = 0,
-            |op| op.lrn.octaves = 45,
-        ],
-    );
-    // Squares of 66,051 differences have 32 bits.
-    accepted(&lrn, &[|op| op.radius = 33_025]);
-    broken(
-        &lrn,
-        Fault::Shape,
-        &[|op| op.radius = 33_026, |op| op.channels = 0, |op| op.pixels = 1 << 12],
     );
 }

@@ -136,7 +136,9 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         }
         Step::SignalOverlapAdd(op) => format!(" {}", op.dtype.name()),
         Step::SignalFftS16(op) | Step::SignalFftS32(op) | Step::SignalFftF32(op) if op.inverse => " inverse".to_owned(),
-        Step::MveConv2dS8(op) => format!(" {}{}", loops_mve::path(&op.window, 1), outputs(op)),
+        Step::MveConv2dS8(op) | Step::MveW4Conv2dS8(op) => {
+            format!(" {}{}", loops_mve::path(&op.window, 1), outputs(op))
+        }
         Step::MveConv2dF32(op) => {
             // Few shapes have windows of short rows, and they cost what others cost.
             let path = loops_mve::path(&op.window, 4);
@@ -194,6 +196,7 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::IntDenseS8(op)
         | Step::CompactConv2dS8(op)
         | Step::MveConv2dS8(op)
+        | Step::MveW4Conv2dS8(op)
         | Step::MveDepthwiseS8(op)
         | Step::DotprodConv2dS8(op)
         | Step::MveTapsDepthwiseS8(op)

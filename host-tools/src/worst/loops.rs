@@ -27,7 +27,7 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
         Step::W4Conv2dS8(op) => low_bit(window, op.groups, op.share),
         Step::Conv2dF32(op) | Step::DepthwiseF32(op) => scalar(window, op.groups, op.residual.is_some()),
         Step::Conv2dS8(op) | Step::DepthwiseS8(op) => scalar(window, op.groups, false),
-        Step::MveConv2dS8(_) => loops_mve::conv2d(step, window, 1),
+        Step::MveConv2dS8(_) | Step::MveW4Conv2dS8(_) => loops_mve::conv2d(step, window, 1),
         Step::MveConv2dF32(op) => loops_mve::conv2d_f32(step, window, op.residual.is_some()),
         Step::MveDepthwiseS8(_) => loops_mve::depthwise(step, window),
         _ if step.kernel().name().contains("Pool") => pool(window),

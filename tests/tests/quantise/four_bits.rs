@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use arenite::Step;
 use arenite::ops::low_bit::Conv2dS8W4;
 use arenite::quant::Multiplier;
+use arenite::{Step, Target};
 use arenite_host::board::{self, Blob, Board, RunOptions};
 use arenite_host::graph::LowBits;
 use arenite_host::model::{ModelFile, run};
@@ -107,6 +107,46 @@ fn network(seed: u64) -> Network {
     let bias = network.parameter(&[5], |v| v);
     network.push("linear", &[&y, &weights, &bias], json!({}));
     network
+}
+
+/// Cores with kernels for it pack weights of four bits in their own way, and answer as the scalar kernel does, bit for bit; groups are for that alone.
+#[test]
+fn kernels_of_cores_give_the_scalar_kernels_bits() {
+    let mut compared = 0;
+    for (target, kernel) in [
+        (Target::CortexM4, "DspW4Conv2dS8"),
+        (Target::CortexM55, "MveW4Conv2dS8"),
+    ] {
+        for (seed, group) in [(1, None), (2, Some(4))] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut network = Network::new(90 + seed, &[1, 3, 7, 9]);
+            let y = network.conv2d("x", [6, 3, 3, 2], json!({"padding": [1, 1, 0, 1], "strides": [1, 2]}));
+            let y = network.push("relu", &[&y], json!({}));
+            let y = network.conv2d(&y, [5, 6, 1, 1], json!({}));
+            let y = network.conv2d(&y, [7, 5, 2, 3], json!({}));
+            let y = network.push("mean", &[&y], json!({"axes": [2, 3]}));
+            let weights = network.parameter(&[5, 7], |v| v);
+            let bias = network.parameter(&[5], |v| v);
+            network.push("linear", &[&y, &weights, &bias], json!({}));
+            let samples = network.samples(12);
+            let trace = network.write(folder.path());
+            let mut options = options(&trace, folder.path(), &samples, group, false);
+            let (_, portable) = packed(&options);
+            options.target = target;
+            options.output = folder.path().join("other.arenite");
+            let (_, own) = packed(&options);
+            let steps = own.view().expect("a model").steps().expect("steps");
+            let with = steps.iter().filter(|step| step.kernel().name() == kernel).count();
+            assert_eq!(with, if group.is_none() { 4 } else { 0 }, "{kernel} {group:?}");
+            assert_eq!(
+                answers(&own, &samples),
+                answers(&portable, &samples),
+                "{kernel} {group:?}"
+            );
+            compared += samples.len();
+        }
+    }
+    oracle::compared("the scalar kernel", compared, 48);
 }
 
 #[test]

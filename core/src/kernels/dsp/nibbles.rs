@@ -5,8 +5,8 @@
 //! `s0 + 8 x`. The difference is `16 s1`, a number that requantising shifts left by 4 less; `8 x` is the same for all channels, and is summed once a
 //! block. Exact while `s1` fits 28 bits.
 //!
-//! Of four pixels, 16 MACs take 8 SMLAD, 1 SXTB16, 1 AND, 1 LDR of weights and 2 LDRD of activations, 0.81 a MAC, and what sums the activations. One pixel takes
-//! 18 instructions for 16 MACs, 1.13.
+//! Of four pixels, 16 MACs take 8 SMLAD, 1 SXTB16, 1 AND, 1 LDR of weights and 2 LDRD of activations, 0.81 a MAC, and what sums the activations. One pixel
+//! takes 18 instructions for 16 MACs, 1.13.
 //!
 //! **The stream**, for every pair of output channels: the biases `b0` and `16 b1 + b0`; a word for each two pairs of activations (a, b), (c, d), bytes a, c,
 //! b, d; two records (`record.rs`), the second one's `k` less by 4. An activation that is not there has weights of zero, and so has a channel beside an odd

@@ -28,7 +28,7 @@ impl Candidate for S8 {
 
     fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
-        pack(&op, plain.weights, plain.channels, packed)
+        pack::<false>(&op, plain.weights, plain.channels, packed)
     }
 
     /// Left shifts, which few channels have, only cost more.
@@ -39,7 +39,7 @@ impl Candidate for S8 {
 
 /// Packs OHWI weights and the channel records `{ bias, mantissa, shift }`; `dst` has the kernel's `needs(op).weights` bytes. `None` where
 /// a slice is too short.
-pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
+pub(super) fn pack<const W4: bool>(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
     let path = geometry(op).path;
     let channels = channels.get(..usize::from(op.window.output[2]))?;
     let k = k(op) as usize;
@@ -47,7 +47,7 @@ pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &m
         let at = channel * k + Geometry::plain_index(&op.window, path, i);
         weights.get(at).copied()
     };
-    gemm::pack(k, op.input_zero_point, channels, weight, dst)
+    gemm::pack::<W4>(k, op.input_zero_point, channels, weight, dst)
 }
 
 /// The least instructions of a step.
@@ -65,17 +65,7 @@ impl Kernel for S8 {
     }
 
     fn needs(op: &Conv2dS8) -> Needs {
-        if !Self::supports(op) {
-            // No arena is that large: load refuses the step.
-            return Needs {
-                scratch: u32::MAX,
-                weights: u32::MAX,
-            };
-        }
-        Needs {
-            scratch: geometry(op).scratch,
-            weights: gemm::packed_bytes(u32::from(op.window.output[2]), k(op)),
-        }
+        needs::<false>(op)
     }
 
     fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
@@ -87,40 +77,121 @@ impl Kernel for S8 {
     const TRUSTS: bool = true;
 
     fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
-        let (k, channels) = (k(op), u32::from(op.window.output[2]));
-        let weights = Mem::of_weights(weights).weights::<u8>(op.weights, gemm::packed_bytes(channels, k));
-        weights.is_some_and(|weights| gemm::is_packed(weights, channels as usize, k as usize))
+        trusts::<false>(op, weights)
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
-        let (k, channels) = (k(op), u32::from(op.window.output[2]));
-        let product = Matrix::new(
-            mem.weights::<u8>(op.weights, gemm::packed_bytes(channels, k))?,
-            k as usize,
-            channels as usize,
-            op.output_zero_point,
-            op.clamp,
-        )?;
-        if is_one_row(op) {
-            let (x, out) = (mem.src::<i8>(op.input, k)?, mem.dst::<i8>(op.output, channels)?);
-            // SAFETY: one row of whole blocks, and one output pixel.
-            unsafe { product.multiply(x.as_ptr(), 0, 1, out.as_mut_ptr()) };
-            return Some(());
-        }
-        let geometry = geometry(op);
-        Rows {
-            input: mem.src::<i8>(op.input, op.window.input_len()?)?,
-            output: mem.dst::<i8>(op.output, op.window.output_len()?)?,
-            scratch: match geometry.scratch {
-                0 => None,
-                bytes => Some(mem.dst::<i8>(op.scratch, bytes)?),
-            },
-            padding: op.input_zero_point,
-            product,
-            geometry: &geometry,
-        }
-        .run()
+        run::<false>(op, mem)
     }
+}
+
+/// Elements of a row whose products with weights of four bits have room for 16 times their sum in 32 bits.
+const MOST_OF_FOUR_BITS: u32 = 1 << 16;
+
+/// The same of weights of -7 to 7, two channels in a byte: see `gemm`.
+#[derive(Debug)]
+pub struct S8W4;
+
+#[cfg(any(test, packing))]
+impl Candidate for S8W4 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8W4);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<Conv2dS8<P>> {
+        let (op, plain) = job.conv2d_s8_w4()?;
+        plain
+            .weights
+            .iter()
+            .all(|weight| (-7..=7).contains(weight))
+            .then_some(op)
+    }
+
+    fn pack(job: &Job<'_>, _: &Conv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8_w4()?;
+        pack::<true>(&op, plain.weights, plain.channels, packed)
+    }
+
+    fn bound(op: &Conv2dS8, _: &Machine) -> Option<u64> {
+        Some(bound(op, false))
+    }
+}
+
+impl Kernel for S8W4 {
+    type Op = Conv2dS8;
+
+    fn supports(op: &Conv2dS8) -> bool {
+        S8::supports(op) && k(op) <= MOST_OF_FOUR_BITS
+    }
+
+    fn needs(op: &Conv2dS8) -> Needs {
+        needs::<true>(op)
+    }
+
+    fn distance(op: &Conv2dS8, index: usize) -> Option<i64> {
+        S8::distance(op, index)
+    }
+
+    const TRUSTS: bool = true;
+
+    fn trusts(op: &Conv2dS8, weights: &[u8]) -> bool {
+        trusts::<true>(op, weights)
+    }
+
+    fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        run::<true>(op, mem)
+    }
+}
+
+#[inline(always)]
+fn needs<const W4: bool>(op: &Conv2dS8) -> Needs {
+    if !S8::supports(op) {
+        // No arena is that large: load refuses the step.
+        return Needs {
+            scratch: u32::MAX,
+            weights: u32::MAX,
+        };
+    }
+    Needs {
+        scratch: geometry(op).scratch,
+        weights: gemm::packed_bytes::<W4>(u32::from(op.window.output[2]), k(op)),
+    }
+}
+
+#[inline(always)]
+fn trusts<const W4: bool>(op: &Conv2dS8, weights: &[u8]) -> bool {
+    let (k, channels) = (k(op), u32::from(op.window.output[2]));
+    let weights = Mem::of_weights(weights).weights::<u8>(op.weights, gemm::packed_bytes::<W4>(channels, k));
+    weights.is_some_and(|weights| gemm::is_packed::<W4>(weights, channels as usize, k as usize))
+}
+
+#[inline(always)]
+fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+    let (k, channels) = (k(op), u32::from(op.window.output[2]));
+    let product = Matrix::<W4>::new(
+        mem.weights::<u8>(op.weights, gemm::packed_bytes::<W4>(channels, k))?,
+        k as usize,
+        channels as usize,
+        op.output_zero_point,
+        op.clamp,
+    )?;
+    if is_one_row(op) {
+        let (x, out) = (mem.src::<i8>(op.input, k)?, mem.dst::<i8>(op.output, channels)?);
+        // SAFETY: one row of whole blocks, and one output pixel.
+        unsafe { product.multiply(x.as_ptr(), 0, 1, out.as_mut_ptr()) };
+        return Some(());
+    }
+    let geometry = geometry(op);
+    Rows {
+        input: mem.src::<i8>(op.input, op.window.input_len()?)?,
+        output: mem.dst::<i8>(op.output, op.window.output_len()?)?,
+        scratch: match geometry.scratch {
+            0 => None,
+            bytes => Some(mem.dst::<i8>(op.scratch, bytes)?),
+        },
+        padding: op.input_zero_point,
+        product,
+        geometry: &geometry,
+    }
+    .run()
 }
 
 /// Whether all there is to multiply is one row of whole blocks, as in a fully connected layer. It needs no plan of copies, and making one takes as many
@@ -146,7 +217,7 @@ fn geometry(op: &Conv2dS8) -> Geometry {
     Geometry::new(&op.window, 1, gemm::BLOCK as u32)
 }
 
-impl Product for Matrix<'_> {
+impl<const W4: bool> Product for Matrix<'_, W4> {
     unsafe fn multiply(&self, x: *const i8, stride: usize, rows: usize, out: *mut i8, _: usize) {
         // SAFETY: the caller's promise.
         unsafe { Matrix::multiply(self, x, stride, rows, out) }

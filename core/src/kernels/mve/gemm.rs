@@ -5,14 +5,19 @@
 //! tables are four times eight words, even channels first: bias, left shift, mantissa, right shift (0 or negative). The bias holds the
 //! correction for the input's zero point: bias - zero point * sum of the weights, so that activations are multiplied as stored.
 //!
+//! Weights of four bits: in the place of two channels' 16 weights, those of lanes 0 and 1, or 2 and 3, 16 bytes `16 w1 + w0`. Shifted left by 4 they are
+//! `16 w0`, so that one load and one shift serve two channels, as many instructions as two loads. The sums, 16 times too large and the second one by the
+//! first, take 6 instructions more for eight.
+//!
 //! With even and odd channels apart, narrowing puts one half into the lower parts of the lanes and the other into the upper ones, which
 //! is the order of memory. `vmladava` over 16 elements needs one load of weights for two rows and one load of a row for four
 //! channels; three rows by two channels, the only smaller ratio that fits seven accumulators and a loop counter, costs the same.
 
 use super::args::Product;
 use super::loops::{
-    rows1_fast, rows1_general, rows2_fast, rows2_general, rows2_k16_fast, rows2_k16_general, rows2_k32_fast,
-    rows2_k32_general,
+    rows1_fast, rows1_general, rows1_w4_fast, rows1_w4_general, rows2_fast, rows2_general, rows2_k16_fast,
+    rows2_k16_general, rows2_k32_fast, rows2_k32_general, rows2_w4_fast, rows2_w4_general, rows2_w4_k16_fast,
+    rows2_w4_k16_general, rows2_w4_k32_fast, rows2_w4_k32_general,
 };
 use super::{HEADER, Output, header, pack_header};
 use crate::blocks::{blocks, last};
@@ -31,9 +36,20 @@ pub(super) const fn padded(k: u32) -> u32 {
     k.saturating_add(BLOCK as u32 - 1) & !(BLOCK as u32 - 1)
 }
 
+/// Channels of a byte of weights: of four bits two.
+const fn shared<const W4: bool>() -> usize {
+    if W4 { 2 } else { 1 }
+}
+
+/// Bytes of half a group's weights.
+const fn half_bytes<const W4: bool>(k: usize) -> usize {
+    padded(k as u32) as usize * GROUP / 2 / shared::<W4>()
+}
+
 /// Bytes of packed weights; saturates.
-pub(super) const fn packed_bytes(channels: u32, k: u32) -> u32 {
-    let group = padded(k).saturating_mul(GROUP as u32).saturating_add(TABLE as u32);
+pub(super) const fn packed_bytes<const W4: bool>(channels: u32, k: u32) -> u32 {
+    let weights = padded(k).saturating_mul((GROUP / shared::<W4>()) as u32);
+    let group = weights.saturating_add(TABLE as u32);
     channels
         .div_ceil(GROUP as u32)
         .saturating_mul(group)
@@ -41,7 +57,7 @@ pub(super) const fn packed_bytes(channels: u32, k: u32) -> u32 {
 }
 
 /// Packs weights `[out][k]`, read through `weight(out, k)`; `None` where a slice is too short. See the module for the layout.
-pub(super) fn pack(
+pub(super) fn pack<const W4: bool>(
     k: usize,
     input_zero_point: i8,
     channels: &[[i32; 3]],
@@ -49,7 +65,7 @@ pub(super) fn pack(
     dst: &mut [u8],
 ) -> Option<()> {
     pack_header(channels, dst)?;
-    let half = padded(k as u32) as usize * GROUP / 2;
+    let (half, shared) = (half_bytes::<W4>(k), shared::<W4>());
     let groups = dst.get_mut(HEADER..)?.chunks_exact_mut(2 * half + TABLE);
     for (group, dst) in groups.enumerate().take(channels.len().div_ceil(GROUP)) {
         dst.fill(0);
@@ -64,7 +80,9 @@ pub(super) fn pack(
             for i in 0..k {
                 let value = weight(channel, i)?;
                 sum = sum.wrapping_add(i32::from(value));
-                *weights.get_mut(odd * half + i / BLOCK * 4 * BLOCK + lane * BLOCK + i % BLOCK)? = value as u8;
+                let vector = i / BLOCK * (4 / shared) + lane / shared;
+                let byte = weights.get_mut(odd * half + vector * BLOCK + i % BLOCK)?;
+                *byte = byte.wrapping_add((value as u8) << (lane % shared * 4));
             }
             let bias = bias.wrapping_sub(i32::from(input_zero_point).wrapping_mul(sum));
             for (part, value) in [bias, shift.max(0), mantissa, shift.min(0)].into_iter().enumerate() {
@@ -78,8 +96,8 @@ pub(super) fn pack(
 
 /// Whether weights of [`packed_bytes`] are as [`pack`] writes them in what the loops trust: shifts that are shifts, to the left only where the
 /// header says so, and zeros beyond K, where rows are read as well, and beyond the channels.
-pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
-    let half = padded(k as u32) as usize * GROUP / 2;
+pub(super) fn is_packed<const W4: bool>(weights: &[u8], channels: usize, k: usize) -> bool {
+    let half = half_bytes::<W4>(k);
     let (Some(left), Some(groups)) = (header(weights), weights.get(HEADER..).and_then(cast_slice::<u32>)) else {
         return false;
     };
@@ -109,7 +127,8 @@ pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
                     let beyond = words.iter().zip(beyond).map(|(word, beyond)| word & beyond);
                     beyond.fold(0, |bits, word| bits | word)
                 };
-                last(words, 4).is_some_and(|words| words.iter().fold(0, |bits, words| bits | beyond_k(words)) == 0)
+                last(words, 4 / shared::<W4>())
+                    .is_some_and(|words| words.iter().fold(0, |bits, words| bits | beyond_k(words)) == 0)
             })
     });
     let missing = last(groups, group).is_some_and(|group| {
@@ -122,12 +141,15 @@ pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
             let row = weights
                 .get(odd * half / 4..)
                 .and_then(|weights| weights.get(..half / 4));
-            row.is_some_and(|row| {
+            // What is not written may have been made of any halves of bytes.
+            let no_weights = |row: &[u32]| {
                 let (blocks, _) = row.as_chunks::<16>();
                 blocks
                     .iter()
                     .all(|block| block.as_chunks::<4>().0.get(lane).is_some_and(|words| zero(words)))
-            }) && table.iter().skip(odd * 4 + lane).step_by(8).all(|&word| word == 0)
+            };
+            row.is_some_and(|row| W4 || no_weights(row))
+                && table.iter().skip(odd * 4 + lane).step_by(8).all(|&word| word == 0)
         })
     });
     tables && missing && (lefts | rights) & !31 == 0 && (left || lefts == 0)
@@ -135,14 +157,14 @@ pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
 
 /// Packed weights and what they are multiplied to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub(super) struct Matrix<'a, const W4: bool> {
     weights: &'a [u8],
     k: usize,
     channels: usize,
     output: Output,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a, const W4: bool> Matrix<'a, W4> {
     /// `weights` are [`packed_bytes`]; `None` where there are none.
     pub(super) fn new(weights: &'a [u8], k: usize, channels: usize, zero_point: i8, limits: [i8; 2]) -> Option<Self> {
         let left = *weights.first()? != 0;
@@ -200,7 +222,10 @@ impl<'a> Matrix<'a> {
             x_stride: x_stride as u32,
             pairs: (rows / 2) as u32,
             // In bounds: `new` has got all groups.
-            weights: self.weights.as_ptr().wrapping_add(first * (blocks * 128 + TABLE)),
+            weights: self
+                .weights
+                .as_ptr()
+                .wrapping_add(first * (blocks * 128 / shared::<W4>() + TABLE)),
             groups: groups as u32,
             blocks_less_one: blocks as u32 - 1,
             out: out.wrapping_add(first * GROUP),
@@ -214,6 +239,12 @@ impl<'a> Matrix<'a> {
             // SAFETY: the caller's promise; at least one pair, one group and one block.
             unsafe {
                 match (blocks, self.output.fast) {
+                    (1, true) if W4 => rows2_w4_k16_fast(&args),
+                    (1, false) if W4 => rows2_w4_k16_general(&args),
+                    (2, true) if W4 => rows2_w4_k32_fast(&args),
+                    (2, false) if W4 => rows2_w4_k32_general(&args),
+                    (_, true) if W4 => rows2_w4_fast(&args),
+                    (_, false) if W4 => rows2_w4_general(&args),
                     (1, true) => rows2_k16_fast(&args),
                     (1, false) => rows2_k16_general(&args),
                     (2, true) => rows2_k32_fast(&args),
@@ -228,10 +259,11 @@ impl<'a> Matrix<'a> {
             args.out = args.out.wrapping_add((rows - 1) * self.channels);
             // SAFETY: as above.
             unsafe {
-                if self.output.fast {
-                    rows1_fast(&args)
-                } else {
-                    rows1_general(&args)
+                match self.output.fast {
+                    true if W4 => rows1_w4_fast(&args),
+                    false if W4 => rows1_w4_general(&args),
+                    true => rows1_fast(&args),
+                    false => rows1_general(&args),
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | product, two rows by four channels (`gemm`) | 128 | 14 | 0.109 |
 //! | product, one row by eight channels | 128 | 17 | 0.133 |
+//! | the same two of weights of four bits | 128 | 14, 17 | 0.109, 0.133 |
 //! | depthwise up to 3 x 3 at stride 1, 2 x 2 outputs a gather ([`depthwise`]) | 36 | 5 and the requantising | |
 //! | depthwise up to 4 x 4 at any stride, one output a gather | 4 outputs | 9 and the requantising | |
 //! | depthwise of any window, two taps of 16 channels ([`taps`]) | 32 | 25 | 0.78 |

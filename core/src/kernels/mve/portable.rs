@@ -44,12 +44,13 @@ unsafe fn word(table: *const u8, index: usize) -> i32 {
     unsafe { table.cast::<i32>().add(index).read_unaligned() }
 }
 
-unsafe fn rows(args: *const Product, count: usize, fast: bool) {
+unsafe fn rows<const W4: bool>(args: *const Product, count: usize, fast: bool) {
     // SAFETY: the caller passes valid arguments; the layout is that of `gemm::pack`.
     unsafe {
         let args = &*args;
         let blocks = args.blocks_less_one as usize + 1;
-        let group_bytes = blocks * 128 + 128;
+        let shared = if W4 { 2 } else { 1 };
+        let half_bytes = blocks * 64 / shared;
         let requantize = Requantize {
             fast,
             zero_point: args.zero_point,
@@ -58,8 +59,8 @@ unsafe fn rows(args: *const Product, count: usize, fast: bool) {
         };
         for pair in 0..count.div_ceil(2) {
             for group in 0..args.groups as usize {
-                let weights = args.weights.add(group * group_bytes);
-                let table = weights.add(blocks * 128);
+                let weights = args.weights.add(group * (2 * half_bytes + 128));
+                let table = weights.add(2 * half_bytes);
                 for row in pair * 2..(pair * 2 + 2).min(count) {
                     let x = args.x.add(row * args.x_stride as usize);
                     let mut values = [0i8; 8];
@@ -67,8 +68,16 @@ unsafe fn rows(args: *const Product, count: usize, fast: bool) {
                         let (half, lane) = (channel % 2, channel / 2);
                         let mut sum = 0i32;
                         for i in 0..blocks * 16 {
-                            let w = *weights.add(half * blocks * 64 + i / 16 * 64 + lane * 16 + i % 16) as i8;
-                            sum = sum.wrapping_add(i32::from(*x.add(i)) * i32::from(w));
+                            let vector = i / 16 * (4 / shared) + lane / shared;
+                            let w = *weights.add(half * half_bytes + vector * 16 + i % 16) as i8;
+                            let first = if W4 { w << 4 >> 4 } else { w };
+                            // Of two channels in a byte, the second is what is left, in sixteenths.
+                            let w = if W4 && lane % 2 == 1 {
+                                (i32::from(w) - i32::from(first)) >> 4
+                            } else {
+                                i32::from(first)
+                            };
+                            sum = sum.wrapping_add(i32::from(*x.add(i)) * w);
                         }
                         let of = |part: usize| word(table, part * 8 + half * 4 + lane);
                         *value = requantize.apply(sum.wrapping_add(of(0)), of(1), of(2), of(3));
@@ -83,44 +92,33 @@ unsafe fn rows(args: *const Product, count: usize, fast: bool) {
     }
 }
 
-pub(super) unsafe fn rows2_fast(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows(args, (*args).pairs as usize * 2, true) }
+/// The loops over pairs of rows, and over one, for weights of 8 and of 4 bits.
+macro_rules! products {
+    ($($name:ident $w4:literal $rows:expr, $fast:literal;)*) => {$(
+        pub(super) unsafe fn $name(args: *const Product) {
+            let count: fn(&Product) -> usize = $rows;
+            // SAFETY: the caller's promise.
+            unsafe { rows::<$w4>(args, count(&*args), $fast) }
+        }
+    )*};
 }
-
-pub(super) unsafe fn rows2_general(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows(args, (*args).pairs as usize * 2, false) }
-}
-
-pub(super) unsafe fn rows2_k16_fast(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows2_fast(args) }
-}
-
-pub(super) unsafe fn rows2_k16_general(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows2_general(args) }
-}
-
-pub(super) unsafe fn rows2_k32_fast(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows2_fast(args) }
-}
-
-pub(super) unsafe fn rows2_k32_general(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows2_general(args) }
-}
-
-pub(super) unsafe fn rows1_fast(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows(args, 1, true) }
-}
-
-pub(super) unsafe fn rows1_general(args: *const Product) {
-    // SAFETY: the caller's promise.
-    unsafe { rows(args, 1, false) }
+products! {
+    rows2_fast false |args| args.pairs as usize * 2, true;
+    rows2_general false |args| args.pairs as usize * 2, false;
+    rows2_k16_fast false |args| args.pairs as usize * 2, true;
+    rows2_k16_general false |args| args.pairs as usize * 2, false;
+    rows2_k32_fast false |args| args.pairs as usize * 2, true;
+    rows2_k32_general false |args| args.pairs as usize * 2, false;
+    rows1_fast false |_| 1, true;
+    rows1_general false |_| 1, false;
+    rows2_w4_fast true |args| args.pairs as usize * 2, true;
+    rows2_w4_general true |args| args.pairs as usize * 2, false;
+    rows2_w4_k16_fast true |args| args.pairs as usize * 2, true;
+    rows2_w4_k16_general true |args| args.pairs as usize * 2, false;
+    rows2_w4_k32_fast true |args| args.pairs as usize * 2, true;
+    rows2_w4_k32_general true |args| args.pairs as usize * 2, false;
+    rows1_w4_fast true |_| 1, true;
+    rows1_w4_general true |_| 1, false;
 }
 
 pub(super) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
