@@ -6,7 +6,8 @@
 writes tests/models/tflite_ops/NAME.tflite and one cases.npz with `NAME/in_i` and `NAME/out_i`; the first axis counts consecutive
 runs of one interpreter, so stateful operators carry their state over. Cases called wide_… go to tests/models/tflite_wide. The seed of each
 case is its name: the files are reproducible. What TensorFlow Lite Micro refuses is computed by LiteRT's reference kernels where a case is one of
-`control.NAMES`, `general.NAMES`, `legacy.NAMES` or `sparse.NAMES` and listed in litert.txt; other combinations that it refuses are reported and left out.
+`control.NAMES`, `detections.OTHERS`, `general.NAMES`, `legacy.NAMES` or `sparse.NAMES` and listed in litert.txt; other combinations that it refuses are
+reported and left out.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import zlib
 import numpy as np
 
 import control  # registers cases
+import detections  # likewise
 import general  # likewise
 import legacy  # likewise
 import rearranged  # likewise
@@ -62,14 +64,14 @@ def write(out, prefixes, cases):
         count = len(model.subgraphs[0].inputs)
         inputs = given if given is not None else [random_input(rng, model, i, runs) for i in range(count)]
         try:
-            if name in legacy.NAMES:
+            if name in legacy.NAMES | detections.OTHERS:
                 raise ValueError("uint8")
             with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
                 outputs = run(TRUTH.get(name, file), inputs)
-            if name in TRUTH:
+            if name in TRUTH and name not in detections.NAMES:
                 close(name, outputs, reference(file, inputs))
         except Exception as error:
-            if name not in control.NAMES | general.NAMES | legacy.NAMES | sparse.NAMES:
+            if name not in control.NAMES | detections.OTHERS | general.NAMES | legacy.NAMES | sparse.NAMES:
                 refused.append(f"{name}: {error}")
                 continue
             try:
@@ -78,7 +80,9 @@ def write(out, prefixes, cases):
                 refused.append(f"{name}: {error}; {second}")
                 continue
             other.add(name)
-        if name in legacy.NAMES:
+        if name in detections.NAMES:
+            outputs = detections.told(outputs)
+        if name in legacy.NAMES | detections.NAMES:
             inputs, outputs = map(legacy.as_int8, inputs), list(map(legacy.as_int8, outputs))
         (out / f"{name}.tflite").write_bytes(file)
         for i, value in enumerate(inputs):

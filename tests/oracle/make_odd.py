@@ -12,6 +12,7 @@ import pathlib
 import numpy as np
 
 import odd_control
+import odd_detections
 from sparse import sparse
 from tflite_builder import Builder, random_input, run, schema
 
@@ -442,6 +443,7 @@ def main():
         b.op(op, [x], [y])
         odd(f"{op.lower()}_i16_coarse", b.finish([x], [y]), error=[op, "an operand of scale 6", "below 16/3"])
     odd_control.write(odd)
+    odd_detections.write(odd)
     (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")
     print(len(EXPECTED), "files")
 

@@ -23,7 +23,7 @@ const CONSTANTS: usize = 4096;
 
 /// Choices of types and operations that load is known to accept, where there is not just one. The records and the factors of one half of the last five come
 /// from their packers alone.
-const EXPECTED: [(KernelId, usize); 26] = [
+const EXPECTED: [(KernelId, usize); 27] = [
     (KernelId::BinaryF32, 8),
     (KernelId::SpecialBinaryF32, 7),
     (KernelId::UnaryF32, 12),
@@ -41,6 +41,7 @@ const EXPECTED: [(KernelId, usize); 26] = [
     (KernelId::SoftmaxInt, 4),
     (KernelId::Resize, 4),
     (KernelId::ArgMax, 2),
+    (KernelId::Detections, 2),
     (KernelId::SvdfS8, 2),
     (KernelId::LstmInt, 2),
     (KernelId::IntAddS8, 18),

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod conv2d;
 pub mod convert;
 pub mod cost;
+pub mod detections;
 pub(crate) mod distance;
 pub mod elementwise;
 pub mod elementwise_int;

@@ -153,6 +153,7 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
         | Op::Svdf { .. }
         | Op::UnidirectionalLstm { .. }
         | Op::Signal(_)
+        | Op::Detections(_)
         | Op::ReadState
         | Op::AssignState
         | Op::Opaque => None,
@@ -320,7 +321,7 @@ pub fn infer_dtype(op: &Op, inputs: &[Option<&Tensor>]) -> Option<DType> {
         Op::ArgMax { .. } => Some(DType::I32),
         Op::Compare { .. } => Some(DType::Bool),
         Op::Choose => inputs.get(1).copied().flatten().map(|t| t.dtype),
-        Op::Dequantize => Some(DType::F32),
+        Op::Dequantize | Op::Detections(_) => Some(DType::F32),
         Op::Quantize
         | Op::Cast
         | Op::AssignState

@@ -5,6 +5,7 @@
 
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::compare::Comparison;
+use arenite::ops::detections::Suppression;
 use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::ops::special_int::SpecialIntOp;
 
@@ -78,6 +79,23 @@ pub struct PoolAttrs {
     pub count_include_pad: bool,
     /// Fused clamp.
     pub activation: Activation,
+}
+
+/// Attributes of [`Op::Detections`]; those of `core/src/ops/detections.rs`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Detector {
+    /// Classes.
+    pub labels: usize,
+    /// The most boxes.
+    pub most: usize,
+    /// Which boxes are compared.
+    pub suppression: Suppression,
+    /// The least score.
+    pub threshold: f32,
+    /// The largest intersection over union of two boxes.
+    pub overlap: f32,
+    /// Divisors of the encodings: y, x, height, width.
+    pub scale: [f32; 4],
 }
 
 /// Elementwise operators of one operand: the functions of the runtime's rows, and those with parameters or a meaning of their own in passes.
@@ -321,6 +339,9 @@ pub enum Op {
     },
     /// A signal operator of TensorFlow Lite Micro.
     Signal(Signal),
+    /// in 0: encodings `[.., anchors, width]`; in 1: scores `[.., anchors, background + labels]`; in 2: anchors `[anchors, 4]`; f32. Out 0: corners; out 1:
+    /// classes; out 2: scores; out 3: how many.
+    Detections(Detector),
     /// in 0: state. The output aliases nothing: it is the state's value at this point of the order.
     ReadState,
     /// in 0: state (written); in 1: the new value. No outputs.

@@ -16,6 +16,7 @@
 mod compound;
 mod constant;
 mod control;
+mod detections;
 mod flatbuffer;
 mod flexbuffer;
 mod fold;

@@ -10,6 +10,7 @@ pub mod context;
 mod conv2d;
 pub(crate) mod convert;
 pub(crate) mod copies;
+mod detections;
 mod elementwise;
 pub(crate) mod elementwise_int;
 mod linear;
@@ -174,6 +175,7 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::Svdf { rank, activation } => svdf::lower(lower, node, *rank, *activation),
         Op::UnidirectionalLstm { time_major, cell_clip } => lstm::lower(lower, node, *time_major, *cell_clip),
         Op::Signal(signal) => signal::lower(lower, node, signal),
+        Op::Detections(detector) => detections::lower(lower, node, detector),
         Op::ReadState => {
             let (state, output) = (input(node, 0)?, output(node)?);
             copies::copy_all(lower, node, "read_state", state, output)

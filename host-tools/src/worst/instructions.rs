@@ -11,6 +11,7 @@ use super::counts::{Counts, taps};
 use super::{loops, loops_mve, loops_neon, loops_single};
 use arenite::kernels::int::depthwise;
 use arenite::ops::conv2d::Conv2dS8;
+use arenite::ops::detections::Suppression;
 use arenite::ops::packed_conv2d::Form as Requantised;
 use arenite::ops::window::Window2d;
 use arenite::{DType, Step};
@@ -135,6 +136,10 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
             format!(" {}", kind.split('(').next().unwrap_or_default())
         }
         Step::SignalOverlapAdd(op) => format!(" {}", op.dtype.name()),
+        Step::Detections(op) => match op.suppression {
+            Suppression::Fast { .. } => " fast".to_owned(),
+            Suppression::Regular { .. } => " regular".to_owned(),
+        },
         Step::SignalFftS16(op) | Step::SignalFftS32(op) | Step::SignalFftF32(op) if op.inverse => " inverse".to_owned(),
         Step::MveConv2dS8(op) | Step::MveW4Conv2dS8(op) => {
             format!(" {}{}", loops_mve::path(&op.window, 1), outputs(op))

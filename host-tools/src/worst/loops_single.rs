@@ -1,5 +1,6 @@
 //! [`super::loops`] of operators without a window: what a loop goes by, in elements, rows and axes.
 
+use arenite::ops::detections::{Detections, Suppression};
 use arenite::ops::elementwise::Loop;
 use arenite::ops::fft::FftPlan;
 use arenite::ops::movement::CopyStrided;
@@ -63,6 +64,7 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
             let [outer, extent, inner] = op.shape.map(f64::from);
             grid(&[("outer", outer)], &[("inner", inner)], &[("extent", extent)])
         }
+        Step::Detections(op) => detected(op),
         Step::Gather(op) => {
             let [outer, _, inner] = op.shape;
             let rows = f64::from(outer) * f64::from(op.count);
@@ -163,6 +165,32 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
         ),
         _ => elements(step),
     }
+}
+
+/// A pass orders all candidates and compares each with all that are taken; of each class one, or one of all.
+fn detected(op: &Detections) -> [Counts; 3] {
+    let [candidates, taken, labels, rows] = [op.candidates, op.taken(), op.labels, op.rows()].map(f64::from);
+    let levels = f64::from(op.candidates.max(2)).log2().ceil();
+    let (passes, told) = match op.suppression {
+        Suppression::Fast { classes } => (1.0, taken * f64::from(classes)),
+        Suppression::Regular { .. } => (labels, 0.0),
+    };
+    grid(
+        &[
+            ("rows", rows),
+            ("told", told),
+            ("told labels", told * labels),
+            ("scores", candidates * labels),
+            ("passes", passes),
+            ("candidates", passes * candidates),
+            ("levels", passes * candidates * levels),
+            ("pairs", passes * candidates * taken),
+            ("taken", passes * taken),
+            ("merged", passes * rows),
+        ],
+        &[],
+        &[],
+    )
 }
 
 /// The axes of a step that broadcasts.

@@ -7,11 +7,13 @@
 use crate::error::{Error, Result};
 
 /// The type numbers that are read.
+const NULL: u8 = 0;
 const INT: u8 = 1;
 const UINT: u8 = 2;
 const FLOAT: u8 = 3;
 const INDIRECT_INT: u8 = 6;
 const INDIRECT_UINT: u8 = 7;
+const INDIRECT_FLOAT: u8 = 8;
 const MAP: u8 = 9;
 const BOOL: u8 = 26;
 
@@ -67,27 +69,53 @@ impl<'a> Options<'a> {
 
     /// The integer `name`, which may be given as a boolean.
     pub(super) fn integer(&self, name: &str) -> Result<i64> {
-        let missing = || {
-            Error::input(format!("no option `{name}`"))
-                .help("the custom operator is of another version than its TensorFlow Lite Micro one")
+        self.optional_integer(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// [`Options::integer`], where there is one.
+    pub(super) fn optional_integer(&self, name: &str) -> Result<Option<i64>> {
+        let Some((kind, at, width)) = self.value(name)? else {
+            return Ok(None);
         };
+        match kind {
+            INT | INDIRECT_INT => self.signed(at, width).map(Some),
+            UINT | INDIRECT_UINT | BOOL => i64::try_from(self.unsigned(at, width)?)
+                .map(Some)
+                .map_err(|_| corrupt()),
+            FLOAT | INDIRECT_FLOAT => Err(Error::input(format!("option `{name}` is a float")).expected("an integer")),
+            other => Err(Error::input(format!("option `{name}` has type {other}")).expected("an integer")),
+        }
+    }
+
+    /// The number `name`.
+    pub(super) fn float(&self, name: &str) -> Result<f32> {
+        let (kind, at, width) = self.value(name)?.ok_or_else(|| missing(name))?;
+        match (kind, self.bytes(at, width)?) {
+            (FLOAT | INDIRECT_FLOAT, &[a, b, c, d]) => Ok(f32::from_le_bytes([a, b, c, d])),
+            (FLOAT | INDIRECT_FLOAT, &[a, b, c, d, e, f, g, h]) => {
+                Ok(f64::from_le_bytes([a, b, c, d, e, f, g, h]) as f32)
+            }
+            (INT | INDIRECT_INT | UINT | INDIRECT_UINT, _) => Ok(self.integer(name)? as f32),
+            (other, _) => Err(Error::input(format!("option `{name}` has type {other}")).expected("a number")),
+        }
+    }
+
+    /// The type of the value `name`, where it lies and its bytes.
+    fn value(&self, name: &str) -> Result<Option<(u8, usize, usize)>> {
         let index = (0..self.len).find(|&i| self.key(i).is_ok_and(|key| key == name.as_bytes()));
-        let index = index.ok_or_else(missing)?;
+        let Some(index) = index else { return Ok(None) };
         let at = self.values + index * self.width;
         let packed = *self
             .file
             .get(self.values + self.len * self.width + index)
             .ok_or_else(corrupt)?;
-        let (at, width) = match packed >> 2 {
-            INT | UINT | BOOL => (at, self.width),
-            INDIRECT_INT | INDIRECT_UINT => (self.follow(at, self.width)?, 1 << (packed & 3)),
-            FLOAT => return Err(Error::input(format!("option `{name}` is a float")).expected("an integer")),
-            other => return Err(Error::input(format!("option `{name}` has type {other}")).expected("an integer")),
-        };
-        match packed >> 2 {
-            INT | INDIRECT_INT => self.signed(at, width),
-            _ => i64::try_from(self.unsigned(at, width)?).map_err(|_| corrupt()),
-        }
+        Ok(match packed >> 2 {
+            NULL => None,
+            kind @ (INDIRECT_INT | INDIRECT_UINT | INDIRECT_FLOAT) => {
+                Some((kind, self.follow(at, self.width)?, 1 << (packed & 3)))
+            }
+            kind => Some((kind, at, self.width)),
+        })
     }
 
     fn key(&self, index: usize) -> Result<&'a [u8]> {
@@ -131,6 +159,11 @@ impl<'a> Options<'a> {
             .rev()
             .fold(fill, |value, &byte| value << 8 | i64::from(byte)))
     }
+}
+
+fn missing(name: &str) -> Error {
+    Error::input(format!("no option `{name}`"))
+        .help("the custom operator is of another version than its TensorFlow Lite Micro one")
 }
 
 fn corrupt() -> Error {

@@ -19,8 +19,11 @@ const KNOWN: &[&str] = &[
     "LOG_SOFTMAX", "LOGISTIC", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM", "MIRROR_PAD", "MUL", "NOT_EQUAL", "PACK", "PAD", "PADV2", "PRELU",
     "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE",
     "SOFTMAX", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "SUB", "SUM", "TANH", "TILE", "TRANSPOSE",
-    "TRANSPOSE_CONV", "UNPACK",
+    "TRANSPOSE_CONV", "UNPACK", "CUSTOM `TFLite_Detection_PostProcess`",
 ];
+
+/// Those that have real numbers beside them.
+const REAL_TOO: &[&str] = &["QUANTIZE", "DEQUANTIZE", "CUSTOM `TFLite_Detection_PostProcess`"];
 
 fn is_quantised_byte(info: &TensorInfo<'_>) -> bool {
     info.kind == UINT8 && !info.scale.is_empty() && !info.zero_point.is_empty()
@@ -90,7 +93,7 @@ impl Importer<'_, '_> {
             !info.legacy && matches!(info.kind, FLOAT32 | UINT8 | INT16 | INT8)
         };
         match tensors.find(other) {
-            Some(other) if !matches!(view.kind, "QUANTIZE" | "DEQUANTIZE") => {
+            Some(other) if !REAL_TOO.contains(&view.kind) => {
                 let info = self.info(other);
                 Err(Error::unsupported(format!(
                     "`{}` is {} beside the uint8 `{name}`",

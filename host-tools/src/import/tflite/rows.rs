@@ -142,6 +142,12 @@ const ROWS: &[Row] = &[
     row("SVDF", 4, F_I8, By(|i, v| i.svdf(v))),
     row("UNIDIRECTIONAL_SEQUENCE_LSTM", 4, F_I8_I16, By(|i, v| i.lstm(v))),
     row("CUSTOM `CIRCULAR_BUFFER`", 1, &[I8], By(|i, v| i.circular_buffer(v))),
+    row(
+        "CUSTOM `TFLite_Detection_PostProcess`",
+        1,
+        F_I8,
+        By(|i, v| i.detections(v)),
+    ),
     row("VAR_HANDLE", 1, &[], By(|i, v| i.var_handle(v))),
     row("READ_VARIABLE", 1, &[], By(|i, v| i.read_variable(v))),
     row("ASSIGN_VARIABLE", 1, &[], By(|i, v| i.assign_variable(v))),

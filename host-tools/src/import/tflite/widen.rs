@@ -53,7 +53,7 @@ impl Importer<'_, '_> {
     }
 
     /// The constant `w` as float32 where it is int8: whether it was.
-    fn widen_weights(&mut self, w: usize) -> Result<bool> {
+    pub(super) fn widen_weights(&mut self, w: usize) -> Result<bool> {
         if self.dtype(w)? != DType::I8 || self.scope.map[w].is_some() {
             return Ok(false);
         }

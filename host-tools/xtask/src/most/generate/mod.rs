@@ -2,6 +2,7 @@
 
 mod convolution;
 mod local;
+mod detections;
 mod recurrent;
 mod shapes;
 mod signal;
@@ -138,7 +139,10 @@ fn place(step: Step, constants: Vec<u8>, arena: u32) -> Option<Generated> {
     });
     let mut next = 0;
     let mut sizes = sizes.into_iter();
-    let mut each = |_| {
+    let mut each = |slot: Slot| {
+        if slot.region == Slot::WEIGHTS {
+            return Some(slot);
+        }
         let offset = arena + next;
         next += sizes.next()?.next_multiple_of(16);
         Some(Slot { region: 0, offset })

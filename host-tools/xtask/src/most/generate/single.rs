@@ -22,7 +22,7 @@ use arenite::quant::{LogSoftmaxI8, SigmoidI16, SoftmaxI8, SoftmaxI16};
 use arenite::{DType, KernelId, Slot, Step};
 
 use super::shapes::{Form, Random, affordable, loops, multiplier};
-use super::{local, recurrent, signal};
+use super::{detections, local, recurrent, signal};
 
 /// The step and its constants, which are to lie from `base` on.
 pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
@@ -35,6 +35,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
         KernelId::Table | KernelId::Resize | KernelId::SoftmaxInt | KernelId::LocallyConnectedF32 => {
             return with_constants(kernel, random, base);
         }
+        KernelId::Detections => return Some(detections::step(random, base)),
         KernelId::BinaryF32
         | KernelId::SpecialBinaryF32
         | KernelId::Compare
