@@ -1,4 +1,4 @@
-"""Reference for `trace.json`, versions 1 and 2, written from docs/trace-schema.md. Covers every operator of that document.
+"""Reference for `trace.json`, versions 1 to 3, written from docs/trace-schema.md. Covers every operator of that document.
 
 Key of a layer: the name of the tensor that the operator writes. Weights: the tensors' names, shapes as the trace states.
 States start at zero; :meth:`Reference.run` leaves the new ones in ``self.state``, so that running again is the next run.
@@ -21,7 +21,7 @@ class Reference:
 
     def __init__(self, text: str) -> None:
         self.trace = json.loads(text)
-        assert self.trace["arenite_trace"] in (1, 2), f"version {self.trace['arenite_trace']}"
+        assert self.trace["arenite_trace"] in (1, 2, 3), f"version {self.trace['arenite_trace']}"
         self.tensors = self.trace["tensors"]
         self.output = self.trace["outputs"][0]
         self.state = {s["input"]: np.zeros(self.tensors[s["input"]]["shape"]) for s in self.trace.get("state", [])}
@@ -41,14 +41,40 @@ class Reference:
             for name in op["inputs"]:
                 if name is not None and name not in values:
                     assert self.tensors[name]["role"] in ("parameter", "constant"), f"{op['name']} reads {name} too early"
-                    operands.append(weights[name])
+                    operands.append(self._real(name, weights[name]))
                 else:
                     operands.append(None if name is None else values[name])
-            y = OPERATORS[op["op"]](operands, op.get("attrs", {}))
             (output,) = op["outputs"]
+            if op["op"] == "dequantize":
+                y = self._real(op["inputs"][0], operands[0])
+            elif op["op"] == "quantize":
+                y = self._stored(output, operands[0])
+            else:
+                y = OPERATORS[op["op"]](operands, op.get("attrs", {}))
             values[output] = y
             yield output, y
         self.state = {s["input"]: values[s["output"]] for s in self.trace.get("state", [])}
+
+
+    def _scale(self, name: str) -> tuple[Array, int] | None:
+        """The scale of a tensor of integers, as it broadcasts with it, and its zero point."""
+        tensor = self.tensors[name]
+        if "quant" not in tensor:
+            return None
+        quant, shape = tensor["quant"], [1] * len(tensor["shape"])
+        scale = np.asarray(quant["scale"], np.float32).astype(np.float64)
+        if len(scale) > 1:
+            shape[quant.get("axis", 0)] = len(scale)
+        return scale.reshape(shape) if len(scale) > 1 else scale[0], quant.get("zero_point", 0)
+
+    def _real(self, name: str, stored: Array) -> Array:
+        found = self._scale(name)
+        return stored if found is None else (ops.f64(stored) - found[1]) * found[0]
+
+    def _stored(self, name: str, real: Array) -> Array:
+        scale, zero = self._scale(name)
+        least, most = {"i8": (-128, 127), "u8": (0, 255)}[self.tensors[name]["dtype"]]
+        return np.clip(np.rint(real / scale) + zero, least, most)
 
 
 def _image(a: dict, compute: Callable[[Array], Array], x: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ._schema import Op, Tensor, Trace
+from ._schema import Op, Quant, Tensor, Trace
 
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 
@@ -50,7 +50,8 @@ class Builder:
         return len(self._node.meta["val"])
 
     def dtype(self, name: str) -> str:
-        return self.trace.tensors[name].dtype
+        """What an operator reads: of integers that are stored for real numbers, these."""
+        return "f32" if self.is_stored(name) and self.trace.tensors[name].quant else self.trace.tensors[name].dtype
 
     def is_stored(self, name: str) -> bool:
         return name in self.trace.values
@@ -86,7 +87,7 @@ class Builder:
         name = self.unique(_label(self._node) + part)
         first = next(i for i in inputs if i is not None)
         shape = tuple(self.result_shape() if shape is None else shape)
-        tensor = Tensor(shape, dtype or self.trace.tensors[first].dtype, "activation", layout)
+        tensor = Tensor(shape, dtype or self.dtype(first), "activation", layout)
         self.trace.tensors[name] = tensor
         self.trace.ops.append(Op(name, op, list(inputs), [name], attrs or {}, source_of(self._node)))
         return name
@@ -133,6 +134,13 @@ class Builder:
             tensor.shape = tuple(shape)
             self.trace.values[name] = self.trace.values[name].reshape(shape)
 
+    def set_quant(self, name: str, quant: Quant) -> None:
+        """States what the integers of a tensor stand for; every reader must agree on it."""
+        tensor = self.trace.tensors[name]
+        if tensor.quant not in (None, quant):
+            raise Unsupported(f"{name} is read with two different scales", "give each reader a tensor of its own")
+        tensor.quant = quant
+
     def set_layout(self, name: str, layout: str) -> None:
         self.trace.tensors[name].layout = layout
 
@@ -158,7 +166,7 @@ def is_own(file: str) -> bool:
 
 def source_of(node: torch.fx.Node) -> str:
     """``block.conv (Conv2d), model.py:12``. The line is the user's innermost one; the folder is left out on purpose."""
-    path, kind = _module(node)
+    path, kind = module_of(node)
     text = f"{path or '<top>'} ({kind.rsplit('.', 1)[-1] or 'function'})"
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     own = [(file, line) for file, line in frames if is_own(file)]
@@ -170,7 +178,7 @@ def source_of(node: torch.fx.Node) -> str:
 
 def _label(node: torch.fx.Node) -> str:
     """The module's path where the node is a library module's work, else the enclosing path and the call."""
-    path, kind = _module(node)
+    path, kind = module_of(node)
     # Several calls within one module differ in their last part: "block.add".
     call = re.sub(r"_\d+$", "", node.name).lstrip("_")
     if kind.startswith("torch.nn.") and path and not kind.endswith("Sequential"):
@@ -178,7 +186,7 @@ def _label(node: torch.fx.Node) -> str:
     return f"{path}.{call}" if path else call
 
 
-def _module(node: torch.fx.Node) -> tuple[str, str]:
+def module_of(node: torch.fx.Node) -> tuple[str, str]:
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     if not stack:
         return "", ""

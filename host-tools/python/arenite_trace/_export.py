@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
-from ._builder import Builder, Unsupported, is_own, source_of
-from . import _norms, _recurrent, _windows  # noqa: F401  (they register converters)
+from ._builder import Builder, Unsupported, is_own, module_of, source_of
+from . import _norms, _quantised, _recurrent, _windows  # noqa: F401  (they register converters)
 from ._operators import CONVERTERS
 from ._products import known_as_array
 from ._schema import Samples, Tensor, Trace, TraceError, UnsupportedOperator, sidecar_stem
@@ -61,7 +61,7 @@ def trace_module(
     if not example_inputs:
         raise TraceError("example_inputs is empty: give one tensor per argument of forward")
     # A copy, so that the caller's module keeps its training mode and its buffers.
-    network = copy.deepcopy(module).eval().cpu()
+    network = _of_inference(copy.deepcopy(module)).cpu()
     inputs = tuple(_plain(tensor, f"example_inputs[{i}]") for i, tensor in enumerate(example_inputs))
     for tensor_name, tensor in [*network.named_parameters(), *network.named_buffers()]:
         if tensor.is_floating_point() and tensor.dtype != torch.float32:
@@ -120,7 +120,10 @@ class Walk:
             self._declare(name, meta.to(torch.int32) if meta.dtype == torch.int64 else meta, "input")
             self.trace.inputs.append(name)
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-            name = self.builder.unique(spec.target)
+            if not node.users and spec.target not in mutated:
+                # Such as the real weights that a quantised module keeps.
+                return
+            name = self.builder.unique(_frozen(node, spec.target))
             value = self._stored_value(spec)
             if spec.target in mutated:
                 self._state(name, value)
@@ -188,6 +191,9 @@ class Walk:
     def _computed(self, node: torch.fx.Node, schema: Any) -> bool:
         """Computes a node of constants alone."""
         random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        # Integers stay what they are stored as.
+        if schema is not None and schema.name.startswith(_quantised.NAMESPACE):
+            return False
         if schema is None or random or any(source not in self.known for source in node.all_input_nodes):
             return False
         if not isinstance(node.meta["val"], torch.Tensor):
@@ -207,7 +213,7 @@ class Walk:
 
     def _typed(self, node: torch.fx.Node, key: str, result: torch.Tensor) -> bool:
         """Whether the trace can hold a result: f32, the index of an argmax, and integers that are only moved."""
-        if result.dtype == torch.float32 or key == "argmax":
+        if result.dtype == torch.float32 or key == "argmax" or key.startswith(_quantised.NAMESPACE):
             return True
         sources = [source.meta.get("val") for source in node.all_input_nodes]
         moved = key in INTEGERS and all(isinstance(v, torch.Tensor) and v.dtype == result.dtype for v in sources)
@@ -297,6 +303,25 @@ def _decomposed(exported: torch.export.ExportedProgram) -> torch.export.Exported
             break
         exported = exported.run_decompositions(known)
     return exported
+
+
+def _frozen(node: torch.fx.Node, target: str) -> str:
+    """A parameter's name; one that torchao has frozen is called after the module that reads it, through its conversion."""
+    if not target.startswith("_frozen_param"):
+        return target
+    readers = [reader for conversion in node.users for reader in conversion.users]
+    paths = {module_of(reader)[0] for reader in readers}
+    place = {reader.args.index(conversion) for conversion in node.users for reader in conversion.users if conversion in reader.args}
+    path = paths.pop() if len(paths) == 1 else ""
+    return f"{path}.{'weight' if place == {1} else 'bias' if place == {2} else target}" if path else target
+
+
+def _of_inference(network: torch.nn.Module) -> torch.nn.Module:
+    try:
+        return network.eval()
+    except NotImplementedError:
+        # What torch.export gave has no modes; quantised modules are such.
+        return network
 
 
 def _exportable(module: torch.nn.Module) -> None:

@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as safetensors
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 #: Operators that version 2 added; a trace without them states version 1.
 SINCE_2 = ("matmul", "argmax", "embedding", "conv_transpose2d", "resize_nearest", "resize_bilinear", "rfft")
+
+#: Those that version 3 added, beside the field ``quant`` of tensors.
+SINCE_3 = ("quantize", "dequantize")
 
 ROLES = ("input", "activation", "parameter", "constant", "state")
 
@@ -40,6 +43,23 @@ class UnsupportedOperator(TraceError):
         super().__init__("\n  ".join([lead + ":", *self.problems]))
 
 
+@dataclass(frozen=True)
+class Quant:
+    """What the integers of a tensor stand for: less ``zero_point``, times the one scale or that of their place along ``axis``."""
+
+    scale: tuple[float, ...]
+    zero_point: int = 0
+    axis: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        entry: dict[str, Any] = {"scale": list(self.scale)}
+        if self.zero_point:
+            entry["zero_point"] = self.zero_point
+        if self.axis and len(self.scale) > 1:
+            entry["axis"] = self.axis
+        return entry
+
+
 @dataclass
 class Tensor:
     """One entry of ``tensors``. ``dtype`` is ``f32``, ``i8``, …; ``role`` one of :data:`ROLES`."""
@@ -48,11 +68,14 @@ class Tensor:
     dtype: str
     role: str
     layout: str | None = None
+    quant: Quant | None = None
 
     def to_json(self) -> dict[str, Any]:
         entry: dict[str, Any] = {"shape": list(self.shape), "dtype": self.dtype, "role": self.role}
         if self.layout is not None:
             entry["layout"] = self.layout
+        if self.quant is not None:
+            entry["quant"] = self.quant.to_json()
         return entry
 
 
@@ -100,12 +123,20 @@ class Trace:
     values: dict[str, np.ndarray] = field(default_factory=dict)
     samples: Samples | None = None
 
+    @property
+    def version(self) -> int:
+        """The lowest version of the format that holds the network."""
+        ops = {op.op for op in self.ops}
+        if not ops.isdisjoint(SINCE_3) or any(tensor.quant for tensor in self.tensors.values()):
+            return SCHEMA_VERSION
+        return 1 if ops.isdisjoint(SINCE_2) else 2
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace and its sidecars; each file is replaced as a whole or not at all."""
         path = Path(path)
         stem = sidecar_stem(path)
         document: dict[str, Any] = {
-            "arenite_trace": SCHEMA_VERSION if any(op.op in SINCE_2 for op in self.ops) else 1,
+            "arenite_trace": self.version,
             "producer": self.producer,
             "name": self.name,
             "inputs": self.inputs,

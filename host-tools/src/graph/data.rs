@@ -112,6 +112,19 @@ impl Data {
 }
 
 impl Expr {
+    /// Whole numbers times what each of them counts; passes find the integers in the product.
+    pub fn multiples(whole: Vec<f32>, steps: Vec<f32>, shape: &[usize]) -> Self {
+        let literal = |values: Vec<f32>| {
+            let shape = shape.to_vec();
+            Arc::new(Expr::Literal { values, shape })
+        };
+        Expr::Binary {
+            op: ExprOp::Mul,
+            a: literal(whole),
+            b: literal(steps),
+        }
+    }
+
     /// Extents of the result.
     pub fn shape(&self) -> Vec<usize> {
         match self {

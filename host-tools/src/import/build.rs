@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::infer::infer;
-use crate::graph::{DType, Data, Expr, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind};
+use crate::graph::{DType, Data, Expr, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 
 /// The largest trace that is read: 100,000 operators of the wordiest dialect, which has its kernels' times as well.
 const LARGEST_TRACE: usize = 256 << 20;
@@ -223,6 +223,17 @@ impl Builder {
     /// Inputs are f32 unless their dtype is set.
     pub(super) fn set_dtype(&mut self, id: TensorId, dtype: DType) {
         self.graph.tensor_mut(id).dtype = dtype;
+    }
+
+    /// States what the integers of a tensor stand for.
+    pub(super) fn set_quant(&mut self, id: TensorId, quant: Quant) {
+        self.graph.tensor_mut(id).quant = Some(quant);
+    }
+
+    /// Notes that a constant is made of the parameter of this number and so many elements.
+    pub(super) fn state_param(&mut self, id: TensorId, parameter: (usize, u64)) {
+        let name = self.graph.tensor(id).name.clone();
+        self.graph.stated.params.insert(name, parameter);
     }
 
     /// A tensor outside inference (labels, gradients, shapes): its name is made free, its extent matters to nobody.

@@ -11,7 +11,7 @@ use crate::graph::{Assumption, Graph};
 pub struct Imported {
     /// The whole step: forward nodes, and everything else with its [`crate::graph::Role`].
     pub graph: Graph,
-    /// Whether float operators between Dequantize and Quantize mean integer ones, as in ONNX.
+    /// Whether float operators between Dequantize and Quantize mean integer ones, as in ONNX and in traces of quantised modules.
     pub in_pairs: bool,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,

@@ -5,6 +5,8 @@ mod form;
 mod operator;
 mod operators;
 mod products;
+mod quant;
+mod quantised;
 mod rows;
 mod schema;
 mod sidecar;
@@ -55,6 +57,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     }
     let files = [trace.parameters.clone(), sidecar::samples_file(&trace)?];
     Ok(Imported {
+        in_pairs: trace.tensors.values().any(|declared| declared.quant.is_some()),
         graph: built,
         files: files.into_iter().flatten().map(|name| folder.join(name)).collect(),
         assumptions: assumptions.finish()?,
@@ -88,6 +91,9 @@ fn graph(
         }
         let id = work.builder.input(name, &shape)?;
         work.builder.set_dtype(id, declared.dtype);
+        if let Some(quant) = &declared.quant {
+            work.builder.set_quant(id, quant.clone());
+        }
         work.tensors.insert(name.clone(), id);
     }
     let mut states = Vec::new();

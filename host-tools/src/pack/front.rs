@@ -80,7 +80,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         })?,
         (None, None) => Weights::nothing(&graph).map_err(at_input)?,
     };
-    let unused = weights.unused(&graph);
+    // Of the trace's own file, the importer knows every entry.
+    let unused = match options.weights {
+        Some(_) => weights.unused(&graph),
+        None => Vec::new(),
+    };
     warnings.extend((unused.iter()).map(|key| format!("the weights file's `{key}` is not a parameter")));
     check::check(&graph).map_err(at_input)?;
     let mut ops = facts::operators(&graph);

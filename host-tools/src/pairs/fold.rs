@@ -55,7 +55,7 @@ pub fn fold(graph: &mut Graph, weights: &Weights) -> Result<Option<String>> {
     };
     let listed: Vec<String> = left.into_iter().take(LISTED).collect();
     Ok(Some(format!(
-        "operators between DequantizeLinear and QuantizeLinear that compute in f32: {}{more}",
+        "operators between dequantised operands and a quantised result that compute in f32: {}{more}",
         listed.join("; ")
     )))
 }

@@ -1,4 +1,5 @@
-//! Networks that state their own scales: float operators between Dequantize and Quantize, as ONNX's static quantisers write them (QDQ). An operator whose
+//! Networks that state their own scales: float operators between Dequantize and Quantize, as ONNX's static quantisers (QDQ) and torchao write
+//! them. An operator whose
 //! operands are dequantised and whose result is quantised becomes one on int8; bytes without sign become int8 of the same real values.
 //!
 //! `arrange` runs before the layout of activations is chosen, `fold` behind all passes. Results are those of the float operators but for ties, which

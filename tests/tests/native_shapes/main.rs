@@ -2,6 +2,7 @@
 //! a rule, by its text.
 
 mod form;
+mod quant;
 
 use std::path::Path;
 

@@ -22,7 +22,13 @@ pub(super) const TRACE: Fields = Fields(&[
     ("samples", false),
 ]);
 
-pub(super) const TENSOR: Fields = Fields(&[("shape", true), ("dtype", true), ("role", true), ("layout", false)]);
+pub(super) const TENSOR: Fields = Fields(&[
+    ("shape", true),
+    ("dtype", true),
+    ("role", true),
+    ("layout", false),
+    ("quant", false),
+]);
 
 pub(super) const STATE: Fields = Fields(&[("input", true), ("output", true)]);
 
@@ -44,6 +50,10 @@ pub(super) const SAMPLES: Fields = Fields(&[
 ]);
 
 impl Fields {
+    pub(super) const fn new(fields: &'static [(&'static str, bool)]) -> Self {
+        Self(fields)
+    }
+
     /// Refuses other names, and the absence of those that must be there.
     pub(super) fn check(&self, object: &Object<'_>) -> Result<()> {
         let names: Vec<_> = self.0.iter().map(|(name, _)| *name).collect();

@@ -146,3 +146,15 @@ impl Form {
         }
     }
 }
+
+/// The axis of this number in an operand of `rank` axes.
+pub(super) fn axis(at: &Json<'_>, index: i64, rank: usize) -> Result<usize> {
+    let signed = rank as i64;
+    let positive = if index < 0 { index.saturating_add(signed) } else { index };
+    match usize::try_from(positive) {
+        Ok(found) if found < rank => Ok(found),
+        _ => Err(at
+            .error(format!("axis {index} of an operand of {rank} axes"))
+            .expected(format!("-{rank} … {rank} - 1"))),
+    }
+}

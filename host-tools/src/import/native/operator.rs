@@ -1,5 +1,6 @@
 //! What an operator of the trace says of itself: its attributes and operands, each with its place for messages.
 
+use super::form::axis;
 use super::rows::{Absent, Operands, Row};
 use super::trace::Operator;
 use crate::error::{Error, Result};
@@ -123,16 +124,5 @@ pub(super) fn layout_name(layout: Layout) -> &'static str {
     match layout {
         Layout::Nchw => "NCHW",
         Layout::Nhwc => "NHWC",
-    }
-}
-
-pub(super) fn axis(at: &Json<'_>, index: i64, rank: usize) -> Result<usize> {
-    let signed = rank as i64;
-    let positive = if index < 0 { index.saturating_add(signed) } else { index };
-    match usize::try_from(positive) {
-        Ok(found) if found < rank => Ok(found),
-        _ => Err(at
-            .error(format!("axis {index} of an operand of {rank} axes"))
-            .expected(format!("-{rank} … {rank} - 1"))),
     }
 }

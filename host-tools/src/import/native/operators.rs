@@ -3,7 +3,7 @@
 use arenite::ops::pointwise::Function;
 
 use super::fields::Role;
-use super::operator::axis;
+use super::form::axis;
 use super::trace::{Operator, origin};
 use super::work::Work;
 use crate::error::{Error, Result};
@@ -67,6 +67,8 @@ impl<'a> Work<'_, 'a, '_> {
             "argmax" => self.arg_max(o)?,
             "resize_nearest" | "resize_bilinear" => self.resize(o)?,
             "rfft" => self.rfft(o)?,
+            "quantize" => self.quantize(o)?,
+            "dequantize" => self.dequantize(o)?,
             "reshape" => self.reshape(o)?,
             "flatten" => self.flatten(o)?,
             "transpose" => self.transpose(o)?,
@@ -99,6 +101,9 @@ impl<'a> Work<'_, 'a, '_> {
                     o.name
                 )));
         }
+        if let Some(quant) = &declared.quant {
+            self.builder.set_quant(id, quant.clone());
+        }
         self.tensors.insert(o.output.clone(), id);
         Ok(true)
     }
@@ -115,9 +120,9 @@ impl<'a> Work<'_, 'a, '_> {
     fn linear(&mut self, o: &Operator<'_>) -> Result<TensorId> {
         let x = self.f32_input(o, 0)?;
         self.weights_shape(o, 1, "OI", 2)?;
-        let mut inputs = vec![x, self.weights(o, 1, &Weights::Same)?];
+        let mut inputs = vec![x, self.f32_input(o, 1)?];
         if o.has(2) {
-            inputs.push(self.weights(o, 2, &Weights::Same)?);
+            inputs.push(self.f32_input(o, 2)?);
             let shape = |i: usize| inputs.get(i).map_or(&[][..], |&id| self.builder.shape(id));
             if shape(2) != [shape(1)[0]] {
                 let message = format!("the weights have shape {:?}, the bias {:?}", shape(1), shape(2));
@@ -183,7 +188,7 @@ impl<'a> Work<'_, 'a, '_> {
                     let data = Data::from_f32(&vec![value; channels]);
                     self.builder.constant(&name, &[channels], DType::F32, data)
                 }
-                None => self.weights(o, index, &Weights::Same)?,
+                None => self.f32_input(o, index)?,
             };
             inputs.push(id);
         }
@@ -368,7 +373,7 @@ impl<'a> Work<'_, 'a, '_> {
         let (name, at) = o.named(index)?;
         if view != &Weights::Same || index > 0 {
             let declared = self.trace.declared(name, at)?;
-            if view != &Weights::Same && declared.dtype != DType::F32 {
+            if view != &Weights::Same && declared.dtype != DType::F32 && declared.quant.is_none() {
                 return Err(at
                     .error(format!("`{name}` is {}", declared.dtype.name()))
                     .expected("f32"));

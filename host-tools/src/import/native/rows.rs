@@ -7,7 +7,7 @@ use super::form::Form;
 use crate::graph::BinaryOp;
 
 /// The versions that are read.
-pub(super) const VERSIONS: std::ops::RangeInclusive<i64> = 1..=2;
+pub(super) const VERSIONS: std::ops::RangeInclusive<i64> = 1..=3;
 
 /// The form of an operator; its meaning is in `Work::operator`.
 #[derive(Debug, Clone, Copy)]
@@ -199,6 +199,8 @@ const ROWS: &[Row] = &[
         &[SIZE, attr("align_corners", Form::Flag, "false"), LAYOUT],
     ),
     row("rfft", 2, ONE, &[required("length", Form::Even(4, MAX_FFT as usize))]),
+    row("quantize", 3, ONE, &[]),
+    row("dequantize", 3, ONE, &[]),
 ];
 
 /// Every operator; those of one f32 and of two come from the runtime's rows.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{self, DTYPES, LAYOUTS, ROLES};
 use super::form::{Form, MOST_AXES, MOST_ELEMENTS};
+use super::quant;
 use super::rows::{self, Absent, Attr, Row, VERSIONS};
 use super::sidecar::MOST_RUNS;
 
@@ -75,10 +76,14 @@ fn before(version: i64) -> Value {
         .map(|row| row.op)
         .collect();
     let without = |field: &str, words: &[&str]| json!({"properties": {field: {"not": {"enum": words}}}});
+    let mut tensors = without("layout", &layouts);
+    if version == quant::SINCE {
+        tensors["not"] = json!({"required": ["quant"]});
+    }
     json!({
         "if": {"properties": {"arenite_trace": {"exclusiveMaximum": version}}},
         "then": {"properties": {
-            "tensors": {"additionalProperties": without("layout", &layouts)},
+            "tensors": {"additionalProperties": tensors},
             "ops": {"items": without("op", &operators)},
         }},
     })
@@ -92,6 +97,7 @@ fn tensor() -> Value {
         }
         "dtype" => words(DTYPES),
         "role" => words(ROLES),
+        "quant" => quant::field(),
         _ => words(LAYOUTS),
     });
     // A layout has a letter for each axis.
@@ -107,7 +113,7 @@ fn tensor() -> Value {
             "then": {"properties": {"shape": {"minItems": rank, "maxItems": rank}}},
         })
     });
-    tensor["allOf"] = of_rank.collect();
+    tensor["allOf"] = of_rank.chain(quant::rules()).collect();
     tensor
 }
 

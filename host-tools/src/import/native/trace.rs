@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::fields::{self, DTYPES, LAYOUTS, ROLES, Role, newer, word};
 use super::form::{MOST_AXES, MOST_ELEMENTS};
+use super::quant;
 use super::rows::{self, Row, VERSIONS};
 use crate::error::{Error, Result};
 use crate::files::json::{Json, Object};
-use crate::graph::{DType, Origin};
+use crate::graph::{DType, Origin, Quant};
 use crate::import::build::elements;
 
 /// The document, checked for what it states of itself.
@@ -38,6 +39,7 @@ pub(super) struct Declared<'a> {
     pub(super) dtype: DType,
     pub(super) role: Role,
     pub(super) layout: Option<String>,
+    pub(super) quant: Option<Quant>,
 }
 
 /// An entry of `ops`.
@@ -272,11 +274,19 @@ fn declared<'a>(json: &Json<'a>, version: i64) -> Result<Declared<'a>> {
             .expected(format!("at most {MOST_AXES} axes")));
     }
     elements(&shape).map_err(|e| json.locate(e))?;
+    let dtype = word("dtype", object.need("dtype")?, DTYPES)?;
+    let role = word("role", object.need("role")?, ROLES)?;
+    let quant = match object.get("quant") {
+        Some(at) if version < quant::SINCE => return Err(newer(at, "`quant`", quant::SINCE, version)),
+        Some(at) => Some(quant::read(at, dtype, role, &shape)?),
+        None => None,
+    };
     let declared = Declared {
         json: json.clone(),
-        dtype: word("dtype", object.need("dtype")?, DTYPES)?,
-        role: word("role", object.need("role")?, ROLES)?,
+        dtype,
+        role,
         layout: object.get("layout").map(Json::string).transpose()?,
+        quant,
         shape,
     };
     if let Some(layout) = &declared.layout {

@@ -21,7 +21,7 @@ impl Work<'_, '_, '_> {
         let w = self.weights(o, 1, &weights)?;
         let mut inputs = vec![x, w];
         if o.has(2) {
-            inputs.push(self.weights(o, 2, &Weights::Same)?);
+            inputs.push(self.f32_input(o, 2)?);
         }
         let attrs = Conv2dAttrs {
             layout,

@@ -60,6 +60,13 @@ impl Work<'_, '_, '_> {
                     at.error(format!("the value of constant `{name}` is unknown"))
                         .help("a trace with constants names the file that holds them in `parameters`")
                 })?;
+                if let Some(quant) = &declared.quant {
+                    let id = self.real(name, declared, quant, bytes, weights)?;
+                    if *weights == Weights::Same {
+                        self.tensors.insert(name.to_string(), id);
+                    }
+                    return Ok(id);
+                }
                 match weights {
                     Weights::Same => {
                         let data = Data::Bytes(bytes.as_slice().into());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::elem::{Elem, unsupported};
 use super::proto::Tensor;
 use crate::error::{Error, Result};
-use crate::graph::data::{Expr, ExprOp};
+use crate::graph::data::Expr;
 use crate::graph::infer::broadcast;
 use crate::graph::{DType, Data};
 use crate::import::build::elements;
@@ -142,20 +142,12 @@ impl Array {
     pub(super) fn stored(&self) -> Result<(DType, Data)> {
         let dtype = self.elem.dtype()?;
         if let Some(steps) = &self.steps {
-            let literal = |values: Vec<f32>| {
-                let shape = self.shape.clone();
-                Arc::new(Expr::Literal { values, shape })
-            };
             let multiples = self
                 .real()
                 .into_iter()
                 .zip(steps.iter())
                 .map(|(v, step)| (v / step).round());
-            let expr = Expr::Binary {
-                op: ExprOp::Mul,
-                a: literal(multiples.collect()),
-                b: literal(steps.to_vec()),
-            };
+            let expr = Expr::multiples(multiples.collect(), steps.to_vec(), &self.shape);
             return Ok((dtype, Data::Lazy(Arc::new(expr))));
         }
         let bytes: Vec<u8> = match &self.data {
