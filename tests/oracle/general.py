@@ -279,4 +279,21 @@ for dtype in ["int8", "float32"]:
 matmul("batch_matmul_long_int8", (1, 2, 130), (1, 130, 7), (1, 2, 7))
 
 # LiteRT's reference kernels compute those of them that TensorFlow Lite Micro does not.
+@case("broadcast_args")
+def broadcast_args(rng):
+    """Constants, added to an activation, since a network has an input."""
+    b = Builder()
+    x, extents, y = (b.tensor((4,), "int32") for _ in range(3))
+    b.op("BROADCAST_ARGS", [b.const(i32(7, 1, 5, 3)), b.const(i32(2, 1, 3))], [extents])
+    b.op("ADD", [x, extents], [y], "AddOptions", version=2)
+    return b.finish([x], [y]), 2, None
+
+
+for kind in ["all", "any"]:
+    for name, y, axes, keep in [("rows", (2, 5), (1,), False), ("kept", (2, 1, 1), (1, -1), True)]:
+        dense = lambda rng, kind=kind: [rng.random((4, 2, 3, 5)) < (0.8 if kind == "all" else 0.2)]
+        simple(f"reduce_{kind}_{name}", f"REDUCE_{kind.upper()}", [((2, 3, 5), "bool", {})], (y, "bool", {}), "ReducerOptions", consts=[(i32(*axes), {})],
+               given=dense, keepDims=keep)
+
+
 NAMES = set(CASES) - BEFORE

@@ -71,6 +71,21 @@ simple("l2_normalization_zeros", "L2_NORMALIZATION", [((1, 4), "float32", {})], 
        given=lambda rng: [np.full((2, 1, 4), 1e-4, np.float32)])
 simple("l2_normalization_i8", "L2_NORMALIZATION", [((2, 16), "int8", quant("int8"))], ((2, 16), "int8", dict(scale=1 / 128, zero_point=0)),
        "L2NormOptions")
+for zero, shape in [(-128, (3, 300)), (127, (2, 3, 5)), (0, (4, 1)), (5, (1, 2, 2, 33))]:
+    simple(f"l2_normalization_i8_{shape[-1]}", "L2_NORMALIZATION", [(shape, "int8", dict(scale=0.03, zero_point=zero))],
+           (shape, "int8", dict(scale=1 / 128, zero_point=0)), "L2NormOptions", runs=4)
+
+
+def short_rows(rng):
+    """Of lengths from nothing on, with numbers at the ends of the range among them."""
+    rows = np.full((12, 6), -3)
+    rows[1:, 0] += np.arange(11)
+    rows[6:, 1] = [-128, 127, -128, 127, -4, -2]
+    return [rows.astype(np.int8).reshape(1, 12, 6)]
+
+
+simple("l2_normalization_i8_short", "L2_NORMALIZATION", [((12, 6), "int8", dict(scale=0.5, zero_point=-3))],
+       ((12, 6), "int8", dict(scale=1 / 128, zero_point=0)), "L2NormOptions", given=short_rows)
 
 
 @case("conv_constant_channels")

@@ -128,9 +128,9 @@ fn step(name: &str) -> Option<f32> {
     Some(trace["tensors"][integers]["quant"]["scale"][0].as_f64()? as f32)
 }
 
-/// PyTorch computes a quantised module in f32 between roundings to even; here sums are integers, biases are in their units, and a product is rounded twice, ties
-/// away from zero, as in TensorFlow Lite. A number of a layer is a step away at most, one of two hundred is. Behind the nine layers of a network, of which the
-/// last sums up what the others have left, one of five is, and few are two.
+/// PyTorch computes a quantised module in f32 between roundings to even; here sums are integers, biases are in their units, and a product is rounded
+/// twice, ties away from zero, as in TensorFlow Lite. A number of a layer is a step away at most, one of two hundred is. Behind the nine layers of a network,
+/// of which the last sums up what the others have left, one of five is, and few are two.
 #[test]
 fn quantised_ones_are_near_pytorch() {
     let scratch = tempfile::tempdir().unwrap();

@@ -1,11 +1,12 @@
 //! The TensorFlow Lite importer on real files, on single operators, and on both with damage.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arenite::Target;
 use arenite_host::graph::check::check;
 use arenite_host::graph::{TensorKind, facts};
-use arenite_host::import::tflite::import;
+use arenite_host::import::tflite::{import, operators};
 use arenite_host::import::{ImportOptions, Imported};
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
@@ -37,16 +38,12 @@ fn committed() -> Vec<PathBuf> {
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops"))
 }
 
-/// Operators that TensorFlow Lite Micro runs and Arenite does not.
-const UNSUPPORTED: &[&str] = &["l2_normalization_i8"];
-
 #[test]
 fn every_single_operator_is_imported() {
     let mut wrong = Vec::new();
     for path in committed() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let content = std::fs::read(&path).unwrap();
-        let expected = !UNSUPPORTED.iter().any(|u| name.starts_with(u));
         match read(&path, &content) {
             Ok(imported) => {
                 if let Err(error) = check(&imported.graph) {
@@ -54,15 +51,80 @@ fn every_single_operator_is_imported() {
                 }
                 // Of hybrid operators and of float16 the weights become f32, and legacy uint8 becomes int8, which is said.
                 let widened = ["hybrid", "halves", "legacy"].iter().any(|word| name.contains(word));
-                if !expected || imported.warnings.is_empty() == widened {
+                if imported.warnings.is_empty() == widened {
                     wrong.push(format!("{name}: imported with warnings {:?}", imported.warnings));
                 }
             }
-            Err(error) if expected || error.kind() != ErrorKind::Unsupported => wrong.push(format!("{name}: {error}")),
-            Err(_) => {}
+            Err(error) => wrong.push(format!("{name}: {error}")),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Operators that packing computes, or that make nothing of their own, and those of which only other operators' cases tell.
+const COMPUTED: [&str; 4] = ["BROADCAST_ARGS", "DENSIFY", "RANK", "SHAPE"];
+
+/// What is read beside what TensorFlow Lite Micro has, with the number of committed cases of each operator and whose results they hold.
+#[test]
+fn the_document_has_the_operators_beside_tensorflow_lite_micros() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let micro = std::fs::read_to_string(models.join("micro_operators.txt")).unwrap();
+    let by_litert = std::fs::read_to_string(models.join("tflite_ops/litert.txt")).unwrap();
+    let mut cases: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for folder in ["tflite_ops", "tflite_wide", "tflite_signal"] {
+        for path in files(&models.join(folder)) {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let oracle = usize::from(by_litert.lines().any(|listed| listed == name));
+            let imported = read(&path, &std::fs::read(&path).unwrap()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            for kind in facts::operators(&imported.graph).into_keys() {
+                cases.entry(kind).or_default()[oracle] += 1;
+            }
+        }
+    }
+    let mut rows: BTreeMap<&str, String> = BTreeMap::new();
+    for (kind, version, types) in operators() {
+        let types: Vec<_> = types.iter().map(|dtype| dtype.name()).collect();
+        let types = if types.is_empty() {
+            "-".to_string()
+        } else {
+            types.join(", ")
+        };
+        rows.insert(kind, format!("{version} | {types}"));
+    }
+    rows.extend(COMPUTED.map(|kind| (kind, "computed when packing | -".to_string())));
+    for kind in micro.lines() {
+        rows.entry(kind).or_insert_with(|| "refused | -".to_string());
+    }
+    let mut lines = "| operator | version | types | Micro has it | cases by Micro | by LiteRT |\n| --- | --- | --- | --- | ---: | ---: |\n".to_string();
+    let (mut refused, mut untold) = (Vec::new(), Vec::new());
+    for (kind, read) in rows {
+        let has = if micro.lines().any(|other| other == kind) {
+            "yes"
+        } else {
+            ""
+        };
+        let [own, other] = cases.get(kind).copied().unwrap_or_default();
+        lines += &format!("| {kind} | {read} | {has} | {own} | {other} |\n");
+        if read.starts_with("refused") {
+            refused.push(kind);
+        } else if own + other == 0 && !read.starts_with("computed") {
+            untold.push(kind);
+        }
+    }
+    println!("refused: {refused:?}; without a case: {untold:?}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operators.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let from = "<!-- beside Micro: generated -->\n";
+    let start = text.find(from).expect("a start marker") + from.len();
+    let end = start + text[start..].find("<!-- end -->").expect("an end marker");
+    let made = format!("{}{lines}{}", &text[..start], &text[end..]);
+    if std::env::var_os("ARENITE_BLESS").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    assert!(
+        text == made,
+        "ARENITE_BLESS=1 cargo test -p arenite-tests --test tflite_import writes docs/operators.md"
+    );
 }
 
 #[test]
@@ -99,7 +161,7 @@ fn every_real_model_is_imported() {
 fn parameters_and_macs_are_those_of_the_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops");
     let text = std::fs::read_to_string(folder.join("counts.json")).unwrap();
-    let expected: std::collections::BTreeMap<String, (u64, u64)> = serde_json::from_str(&text).unwrap();
+    let expected: BTreeMap<String, (u64, u64)> = serde_json::from_str(&text).unwrap();
     let mut wrong = Vec::new();
     let mut compared = 0;
     for (name, expected) in &expected {
@@ -209,7 +271,7 @@ fn what_is_no_tflite_file_is_refused() {
 fn mistakes_are_named() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_odd");
     let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
-    let expected: std::collections::BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let expected: BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
     assert!(expected.len() >= 30);
     let mut wrong = Vec::new();
     for (name, expected) in expected {
@@ -288,10 +350,11 @@ fn an_overflowing_shape_is_refused_by_name() {
 
 #[test]
 fn an_unsupported_operator_is_named_with_a_remedy() {
-    let (path, content) = case("l2_normalization_i8");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_odd/detections_type.tflite");
+    let content = std::fs::read(&path).unwrap();
     let error = read(&path, &content).expect_err("not supported").to_string();
     assert!(
-        error.contains("L2_NORMALIZATION") && error.contains("`t1`") && error.contains("f32"),
+        error.contains("TFLite_Detection_PostProcess") && error.contains("`t3`") && error.contains("f32"),
         "{error}"
     );
 }

@@ -62,9 +62,6 @@ fn models(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(folder)
 }
 
-/// Cases that the importer refuses by name.
-const REFUSED: &[&str] = &["l2_normalization_i8"];
-
 #[test]
 fn every_single_operator_is_as_in_tensorflow_lite_micro() {
     let [compared, by_other] = compare_all("tflite_ops");
@@ -97,12 +94,10 @@ fn compare_all(operators: &str) -> [usize; 2] {
         inputs.sort();
         outputs.sort();
         let path = operators.join(format!("{case}.tflite"));
-        let found = mismatch(&path, folder.path(), &mut archive, &inputs, &outputs, false);
-        match (found, REFUSED.iter().any(|r| case.starts_with(r))) {
-            (Err(text), false) => wrong.push(format!("{case}: {text}")),
-            (Ok(_), true) => wrong.push(format!("{case}: runs, but is listed as refused")),
-            (found, _) if other.contains(&case.as_str()) => by_other += found.unwrap_or(0),
-            (found, _) => compared += found.unwrap_or(0),
+        match mismatch(&path, folder.path(), &mut archive, &inputs, &outputs, false) {
+            Err(text) => wrong.push(format!("{case}: {text}")),
+            Ok(found) if other.contains(&case.as_str()) => by_other += found,
+            Ok(found) => compared += found,
         }
     }
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));

@@ -402,6 +402,7 @@ table! {
     90 LocallyConnectedS8 Scalar scalar::locally_connected::S8;
     91 LrnS8 Scalar scalar::lrn::S8;
     77 Detections Scalar scalar::detections::DetectionsKernel;
+    78 L2NormS8 Scalar scalar::l2_norm::S8;
     74 W8Conv2dF32 Scalar scalar::low_bit::F32<8>;
     75 W4Conv2dF32 Scalar scalar::low_bit::F32<4>;
     76 W4Conv2dS8 Scalar scalar::low_bit::S8W4;

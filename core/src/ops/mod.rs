@@ -18,6 +18,7 @@ pub mod fault;
 pub mod fft;
 pub mod frames;
 pub mod gather;
+pub mod l2_norm;
 pub mod linear;
 pub mod locally_connected;
 pub mod low_bit;

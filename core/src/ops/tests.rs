@@ -2,6 +2,7 @@
 
 mod forms;
 mod detections;
+mod l2_norm;
 mod signals;
 
 use super::binary::BinaryOp;

@@ -337,6 +337,8 @@ pub enum Op {
         /// Clip of the cell state; 0 is none.
         cell_clip: f32,
     },
+    /// in 0: int8 x. x / sqrt(sum of x^2) along the last axis; of other types a chain of operators.
+    L2Norm,
     /// A signal operator of TensorFlow Lite Micro.
     Signal(Signal),
     /// in 0: encodings `[.., anchors, width]`; in 1: scores `[.., anchors, background + labels]`; in 2: anchors `[anchors, 4]`; f32. Out 0: corners; out 1:

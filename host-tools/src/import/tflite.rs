@@ -48,7 +48,7 @@ use self::schema::Model;
 use super::assume::Assumptions;
 use super::imported::{Dialect, ImportOptions, Imported};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, check};
+use crate::graph::{DType, Graph, check};
 
 /// The dialect `tflite`.
 pub const DIALECT: Dialect = Dialect {
@@ -98,6 +98,12 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
         keys,
         ..Imported::default()
     })
+}
+
+/// The operators that are read, by name: the newest version whose meaning is known, and the types of the first activation. Those that packing computes
+/// alone are not among them.
+pub fn operators() -> impl Iterator<Item = (&'static str, i32, &'static [DType])> {
+    rows::rows().map(|row| (row.kind, row.version, row.types))
 }
 
 /// The names of the main subgraph's tensors, by index in the file: reference data often names them `tINDEX`.

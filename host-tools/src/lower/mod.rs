@@ -13,6 +13,7 @@ pub(crate) mod copies;
 mod detections;
 mod elementwise;
 pub(crate) mod elementwise_int;
+mod l2_norm;
 mod linear;
 mod locally_connected;
 mod loops;
@@ -175,6 +176,7 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::Svdf { rank, activation } => svdf::lower(lower, node, *rank, *activation),
         Op::UnidirectionalLstm { time_major, cell_clip } => lstm::lower(lower, node, *time_major, *cell_clip),
         Op::Signal(signal) => signal::lower(lower, node, signal),
+        Op::L2Norm => l2_norm::lower(lower, node),
         Op::Detections(detector) => detections::lower(lower, node, detector),
         Op::ReadState => {
             let (state, output) = (input(node, 0)?, output(node)?);

@@ -65,6 +65,7 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
             grid(&[("outer", outer)], &[("inner", inner)], &[("extent", extent)])
         }
         Step::Detections(op) => detected(op),
+        Step::L2NormS8(op) => grid(&[("rows", op.rows.into())], &[], &[("channels", op.channels.into())]),
         Step::Gather(op) => {
             let [outer, _, inner] = op.shape;
             let rows = f64::from(outer) * f64::from(op.count);

@@ -35,7 +35,7 @@ fn arrays(of: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
 }
 
 /// A folder with the values of [`trace`].
-pub fn folder() -> &'static Path {
+pub(super) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder").keep();
@@ -52,7 +52,7 @@ pub fn folder() -> &'static Path {
 }
 
 /// Quantised and back, then two layers of one input: of int8 weights with a scale for each output, and of uint8 ones.
-pub fn trace() -> Value {
+pub(super) fn trace() -> Value {
     let tensor = |shape: &[usize], dtype: &str, role: &str| json!({"shape": shape, "dtype": dtype, "role": role});
     let of = |mut tensor: Value, quant: Value| {
         tensor["quant"] = quant;

@@ -17,6 +17,7 @@ pub mod fft;
 pub mod frames;
 pub mod gather;
 mod int;
+pub mod l2_norm;
 pub mod linear;
 pub mod locally_connected;
 pub mod low_bit;

@@ -130,6 +130,9 @@ impl Importer<'_, '_> {
     /// `x / max(sqrt(sum of x^2 along the last axis), 1e-6)`
     pub(super) fn l2_normalization(&mut self, view: View<'_, '_>) -> Result<()> {
         let (x, y) = (view.input(0)?, view.output(0)?);
+        if self.dtype(x)? == DType::I8 {
+            return self.elementwise(view, Op::L2Norm, 1);
+        }
         let shape = self.shape(x)?;
         let axis = super::movement::axis_of(-1, shape.len())?;
         let mut one = shape.clone();

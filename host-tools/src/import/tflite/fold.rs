@@ -106,6 +106,21 @@ impl Importer<'_, '_> {
                 let shape = self.shape(output)?;
                 self.keep(output, shape, &values)
             }
+            ("BROADCAST_ARGS", [(_, a), (_, b)]) => {
+                let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
+                let missing = long.len() - short.len();
+                let aligned = std::iter::repeat_n(&1, missing).chain(short).zip(long);
+                let extents: Option<Vec<i64>> = aligned
+                    .map(|(&a, &b)| match (a, b) {
+                        (1, n) | (n, 1) => Some(n),
+                        (a, b) => Some(a).filter(|_| a == b),
+                    })
+                    .collect();
+                let Some(extents) = extents else {
+                    return Err(Error::input(format!("shapes {a:?} and {b:?}")).expected("extents that broadcast"));
+                };
+                self.keep(output, vec![extents.len()], &extents)
+            }
             ("PACK" | "CONCATENATION", all) if all.iter().all(|(shape, _)| shape.len() <= 1) => {
                 let values: Vec<i64> = all.iter().flat_map(|(_, values)| values.clone()).collect();
                 let shape = self.shape(output)?;

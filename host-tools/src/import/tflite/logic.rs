@@ -5,9 +5,10 @@ use arenite::ops::compare::Comparison;
 use arenite::ops::special_int::SpecialIntOp;
 
 use super::importer::{Importer, View};
+use super::movement::axis_of;
 use super::ops::activation;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryOp, DType, Data, Op, Tensor, TensorId, TensorKind};
+use crate::graph::{Activation, BinaryOp, DType, Data, Op, ReduceKind, Tensor, TensorId, TensorKind};
 
 impl Importer<'_, '_> {
     /// `swapped`: a > b is b < a.
@@ -35,6 +36,35 @@ impl Importer<'_, '_> {
         let y = self.output(view.output(0)?)?;
         let kind = Comparison::Equal;
         self.node(view, "", Op::Compare { kind }, vec![Some(x), Some(no)], vec![y]);
+        Ok(())
+    }
+
+    /// Whether all of what lies along axes holds, or any of it: the least or the largest of zeros and ones.
+    pub(super) fn reduce_truth(&mut self, view: View<'_, '_>, kind: ReduceKind) -> Result<()> {
+        let (x, y) = (view.input(0)?, view.output(0)?);
+        self.expect_type(y, DType::Bool)?;
+        let rank = self.shape(x)?.len();
+        let axes = self.integers(view.input(1)?, "axes")?;
+        let mut axes: Vec<usize> = axes.iter().map(|&a| axis_of(a, rank)).collect::<Result<_>>()?;
+        axes.sort_unstable();
+        axes.dedup();
+        let keep_dims = view.flag(0)?;
+        let reduce = Op::Reduce { kind, axes, keep_dims };
+        let mut from = self.operand(x)?;
+        for (suffix, op, of) in [("/number", Op::Cast, x), ("/extreme", reduce, y)] {
+            let name = format!("{}#{}{suffix}", view.kind, view.index);
+            let to = Tensor::activation(name, &self.shape(of)?, DType::F32);
+            let to = self.add_const(to);
+            self.node(view, suffix, op, vec![Some(from)], vec![to]);
+            from = to;
+        }
+        let zero = self.add_const(Tensor {
+            kind: TensorKind::Const(Data::from_f32(&[0.0])),
+            ..Tensor::activation(format!("{}#{}/zero", view.kind, view.index), &[1], DType::F32)
+        });
+        let y = self.output(y)?;
+        let kind = Comparison::NotEqual;
+        self.node(view, "", Op::Compare { kind }, vec![Some(from), Some(zero)], vec![y]);
         Ok(())
     }
 

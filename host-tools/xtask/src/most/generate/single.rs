@@ -7,6 +7,7 @@ use arenite::ops::compare::{Compare, Comparison};
 use arenite::ops::convert::{Convert, Rescale, SigmoidS16, Table};
 use arenite::ops::elementwise::{BinaryF32, UnaryF32};
 use arenite::ops::gather::Gather;
+use arenite::ops::l2_norm::L2NormS8;
 use arenite::ops::linear::LinearF32;
 use arenite::ops::locally_connected::LocallyConnectedF32;
 use arenite::ops::lrn::LrnF32;
@@ -190,6 +191,13 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
                 random.wide(100),
                 if random.chance(2) { 1 } else { random.wide(12) },
             ],
+        }),
+        KernelId::L2NormS8 => Step::L2NormS8(L2NormS8 {
+            output,
+            input,
+            rows: random.wide(60),
+            channels: random.wide(300),
+            zero: i32::from(random.byte() as i8),
         }),
         KernelId::MatMulInt => {
             let shape = [random.wide(20), random.wide(60), random.wide(20)];
