@@ -38,6 +38,7 @@ def dequantize(b: Builder, a: Arguments) -> str:
 @converts(NAMESPACE + "dequantize_per_channel")
 def dequantize_per_channel(b: Builder, a: Arguments) -> str:
     scales, zeros = (_values(b, a[name]) for name in ("scales", "zero_points"))
+    assert scales is not None
     if zeros is not None and (zeros != zeros.flat[0]).any():
         raise Unsupported("zero points that differ from channel to channel", "quantise weights symmetrically")
     zero = 0 if zeros is None else int(zeros.flat[0])
