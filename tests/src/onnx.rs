@@ -2,6 +2,7 @@
 //!
 //! The reader of tensors shares no code with the importer.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use arenite::{DType, Target};
@@ -98,6 +99,17 @@ fn integers(field: Result<&[u8], u64>) -> Vec<u64> {
             values
         }
     }
+}
+
+/// The kinds of a model's operators, of its main graph.
+pub fn operators(model: &[u8]) -> BTreeSet<String> {
+    let inside = |data, number| {
+        let parts = fields(data).into_iter();
+        parts.filter_map(move |(found, field)| field.ok().filter(|_| found == number))
+    };
+    let nodes = inside(model, 7).flat_map(|graph| inside(graph, 1));
+    let kinds = nodes.flat_map(|node| inside(node, 4));
+    kinds.map(|kind| String::from_utf8_lossy(kind).into_owned()).collect()
 }
 
 impl Tensor {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use arenite::Target;
-use arenite_tests::onnx::{Outcome, cases, run_case};
+use arenite_tests::onnx::{Outcome, cases, operators, run_case};
 use arenite_tests::{shared, skip};
 
 /// The only reasons for which a node of the suite may be refused.
@@ -77,8 +77,19 @@ fn all_node_tests_of_the_package() {
     };
     let scratch = tempfile::tempdir().unwrap();
     let (mut passed, mut refused, mut wrong) = (BTreeSet::new(), BTreeMap::<String, usize>::new(), Vec::new());
+    // Passed, refused and wrong, by operator.
+    let mut each: BTreeMap<String, [usize; 3]> = BTreeMap::new();
     for name in cases(&folder) {
-        match run_case(&folder.join(&name), scratch.path(), Target::Portable, 0.0) {
+        let outcome = run_case(&folder.join(&name), scratch.path(), Target::Portable, 0.0);
+        let kind = match outcome {
+            Outcome::Passed => 0,
+            Outcome::Refused(_) => 1,
+            Outcome::Wrong(_) => 2,
+        };
+        for op in operators(&std::fs::read(folder.join(&name).join("model.onnx")).unwrap()) {
+            each.entry(op).or_default()[kind] += 1;
+        }
+        match outcome {
             Outcome::Passed => drop(passed.insert(name)),
             Outcome::Refused(text) => {
                 let reason = REASONS.iter().find(|reason| text.contains(**reason)).copied();
@@ -90,6 +101,15 @@ fn all_node_tests_of_the_package() {
         }
     }
     println!("{} passed, refused: {refused:?}, {} wrong", passed.len(), wrong.len());
+    let mut text = String::from("# Node tests of the package onnx, by operator: passed, refused, wrong\n");
+    for (op, [passed, refused, wrong]) in &each {
+        writeln!(text, "{op} {passed} {refused} {wrong}").unwrap();
+    }
+    print!("{text}");
+    if std::env::var_os("ARENITE_BLESS").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/onnx-package.txt");
+        std::fs::write(&path, &text).unwrap();
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let missing = NEEDED
         .split_whitespace()
