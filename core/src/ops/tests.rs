@@ -1,7 +1,7 @@
 //! Every condition of operators' checks, broken alone: the fault that it gives, beside what is accepted at its limit.
 
-mod forms;
 mod detections;
+mod forms;
 mod l2_norm;
 mod signals;
 

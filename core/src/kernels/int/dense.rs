@@ -197,14 +197,14 @@ fn lanes_are_zero(group: &[i32], channels: usize) -> bool {
 #[inline(never)]
 unsafe fn outputs(op: &Conv2dS8, words: usize, x: *const i8, weights: *const i32, records: &[Record], y: *mut i8) {
     let mut product = Product::new(words);
-    let short = are_short(records);
     let twice = 2 * i32::from(op.output_zero_point) + 1;
     let (mut weights, mut record, mut y, mut left) = (weights, records.as_ptr(), y, records.len());
     while left >= 4 {
         // SAFETY: passed on: four records, which have one block, and four outputs. By pointers, for the checks of slices take as long as an output.
         unsafe {
             let sums = product.of(weights, x, (*record)[2]);
-            if short || are_short(&*record.cast::<[Record; 4]>()) {
+            let [a, b, c, d] = &*record.cast::<[Record; 4]>();
+            if (a[2] | b[2] | c[2] | d[2]) & (SINGLE | GENERAL | CONSTANT) == 0 {
                 four(sums.as_ptr(), record, y, twice);
             } else {
                 some(op, record, sums, y, 4);
@@ -219,13 +219,6 @@ unsafe fn outputs(op: &Conv2dS8, words: usize, x: *const i8, weights: *const i32
         // SAFETY: likewise, of those that are left.
         unsafe { some(op, record, product.of(weights, x, (*record)[2]), y, left) };
     }
-}
-
-/// Whether all of them are of the short form.
-#[inline(never)]
-fn are_short(records: &[Record]) -> bool {
-    let any = records.iter().fold(0, |any, [_, _, code]| any | code);
-    any & (SINGLE | GENERAL | CONSTANT) == 0
 }
 
 /// As many outputs of the four, of any forms.

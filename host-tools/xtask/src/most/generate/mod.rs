@@ -1,8 +1,8 @@
 //! Generated steps over many shapes, with their constants: what counts of instructions are taken from.
 
 mod convolution;
-mod local;
 mod detections;
+mod local;
 mod recurrent;
 mod shapes;
 mod signal;
