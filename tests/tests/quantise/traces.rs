@@ -9,7 +9,7 @@ use arenite_host::import::{ImportOptions, import};
 use arenite_host::metadata::Metadata;
 use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::{Options, pack};
-use arenite_host::quantize::Request;
+use arenite_host::quantize::{Activations, Request};
 use arenite_host::weights::Weights;
 use arenite_tests::writers::{Chain, Layer, Random, chainer, keras_order, megengine, rects, tf_shapes};
 use arenite_tests::{graphs, oracle};
@@ -356,4 +356,44 @@ fn networks_of_every_dialect_become_int8_whole() {
     }
     oracle::compared("loops over the file's bytes", steps_compared.iter().sum(), 9 * JUDGES);
     oracle::compared("loops in f64 over the imported graph", networks, 8);
+}
+
+/// Constants without a form, and int16, are refused by the layer's name, with the option that leaves it in f32; with that the network packs.
+#[test]
+fn normalisations_without_a_form_are_named() {
+    let window = ("pool.window", "3x3/2/VALID");
+    for (assume, activations, reason) in [
+        ([window, ("lrn.beta", "5")], Activations::Int8, "beta 5"),
+        ([window, ("lrn.bias", "0")], Activations::Int8, "bias is 0"),
+        ([window, ("lrn.alpha", "-1")], Activations::Int8, "alpha -1"),
+        (
+            [window, ("lrn.beta", "0.75")],
+            Activations::Int16,
+            "int16 has no such operator",
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("small.trace");
+        std::fs::write(&path, tf_shapes::write(&normalising(), None)).expect("written");
+        let mut random = Random::new(5);
+        let pictures: Vec<ArrayD<f32>> = (0..4).map(|n| picture(&mut random, &[1, 18, 29, 3], n)).collect();
+        let views: Vec<_> = pictures.iter().map(|sample| sample.view()).collect();
+        let calibrate = folder.path().join("samples.npy");
+        ndarray_npy::write_npy(&calibrate, &ndarray::stack(Axis(0), &views).expect("equal shapes")).expect("written");
+        let mut options = Options {
+            weights: Some("seeded:7".into()),
+            dtype: Some(activations.dtype()),
+            quantize: Some(Request {
+                samples: calibrate,
+                activations,
+                ..Request::default()
+            }),
+            ..Options::new(&path, folder.path().join("small.arenite"))
+        };
+        let pairs = assume.iter();
+        options.import.assume = pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let error = pack(&options, &mut |_, _, _| {}).expect_err("no form").to_string();
+        let wanted = ["no int", " form", reason, "--keep-f32", "lrn"];
+        assert!(wanted.iter().all(|part| error.contains(part)), "{error}");
+    }
 }
