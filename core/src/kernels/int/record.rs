@@ -68,7 +68,7 @@ fn is_single(&[bias, multiplier, code]: &Record, inputs: u32) -> bool {
     ((code & 0xff) as u32).wrapping_sub(1) < 30
         && reach < single_reach(bits)
         && multiplier >= 0
-        && (multiplier as u32) << (17 + bits) == 0
+        && multiplier & ((1 << (15 - bits)) - 1) == 0
 }
 
 /// Inputs of a window.

@@ -9,7 +9,10 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::pack::blocks_fit;
-use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record, SINGLE, single_bits};
+use super::record::{
+    BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, LEAST_BITS, Record, SINGLE, is_packed, single_bits,
+    single_code,
+};
 use super::{conv2d, dense, depthwise};
 use crate::arena::{Mem, Slot};
 use crate::kernels::kernel::Kernel;
@@ -426,6 +429,16 @@ fn records_that_round_once_are_looked_at() {
         ..op
     };
     assert!(!trusts(&both_sides, &records));
+}
+
+#[test]
+fn mantissas_have_as_many_bits_as_their_code_says() {
+    for bits in LEAST_BITS..16 {
+        let (code, least) = (single_code(20, bits), 1 << (15 - bits));
+        let packed = |multiplier| is_packed(&[0, multiplier, code], 1, -128);
+        assert!(packed(1 << 30) && packed(least | 1 << 30) && packed(i32::MAX & -least));
+        assert!((0..15 - bits).all(|bit| !packed(1 << 30 | 1 << bit)), "{bits}");
+    }
 }
 
 #[test]
