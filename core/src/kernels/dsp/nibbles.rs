@@ -123,7 +123,7 @@ fn packed(op: &PackedConv2dS8, weights: &[u8]) -> Option<bool> {
     let unused = missing(&op.window);
     let wrong = |block: &[u32]| {
         let front = block.last_chunk().map_or(unused, |&[front, ..]: &[u32; 9]| front);
-        (front ^ NOTHING * 0x0101_0101) & unused
+        (front ^ (NOTHING * 0x0101_0101)) & unused
     };
     let fronts = || blocks(stream, words).fold(0, |bits, block| bits | wrong(block));
     Some(record::pairs_are_packed(stream, words, 0, op.form) && (unused == 0 || fronts() == 0))

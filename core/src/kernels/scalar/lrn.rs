@@ -69,7 +69,7 @@ impl Kernel for S8 {
                     .lrn
                     .apply(i32::from(x.get(c)?) - zero_point, squares, powers, octaves);
                 let stored = normal.wrapping_add(i32::from(op.output_zero_point));
-                y.set(stored.max(-128).min(127) as i8);
+                y.set(stored.clamp(-128, 127) as i8);
             }
         }
         Some(())
