@@ -48,8 +48,8 @@ pub(super) fn divisors(inputs: usize) -> u32 {
     1 | 1 << 1 | u32::from(inputs.is_multiple_of(12)) << 2 | u32::from(inputs.is_multiple_of(8)) << 3
 }
 
-/// Whether a packer can have written the record of a window of `inputs` for outputs of this zero point, its block and place aside ([`is_valid`]): the arithmetic
-/// of its form holds, and what has no meaning is zero.
+/// Whether a packer can have written the record of a window of `inputs` for outputs of this zero point, its block and place aside ([`is_valid`]): the
+/// arithmetic of its form holds, and what has no meaning is zero.
 #[inline(always)]
 pub(super) fn is_packed(record: &Record, inputs: u32, zero_point: i8) -> bool {
     let [bias, multiplier, code] = *record;

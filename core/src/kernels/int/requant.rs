@@ -2,8 +2,8 @@
 //!
 //! **General.** The reference rounds twice, `q = (acc * m + 2^30) >> 31` and then `q / 2^s` to nearest, ties away from zero.
 //!
-//! **Short.** The second rounding is `(q + 2^(s-1) - [q < 0]) >> s`; the zero point goes into the addend, `(2 * zero_point + 1) << (s - 1)`. All of it stays within
-//! 32 bits where the host has bounded the accumulator, for shifts of 1 to 30.
+//! **Short.** The second rounding is `(q + 2^(s-1) - [q < 0]) >> s`; the zero point goes into the addend, `(2 * zero_point + 1) << (s - 1)`. All of it
+//! stays within 32 bits where the host has bounded the accumulator, for shifts of 1 to 30.
 //!
 //! **Single.** Where only the outputs above the zero point count, as behind a fused ReLU, one rounding will do:
 //!
@@ -12,11 +12,11 @@
 //! out = (p + addend) >> s                  addend: the short form's, and 2^(bits - 1)
 //! ```
 //!
-//! The output reaches `n > 0` (zero point taken off) where `acc * m / 2^31 >= n * 2^r - 2^(r-1) - 1/2`, with the reference's shift `r`; scaled by `2^bits` that is a
-//! whole number, so that comparing the floor of the product with it loses nothing, and `s = r + bits`. What `M` has lost of the mantissa may matter all the same, so
-//! the packer compares both sides of each step of the reference, and takes the nearest mantissa that agrees, or the short form. `p` is the upper half of
-//! `(acc << (bits + 1)) * m` on cores with 64-bit products, and on those without it is three products, two of them by eight bits of `M`: as long as the accumulator
-//! has `30 - bits` bits, which the record shows for weights of any values. All channels of a step that have the form have the same bits.
+//! The output reaches `n > 0` (zero point taken off) where `acc * m / 2^31 >= n * 2^r - 2^(r-1) - 1/2`, with the reference's shift `r`; scaled by `2^bits`
+//! that is a whole number, so that comparing the floor of the product with it loses nothing, and `s = r + bits`. What `M` has lost of the mantissa may matter
+//! all the same, so the packer compares both sides of each step of the reference, and takes the nearest mantissa that agrees, or the short form. `p` is the
+//! upper half of `(acc << (bits + 1)) * m` on cores with 64-bit products, and on those without it is three products, two of them by eight bits of `M`: as long
+//! as the accumulator has `30 - bits` bits, which the record shows for weights of any values. All channels of a step that have the form have the same bits.
 
 use super::record::{GENERAL, LEAST_BITS, Record, SHORT_SUM, SINGLE, single_bits, single_code, single_reach};
 use crate::kernels::steps::Requantize;
