@@ -152,7 +152,7 @@ fn check_int8(trace: &str) {
     ndarray_npy::write_npy(&x, &pictures(&shape, 0, CALIBRATE)).expect("written");
     ndarray_npy::write_npy(&others, &pictures(&shape, CALIBRATE, JUDGE)).expect("written");
     let options = ["--weights", "seeded:1", "--dtype", "int8", "--json", "--calibrate"].map(Path::new);
-    let files = [&x, "-o".as_ref(), int8.as_path()];
+    let files = [x.as_path(), Path::new("-o"), int8.as_path()];
     let packed = tools.program("pack", &[&[trace.as_path()], &options[..], &files[..]].concat());
     let summary: Value = serde_json::from_str(&packed.stdout).expect("pack --json");
     assert_eq!(summary["quantization"]["kept_f32"], serde_json::json!([]), "{stem}");
@@ -161,14 +161,14 @@ fn check_int8(trace: &str) {
     let names = steps.iter().map(|step| step.kernel().name());
     assert_eq!(names.filter(|name| name.contains("F32")).count(), 0, "{stem}");
     let arguments = [
-        "diff".as_ref(),
+        Path::new("diff"),
         int8.as_path(),
-        "--float".as_ref(),
-        &float,
-        "--inputs".as_ref(),
-        &others,
+        Path::new("--float"),
+        float.as_path(),
+        Path::new("--inputs"),
+        others.as_path(),
     ];
-    let compared = tools.arenite(&[&arguments[..], &["--json".as_ref()]].concat());
+    let compared = tools.arenite(&[&arguments[..], &[Path::new("--json")]].concat());
     let report: Value = serde_json::from_str(&compared.stdout).expect("diff --json");
     let snr = report["snr_db"].as_f64().expect("noise");
     let note = format!(
