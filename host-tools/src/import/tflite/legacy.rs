@@ -422,8 +422,10 @@ mod tests {
         let (text, _) = text.split_once("\n## ").unwrap();
         let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         for known in KNOWN {
+            // A custom operator by the name between the quotes.
+            let name = known.split('`').nth(1).unwrap_or(known);
             assert!(
-                words.contains(known),
+                words.contains(&name),
                 "docs/operators.md does not name {known} beside uint8"
             );
             assert!(rows().any(|row| row.kind == *known), "{known}");
