@@ -345,12 +345,13 @@ fn networks_of_every_dialect_become_int8_whole() {
             "{place}: {snr:.1} dB, softmax {softmax}, {worst:.4}, calibrated {:?}",
             report.snr_db
         );
-        match softmax {
-            true => assert!(
+        if softmax {
+            assert!(
                 worst <= OF_SOFTMAX / 256.0 && report.snr_db.expect("noise") >= LEAST,
                 "{place}: {worst}"
-            ),
-            false => assert!(snr >= LEAST, "{place}: {snr} dB"),
+            );
+        } else {
+            assert!(snr >= LEAST, "{place}: {snr} dB");
         }
         networks += 1;
     }
