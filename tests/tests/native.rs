@@ -72,7 +72,7 @@ fn what_the_schema_does_not_define_is_refused_by_name_and_place() {
     assert!(text(SMALL).is_ok());
     let cases = [
         ("\"name\": \"small\"", "\"nmae\": \"small\"", "`nmae`"),
-        ("\"arenite_trace\": 1", "\"arenite_trace\": 3", "version 3"),
+        ("\"arenite_trace\": 1", "\"arenite_trace\": 4", "version 4"),
         ("\"arenite_trace\": 1", "\"arenite_trace\": 0", "version 0"),
         ("\"op\": \"linear\"", "\"op\": \"matmul\"", "of version 2"),
         ("\"negative_slope\": 0.1", "\"slope\": 0.1", "`slope`"),

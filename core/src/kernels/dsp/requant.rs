@@ -1,6 +1,6 @@
 //! Requantising in four to six instructions an output, and the host's proof that the bits stay the same.
 //!
-//! The reference ([`Multiplier::apply`], zero point, clamp) costs twelve and more. The short form of a channel is
+//! The reference ([`Multiplier::apply`](crate::quant::Multiplier::apply), zero point, clamp) costs twelve and more. The short form of a channel is
 //!
 //! ```text
 //! x   = (acc + offset) << k                    offset is already in the bias

@@ -125,7 +125,12 @@ pub(super) fn pack(
     if !has_own_filters(op) || !lengths || packed.len() != S8::needs(op).weights as usize {
         return None;
     }
-    let bits = pack::bits(op, weights, channels);
+    // Compiled loops gain nothing by the single form, and lose on cores that multiply in parts.
+    let bits = if by_three(&op.window) {
+        pack::bits(op, weights, channels)
+    } else {
+        0
+    };
     let rows = weights.chunks_exact(taps).zip(channels).zip(records);
     for (c, (((row, &channel), place), bytes)) in rows
         .zip(packed.chunks_exact_mut(padded(taps as u32) as usize))
