@@ -9,7 +9,10 @@
 //! On AArch64 `cfg(aarch64 = "…")` with what the compiler builds for:
 //!
 //! - `neon`: its vectors, which all its targets but the soft-float ones have;
-//! - `dotprod`: the dot product instructions, of Armv8.2 and later (`-C target-feature=+dotprod`, or a `target-cpu` that has them).
+//! - `dotprod`: the dot product instructions, of Armv8.2 and later (`-C target-feature=+dotprod`, or a `target-cpu` that has them);
+//! - `i8mm`: the products of matrices of bytes, of Armv8.6 and later.
+//!
+//! On RISC-V `cfg(riscv = "v")` with the feature `rvv`: this core has the vector extension.
 //!
 //! Nothing is set for any other core, 32-bit Arm's A and R profiles among them.
 //!
@@ -29,7 +32,8 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(cortex_m, values(\"baseline\", \"mainline\", \"dsp\", \"mve\", \"fpu\"))");
-    println!("cargo:rustc-check-cfg=cfg(aarch64, values(\"neon\", \"dotprod\"))");
+    println!("cargo:rustc-check-cfg=cfg(aarch64, values(\"neon\", \"dotprod\", \"i8mm\"))");
+    println!("cargo:rustc-check-cfg=cfg(riscv, values(\"v\"))");
     println!("cargo:rustc-check-cfg=cfg(packing)");
     let features = ["CARGO_FEATURE_PACK", "CARGO_FEATURE_TESTKIT"];
     if features.iter().any(|feature| env::var_os(feature).is_some()) {
@@ -42,10 +46,13 @@ fn main() {
         let has = soft.iter().chain(hard.iter().filter(|_| hard_float));
         has.for_each(|has| println!("cargo:rustc-cfg=cortex_m=\"{has}\""));
     }
+    if architecture.starts_with("riscv") && env::var_os("CARGO_FEATURE_RVV").is_some() {
+        println!("cargo:rustc-cfg=riscv=\"v\"");
+    }
     if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|architecture| architecture == "aarch64") {
         let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
         let has = |name: &&str| features.split(',').any(|feature| feature == *name);
-        let extensions = ["neon", "dotprod"].into_iter().filter(has);
+        let extensions = ["neon", "dotprod", "i8mm"].into_iter().filter(has);
         extensions.for_each(|has| println!("cargo:rustc-cfg=aarch64=\"{has}\""));
     }
 }

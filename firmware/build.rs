@@ -67,6 +67,16 @@ fn main() {
         println!("cargo:rustc-cfg=uart=\"{name}\"");
         row += &format!("/// The first address of its serial port.\npub const UART: usize = {start:#x};\n");
     }
+    println!("cargo:rustc-check-cfg=cfg(spi)");
+    if let Some(flash) = board.spi_flash().filter(|_| chosen("stream")) {
+        println!("cargo:rustc-cfg=spi");
+        row += &format!(
+            "/// The first address of the controller of its flash.\npub const SPI: usize = {:#x};\n\
+             /// What the flash says of itself.\npub const SPI_FLASH_ID: [u8; 3] = {:?};\n\
+             /// Its bytes.\npub const SPI_FLASH_BYTES: u32 = {:#x};\n",
+            flash.controller, flash.id, flash.size
+        );
+    }
     fs::write(out.join("row.rs"), row).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());
     println!("cargo:rustc-link-search={}", root.join("link").display());

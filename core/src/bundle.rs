@@ -73,22 +73,13 @@ impl<'a> Bundle<'a> {
                 found,
             });
         };
-        if !Self::is_bundle(file) {
-            return Err(LoadError::NotABlob);
-        }
-        let version = half(head, field::VERSION);
-        if version != BUNDLE_VERSION {
-            return Err(LoadError::Version {
-                found: version,
-                supported: BUNDLE_VERSION,
-            });
-        }
-        let count = usize::from(half(head, field::COUNT));
-        let total = word(head, field::TOTAL);
+        let Directory {
+            count, total, expected, ..
+        } = Directory::begin(head)?;
+        let count = usize::from(count);
         let Some(bytes) = file.get(..total as usize) else {
             return Err(LoadError::Truncated { expected: total, found });
         };
-        let expected = word(head, field::CRC);
         let Some(directory) = bytes.get(..BUNDLE_ENTRY * (count + 1)) else {
             return Err(LoadError::Header);
         };
@@ -114,7 +105,8 @@ impl<'a> Bundle<'a> {
             .bytes
             .get(BUNDLE_ENTRY * (index + 1)..)?
             .first_chunk::<BUNDLE_ENTRY>()?;
-        let (offset, len) = (word(entry, field::OFFSET) as usize, word(entry, field::LEN) as usize);
+        let Located { offset, bytes, .. } = Located::of(entry);
+        let (offset, len) = (offset as usize, bytes as usize);
         let name = entry.get(field::NAME..)?;
         if !offset.is_multiple_of(MODEL_ALIGN) {
             return None;
@@ -160,6 +152,99 @@ impl<'a> Bundle<'a> {
             (0..self.count).map(of).max().unwrap_or(0)
         } else {
             0
+        }
+    }
+}
+
+/// Where a model lies in a bundle, as its entry says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Located {
+    /// From the bundle's start.
+    pub offset: u32,
+    /// How many there are.
+    pub bytes: u32,
+    /// Its name, filled up with zeros.
+    pub name: [u8; BUNDLE_NAME],
+}
+
+impl Located {
+    /// Takes an entry apart, of which nothing is checked.
+    pub fn of(entry: &[u8; BUNDLE_ENTRY]) -> Self {
+        let mut name = [0; BUNDLE_NAME];
+        let from = entry.iter().skip(field::NAME);
+        name.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        Self {
+            offset: word(entry, field::OFFSET),
+            bytes: word(entry, field::LEN),
+            name,
+        }
+    }
+}
+
+/// The directory of a bundle that is no memory: it is read entry by entry, and checked in the end.
+#[derive(Debug, Clone, Copy)]
+pub struct Directory {
+    count: u16,
+    total: u32,
+    expected: u32,
+    sum: Crc32,
+}
+
+impl Directory {
+    /// Begins with a file's first bytes.
+    ///
+    /// # Errors
+    /// [`LoadError::NotABlob`] where it is no bundle, [`LoadError::Version`].
+    pub fn begin(head: &[u8; BUNDLE_ENTRY]) -> Result<Self, LoadError> {
+        if !starts(head) {
+            return Err(LoadError::NotABlob);
+        }
+        let version = half(head, field::VERSION);
+        if version != BUNDLE_VERSION {
+            return Err(LoadError::Version {
+                found: version,
+                supported: BUNDLE_VERSION,
+            });
+        }
+        Ok(Self {
+            count: half(head, field::COUNT),
+            total: word(head, field::TOTAL),
+            expected: word(head, field::CRC),
+            sum: summed(head),
+        })
+    }
+
+    /// Entries that follow.
+    pub fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// Takes the next entry.
+    ///
+    /// # Errors
+    /// [`LoadError::Header`] for a model that does not lie in the file, at a multiple of [`MODEL_ALIGN`].
+    pub fn entry(&mut self, entry: &[u8; BUNDLE_ENTRY]) -> Result<Located, LoadError> {
+        self.sum = self.sum.update(entry);
+        let found = Located::of(entry);
+        let end = found.offset.checked_add(found.bytes);
+        let inside = end.is_some_and(|end| end <= self.total);
+        if inside && found.offset.is_multiple_of(MODEL_ALIGN as u32) {
+            Ok(found)
+        } else {
+            Err(LoadError::Header)
+        }
+    }
+
+    /// Behind the last entry.
+    ///
+    /// # Errors
+    /// [`LoadError::Checksum`].
+    pub fn finish(&self) -> Result<(), LoadError> {
+        let (found, expected) = (self.sum.finish(), self.expected);
+        if found == expected {
+            Ok(())
+        } else {
+            Err(LoadError::Checksum { expected, found })
         }
     }
 }
@@ -251,9 +336,10 @@ mod field {
 
 /// The CRC-32 of a directory without the checksum's own four bytes.
 fn directory_checksum(directory: &[u8]) -> u32 {
+    summed(directory).finish()
+}
+
+fn summed(directory: &[u8]) -> Crc32 {
     let (before, rest) = directory.split_at_checked(field::CRC).unwrap_or((directory, &[]));
-    Crc32::new()
-        .update(before)
-        .update(rest.get(4..).unwrap_or_default())
-        .finish()
+    Crc32::new().update(before).update(rest.get(4..).unwrap_or_default())
 }

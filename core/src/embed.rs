@@ -103,6 +103,14 @@ const fn linked(set: u128) {
                         "the model needs the dot product instructions, which this build is not for: build with -C target-feature=+dotprod where the core has \
                          them, or pack for another target (--target aarch64)"
                     ),
+                    Backend::I8mm => panic!(
+                        "the model needs the products of matrices of bytes, which this build is not for: build with -C target-feature=+dotprod,+i8mm where the \
+                         core has them, or pack for another target (--target aarch64-dotprod)"
+                    ),
+                    Backend::Rvv => panic!(
+                        "the model needs kernels of the feature `rvv`, which is off: turn it on (arenite = {{ features = [\"rvv\"] }}) where the core has \
+                         the vector extension of RISC-V, or pack for another target (--target riscv64gc, riscv32imac)"
+                    ),
                     _ => panic!("the model needs kernels that this build has not: pack it for another target"),
                 },
             }

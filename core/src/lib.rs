@@ -153,3 +153,9 @@ compile_error!(
     "the feature `mve` wants a core with Helium (Cortex-M55, M85) and the calling convention that has its registers: build for \
      thumbv8m.main-none-eabihf, or leave the feature out: see docs/features.md"
 );
+
+#[cfg(all(feature = "rvv", target_os = "none", not(riscv = "v")))]
+compile_error!(
+    "the feature `rvv` wants a RISC-V core with the vector extension: build for riscv64gc-unknown-none-elf or riscv32imac-unknown-none-elf, or leave \
+     the feature out: see docs/features.md"
+);

@@ -23,8 +23,8 @@ pub use fixed::{
     tanh,
 };
 pub use lrn::{LRN_OCTAVES, LRN_POWERS, LrnI8};
-pub(crate) use rounding::Rescaler;
 pub use rounding::{
     Multiplier, dequantize, high_mul, high_mul_i16, quantize, requantize, rounding_shift_right, saturating_shift_left,
 };
+pub(crate) use rounding::{Rescaler, high_mul_in_range};
 pub use softmax::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16, softmax_by_table};

@@ -188,6 +188,16 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         memory.get(slot.offset as usize..)?.get(..len as usize)
     }
 
+    /// Puts bytes at `slot` of an arena or the state: for tools that give the next steps other operands. `None` outside of them, where nothing changes.
+    pub fn write(&mut self, slot: Slot, bytes: &[u8]) -> Option<()> {
+        let memory: &mut [u8] = match slot.region {
+            Slot::STATE => self.state,
+            region => self.regions.get_mut(usize::from(region))?,
+        };
+        copy(memory.get_mut(slot.offset as usize..)?.get_mut(..bytes.len())?, bytes);
+        Some(())
+    }
+
     /// Runs one step.
     ///
     /// # Errors

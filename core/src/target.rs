@@ -18,11 +18,14 @@ pub enum Target {
     Riscv64gcv = 9,
     Aarch64 = 10,
     Aarch64Dotprod = 11,
+    Aarch64I8mm = 12,
+    Riscv32imacv = 13,
+    X8664 = 14,
 }
 
 impl Target {
     /// All targets, in the order of their numbers.
-    pub const ALL: [Target; 12] = [
+    pub const ALL: [Target; 15] = [
         Target::Portable,
         Target::CortexM0,
         Target::CortexM3,
@@ -35,6 +38,9 @@ impl Target {
         Target::Riscv64gcv,
         Target::Aarch64,
         Target::Aarch64Dotprod,
+        Target::Aarch64I8mm,
+        Target::Riscv32imacv,
+        Target::X8664,
     ];
 
     /// The name that `pack --target` takes.
@@ -52,6 +58,9 @@ impl Target {
             Target::Riscv64gcv => "riscv64gcv",
             Target::Aarch64 => "aarch64",
             Target::Aarch64Dotprod => "aarch64-dotprod",
+            Target::Aarch64I8mm => "aarch64-i8mm",
+            Target::Riscv32imacv => "riscv32imacv",
+            Target::X8664 => "x86-64",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Board support for the programs that run Arenite on qemu's boards.
 //!
-//! Layers, lowest first: [`stack`] and [`memory`] measure and hand out memory; [`exchange`] talks to the host; `run` is what every
-//! board runs from start to end, faults and panics among it; `board` starts a core family and catches its faults; [`counter`] counts instructions with
-//! whatever timer the board has; [`stack`] and [`memory`] measure and hand out memory; [`exchange`] talks to the host.
+//! Layers, lowest first: [`stack`] and [`memory`] measure and hand out memory; [`exchange`] talks to the host, and [`answers`] says
+//! why a program ends early; `run` is what every board runs from start to end, faults and panics among it; `board` starts a core
+//! family and catches its faults; [`counter`] counts instructions with whatever timer the board has.
 //! A program is an ordinary function named by [`entry!`]:
 //!
 //! ```ignore
@@ -17,12 +17,17 @@
 #![no_std]
 #![warn(missing_docs)]
 
+pub mod answers;
 mod board;
 pub mod counter;
 pub mod exchange;
+#[cfg(feature = "verify")]
+pub mod key;
 pub mod linked;
 pub mod memory;
 mod run;
+#[cfg(spi)]
+pub mod spi;
 pub mod stack;
 #[cfg(uart)]
 pub mod uart;
@@ -30,6 +35,8 @@ pub mod uart;
 pub use arenite_protocol as protocol;
 #[cfg(board)]
 pub use board::row::NAME;
+#[cfg(spi)]
+pub use board::row::{SPI_FLASH_BYTES, SPI_FLASH_ID};
 pub use exchange::Exchange;
 
 #[cfg(not(board))]

@@ -1,14 +1,16 @@
 //! The kernels that a program for any model links.
 
 #[cfg(few_kernels)]
-use arenite::KernelId::{Compare, Gather, L2NormS8, SignalOverlapAdd, SignalWindow, W8Conv2dF32};
+use arenite::KernelId::{
+    Compare, Gather, IntWinogradConv2dS8, L2NormS8, LstmF32, LstmInt, SignalOverlapAdd, SignalWindow, W8Conv2dF32,
+};
 use arenite::{LoadError, Model};
 
 #[cfg(not(few_kernels))]
 pub use arenite::All as Linked;
 
 /// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
-/// weights of few bits, detections, rows divided by their length.
+/// weights of few bits, detections, rows divided by their length, Winograd convolutions, LSTMs.
 /// A model with one of them is refused at load, by its name.
 #[cfg(few_kernels)]
 #[derive(Debug)]
@@ -16,8 +18,11 @@ pub struct Linked;
 
 #[cfg(few_kernels)]
 impl arenite::Kernels for Linked {
-    const SET: u128 =
-        !(between(SignalWindow, SignalOverlapAdd) | between(Compare, Gather) | between(W8Conv2dF32, L2NormS8));
+    const SET: u128 = !(between(SignalWindow, SignalOverlapAdd)
+        | between(Compare, Gather)
+        | between(W8Conv2dF32, L2NormS8)
+        | between(LstmInt, LstmF32)
+        | between(IntWinogradConv2dS8, IntWinogradConv2dS8));
 }
 
 /// Loads a model of these kernels.

@@ -10,7 +10,7 @@ use std::path::Path;
 use arenite_host::Result;
 use arenite_host::cli::grouped;
 use arenite_host::memory::plan::Problem;
-use arenite_host::memory::{self, Bodies, in_place};
+use arenite_host::memory::{self, Bodies, fit, in_place};
 use arenite_host::pack::dump::Dump;
 use arenite_host::pack::{Options, back, front};
 use arenite_host::stage::unwatched;
@@ -69,6 +69,8 @@ fn bodies(path: &Path, weights: Option<&str>, in_place: bool) -> Result<Bodies> 
     let options = options(path, weights, in_place);
     let front = front::run(&options, &mut Dump::default(), &mut |_, _, _| {})?;
     let mut program = back::steps(front.graph, &front.weights, &options, None, &mut unwatched)?;
+    let (cuts, _) = fit::sums(&program, &back::request(&options))?;
+    program = fit::cut(&program, &cuts, in_place)?;
     if in_place {
         in_place::merge(&mut program);
     }

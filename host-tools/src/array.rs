@@ -91,13 +91,12 @@ impl Array {
     /// # Errors
     /// [`ErrorKind::Input`](crate::ErrorKind::Input) where it is no array of numbers.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        let npy = Npy::parse(bytes).map_err(|wrong| match wrong {
-            Wrong::Element(found) => Error::input(format!("its element type {found} is none that a model has"))
-                .expected("float32, float64, int8, uint8, int16, int32, int64 or bool"),
-            Wrong::Malformed(reason) => {
-                Error::input(format!("it is no NumPy array: {reason}")).expected("a file as numpy.save writes it")
-            }
-        })?;
+        let npy = Npy::parse(bytes).map_err(|wrong| not_an_array(&wrong))?;
+        Ok(Self::of(&npy))
+    }
+
+    /// The elements of a decoded file.
+    pub(crate) fn of(npy: &Npy<'_>) -> Self {
         let values = match npy.element {
             Element::F64 => Values::F64(npy.elements(f64::from_le_bytes)),
             Element::F32 => Values::F32(npy.elements(f32::from_le_bytes)),
@@ -108,8 +107,8 @@ impl Array {
             Element::I64 => Values::I64(npy.elements(i64::from_le_bytes)),
             Element::Bool => Values::Bool(npy.elements(|[byte]: [u8; 1]| byte != 0)),
         };
-        let shape = npy.shape;
-        Ok(Self { shape, values })
+        let shape = npy.shape.clone();
+        Self { shape, values }
     }
 
     /// An array of raw little-endian bytes, as models hold them.
@@ -256,6 +255,17 @@ impl Array {
             dtype.name()
         );
         Ok((bytes, Some(how)))
+    }
+}
+
+/// Why bytes are no array, for the user.
+pub(crate) fn not_an_array(wrong: &Wrong) -> Error {
+    match wrong {
+        Wrong::Element(found) => Error::input(format!("its element type {found} is none that a model has"))
+            .expected("float32, float64, int8, uint8, int16, int32, int64 or bool"),
+        Wrong::Malformed(reason) => {
+            Error::input(format!("it is no NumPy array: {reason}")).expected("a file as numpy.save writes it")
+        }
     }
 }
 

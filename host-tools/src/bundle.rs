@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use arenite::bundle::{BUNDLE_ENTRY, BUNDLE_NAME, write_directory};
+use arenite::bundle::BUNDLE_NAME;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Draft, Output};
+pub use crate::joined::assemble;
 use crate::pack::{self, Options, Packed, Progress};
 use crate::report::Summary;
-
-/// Models start at multiples of this, as weights do within them.
-const MODEL_ALIGN: usize = 64;
 
 /// What a bundle needs; all sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +55,12 @@ pub fn draft(
     networks
         .iter()
         .try_for_each(|network| pack::refuse_inputs(&place, network))?;
+    if networks.len() > 1 && networks.iter().any(|network| network.stream.is_some()) {
+        return Err(
+            Error::new(ErrorKind::Usage, "--region NAME=SIZE:stream with several inputs")
+                .expected("one network that becomes pieces"),
+        );
+    }
     let (mut packed, mut files) = (Vec::new(), Vec::new());
     for network in networks {
         let network = Options {
@@ -97,34 +101,6 @@ pub fn draft(
         models,
     };
     Ok((summary, packed, draft))
-}
-
-/// The bundle of these models, whose names fit an entry.
-///
-/// # Errors
-/// [`ErrorKind::DoesNotFit`] beyond 4 GiB.
-pub fn assemble(names: &[String], files: &[Vec<u8>]) -> Result<Vec<u8>> {
-    let mut at = (BUNDLE_ENTRY * (files.len() + 1)).next_multiple_of(MODEL_ALIGN);
-    let mut places = Vec::new();
-    for file in files {
-        places.push(at);
-        at = (at + file.len()).next_multiple_of(MODEL_ALIGN);
-    }
-    let too_large = || Error::new(ErrorKind::DoesNotFit, "the bundle needs more than 4 GiB");
-    let word = |n: usize| u32::try_from(n).map_err(|_| too_large());
-    let total = word(at)?;
-    let mut entries = Vec::new();
-    for ((name, &offset), file) in names.iter().zip(&places).zip(files) {
-        entries.push((name.as_str(), word(offset)?, word(file.len())?));
-    }
-    let mut bytes = vec![0; BUNDLE_ENTRY * (files.len() + 1)];
-    write_directory(total, entries.into_iter(), &mut bytes).ok_or_else(|| Error::internal("a bundle's directory"))?;
-    for (&offset, file) in places.iter().zip(files) {
-        bytes.resize(offset, 0);
-        bytes.extend_from_slice(file);
-    }
-    bytes.resize(at, 0);
-    Ok(bytes)
 }
 
 /// The name in the directory: cut to what an entry holds, at a character's border.

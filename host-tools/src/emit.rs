@@ -1,15 +1,16 @@
 //! Writes a program with its memory plan as a blob. Specified in `docs/format.md`.
 
-use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 
 use arenite::{DType, HEADER_BYTES, Header, Port, Slot, blob};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::File;
 use crate::graph::{Graph, Tensor, TensorId};
 use crate::memory::Placed;
 use crate::metadata::{CutStep, Metadata, NO_TENSOR, StepMeta, TensorMeta};
-use crate::program::{Content, LoweredStep, Place, Program};
+use crate::program::{Content, LoweredStep, Piece, Place, Program};
 use crate::weights::Weights;
 
 /// Sizes of a written blob, in bytes.
@@ -25,6 +26,37 @@ pub struct Written {
     pub meta: u64,
 }
 
+/// Steps that become a file, with what they read.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The steps.
+    pub steps: Range<usize>,
+    /// The page of their constants; none where they have no constants.
+    pub page: Option<u32>,
+    /// Whether the network's inputs are this file's.
+    pub inputs: bool,
+    /// Whether its outputs are.
+    pub outputs: bool,
+}
+
+impl Part {
+    /// All of a program whose constants are on one page.
+    fn whole(program: &Program) -> Self {
+        Self {
+            steps: 0..program.steps.len(),
+            page: Some(0),
+            inputs: true,
+            outputs: true,
+        }
+    }
+
+    /// The network's inputs and outputs as far as they are this file's.
+    pub fn ports<'p>(&self, program: &'p Program) -> [&'p [TensorId]; 2] {
+        let Graph { inputs, outputs, .. } = &program.graph;
+        [(self.inputs, inputs), (self.outputs, outputs)].map(|(own, ports)| if own { ports.as_slice() } else { &[] })
+    }
+}
+
 /// Writes the blob to an empty file. `progress` is called with weight bytes done and in all.
 ///
 /// # Errors
@@ -38,8 +70,26 @@ pub fn emit(
     file: &File,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Written> {
-    let ports = encode_ports(program, memory)?;
-    let (steps, kernels) = encode_steps(program, memory)?;
+    let part = Part::whole(program);
+    emit_part(program, &part, memory, (metadata, labels), weights, file, progress)
+}
+
+/// Writes the blob of a part.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_part(
+    program: &Program,
+    part: &Part,
+    memory: &Placed,
+    (metadata, labels): (&Metadata, &[String]),
+    weights: &Weights,
+    file: &File,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Written> {
+    let own = part.ports(program);
+    let ports = encode_ports(program, memory, own)?;
+    let (steps, kernels) = encode_steps(program, part.steps.clone(), memory)?;
     let meta = metadata.encode()?;
     let labels = encode_labels(labels)?;
 
@@ -51,19 +101,29 @@ pub fn emit(
     }
 
     let graph = &program.graph;
+    let [inputs, outputs] = own;
     let bytes = |ids: &[TensorId]| ids.iter().map(|&id| graph.tensor(id).bytes() as u32).sum();
-    let count = |n: usize| u8::try_from(n).map_err(|_| Error::unsupported(format!("{n} inputs or outputs")));
-    if graph.inputs.len() > 32 {
-        return Err(Error::unsupported(format!("{} inputs", graph.inputs.len())).expected("at most 32"));
+    let too_many = |n: usize| Error::unsupported(format!("{n} inputs or outputs")).expected("at most 255 of each");
+    let count = |n: usize| u8::try_from(n).map_err(|_| too_many(n));
+    if inputs.len() > 32 {
+        return Err(Error::unsupported(format!("{} inputs", inputs.len())).expected("at most 32"));
     }
+    let constants: Vec<&Piece> = program
+        .weights
+        .pieces()
+        .iter()
+        .filter(|piece| Some(piece.page) == part.page)
+        .collect();
+    // The section ends with the last one.
+    let length = constants.last().map_or(0, |piece| piece.offset + piece.len);
     let mut header = Header {
         target: program.target as u8,
-        inputs: count(graph.inputs.len())?,
-        outputs: count(graph.outputs.len())?,
-        step_count: program.steps.len() as u32,
+        inputs: count(inputs.len())?,
+        outputs: count(outputs.len())?,
+        step_count: part.steps.len() as u32,
         arena,
-        input_bytes: bytes(&graph.inputs),
-        output_bytes: bytes(&graph.outputs),
+        input_bytes: bytes(inputs),
+        output_bytes: bytes(outputs),
         kernels,
         ..Header::default()
     };
@@ -73,17 +133,17 @@ pub fn emit(
         meta: meta.len(),
         labels: labels.len(),
         state_init: program.state.initial.len(),
-        weights: program.weights.len() as usize,
+        weights: length as usize,
     };
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
     let sections = [&ports[..], &steps, &meta, &labels, &program.state.initial];
-    write(file, &mut header, &sections, program, weights, progress)?;
+    write(file, &mut header, &sections, &constants, weights, progress)?;
     let plan = (ports.len() + steps.len()) as u64;
     Ok(Written {
         model: u64::from(header.total),
-        weights: u64::from(program.weights.len()),
+        weights: u64::from(length),
         plan,
         meta: meta.len() as u64,
     })
@@ -94,7 +154,7 @@ fn write(
     file: &File,
     header: &mut Header,
     sections: &[&[u8]],
-    program: &Program,
+    constants: &[&Piece],
     weights: &Weights,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
@@ -115,7 +175,7 @@ fn write(
     }
     let (base, all) = (u64::from(header.weights.offset), u64::from(header.weights.len));
     let mut buffer = Vec::new();
-    for piece in program.weights.pieces() {
+    for piece in constants {
         out.pad_to(base + u64::from(piece.offset)).map_err(io)?;
         let start = out.at;
         match &piece.content {
@@ -172,9 +232,9 @@ impl Owners {
             });
         let ports = || graph.inputs.iter().chain(&graph.outputs).copied();
         for id in ports().chain(touched) {
-            let (root, _) = program.root(id);
-            owners.numbers.entry(root).or_insert_with(|| {
-                owners.names.push(graph.tensor(root).name.clone());
+            let owner = program.owner(id);
+            owners.numbers.entry(owner).or_insert_with(|| {
+                owners.names.push(graph.tensor(owner).name.clone());
                 owners.names.len() as u32 - 1
             });
         }
@@ -184,7 +244,7 @@ impl Owners {
 
     fn of(&self, program: &Program, place: Place) -> u32 {
         match place {
-            Place::Tensor(id, _) => self.numbers.get(&program.root(id).0).copied().unwrap_or(NO_TENSOR),
+            Place::Tensor(id, _) => self.numbers.get(&program.owner(id)).copied().unwrap_or(NO_TENSOR),
             _ => NO_TENSOR,
         }
     }
@@ -204,7 +264,7 @@ pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Res
     let mut views: Vec<_> = program.views.keys().copied().collect();
     views.sort();
     for view in views {
-        let (root, offset) = program.root(view);
+        let (root, (_, offset)) = (program.owner(view), program.root(view));
         // What a later step computes in the same place has other values.
         let same = offset == 0 && !last_writer.contains_key(&view) && same_array(graph, view, root);
         if same {
@@ -336,10 +396,10 @@ fn encode_labels(labels: &[String]) -> Result<Vec<u8>> {
     postcard::to_stdvec(labels).map_err(|e| Error::internal(format!("labels: {e}")))
 }
 
-fn encode_ports(program: &Program, memory: &Placed) -> Result<Vec<u8>> {
+fn encode_ports(program: &Program, memory: &Placed, ports: [&[TensorId]; 2]) -> Result<Vec<u8>> {
     let graph = &program.graph;
     let mut bytes = Vec::new();
-    for &id in graph.inputs.iter().chain(&graph.outputs) {
+    for &id in ports.into_iter().flatten() {
         let tensor = graph.tensor(id);
         let mut shape = heapless::Vec::new();
         for &extent in &tensor.shape {
@@ -364,9 +424,9 @@ fn encode_ports(program: &Program, memory: &Placed) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn encode_steps(program: &Program, memory: &Placed) -> Result<(Vec<u8>, u128)> {
+fn encode_steps(program: &Program, steps: Range<usize>, memory: &Placed) -> Result<(Vec<u8>, u128)> {
     let (mut bytes, mut kernels) = (Vec::new(), 0u128);
-    for (index, lowered) in program.steps.iter().enumerate() {
+    for (index, lowered) in program.steps.iter().enumerate().take(steps.end).skip(steps.start) {
         let step = lowered
             .step
             .clone()

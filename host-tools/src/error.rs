@@ -48,7 +48,7 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Details {
             kind,
-            message: message.into(),
+            message: shown(message.into()),
             file: None,
             place: None,
             expected: None,
@@ -73,7 +73,13 @@ impl Error {
 
     /// An I/O failure on `file`.
     pub fn io(file: &Path, doing: &str, error: &std::io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("cannot {doing}: {}", reason(error))).in_file(file)
+        let told = Self::new(ErrorKind::Io, format!("cannot {doing}: {}", reason(error))).in_file(file);
+        match error.kind() {
+            std::io::ErrorKind::NotFound if doing.starts_with("read") => {
+                told.help("is the name right? A name without a folder is looked for where the command runs")
+            }
+            _ => told,
+        }
     }
 
     /// Adds the file, unless one is named already.
@@ -86,22 +92,29 @@ impl Error {
     /// Adds the place inside the file or the graph (a line, a node, a tensor), unless one is named already.
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
-        self.0.place.get_or_insert_with(|| place.to_string());
+        self.0.place.get_or_insert_with(|| shown(place.to_string()));
         self
     }
 
     /// Adds what was expected instead.
     #[must_use]
     pub fn expected(mut self, what: impl fmt::Display) -> Self {
-        self.0.expected = Some(what.to_string());
+        self.0.expected = Some(shown(what.to_string()));
         self
     }
 
     /// Adds what the user can do.
     #[must_use]
     pub fn help(mut self, what: impl fmt::Display) -> Self {
-        self.0.help = Some(what.to_string());
+        self.0.help = Some(shown(what.to_string()));
         self
+    }
+
+    /// Adds what the user can do, where nothing says yet what was expected or what to do.
+    #[must_use]
+    pub(crate) fn or_help(self, what: impl fmt::Display) -> Self {
+        let told = self.0.expected.is_some() || self.0.help.is_some() || self.0.message.contains('\n');
+        if told { self } else { self.help(what) }
     }
 
     /// The kind of trouble.
@@ -113,6 +126,43 @@ impl Error {
     pub fn message(&self) -> &str {
         &self.0.message
     }
+
+    /// The file, as messages name it.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// The place inside it.
+    pub fn place(&self) -> Option<&str> {
+        self.0.place.as_deref()
+    }
+
+    /// What was expected.
+    pub fn expectation(&self) -> Option<&str> {
+        self.0.expected.as_deref()
+    }
+
+    /// What to do.
+    pub fn remedy(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+}
+
+/// A text without what moves a terminal's cursor or its colours: names are a file's own. Lines stay lines.
+fn shown(text: String) -> String {
+    let hidden = |c: char| c.is_control() && c != '\n';
+    if !text.contains(hidden) {
+        return text;
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// The system's reason, without the number that it has for that.
@@ -141,3 +191,21 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_moves_a_terminal() {
+        let error = Error::input("the mode `\u{1b}[2Jref\0ect`\nof node 1")
+            .at("line\r1")
+            .expected("\u{9b}3m")
+            .help("\tuse\u{7f} é");
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            "line\\r1: the mode `\\u{1b}[2Jref\\u{0}ect`\nof node 1; expected \\u{9b}3m\n  help: \\tuse\\u{7f} é"
+        );
+    }
+}

@@ -4,6 +4,8 @@
 //! import -> graph -> passes -> lower -> memory -> emit  =>  blob -> session -> ops -> kernels
 //! ```
 
+// What only the programs use.
+#![cfg_attr(not(feature = "tools"), allow(dead_code))]
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -12,7 +14,9 @@ pub mod board;
 pub mod build;
 pub mod bundle;
 pub mod channels;
+#[cfg(feature = "tools")]
 pub mod chips;
+#[cfg(feature = "tools")]
 pub mod cli;
 pub mod compare;
 pub mod emit;
@@ -20,6 +24,7 @@ pub mod error;
 pub mod files;
 pub mod graph;
 pub mod import;
+mod joined;
 pub mod lower;
 pub mod memory;
 pub mod metadata;
@@ -29,12 +34,13 @@ pub mod pack;
 pub mod page;
 pub mod pairs;
 pub mod passes;
+pub mod pieces;
 mod portable;
 pub mod preprocess;
 pub mod program;
 pub mod quantize;
 pub mod report;
-mod samples;
+pub mod samples;
 pub mod self_test;
 pub mod sign;
 mod spelling;

@@ -6,7 +6,7 @@ use arenite::signed::{Envelope, SIGNED_HEADER};
 use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Sections, Session, Step};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::Input;
+use crate::files::{File, Input, system};
 use crate::metadata::Metadata;
 use crate::report::Summary;
 
@@ -23,7 +23,7 @@ pub struct ModelFile {
 }
 
 enum Bytes {
-    Mapped(memmap2::Mmap),
+    Mapped(system::Map),
     Empty,
 }
 
@@ -76,6 +76,19 @@ impl ModelFile {
             .map(|(_, entry)| entry.bytes);
         let Some(bytes) = found else {
             let names: Vec<_> = entries.iter().map(|entry| entry.name).collect();
+            let in_pieces = format!("0/{}", names.len());
+            if name.is_empty()
+                && names
+                    .first()
+                    .is_some_and(|first| first.trim_end_matches('+') == in_pieces)
+            {
+                return Err(Error::input("this is a model in pieces, for a flash that is no memory")
+                    .in_file(&self.path)
+                    .expected("a model in one file, or FILE#N for piece N")
+                    .help(
+                        "`arenite run`, `bench` and `verify` take it as it is; pack it without :stream for the rest",
+                    ));
+            }
             let message = match name {
                 "" => "this is a bundle of several models".to_string(),
                 _ => format!("the bundle has no model `{name}`"),
@@ -121,7 +134,7 @@ impl ModelFile {
     ///
     /// # Errors
     /// [`ErrorKind::Io`]; [`ErrorKind::Input`] for a damaged bundle.
-    pub(crate) fn all_of(file: &std::fs::File, path: &Path) -> Result<Vec<Self>> {
+    pub(crate) fn all_of(file: &File, path: &Path) -> Result<Vec<Self>> {
         let open = || Self::of(file, path).map_err(|e| Error::io(path, "read the model", &e));
         let first = open()?;
         if !Bundle::is_bundle(first.bytes()) {
@@ -136,12 +149,10 @@ impl ModelFile {
     ///
     /// # Errors
     /// What the system says.
-    pub fn of(file: &std::fs::File, path: &Path) -> std::io::Result<Self> {
+    pub fn of(file: &File, path: &Path) -> std::io::Result<Self> {
         let bytes = match file.metadata()?.len() {
             0 => Bytes::Empty,
-            // SAFETY: the map is private to this process's reading; a file that another process changes meanwhile gives wrong
-            // results, as reading it twice would.
-            _ => Bytes::Mapped(unsafe { memmap2::Mmap::map(file) }?),
+            _ => Bytes::Mapped(system::map(file)?),
         };
         Ok(Self {
             path: path.to_path_buf(),
@@ -190,7 +201,7 @@ impl ModelFile {
     /// [`ErrorKind::Input`] with the runtime's reason.
     pub fn view(&self) -> Result<ModelView<'_>> {
         let sections = Sections::open(self.bytes()).map_err(|e| load_error(e).in_file(&self.path))?;
-        ModelView::of(sections, self.bytes()).map_err(|e| e.in_file(&self.path))
+        ModelView::of(sections, self.bytes(), &self.path).map_err(|e| e.in_file(&self.path))
     }
 
     /// Bytes of each output.
@@ -209,6 +220,7 @@ impl ModelFile {
 
 /// A file as tools look at it: ports and steps as values.
 pub struct ModelView<'a> {
+    path: &'a Path,
     sections: Sections<'a>,
     weights: &'a [u8],
     /// The inputs.
@@ -218,7 +230,7 @@ pub struct ModelView<'a> {
 }
 
 impl<'a> ModelView<'a> {
-    fn of(sections: Sections<'a>, bytes: &'a [u8]) -> Result<Self> {
+    fn of(sections: Sections<'a>, bytes: &'a [u8], path: &'a Path) -> Result<Self> {
         let [inputs, outputs] = [sections.header().inputs, sections.header().outputs].map(u32::from);
         let wrong = |port| load_error(LoadError::Port { port });
         let input = |i: u32| sections.input(i as usize).ok_or_else(|| wrong(i));
@@ -228,6 +240,7 @@ impl<'a> ModelView<'a> {
             .get(at.offset as usize..)
             .and_then(|rest| rest.get(..at.len as usize));
         Ok(Self {
+            path,
             // Those of a file that is read in pieces may be left out.
             weights: weights.unwrap_or(&[]),
             inputs: (0..inputs).map(input).collect::<Result<_>>()?,
@@ -281,14 +294,19 @@ impl<'a> ModelView<'a> {
     /// # Errors
     /// As [`Metadata::decode`]; labels that do not decode.
     pub fn metadata(&self) -> Result<Metadata> {
-        let mut metadata = Metadata::decode(self.sections.metadata())?;
+        let mut metadata = Metadata::decode(self.sections.metadata()).map_err(|e| e.in_file(self.path))?;
         let labels = self.sections.labels();
         if !labels.is_empty() {
-            metadata.labels = postcard::from_bytes(labels).map_err(|e| {
-                Error::input(format!("the class labels do not decode: {e}")).help("pack the model again")
-            })?;
+            metadata.labels = postcard::from_bytes(labels).map_err(|_| self.unread("the class labels"))?;
         }
         Ok(metadata)
+    }
+
+    fn unread(&self, what: &str) -> Error {
+        Error::input(format!("{what} in it cannot be read"))
+            .in_file(self.path)
+            .expected("what this version of the tools writes")
+            .help("pack the model again")
     }
 
     /// The summary that was printed when the model was packed, with the sizes of the file itself.
@@ -296,8 +314,8 @@ impl<'a> ModelView<'a> {
     /// # Errors
     /// As [`Metadata::decode`].
     pub fn summary(&self) -> Result<Summary> {
-        let mut summary: Summary = serde_json::from_str(&self.metadata()?.summary)
-            .map_err(|e| Error::input(format!("the summary does not decode: {e}")))?;
+        let mut summary: Summary =
+            serde_json::from_str(&self.metadata()?.summary).map_err(|_| self.unread("the summary"))?;
         summary.dead_channels.get_or_insert_default();
         summary.model_bytes = u64::from(self.header().total);
         summary.weights_bytes = u64::from(self.header().weights.len);
@@ -335,6 +353,21 @@ pub fn run(
     reset_each: bool,
     after: &mut dyn FnMut(usize, u32, &Session<'_, '_>),
 ) -> Result<Vec<Vec<Vec<u8>>>> {
+    run_changing(model, runs, reset_each, &mut |run, step, session| {
+        after(run, step, session);
+    })
+}
+
+/// As [`run`]; `after` may write what the steps to come read.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_changing(
+    model: &Model<'_>,
+    runs: &[Vec<Vec<u8>>],
+    reset_each: bool,
+    after: &mut dyn FnMut(usize, u32, &mut Session<'_, '_>),
+) -> Result<Vec<Vec<Vec<u8>>>> {
     let mut arenas: Vec<Aligned> = (0..arenite::MAX_REGIONS)
         .map(|r| Aligned::new(model.arena_bytes(r)))
         .collect();
@@ -359,7 +392,7 @@ pub fn run(
         let mut step = 0;
         loop {
             let progress = session.step().map_err(wrong)?;
-            after(index, step, &session);
+            after(index, step, &mut session);
             step += 1;
             if progress == arenite::Progress::Done {
                 break;

@@ -1,6 +1,6 @@
 //! The network as steps: what lowering makes of a graph, before offsets are known.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arenite::{Operand, Step, Target};
@@ -23,6 +23,8 @@ pub struct Program {
     pub steps: Vec<LoweredStep>,
     /// Tensors that are a view of another one: the other, and the bytes from its start.
     pub views: HashMap<TensorId, (TensorId, u32)>,
+    /// Those that take the other one's place piece by piece, while other pieces of it are still read: a proof tells their bytes apart.
+    pub over: HashSet<TensorId>,
     /// The weights section.
     pub weights: Constants,
     /// The state slice: where each state tensor lies, and the initial bytes of all.
@@ -42,6 +44,8 @@ pub struct LoweredStep {
     pub macs: u64,
     /// The tensor that is complete after this step, for `arenite diff`.
     pub completes: Option<TensorId>,
+    /// The page of the weights that its constants lie on.
+    pub page: u32,
 }
 
 /// Where an operand is, before memory is planned.
@@ -61,11 +65,12 @@ impl arenite::Place for Place {
     }
 }
 
-/// The constants of the weights section: pieces at offsets.
+/// The constants of the weights section: pieces at offsets. In pages, each of which begins at offset 0, where the steps are to become a model in pieces.
 #[derive(Debug, Clone, Default)]
 pub struct Constants {
     pieces: Vec<Piece>,
     len: u32,
+    page: u32,
     /// Offsets of tensors that are there as the graph has them.
     pub tensors: HashMap<TensorId, u32>,
     /// Offsets of weights in blocks of so many output channels.
@@ -76,6 +81,8 @@ pub struct Constants {
 /// A piece of the weights section.
 #[derive(Debug, Clone)]
 pub struct Piece {
+    /// The page.
+    pub page: u32,
     /// Bytes from the section's start.
     pub offset: u32,
     /// Bytes.
@@ -119,6 +126,14 @@ impl LoweredStep {
 }
 
 impl Program {
+    /// The tensor whose bytes those of `id` are: the one that owns the memory, or one that is written over it.
+    pub fn owner(&self, mut id: TensorId) -> TensorId {
+        while let Some(&(of, _)) = self.views.get(&id).filter(|_| !self.over.contains(&id)) {
+            id = of;
+        }
+        id
+    }
+
     /// The tensor that owns the memory of `id`, and the bytes from its start.
     pub fn root(&self, id: TensorId) -> (TensorId, u32) {
         let (mut id, mut offset) = (id, 0);
@@ -143,7 +158,12 @@ impl Constants {
             .ok_or_else(too_large)?;
         let len = u32::try_from(len).map_err(|_| too_large())?;
         self.len = offset.checked_add(len).ok_or_else(too_large)?;
-        self.pieces.push(Piece { offset, len, content });
+        self.pieces.push(Piece {
+            page: self.page,
+            offset,
+            len,
+            content,
+        });
         Ok(offset)
     }
 
@@ -177,12 +197,28 @@ impl Constants {
         self.add_bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())
     }
 
-    /// The pieces, in the order of their offsets.
+    /// Begins a page, if there is anything on this one: what was added so far is not there for the steps that follow.
+    pub fn turn_page(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        (self.page, self.len) = (self.page + 1, 0);
+        self.tensors.clear();
+        self.blocked.clear();
+        self.literals.clear();
+    }
+
+    /// The page that constants are added to.
+    pub fn page(&self) -> u32 {
+        self.page
+    }
+
+    /// The pieces, in the order of their pages and offsets.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// Bytes of the section.
+    /// Bytes of the section, or of its last page.
     pub fn len(&self) -> u32 {
         self.len
     }

@@ -29,7 +29,7 @@ pub fn attach(draft: Draft, output: &Output, path: &Path, note: &mut dyn FnMut(S
             _ => e,
         })?;
         let view = file.view()?;
-        let runs = samples::read(path, &view.inputs, &|array, _| Ok(array), note).map_err(|e| e.in_file(path))?;
+        let runs = samples::read(path, &view.inputs, &|array, _, _| Ok(array), note).map_err(|e| e.in_file(path))?;
         let results = model::run(&model, &runs, false, &mut |_, _, _| {})?;
         encode(&runs, &results, &view.outputs)?
     };

@@ -88,6 +88,7 @@ pub fn key_id(public: &VerifyingKey) -> u64 {
 ///
 /// # Errors
 /// [`ErrorKind::Io`] where the system has none.
+#[cfg(feature = "tools")]
 pub fn generate() -> Result<SigningKey> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)

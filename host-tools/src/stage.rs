@@ -7,7 +7,8 @@ pub type Progress<'a> = dyn FnMut(&str, u64, u64) + 'a;
 pub fn unwatched(_: &str, _: u64, _: u64) {}
 
 /// A stage, in the order in which a network passes them; `--dump-after` prints what there is behind it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(clap::ValueEnum))]
 pub enum Stage {
     /// The input is read, and what does not serve inference is dropped.
     Import,

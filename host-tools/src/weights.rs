@@ -38,6 +38,10 @@ enum Source {
     Nothing,
 }
 
+/// What to do about weights that are not what the network needs.
+pub(crate) const DAMAGED: &str =
+    "the file is damaged, or belongs to another network: export the network and its weights anew";
+
 impl Weights {
     /// What `--weights` says: `seeded:N`, or a file. `graph` is the imported one, before any pass, whose structure seeded weights
     /// follow; every parameter of it must be there.
@@ -69,6 +73,13 @@ impl Weights {
     /// [`ErrorKind::Io`] where it can't be read; [`ErrorKind::Weights`] where it is malformed, or lacks a parameter of `graph`, or
     /// holds one of another shape or dtype.
     pub fn file(path: &Path, graph: &Graph) -> Result<Self> {
+        Self::checked(path, graph).map_err(|e| match e.kind() {
+            ErrorKind::Weights => e.or_help(DAMAGED),
+            _ => e,
+        })
+    }
+
+    fn checked(path: &Path, graph: &Graph) -> Result<Self> {
         let input = Input::open(path, "read the weights")?;
         let mut start = Vec::new();
         let read = input.file().take(4).read_to_end(&mut start);

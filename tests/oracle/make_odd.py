@@ -9,6 +9,7 @@ writes tests/models/tflite_odd/NAME.tflite and expected.json: NAME -> {"error": 
 import json
 import pathlib
 
+import flatbuffers
 import numpy as np
 
 import odd_control
@@ -25,6 +26,16 @@ def odd(name, file, error=None, warning=None, truth=None):
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / f"{name}.tflite").write_bytes(file)
     EXPECTED[name] = {"error": error} if error else {"warning": warning, **computed(truth or file)}
+
+
+def changed(name, of, change, error):
+    """A file of tflite_ops with a change."""
+    model = (OUT.parent / "tflite_ops" / f"{of}.tflite").read_bytes()
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(model, 0))
+    change(model)
+    file = flatbuffers.Builder()
+    file.Finish(model.Pack(file), b"TFL3")
+    odd(name, bytes(file.Output()), error=error)
 
 
 def computed(file):
@@ -446,6 +457,24 @@ def main():
     x, y = b.tensor((2, 5), "int8", scale=0.05, zero_point=3), b.tensor((2, 5), "int8", scale=1 / 127)
     b.op("L2_NORMALIZATION", [x], [y], "L2NormOptions")
     odd("l2_normalization_scale", b.finish([x], [y]), error=["L2_NORMALIZATION", "expected scale 1/128 and zero point 0"])
+    b = Builder()
+    x, y = b.tensor((2, 3), "int8", scale=0.05), b.tensor((2, 1), "int8", scale=0.05)
+    b.op("GATHER", [x, b.const([[0], [2]], "int32")], [y], "GatherOptions", axis=1, batchDims=1)
+    odd("gather_batch", b.finish([x], [y]), error=["GATHER", "batch_dims of a gather"])
+    b = Builder()
+    x, y = b.tensor((2, 3), "float32"), b.tensor((2, 4), "float32")
+    b.op("PADV2", [x, b.const([[0, 0], [0, 1]], "int32"), b.const(True)], [y], "PadV2Options")
+    odd("pad_value_bool", b.finish([x], [y]), error=["PADV2", "a padding value of type bool"])
+
+    def relu6(model):
+        model.subgraphs[0].operators[0].builtinOptions.fusedActivationFunction = schema.ActivationFunctionType.RELU6
+
+    def no_handle(model):
+        assign = model.subgraphs[1].operators[-1]
+        assign.inputs = [assign.inputs[1], assign.inputs[1]]
+
+    changed("svdf_relu6", "svdf_i8_state", relu6, ["SVDF", "a fused activation other than RELU"])
+    changed("no_handle_once", "variable_f32", no_handle, ["subgraph 1", "ASSIGN_VARIABLE", "the handle is no VAR_HANDLE's"])
     odd_control.write(odd)
     odd_detections.write(odd)
     (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")

@@ -1,6 +1,8 @@
 //! What the end-to-end tests share.
 
 pub mod attacks;
+#[cfg(unix)]
+pub mod browser;
 pub use arenite_xtask::blob;
 pub mod exact;
 pub mod golden;

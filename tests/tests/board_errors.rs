@@ -10,7 +10,7 @@ use arenite_host::board::protocol::{Command, Failure, Guarded};
 use arenite_host::board::{
     Blob, Board, BoardError, Firmware, Link, RunOptions, SerialOptions, connect, ready, run, selfcheck,
 };
-use arenite_host::cli::regions::{parse_regions, parse_size};
+use arenite_host::cli::regions::parse_size;
 use arenite_host::memory::Region;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
@@ -48,6 +48,7 @@ fn building(root: &Path) -> String {
     let child = Process::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "builds_in_another_checkout", "--nocapture"])
         .env("ARENITE_ROOT", root)
+        .env("CARGO_NET_OFFLINE", "true")
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&child.stdout).into_owned();
@@ -107,7 +108,7 @@ fn without_a_board(folder: &Path) -> Vec<String> {
 
     let kinds = [&tool, &target, &absent, &elf].map(|error| format!("{error:?}"));
     for (error, kind, remedy) in [
-        (tool, ErrorKind::Internal, "xtask setup"),
+        (tool, ErrorKind::Internal, "doctor --fix"),
         (target, ErrorKind::Internal, "rustup target add"),
         (absent, ErrorKind::Io, "absent"),
         (elf, ErrorKind::Internal, "text"),
@@ -216,7 +217,23 @@ fn on_the_board(folder: &Path) -> Vec<String> {
     let broken = folder.join("broken");
     std::fs::create_dir_all(broken.join("firmware")).expect("made");
     std::fs::write(broken.join("firmware/Cargo.toml"), "no manifest").expect("written");
-    for (root, what, names) in [(&empty, "NoSources", "empty"), (&broken, "Build", "selfcheck")] {
+    // Its packages are not there, and no registry is asked.
+    let lacking = folder.join("lacking");
+    std::fs::create_dir_all(lacking.join("firmware/src/bin")).expect("made");
+    let manifest = "[package]\nname = \"arenite-firmware\"\n[features]\nmicrobit = []\n[dependencies]\narenite-no-such-package = \"1\"\n";
+    std::fs::write(lacking.join("firmware/Cargo.toml"), manifest).expect("written");
+    std::fs::write(lacking.join("firmware/src/bin/selfcheck.rs"), "fn main() {}").expect("written");
+    // A file is where the folder of its builds would be.
+    let blocked = folder.join("blocked");
+    std::fs::create_dir_all(blocked.join("firmware")).expect("made");
+    std::fs::write(blocked.join("firmware/Cargo.toml"), "").expect("written");
+    std::fs::write(blocked.join("target"), "").expect("written");
+    for (root, what, names) in [
+        (&empty, "NoSources", "empty"),
+        (&broken, "Build", "selfcheck"),
+        (&lacking, "NoNetwork", "arenite-no-such-package"),
+        (&blocked, "Cache", "blocked/target"),
+    ] {
         let error = building(root);
         assert!(error.starts_with(what) && error.contains(names), "{error}");
         provoked.push(error);
@@ -367,7 +384,7 @@ fn every_kind_of_error_is_provoked() {
         ..digits("digits")
     };
     let small = Options {
-        regions: vec![region],
+        regions: vec![region.clone()],
         ..digits("digits")
     };
     let nowhere = Board {
@@ -378,7 +395,11 @@ fn every_kind_of_error_is_provoked() {
         (ErrorKind::Input, no_model.expect_err("no model")),
         (
             ErrorKind::Unsupported,
-            parse_regions(&["spi=16M:stream".into()], None).expect_err("not built"),
+            packed(&Options {
+                stream: Some(region.clone().into()),
+                regions: vec![region.clone(); 2],
+                ..digits("digits")
+            }),
         ),
         (
             ErrorKind::Ambiguous,

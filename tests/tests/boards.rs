@@ -159,7 +159,7 @@ fn a_write_to_flash_is_noticed() {
     let plain: Vec<_> = BOARDS
         .iter()
         .map(|board| board.name)
-        .filter(|name| !["microbit", "riscv64-virt"].contains(name))
+        .filter(|name| *name != "microbit" && !name.starts_with("riscv64-virt"))
         .collect();
     for board in boards("flash", &plain) {
         match failure(board, Failure::WriteFlash, TIMEOUT) {

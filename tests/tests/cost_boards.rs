@@ -5,7 +5,7 @@ use std::time::Duration;
 use arenite::kernels::Backend;
 use arenite::testkit::{Packed, Workspace, packed};
 use arenite::{KernelId, Model};
-use arenite_host::board::{BOARDS, Board, RunOptions, ready, run};
+use arenite_host::board::{BOARDS, Board, BoardError, RunOptions, ready, run};
 use arenite_host::model::Blob as OnBoard;
 use arenite_host::worst::stack::TABLE;
 use arenite_tests::blob::{Blob, aligned, shared_by};
@@ -69,7 +69,12 @@ fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
             timeout: Duration::from_secs(600),
             ..RunOptions::default()
         };
-        let report = run(board, OnBoard::Bytes(&file), &[], &options).unwrap_or_else(|error| panic!("{error}"));
+        let report = match run(board, OnBoard::Bytes(&file), &[], &options) {
+            Ok(report) => report,
+            // Its program leaves kernels out, for want of flash.
+            Err(BoardError::Refused { name, .. }) if name == "Kernel" && board.firmware == ["small-flash"] => continue,
+            Err(error) => panic!("{error}"),
+        };
         let (name, bytes, load) = (kernel.name(), file.len() as u64, report.load_instructions);
         let step = report.steps.iter().flatten().copied().max().unwrap_or(0);
         let stack = TABLE.bound(board.name, [kernel]).expect("a known kernel");

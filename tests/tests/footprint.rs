@@ -63,3 +63,24 @@ fn size_is_within_its_limits() {
         holds(&bench, 12 * KIB, 84_000, 28_000_000);
     }
 }
+
+/// The program is measured and never run: its code has a size where the model leaves none of the board's flash for it.
+#[test]
+fn a_model_that_fills_the_flash_is_measured() {
+    let test = "a_model_that_fills_the_flash_is_measured";
+    let Some(shared) = shared() else {
+        skip(test, "no shared data");
+        return;
+    };
+    let board = Board::find("mps3-an547").expect("a known board");
+    if let Err(reason) = ready(board) {
+        skip(test, &reason.to_string());
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = shared.join("data/models/tinyengine_vww.tflite");
+    let file: ModelFile = packed(&model, folder.path(), Target::CortexM55).unwrap_or_else(|error| panic!("{error}"));
+    let linked = footprint(board, file.path()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(linked.model_bytes + linked.code_bytes > board.flash.size, "{linked:?}");
+    assert!((4 * KIB..96 * KIB).contains(&linked.code_bytes), "{linked:?}");
+}

@@ -230,31 +230,40 @@ fn damaged_blobs_are_refused_by_name() {
     }
 }
 
-/// The dot product instructions are for builds whose cores have them.
+/// Instructions that only some cores have are for builds for such cores.
 #[test]
-fn a_build_without_dot_products_refuses_them_by_name() {
+fn a_build_without_an_extension_refuses_its_kernels_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops/conv_3x3_same.tflite");
-    let output = folder.path().join("conv.bin");
-    let options = Options {
-        target: Target::Aarch64Dotprod,
-        ..Options::new(&network, &output)
-    };
-    pack(&options, &mut |_, _, _| {}).expect("packs");
-    let file = ModelFile::open(&output).expect("a model");
-    let inputs = vec![0; file.view().expect("intact").header().input_bytes as usize];
-    for board in boards("dot products", &["aarch64-virt", "aarch64-virt:max"]) {
-        let ran = board::run(board, Blob::File(&output), &inputs, &RunOptions::default());
-        match (board.name, ran) {
-            ("aarch64-virt", Err(BoardError::Refused { name, text, .. })) => {
-                assert_eq!(name, "Kernel");
-                assert!(
-                    text.contains("DotprodConv2dS8") && text.contains("aarch64-dotprod"),
-                    "{text}"
-                );
+    for (target, kernel, without, with) in [
+        (
+            Target::Aarch64Dotprod,
+            "DotprodConv2dS8",
+            "aarch64-virt",
+            "aarch64-virt:max",
+        ),
+        (Target::Aarch64I8mm, "I8mmConv2dS8", "aarch64-virt", "aarch64-virt:max"),
+        (Target::Riscv64gcv, "RvvConv2dS8", "riscv64-virt", "riscv64-virt:v128"),
+        (Target::Riscv32imacv, "RvvConv2dS8", "riscv32-virt", "riscv32-virt:v128"),
+    ] {
+        let output = folder.path().join("conv.bin");
+        let options = Options {
+            target,
+            ..Options::new(&network, &output)
+        };
+        pack(&options, &mut |_, _, _| {}).expect("packs");
+        let file = ModelFile::open(&output).expect("a model");
+        let inputs = vec![0; file.view().expect("intact").header().input_bytes as usize];
+        for board in boards(target.name(), &[without, with]) {
+            let ran = board::run(board, Blob::File(&output), &inputs, &RunOptions::default());
+            match (board.name, ran) {
+                (board, Err(BoardError::Refused { name, text, .. })) if board == without => {
+                    assert_eq!(name, "Kernel");
+                    assert!(text.contains(kernel) && text.contains(target.name()), "{text}");
+                }
+                (board, Ok(_)) if board == with => (),
+                (name, other) => panic!("{name}: {other:?}"),
             }
-            ("aarch64-virt:max", Ok(_)) => (),
-            (name, other) => panic!("{name}: {other:?}"),
         }
     }
 }

@@ -14,10 +14,24 @@ struct Target {
     dsp: bool,
     /// Helium, whose registers are those of the hard-float calling convention.
     mve: bool,
+    /// The vectors of RISC-V.
+    rvv: bool,
 }
 
 const fn target(triple: &'static str, dsp: bool, mve: bool) -> Target {
-    Target { triple, dsp, mve }
+    Target {
+        triple,
+        dsp,
+        mve,
+        rvv: false,
+    }
+}
+
+const fn risc_v(triple: &'static str) -> Target {
+    Target {
+        rvv: true,
+        ..target(triple, false, false)
+    }
 }
 
 const TARGETS: [Target; 11] = [
@@ -28,18 +42,18 @@ const TARGETS: [Target; 11] = [
     target("thumbv8m.base-none-eabi", false, false),
     target("thumbv8m.main-none-eabi", true, false),
     target("thumbv8m.main-none-eabihf", true, true),
-    target("riscv32imc-unknown-none-elf", false, false),
-    target("riscv32imac-unknown-none-elf", false, false),
-    target("riscv64gc-unknown-none-elf", false, false),
+    risc_v("riscv32imc-unknown-none-elf"),
+    risc_v("riscv32imac-unknown-none-elf"),
+    risc_v("riscv64gc-unknown-none-elf"),
     target("aarch64-unknown-none", false, false),
 ];
 
-const FEATURES: [&str; 5] = ["", "dsp", "mve", "dsp,mve", "all"];
+const FEATURES: [&str; 6] = ["", "dsp", "mve", "dsp,mve", "rvv", "all"];
 const PROFILES: [&str; 2] = ["release", "dev"];
 const LTO: [&str; 3] = ["fat", "thin", "off"];
 
 /// Triple, features, profile and optimisation at link time of what is built to the end here; `the_whole_matrix` builds all the rest.
-const NAMED: [(&str, &str, &str, &str); 8] = [
+const NAMED: [(&str, &str, &str, &str); 10] = [
     ("thumbv6m-none-eabi", "", "release", "thin"),
     ("thumbv7m-none-eabi", "", "dev", "off"),
     ("thumbv7em-none-eabi", "dsp", "release", "off"),
@@ -48,6 +62,8 @@ const NAMED: [(&str, &str, &str, &str); 8] = [
     ("thumbv8m.main-none-eabihf", "mve", "release", "fat"),
     ("thumbv8m.main-none-eabihf", "all", "dev", "fat"),
     ("riscv32imac-unknown-none-elf", "", "release", "fat"),
+    ("riscv32imc-unknown-none-elf", "rvv", "release", "fat"),
+    ("riscv64gc-unknown-none-elf", "rvv", "dev", "thin"),
 ];
 
 /// The feature that the core has no instructions for, the first where there are two.
@@ -56,7 +72,11 @@ fn refused(target: &Target, features: &str) -> Option<&'static str> {
     if wants("dsp") && !target.dsp {
         return Some("dsp");
     }
-    (wants("mve") && !target.mve).then_some("mve")
+    if wants("mve") && !target.mve {
+        return Some("mve");
+    }
+    // No core has it and Arm's: `all` is without it.
+    (features == "rvv" && !target.rvv).then_some("rvv")
 }
 
 fn installed(triple: &str) -> bool {

@@ -1,138 +1,46 @@
 //! The page of a model in a browser: Debian's `chromium-headless-shell`, asked over its debugging pipe, with real clicks.
 #![cfg(unix)]
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use arenite_host::model::ModelFile;
-use arenite_host::pack::pack;
+use arenite_host::pack::{Options, pack};
 use arenite_host::page::{Extra, page};
+use arenite_tests::browser::Browser;
 use arenite_tests::{digits_options, skip};
+use data_encoding::BASE64;
+use image::RgbImage;
 use serde_json::{Value, json};
 
-const BROWSER: &str = "chromium-headless-shell";
-
-/// A browser with one page open.
-struct Browser {
-    child: Child,
-    to: File,
-    from: BufReader<File>,
-    session: Value,
-    sent: u64,
+/// The step whose row the page shows; null where it shows none.
+fn shown(browser: &mut Browser) -> Value {
+    browser.value("document.querySelector('#detail.open')?.dataset.shows ?? null")
 }
 
-impl Browser {
-    /// `None` where there is no browser.
-    fn open(folder: &Path, page: &Path) -> Option<Self> {
-        Command::new(BROWSER).arg("--version").output().ok()?;
-        let pipes = ["in", "out"].map(|name| folder.join(name));
-        let made = Command::new("mkfifo").args(&pipes).status().expect("it starts");
-        assert!(made.success(), "no pipes");
-        // The browser reads commands from descriptor 3 and answers on 4.
-        let child = Command::new("sh")
-            .args(["-c", "exec \"$0\" --remote-debugging-pipe --no-sandbox --disable-gpu --user-data-dir=\"$3\" 3<\"$1\" 4>\"$2\""])
-            .arg(BROWSER)
-            .args(&pipes)
-            .arg(folder.join("profile"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let to = File::options().write(true).open(&pipes[0]).expect("opened");
-        let from = BufReader::new(File::open(&pipes[1]).expect("opened"));
-        let mut browser = Self {
-            child,
-            to,
-            from,
-            session: Value::Null,
-            sent: 0,
-        };
-        let target = browser.ask(
-            "Target.createTarget",
-            json!({"url": "about:blank", "width": 1280, "height": 1000}),
-        );
-        let attached = json!({"targetId": target["targetId"], "flatten": true});
-        browser.session = browser.ask("Target.attachToTarget", attached)["sessionId"].clone();
-        browser.ask("Page.enable", json!({}));
-        browser.ask("Page.navigate", json!({"url": format!("file://{}", page.display())}));
-        while browser.next()["method"] != "Page.loadEventFired" {}
-        Some(browser)
-    }
-
-    fn next(&mut self) -> Value {
-        let mut message = Vec::new();
-        self.from.read_until(0, &mut message).expect("an answer");
-        message.pop().expect("the browser has ended");
-        serde_json::from_slice(&message).expect("JSON")
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.sent += 1;
-        let mut command = json!({"id": self.sent, "method": method, "params": params});
-        if !self.session.is_null() {
-            command["sessionId"] = self.session.clone();
-        }
-        self.to.write_all(format!("{command}\0").as_bytes()).expect("sent");
-        loop {
-            let answer = self.next();
-            if answer["id"] == self.sent {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
-            }
-        }
-    }
-
-    /// The value of an expression in the page.
-    fn value(&mut self, expression: &str) -> Value {
-        let answer = self.ask(
-            "Runtime.evaluate",
-            json!({"expression": expression, "returnByValue": true}),
-        );
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
-        answer["result"]["value"].clone()
-    }
-
-    /// Presses and releases the mouse in the middle of the first element that `selector` finds.
-    fn click(&mut self, selector: &str) {
-        let place = format!(
-            "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: 'center'}});
-               const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
-        );
-        let place = self.value(&place);
-        for event in ["mousePressed", "mouseReleased"] {
-            let mouse = json!({"type": event, "x": place[0], "y": place[1], "button": "left", "clickCount": 1});
-            self.ask("Input.dispatchMouseEvent", mouse);
-        }
-    }
-
-    /// The step whose row the page shows; null where it shows none.
-    fn shown(&mut self) -> Value {
-        self.value("document.querySelector('#detail.open')?.dataset.shows ?? null")
-    }
+/// The page of a network of the digits, in a file, and its steps.
+fn page_of(name: &str, folder: &Path) -> (PathBuf, usize) {
+    paged(&digits_options(name, &folder.join("m.bin")), folder)
 }
 
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The page of what is packed, in a file, and its steps.
+fn paged(options: &Options, folder: &Path) -> (PathBuf, usize) {
+    let packed = pack(options, &mut |_, _, _| {}).expect("it packs");
+    let file = ModelFile::open(&options.output).expect("written");
+    let text = page(&file.view().expect("intact"), &packed.summary, &Extra::default()).expect("a page");
+    let path = folder.join("page.html");
+    fs::write(&path, text).expect("written");
+    (path, packed.summary.steps)
 }
 
 #[test]
 fn clicks_show_a_step_in_the_arena_the_graph_and_the_table() {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = digits_options("digits", &folder.path().join("m.bin"));
-    let packed = pack(&options, &mut |_, _, _| {}).expect("it packs");
-    let file = ModelFile::open(&options.output).expect("written");
-    let text = page(&file.view().expect("intact"), &packed.summary, &Extra::default()).expect("a page");
-    let path = folder.path().join("page.html");
-    fs::write(&path, text).expect("written");
+    let (path, steps) = page_of("digits", folder.path());
     let Some(mut browser) = Browser::open(folder.path(), &path) else {
         return skip("the page in a browser", "no browser: Debian's chromium-headless-shell");
     };
-    let steps = packed.summary.steps;
     assert_eq!(
         browser.value("document.querySelectorAll('#steps tbody tr').length"),
         steps
@@ -141,7 +49,7 @@ fn clicks_show_a_step_in_the_arena_the_graph_and_the_table() {
         browser.value("document.querySelectorAll('svg.graph g.node').length"),
         steps
     );
-    assert_eq!(browser.shown(), Value::Null);
+    assert_eq!(shown(&mut browser), Value::Null);
     // A box of the arena stands for the step that begins it.
     for (selector, step) in [
         ("svg.graph g.node[data-step='4']", "4"),
@@ -149,7 +57,7 @@ fn clicks_show_a_step_in_the_arena_the_graph_and_the_table() {
         ("svg.arena rect[data-step='3']", "3"),
     ] {
         browser.click(selector);
-        assert_eq!(browser.shown(), step, "{selector}");
+        assert_eq!(shown(&mut browser), step, "{selector}");
         let on = browser.value("[...document.querySelectorAll('.on')].map(e => e.dataset.step + e.tagName)");
         let on: Vec<&str> = on
             .as_array()
@@ -171,10 +79,147 @@ fn clicks_show_a_step_in_the_arena_the_graph_and_the_table() {
     browser.click("#steps th:nth-child(6)");
     assert_eq!(browser.value(first), "73728");
     browser.click("h1");
-    assert_eq!(browser.shown(), Value::Null);
+    assert_eq!(shown(&mut browser), Value::Null);
     assert_eq!(
         browser.value("performance.getEntriesByType('resource').length"),
         0,
         "it loads nothing"
     );
+}
+
+/// A drawing of the page at a width of its own and without its words: fonts are the machine's.
+fn drawing(browser: &mut Browser, selector: &str) -> RgbImage {
+    let place = format!(
+        "(() => {{ const style = document.head.appendChild(document.createElement('style'));
+           style.textContent = 'svg text {{ display: none }} svg {{ width: 800px !important }}';
+           const r = document.querySelector({selector:?}).getBoundingClientRect();
+           return [r.x + scrollX, r.y + scrollY, r.width, r.height].map(Math.round); }})()"
+    );
+    let [x, y, width, height] = [0, 1, 2, 3].map(|i| browser.value(&place)[i].clone());
+    let clip = json!({"x": x, "y": y, "width": width, "height": height, "scale": 1});
+    let shot = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+    let shot = browser.ask("Page.captureScreenshot", shot);
+    let bytes = BASE64.decode(shot["data"].as_str().expect("base64").as_bytes());
+    let picture = image::load_from_memory(&bytes.expect("base64"));
+    picture.expect("a picture").into_rgb8()
+}
+
+/// The share of pixels that are another colour for the eye; all, where the pictures have other sizes.
+fn differ(a: &RgbImage, b: &RgbImage) -> f64 {
+    const SEEN: u8 = 32;
+    if a.dimensions() != b.dimensions() {
+        return 1.0;
+    }
+    let other = |(a, b): &(&image::Rgb<u8>, &image::Rgb<u8>)| a.0.iter().zip(b.0).any(|(a, b)| a.abs_diff(b) > SEEN);
+    a.pixels().zip(b.pixels()).filter(other).count() as f64 / f64::from(a.width() * a.height())
+}
+
+#[test]
+fn the_drawings_are_those_on_record() {
+    const MOST: f64 = 0.01;
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/pages");
+    let bless = std::env::var_os("ARENITE_BLESS").is_some();
+    let mut drawn = Vec::new();
+    for name in ["digits", "residual"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, _) = page_of(name, folder.path());
+        let Some(mut browser) = Browser::open(folder.path(), &path) else {
+            return skip("the page's drawings", "no browser: Debian's chromium-headless-shell");
+        };
+        for kind in ["arena", "graph"] {
+            let found = drawing(&mut browser, &format!("svg.{kind}"));
+            let record = records.join(format!("{name}-{kind}.png"));
+            if bless {
+                fs::create_dir_all(&records).expect("a folder");
+                found.save(&record).expect("written");
+            }
+            let expected = image::open(&record)
+                .expect("a record: ARENITE_BLESS=1 makes it")
+                .into_rgb8();
+            let share = differ(&found, &expected);
+            if share > MOST {
+                let beside = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{kind}.png"));
+                found.save(&beside).expect("written");
+                panic!(
+                    "{:.1} % of {} are other pixels than in {}",
+                    share * 100.0,
+                    beside.display(),
+                    record.display()
+                );
+            }
+            drawn.push(found);
+        }
+    }
+    // Other networks have other drawings.
+    assert!(differ(&drawn[0], &drawn[2]) > MOST && differ(&drawn[1], &drawn[3]) > MOST);
+}
+
+/// A trace of convolutions, poolings and sums, each of which is a step: uneven in all extents, and with results that live for three steps.
+fn long_network(blocks: usize) -> String {
+    const SHAPE: &str = r#""shape": [1, 4, 7, 5], "dtype": "f32""#;
+    let (mut tensors, mut ops) = (format!("  \"sum0\": {{{SHAPE}, \"role\": \"input\"}}"), Vec::new());
+    for block in 1..=blocks {
+        let before = block - 1;
+        let _ = write!(
+            tensors,
+            ",\n  \"w{block}\": {{\"shape\": [4, 4, 3, 1], \"dtype\": \"f32\", \"role\": \"parameter\", \"layout\": \"OIHW\"}}"
+        );
+        for name in ["conv", "pool", "sum"] {
+            let _ = write!(tensors, ",\n  \"{name}{block}\": {{{SHAPE}, \"role\": \"activation\"}}");
+        }
+        let (conv, pool) = (
+            r#", "attrs": {"padding": [1, 1, 0, 0]}"#,
+            r#", "attrs": {"kernel": [1, 3], "strides": [1, 1], "padding": [0, 0, 1, 1]}"#,
+        );
+        for (name, op, inputs, attrs) in [
+            ("conv", "conv2d", format!(r#""sum{before}", "w{block}", null"#), conv),
+            ("pool", "max_pool2d", format!(r#""conv{block}""#), pool),
+            ("sum", "add", format!(r#""pool{block}", "sum{before}""#), ""),
+        ] {
+            ops.push(format!(
+                r#"  {{"name": "{name}{block}", "op": "{op}", "inputs": [{inputs}], "outputs": ["{name}{block}"]{attrs}}}"#
+            ));
+        }
+    }
+    let ops = ops.join(",\n");
+    format!(
+        r#"{{"arenite_trace": 1, "name": "long", "inputs": ["sum0"], "outputs": ["sum{blocks}"],
+"tensors": {{
+{tensors}}},
+"ops": [
+{ops}]}}
+"#
+    )
+}
+
+#[test]
+fn a_page_of_fifteen_hundred_steps_is_small_and_opens() {
+    const STEPS: usize = 1500;
+    const MOST_BYTES: u64 = 3_000_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("long.trace.json");
+    fs::write(&trace, long_network(STEPS / 3)).expect("written");
+    let mut options = Options::new(trace, folder.path().join("long.bin"));
+    options.weights = Some("seeded:1".to_owned());
+    let (path, steps) = paged(&options, folder.path());
+    let bytes = fs::metadata(&path).expect("written").len();
+    println!("{bytes} bytes for {steps} steps");
+    assert!(steps >= STEPS && bytes <= MOST_BYTES, "{bytes} bytes for {steps} steps");
+
+    let Some(mut browser) = Browser::open(folder.path(), &path) else {
+        return skip("a page of 1,500 steps", "no browser: Debian's chromium-headless-shell");
+    };
+    // Drawn: everything has its place and its size.
+    let drawn = "(s => [...document.querySelectorAll(s)].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0 }).length)";
+    assert_eq!(browser.value(&format!("{drawn}('#steps tbody tr')")), steps);
+    assert_eq!(browser.value(&format!("{drawn}('svg.graph g.node')")), steps);
+    let boxes = browser.value(&format!("{drawn}('svg.arena rect[data-step]')"));
+    assert!(boxes.as_u64().is_some_and(|boxes| boxes >= steps as u64), "{boxes}");
+    browser.click("#steps tr[data-step='1498']");
+    assert_eq!(shown(&mut browser), "1498");
+    let opened = "Math.round(performance.getEntriesByType('navigation')[0].loadEventEnd)";
+    let opened = browser.value(opened).as_u64().expect("milliseconds");
+    println!("opened in {opened} ms");
+    // Two seconds on an idle machine: docs/cli.md. This one may have anything else to do.
+    assert!((1..60_000).contains(&opened), "{opened} ms");
 }

@@ -320,10 +320,13 @@ fn a_state_is_read_before_it_is_written() {
     check::check(&graph).expect("a graph");
     let weights = Weights::nothing(&graph).expect("no parameters");
     let preferences = Preferences {
+        cost: |_, _, _| None,
         target: Target::Portable,
         size: false,
         share: true,
         spend: None,
+        paged: false,
+        without: &[],
     };
     let program = lower(graph, preferences, &weights).expect("it lowers");
     assert_eq!(program.steps.len(), 3);

@@ -15,7 +15,7 @@ use arenite_tests::{shared, skip};
 use sha2::{Digest, Sha256};
 
 /// One target for each way of choosing kernels, and whether it is packed for size.
-const WAYS: [(Target, bool); 8] = [
+const WAYS: [(Target, bool); 11] = [
     (Target::Portable, false),
     (Target::CortexM0, false),
     (Target::CortexM4, false),
@@ -24,6 +24,9 @@ const WAYS: [(Target, bool); 8] = [
     (Target::Riscv64gc, false),
     (Target::Aarch64, false),
     (Target::Aarch64Dotprod, false),
+    (Target::Aarch64I8mm, false),
+    (Target::Riscv64gcv, false),
+    (Target::X8664, false),
 ];
 
 const HEADER: &str =

@@ -9,7 +9,13 @@ use arenite_tests::golden::{Archive, Runs, difference, packed};
 use arenite_tests::{oracle, shared, skip};
 
 /// One target of each backend: hosts have all kernels in portable Rust.
-const TARGETS: &[Target] = &[Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55];
+const TARGETS: &[Target] = &[
+    Target::Portable,
+    Target::CortexM3,
+    Target::CortexM4,
+    Target::CortexM55,
+    Target::X8664,
+];
 
 /// Runs a model, packed for each target, on arrays and compares all outputs: how many were compared, or what differs.
 fn mismatch(

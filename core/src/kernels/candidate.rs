@@ -164,6 +164,8 @@ pub struct Machine {
     pub target: Target,
     /// Whether compilers use vectors there by themselves.
     pub vectors: bool,
+    /// Bits of a register of vectors whose length the instruction set leaves open; 0 of cores without.
+    pub vector_bits: u32,
     /// Multiply-accumulates of the step.
     pub macs: u64,
 }

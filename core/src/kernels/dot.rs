@@ -19,44 +19,68 @@ const HELIUM: bool = cfg!(all(cortex_m = "mve", feature = "mve"));
 /// Zero points that leave room for an int8 value in a half.
 const ZEROS: core::ops::RangeInclusive<i32> = -32_000..=32_000;
 
-/// `sum of (x[i] - zero) * row[i]` for each row, modulo 2^32, as far as all of them go: the input is widened once for all of them.
-#[inline(always)]
-pub(crate) fn fours_s8(x: Src<'_, i8>, zero: i32, rows: [&[i8]; 4]) -> [i32; 4] {
-    let len = rows.iter().fold(x.len(), |len, row| len.min(row.len()));
-    // SAFETY: `len` elements of each.
-    unsafe { fours(x.as_ptr(), zero, rows.map(|row| row.as_ptr()), len) }
-}
+/// Sums that are handed on at a time.
+pub(crate) const MOST: usize = 16;
 
-/// Calls `put` with `sum of (x[i] - zero) * row[i]`, modulo 2^32, for each of `count` rows of weights, which lie one behind the other. `None` where there are
-/// fewer, or where `put` says so.
+/// Calls `put` with `sum of (x[i] - zero) * row[i]`, modulo 2^32, of at most [`MOST`] rows of weights at a time, `count` in all, one behind the other.
+/// `None` where there are fewer, or where `put` says so.
 #[inline(always)]
 pub(crate) fn rows_s8(
     x: Src<'_, i8>,
     zero: i32,
     weights: &[i8],
     count: usize,
-    mut put: impl FnMut(i32) -> Option<()>,
+    mut put: impl FnMut(&mut [i32]) -> Option<()>,
 ) -> Option<()> {
     let (x, len) = (x.as_ptr(), x.len());
     if count.checked_mul(len)? > weights.len() {
         return None;
     }
-    let (mut row, mut left) = (weights.as_ptr(), count);
+    let (mut row, mut left, mut sums) = (weights.as_ptr(), count, [0; MOST]);
     while left > 0 {
+        let block = left.min(MOST);
+        // SAFETY: rows of the weights, which have all of them, as just checked.
+        unsafe { some_rows(x, zero, row, [block, len], &mut sums) };
+        put(sums.get_mut(..block)?)?;
+        row = row.wrapping_add(len.wrapping_mul(block));
+        left -= block;
+    }
+    Some(())
+}
+
+/// At most [`MOST`] of them, and not none.
+///
+/// # Safety
+/// `len` elements, and as many of `count` rows.
+#[inline(always)]
+unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32; MOST]) {
+    let (fours_of, _) = sums.as_chunks_mut::<4>();
+    let whole = if len > 0 && count >= 4 && ZEROS.contains(&zero) && (HELIUM || (PAIRS && len.is_multiple_of(4))) {
+        count / 4
+    } else {
+        0
+    };
+    #[cfg(any(all(cortex_m = "dsp", feature = "dsp"), all(cortex_m = "mve", feature = "mve")))]
+    if whole > 0 {
+        // SAFETY: as the caller promises.
+        unsafe { loops::rows(x, weights, len, fours_of.as_mut_ptr().cast(), zero, whole) };
+    }
+    let mut row = weights.wrapping_add(len.wrapping_mul(4).wrapping_mul(whole));
+    let mut left = count.wrapping_sub(4 * whole);
+    for found in fours_of.iter_mut().skip(whole) {
+        if left == 0 {
+            return;
+        }
         // Where fewer are left, the last one is taken again in place of those that are not there.
         let step = |i: usize| if left > i { len } else { 0 };
         let second = row.wrapping_add(step(1));
         let third = second.wrapping_add(step(2));
         let rows = [row, second, third, third.wrapping_add(step(3))];
-        // SAFETY: rows of the weights, which have all of them, as just checked.
-        let sums = unsafe { fours(x, zero, rows, len) };
-        for sum in sums.into_iter().take(left) {
-            put(sum)?;
-        }
+        // SAFETY: as the caller promises.
+        *found = unsafe { fours(x, zero, rows, len) };
         row = row.wrapping_add(len.wrapping_mul(4));
         left = left.saturating_sub(4);
     }
-    Some(())
 }
 
 /// # Safety
@@ -107,52 +131,94 @@ unsafe fn rest(
 
 /// Elements whose products with others of their type are summed.
 pub(crate) trait Products: Element {
-    /// `sum of (x[i] - zero) * row[i]`, modulo 2^32.
+    /// Adds `sum of (x[i] - zero) * w[i]`, modulo 2^32, of lines one behind the other.
     ///
     /// # Safety
-    /// `len` elements of both.
-    unsafe fn sum(x: *const Self, zero: i32, row: *const Self, len: usize) -> i32;
+    /// As many lines of `len` elements as sums in both.
+    unsafe fn add(x: *const Self, zero: i32, w: *const Self, len: usize, sums: &mut [i32]);
+
+    /// The low bits.
+    fn narrow(value: i32) -> Self;
+}
+
+/// Adds what `sum` gives for each line.
+#[inline(always)]
+fn each_line<T>(x: *const T, w: *const T, len: usize, sums: &mut [i32], of: impl Fn(*const T, *const T) -> i32) {
+    let (mut x, mut w) = (x, w);
+    for sum in sums {
+        *sum = sum.wrapping_add(of(x, w));
+        (x, w) = (x.wrapping_add(len), w.wrapping_add(len));
+    }
 }
 
 impl Products for i8 {
     #[inline(always)]
-    unsafe fn sum(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
-        // SAFETY: as the caller promises.
-        unsafe { dot_s8(x, zero, row, len) }
+    unsafe fn add(x: *const i8, zero: i32, w: *const i8, len: usize, sums: &mut [i32]) {
+        #[cfg(all(cortex_m = "mve", feature = "mve"))]
+        if ZEROS.contains(&zero) && len > 0 && !sums.is_empty() {
+            // SAFETY: as the caller promises.
+            return unsafe { loops::lines_s8(x, w, len, sums.as_mut_ptr(), sums.len(), zero) };
+        }
+        // SAFETY: a line of each.
+        each_line(x, w, len, sums, |x, w| unsafe { dot_s8(x, zero, w, len) });
+    }
+
+    #[inline(always)]
+    fn narrow(value: i32) -> i8 {
+        value as i8
     }
 }
 
 impl Products for i16 {
     #[inline(always)]
-    unsafe fn sum(x: *const i16, zero: i32, row: *const i16, len: usize) -> i32 {
-        // SAFETY: as the caller promises.
-        let sum = unsafe { dot_s16(x, row, len) };
-        if zero == 0 {
-            return sum;
+    unsafe fn add(x: *const i16, zero: i32, w: *const i16, len: usize, sums: &mut [i32]) {
+        if zero != 0 {
+            // None of the models that have been seen come here.
+            each_line(w, w, len, sums, |w, _| {
+                // SAFETY: a line of the weights.
+                unsafe { sum_s16(w, len) }.wrapping_mul(zero).wrapping_neg()
+            });
         }
-        // SAFETY: likewise. None of the models that have been seen come here.
-        sum.wrapping_sub(unsafe { sum_s16(row, len) }.wrapping_mul(zero))
+        #[cfg(any(all(cortex_m = "dsp", feature = "dsp"), all(cortex_m = "mve", feature = "mve")))]
+        if len > 0 && !sums.is_empty() && (HELIUM || len.is_multiple_of(4)) {
+            // SAFETY: as the caller promises.
+            return unsafe { loops::lines_s16(x, w, len, sums.as_mut_ptr(), sums.len()) };
+        }
+        // SAFETY: a line of each.
+        each_line(x, w, len, sums, |x, w| unsafe { dot_s16(x, w, len) });
+    }
+
+    #[inline(always)]
+    fn narrow(value: i32) -> i16 {
+        value as i16
     }
 }
 
-/// Calls `put` with `sum of (x[i] - zero) * w[i]`, modulo 2^32, for each of `count` lines of `len` elements, which lie one behind the other in both. `None`
-/// where there are fewer, or where `put` says so.
+/// Calls `put` with `bias + sum of (x[i] - zero) * w[i]`, modulo 2^32, of at most [`MOST`] lines of `len` elements at a time, of as many as there are biases,
+/// which lie one behind the other in both. `None` where there are fewer, or where `put` says so.
 #[inline(always)]
 pub(crate) fn lines<T: Products>(
     x: Src<'_, T>,
     zero: i32,
     weights: &[T],
-    [count, len]: [usize; 2],
-    mut put: impl FnMut(i32) -> Option<()>,
+    bias: &[i32],
+    len: usize,
+    mut put: impl FnMut(&[i32]) -> Option<()>,
 ) -> Option<()> {
-    if count.checked_mul(len)? > weights.len().min(x.len()) {
+    if bias.len().checked_mul(len)? > weights.len().min(x.len()) {
         return None;
     }
-    let (mut x, mut w) = (x.as_ptr(), weights.as_ptr());
-    for _ in 0..count {
-        // SAFETY: one of as many lines as both have, as just checked.
-        put(unsafe { T::sum(x, zero, w, len) })?;
-        (x, w) = (x.wrapping_add(len), w.wrapping_add(len));
+    let (mut x, mut w, mut sums) = (x.as_ptr(), weights.as_ptr(), [0; MOST]);
+    for bias in bias.chunks(MOST) {
+        let sums = sums.get_mut(..bias.len())?;
+        for (sum, bias) in sums.iter_mut().zip(bias) {
+            *sum = *bias;
+        }
+        // SAFETY: some of as many lines as both have, as just checked.
+        unsafe { T::add(x, zero, w, len, sums) };
+        put(sums)?;
+        let done = len.wrapping_mul(bias.len());
+        (x, w) = (x.wrapping_add(done), w.wrapping_add(done));
     }
     Some(())
 }
@@ -174,11 +240,6 @@ unsafe fn sum_s16(row: *const i16, len: usize) -> i32 {
 /// `len` elements of both.
 #[inline(never)]
 unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
-    #[cfg(all(cortex_m = "mve", feature = "mve"))]
-    if ZEROS.contains(&zero) && len > 0 {
-        // SAFETY: `len` elements of both.
-        return unsafe { loops::dot_s8(x, row, len, zero) };
-    }
     let (done, sums) = if PAIRS && ZEROS.contains(&zero) {
         // SAFETY: as above.
         (len & !3, unsafe { pairs_s8(x, zero, [row], len / 4) })
@@ -194,11 +255,6 @@ unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
 /// `len` elements of both.
 #[inline(never)]
 unsafe fn dot_s16(x: *const i16, row: *const i16, len: usize) -> i32 {
-    #[cfg(all(cortex_m = "mve", feature = "mve"))]
-    if len > 0 {
-        // SAFETY: `len` elements of both.
-        return unsafe { loops::dot_s16(x, row, len) };
-    }
     let (done, mut sum) = if PAIRS {
         // SAFETY: `len` elements of both.
         (len & !3, unsafe { pairs_s16(x, row, len / 4) })
@@ -320,28 +376,36 @@ mod tests {
                 let [a, b] = &rows;
                 let found = [expected(&x, zero, a), expected(&x, zero, b)];
                 let src = Src::from_slice(&x);
-                let fours = [found[0], found[1], found[1], found[0]];
-                assert_eq!(fours_s8(src, zero, [a, b, b, a]), fours, "{len} {zero}");
                 let mut line = Vec::new();
-                lines(src, zero, a, [1, len], |sum| {
-                    line.push(sum);
+                lines(src, zero, a, &[9], len, |sums| {
+                    line.extend_from_slice(sums);
                     Some(())
                 })
                 .unwrap();
-                assert_eq!(line, found[..1], "{len} {zero}");
-                assert_eq!(lines(src, zero, a, [2, len], |_| Some(())), (len == 0).then_some(()));
-                let together: Vec<i8> = (0..7).flat_map(|i| if i % 3 == 0 { a } else { b }).copied().collect();
-                for count in 0..7 {
+                assert_eq!(line, [found[0].wrapping_add(9)], "{len} {zero}");
+                assert_eq!(
+                    lines(src, zero, a, &[0; 2], len, |_| Some(())),
+                    (len == 0).then_some(())
+                );
+                const ROWS: usize = 2 * MOST + 3;
+                let together: Vec<i8> = (0..ROWS)
+                    .flat_map(|i| if i % 3 == 0 { a } else { b })
+                    .copied()
+                    .collect();
+                for count in 0..ROWS {
                     let mut all = Vec::new();
-                    let put = |sum| {
-                        all.push(sum);
+                    let put = |sums: &mut [i32]| {
+                        all.extend_from_slice(sums);
                         Some(())
                     };
                     rows_s8(src, zero, &together, count, put).unwrap();
                     let expected: Vec<i32> = (0..count).map(|i| found[(i % 3).min(1)]).collect();
                     assert_eq!(all, expected, "{len} {zero} {count}");
                 }
-                assert_eq!(rows_s8(src, zero, &together, 8, |_| Some(())), (len == 0).then_some(()));
+                assert_eq!(
+                    rows_s8(src, zero, &together, ROWS + 1, |_| Some(())),
+                    (len == 0).then_some(())
+                );
                 assert_eq!(rows_s8(src, zero, &together, usize::MAX, |_| None), None);
                 if ZEROS.contains(&zero) {
                     let rows = [a.as_ptr(), b.as_ptr()];
@@ -354,9 +418,6 @@ mod tests {
                 }
             }
         }
-        // As far as all of them go.
-        let rows: [&[i8]; 4] = [&[1, 1, 1, 9], &[5, 5], &[1; 3], &[2; 3]];
-        assert_eq!(fours_s8(Src::from_slice(&[1, 2, 3]), 0, rows), [3, 15, 3, 6]);
     }
 
     #[test]
@@ -373,12 +434,18 @@ mod tests {
                 products.take(len).sum::<i64>() as i32
             };
             let mut found = Vec::new();
-            lines(Src::from_slice(&x), 0, &row, [1, len], |sum| {
-                found.push(sum);
-                Some(())
-            })
-            .unwrap();
-            assert_eq!(found, [products(len)]);
+            for zero in [0, 3, i32::MIN] {
+                found.clear();
+                lines(Src::from_slice(&x), zero, &row, &[7], len, |sums| {
+                    found.extend_from_slice(sums);
+                    Some(())
+                })
+                .unwrap();
+                let of_zero = row
+                    .iter()
+                    .fold(0_i32, |sum, &w| sum.wrapping_add(zero.wrapping_mul(w.into())));
+                assert_eq!(found, [products(len).wrapping_sub(of_zero).wrapping_add(7)]);
+            }
             // SAFETY: the lengths of both.
             let sum = unsafe { pairs_s16(x.as_ptr(), row.as_ptr(), len / 4) };
             assert_eq!(sum, products(len & !3));

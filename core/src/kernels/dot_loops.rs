@@ -146,40 +146,213 @@ pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: 
     )
 }
 
-/// Eight elements in five instructions. `len` is not 0.
+/// [`dots`] of many rows one behind the other, four at a time: `fours` of them, not 0. `len` is a multiple of four and not 0.
+#[cfg(all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve"))))]
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn rows(
+    x: *const i8,
+    weights: *const i8,
+    len: usize,
+    sums: *mut i32,
+    zero: i32,
+    fours: usize,
+) {
+    naked_asm!(
+        ".cpu cortex-m33",
+        "push {{r4-r11, lr}}",
+        "sub sp, #20",
+        // The input's end, sums, input, length, fours.
+        "ldrd r12, r4, [sp, #56]",
+        "str r4, [sp, #16]",
+        "add r5, r0, r2",
+        "strd r5, r3, [sp]",
+        "strd r0, r2, [sp, #8]",
+        "rsb r12, r12, #0",
+        "pkhbt r12, r12, r12, lsl #16",
+        "1: mov r5, #0",
+        "mov r6, #0",
+        "mov r7, #0",
+        "mov r8, #0",
+        "ldrd r0, r4, [sp, #8]",
+        "add r2, r1, r4",
+        "add r3, r2, r4",
+        "add r4, r3, r4",
+        "2: ldr r10, [r0], #4",
+        "sxtab16 r9, r12, r10",
+        "sxtab16 r10, r12, r10, ror #8",
+        "ldr r11, [r1], #4",
+        "sxtb16 lr, r11",
+        "smlad r5, r9, lr, r5",
+        "sxtb16 r11, r11, ror #8",
+        "smlad r5, r10, r11, r5",
+        "ldr r11, [r2], #4",
+        "sxtb16 lr, r11",
+        "smlad r6, r9, lr, r6",
+        "sxtb16 r11, r11, ror #8",
+        "smlad r6, r10, r11, r6",
+        "ldr r11, [r3], #4",
+        "sxtb16 lr, r11",
+        "smlad r7, r9, lr, r7",
+        "sxtb16 r11, r11, ror #8",
+        "smlad r7, r10, r11, r7",
+        "ldr r11, [r4], #4",
+        "sxtb16 lr, r11",
+        "smlad r8, r9, lr, r8",
+        "sxtb16 r11, r11, ror #8",
+        "smlad r8, r10, r11, r8",
+        "ldr r11, [sp]",
+        "cmp r0, r11",
+        "bne 2b",
+        "ldr r11, [sp, #4]",
+        "stm r11!, {{r5-r8}}",
+        "str r11, [sp, #4]",
+        // The end of the last row is where the next one begins.
+        "mov r1, r4",
+        "ldr r11, [sp, #16]",
+        "subs r11, #1",
+        "str r11, [sp, #16]",
+        "bne 1b",
+        "add sp, #20",
+        "pop {{r4-r11, pc}}",
+    )
+}
+
+/// Adds the products of `count` lines of halves one behind the other, none of them empty, to their sums. `len` is a multiple of four.
+#[cfg(all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve"))))]
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn lines_s16(x: *const i16, w: *const i16, len: usize, sums: *mut i32, count: usize) {
+    naked_asm!(
+        ".cpu cortex-m33",
+        "push {{r4-r7, lr}}",
+        "ldr r4, [sp, #20]",
+        "1: ldr r12, [r3]",
+        "mov r5, r2",
+        "2: ldr r6, [r0], #4",
+        "ldr r7, [r1], #4",
+        "smlad r12, r6, r7, r12",
+        "ldr r6, [r0], #4",
+        "ldr r7, [r1], #4",
+        "smlad r12, r6, r7, r12",
+        "subs r5, #4",
+        "bne 2b",
+        "str r12, [r3], #4",
+        "subs r4, #1",
+        "bne 1b",
+        "pop {{r4-r7, pc}}",
+    )
+}
+
+/// [`dots`] of many rows one behind the other, four at a time: `fours` of them, not 0. `len` is not 0.
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn dot_s8(x: *const i8, row: *const i8, len: usize, zero: i32) -> i32 {
+pub(super) unsafe extern "C" fn rows(
+    x: *const i8,
+    weights: *const i8,
+    len: usize,
+    sums: *mut i32,
+    zero: i32,
+    fours: usize,
+) {
     naked_asm!(
         ".cpu cortex-m55",
-        "push {{r7, lr}}",
-        "vdup.16 q3, r3",
+        "push {{r4-r11, lr}}",
+        "sub sp, #4",
+        "ldrd r12, r9, [sp, #40]",
+        "vdup.16 q3, r12",
+        "mov r11, r3",
+        "mov r3, r0",
+        "1: mov r0, r3",
+        "adds r4, r1, r2",
+        "adds r5, r4, r2",
+        "adds r7, r5, r2",
+        // Where the next rows begin: vectors go on beyond a row's end.
+        "adds r6, r7, r2",
+        "str r6, [sp]",
+        "mov r6, #0",
+        "mov r8, #0",
+        "mov r10, #0",
         "mov r12, #0",
+        "dlstp.16 lr, r2",
+        "2: vldrb.s16 q0, [r0], #8",
+        "vldrb.s16 q1, [r1], #8",
+        "vsub.i16 q0, q0, q3",
+        "vmladava.s16 r6, q0, q1",
+        "vldrb.s16 q2, [r4], #8",
+        "vmladava.s16 r8, q0, q2",
+        "vldrb.s16 q1, [r5], #8",
+        "vmladava.s16 r10, q0, q1",
+        "vldrb.s16 q2, [r7], #8",
+        "vmladava.s16 r12, q0, q2",
+        "letp lr, 2b",
+        "strd r6, r8, [r11], #8",
+        "strd r10, r12, [r11], #8",
+        "ldr r1, [sp]",
+        "subs r9, #1",
+        "bne 1b",
+        "add sp, #4",
+        "pop {{r4-r11, pc}}",
+    )
+}
+
+/// Adds the products of `count` lines one behind the other to their sums; neither number is 0.
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn lines_s8(
+    x: *const i8,
+    w: *const i8,
+    len: usize,
+    sums: *mut i32,
+    count: usize,
+    zero: i32,
+) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r6, lr}}",
+        "ldrd r4, r5, [sp, #16]",
+        "vdup.16 q3, r5",
+        // Back from the last vector's end to the line's.
+        "add r5, r2, #7",
+        "bic r5, r5, #7",
+        "sub r5, r2, r5",
+        "1: ldr r12, [r3]",
         "dlstp.16 lr, r2",
         "2: vldrb.s16 q0, [r0], #8",
         "vldrb.s16 q1, [r1], #8",
         "vsub.i16 q0, q0, q3",
         "vmladava.s16 r12, q0, q1",
         "letp lr, 2b",
-        "mov r0, r12",
-        "pop {{r7, pc}}",
+        "add r0, r5",
+        "add r1, r5",
+        "str r12, [r3], #4",
+        "subs r4, #1",
+        "bne 1b",
+        "pop {{r4-r6, pc}}",
     )
 }
 
-/// Eight elements in four instructions. `len` is not 0.
+/// The same of halves.
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn dot_s16(x: *const i16, row: *const i16, len: usize) -> i32 {
+pub(super) unsafe extern "C" fn lines_s16(x: *const i16, w: *const i16, len: usize, sums: *mut i32, count: usize) {
     naked_asm!(
         ".cpu cortex-m55",
-        "push {{r7, lr}}",
-        "mov r12, #0",
+        "push {{r4-r6, lr}}",
+        "ldr r4, [sp, #16]",
+        "add r5, r2, #7",
+        "bic r5, r5, #7",
+        "sub r5, r2, r5",
+        "lsls r5, r5, #1",
+        "1: ldr r12, [r3]",
         "dlstp.16 lr, r2",
         "2: vldrh.u16 q0, [r0], #16",
         "vldrh.u16 q1, [r1], #16",
         "vmladava.s16 r12, q0, q1",
         "letp lr, 2b",
-        "mov r0, r12",
-        "pop {{r7, pc}}",
+        "add r0, r5",
+        "add r1, r5",
+        "str r12, [r3], #4",
+        "subs r4, #1",
+        "bne 1b",
+        "pop {{r4-r6, pc}}",
     )
 }

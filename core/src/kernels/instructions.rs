@@ -142,6 +142,100 @@ pub(crate) fn usada8(x: u32, y: u32, sum: u32) -> u32 {
     }
 }
 
+/// `SMMLAR`: the high word of the product, rounded to nearest, ties up, added to `acc`. Elsewhere from both words of it.
+#[inline(always)]
+pub(crate) fn smmlar(a: i32, b: i32, acc: i32) -> i32 {
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+    {
+        let sum: i32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n smmlar {}, {}, {}, {}", lateout(reg) sum, in(reg) a, in(reg) b, in(reg) acc,
+                options(pure, nomem, nostack, preserves_flags))
+        };
+        sum
+    }
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+    {
+        let product = i64::from(a) * i64::from(b);
+        acc.wrapping_add((product >> 32) as i32)
+            .wrapping_add((product as u32 >> 31) as i32)
+    }
+}
+
+/// `SMULBB`: the product of the low halves.
+#[inline(always)]
+pub(crate) fn smulbb(a: u32, b: u32) -> i32 {
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+    {
+        let product: i32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n smulbb {}, {}, {}", lateout(reg) product, in(reg) a, in(reg) b, options(pure, nomem, nostack, preserves_flags))
+        };
+        product
+    }
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+    {
+        i32::from(a as i16) * i32::from(b as i16)
+    }
+}
+
+/// `SMULTT`: the product of the high halves.
+#[inline(always)]
+pub(crate) fn smultt(a: u32, b: u32) -> i32 {
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+    {
+        let product: i32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!(".cpu cortex-m33\n smultt {}, {}, {}", lateout(reg) product, in(reg) a, in(reg) b, options(pure, nomem, nostack, preserves_flags))
+        };
+        product
+    }
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+    {
+        smulbb(a >> 16, b >> 16)
+    }
+}
+
+/// `SADD16`: the sums of the halves.
+#[inline(always)]
+pub(crate) fn sadd16(a: u32, b: u32) -> u32 {
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+    {
+        let sum: u32;
+        // SAFETY: arithmetic on registers; the compiler does not keep anything in the GE flags.
+        unsafe {
+            asm!(".cpu cortex-m33\n sadd16 {}, {}, {}", lateout(reg) sum, in(reg) a, in(reg) b, options(pure, nomem, nostack))
+        };
+        sum
+    }
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+    {
+        let ([a_low, a_high], [b_low, b_high]) = (split(a), split(b));
+        halves(a_low + b_low, a_high + b_high)
+    }
+}
+
+/// `VCVTA`: the nearest integer, ties away from zero, saturated; 0 of NaN. A function of words: targets that do not name their FPU have no operands in its
+/// registers.
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+#[inline(always)]
+pub(crate) fn vcvta(x: f32) -> i32 {
+    #[unsafe(naked)]
+    extern "C" fn of_bits(bits: u32) -> i32 {
+        core::arch::naked_asm!(
+            ".cpu cortex-m55",
+            "vmov s0, r0",
+            "vcvta.s32.f32 s0, s0",
+            "vmov r0, s0",
+            "bx lr"
+        )
+    }
+    of_bits(x.to_bits())
+}
+
 /// The signed halves of a register.
 #[inline(always)]
 pub(crate) fn split(x: u32) -> [i32; 2] {

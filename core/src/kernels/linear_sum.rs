@@ -153,9 +153,7 @@ impl Sum {
     }
 
     fn equals(&self, op: &PackedSumS8, scaled: &[[i32; 2]; 256]) -> bool {
-        // The sum must not wrap.
-        let reach: i64 = op.factors.iter().map(|&f| i64::from(f).abs() >> 1).sum();
-        if reach + i64::from(op.offset).abs() + 2 > i64::from(i32::MAX) {
+        if !op.is_narrow() {
             return false;
         }
         let values = || (i8::MIN..=i8::MAX).zip(scaled);

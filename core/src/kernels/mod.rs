@@ -6,6 +6,7 @@
 // What packs weights has no caller on a device; builds with `pack` find what is unused indeed.
 #![cfg_attr(not(any(test, packing)), allow(dead_code))]
 
+pub mod added;
 #[cfg(any(test, packing))]
 pub mod candidate;
 pub(crate) mod delay;
@@ -16,15 +17,22 @@ pub(crate) mod dot;
     all(cortex_m = "mve", feature = "mve")
 ))]
 mod dot_loops;
+#[cfg(any(cortex_m = "baseline", target_arch = "riscv32"))]
+mod entered;
 pub(crate) mod instructions;
 pub mod kernel;
+mod line_loops;
 #[cfg(any(test, packing))]
 pub mod linear_sum;
+pub(crate) mod lines;
 #[cfg(test)]
 mod low_bit_tests;
 mod overlap;
 #[cfg(test)]
 mod pool_tests;
+mod quantised;
+pub(crate) mod rescale;
+pub(crate) mod rescaled;
 pub(crate) mod runs;
 pub mod steps;
 pub(crate) mod sums;
@@ -32,15 +40,27 @@ pub(crate) mod sums;
 mod svdf_tests;
 pub mod table;
 mod taps;
+mod turned;
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+mod vectors;
 pub(crate) mod wide;
+#[cfg(any(
+    cortex_m = "baseline",
+    all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve")))
+))]
+mod wide_loops;
+pub(crate) mod wide_steps;
+pub(crate) mod wide_taps;
 
 pub mod compact;
 pub mod dotprod;
 pub mod dsp;
 pub mod fpu;
+pub mod i8mm;
 pub mod int;
 pub mod mve;
 pub mod neon;
+pub mod rvv;
 pub mod scalar;
 
 #[cfg(any(test, packing))]
@@ -95,10 +115,15 @@ backends! {
     built: cfg!(any(not(target_os = "none"), all(cortex_m = "mve", feature = "mve")));
     tried: Tried::on(&[Target::CortexM55]);
 
-    /// The dot product instructions of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust.
+    /// The products of matrices of bytes of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust.
+    I8mm = 8, "i8mm";
+    built: cfg!(any(not(target_os = "none"), aarch64 = "i8mm"));
+    tried: Tried::on(&[Target::Aarch64I8mm]);
+
+    /// The dot product instructions of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust, x86-64 ones by AVX2 and VNNI.
     Dotprod = 6, "dotprod";
     built: cfg!(any(not(target_os = "none"), aarch64 = "dotprod"));
-    tried: Tried::on(&[Target::Aarch64Dotprod]);
+    tried: Tried::on(&[Target::Aarch64Dotprod, Target::Aarch64I8mm, Target::X8664]);
 
     /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
     Dsp = 2, "dsp";
@@ -106,13 +131,18 @@ backends! {
     // Cores with Helium have the DSP extension too.
     tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33, Target::CortexM55]);
 
-    /// The vectors that every AArch64 core has. Hosts have the same kernels in portable Rust.
+    /// The vectors that every AArch64 core has. Hosts have the same kernels in portable Rust, x86-64 ones by AVX2.
     Neon = 7, "neon";
     built: cfg!(any(not(target_os = "none"), aarch64 = "neon"));
-    tried: Tried::on(&[Target::Aarch64, Target::Aarch64Dotprod]);
+    tried: Tried::on(&[Target::Aarch64, Target::Aarch64Dotprod, Target::Aarch64I8mm, Target::X8664]);
+
+    /// The vector extension of RISC-V: builds with the feature `rvv`. Hosts have the same kernels in portable Rust.
+    Rvv = 9, "rvv";
+    built: cfg!(any(not(target_os = "none"), riscv = "v"));
+    tried: Tried::on(&[Target::Riscv64gcv, Target::Riscv32imacv]);
 
     /// Floating point blocked for a core's registers; portable.
-    // Blocks of sums in registers: on AArch64, too, less than half of the scalar kernel's instructions (docs/full-size.md).
+    // On AArch64 for what NEON has no kernel for, dilated windows and depthwise ones of one to three channels.
     Fpu = 4, "fpu";
     built: true;
     tried: Tried::on(&[
@@ -121,6 +151,8 @@ backends! {
         Target::CortexM33,
         Target::Aarch64,
         Target::Aarch64Dotprod,
+        Target::Aarch64I8mm,
+        Target::X8664,
     ]);
 
     /// For cores without SIMD; portable Rust on all others.
@@ -137,8 +169,11 @@ backends! {
         Target::Riscv32imac,
         Target::Riscv64gc,
         Target::Riscv64gcv,
+        Target::Riscv32imacv,
         Target::Aarch64,
         Target::Aarch64Dotprod,
+        Target::Aarch64I8mm,
+        Target::X8664,
     ]);
 
     /// Portable, safe, always there: oracle and fallback.

@@ -1,7 +1,11 @@
 //! Elements along axes, at addresses that are checked once and not for each element: strided copies, and pairs of operands that are broadcast.
 
+use super::lines::walk;
 use crate::cells::{Dst, Element, Src};
-use crate::ops::elementwise::{Loop, MAX_LOOPS, operand_len, output_len};
+#[cfg(any(cortex_m = "baseline", target_arch = "riscv32"))]
+use crate::kernels::entered;
+use crate::kernels::turned;
+use crate::ops::elementwise::{Loop, MAX_LOOPS};
 use crate::ops::movement::CopyLoop;
 
 /// Bytes from which on the compiler's own `memmove` is worth its call, where a loop of words is not allowed to be unaligned.
@@ -13,6 +17,16 @@ const UNALIGNED: bool = !cfg!(any(
     target_arch = "riscv32",
     target_arch = "riscv64"
 ));
+
+/// An axis of one element.
+const ONE: CopyLoop = CopyLoop {
+    count: 1,
+    to: 1,
+    from: 1,
+};
+
+/// Whether the core reads and writes vectors of bytes with any step between.
+const HELIUM: bool = cfg!(all(cortex_m = "mve", feature = "mve"));
 
 /// Copies along `loops`, outermost first; the source's first element is `from`. Elements are read and written in order, so that the output may lie before
 /// what it is copied from. `None` where an element is in neither operand.
@@ -31,11 +45,6 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
     if low > high || last as usize >= output.cells().len() || high as usize >= input.len() {
         return None;
     }
-    const ONE: CopyLoop = CopyLoop {
-        count: 1,
-        to: 1,
-        from: 1,
-    };
     let (outer, middle, inner) = match *loops {
         [ref outer @ .., middle, inner] => (outer, middle, inner),
         [inner] => (&[][..], ONE, inner),
@@ -51,6 +60,12 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
         from: from.cast(),
     };
     let bytes = count.wrapping_mul(element);
+    if let (1, Some([along, across])) = (element, turned::axes(middle, inner)) {
+        // SAFETY: all places that the loops reach lie inside the operands, as just checked; where the step of `across` is more in the destination than in the
+        // source, the operands do not overlap.
+        unsafe { turn(&lines, &along, &across) };
+        return Some(());
+    }
     // SAFETY: all places that the loops reach lie inside the operands, as just checked.
     unsafe {
         match (inner.to, inner.from, element) {
@@ -116,6 +131,12 @@ impl Lines<'_> {
         }
     }
 
+    /// The first elements of the outer axes alone.
+    #[inline(always)]
+    fn without_middle(&self) -> Self {
+        Self { middle: ONE, ..*self }
+    }
+
     /// Bytes between neighbours along an axis, in both, modulo 2^N.
     #[inline(always)]
     fn bytes(&self, l: &CopyLoop) -> [usize; 2] {
@@ -131,6 +152,33 @@ impl Lines<'_> {
     }
 }
 
+/// Transposes planes of bytes.
+///
+/// # Safety
+/// All elements of both axes at each line's first of the outer axes, in memory that does not overlap.
+#[inline(never)]
+unsafe fn turn(lines: &Lines<'_>, along: &CopyLoop, across: &CopyLoop) {
+    let planes = lines.without_middle();
+    let words = UNALIGNED || {
+        let [to, from] = [across.to, along.from as u32];
+        planes.are_words((along.count | across.count | to | from) as usize, true)
+    };
+    let plane = turned::Plane {
+        along: along.count as usize,
+        ahead: along.from as isize as usize,
+        across: across.count as usize,
+        step: across.to as usize,
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        if words && !HELIUM && plane.along >= 4 && plane.across >= 4 {
+            planes.each(|to, from| plane.by_words(to, from));
+        } else {
+            planes.each(|to, from| plane.by_bytes(to, from));
+        }
+    }
+}
+
 /// Copies lines of neighbours, the first ones first: where both overlap, no line's `to` is behind its `from`.
 ///
 /// # Safety
@@ -138,6 +186,14 @@ impl Lines<'_> {
 #[inline(never)]
 unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
     let words = UNALIGNED || lines.are_words(bytes, true);
+    #[cfg(any(cortex_m = "baseline", target_arch = "riscv32"))]
+    if bytes > 0 && bytes <= if words { 4 * entered::MOST } else { entered::MOST } {
+        let [step, ahead] = lines.bytes(&lines.middle);
+        let args = entered::Args::new(lines.middle.count as usize, [step, ahead], bytes, words);
+        // SAFETY: as the caller promises; an element is read before what comes after it is written.
+        unsafe { lines.without_middle().each(|to, from| args.copy(to, from)) };
+        return;
+    }
     // SAFETY: as the caller promises. A line is read before it is written, or word by word, where what is read lies ahead of what is written.
     unsafe {
         match bytes {
@@ -168,6 +224,9 @@ unsafe fn repeats(lines: &Lines<'_>, bytes: usize, pattern: impl Fn(*const u8) -
     let words = UNALIGNED || lines.are_words(bytes, false);
     // SAFETY: as the caller promises; an element's bytes are those of the word from any of its multiples on.
     unsafe {
+        if words && bytes == 4 {
+            return lines.each(|to, from| store(to, pattern(from)));
+        }
         if words && (4..=8).contains(&bytes) {
             return lines.each(|to, from| {
                 let word = pattern(from);
@@ -299,6 +358,16 @@ unsafe fn strided<T: Element>(mut to: *mut T, mut from: *const T, count: usize, 
     let mut left = count;
     // SAFETY: the elements in order.
     unsafe {
+        if step == 1 {
+            while left >= 4 {
+                for i in 0..4 {
+                    to.add(i).write(from.read());
+                    from = from.wrapping_add(ahead);
+                }
+                to = to.wrapping_add(4);
+                left -= 4;
+            }
+        }
         while left >= 4 {
             for _ in 0..4 {
                 to.write(from.read());
@@ -322,48 +391,7 @@ pub(crate) fn broadcast<A: Element, B: Element, Y: Element>(
     b: Src<'_, B>,
     f: impl Fn(A, B) -> Y,
 ) -> Option<()> {
-    let lens = [
-        output_len(loops)?,
-        operand_len(loops, |l| l.a)?,
-        operand_len(loops, |l| l.b)?,
-    ];
-    let [len, len_a, len_b] = lens.map(|n| n as usize);
-    if len > output.cells().len() || len_a > a.len() || len_b > b.len() {
-        return None;
-    }
-    let (outer, inner) = match loops {
-        [outer @ .., inner] => (outer, *inner),
-        [] => (loops, Loop { count: 1, a: 0, b: 0 }),
-    };
-    let [count, step_a, step_b] = [inner.count, inner.a, inner.b].map(|n| n as usize);
-    let (mut y, mut a, mut b) = (output.as_mut_ptr(), a.as_ptr(), b.as_ptr());
-    let mut index = [0_u32; MAX_LOOPS];
-    loop {
-        let (mut left, mut right) = (a, b);
-        for _ in 0..count {
-            // SAFETY: inside the operands, whose lengths are those that the loops reach.
-            unsafe { y.write(f(left.read(), right.read())) };
-            y = y.wrapping_add(1);
-            left = left.wrapping_add(step_a);
-            right = right.wrapping_add(step_b);
-        }
-        let mut done = true;
-        for (l, n) in outer.iter().zip(index.iter_mut()).rev() {
-            *n += 1;
-            a = a.wrapping_add(l.a as usize);
-            b = b.wrapping_add(l.b as usize);
-            if *n < l.count {
-                done = false;
-                break;
-            }
-            a = a.wrapping_sub((l.a as usize).wrapping_mul(l.count as usize));
-            b = b.wrapping_sub((l.b as usize).wrapping_mul(l.count as usize));
-            *n = 0;
-        }
-        if done {
-            return Some(());
-        }
-    }
+    walk(loops, output, a, b, |line| line.each(&f))
 }
 
 #[cfg(test)]

@@ -42,6 +42,28 @@ impl Requantize {
         let floor = numerator.div_euclid(denominator);
         (floor + i128::from(floor * denominator != numerator)) as i64
     }
+
+    /// Whether a form that never decreases gives this output for every accumulator from `low` to `high`, by its value on both sides of each step:
+    /// `reaches(acc, n)` says whether it is at least `n`, which lies above the least and up to the largest of `among`, the outputs that the form can tell
+    /// apart.
+    pub(crate) fn agrees(&self, (low, high): (i64, i64), among: [i32; 2], reaches: impl Fn(i64, i32) -> bool) -> bool {
+        let [least, most] = self.clamp;
+        (among[0] + 1..=among[1]).all(|n| {
+            // Whether the output reaches n: at least n after the clamp.
+            let step = match n {
+                n if n <= least => i64::MIN,
+                n if n > most => i64::MAX,
+                n => self.step(n),
+            };
+            if step > high {
+                !reaches(high, n)
+            } else if step <= low {
+                reaches(low, n)
+            } else {
+                reaches(step, n) && !reaches(step - 1, n)
+            }
+        })
+    }
 }
 
 /// Left and right shift of a multiplier.

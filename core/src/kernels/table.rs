@@ -13,7 +13,7 @@ use super::kernel::Kernel;
 use super::overlap::{Operands, check_operands};
 use crate::arena::{Bounds, Mem, Operand, Place, Slot};
 use crate::fields::{Fields, Malformed};
-use crate::kernels::{Backend, compact, dotprod, dsp, fpu, int, mve, neon, scalar};
+use crate::kernels::{Backend, compact, dotprod, dsp, fpu, i8mm, int, mve, neon, rvv, scalar};
 use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
@@ -213,6 +213,17 @@ macro_rules! table {
             /// [`Operator::window_mut`].
             pub fn window_mut(&mut self) -> Option<&mut Window2d> {
                 match self { $(Step::$variant(op) => op.window_mut()),* }
+            }
+
+            /// Whether it takes each element of its output from the same one of each operand ([`Operator::elements_mut`]), and of how many.
+            pub fn elements(&self) -> Option<u32> {
+                match self.clone() { $(Step::$variant(mut op) => op.elements_mut().copied()),* }
+            }
+
+            /// The step that computes so many elements of such an output; `None` where no kernel does.
+            pub fn of_elements(mut self, count: u32) -> Option<Self> {
+                match &mut self { $(Step::$variant(op) => *op.elements_mut()? = count),* }
+                self.check().is_ok().then_some(self)
             }
 
             /// Visits the places that the step states, in the order of its fields; constants that are always in the weights are none.
@@ -433,11 +444,20 @@ table! {
     93 MveW4Conv2dS8 Mve mve::conv2d::S8W4;
     82 MveConv2dF32 Mve mve::conv2d::F32;
     83 MveDepthwiseF32 Mve mve::depthwise_f32::F32;
+    // Tried before the next one, which takes any sum.
+    124 MveLinearSumS8 Mve mve::linear_sum::S8;
     84 MveSumS8 Mve mve::elementwise::SumS8;
     85 MveMaxPoolS8 Mve mve::pool2d::MaxS8;
     86 MveAvgPoolS8 Mve mve::pool2d::AvgS8;
     87 DotprodConv2dS8 Dotprod dotprod::conv2d::S8;
+    120 I8mmConv2dS8 I8mm i8mm::conv2d::S8;
     88 NeonDepthwiseS8 Neon neon::depthwise::S8;
+    119 NeonConv2dS8 Neon neon::conv2d::S8;
+    117 NeonConv2dF32 Neon neon::conv2d_f32::F32;
+    118 NeonDepthwiseF32 Neon neon::depthwise_f32::F32;
+    121 RvvConv2dS8 Rvv rvv::conv2d::S8;
+    122 RvvDepthwiseS8 Rvv rvv::depthwise::S8;
+    123 RvvSumS8 Rvv rvv::sum::S8;
     96 CompactConv2dS8 Compact compact::conv2d::S8;
     97 CompactMaxPoolS8 Compact compact::pool2d::Max;
     98 CompactAvgPoolS8 Compact compact::pool2d::Average;

@@ -21,12 +21,6 @@ pub(in crate::kernels) fn inside(
 /// Bytes of an address in the table, on any machine that packs or runs.
 pub(in crate::kernels) const ADDRESS: u32 = 8;
 
-/// Taps of a window.
-pub(in crate::kernels) fn count(window: &Window2d) -> u32 {
-    let [rows, columns] = two::<_, u32>(window.kernel);
-    rows * columns
-}
-
 /// What a table is made of.
 pub(in crate::kernels) struct Table {
     /// The input's first byte.

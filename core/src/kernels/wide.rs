@@ -2,8 +2,13 @@
 //! is loaded once for all of them, and in 32 bits as long as these hold.
 
 use crate::cells::Src;
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[cfg(not(any(all(cortex_m = "mve", feature = "mve"), all(cortex_m = "dsp", feature = "dsp"))))]
 use crate::kernels::instructions::{smlad, sxtb16, sxtb16_ror8};
+#[cfg(any(
+    cortex_m = "baseline",
+    all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve")))
+))]
+use crate::kernels::wide_loops;
 
 /// Products whose sum has 32 bits, whatever they are.
 pub(crate) const LONGEST: usize = 511;
@@ -49,17 +54,23 @@ pub(crate) fn dots(x: Src<'_, i16>, start: usize, weights: &[i8], rows: [usize; 
     Some(unsafe { sums(x, rows, &lines) })
 }
 
-/// `sum of x[i] * row[i]` for each row; `None` where they are not of one length, or longer than [`LONGEST`].
-pub(crate) fn rows(x: Src<'_, i16>, rows: [&[i8]; 4]) -> Option<[i32; 4]> {
+/// `sum of x[i] * row[i]` for four neighbouring rows of `weights` from row `first` on, or for as many as there are and the last one again; `None` where they
+/// are empty or longer than [`LONGEST`], or there is none.
+pub(crate) fn rows(x: Src<'_, i16>, weights: &[i8], first: usize) -> Option<[i32; 4]> {
+    let len = x.len();
     let lines = Lines {
         count: 1,
-        len: x.len(),
+        len,
         step: 0,
         weights_step: 0,
     };
-    let fits = (1..=LONGEST).contains(&lines.len) && rows.iter().all(|row| row.len() == lines.len);
-    // SAFETY: a line of that length each.
-    fits.then(|| unsafe { sums(x.as_ptr(), rows.map(|row| row.as_ptr()), &lines) })
+    let last = weights.len().checked_div(len)?.checked_sub(1)?;
+    let rows = [0, 1, 2, 3].map(|i| first.saturating_add(i).min(last).wrapping_mul(len));
+    if len > LONGEST {
+        None
+    } else {
+        dots(x, 0, weights, rows, lines)
+    }
 }
 
 /// # Safety
@@ -69,25 +80,48 @@ pub(crate) fn rows(x: Src<'_, i16>, rows: [&[i8]; 4]) -> Option<[i32; 4]> {
 unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
     // SAFETY: as the caller promises.
     unsafe {
-        if cfg!(cortex_m = "baseline") {
-            // Registers for two rows.
-            let [a, b, c, d] = rows;
-            let ([a, b], [c, d]) = (plain(x, [a, b], lines, 0), plain(x, [c, d], lines, 0));
-            [a, b, c, d]
+        let (done, fours) = if cfg!(cortex_m = "baseline") {
+            (lines.len, all(x, rows, lines))
         } else if PAIRS {
-            let done = lines.len & !3;
-            let fours = pairs(x, rows, lines);
-            if done == lines.len {
-                return fours;
-            }
-            let mut sums = plain(x, rows, lines, done);
-            for (sum, four) in sums.iter_mut().zip(fours) {
-                *sum = sum.wrapping_add(four);
-            }
-            sums
+            (lines.len & !3, pairs(x, rows, lines))
         } else {
-            plain(x, rows, lines, 0)
+            (0, [0; 4])
+        };
+        if done == lines.len {
+            return fours;
         }
+        let mut sums = plain(x, rows, lines, done);
+        for (sum, four) in sums.iter_mut().zip(fours) {
+            *sum = sum.wrapping_add(four);
+        }
+        sums
+    }
+}
+
+/// All of them on a core with few registers.
+///
+/// # Safety
+/// As [`sums`].
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[inline(always)]
+unsafe fn all(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
+    #[cfg(cortex_m = "baseline")]
+    {
+        let (mut x, mut rows, mut sums) = (x, rows, [0; 4]);
+        for _ in 0..lines.count {
+            // SAFETY: a line of each.
+            unsafe { wide_loops::line(x, rows.as_ptr(), lines.len, sums.as_mut_ptr()) };
+            x = x.wrapping_add(lines.step);
+            for row in &mut rows {
+                *row = row.wrapping_add(lines.weights_step);
+            }
+        }
+        sums
+    }
+    #[cfg(not(cortex_m = "baseline"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        plain(x, rows, lines, 0)
     }
 }
 
@@ -123,25 +157,43 @@ unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lin
 #[inline(always)]
 unsafe fn pairs(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
     let mut sums = [0_i32; 4];
-    for line in 0..lines.count {
-        let mut x = x.wrapping_add(line.wrapping_mul(lines.step));
-        let mut rows = rows.map(|row| row.wrapping_add(line.wrapping_mul(lines.weights_step)));
-        for _ in 0..lines.len / 4 {
-            // SAFETY: four elements of a line, each time the next ones.
-            let [low, high] = [0, 2].map(|i| u32::from_le(unsafe { x.add(i).cast::<u32>().read_unaligned() }));
-            // Elements 0 and 2, 1 and 3, as the weights are widened.
-            let even = (low & 0xFFFF) | high << 16;
-            let odd = low >> 16 | (high & 0xFFFF_0000);
-            x = x.wrapping_add(4);
-            for (sum, row) in sums.iter_mut().zip(&mut rows) {
-                // SAFETY: likewise.
-                let w = u32::from_le(unsafe { row.cast::<u32>().read_unaligned() });
-                *sum = smlad(odd, sxtb16_ror8(w), smlad(even, sxtb16(w), *sum));
-                *row = row.wrapping_add(4);
+    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+    {
+        let len = lines.len & !3;
+        if len > 0 {
+            let args = wide_loops::Args {
+                lines: lines.count,
+                bytes: len.wrapping_mul(2),
+                skip: lines.step.wrapping_sub(len).wrapping_mul(2),
+                weights_skip: lines.weights_step.wrapping_sub(len),
+            };
+            // SAFETY: as the caller promises.
+            unsafe { wide_loops::fours(x, rows.as_ptr(), &args, sums.as_mut_ptr()) };
+        }
+        sums
+    }
+    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+    {
+        for line in 0..lines.count {
+            let mut x = x.wrapping_add(line.wrapping_mul(lines.step));
+            let mut rows = rows.map(|row| row.wrapping_add(line.wrapping_mul(lines.weights_step)));
+            for _ in 0..lines.len / 4 {
+                // SAFETY: four elements of a line, each time the next ones.
+                let [low, high] = [0, 2].map(|i| u32::from_le(unsafe { x.add(i).cast::<u32>().read_unaligned() }));
+                // Elements 0 and 2, 1 and 3, as the weights are widened.
+                let even = (low & 0xFFFF) | high << 16;
+                let odd = low >> 16 | (high & 0xFFFF_0000);
+                x = x.wrapping_add(4);
+                for (sum, row) in sums.iter_mut().zip(&mut rows) {
+                    // SAFETY: likewise.
+                    let w = u32::from_le(unsafe { row.cast::<u32>().read_unaligned() });
+                    *sum = smlad(odd, sxtb16_ror8(w), smlad(even, sxtb16(w), *sum));
+                    *row = row.wrapping_add(4);
+                }
             }
         }
+        sums
     }
-    sums
 }
 
 /// # Safety
@@ -331,14 +383,18 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_length_are_lines() {
-        let (x, w) = ([3_i16, -20_000, 7], [2_i8, -128, 5]);
-        let sum = 6 + 20_000 * 128 + 35;
-        assert_eq!(super::rows(Src::from_slice(&x), [&w; 4]), Some([sum; 4]));
-        assert_eq!(super::rows(Src::from_slice(&x), [&w, &w, &w, &w[1..]]), None);
-        assert_eq!(super::rows(Src::from_slice(&x[..0]), [&[]; 4]), None);
+    fn neighbouring_rows_are_lines() {
+        let (x, w) = ([3_i16, -20_000, 7], [2_i8, -128, 5, 1, 0, 1]);
+        let (first, second) = (6 + 20_000 * 128 + 35, 10);
+        assert_eq!(
+            super::rows(Src::from_slice(&x), &w, 0),
+            Some([first, second, second, second])
+        );
+        assert_eq!(super::rows(Src::from_slice(&x), &w, 1), Some([second; 4]));
+        assert_eq!(super::rows(Src::from_slice(&x), &w[..2], 0), None);
+        assert_eq!(super::rows(Src::from_slice(&x[..0]), &w, 0), None);
         let (x, w) = ([0; LONGEST + 1], [0; LONGEST + 1]);
-        assert_eq!(super::rows(Src::from_slice(&x), [&w; 4]), None);
+        assert_eq!(super::rows(Src::from_slice(&x), &w, 0), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Mem, Operand, Place};
-use crate::ops::cost::{Cost, of_operands, taps};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -138,7 +138,7 @@ impl<P: Place> Operator for Conv2dS16<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        let terms = taps(&self.window).saturating_mul(self.group_channels().into());
+        let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
         of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), terms)
     }
@@ -242,7 +242,7 @@ impl<P: Place> Operator for Conv2dF32<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        let terms = taps(&self.window).saturating_mul(self.group_channels().into());
+        let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
         of_operands(|visit| self.operands(needs, visit))
             .sums(outputs.into(), terms)
@@ -292,7 +292,7 @@ impl<P: Place> Operator for Conv2dS8<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        let terms = taps(&self.window).saturating_mul(self.group_channels().into());
+        let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
         of_operands(|visit| self.operands(needs, visit))
             .sums(outputs.into(), terms)

@@ -112,6 +112,10 @@ impl<P: Place> Operator for Table<P> {
         pointwise(self.output, DType::U8, self.input, DType::U8, self.count, visit);
         visit(Operand::constant::<u8>(self.table, 256));
     }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        Some(&mut self.count)
+    }
 }
 
 impl<P: Place> Operator for Rescale<P> {
@@ -129,6 +133,10 @@ impl<P: Place> Operator for Rescale<P> {
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         pointwise(self.output, self.to, self.input, self.from, self.count, visit);
     }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        Some(&mut self.count)
+    }
 }
 
 impl<P: Place> Operator for SigmoidS16<P> {
@@ -138,6 +146,10 @@ impl<P: Place> Operator for SigmoidS16<P> {
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         pointwise(self.output, DType::I16, self.input, DType::I16, self.count, visit);
+    }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        Some(&mut self.count)
     }
 }
 

@@ -48,7 +48,7 @@ impl Cost {
         let [rows, columns, _] = window.output.map(u64::from);
         let windows = u64::from(window.batch).saturating_mul(rows * columns);
         let elements = windows
-            .saturating_mul(taps(window))
+            .saturating_mul(window.taps().into())
             .saturating_mul(window.input[2].into());
         self.plus(Self {
             products: 0,
@@ -56,12 +56,6 @@ impl Cost {
             writes: elements,
         })
     }
-}
-
-/// Elements of a window, in the input and in its padding, which load limits.
-pub(crate) fn taps(window: &Window2d) -> u64 {
-    let [rows, columns] = window.kernel;
-    u64::from(rows) * u64::from(columns)
 }
 
 /// Elements of a window that lie in the input, at most: what kernels without weights look at.

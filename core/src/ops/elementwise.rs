@@ -74,6 +74,14 @@ pub fn operand_len(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> Option<u32>
     })
 }
 
+/// The extent of the only axis of two operands of the output's shape.
+pub(crate) fn only_line(loops: &mut [Loop]) -> Option<&mut u32> {
+    match loops {
+        [Loop { count, a: 1, b: 1 }] => Some(count),
+        _ => None,
+    }
+}
+
 /// Whether a walk along all axes stays within 32 bits, one step beyond the end of each included.
 pub(crate) fn is_walkable(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
     let walk = |len: u32, l: &Loop| len.checked_add(l.count.checked_mul(stride(l))?);
@@ -120,6 +128,10 @@ impl<P: Place, F: Pairwise> Operator for BinaryF32<P, F> {
             len(operand_len(&self.loops, |l| l.b)),
         ));
     }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        only_line(&mut self.loops)
+    }
 }
 
 impl<P: Place, F: Pointwise> Operator for UnaryF32<P, F> {
@@ -130,5 +142,9 @@ impl<P: Place, F: Pointwise> Operator for UnaryF32<P, F> {
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<f32>(Access::Write, self.output, self.count));
         visit(Operand::of::<f32>(Access::Read, self.input, self.count));
+    }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        Some(&mut self.count)
     }
 }

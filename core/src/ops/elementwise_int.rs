@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
 pub use crate::ops::binary::IntOp;
-use crate::ops::elementwise::{Loop, MAX_LOOPS, is_walkable, operand_len, output_len};
+use crate::ops::elementwise::{Loop, MAX_LOOPS, is_walkable, only_line, operand_len, output_len};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -76,5 +76,9 @@ impl<P: Place> Operator for BinaryInt<P> {
         visit(of(Access::Write, self.output, output_len(&self.loops)));
         visit(of(Access::Read, self.a, operand_len(&self.loops, |l| l.a)));
         visit(of(Access::Read, self.b, operand_len(&self.loops, |l| l.b)));
+    }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        only_line(&mut self.loops)
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
 use crate::ops::conv2d::check_groups;
-use crate::ops::cost::{Cost, of_operands, taps};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -130,7 +130,7 @@ fn cost(base: Cost, window: &Window2d, shape: Option<Shape>) -> Cost {
     let outputs = window.output_len().unwrap_or(u32::MAX);
     let (filter, parts) = shape.map_or((u32::MAX, u32::MAX), |shape| (shape.filter, shape.parts));
     // A part is begun anew in each row of taps, or at each of them.
-    let begun = taps(window).saturating_add(parts.into());
+    let begun = u64::from(window.taps()).saturating_add(parts.into());
     let sums = base.sums(outputs.into(), filter.into());
     sums.sums(outputs.into(), begun)
 }

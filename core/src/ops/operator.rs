@@ -33,6 +33,11 @@ pub trait Operator: Placed + Clone {
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         None
     }
+
+    /// How many elements an operator has that takes each element of its output from the same one of each operand, for the host to cut it anywhere.
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        None
+    }
 }
 
 /// A structure that holds places beside parameters; `operator!` implements it.
@@ -66,6 +71,14 @@ pub struct Needs {
     pub scratch: u32,
     /// Packed weights.
     pub weights: u32,
+}
+
+impl Needs {
+    /// For what a kernel does not support: no arena is that large, so load refuses the step.
+    pub(crate) const UNSUPPORTED: Self = Self {
+        scratch: u32::MAX,
+        weights: u32::MAX,
+    };
 }
 
 /// Declares a structure over places `P` and implements [`Placed`] for it. Places (`P`, `Option<P>` or such a structure) come first, up to the semicolon;

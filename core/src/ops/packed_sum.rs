@@ -34,7 +34,13 @@ impl PackedSumS8 {
 }
 
 impl<P> PackedSumS8<P> {
-    /// One element. A sum beyond 32 bits, which the host never packs, is cut as in the kernels' loops.
+    /// Whether no sum of two bytes leaves 32 bits on its way: what lies beyond, kernels would cut or hold at the end of the range, each in its way.
+    pub(crate) fn is_narrow(&self) -> bool {
+        let products: i64 = self.factors.iter().map(|&f| i64::from(f).abs() >> 1).sum();
+        products + i64::from(self.offset).abs() + 2 <= i64::from(i32::MAX)
+    }
+
+    /// One element.
     #[inline]
     pub fn element(&self, a: i8, b: i8) -> i8 {
         (self.linear(a, b) as i32 >> PackedSumS8::FRACTION).clamp(-128, 127) as i8
@@ -50,12 +56,64 @@ impl<P> PackedSumS8<P> {
 
 impl<P: Place> Operator for PackedSumS8<P> {
     fn check(&self) -> Result<(), Fault> {
-        checked_size(&[self.count]).map(|_| ())
+        checked_size(&[self.count])?;
+        if self.is_narrow() {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
+        }
     }
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<i8>(Access::Write, self.output, self.count));
         visit(Operand::of::<i8>(Access::Read, self.a, self.count));
         visit(Operand::of::<i8>(Access::Read, self.b, self.count));
+    }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        Some(&mut self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Slot;
+
+    /// Each of them would be cut by one kernel and held at the end of the range by another.
+    #[test]
+    fn sums_that_leave_32_bits_are_refused() {
+        let of = |factors: [i32; 2], offset: i32| PackedSumS8 {
+            output: Slot::default(),
+            a: Slot::default(),
+            b: Slot::default(),
+            count: 7,
+            factors,
+            offset,
+        };
+        for (factors, offset) in [
+            ([1 << 30, -(1 << 30)], (1 << 30) - 3),
+            ([i32::MAX, 0], 1 << 29),
+            ([0, 0], i32::MAX - 2),
+        ] {
+            let op = of(factors, offset);
+            op.check().expect("within 32 bits");
+            for (a, b) in [(-128, -128), (-128, 127), (127, -128), (127, 127)] {
+                let sum = op.linear(a, b);
+                assert_eq!(i64::from(sum as i32), sum);
+            }
+        }
+        for (factors, offset) in [
+            ([1 << 30, 1 << 30], 1 << 30),
+            ([i32::MIN, i32::MIN], 0),
+            ([1 << 30, 1 << 30], -(1 << 30)),
+            ([0, 0], i32::MIN),
+        ] {
+            assert_eq!(
+                of(factors, offset).check(),
+                Err(Fault::Quantisation),
+                "{factors:?} {offset}"
+            );
+        }
     }
 }

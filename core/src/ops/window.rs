@@ -114,6 +114,19 @@ impl Window2d {
         Ok(())
     }
 
+    /// Positions under the kernel, in the input and in its padding, which load limits.
+    #[inline]
+    pub(crate) fn taps(&self) -> u32 {
+        let [rows, columns] = self.kernel.map(u32::from);
+        rows * columns
+    }
+
+    /// Elements of all channels under the kernel; saturates.
+    #[inline]
+    pub(crate) fn depth(&self) -> u32 {
+        self.taps().saturating_mul(u32::from(self.input[2]))
+    }
+
     /// Elements of the input.
     pub fn input_len(&self) -> Option<u32> {
         let [h, w, c] = three::<_, u32>(self.input);

@@ -243,7 +243,8 @@ pub fn leaky_relu(
     } else {
         slope.apply(x)
     };
-    scaled.wrapping_add(zero_point_out).clamp(range.0, range.1)
+    // No `clamp`, which may panic where it is not inlined.
+    scaled.wrapping_add(zero_point_out).max(range.0).min(range.1)
 }
 
 /// 1 / sqrt(x) of an 8-bit value; `multiplier` is `1 / (sqrt(scale_in) * scale_out)`. At and below the zero point, where the

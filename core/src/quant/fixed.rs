@@ -3,7 +3,10 @@
 //!
 //! `Qm` is a 32-bit number with `m` integer bits beside the sign: `real = raw / 2^(31 - m)`.
 
-use super::rounding::{Multiplier, high_mul, high_mul_in_range, rounding_shift_right, saturating_shift_left};
+use super::rounding::{
+    Multiplier, high_mul, high_mul_in_range, high_mul_of_positive, high_mul_of_short, rounding_shift_right,
+    saturating_shift_left,
+};
 
 /// exp(a) as Q0 for `a <= 0` in Q`INTEGER_BITS` (at most 5). exp(0) is the largest Q0 number.
 pub fn exp_on_negative_values<const INTEGER_BITS: u32>(a: i32) -> i32 {
@@ -16,10 +19,11 @@ pub fn exp_on_negative_values<const INTEGER_BITS: u32>(a: i32) -> i32 {
     // a = remainder + a multiple of -1/4, with the remainder in [-1/4, 0).
     let remainder = (a & (quarter - 1)) - quarter;
     let quarters = remainder.wrapping_sub(a);
-    let mut result = exp_above_minus_quarter(saturating_shift_left(remainder, INTEGER_BITS));
+    // It fits: the remainder has that many bits less.
+    let mut result = exp_above_minus_quarter(remainder << INTEGER_BITS);
     for (k, &factor) in FACTORS.iter().enumerate().take(INTEGER_BITS as usize + 2) {
         if quarters & (1 << (fractional_bits - 2 + k as u32)) != 0 {
-            result = high_mul_in_range(result, factor);
+            result = high_mul_of_positive(factor, result);
         }
     }
     if a == 0 { i32::MAX } else { result }
@@ -165,12 +169,14 @@ fn exp_above_minus_quarter(a: i32) -> i32 {
     const EXP_MINUS_EIGHTH: i32 = 1895147668;
     const THIRD: i32 = 715827883;
     let x = a.wrapping_add(1 << 28);
-    let x2 = high_mul_in_range(x, x);
-    let x3 = high_mul_in_range(x2, x);
-    let x4_over_4 = rounding_shift_right(high_mul_in_range(x2, x2), 2);
+    let x2 = high_mul_of_short(x, x);
+    let x3 = high_mul_of_short(x2, x);
+    // Ties away from zero, for what is far from the ends of 32 bits.
+    let half = |x: i32, half: i32| x.wrapping_add(x >> 31).wrapping_add(half);
+    let x4_over_4 = half(high_mul_of_short(x2, x2), 2) >> 2;
     // x^4/24 + x^3/6 + x^2/2
-    let tail = rounding_shift_right(high_mul_in_range(x4_over_4.wrapping_add(x3), THIRD).wrapping_add(x2), 1);
-    EXP_MINUS_EIGHTH.wrapping_add(high_mul_in_range(EXP_MINUS_EIGHTH, x.wrapping_add(tail)))
+    let tail = half(high_mul_of_short(x4_over_4.wrapping_add(x3), THIRD).wrapping_add(x2), 1) >> 1;
+    EXP_MINUS_EIGHTH.wrapping_add(high_mul_of_short(x.wrapping_add(tail), EXP_MINUS_EIGHTH))
 }
 
 const ONE_Q2: i32 = 1 << 29;

@@ -97,7 +97,7 @@ pub fn high_mul(a: i32, b: i32) -> i32 {
 
 /// [`high_mul`] of what are not both the least number: nothing saturates.
 #[inline(always)]
-pub(super) fn high_mul_in_range(a: i32, b: i32) -> i32 {
+pub(crate) fn high_mul_in_range(a: i32, b: i32) -> i32 {
     if cfg!(cortex_m = "baseline") {
         high_mul_by_halves(a, b)
     } else {
@@ -172,14 +172,34 @@ fn general(multiplier: Multiplier, x: i32) -> i32 {
     multiplier.apply(x)
 }
 
+/// [`high_mul`] of two numbers that are not negative.
+#[inline(always)]
+pub(super) fn high_mul_of_positive(a: i32, b: i32) -> i32 {
+    if cfg!(cortex_m = "baseline") {
+        return high_mul_by_halves(a, b);
+    }
+    // Doubled, one of them has 32 bits.
+    let product = u64::from((a as u32) << 1) * u64::from(b as u32);
+    ((product >> 32) as u32).wrapping_add(product as u32 >> 31) as i32
+}
+
 /// [`high_mul`] of a number that may be doubled.
 #[inline(always)]
-fn high_mul_of_short(x: i32, mantissa: i32) -> i32 {
+pub(super) fn high_mul_of_short(x: i32, mantissa: i32) -> i32 {
     if cfg!(cortex_m = "baseline") {
         return high_mul_by_halves(x, mantissa);
     }
-    // Doubled, the result is the high word, rounded by the low word's top bit.
-    let product = i64::from(x << 1) * i64::from(mantissa);
+    high_mul_of_twice(x << 1, mantissa)
+}
+
+/// [`high_mul`] of half of an even number.
+#[inline(always)]
+pub(super) fn high_mul_of_twice(twice: i32, mantissa: i32) -> i32 {
+    if cfg!(cortex_m = "baseline") {
+        return high_mul_by_halves(twice >> 1, mantissa);
+    }
+    // The result is the high word, rounded by the low word's top bit.
+    let product = i64::from(twice) * i64::from(mantissa);
     ((product >> 32) as i32).wrapping_add((product as u32 >> 31) as i32)
 }
 
@@ -260,7 +280,8 @@ pub fn requantize(q: i32, zero_point_in: i32, multiplier: Multiplier, zero_point
     multiplier
         .apply(q.wrapping_sub(zero_point_in))
         .wrapping_add(zero_point_out)
-        .clamp(min, max)
+        .max(min)
+        .min(max)
 }
 
 const TWO_POW_31: f64 = 2_147_483_648.0;
@@ -377,6 +398,15 @@ mod tests {
                 prop_assert_eq!(high_mul_by_halves(a, b), exact as i32, "{} {}", a, b);
                 prop_assert_eq!(i64::from(high_mul(a, b)), exact.min(i64::from(i32::MAX)), "{} {}", a, b);
             }
+        }
+
+        #[test]
+        fn doubled_factors_make_the_product(a: i32, b: i32, bits in 0..31) {
+            let (x, y) = ((a & i32::MAX) >> bits, b & i32::MAX);
+            prop_assert_eq!(high_mul_of_positive(x, y), high_mul(x, y));
+            prop_assert_eq!(high_mul_of_positive(i32::MAX, y), high_mul(i32::MAX, y));
+            prop_assert_eq!(high_mul_of_short(a >> 2, b), high_mul(a >> 2, b));
+            prop_assert_eq!(high_mul_of_twice(a & !1, b), high_mul(a >> 1, b));
         }
 
         #[test]

@@ -1,10 +1,14 @@
 //! Softmax and its logarithm of one quantised row.
 
+use core::cell::Cell;
+
 use serde::{Deserialize, Serialize};
 
 use super::activation::{input_radius, lookup_i16};
 use super::fixed::{exp_on_negative_values, log_for_at_least_one, reciprocal};
-use super::rounding::{Multiplier, rounding_shift_right};
+use super::rounding::{
+    Multiplier, Rescaler, high_mul_in_range, high_mul_of_positive, high_mul_of_twice, rounding_shift_right,
+};
 
 /// Integer bits of the scaled difference to the row's largest value.
 const DIFF_BITS: u32 = 5;
@@ -58,12 +62,23 @@ impl SoftmaxI8 {
 
     fn row<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, output_bits: i32, mut store: impl FnMut(u32)) {
         let largest = largest(row());
+        let Self { multiplier, diff_min } = *self;
         let exp = |q: i8| {
             let diff = i32::from(q) - largest;
-            if diff >= self.diff_min {
-                exp_of_diff(diff, self.multiplier)
+            if diff == 0 && diff_min <= 0 {
+                return i32::MAX;
+            }
+            let scaled = if diff >= diff_min {
+                // Its shift is to the left.
+                high_mul_in_range(diff.wrapping_shl(multiplier.shift as u32), multiplier.mantissa)
             } else {
+                NOTHING
+            };
+            // That adds nothing to the sum, and rounds to nothing.
+            if scaled <= NOTHING {
                 0
+            } else {
+                exp_on_negative_values::<DIFF_BITS>(scaled)
             }
         };
         let mut kept = [UNSET; KEPT];
@@ -89,6 +104,9 @@ const KEPT: usize = 16;
 /// What no exponential is. With zero in its place compilers call `memset`, which a small program has for nothing else: 174 bytes on a Cortex-M4.
 const UNSET: i32 = -2;
 
+/// Q5 of which the exponential is below 2^11 of 2^31: half of what counts in the sum, and less than half of a result's last bit.
+const NOTHING: i32 = -14 << (31 - DIFF_BITS);
+
 /// An exponential, which is not negative, as Q12.
 #[inline(always)]
 fn share(exp: i32) -> u32 {
@@ -97,7 +115,7 @@ fn share(exp: i32) -> u32 {
 
 /// What takes an exponential to its share of the sum.
 struct Scale {
-    factor: u32,
+    factor: i32,
     /// To the right, with its half.
     shift: u32,
     half: u32,
@@ -109,7 +127,7 @@ impl Scale {
         let (factor, bits_over_one) = reciprocal(sum.min(i32::MAX as u32) as i32, SUM_BITS as i32);
         let shift = (bits_over_one + 31 - output_bits).clamp(0, 31) as u32;
         Self {
-            factor: factor as u32,
+            factor: factor & i32::MAX,
             shift,
             half: (1 << shift) >> 1,
         }
@@ -118,32 +136,34 @@ impl Scale {
     /// The rounded product: neither factor is negative, so that ties go up.
     #[inline(always)]
     fn apply(&self, exp: i32) -> u32 {
-        let product = (u64::from(self.factor) * u64::from(exp as u32) + (1 << 30)) >> 31;
-        (product as u32).wrapping_add(self.half).wrapping_shr(self.shift)
+        // Tables that no packer wrote may hold anything.
+        (high_mul_of_positive(self.factor, exp & i32::MAX) as u32)
+            .wrapping_add(self.half)
+            .wrapping_shr(self.shift)
     }
 }
 
 /// A result of eight bits less its zero point.
 #[inline(always)]
 fn stored(share: u32) -> i8 {
-    (share.min(255) as u8).wrapping_sub(128) as i8
+    ((share as i32).clamp(0, 255) - 128) as i8
 }
 
 /// [`SoftmaxI8::run`] with its [`SoftmaxI8::exponentials`]. `row` is iterated three times; results may overwrite what has been read.
-pub fn softmax_by_table<I: Iterator<Item = i8>>(
-    row: impl Fn() -> I,
-    mut write: impl FnMut(i8),
-    exponentials: &[i32; 256],
-) {
-    let largest = row().fold(i8::MIN, |most, q| if q > most { q } else { most });
+pub fn softmax_by_table<I: Iterator<Item = i8>>(row: impl Fn() -> I, out: &[Cell<i8>], exponentials: &[i32; 256]) {
+    let largest = row().map(i32::from).fold(i8::MIN.into(), i32::max);
     let exp = |q: i8| {
-        let index = largest.wrapping_sub(q) as u8;
+        let index = (largest - i32::from(q)) as u8;
         exponentials.get(usize::from(index)).copied().unwrap_or(0)
     };
-    let sum = row().fold(0_u32, |sum, q| sum.saturating_add(share(exp(q))));
+    // 2^12 of them at most, each of at most 2^20, do not saturate the sum.
+    let sum = match out.len() {
+        ..=4095 => row().fold(0_u32, |sum, q| sum.wrapping_add(share(exp(q)))),
+        _ => row().fold(0_u32, |sum, q| sum.saturating_add(share(exp(q)))),
+    };
     let scale = Scale::of(sum, 8);
-    for q in row() {
-        write(stored(scale.apply(exp(q))));
+    for (y, q) in out.iter().zip(row()) {
+        y.set(stored(scale.apply(exp(q))));
     }
 }
 
@@ -163,31 +183,66 @@ impl SoftmaxI16 {
         Some(Self { multiplier })
     }
 
-    /// One row, in order. `row` is iterated three times; results may overwrite what has been read.
+    /// One row, in order. `row` is iterated twice; results, and the exponentials before them, may overwrite what has been read.
     pub fn run<I: Iterator<Item = i16>>(
         &self,
         row: impl Fn() -> I,
-        mut write: impl FnMut(i16),
-        exp_table: &[i16],
-        inverse_table: &[i16],
+        out: &[Cell<i16>],
+        exp_table: &[i16; 513],
+        inverse_table: &[i16; 513],
     ) {
-        let largest = i32::from(row().max().unwrap_or(i16::MIN));
-        let exp = |q: i16| {
-            let diff = self.multiplier.apply(i32::from(q) - largest).wrapping_add(32767);
-            lookup_i16(diff.clamp(-32768, 32767) as i16, exp_table)
+        let largest = row().map(i32::from).fold(i16::MIN.into(), i32::max);
+        let Multiplier { mantissa, shift } = self.multiplier;
+        let sum = match u32::try_from(shift) {
+            // Differences have 16 bits: doubled and shifted, they have at most 30, and nothing shifts to the right.
+            Ok(left @ 0..=13) => exponentials(row(), out, exp_table, |q| {
+                high_mul_of_twice((i32::from(q) - largest) << (left + 1), mantissa)
+            }),
+            _ => {
+                let rescaler = Rescaler::new(self.multiplier);
+                exponentials(row(), out, exp_table, |q| rescaler.apply(i32::from(q) - largest))
+            }
         };
-        let sum = row().fold(0_i32, |sum, q| sum.wrapping_add(i32::from(exp(q))));
         // The sum, brought to 1 <= s < 2 with 16 fractional bits, minus 1, recentred for the table.
         let headroom = sum.leading_zeros();
         let shifted = ((i64::from(sum) << headroom.saturating_sub(1)) + (1 << 13)) >> 14;
         let centred = (shifted - ((1 << 15) + (1 << 16))).clamp(-32768, 32767) as i16;
-        let inverse = i64::from(lookup_i16(centred, inverse_table));
+        let inverse = i32::from(lookup_i16(centred, inverse_table));
         let shift = 31_u32.saturating_sub(headroom).max(1);
-        for q in row() {
-            let product = (i64::from(exp(q)) * inverse + (1 << (shift - 1))) >> shift;
-            write((product as i32).clamp(0, 32767) as i16);
+        let half = 1_u32 << (shift - 1);
+        let finish = |y: &Cell<i16>| {
+            // Two numbers of 15 bits, and half of at most 2^31: as much as 32 bits hold.
+            let product = (i32::from(y.get()).wrapping_mul(inverse) as u32).wrapping_add(half) as i32;
+            y.set((product >> shift).clamp(0, 32767) as i16);
+        };
+        let (fours, rest) = out.as_chunks::<4>();
+        for [a, b, c, d] in fours {
+            [a, b, c, d].into_iter().for_each(finish);
         }
+        rest.iter().for_each(finish);
     }
+}
+
+/// Writes the exponentials of scaled differences, and adds them up.
+#[inline(always)]
+fn exponentials(
+    row: impl Iterator<Item = i16>,
+    out: &[Cell<i16>],
+    table: &[i16; 513],
+    scale: impl Fn(i16) -> i32,
+) -> i32 {
+    let mut sum = 0_i32;
+    for (y, q) in out.iter().zip(row) {
+        // From -10 on: 9 bits of the table's index, and 7 bits beside it. What is scaled is not above 0.
+        let place = scale(q).wrapping_add(65535).max(0) as usize;
+        let index = (place >> 7) & 0x1FF;
+        let [base, next] = [index, index + 1].map(|i| table.get(i).copied().unwrap_or(0));
+        let delta = (i32::from(next.wrapping_sub(base)) * (place & 0x7F) as i32 + 64) >> 7;
+        let exp = (i32::from(base) + delta) as i16;
+        y.set(exp);
+        sum = sum.wrapping_add(i32::from(exp));
+    }
+    sum
 }
 
 /// Logarithm of the softmax of a row of int8, with int8 results of scale 1/16 and zero point 127.
@@ -273,19 +328,38 @@ mod tests {
             let table = params.exponentials();
             for (len, seed) in (1..60).zip(1_i32..) {
                 let row: Vec<i8> = (0..len).map(|i: i32| (i * 71 + seed * 37) as i8).collect();
-                let (mut plain, mut by_table) = (Vec::new(), Vec::new());
+                let (mut plain, by_table) = (Vec::new(), vec![Cell::new(0); row.len()]);
                 params.run(|| row.iter().copied(), |q| plain.push(q));
-                softmax_by_table(|| row.iter().copied(), |q| by_table.push(q), &table);
-                assert_eq!(by_table, plain, "{scale} {row:?}");
+                softmax_by_table(|| row.iter().copied(), &by_table, &table);
+                assert_eq!(
+                    by_table,
+                    plain.into_iter().map(Cell::new).collect::<Vec<_>>(),
+                    "{scale} {row:?}"
+                );
             }
         }
     }
 
     /// A table as the host makes it, without its correction of midpoints.
-    fn table(function: impl Fn(f64) -> f64) -> Vec<i16> {
-        (0..513)
-            .map(|i| (32768.0 * function(f64::from(i) / 512.0)).round().min(32767.0) as i16)
-            .collect()
+    fn table(function: impl Fn(f64) -> f64) -> [i16; 513] {
+        core::array::from_fn(|i| (32768.0 * function(i as f64 / 512.0)).round().min(32767.0) as i16)
+    }
+
+    /// As the reference computes it, each exponential twice.
+    fn by_formula(row: &[i16], multiplier: Multiplier, exp_table: &[i16], inverse_table: &[i16]) -> Vec<i16> {
+        let largest = i32::from(*row.iter().max().unwrap());
+        let exp = |q: i16| {
+            let diff = multiplier.apply(i32::from(q) - largest) + 32767;
+            lookup_i16(diff.clamp(-32768, 32767) as i16, exp_table)
+        };
+        let sum: i32 = row.iter().map(|&q| i32::from(exp(q))).sum();
+        let headroom = sum.leading_zeros();
+        let shifted = ((i64::from(sum) << (headroom - 1)) + (1 << 13)) >> 14;
+        let centred = (shifted - ((1 << 15) + (1 << 16))).clamp(-32768, 32767) as i16;
+        let inverse = i64::from(lookup_i16(centred, inverse_table));
+        let shift = 31 - headroom;
+        let output = |q: i16| (i64::from(exp(q)) * inverse + (1 << (shift - 1))) >> shift;
+        row.iter().map(|&q| output(q).clamp(0, 32767) as i16).collect()
     }
 
     proptest! {
@@ -306,11 +380,17 @@ mod tests {
         fn int16_rows_are_near(row in prop::collection::vec(any::<i16>(), 1..64), scale in 1e-5_f32..1e-3) {
             let params = SoftmaxI16::new(1.0, scale).unwrap();
             let exact = softmax(&row.iter().map(|&q| f64::from(q) * f64::from(scale)).collect::<Vec<_>>());
-            let mut out = Vec::new();
-            params.run(|| row.iter().copied(), |q| out.push(q), &table(|x| (10.0 * (x - 1.0)).exp()), &table(|x| 1.0 / (1.0 + x)));
-            for (got, exact) in out.iter().zip(exact) {
-                prop_assert!((f64::from(*got) / 32768.0 - exact).abs() < 2e-3, "{got} {exact}");
+            let out: Vec<Cell<i16>> = vec![Cell::new(0); row.len()];
+            let (exp, inverse) = (table(|x| (10.0 * (x - 1.0)).exp()), table(|x| 1.0 / (1.0 + x)));
+            params.run(|| row.iter().copied(), &out, &exp, &inverse);
+            for (got, exact) in out.iter().map(Cell::get).zip(exact) {
+                prop_assert!((f64::from(got) / 32768.0 - exact).abs() < 2e-3, "{got} {exact}");
             }
+            // In its own place, and by the reference's formula.
+            let place: Vec<Cell<i16>> = row.iter().copied().map(Cell::new).collect();
+            params.run(|| place.iter().map(Cell::get), &place, &exp, &inverse);
+            prop_assert_eq!(&place, &out);
+            prop_assert_eq!(by_formula(&row, params.multiplier, &exp, &inverse), out.iter().map(Cell::get).collect::<Vec<_>>());
         }
 
         #[test]
@@ -331,7 +411,7 @@ mod tests {
             let read = || row.iter().copied();
             SoftmaxI8 { multiplier, diff_min }.run(read, |_| {});
             LogSoftmaxI8 { multiplier, inverse: multiplier, diff_min }.run(read, |_| {});
-            SoftmaxI16 { multiplier }.run(|| read().map(|q| i16::from(q) << 8), |_| {}, &[], &[]);
+            SoftmaxI16 { multiplier }.run(|| read().map(|q| i16::from(q) << 8), &[const { Cell::new(0) }; 9], &[mantissa as i16; 513], &[-32768; 513]);
         }
     }
 

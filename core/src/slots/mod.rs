@@ -233,6 +233,11 @@ impl<F: MappedFlash, P: Policy, K: Kernels + Copy> Slots<F, P, K> {
         self.active.is_some_and(|active| active.record.trial.is_some())
     }
 
+    /// The counter that the model in use was signed with, 0 where files are not signed; `None` where there is no model.
+    pub fn counter(&self) -> Option<u64> {
+        self.active.map(|active| active.counter)
+    }
+
     /// Ends the trial of the model in use: it works. Does nothing where it is confirmed.
     ///
     /// # Errors

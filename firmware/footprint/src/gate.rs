@@ -115,7 +115,12 @@ fn updated(memory: &mut [u8], arena: &mut [u8]) -> Result<(), Error> {
     black_box(slots.finish(update, arena, &mut [])?);
     slots.roll_back()?;
     slots.start()?;
-    black_box((slots.active(), slots.on_trial(), slots.model()?.header()));
+    black_box((
+        slots.active(),
+        slots.counter(),
+        slots.on_trial(),
+        slots.model()?.header(),
+    ));
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use text::{TEXT_MAX, Text, cut};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -88,6 +88,8 @@ pub enum Command {
         /// Changes of each case.
         changes: u32,
     },
+    /// Start the model of the slots in the board's flash, and update it.
+    Slots(Slots),
 }
 
 /// Ways to fail on purpose.
@@ -129,6 +131,17 @@ pub struct Infer {
     pub dump_steps: bool,
     /// Whether the blob is summed before and after (costs about an instruction a byte).
     pub guard_blob: bool,
+}
+
+/// Two slots for a model, and behind them a journal of two sectors; see the runtime's slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slots {
+    /// Where in the flash the first slot begins.
+    pub start: u32,
+    /// Bytes of each.
+    pub bytes: u32,
+    /// Bytes of [`INPUT_FILE`], which is the new file; 0 where none is to be written.
+    pub update: u32,
 }
 
 /// A tensor to dump: it lies in a region of the arena (or elsewhere, see the runtime's slots) once a step is done.
@@ -329,6 +342,27 @@ pub enum Record<'a> {
         /// The message.
         text: &'a str,
     },
+    /// The model of a slot is in use, and has passed its self-test.
+    InUse {
+        /// Which slot.
+        slot: u8,
+        /// Whether it is on trial.
+        trial: bool,
+        /// The counter that it was signed with.
+        counter: u64,
+        /// Runs of its self-test.
+        tests: u32,
+    },
+    /// An update is under way.
+    Writing {
+        /// Bytes of it that were taken, a unit of writing or less of them not in the flash yet.
+        bytes: u32,
+    },
+    /// The update is written, believed, and has passed its self-test: the next start uses it, on trial.
+    Written {
+        /// Runs of its self-test.
+        tests: u32,
+    },
 }
 
 /// Calls of the runtime that can refuse.
@@ -340,6 +374,8 @@ pub enum During {
     Session,
     /// A run.
     Run,
+    /// A self-test, or an update of a slot.
+    Update,
 }
 
 /// What memory is wanted for.

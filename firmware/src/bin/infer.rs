@@ -5,39 +5,25 @@
 #![no_std]
 #![no_main]
 
-use core::fmt::{Debug, Display};
 use core::slice;
 
 use arenite::{MAX_REGIONS, Progress, Session};
+use arenite_firmware::answers::{answer, file_failed, out_of_memory, refused};
 use arenite_firmware::counter::Counter;
-use arenite_firmware::exchange::{Exchange, ExchangeError};
+use arenite_firmware::exchange::Exchange;
 use arenite_firmware::linked::{self, Linked};
-use arenite_firmware::memory::{self, Areas, OutOfMemory, Piece};
-use arenite_firmware::protocol::{
-    Command, DumpEntry, During, Guarded, Infer, PROTOCOL_VERSION, Purpose, Record, Request, Text, exit,
-};
+use arenite_firmware::memory::{self, Areas, Piece};
+use arenite_firmware::protocol::{Command, DumpEntry, During, Guarded, Infer, Purpose, Record, exit};
 use arenite_firmware::stack;
 
 arenite_firmware::entry!(main);
 
 fn main(exchange: &mut Exchange) -> i32 {
-    let done = match exchange.request() {
-        Ok(Request {
-            version: PROTOCOL_VERSION,
-            command: Command::Infer(request),
-        }) => infer(exchange, &request),
-        Ok(_) => {
-            exchange.record(&Record::BadRequest {
-                version: PROTOCOL_VERSION,
-            });
-            Err(exit::REFUSED)
-        }
-        Err(error) => Err(file_failed(exchange, error)),
+    let served = |command| match command {
+        Command::Infer(request) => Some(request),
+        _ => None,
     };
-    match done {
-        Ok(()) => exit::DONE,
-        Err(status) => status,
-    }
+    answer(exchange, served, infer)
 }
 
 /// Carries out the request; an error is the exit status of what has been recorded.
@@ -243,44 +229,7 @@ fn blob((address, length): (usize, usize)) -> &'static [u8] {
     unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), length) }
 }
 
-fn refused(exchange: &mut Exchange, during: During, error: &(impl Debug + Display)) -> i32 {
-    let (name, text) = (Text::of(format_args!("{error:?}")), Text::of(error));
-    let name = name.as_str().split([' ', '{', '(']).next().unwrap_or_default();
-    exchange.record(&Record::Refused {
-        during,
-        name,
-        text: text.as_str(),
-    });
-    exit::REFUSED
-}
-
-fn out_of_memory(
-    exchange: &mut Exchange,
-    OutOfMemory {
-        needed,
-        available,
-        purpose,
-    }: OutOfMemory,
-) -> i32 {
-    exchange.record(&Record::OutOfMemory {
-        needed,
-        available,
-        purpose,
-    });
-    exit::REFUSED
-}
-
 fn corrupted(exchange: &mut Exchange, what: Guarded) -> i32 {
     exchange.record(&Record::Corrupted { what });
     exit::CORRUPTED
-}
-
-fn file_failed(exchange: &mut Exchange, error: ExchangeError) -> i32 {
-    defmt::error!("exchange: {}", error);
-    exchange.record(&Record::Io {
-        file: error.file,
-        wanted: error.wanted as u64,
-        got: error.got as u64,
-    });
-    exit::IO
 }

@@ -6,6 +6,8 @@
 
 use core::hint::black_box;
 
+#[cfg(feature = "verify")]
+use arenite_firmware::key::KNOWN;
 use arenite_firmware::protocol::exit;
 use arenite_firmware::{Exchange, counter::Counter, stack};
 
@@ -17,20 +19,11 @@ arenite::include_model!(mod signed = env!("ARENITE_MODEL"));
 #[cfg(feature = "verify")]
 const LENGTHS: [usize; 2] = [1024, 3072];
 
-#[cfg(feature = "verify")]
-const KEY: arenite::TrustedKey = (
-    0x21fe_31df_a154_a261,
-    [
-        0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a, 0x0e, 0xe1,
-        0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
-    ],
-);
-
 /// Loads the model as this build does.
 #[cfg(feature = "verify")]
 fn load() -> bool {
     let trust = arenite::Trust {
-        keys: &[KEY],
+        keys: &[KNOWN],
         at_least: 1,
     };
     signed::load_verified(black_box(&trust)).is_ok()
@@ -49,7 +42,7 @@ fn per_byte(counter: &Counter) -> u64 {
     };
     let of = |len: usize| {
         let message = black_box(&signed::BYTES[72..72 + len]);
-        counter.count(&mut || _ = black_box(arenite::verify::signed_by(black_box(&KEY.1), message, signature)))
+        counter.count(&mut || _ = black_box(arenite::verify::signed_by(black_box(&KNOWN.1), message, signature)))
     };
     let [short, long] = LENGTHS;
     1000 * (of(long) - of(short)) / (long - short) as u64

@@ -1,13 +1,32 @@
-//! RISC-V `virt`, machine mode, no operating system and no firmware below it.
+//! RISC-V `virt` and `sifive_u`, machine mode, no operating system and no firmware below it.
 
 use core::arch::{asm, global_asm};
 
-// mstatus.FS = 0b01 (bits 13..14) switches the floating-point unit on; cores without one ignore it.
+// A hart without the D extension (misa, bit 3) that this is compiled for sleeps for good: on `sifive_u` the monitor core, beside the one that runs this.
+#[cfg(target_arch = "riscv64")]
+global_asm!(
+    r#"
+    .macro arenite_hart
+    csrr    t0, misa
+    andi    t0, t0, 8
+    bnez    t0, 2f
+1:  wfi
+    j       1b
+2:
+    .endm
+"#
+);
+
+#[cfg(target_arch = "riscv32")]
+global_asm!(".macro arenite_hart", ".endm");
+
+// mstatus.FS = 0b01 (bits 13..14) switches the floating-point unit on, VS = 0b01 (bits 9..10) the vectors; cores without ignore it.
 global_asm!(
     r#"
     .section .text.start, "ax"
     .global _start
 _start:
+    arenite_hart
     .option push
     .option norelax
     la      gp, __global_pointer$
@@ -15,7 +34,7 @@ _start:
     la      sp, _stack_start
     la      t0, arenite_trap
     csrw    mtvec, t0
-    li      t0, 0x2000
+    li      t0, 0x2200
     csrs    mstatus, t0
     la      t0, __sbss
     la      t1, __ebss

@@ -14,6 +14,7 @@ pub fn bound(step: &Step, target: Target, board: &Board, macs: u64) -> Option<u6
         target,
         // What compilers vectorise by themselves.
         vectors: matches!(board.timings, Core::A64 | Core::M55),
+        vector_bits: board.vector_bits(),
         macs,
     })
 }

@@ -5,9 +5,10 @@ use std::process::Command;
 use serde::Serialize;
 
 use super::error::BoardError;
+use super::install::{Manager, Step, remedy, rust_targets};
 use super::qemu::find_program;
 use super::table::{BOARDS, Board};
-use super::{qemu, toolchain};
+use super::{qemu, toolchain, workshop};
 
 /// One thing that is needed, and whether it is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,6 +27,9 @@ pub struct Finding {
 /// [`BoardError::ToolMissing`] or [`BoardError::TargetMissing`]: the first thing that is not there.
 pub fn ready(board: &Board) -> Result<(), BoardError> {
     find_program(board.qemu).ok_or_else(|| qemu::missing(board))?;
+    if workshop::at_hand(&board.slug(), "infer").is_some() {
+        return Ok(());
+    }
     match toolchain::has_target(board.triple) {
         Some(false) => Err(BoardError::TargetMissing {
             triple: board.triple.to_owned(),
@@ -40,10 +44,7 @@ pub fn doctor() -> Vec<Finding> {
         program("rustc", "get Rust from https://rustup.rs"),
         program("cargo", "get Rust from https://rustup.rs"),
     ];
-    let mut triples: Vec<_> = BOARDS.iter().map(|board| board.triple).collect();
-    triples.sort_unstable();
-    triples.dedup();
-    findings.extend(triples.into_iter().map(|triple| {
+    findings.extend(triples().into_iter().map(|triple| {
         let found = toolchain::has_target(triple) == Some(true);
         finding(
             format!("target {triple}"),
@@ -51,17 +52,11 @@ pub fn doctor() -> Vec<Finding> {
             &format!("rustup target add {triple}"),
         )
     }));
-    let mut qemus: Vec<_> = BOARDS.iter().map(|board| board.qemu).collect();
-    qemus.sort_unstable();
-    qemus.dedup();
-    findings.extend(qemus.into_iter().map(|name| program(name, qemu::install(name))));
-    let sources = toolchain::root();
+    let manager = Manager::here();
+    findings.extend(qemus().into_iter().map(|name| program(name, &remedy(manager, name))));
+    let sources = workshop::place();
     let remedy = sources.as_ref().err().map(ToString::to_string).unwrap_or_default();
-    findings.push(finding(
-        "firmware sources".to_owned(),
-        sources.ok().map(|root| root.display().to_string()),
-        &remedy,
-    ));
+    findings.push(finding("firmware sources".to_owned(), sources.ok(), &remedy));
     findings.extend(BOARDS.iter().map(|board| {
         let state = ready(board);
         let remedy = state.as_ref().err().map(ToString::to_string).unwrap_or_default();
@@ -72,6 +67,69 @@ pub fn doctor() -> Vec<Finding> {
         )
     }));
     findings
+}
+
+/// The targets of all boards.
+fn triples() -> Vec<&'static str> {
+    let mut triples: Vec<_> = BOARDS.iter().map(|board| board.triple).collect();
+    triples.sort_unstable();
+    triples.dedup();
+    triples
+}
+
+/// The qemus of all boards.
+fn qemus() -> Vec<&'static str> {
+    let mut qemus: Vec<_> = BOARDS.iter().map(|board| board.qemu).collect();
+    qemus.sort_unstable();
+    qemus.dedup();
+    qemus
+}
+
+/// The steps that install what is missing, and what no step brings, with what to do about it.
+pub fn remedies() -> (Vec<Step>, Vec<Finding>) {
+    let findings = doctor();
+    let lacks = |what: &str| {
+        findings
+            .iter()
+            .any(|finding| finding.what == what && finding.found.is_none())
+    };
+    let (mut steps, mut left) = (Vec::new(), Vec::new());
+    let missing: Vec<_> = triples()
+        .into_iter()
+        .filter(|triple| lacks(&format!("target {triple}")))
+        .collect();
+    let has_rustup = starts("rustup", "--version");
+    if has_rustup {
+        steps.extend(rust_targets(&missing));
+    }
+    let missing: Vec<_> = qemus().into_iter().filter(|qemu| lacks(qemu)).collect();
+    let manager = Manager::here();
+    steps.extend(manager.iter().flat_map(|manager| manager.steps(&missing, is_root())));
+    for finding in &findings {
+        let fixed = match finding.what.split_once(' ') {
+            Some(("target", _)) => has_rustup,
+            // A board lacks what is named before.
+            Some(("board", _)) => true,
+            _ => manager.is_some() && missing.contains(&finding.what.as_str()),
+        };
+        if finding.found.is_none() && !fixed {
+            left.push(finding.clone());
+        }
+    }
+    (steps, left)
+}
+
+fn starts(program: &str, argument: &str) -> bool {
+    Command::new(program)
+        .arg(argument)
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+/// Whether this user may install programs for all. A system without that word has no `sudo` either.
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.map_or(true, |output| String::from_utf8_lossy(&output.stdout).trim() == "0")
 }
 
 fn finding(what: String, found: Option<String>, remedy: &str) -> Finding {

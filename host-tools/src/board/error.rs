@@ -25,11 +25,27 @@ pub enum BoardError {
         /// The target.
         triple: String,
     },
-    /// The firmware's sources are not where they were when these tools were built.
-    #[error("no firmware sources in {}; run the tools from a checkout, or name it in ARENITE_ROOT", .path.display())]
+    /// There are no sources of the firmware: not in the checkout that was named, nor in these tools.
+    #[error("no firmware sources in {}; name a checkout in ARENITE_ROOT", .path.display())]
     NoSources {
         /// Where they were looked for.
         path: PathBuf,
+    },
+    /// The folder where firmware is built and kept cannot be used.
+    #[error("cannot keep firmware in {}: {}", .path.display(), reason(source))]
+    Cache {
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A build lacks packages that only the network has.
+    #[error("building `{program}` needs packages from the network:\n{output}")]
+    NoNetwork {
+        /// The program.
+        program: String,
+        /// What cargo said.
+        output: String,
     },
     /// The firmware does not compile or link.
     #[error("building `{program}` for {board} failed:\n{output}")]
@@ -228,6 +244,7 @@ fn during_name(during: During) -> &'static str {
         During::Load => "load the blob",
         During::Session => "make a session",
         During::Run => "run",
+        During::Update => "update",
     }
 }
 
@@ -249,6 +266,7 @@ impl From<BoardError> for Error {
             }
             BoardError::Refused { .. } | BoardError::Declined { .. } => ErrorKind::Unsupported,
             BoardError::InputSize { .. } => ErrorKind::Input,
+            BoardError::Cache { .. } | BoardError::NoNetwork { .. } => ErrorKind::Io,
             BoardError::File { .. } | BoardError::Port { .. } | BoardError::Silent { .. } | BoardError::Line { .. } => {
                 ErrorKind::Io
             }
@@ -256,8 +274,14 @@ impl From<BoardError> for Error {
         };
         let help = match &error {
             BoardError::ToolMissing { .. } | BoardError::TargetMissing { .. } => {
-                Some("`cargo xtask setup` installs everything; `arenite doctor` lists what is there")
+                Some("`arenite doctor --fix` installs what is missing; `arenite doctor` lists what is there")
             }
+            BoardError::Cache { .. } => Some(
+                "make the folder writable, or name another in ARENITE_CACHE; a checkout builds in its target/boards",
+            ),
+            BoardError::NoNetwork { .. } => Some(
+                "connect for the first build of a board. Later ones need no network: cargo keeps packages in CARGO_HOME, and arenite what it built",
+            ),
             BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. } => {
                 Some("choose a board with more memory; `arenite doctor` lists them")
             }

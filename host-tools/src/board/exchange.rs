@@ -9,7 +9,8 @@ use arenite_protocol::{Command, PROTOCOL_VERSION, RECORD_FILE, REQUEST_FILE, Rec
 use super::error::BoardError;
 use super::firmware::Firmware;
 use super::progress::Progress;
-use super::qemu::{self, LogLine};
+use super::qemu::{self, Ended, LogLine};
+use super::table::Board;
 use crate::files::Scratch;
 use crate::model::Blob;
 
@@ -89,7 +90,7 @@ impl Exchange {
                     path: path.to_owned(),
                     source,
                 };
-                std::os::unix::fs::symlink(path.canonicalize().map_err(failed)?, link).map_err(failed)?;
+                linked(path, &link).map_err(failed)?;
             }
         }
         // qemu refuses to load an empty file; an empty blob is for the firmware to refuse.
@@ -111,9 +112,43 @@ impl Exchange {
         arguments: &[String],
         timeout: Duration,
         progress: &mut dyn FnMut(Progress),
-        mut note: impl FnMut(&Record<'_>),
+        note: impl FnMut(&Record<'_>),
     ) -> Result<Vec<LogLine>, BoardError> {
-        let board = firmware.board();
+        self.send(firmware.board(), command)?;
+        let mut seen = Seen::default();
+        let records = self.path(RECORD_FILE);
+        let ended = qemu::run(firmware, self.folder.path(), arguments, timeout, || {
+            if let Some(now) = seen.look(&records) {
+                progress(now);
+            }
+        })?;
+        self.judge(firmware, &ended, (timeout, false), note)?;
+        Ok(ended.logs)
+    }
+
+    /// [`Exchange::carry_out`], with qemu killed where `stop`, which is asked at that interval how many records there are, says so. Gives whether it was.
+    pub(super) fn carry_out_until(
+        &self,
+        firmware: &Firmware,
+        command: Command,
+        arguments: &[String],
+        (timeout, interval): (Duration, Duration),
+        mut stop: impl FnMut(usize) -> bool,
+        note: impl FnMut(&Record<'_>),
+    ) -> Result<bool, BoardError> {
+        self.send(firmware.board(), command)?;
+        let (records, mut killed) = (self.path(RECORD_FILE), false);
+        let ended = qemu::run_until(firmware, self.folder.path(), arguments, (timeout, interval), || {
+            let (mut count, bytes) = (0, fs::read(&records).unwrap_or_default());
+            each_record(&bytes, |_| count += 1);
+            killed = stop(count);
+            killed
+        })?;
+        self.judge(firmware, &ended, (timeout, killed), note)?;
+        Ok(killed)
+    }
+
+    fn send(&self, board: &Board, command: Command) -> Result<(), BoardError> {
         let request = Request {
             version: PROTOCOL_VERSION,
             command,
@@ -122,23 +157,27 @@ impl Exchange {
             board: board.name,
             reason: error.to_string(),
         })?;
-        self.write(REQUEST_FILE, &request)?;
+        self.write(REQUEST_FILE, &request)
+    }
 
-        let mut seen = Seen::default();
-        let records = self.path(RECORD_FILE);
-        let ended = qemu::run(firmware, self.folder.path(), arguments, timeout, || {
-            if let Some(now) = seen.look(&records) {
-                progress(now);
-            }
-        })?;
-
+    /// Hands every record to `note` and says how the program failed, if it did: one that was killed did not by that.
+    fn judge(
+        &self,
+        firmware: &Firmware,
+        ended: &Ended,
+        (timeout, killed): (Duration, bool),
+        mut note: impl FnMut(&Record<'_>),
+    ) -> Result<(), BoardError> {
+        let board = firmware.board();
         let bytes = self.read(RECORD_FILE)?;
-        let mut rest = bytes.as_slice();
         let mut last = None;
-        while let Ok((record, others)) = postcard::take_from_bytes::<Record<'_>>(rest) {
+        let rest = each_record(&bytes, |record| {
             note(&record);
             last = Some(record);
-            rest = others;
+        });
+        let failed = last.as_ref().and_then(|record| failure(firmware, record));
+        if killed {
+            return failed.map_or(Ok(()), Err);
         }
         let Some(status) = ended.status else {
             let reached = last.map_or("nothing".to_owned(), |record| format!("{record:?}"));
@@ -148,14 +187,14 @@ impl Exchange {
                 reached,
             });
         };
-        if let Some(error) = last.as_ref().and_then(|record| failure(firmware, record)) {
+        if let Some(error) = failed {
             return Err(error);
         }
         if !status.success() {
             return Err(BoardError::Qemu {
                 board: board.name,
                 status: status.to_string(),
-                stderr: ended.stderr,
+                stderr: ended.stderr.clone(),
             });
         }
         if !rest.is_empty() || last.is_none() {
@@ -165,8 +204,18 @@ impl Exchange {
                 reason,
             });
         }
-        Ok(ended.logs)
+        Ok(())
     }
+}
+
+/// Decodes what is there of records; gives what is behind the last whole one.
+fn each_record<'b>(bytes: &'b [u8], mut note: impl FnMut(Record<'b>)) -> &'b [u8] {
+    let mut rest = bytes;
+    while let Ok((record, others)) = postcard::take_from_bytes(rest) {
+        note(record);
+        rest = others;
+    }
+    rest
 }
 
 /// The error that a program's last record stands for, if any.
@@ -181,7 +230,10 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
         | Record::Loaded { .. }
         | Record::Step { .. }
         | Record::Ran { .. }
-        | Record::Finished { .. } => return None,
+        | Record::Finished { .. }
+        | Record::InUse { .. }
+        | Record::Writing { .. }
+        | Record::Written { .. } => return None,
         Record::Refused { during, name, text } => BoardError::Refused {
             board,
             during,
@@ -257,16 +309,12 @@ impl Seen {
         }
         self.skipped = 0;
         let bytes = read_from(path, self.decoded)?;
-        let mut rest = bytes.as_slice();
-        while let Ok((record, others)) = postcard::take_from_bytes::<Record<'_>>(rest) {
-            match record {
-                Record::Loaded { steps, .. } => self.of_steps = steps,
-                Record::Step { index, .. } => (self.steps, self.stepwise) = (index + 1, true),
-                Record::Ran { .. } => (self.runs, self.steps) = (self.runs + 1, 0),
-                _ => (),
-            }
-            rest = others;
-        }
+        let rest = each_record(&bytes, |record| match record {
+            Record::Loaded { steps, .. } => self.of_steps = steps,
+            Record::Step { index, .. } => (self.steps, self.stepwise) = (index + 1, true),
+            Record::Ran { .. } => (self.runs, self.steps) = (self.runs + 1, 0),
+            _ => (),
+        });
         let decoded = bytes.len() - rest.len();
         self.decoded += decoded;
         (decoded > 0).then_some(Progress::Running {
@@ -284,4 +332,12 @@ fn read_from(path: &Path, offset: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     Some(bytes)
+}
+
+/// Puts a file where qemu looks for it: a link, or a copy on systems where not everybody may make links.
+fn linked(from: &Path, to: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(from.canonicalize()?, to);
+    #[cfg(not(unix))]
+    return std::fs::copy(from, to).map(drop);
 }

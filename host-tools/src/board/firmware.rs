@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +11,8 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use super::error::BoardError;
 use super::progress::Progress;
 use super::table::{AddressRange, Board};
-use super::toolchain::{cargo, cargo_missing, exclusively, has_target, root, watched};
-use crate::files;
+use super::toolchain::{cargo, cargo_missing, exclusively, has_target, not_built, watched};
+use super::workshop::{Workshop, at_hand, cannot_keep, keep, kept};
 
 /// A program built for a board.
 #[derive(Debug, Clone)]
@@ -123,6 +122,29 @@ impl Firmware {
     pub fn build_serial(board: &'static Board) -> Result<Self, BoardError> {
         let features = format!("{},serial", board.feature);
         let plain = Recipe::plain(board, "serial");
+        Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
+    }
+
+    /// Builds the program that runs models from the flash at the board's serial bus.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub(super) fn build_streamed(
+        board: &'static Board,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, BoardError> {
+        let features = format!("{},stream", board.feature);
+        let plain = Recipe::plain(board, "streamed");
+        Self::once(board, &Recipe { features, ..plain }, progress)
+    }
+
+    /// Builds the program that keeps a model in two slots of the flash at the board's serial bus.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub(super) fn build_slots(board: &'static Board) -> Result<Self, BoardError> {
+        let features = format!("{},slots", board.feature);
+        let plain = Recipe::plain(board, "slots");
         Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
     }
 
@@ -367,14 +389,19 @@ fn build(
     (flags, variables): (&[&str], &[(&str, &str)]),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Firmware, BoardError> {
+    // What serves any model came along with an installed program, or was built there before.
+    let is_plain = recipe.model.is_none() && recipe.name == recipe.program && flags.is_empty();
+    if is_plain && let Some(path) = at_hand(&board.slug(), recipe.program) {
+        return Firmware::open(board, &path);
+    }
     if has_target(board.triple) == Some(false) {
         return Err(BoardError::TargetMissing {
             triple: board.triple.to_owned(),
         });
     }
-    let root = root()?;
-    let target = root.join("target/boards");
-    let kept = target.join("elf").join(board.slug()).join(&recipe.name);
+    let workshop = Workshop::here()?;
+    let target = workshop.folder();
+    let place = target.join("elf").join(board.slug()).join(&recipe.name);
     // Of its own for each triple: their builds, of which each links with one thread, do not wait for each other.
     let made = target
         .join(if flags.is_empty() { "made" } else { "special" })
@@ -385,7 +412,11 @@ fn build(
         Profile::Development => ("dev", "debug"),
     };
     exclusively(&made, || {
-        let mut cargo = cargo(&root.join("firmware"));
+        // Another process may have built it while this one waited.
+        if is_plain && workshop.is_kept() && kept(&place).is_some() {
+            return Ok(());
+        }
+        let mut cargo = cargo(&workshop.sources()?.join("firmware"));
         cargo
             .args([
                 "build",
@@ -405,6 +436,9 @@ fn build(
         if let Some(model) = &recipe.model {
             cargo.env("ARENITE_MODEL", model);
         }
+        if workshop.is_kept() {
+            cargo.arg("--locked");
+        }
         let (status, output) = watched(&mut cargo, &mut |done, of| {
             progress(Progress::Building {
                 program: recipe.program,
@@ -415,28 +449,10 @@ fn build(
         })
         .map_err(|error| cargo_missing(&error))?;
         if !status.success() {
-            return Err(BoardError::Build {
-                board: board.name,
-                program: recipe.program.to_owned(),
-                output,
-            });
+            return Err(not_built(board.name, recipe.program, output));
         }
         let linked = made.join(board.triple).join(folder).join(recipe.program);
-        keep(&linked, &kept).map_err(|source| BoardError::File {
-            path: kept.clone(),
-            source,
-        })
+        keep(&linked, &place).map_err(cannot_keep(target))
     })?;
-    Firmware::open(board, &kept)
-}
-
-/// Copies by renaming, so that a qemu which reads the file of before goes on reading that.
-fn keep(from: &Path, to: &Path) -> io::Result<()> {
-    let folder = to.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let fresh = fs::read(from)?;
-    if fs::read(to).is_ok_and(|kept| kept == fresh) {
-        return Ok(());
-    }
-    files::write(to, &fresh).map_err(io::Error::other)
+    Firmware::open(board, &place)
 }

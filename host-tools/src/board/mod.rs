@@ -3,42 +3,80 @@
 //! [`run()`] takes a board, a blob and inputs and returns outputs and exact instruction counts; the same numbers at every
 //! run, whatever the host is doing. Everything that can go wrong on the way is a [`BoardError`].
 
+#[cfg(feature = "tools")]
 mod bench;
 mod bound;
+#[cfg(feature = "tools")]
 mod cycles;
+#[cfg(feature = "tools")]
 mod doctor;
+#[cfg(feature = "tools")]
 mod error;
+#[cfg(feature = "tools")]
 mod exchange;
+#[cfg(feature = "tools")]
 mod firmware;
+#[cfg(feature = "tools")]
 mod flash;
+#[cfg(feature = "tools")]
 mod footprint;
+#[cfg(feature = "tools")]
+pub mod install;
+#[cfg(feature = "tools")]
+mod plugin;
+#[cfg(feature = "tools")]
 mod progress;
+#[cfg(feature = "tools")]
 mod qemu;
+#[cfg(feature = "tools")]
 mod run;
+#[cfg(feature = "tools")]
 mod serial;
+#[cfg(feature = "tools")]
+mod slots;
+#[cfg(feature = "tools")]
+mod sources;
+#[cfg(feature = "tools")]
+mod streamed;
 mod table;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "tools")]
 mod toolchain;
+#[cfg(feature = "tools")]
 mod trace;
+#[cfg(feature = "tools")]
+mod workshop;
 mod worst;
 
 pub use crate::model::Blob;
+#[cfg(feature = "tools")]
 pub use arenite_protocol as protocol;
-pub use bench::{Bench, BenchOptions, BenchStep, bench};
 pub use bound::bound;
-pub use cycles::Estimate;
-pub use doctor::{Finding, doctor, ready};
-pub use error::BoardError;
-pub use firmware::{Firmware, Profile};
-pub use flash::{FLASHES, Flash};
-pub use footprint::{Footprint, footprint, panics};
-pub use progress::Progress;
-pub use qemu::LogLine;
-pub use qemu::{QEMU_FOLDER, find_program};
-pub use run::{
-    Attacked, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, mutations, run,
-    run_with_progress, selfcheck, trace_program,
-};
-pub use serial::{Link, SerialBoard, SerialOptions, SerialPort, SerialReport, connect};
-pub use table::{AddressRange, BOARDS, Board, Core, Timer};
-pub use trace::{Block, Executed, ExecutionTrace, FlashReads, Interval};
+#[cfg(feature = "tools")]
+pub use slots::{Cut, ModelInUse, SlotsReport, factory_flash, run_slots};
+pub use table::{AddressRange, BOARDS, Board, Core, SpiFlash, Timer};
 pub use worst::{most_instructions, tell as tell_worst};
+#[cfg(feature = "tools")]
+pub use {
+    bench::{Bench, BenchOptions, BenchStep, bench},
+    cycles::Estimate,
+    doctor::{Finding, doctor, ready, remedies},
+    error::BoardError,
+    firmware::{Firmware, Profile},
+    flash::{FLASHES, Flash},
+    footprint::{Footprint, footprint, panics},
+    plugin::{PLUGIN, plugin},
+    progress::Progress,
+    qemu::{LogLine, find_program},
+    run::{
+        Attacked, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, mutations,
+        run, run_with_progress, selfcheck, trace_program,
+    },
+    serial::{Link, SerialBoard, SerialOptions, SerialPort, SerialReport, connect},
+    sources::{archive as packed_sources, digest as sources_digest, runtime as runtime_sources},
+    streamed::{StreamReport, run_streamed},
+    toolchain::compiler,
+    trace::{Block, Executed, ExecutionTrace, FlashReads, Interval},
+    workshop::{PREBUILT_FOLDER, PREBUILT_LIST, Prebuilt, QEMU_FOLDER, checkout},
+};

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::error::BoardError;
 use super::firmware::Firmware;
+use super::install::{Manager, remedy};
 use super::table::Board;
-use super::toolchain::root;
+use super::workshop::beside_the_path;
 use crate::files::signals;
 
 /// Where the frames of defmt go, inside the folder of the run.
@@ -29,7 +30,7 @@ pub struct LogLine {
 
 /// What became of a qemu process.
 pub(super) struct Ended {
-    /// `None` when it was stopped at the time limit.
+    /// `None` when it was stopped, as at the time limit.
     pub(super) status: Option<ExitStatus>,
     pub(super) stderr: String,
     pub(super) logs: Vec<LogLine>,
@@ -43,6 +44,20 @@ pub(super) fn run(
     timeout: Duration,
     mut look: impl FnMut(),
 ) -> Result<Ended, BoardError> {
+    run_until(firmware, folder, arguments, (timeout, POLL), || {
+        look();
+        false
+    })
+}
+
+/// [`run`], killed as well where `stop`, which is asked at that interval, says so.
+pub(super) fn run_until(
+    firmware: &Firmware,
+    folder: &Path,
+    arguments: &[String],
+    (timeout, interval): (Duration, Duration),
+    mut stop: impl FnMut() -> bool,
+) -> Result<Ended, BoardError> {
     let (child, held) = signals::Child::of_new(|| start(firmware, folder, arguments))?;
     let mut child = Running(child, held);
     let begun = Instant::now();
@@ -54,9 +69,11 @@ pub(super) fn run(
         match child.0.try_wait().map_err(failed)? {
             Some(status) => break Some(status),
             None if begun.elapsed() >= timeout => break None,
-            None => std::thread::sleep(POLL),
+            None => std::thread::sleep(interval),
         }
-        look();
+        if stop() {
+            break None;
+        }
     };
     drop(child);
     let stderr = fs::read(folder.join(STDERR_FILE)).unwrap_or_default();
@@ -107,16 +124,13 @@ fn start(firmware: &Firmware, folder: &Path, arguments: &[String]) -> Result<Chi
     })
 }
 
-/// The folder of the checkout where `cargo xtask setup` puts a qemu that it may not install.
-pub const QEMU_FOLDER: &str = ".qemu";
-
-/// Where a program is: on the path, or unpacked in the checkout's [`QEMU_FOLDER`].
+/// Where a program is: on the path, or unpacked in the checkout's [`super::QEMU_FOLDER`] or the cache.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let unpacked = root().ok().map(|root| root.join(QEMU_FOLDER).join("bin"));
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     std::env::split_paths(&path)
-        .chain(unpacked)
-        .map(|folder| folder.join(name))
+        .chain(beside_the_path())
+        .map(|folder| folder.join(&file))
         .find(|path| path.is_file())
 }
 
@@ -124,15 +138,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
 pub(super) fn missing(board: &Board) -> BoardError {
     BoardError::ToolMissing {
         tool: board.qemu.to_owned(),
-        how: format!("on Debian: {}", install(board.qemu)),
-    }
-}
-
-/// The command that installs a qemu on Debian.
-pub(super) fn install(qemu: &str) -> &'static str {
-    match qemu {
-        "qemu-system-riscv32" | "qemu-system-riscv64" => "apt-get install --no-install-recommends qemu-system-misc",
-        _ => "apt-get install --no-install-recommends qemu-system-arm",
+        how: remedy(Manager::here(), board.qemu),
     }
 }
 

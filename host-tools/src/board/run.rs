@@ -101,6 +101,56 @@ impl Default for RunOptions {
     }
 }
 
+/// What records of a run tell.
+pub(super) struct Told {
+    pub(super) report: RunReport,
+    /// The steps of the run that is under way.
+    done: Vec<u64>,
+    profile: bool,
+}
+
+impl Told {
+    pub(super) fn new(profile: bool) -> Self {
+        Self {
+            report: RunReport::default(),
+            done: Vec::new(),
+            profile,
+        }
+    }
+
+    pub(super) fn note(&mut self, record: &Record<'_>) {
+        let report = &mut self.report;
+        match *record {
+            Record::Loaded {
+                instructions,
+                stack,
+                output_bytes,
+                arena_bytes,
+                state_bytes,
+                ..
+            } => {
+                report.load_instructions = instructions;
+                report.load_stack_bytes = stack;
+                report.output_bytes = output_bytes;
+                report.arena_bytes = arena_bytes;
+                report.state_bytes = state_bytes;
+            }
+            Record::Step { instructions, .. } => self.done.push(instructions),
+            Record::Ran { instructions } => {
+                report.instructions.push(instructions);
+                if self.profile {
+                    report.steps.push(std::mem::take(&mut self.done));
+                }
+            }
+            Record::Finished { stack, arena_touched } => {
+                report.stack_bytes = stack;
+                report.arena_touched_bytes = arena_touched;
+            }
+            _ => (),
+        }
+    }
+}
+
 /// Loads `blob` on `board` and runs it on `inputs`: for each run the network's inputs in order, raw little-endian bytes,
 /// one run after another.
 ///
@@ -157,43 +207,12 @@ pub fn run_with_progress(
         let flash = options.flash.map(|flash| flash.argument(&[board.flash, blob]));
         arguments.extend(trace::arguments(&firmware, flash.as_deref())?);
     }
-    let mut report = RunReport::default();
-    let mut done = Vec::new();
-    let finished = exchange.carry_out(
-        &firmware,
-        Command::Infer(infer),
-        &arguments,
-        options.timeout,
-        progress,
-        |record| match *record {
-            Record::Loaded {
-                instructions,
-                stack,
-                output_bytes,
-                arena_bytes,
-                state_bytes,
-                ..
-            } => {
-                report.load_instructions = instructions;
-                report.load_stack_bytes = stack;
-                report.output_bytes = output_bytes;
-                report.arena_bytes = arena_bytes;
-                report.state_bytes = state_bytes;
-            }
-            Record::Step { instructions, .. } => done.push(instructions),
-            Record::Ran { instructions } => {
-                report.instructions.push(instructions);
-                if options.profile {
-                    report.steps.push(std::mem::take(&mut done));
-                }
-            }
-            Record::Finished { stack, arena_touched } => {
-                report.stack_bytes = stack;
-                report.arena_touched_bytes = arena_touched;
-            }
-            _ => (),
-        },
-    )?;
+    let mut told = Told::new(options.profile);
+    let command = Command::Infer(infer);
+    let finished = exchange.carry_out(&firmware, command, &arguments, options.timeout, progress, |record| {
+        told.note(record);
+    })?;
+    let mut report = told.report;
     report.logs = finished;
     report.outputs = exchange.read(OUTPUT_FILE)?;
     if options.trace {

@@ -84,6 +84,17 @@ pub enum Uart {
     Pl011(u64),
 }
 
+/// A flash at a serial bus, with the controller that the firmware has a file for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpiFlash {
+    /// First address of the registers of SiFive's controller.
+    pub controller: u64,
+    /// Maker, type and capacity, as the chip answers.
+    pub id: [u8; 3],
+    /// Bytes.
+    pub size: u64,
+}
+
 /// Cores with timings in `cycles.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Core {
@@ -122,87 +133,141 @@ const fn cmsdk(start: u64, quarter_ns: u64) -> Timer {
     Timer::Cmsdk { start, quarter_ns }
 }
 
+/// qemu's machine of RISC-V with vectors, and its memory.
+macro_rules! vectors {
+    ($core:literal, $memory:literal) => {
+        &["-M", "virt", "-cpu", $core, "-m", $memory, "-bios", "none"]
+    };
+}
+
+/// Boards from which others differ in a little.
+const RISCV32: Board = Board {
+    name: "riscv32-virt",
+    core: "RV32IMAC",
+    timings: Core::Rv32,
+    triple: "riscv32imac-unknown-none-elf",
+    rustflags: &[],
+    feature: "riscv32-virt",
+    runtime: &[],
+    firmware: &[],
+    timer: Timer::Core,
+    uart: Some(Uart::Ns16550(0x1000_0000)),
+    qemu: "qemu-system-riscv32",
+    machine: &["-M", "virt", "-m", "1G", "-bios", "none"],
+    icount_shift: 0,
+    flash: memory(0x8000_0000, 16 * MIB),
+    ram: memory(0x8000_0000, 16 * MIB),
+    extra: Some(memory(0x8100_0000, GIB - 32 * MIB)),
+    stack: 256 * KIB,
+    targets: &["portable", "riscv32imac"],
+};
+
+const RISCV64: Board = Board {
+    name: "riscv64-virt",
+    core: "RV64GC",
+    timings: Core::Rv64,
+    triple: "riscv64gc-unknown-none-elf",
+    rustflags: &[],
+    feature: "riscv64-virt",
+    runtime: &[],
+    firmware: &[],
+    timer: Timer::Core,
+    uart: Some(Uart::Ns16550(0x1000_0000)),
+    qemu: "qemu-system-riscv64",
+    machine: &["-M", "virt", "-m", "4G", "-bios", "none"],
+    icount_shift: 0,
+    // defmt's tags are small absolute addresses, which code in RAM at 2 GiB cannot reach on a 64-bit core.
+    flash: memory(0x2000_0000, 32 * MIB),
+    ram: memory(0x8000_0000, 16 * MIB),
+    extra: Some(memory(0x8100_0000, 4 * GIB - 32 * MIB)),
+    stack: 256 * KIB,
+    targets: &["portable", "riscv64gc"],
+};
+
+const AN385: Board = Board {
+    name: "mps2-an385",
+    core: "Cortex-M3",
+    timings: Core::M3,
+    triple: "thumbv7m-none-eabi",
+    rustflags: &[],
+    feature: "mps2-an385",
+    runtime: &[],
+    firmware: &[],
+    timer: cmsdk(0x4000_0000, 160),
+    uart: Some(Uart::Cmsdk(0x4000_4000)),
+    qemu: "qemu-system-arm",
+    machine: &["-M", "mps2-an385"],
+    icount_shift: 7,
+    flash: memory(0, 4 * MIB),
+    ram: memory(0x2000_0000, 4 * MIB),
+    extra: Some(memory(0x2100_0000, 16 * MIB)),
+    stack: 64 * KIB,
+    targets: &["portable", "cortex-m0", "cortex-m3"],
+};
+
+const AN386: Board = Board {
+    name: "mps2-an386",
+    core: "Cortex-M4F",
+    timings: Core::M4,
+    triple: "thumbv7em-none-eabihf",
+    rustflags: &[],
+    feature: "mps2-an386",
+    runtime: &["dsp"],
+    firmware: &[],
+    timer: cmsdk(0x4000_0000, 160),
+    uart: Some(Uart::Cmsdk(0x4000_4000)),
+    qemu: "qemu-system-arm",
+    machine: &["-M", "mps2-an386"],
+    icount_shift: 7,
+    flash: memory(0, 4 * MIB),
+    ram: memory(0x2000_0000, 4 * MIB),
+    extra: Some(memory(0x2100_0000, 16 * MIB)),
+    stack: 64 * KIB,
+    targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m4"],
+};
+
+const AARCH64: Board = Board {
+    name: "aarch64-virt",
+    core: "AArch64 (Cortex-A76)",
+    timings: Core::A64,
+    triple: "aarch64-unknown-none",
+    rustflags: &[],
+    feature: "aarch64-virt",
+    runtime: &[],
+    firmware: &[],
+    timer: Timer::Core,
+    uart: Some(Uart::Pl011(0x0900_0000)),
+    qemu: "qemu-system-aarch64",
+    machine: &["-M", "virt", "-cpu", "cortex-a76", "-m", "4G", "-nic", "none"],
+    icount_shift: 0,
+    flash: memory(0x4010_0000, 15 * MIB),
+    ram: memory(0x4010_0000, 15 * MIB),
+    extra: Some(memory(0x4100_0000, 4 * GIB - 32 * MIB)),
+    stack: 256 * KIB,
+    targets: &["portable", "aarch64"],
+};
+
 /// All boards, in the order in which they are listed to users.
-pub static BOARDS: [Board; 11] = [
-    Board {
-        name: "mps2-an385",
-        core: "Cortex-M3",
-        timings: Core::M3,
-        triple: "thumbv7m-none-eabi",
-        rustflags: &[],
-        feature: "mps2-an385",
-        runtime: &[],
-        firmware: &[],
-        timer: cmsdk(0x4000_0000, 160),
-        uart: Some(Uart::Cmsdk(0x4000_4000)),
-        qemu: "qemu-system-arm",
-        machine: &["-M", "mps2-an385"],
-        icount_shift: 7,
-        flash: memory(0, 4 * MIB),
-        ram: memory(0x2000_0000, 4 * MIB),
-        extra: Some(memory(0x2100_0000, 16 * MIB)),
-        stack: 64 * KIB,
-        targets: &["portable", "cortex-m0", "cortex-m3"],
-    },
+pub static BOARDS: [Board; 15] = [
+    AN385,
     Board {
         name: "mps2-an385:thumbv6m",
         core: "Cortex-M0+ (its build, counted on a Cortex-M3)",
         timings: Core::M0Plus,
         triple: "thumbv6m-none-eabi",
-        rustflags: &[],
-        feature: "mps2-an385",
-        runtime: &[],
-        firmware: &[],
-        timer: cmsdk(0x4000_0000, 160),
-        uart: Some(Uart::Cmsdk(0x4000_4000)),
-        qemu: "qemu-system-arm",
-        machine: &["-M", "mps2-an385"],
-        icount_shift: 7,
-        flash: memory(0, 4 * MIB),
-        ram: memory(0x2000_0000, 4 * MIB),
-        extra: Some(memory(0x2100_0000, 16 * MIB)),
-        stack: 64 * KIB,
         targets: &["portable", "cortex-m0"],
+        ..AN385
     },
-    Board {
-        name: "mps2-an386",
-        core: "Cortex-M4F",
-        timings: Core::M4,
-        triple: "thumbv7em-none-eabihf",
-        rustflags: &[],
-        feature: "mps2-an386",
-        runtime: &["dsp"],
-        firmware: &[],
-        timer: cmsdk(0x4000_0000, 160),
-        uart: Some(Uart::Cmsdk(0x4000_4000)),
-        qemu: "qemu-system-arm",
-        machine: &["-M", "mps2-an386"],
-        icount_shift: 7,
-        flash: memory(0, 4 * MIB),
-        ram: memory(0x2000_0000, 4 * MIB),
-        extra: Some(memory(0x2100_0000, 16 * MIB)),
-        stack: 64 * KIB,
-        targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m4"],
-    },
+    AN386,
     Board {
         name: "mps2-an500",
         core: "Cortex-M7",
         timings: Core::M7,
-        triple: "thumbv7em-none-eabihf",
-        rustflags: &[],
         feature: "mps2-an500",
-        runtime: &["dsp"],
-        firmware: &[],
-        timer: cmsdk(0x4000_0000, 160),
-        uart: Some(Uart::Cmsdk(0x4000_4000)),
-        qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an500"],
-        icount_shift: 7,
-        flash: memory(0, 4 * MIB),
-        ram: memory(0x2000_0000, 4 * MIB),
         extra: Some(memory(0x6000_0000, 16 * MIB)),
-        stack: 64 * KIB,
         targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7"],
+        ..AN386
     },
     Board {
         name: "mps2-an505",
@@ -211,18 +276,14 @@ pub static BOARDS: [Board; 11] = [
         triple: "thumbv8m.main-none-eabihf",
         rustflags: &["-C", "target-cpu=cortex-m33"],
         feature: "mps2-an505",
-        runtime: &["dsp"],
-        firmware: &[],
         timer: cmsdk(0x5000_0000, 200),
         uart: Some(Uart::Cmsdk(0x5020_0000)),
-        qemu: "qemu-system-arm",
         machine: &["-M", "mps2-an505"],
-        icount_shift: 7,
         flash: memory(0x1000_0000, 4 * MIB),
         ram: memory(0x3800_0000, 4 * MIB),
         extra: Some(memory(0x8000_0000, 16 * MIB)),
-        stack: 64 * KIB,
         targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m33"],
+        ..AN386
     },
     Board {
         name: "mps3-an547",
@@ -265,86 +326,54 @@ pub static BOARDS: [Board; 11] = [
         stack: 4 * KIB,
         targets: &["portable", "cortex-m0"],
     },
+    RISCV32,
     Board {
-        name: "riscv32-virt",
-        core: "RV32IMAC",
-        timings: Core::Rv32,
-        triple: "riscv32imac-unknown-none-elf",
-        rustflags: &[],
-        feature: "riscv32-virt",
-        runtime: &[],
-        firmware: &[],
-        timer: Timer::Core,
-        uart: Some(Uart::Ns16550(0x1000_0000)),
-        qemu: "qemu-system-riscv32",
-        machine: &["-M", "virt", "-m", "1G", "-bios", "none"],
-        icount_shift: 0,
-        flash: memory(0x8000_0000, 16 * MIB),
-        ram: memory(0x8000_0000, 16 * MIB),
+        name: "riscv32-virt:v128",
+        core: "RV32IMAC with vectors of 128 bits",
+        feature: "riscv32-virt-v",
+        runtime: &["rvv"],
+        // Whole vectors, for want of the embedded ones alone.
+        machine: vectors!("rv32,v=true,vext_spec=v1.0,vlen=128", "1G"),
+        targets: &["portable", "riscv32imac", "riscv32imacv"],
+        ..RISCV32
+    },
+    RISCV64,
+    Board {
+        name: "riscv64-virt:v128",
+        core: "RV64GC with vectors of 128 bits",
+        feature: "riscv64-virt-v",
+        runtime: &["rvv"],
+        machine: vectors!("rv64,v=true,vext_spec=v1.0,vlen=128", "4G"),
+        targets: &["portable", "riscv64gc", "riscv64gcv"],
+        ..RISCV64
+    },
+    Board {
+        name: "riscv64-virt:v256",
+        core: "RV64GC with vectors of 256 bits",
+        feature: "riscv64-virt-v",
+        runtime: &["rvv"],
+        machine: vectors!("rv64,v=true,vext_spec=v1.0,vlen=256", "4G"),
+        targets: &["portable", "riscv64gc", "riscv64gcv"],
+        ..RISCV64
+    },
+    Board {
+        name: "sifive-u",
+        core: "RV64GC (SiFive U54), a flash on SPI",
+        feature: "sifive-u",
+        uart: None,
+        machine: &["-M", "sifive_u", "-smp", "2", "-m", "1G", "-bios", "none"],
+        // The flash is memory that qemu has in the place of the chip's window into its own.
         extra: Some(memory(0x8100_0000, GIB - 32 * MIB)),
-        stack: 256 * KIB,
-        targets: &["portable", "riscv32imac"],
+        ..RISCV64
     },
-    Board {
-        name: "riscv64-virt",
-        core: "RV64GC",
-        timings: Core::Rv64,
-        triple: "riscv64gc-unknown-none-elf",
-        rustflags: &[],
-        feature: "riscv64-virt",
-        runtime: &[],
-        firmware: &[],
-        timer: Timer::Core,
-        uart: Some(Uart::Ns16550(0x1000_0000)),
-        qemu: "qemu-system-riscv64",
-        machine: &["-M", "virt", "-m", "4G", "-bios", "none"],
-        icount_shift: 0,
-        // defmt's tags are small absolute addresses, which code in RAM at 2 GiB cannot reach on a 64-bit core.
-        flash: memory(0x2000_0000, 32 * MIB),
-        ram: memory(0x8000_0000, 16 * MIB),
-        extra: Some(memory(0x8100_0000, 4 * GIB - 32 * MIB)),
-        stack: 256 * KIB,
-        targets: &["portable", "riscv64gc"],
-    },
-    Board {
-        name: "aarch64-virt",
-        core: "AArch64 (Cortex-A76)",
-        timings: Core::A64,
-        triple: "aarch64-unknown-none",
-        rustflags: &[],
-        feature: "aarch64-virt",
-        runtime: &[],
-        firmware: &[],
-        timer: Timer::Core,
-        uart: Some(Uart::Pl011(0x0900_0000)),
-        qemu: "qemu-system-aarch64",
-        machine: &["-M", "virt", "-cpu", "cortex-a76", "-m", "4G", "-nic", "none"],
-        icount_shift: 0,
-        flash: memory(0x4010_0000, 15 * MIB),
-        ram: memory(0x4010_0000, 15 * MIB),
-        extra: Some(memory(0x4100_0000, 4 * GIB - 32 * MIB)),
-        stack: 256 * KIB,
-        targets: &["portable", "aarch64"],
-    },
+    AARCH64,
     Board {
         name: "aarch64-virt:max",
-        core: "AArch64 with the dot product instructions",
-        timings: Core::A64,
-        triple: "aarch64-unknown-none",
-        rustflags: &["-C", "target-feature=+dotprod"],
-        feature: "aarch64-virt",
-        runtime: &[],
-        firmware: &[],
-        timer: Timer::Core,
-        uart: Some(Uart::Pl011(0x0900_0000)),
-        qemu: "qemu-system-aarch64",
+        core: "AArch64 with dot products and products of matrices of bytes",
+        rustflags: &["-C", "target-feature=+dotprod,+i8mm"],
         machine: &["-M", "virt", "-cpu", "max", "-m", "4G", "-nic", "none"],
-        icount_shift: 0,
-        flash: memory(0x4010_0000, 15 * MIB),
-        ram: memory(0x4010_0000, 15 * MIB),
-        extra: Some(memory(0x4100_0000, 4 * GIB - 32 * MIB)),
-        stack: 256 * KIB,
-        targets: &["portable", "aarch64", "aarch64-dotprod"],
+        targets: &["portable", "aarch64", "aarch64-dotprod", "aarch64-i8mm"],
+        ..AARCH64
     },
 ];
 
@@ -362,9 +391,27 @@ impl Board {
         BOARDS.iter().find(same).unwrap_or(&BOARDS[0])
     }
 
+    /// The flash at its serial bus, which holds models in pieces.
+    pub fn spi_flash(&self) -> Option<SpiFlash> {
+        // ISSI's IS25WP256 at QSPI0, as on the HiFive Unleashed.
+        let chip = SpiFlash {
+            controller: 0x1004_0000,
+            id: [0x9d, 0x70, 0x19],
+            size: 32 * MIB,
+        };
+        (self.feature == "sifive-u").then_some(chip)
+    }
+
     /// Whether code runs from RAM, for lack of flash.
     pub fn runs_from_ram(&self) -> bool {
         self.flash == self.ram
+    }
+
+    /// Bits of a register of vectors, where qemu is told how long they are.
+    pub fn vector_bits(&self) -> u32 {
+        let options = self.machine.iter().flat_map(|argument| argument.split(','));
+        let bits = options.filter_map(|option| option.strip_prefix("vlen="));
+        bits.filter_map(|bits| bits.parse().ok()).next().unwrap_or(0)
     }
 
     /// Name without characters that a file name or a cargo feature cannot have.
@@ -446,54 +493,5 @@ fn size(bytes: u64) -> String {
         _ if bytes.is_multiple_of(MIB) => format!("{}M", bytes / MIB),
         _ if bytes.is_multiple_of(KIB) => format!("{}K", bytes / KIB),
         _ => bytes.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    /// Cargo cannot read a table: the firmware's manifest repeats the names, and nothing else.
-    #[test]
-    fn the_firmware_has_a_feature_for_each_row() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/Cargo.toml");
-        let manifest = std::fs::read_to_string(&path).expect("the firmware's manifest");
-        let (_, features) = manifest.split_once("[features]\n").expect("features");
-        let (features, _) = features
-            .split_once("\n# ")
-            .expect("features of another kind behind a comment");
-        let mut expected = Vec::new();
-        for board in &BOARDS {
-            let runtime = board.runtime.iter().map(|name| format!("\"arenite/{name}\""));
-            let firmware = board.firmware.iter().map(|name| format!("\"{name}\""));
-            let features: Vec<_> = firmware.chain(runtime).collect();
-            let line = format!("{} = [{}]", board.feature, features.join(", "));
-            if !expected.contains(&line) {
-                expected.push(line);
-            }
-        }
-        assert_eq!(features.lines().collect::<Vec<_>>(), expected, "{}", path.display());
-    }
-
-    #[test]
-    fn names_are_unique_and_found() {
-        for board in &BOARDS {
-            assert!(std::ptr::eq(Board::find(board.name).expect("listed"), board));
-        }
-        assert!(Board::find("mps2").is_none());
-    }
-
-    #[test]
-    fn memories_do_not_overlap() {
-        for board in &BOARDS {
-            let mut ranges = vec![board.ram];
-            ranges.extend((!board.runs_from_ram()).then_some(board.flash));
-            ranges.extend(board.extra);
-            ranges.sort_by_key(|range| range.start);
-            for pair in ranges.windows(2) {
-                assert!(pair[0].end() <= pair[1].start, "{}: {pair:x?}", board.name);
-            }
-        }
     }
 }

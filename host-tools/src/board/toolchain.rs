@@ -1,30 +1,18 @@
 //! What builds the firmware: cargo, the compiler's targets, the sources.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 
 use super::error::BoardError;
-
-/// The checkout that holds the firmware: `ARENITE_ROOT`, or where these tools were built.
-///
-/// # Errors
-/// [`BoardError::NoSources`].
-pub(super) fn root() -> Result<PathBuf, BoardError> {
-    let path = match std::env::var_os("ARENITE_ROOT") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
-    };
-    match path.canonicalize() {
-        Ok(root) if root.join("firmware/Cargo.toml").is_file() => Ok(root),
-        _ => Err(BoardError::NoSources { path }),
-    }
-}
+use crate::error::reason;
 
 /// Whether the toolchain that the firmware is built with has `triple`; `None` where that cannot be told.
 pub(super) fn has_target(triple: &str) -> Option<bool> {
-    let output = Command::new("rustc")
+    let output = Command::new(rustc())
         .args(["--print", "target-libdir", "--target", triple])
         .output()
         .ok()?;
@@ -32,7 +20,40 @@ pub(super) fn has_target(triple: &str) -> Option<bool> {
     Some(output.status.success() && folder.is_dir())
 }
 
-/// cargo, for the sources of the checkout and with nothing of an outer cargo's settings.
+/// The compiler that cargo calls.
+fn rustc() -> OsString {
+    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
+}
+
+/// The compiler's release, commit and host, as a part of a folder's name.
+///
+/// # Errors
+/// [`BoardError::ToolMissing`].
+pub fn compiler() -> Result<String, BoardError> {
+    static SAID: OnceLock<Result<String, String>> = OnceLock::new();
+    let ask = || {
+        let output = Command::new(rustc())
+            .arg("-vV")
+            .output()
+            .map_err(|error| reason(&error))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let known = named(&said).filter(|_| output.status.success());
+        known.ok_or_else(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    };
+    SAID.get_or_init(ask)
+        .clone()
+        .map_err(|reason| missing("rustc", &reason))
+}
+
+/// What `rustc -vV` says, as a part of a folder's name.
+fn named(said: &str) -> Option<String> {
+    let field = |name: &str| said.lines().find_map(|line| line.strip_prefix(name));
+    let commit = field("commit-hash: ").unwrap_or_default();
+    let commit = commit.get(..9).unwrap_or(commit);
+    Some(format!("rustc-{}-{commit}-{}", field("release: ")?, field("host: ")?))
+}
+
+/// cargo, for the firmware's sources and with nothing of an outer cargo's settings.
 pub(super) fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(folder);
@@ -49,22 +70,50 @@ pub(super) fn cargo(folder: &Path) -> Command {
 
 /// Runs `work` while no other process builds: boards that share a target triple share the place of the linked file.
 pub(super) fn exclusively<T>(folder: &Path, work: impl FnOnce() -> Result<T, BoardError>) -> Result<T, BoardError> {
-    let path = folder.join("build.lock");
-    let failed = |source| BoardError::File {
-        path: path.clone(),
+    let failed = |source| BoardError::Cache {
+        path: folder.to_owned(),
         source,
     };
     fs::create_dir_all(folder).map_err(failed)?;
-    let lock = File::create(&path).map_err(failed)?;
+    let lock = File::create(folder.join("build.lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     // Dropping the file releases the lock.
     work()
 }
 
 pub(super) fn cargo_missing(error: &io::Error) -> BoardError {
+    missing("cargo", &reason(error))
+}
+
+fn missing(tool: &str, reason: &str) -> BoardError {
     BoardError::ToolMissing {
-        tool: "cargo".to_owned(),
-        how: format!("get it from https://rustup.rs ({error})"),
+        tool: tool.to_owned(),
+        how: format!("get it from https://rustup.rs ({reason})"),
+    }
+}
+
+/// That `program` does not build for `board`: for lack of packages which only a network has, or what the compiler `said`.
+pub(super) fn not_built(board: &'static str, program: &str, said: String) -> BoardError {
+    // What cargo says where it would ask a registry and cannot.
+    let asked = [
+        "--offline was specified",
+        "offline mode (--offline)",
+        "failed to download",
+        "unable to update registry",
+        "download of config.json failed",
+        "network failure",
+    ];
+    let program = program.to_owned();
+    if asked.iter().any(|part| said.to_lowercase().contains(part)) {
+        return BoardError::NoNetwork {
+            program,
+            output: said.trim().to_owned(),
+        };
+    }
+    BoardError::Build {
+        board,
+        program,
+        output: said,
     }
 }
 
@@ -146,6 +195,16 @@ mod tests {
         assert_eq!(told, [(3, 17)]);
         let kept = "error: no such thing\n  --> src/main.rs:3:1\n   |\n 3 | Thing   Building\n\n\n";
         assert_eq!(said, kept);
+    }
+
+    #[test]
+    fn compilers_are_told_apart() {
+        let said = "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\ncommit-hash: 59807616e1234567890\n\
+                    host: x86_64-unknown-linux-gnu\nrelease: 1.95.0\n";
+        let name = named(said);
+        assert_eq!(name.as_deref(), Some("rustc-1.95.0-59807616e-x86_64-unknown-linux-gnu"));
+        assert_eq!(named("something else"), None);
+        assert!(compiler().expect("there is one").starts_with("rustc-1."));
     }
 
     #[test]

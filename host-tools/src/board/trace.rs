@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
 
 use super::error::BoardError;
 use super::firmware::Firmware;
+use super::plugin::plugin;
 use super::table::Board;
-use super::toolchain;
 
 /// Name of the plugin's file in the folder of a run.
 pub(super) const TRACE_FILE: &str = "trace";
@@ -261,34 +260,6 @@ fn without_encoding(text: &str, size: u64) -> &str {
         }
         _ => text,
     }
-}
-
-/// The plugin, built once a process.
-fn plugin() -> Result<PathBuf, BoardError> {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(path) = BUILT.get() {
-        return Ok(path.clone());
-    }
-    let root = toolchain::root()?;
-    let target = root.join("target/boards/plugin");
-    let library = target.join("release/libarenite_qemu_plugin.so");
-    toolchain::exclusively(&target, || {
-        let output = toolchain::cargo(&root.join("host-tools/qemu-plugin"))
-            .args(["build", "--quiet", "--release", "--target-dir"])
-            .arg(&target)
-            .output()
-            .map_err(|error| toolchain::cargo_missing(&error))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let output = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(BoardError::Build {
-            board: "qemu's plugin",
-            program: "arenite-qemu-plugin".to_owned(),
-            output,
-        })
-    })?;
-    Ok(BUILT.get_or_init(|| library).clone())
 }
 
 #[cfg(test)]

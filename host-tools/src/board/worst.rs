@@ -66,6 +66,8 @@ impl Board {
             Backend::Mve => any(&["cortex-m55"]),
             Backend::Neon => any(&["aarch64"]),
             Backend::Dotprod => any(&["aarch64-dotprod"]),
+            Backend::I8mm => any(&["aarch64-i8mm"]),
+            Backend::Rvv => any(&["riscv64gcv", "riscv32imacv"]),
             Backend::Fpu | Backend::Int | Backend::Scalar | Backend::Compact => true,
         }
     }

@@ -66,7 +66,15 @@ pub fn fit(model: &ModelView<'_>, chip: &Chip) -> Result<Fit> {
     let (header, metadata, mut summary) = (model.header(), model.metadata()?, model.summary()?);
     tell_worst(&mut summary, model.target_name(), &model.steps()?, model.weights());
     let mut reasons = Vec::new();
-    for (feature, backend) in [("dsp", Backend::Dsp), ("mve", Backend::Mve)] {
+    // No chip of the list has the features behind which AArch64's and hosts' kernels would stand.
+    for (feature, backend) in [
+        ("dsp", Backend::Dsp),
+        ("mve", Backend::Mve),
+        ("rvv", Backend::Rvv),
+        ("neon", Backend::Neon),
+        ("dotprod", Backend::Dotprod),
+        ("i8mm", Backend::I8mm),
+    ] {
         let wants = |kernel: &&KernelId| (header.kernels >> **kernel as u8) & 1 == 1 && kernel.backend() == backend;
         if !chip.features.contains(&feature) && KernelId::ALL.iter().any(|kernel| wants(&kernel)) {
             reasons.push(format!(

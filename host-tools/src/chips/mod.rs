@@ -5,7 +5,7 @@ mod project;
 mod table;
 
 pub use fits::{Fit, fit};
-pub use project::{File, project};
+pub use project::{Crates, File, RUNTIME, project};
 pub use table::{Chip, Runner, Support, all};
 
 use crate::error::{Error, ErrorKind, Result};

@@ -31,19 +31,66 @@ const IMAGE: &str = "\
     0.0, 0.0, 0.0, 0.6875, 0.5625, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0625, 1.0, 0.25, 0.0, 0.0, 0.0,";
 
-/// The files of a project called `name`. `arenite` and `arenite_host` say where cargo finds the crates, as the part of a dependency behind its name.
-pub fn project(chip: &Chip, name: &str, arenite: &str, arenite_host: &str) -> Vec<File> {
+/// The build script of a project that brings the runtime along, but for its end.
+const PACKS: &str = r#"//! Packs the network for the chip whenever its files change, by the program `pack`.
+
+use std::env::var;
+use std::process::{Command, exit};
+
+/// Errors of a build are one line each.
+fn fail(message: &str) -> ! {
+    let lines: Vec<&str> = message.lines().map(str::trim).collect();
+    println!("cargo::error={}", lines.join("; "));
+    exit(1)
+}
+
+fn main() {
+    println!("cargo::rerun-if-changed=net");
+    println!("cargo::rerun-if-env-changed=ARENITE_PACK");
+    let pack = var("ARENITE_PACK").unwrap_or_else(|_| "pack".to_string());
+    let model = format!("{}/digits.bin", var("OUT_DIR").unwrap());
+    let packed = Command::new(&pack)
+        .args(["net/digits.trace.json", "--target", "@TARGET@", "-o", &model])
+        .output();
+    match packed {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => fail(&String::from_utf8_lossy(&output.stderr)),
+        Err(error) => fail(&format!(
+            "`{pack}` does not start: {error}\ntry: put the folder of Arenite's programs into the path, or set ARENITE_PACK"
+        )),
+    }
+"#;
+
+/// Where cargo finds the crates of a project.
+#[derive(Debug, Clone)]
+pub enum Crates {
+    /// Elsewhere: each as the part of a dependency behind its name.
+    Named {
+        /// The runtime.
+        arenite: String,
+        /// What packs in a build script.
+        arenite_host: String,
+    },
+    /// The runtime in the project itself, in [`RUNTIME`]; the program `pack` packs.
+    Brought,
+}
+
+/// The folder of a project that brings the runtime along.
+pub const RUNTIME: &str = "arenite";
+
+/// The files of a project called `name`, but for a runtime that it brings along.
+pub fn project(chip: &Chip, name: &str, crates: &Crates) -> Vec<File> {
     let text = |path, text: String| File {
         path,
         bytes: text.into_bytes(),
     };
     let mut files = vec![
-        text("Cargo.toml", manifest(chip, name, arenite, arenite_host)),
+        text("Cargo.toml", manifest(chip, name, crates)),
         text(".cargo/config.toml", config(chip)),
-        text("build.rs", build(chip)),
+        text("build.rs", build(chip, crates)),
         text("src/main.rs", main(chip)),
         text(".gitignore", "/target\n".into()),
-        text("README.md", readme(chip, name)),
+        text("README.md", readme(chip, name, crates)),
     ];
     if let Some(sections) = chip.support.sections {
         files.push(text("memory.x", memory(chip, sections)));
@@ -55,11 +102,27 @@ pub fn project(chip: &Chip, name: &str, arenite: &str, arenite_host: &str) -> Ve
     files
 }
 
-fn manifest(chip: &Chip, name: &str, arenite: &str, arenite_host: &str) -> String {
-    let features: Vec<String> = chip.features.iter().map(|feature| format!("{feature:?}")).collect();
+fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
+    // What an error says over defmt costs the chip no text.
+    let log = chip.is_logged().then_some(&"defmt");
+    let features: Vec<String> = (chip.features.iter().chain(log))
+        .map(|feature| format!("{feature:?}"))
+        .collect();
+    let (exclude, arenite, packs) = match crates {
+        Crates::Named { arenite, arenite_host } => (
+            String::new(),
+            arenite.clone(),
+            format!("[build-dependencies]\narenite-host = {{ {arenite_host} }}\n\n"),
+        ),
+        Crates::Brought => (
+            format!("exclude = [{RUNTIME:?}]\n"),
+            format!("path = \"{RUNTIME}/core\""),
+            String::new(),
+        ),
+    };
     format!(
-        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n[dependencies]\n\
-         arenite = {{ {arenite}, features = [{}] }}\n{}\n\n[build-dependencies]\narenite-host = {{ {arenite_host} }}\n\n\
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n[dependencies]\n\
+         arenite = {{ {arenite}, features = [{}] }}\n{}\n\n{packs}\
          [[bin]]\nname = {name:?}\npath = \"src/main.rs\"\ntest = false\nbench = false\n\n\
          # The runtime's loops for speed, everything else for size.\n[profile.release]\npanic = \"abort\"\nopt-level = \"s\"\nlto = \"fat\"\n\
          codegen-units = 1\ndebug = true\n\n[profile.release.package.arenite]\nopt-level = 2\n\n[profile.dev]\npanic = \"abort\"\nopt-level = 1\n",
@@ -92,7 +155,7 @@ fn config(chip: &Chip) -> String {
     )
 }
 
-fn build(chip: &Chip) -> String {
+fn build(chip: &Chip, crates: &Crates) -> String {
     let memory = match chip.support.sections {
         Some(_) => {
             "    println!(\"cargo::rustc-link-search={}\", std::env::var(\"CARGO_MANIFEST_DIR\").unwrap());\n    \
@@ -100,6 +163,9 @@ fn build(chip: &Chip) -> String {
         }
         None => "",
     };
+    if let Crates::Brought = crates {
+        return format!("{PACKS}{memory}}}\n").replace("@TARGET@", chip.target);
+    }
     format!(
         "//! Packs the network for the chip whenever its files change.\n\nfn main() {{\n    \
          arenite_host::build::Pack::new(\"net/digits.trace.json\")\n        .target({:?})\n        .write(\"digits\");\n{memory}}}\n",
@@ -132,13 +198,22 @@ fn main(chip: &Chip) -> String {
         .into_iter()
         .filter(|head| !head.is_empty())
         .collect();
+    let unwrapped = |result: &str| {
+        if chip.is_logged() {
+            format!("defmt::unwrap!({result})")
+        } else {
+            format!("{result}.unwrap()")
+        }
+    };
     format!(
         "//! Classifies an image of a digit on the {core}.\n#![no_std]\n#![no_main]\n\n{head}\n\n\
          arenite::include_model!(mod digits = concat!(env!(\"OUT_DIR\"), \"/digits.bin\"));\n\n\
          /// Eight rows of eight pixels.\n#[rustfmt::skip]\nstatic IMAGE: digits::Input = [\n    {IMAGE}\n];\n\n\
-         #[{entry}]\nfn main() -> ! {{\n{start}    let mut session = digits::session().unwrap();\n    \
-         let logits = digits::run(&mut session, &IMAGE).unwrap();\n    let [(digit, _), (second, _)] = arenite::top(logits);\n    \
+         #[{entry}]\nfn main() -> ! {{\n{start}    let mut session = {session};\n    \
+         let logits = {logits};\n    let [(digit, _), (second, _)] = arenite::top(logits);\n    \
          {print}(\"this is a {{}}, or else a {{}}\", digit, second);\n    {end}\n}}\n",
+        session = unwrapped("digits::session()"),
+        logits = unwrapped("digits::run(&mut session, &IMAGE)"),
         core = chip.core,
         head = heads.join("\n"),
         entry = support.entry,
@@ -148,7 +223,7 @@ fn main(chip: &Chip) -> String {
     )
 }
 
-fn readme(chip: &Chip, name: &str) -> String {
+fn readme(chip: &Chip, name: &str, crates: &Crates) -> String {
     let flash = match (chip.probe, &chip.support.runner) {
         (Some(_), _) => format!(
             "    cargo run --release            # flashes and shows the log; wants probe-rs: https://probe.rs\n    \
@@ -157,9 +232,16 @@ fn readme(chip: &Chip, name: &str) -> String {
         ),
         _ => "    cargo run --release            # in qemu\n".to_string(),
     };
+    let brought = match crates {
+        Crates::Named { .. } => String::new(),
+        Crates::Brought => format!(
+            "\n`{RUNTIME}/` is the runtime, of the version of the tool that made this project; `build.rs` wants `pack` of that version in the path, or where\n\
+             `ARENITE_PACK` says.\n"
+        ),
+    };
     format!(
         "# {name}\n\nA network on the {} ({}).\n\n    rustup target add {}\n    cargo build --release\n{flash}\n\
-         `net/` holds the network, `build.rs` packs it: put your own there (`.tflite`, `.onnx` or a trace), and its name into `build.rs`.\n",
+         `net/` holds the network, `build.rs` packs it: put your own there (`.tflite`, `.onnx` or a trace), and its name into `build.rs`.\n{brought}",
         chip.name, chip.core, chip.triple
     )
 }

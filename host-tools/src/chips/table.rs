@@ -284,13 +284,14 @@ impl Chip {
         }
     }
 
+    /// Whether its programs log over defmt.
+    pub fn is_logged(&self) -> bool {
+        self.support.print.starts_with("defmt")
+    }
+
     /// Use of the log over RTT.
     pub(super) fn log(&self) -> &'static str {
-        if self.support.print.starts_with("defmt") {
-            RTT
-        } else {
-            ""
-        }
+        if self.is_logged() { RTT } else { "" }
     }
 
     /// Whether the core computes f32 itself.

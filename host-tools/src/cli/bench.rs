@@ -18,32 +18,39 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The model file.
-    model: PathBuf,
+    pub(super) model: PathBuf,
     /// The board; repeatable.
     #[arg(long, value_name = "qemu:BOARD", required_unless_present = "all")]
     on: Vec<Machine>,
     /// Every board that runs the model's target and has room for it; the others are named on stderr.
     #[arg(long, conflicts_with = "on")]
-    all: bool,
+    pub(super) all: bool,
     /// Prints the figures as JSON on stdout: an object for one board, a list for several.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Estimates cycles with this chip's flash as well: its wait states and caches.
     #[arg(long, value_name = "NAME", conflicts_with = "quick")]
-    chip: Option<String>,
+    pub(super) chip: Option<String>,
     /// Leaves out what takes longest: cycles, and the size of the code.
     #[arg(long)]
-    quick: bool,
+    pub(super) quick: bool,
     /// The wall time that each board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
+}
+
+impl Args {
+    /// The wall time that each board gets.
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
 }
 
 /// Instructions do not depend on the input's values but for a few branches; zeros are what everybody can repeat.
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = ModelFile::open(&args.model)?;
     let view = file.view()?;
-    let boards = boards(args, &view)?;
+    let boards = boards_with(args, &view)?;
     let mut figures: Vec<Bench> = Vec::new();
     for board in boards {
         match bench(&file, &view, board, args) {
@@ -63,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn boards(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
+pub(super) fn boards_with(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'static Board>> {
     if args.all {
         let target = view.target_name();
         let (boards, others): (Vec<_>, Vec<_>) = BOARDS.iter().partition(|b| b.targets.contains(&target));
@@ -100,7 +107,7 @@ fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &A
         chip: chip(args, board)?,
         trace: !args.quick,
         code: !args.quick,
-        timeout: Duration::from_secs(args.timeout),
+        timeout: args.timeout(),
     };
     let shown = Shown::new(&format!("starting on {}", board.name));
     board::bench(board, file, &zeros, &options, &mut |now| {

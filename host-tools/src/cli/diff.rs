@@ -1,5 +1,6 @@
 //! `arenite diff`: every layer against a reference, and the first that differs.
 
+mod alone;
 mod float;
 mod traced;
 
@@ -135,6 +136,7 @@ fn compared(args: &Args) -> Result<Report> {
 
     let mut comparison = Comparison {
         metadata: &metadata,
+        model: &args.model,
         npz,
         unseen: keys.difference(&input_keys).cloned().collect(),
         tolerance: args.tolerance,
@@ -260,6 +262,7 @@ fn not_npz(args: &Args, error: &dyn std::fmt::Display) -> Error {
 
 struct Comparison<'m> {
     metadata: &'m Metadata,
+    model: &'m Path,
     npz: Zip,
     unseen: BTreeSet<String>,
     tolerance: f64,
@@ -279,9 +282,10 @@ impl Comparison<'_> {
             return Ok(());
         }
         let count: u32 = tensor.shape.iter().product();
-        let bytes = read(tensor.slot, count * tensor.dtype.bytes() as u32)
-            .ok_or_else(|| Error::input(format!("the tensor `{}` lies outside the arena", tensor.names[0])))?;
-        let ours = Traced::of(self.metadata, step, tensor, &bytes)?;
+        let ours = read(tensor.slot, count * tensor.dtype.bytes() as u32)
+            .ok_or_else(|| Error::input(format!("the tensor `{}` lies outside the arena", tensor.names[0])))
+            .and_then(|bytes| Traced::of(self.metadata, step, tensor, &bytes));
+        let ours = ours.map_err(|e| e.in_file(self.model).help("the model is damaged: pack it again"))?;
         for name in names {
             let reference = Array::of_npz(&self.npz, name)?;
             self.layers

@@ -1,10 +1,10 @@
 //! `arenite doctor`: what is installed of what boards need.
 
 use super::program::{Verdict, print_json};
-use crate::Result;
-use crate::board;
+use crate::board::{self, install};
 use crate::files::print;
 use crate::files::print::out as print_out;
+use crate::{Error, ErrorKind, Result};
 
 /// Arguments of `arenite doctor`.
 #[derive(Debug, clap::Args)]
@@ -12,10 +12,16 @@ pub(super) struct Args {
     /// Prints the findings as JSON.
     #[arg(long)]
     json: bool,
+    /// Installs what is missing: says each step, then takes it. Nothing that is installed is removed.
+    #[arg(long)]
+    fix: bool,
 }
 
 /// Missing things make the exit status 1, so that scripts can ask.
 pub(super) fn run(args: &Args) -> Result<Verdict> {
+    if args.fix {
+        fix()?;
+    }
     let findings = board::doctor();
     if args.json {
         print_json(&findings)?;
@@ -32,8 +38,27 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         print_out(&text)?;
     }
     let complete = findings.iter().all(|f| f.found.is_some());
-    if !complete {
-        print::note("`cargo xtask setup` installs what is missing");
+    if !complete && !args.fix {
+        print::note("`arenite doctor --fix` installs what is missing");
     }
     Ok(if complete { Verdict::Good } else { Verdict::Bad })
+}
+
+/// Installs what is missing.
+fn fix() -> Result<()> {
+    let (steps, left) = board::remedies();
+    if !steps.is_empty() {
+        print::note("steps:");
+        steps.iter().for_each(|step| print::note(format_args!("  {step}")));
+    }
+    for finding in left {
+        print::note(format_args!(
+            "not installed by a step: {}: {}",
+            finding.what, finding.remedy
+        ));
+    }
+    install::take(&steps).map_err(|message| {
+        let (message, help) = message.split_once('\n').unwrap_or((&message, ""));
+        Error::new(ErrorKind::Io, message).help(help)
+    })
 }

@@ -12,7 +12,7 @@ use crate::quantize::{Activations, Aims, Request, WeightOnly};
 
 /// The options.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct ElementTypeOptions {
+pub(super) struct ElementTypeOptions {
     /// The element type: f32, int8, or int16x8 (int16 with int8 weights); the network's own by default. Integers of an f32 network want --calibrate.
     #[arg(long, value_name = "TYPE")]
     dtype: Option<String>,
@@ -41,7 +41,7 @@ pub struct ElementTypeOptions {
 
 /// What they ask for together.
 #[derive(Debug, Default)]
-pub struct ElementType {
+pub(super) struct ElementType {
     /// `--dtype`.
     pub dtype: Option<DType>,
     /// Quantises an f32 network.
@@ -55,7 +55,7 @@ impl ElementTypeOptions {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for options that do not go together, [`ErrorKind::Unsupported`] for what is not built.
-    pub fn read(&self) -> Result<ElementType> {
+    pub(super) fn read(&self) -> Result<ElementType> {
         let usage = |message: &str| Error::new(ErrorKind::Usage, message);
         let both = [Activations::Int8, Activations::Int16];
         let activations = both

@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             let scores = stack(&outcome, &view.outputs, true);
             let scores = scores
                 .first()
-                .ok_or_else(|| Error::input("the model has no output").in_file(model))?;
+                .ok_or_else(|| Error::internal("the model has no output").in_file(model))?;
             let answers = Answers::of_scores(scores, right.len()).map_err(|e| e.in_file(model))?;
             let count = outcome.instructions.len() as u64;
             let mut evaluation = answers.judged(model, on.name(), view.metadata()?.labels, args, &right)?;

@@ -1,11 +1,14 @@
-//! The command `arenite`: one file a subcommand. Each has an `Args` and a `run`; messages go to stderr, results to stdout.
+//! The programs: `pack`, and `arenite` with one file a subcommand. Each has an `Args` and a `run`; messages go to stderr, results to stdout.
 
 mod bench;
+mod bench_pieces;
 mod compare;
+mod diagnostic;
 mod diff;
 mod doctor;
 mod element_type;
 mod eval;
+mod examples;
 mod explain;
 mod flash;
 mod inspect;
@@ -13,7 +16,9 @@ mod keygen;
 mod machine;
 mod migrate;
 mod new;
+mod opened;
 mod outcome;
+mod pack;
 mod plan;
 mod program;
 mod progress;
@@ -28,14 +33,14 @@ mod watch;
 mod weights;
 
 pub use crate::report::grouped;
-pub use element_type::{ElementType, ElementTypeOptions};
-pub use program::{Verdict, run_to_the_end};
-pub use progress::Shown;
-pub use unbuilt::UnbuiltPackOptions;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use program::run_to_the_end;
+
+use crate::pieces::PiecesFile;
 
 /// Looks into model files, runs them on this host or on emulated boards, and compares them with references.
 #[derive(Parser)]
@@ -87,13 +92,26 @@ enum Command {
     Update(update::Args),
 }
 
-/// The program: parses the arguments, does the work, reports errors.
+/// The program `pack`: parses the arguments, does the work, reports errors.
+pub fn pack() -> ExitCode {
+    run_to_the_end(pack::run)
+}
+
+/// What both programs take, for manuals and completions.
+pub fn commands() -> [clap::Command; 2] {
+    [pack::Args::command(), Cli::command()].map(examples::helped)
+}
+
+/// The program `arenite`.
 pub fn main() -> ExitCode {
     run_to_the_end(|cli: Cli| match cli.command {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => match PiecesFile::open(&args.model)? {
+            Some(pieces) => bench_pieces::run(&args, &pieces),
+            None => bench::run(&args),
+        },
         Command::Eval(args) => eval::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Plan(args) => plan::run(&args),
@@ -115,10 +133,9 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+    fn the_command_lines_are_consistent() {
+        commands().into_iter().for_each(clap::Command::debug_assert);
     }
 }

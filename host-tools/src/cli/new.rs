@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::program::Verdict;
-use crate::chips::{self, Chip};
+use crate::board::{checkout, runtime_sources};
+use crate::chips::{self, Chip, Crates};
 use crate::files::print;
 use crate::{Error, ErrorKind, Result};
 
@@ -23,13 +24,17 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(chip.name));
     let name = package(&folder)?;
     write(&chip, &folder, &name)?;
+    let wants = match checkout()? {
+        Some(_) => "",
+        None => "    # its build wants `pack` of this tool in the path\n",
+    };
     let run = if chip.probe.is_some() {
         "flashes it with probe-rs"
     } else {
         "runs it in qemu"
     };
     print::out(&format!(
-        "{}: a project for {} ({})\n    rustup target add {}\n    cd {0} && cargo build --release    # `cargo run --release` {run}\n",
+        "{}: a project for {} ({})\n    rustup target add {}\n    cd {0} && cargo build --release    # `cargo run --release` {run}\n{wants}",
         folder.display(),
         chip.name,
         chip.core,
@@ -79,10 +84,13 @@ fn write(chip: &Chip, folder: &Path, name: &str) -> Result<()> {
         .suffix(".draft")
         .tempdir_in(parent)
         .map_err(io("make the project"))?;
-    for file in chips::project(chip, name, &dependency("core"), &dependency("host-tools")) {
-        let path = draft.path().join(file.path);
+    let (crates, brought) = crates()?;
+    let files = chips::project(chip, name, &crates).into_iter();
+    let files = files.map(|file| (file.path.to_owned(), file.bytes));
+    for (path, bytes) in files.chain(brought) {
+        let path = draft.path().join(path);
         fs::create_dir_all(path.parent().unwrap_or(draft.path()))
-            .and_then(|()| fs::write(&path, &file.bytes))
+            .and_then(|()| fs::write(&path, &bytes))
             .map_err(io("write the project"))?;
     }
     readable(draft.path()).map_err(io("write the project"))?;
@@ -102,15 +110,24 @@ fn readable(draft: &Path) -> std::io::Result<()> {
     fs::set_permissions(draft, mode)
 }
 
-/// Where a project finds a crate: in the sources that this tool was built from, where they are, else in the registry.
-fn dependency(folder: &str) -> String {
-    let version = format!("version = {:?}", env!("CARGO_PKG_VERSION"));
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join(folder)
-        .canonicalize();
-    match sources {
-        Ok(path) if path.join("Cargo.toml").is_file() => format!("{version}, path = {:?}", path.display().to_string()),
-        _ => version,
-    }
+/// Files by their paths in a project.
+type Files = Vec<(String, Vec<u8>)>;
+
+/// Where a project finds the crates: in the checkout that this tool is built in; an installed tool writes the runtime's sources, which are in it, beside the
+/// project's own. Second, these files.
+fn crates() -> Result<(Crates, Files)> {
+    let Some(root) = checkout()? else {
+        let files = runtime_sources().ok_or_else(|| {
+            Error::new(ErrorKind::Io, "this program was built without the runtime's sources")
+                .help("install it from a checkout: cargo install --path host-tools")
+        })?;
+        let inside = |(path, bytes)| (format!("{}/{path}", chips::RUNTIME), bytes);
+        return Ok((Crates::Brought, files.into_iter().map(inside).collect()));
+    };
+    let path = |folder: &str| format!("path = {:?}", root.join(folder).display().to_string());
+    let crates = Crates::Named {
+        arenite: path("core"),
+        arenite_host: path("host-tools"),
+    };
+    Ok((crates, Vec::new()))
 }

@@ -138,25 +138,39 @@ fn on_board(
     };
     let inputs: Vec<u8> = runs.iter().flatten().flatten().copied().collect();
     let report = board::run_with_progress(board, file.blob(), &inputs, &options, told).map_err(Error::from)?;
-    let mut rest = &report.outputs[..];
-    let mut outputs = Vec::with_capacity(runs.len());
-    for _ in runs {
-        let mut of_run = Vec::with_capacity(sizes.len());
-        for &size in &sizes {
-            let (bytes, others) = rest
-                .split_at_checked(size)
-                .ok_or_else(|| Error::internal(format!("{} gave {} output bytes", board.name, report.outputs.len())))?;
-            of_run.push(bytes.to_vec());
-            rest = others;
-        }
-        outputs.push(of_run);
-    }
+    let outputs = split_outputs(board, &report.outputs, runs.len(), &sizes)?;
     Ok(Outcome {
         outputs,
         instructions: report.instructions,
         step_instructions: report.steps.last().cloned().unwrap_or_default(),
         ..Outcome::default()
     })
+}
+
+/// The outputs of all runs, by run and output.
+///
+/// # Errors
+/// [`crate::ErrorKind::Internal`] where there are fewer bytes.
+pub(crate) fn split_outputs(
+    board: &board::Board,
+    outputs: &[u8],
+    runs: usize,
+    sizes: &[usize],
+) -> Result<Vec<Vec<Vec<u8>>>> {
+    let mut rest = outputs;
+    let mut split = Vec::with_capacity(runs);
+    for _ in 0..runs {
+        let mut of_run = Vec::with_capacity(sizes.len());
+        for &size in sizes {
+            let (bytes, others) = rest
+                .split_at_checked(size)
+                .ok_or_else(|| Error::internal(format!("{} gave {} output bytes", board.name, outputs.len())))?;
+            of_run.push(bytes.to_vec());
+            rest = others;
+        }
+        split.push(of_run);
+    }
+    Ok(split)
 }
 
 fn over_serial(

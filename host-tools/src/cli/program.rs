@@ -8,12 +8,14 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
+use super::diagnostic::{self, Style};
+use super::examples::helped;
 use crate::files::print;
 use crate::{Error, ErrorKind, Result, files};
 
 /// What the process ends with: the contract's exit status 1 where what was asked is done but its answer is no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// Status 0.
     Good,
     /// Status 1.
@@ -21,9 +23,12 @@ pub enum Verdict {
 }
 
 /// A whole program: signals, arguments, work, and the exit status that the contract gives to what came of it.
-pub fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> ExitCode {
+pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> ExitCode {
     files::signals::watch();
-    let result = match A::try_parse() {
+    let mut command = helped(A::command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let arguments = matches.and_then(|matches| A::from_arg_matches(&matches).map_err(|e| e.format(&mut command)));
+    let result = match arguments {
         Ok(arguments) => work(arguments),
         Err(e) if e.use_stderr() => {
             // Where standard error takes nothing there is nobody to tell.
@@ -35,11 +40,10 @@ pub fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> Exi
         }
         // Help and version are results.
         Err(e) => {
-            let (page, styled) = (e.render(), std::io::stdout().is_terminal());
-            let text = if styled {
-                page.ansi().to_string()
-            } else {
-                page.to_string()
+            let (page, style) = (e.render(), Style::of(std::io::stdout().is_terminal()));
+            let text = match style {
+                Style::Coloured => page.ansi().to_string(),
+                Style::Plain | Style::Drawn => page.to_string(),
             };
             print::out(&text).map(|()| Verdict::Good)
         }
@@ -49,7 +53,7 @@ pub fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> Exi
         Ok(Verdict::Bad) => ExitCode::from(1),
         Err(error) => {
             if error.kind() != ErrorKind::Closed {
-                print::note(format_args!("error: {error}"));
+                print::note(diagnostic::text(&error, Style::of_stderr()));
             }
             ExitCode::from(if error.kind() == ErrorKind::Usage { 2 } else { 1 })
         }

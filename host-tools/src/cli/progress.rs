@@ -19,14 +19,14 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The line, from the start of the work to its end, which is when this is dropped.
 #[derive(Debug)]
-pub struct Shown {
+pub(super) struct Shown {
     bar: ProgressBar,
     stage: RefCell<Option<(String, bool)>>,
 }
 
 impl Shown {
     /// The line of a work that begins with `stage`.
-    pub fn new(stage: &str) -> Self {
+    pub(super) fn new(stage: &str) -> Self {
         let shown = Self {
             bar: ProgressBar::hidden(),
             stage: RefCell::default(),
@@ -41,7 +41,7 @@ impl Shown {
     }
 
     /// Shows how far the work has come, as a [`crate::stage::Progress`] tells it.
-    pub fn told(&self, stage: &str, done: u64, of: u64) {
+    pub(super) fn told(&self, stage: &str, done: u64, of: u64) {
         if !self.bar.is_hidden() {
             self.draw(stage, done, of);
         }

@@ -1,6 +1,7 @@
 //! Sizes and memories on the command line.
 
 use crate::memory::Region;
+use crate::pack::Streamed;
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes from `320K`, `8M`, `1G` or a plain number; the suffixes are powers of 1,024.
@@ -19,43 +20,89 @@ pub fn parse_size(option: &str, text: &str) -> Result<u64> {
     number.checked_mul(unit).filter(|&bytes| bytes > 0).ok_or_else(wrong)
 }
 
-/// The memories of `--region` in order, and the bytes of `--fit`: a region of the same name takes that size, a fit alone is the
+/// What `--region` and `--fit` say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Regions {
+    /// The memories of the arena, in order.
+    pub memories: Vec<Region>,
+    /// The flash that is no memory, from which the model is read in pieces.
+    pub stream: Option<Streamed>,
+    /// The bytes of `--fit`.
+    pub fit: Option<u64>,
+}
+
+/// The memories of `--region` in order, the one with `:stream`, and the bytes of `--fit`: a region of the same name takes that size, a fit alone is the
 /// only region.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] for a malformed or repeated region; [`ErrorKind::Unsupported`] for a streamed one.
-pub fn parse_regions(regions: &[String], fit: Option<&str>) -> Result<(Vec<Region>, Option<u64>)> {
-    let mut parsed: Vec<Region> = Vec::new();
+/// [`ErrorKind::Usage`] for a malformed or repeated region.
+pub fn parse_regions(regions: &[String], fit: Option<&str>) -> Result<Regions> {
+    let (mut memories, mut stream): (Vec<Region>, Option<Streamed>) = (Vec::new(), None);
     for text in regions {
-        let region = parse_region("--region", text)?;
-        if parsed.iter().any(|known| known.name == region.name) {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                format!("--region {text}: the name is used twice"),
-            ));
+        let usage = |what| Error::new(ErrorKind::Usage, format!("--region {text}: {what}"));
+        let (memory, flash) = match text.split_once(":stream") {
+            Some((memory, how)) => (memory, Some(how)),
+            None => (text.as_str(), None),
+        };
+        let region = parse_region("--region", memory)?;
+        let flashes = stream.iter().map(|stream| &stream.flash);
+        if memories.iter().chain(flashes).any(|known| known.name == region.name) {
+            return Err(usage("the name is used twice"));
         }
-        parsed.push(region);
+        match flash {
+            None => memories.push(region),
+            Some(_) if stream.is_some() => {
+                return Err(usage("a second one with :stream").expected("one flash that holds the model"));
+            }
+            Some(how) => stream = Some(parse_streamed(text, region, how)?),
+        }
     }
-    let Some(text) = fit else { return Ok((parsed, None)) };
+    let found = |memories, fit| Regions { memories, stream, fit };
+    let Some(text) = fit else {
+        return Ok(found(memories, None));
+    };
     let wanted = parse_region("--fit", text)?;
     let size = wanted.size;
-    if parsed.is_empty() {
-        return Ok((vec![wanted], size));
+    if memories.is_empty() {
+        return Ok(found(vec![wanted], size));
     }
-    match parsed.iter_mut().find(|region| region.name == wanted.name) {
+    match memories.iter_mut().find(|region| region.name == wanted.name) {
         Some(region) => region.size = size,
         None => {
-            let names: Vec<_> = parsed.iter().map(|r| r.name.as_str()).collect();
+            let names: Vec<_> = memories.iter().map(|r| r.name.as_str()).collect();
             return Err(
                 Error::new(ErrorKind::Usage, format!("--fit {text}: there is no such region"))
                     .expected(format!("one of {}", names.join(", "))),
             );
         }
     }
-    if parsed.len() > 1 {
+    if memories.len() > 1 {
         return Err(Error::unsupported("--fit with several regions").help("give one of --fit and several --region"));
     }
-    Ok((parsed, size))
+    Ok(found(memories, size))
+}
+
+/// What stands behind `:stream`: `,buffer=SIZE`, `,resident=SIZE`, either once.
+fn parse_streamed(text: &str, flash: Region, how: &str) -> Result<Streamed> {
+    let wrong = || {
+        Error::new(ErrorKind::Usage, format!("--region {text}"))
+            .expected("NAME=SIZE:stream, and behind it ,buffer=SIZE and ,resident=SIZE")
+    };
+    let mut streamed = Streamed::from(flash);
+    let mut options = how.split(',');
+    if options.next() != Some("") {
+        return Err(wrong());
+    }
+    for option in options {
+        let (key, size) = option.split_once('=').ok_or_else(wrong)?;
+        let size = parse_size("--region", size)?;
+        match key {
+            "buffer" if streamed.buffer.is_none() => streamed.buffer = Some(size),
+            "resident" if streamed.resident == 0 => streamed.resident = size,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(streamed)
 }
 
 fn parse_region(option: &str, text: &str) -> Result<Region> {
@@ -63,12 +110,6 @@ fn parse_region(option: &str, text: &str) -> Result<Region> {
     let (name, size) = text.split_once('=').ok_or_else(wrong)?;
     if name.is_empty() {
         return Err(wrong());
-    }
-    if size.ends_with(":stream") {
-        return Err(
-            Error::unsupported(format!("{option} {text}: streamed regions are not built yet"))
-                .help("leave out :stream and give a memory that the core addresses"),
-        );
     }
     Ok(Region {
         name: name.to_string(),
@@ -104,8 +145,19 @@ mod tests {
 
     #[test]
     fn a_fit_alone_is_the_only_region() {
-        let (regions, fit) = parse_regions(&[], Some("sram=32K")).unwrap();
-        assert_eq!((regions.len(), regions[0].size, fit), (1, Some(32_768), Some(32_768)));
+        let Regions { memories, stream, fit } = parse_regions(&[], Some("sram=32K")).unwrap();
+        assert_eq!((memories.len(), memories[0].size, fit), (1, Some(32_768), Some(32_768)));
+        assert_eq!(stream, None);
+    }
+
+    #[test]
+    fn a_flash_is_no_memory_of_the_arena() {
+        let found = parse_regions(&["spi=16M:stream".into(), "sram=1K".into()], None).unwrap();
+        assert_eq!(found.memories.len(), 1);
+        assert_eq!(found.stream.and_then(|stream| stream.flash.size), Some(16 << 20));
+        let found = parse_regions(&["spi=16M:stream,resident=1K,buffer=64K".into()], None).unwrap();
+        let stream = found.stream.unwrap();
+        assert_eq!((stream.buffer, stream.resident), (Some(64 << 10), 1 << 10));
     }
 
     #[test]
@@ -117,6 +169,15 @@ mod tests {
         assert_eq!(parse(&["sram"], None), ErrorKind::Usage);
         assert_eq!(parse(&["a=1K", "a=2K"], None), ErrorKind::Usage);
         assert_eq!(parse(&["a=1K"], Some("b=1K")), ErrorKind::Usage);
-        assert_eq!(parse(&["spi=16M:stream"], None), ErrorKind::Unsupported);
+        assert_eq!(parse(&["a=1K", "a=16M:stream"], None), ErrorKind::Usage);
+        assert_eq!(parse(&["a=1M:stream", "b=16M:stream"], None), ErrorKind::Usage);
+        for wrong in [
+            "a=1M:streams",
+            "a=1M:stream,",
+            "a=1M:stream,buffer=1K,buffer=1K",
+            "a=1M:stream,speed=1K",
+        ] {
+            assert_eq!(parse(&[wrong], None), ErrorKind::Usage, "{wrong}");
+        }
     }
 }

@@ -10,11 +10,11 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::machine::Machine;
-use super::outcome::{How, Outcome, StepFigures, execute};
+use super::opened::Opened;
+use super::outcome::{How, Outcome, StepFigures};
 use super::program::{Verdict, print_json};
 use crate::array::{Array, Runs, Sequence};
 use crate::files::{self, Output, Print};
-use crate::model::ModelFile;
 use crate::report::grouped;
 use crate::{Error, ErrorKind, Result};
 
@@ -68,9 +68,10 @@ struct OutputReport {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
-    let file = ModelFile::open(&args.model)?;
-    let view = file.view()?;
-    let (inputs, outputs) = (&view.inputs, &view.outputs);
+    let model = Opened::open(&args.model)?;
+    let [file, last] = model.ends();
+    let (first, last) = (file.view()?, last.view()?);
+    let (inputs, outputs) = (&first.inputs, &last.outputs);
     let paths = assign(&args.output, outputs, "output")?;
     let places: Vec<Option<Output>> = paths
         .iter()
@@ -90,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         profile: args.profile,
         timeout: Duration::from_secs(args.timeout),
     };
-    let outcome = execute(&file, args.on, &sequence.runs, how)?;
+    let outcome = model.execute(args.on, &sequence.runs, how)?;
 
     let stacked = stack(&outcome, outputs, sequence.stacked);
     let drafts = stacked.iter().zip(&places).filter_map(|(array, place)| {
@@ -99,7 +100,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     });
     let drafts = drafts.collect::<Result<_>>()?;
     let steps = if args.profile {
-        Some(outcome.steps(&view.metadata()?.steps))
+        Some(outcome.steps(&model.steps()?))
     } else {
         None
     };

@@ -9,6 +9,7 @@ use super::program::{Verdict, print_json};
 use crate::files::print::out as print_out;
 use crate::memory::prove;
 use crate::model::ModelFile;
+use crate::pieces::PiecesFile;
 use crate::report::grouped;
 use crate::{Error, ErrorKind, Result, self_test, sign};
 
@@ -55,6 +56,9 @@ struct Signature {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
+    if let Some(pieces) = PiecesFile::open(&args.model)? {
+        return run_pieces(args, &pieces);
+    }
     let file = ModelFile::open(&args.model)?;
     let signature = args.trust.as_ref().map(|key| signature(&file, key, args)).transpose()?;
     let mut self_test_runs = None;
@@ -86,8 +90,17 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         signature,
         self_test_runs,
     };
+    let signed = match (&report.signature, file.envelope()) {
+        (Some(Signature { key, counter }), _) => format!("signed by the key {key}, counter {counter}\n"),
+        (None, Some(_)) => "signed; --trust KEYFILE verifies that\n".to_string(),
+        (None, None) => String::new(),
+    };
+    tell(args, &report, &signed)
+}
+
+fn tell(args: &Args, report: &Report, more: &str) -> Result<Verdict> {
     if args.json {
-        print_json(&report)?;
+        print_json(report)?;
         return Ok(Verdict::Good);
     }
     let how = if report.loaded {
@@ -95,13 +108,8 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     } else {
         "is intact; this host lacks the kernels of its target, so its operands were checked by the tools"
     };
-    let signed = match (&report.signature, file.envelope()) {
-        (Some(Signature { key, counter }), _) => format!("signed by the key {key}, counter {counter}\n"),
-        (None, Some(_)) => "signed; --trust KEYFILE verifies that\n".to_string(),
-        (None, None) => String::new(),
-    };
     print_out(&format!(
-        "{}: {how}\n{signed}{} steps, {} reads: each finds the bytes that were written for it, in {} of {} bytes of arena\n",
+        "{}: {how}\n{more}{} steps, {} reads: each finds the bytes that were written for it, in {} of {} bytes of arena\n",
         args.model.display(),
         report.steps,
         report.reads,
@@ -109,6 +117,40 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         grouped(report.arena_bytes)
     ))?;
     Ok(Verdict::Good)
+}
+
+/// A model in pieces: each as a device checks it, and one proof of all.
+fn run_pieces(args: &Args, pieces: &PiecesFile) -> Result<Verdict> {
+    if args.trust.is_some() {
+        return Err(Error::new(ErrorKind::Usage, "--trust: a model in pieces is not signed").in_file(&args.model));
+    }
+    let mut loaded = true;
+    for piece in &pieces.pieces {
+        match piece.load() {
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::Unsupported => loaded = false,
+            Err(e) => return Err(e),
+        }
+    }
+    if loaded {
+        // Opened as a device opens it: what the pieces must have in common, too.
+        pieces.run(&[], &mut || {}, &mut |_, _| {})?;
+    }
+    let views: Vec<_> = pieces.pieces.iter().map(ModelFile::view).collect::<Result<_>>()?;
+    let proof = prove::prove_pieces(&views).map_err(|e| e.in_file(&args.model))?;
+    let report = Report {
+        target: views
+            .first()
+            .map_or(String::new(), |view| view.target_name().to_string()),
+        loaded,
+        steps: views.iter().map(|view| view.header().step_count as usize).sum(),
+        reads: proof.reads,
+        arena_touched_bytes: proof.arena_touched,
+        arena_bytes: pieces.sizes.arena.into(),
+        signature: None,
+        self_test_runs: None,
+    };
+    tell(args, &report, &format!("in {} pieces\n", views.len()))
 }
 
 /// Verifies the signature of all of the file, of a bundle too, as a device does.

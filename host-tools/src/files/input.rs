@@ -1,11 +1,11 @@
 //! Inputs: files, pipes, devices and `-`, each read once and only so far.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::paths::{STDIN, shown};
+use super::system::{File, unnamed};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The largest file that is read into memory: 4 GiB, the most that a model can hold.
@@ -32,7 +32,7 @@ impl Input {
         let (file, streamed) = match Source::of(path, doing)? {
             Source::File(file) => (file, false),
             Source::Stream(stream) => {
-                let mut file = tempfile::tempfile().map_err(io)?;
+                let mut file = unnamed().map_err(io)?;
                 let copied = io::copy(&mut stream.take(LARGEST_STREAM + 1), &mut file).map_err(io)?;
                 within(path, copied, LARGEST_STREAM)?;
                 file.flush().and_then(|()| file.rewind()).map_err(io)?;

@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
 use serde::Deserialize;
@@ -48,6 +49,32 @@ impl<'a> Json<'a> {
     /// Path from the root, such as `operator/621`.
     pub(crate) fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Where the value stands in the document, in bytes.
+    pub(crate) fn range(&self) -> Range<usize> {
+        let start = offset(self.document, self.text);
+        start..start + self.text.len()
+    }
+
+    /// The value at a path from here, such as `operator/621`; `None` where there is none. Names may hold a slash.
+    pub(crate) fn find(&self, path: &str) -> Option<Json<'a>> {
+        if path.is_empty() {
+            return Some(self.clone());
+        }
+        let rest = |name: &str| match path.strip_prefix(name)? {
+            "" => Some(""),
+            rest => rest.strip_prefix('/'),
+        };
+        if let Ok(object) = self.object() {
+            let mut found = object
+                .fields()
+                .iter()
+                .filter_map(|(name, value)| value.find(rest(name)?));
+            return found.next();
+        }
+        let (index, behind) = path.split_once('/').unwrap_or((path, ""));
+        self.array().ok()?.get(index.parse::<usize>().ok()?)?.find(behind)
     }
 
     /// One-based line.
@@ -113,7 +140,7 @@ impl<'a> Json<'a> {
     }
 
     /// An integer in `range`.
-    pub(crate) fn size(&self, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
+    pub(crate) fn size(&self, range: RangeInclusive<usize>) -> Result<usize> {
         let what = || format!("an integer from {} to {}", range.start(), range.end());
         let value = usize::try_from(self.read::<i64>(&what())?).ok();
         value
@@ -122,7 +149,7 @@ impl<'a> Json<'a> {
     }
 
     /// Integers, each in `range`.
-    pub(crate) fn sizes(&self, range: std::ops::RangeInclusive<usize>) -> Result<Vec<usize>> {
+    pub(crate) fn sizes(&self, range: RangeInclusive<usize>) -> Result<Vec<usize>> {
         self.array()?.iter().map(|item| item.size(range.clone())).collect()
     }
 

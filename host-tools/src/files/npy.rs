@@ -1,6 +1,8 @@
 //! NumPy's `.npy` format, versions 1 to 3: a header that says type and shape, and the elements. Nothing is allocated that the bytes
 //! do not hold.
 
+use std::io::Read;
+
 /// An array as its bytes say it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Npy<'a> {
@@ -66,28 +68,46 @@ pub(crate) enum Wrong {
     Element(String),
 }
 
-impl<'a> Npy<'a> {
-    /// Reads the header and checks the length.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Wrong> {
+/// The header of an array, whose elements follow.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Head {
+    element: Element,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    /// Extents, outermost first.
+    pub(crate) shape: Vec<usize>,
+    /// Whether the elements lie with the first axis innermost.
+    pub(crate) fortran: bool,
+    big_endian: bool,
+}
+
+impl Head {
+    /// Reads a header up to the elements.
+    pub(crate) fn read(from: &mut dyn Read) -> Result<Self, Wrong> {
         let malformed = |text: &str| Wrong::Malformed(text.to_string());
-        let rest = bytes
-            .strip_prefix(MAGIC)
-            .ok_or_else(|| malformed("it does not start as such a file"))?;
-        let short = || malformed("it ends within its header");
-        let (&[major, _], rest) = rest.split_first_chunk().ok_or_else(short)?;
-        let (length, rest) = match major {
-            1 => {
-                let (length, rest) = rest.split_first_chunk().ok_or_else(short)?;
-                (usize::from(u16::from_le_bytes(*length)), rest)
-            }
-            2 | 3 => {
-                let (length, rest) = rest.split_first_chunk().ok_or_else(short)?;
-                (u32::from_le_bytes(*length) as usize, rest)
-            }
+        let short = |_| malformed("it ends within its header");
+        let mut magic = [0; 6];
+        let read = from.read_exact(&mut magic);
+        if read.is_err() || magic != *MAGIC {
+            return Err(malformed("it does not start as such a file"));
+        }
+        let mut version = [0; 2];
+        from.read_exact(&mut version).map_err(short)?;
+        let mut length = [0; 4];
+        let bytes = match version[0] {
+            1 => 2,
+            2 | 3 => 4,
             other => return Err(malformed(&format!("its version is {other}, not 1 to 3"))),
         };
-        let (header, data) = rest.split_at_checked(length).ok_or_else(short)?;
-        let header = std::str::from_utf8(header).map_err(|_| malformed("its header is no text"))?;
+        from.read_exact(&mut length[..bytes]).map_err(short)?;
+        let length = u64::from(u32::from_le_bytes(length));
+        let mut header = Vec::new();
+        // No more is taken than is there.
+        let read = from.take(length).read_to_end(&mut header).map_err(short)?;
+        if read as u64 != length {
+            return Err(malformed("it ends within its header"));
+        }
+        let header = std::str::from_utf8(&header).map_err(|_| malformed("its header is no text"))?;
         let header = Header::parse(header)?;
         let (order, letters) = header.descr.split_at_checked(1).unwrap_or_default();
         let known = ELEMENTS.iter().find(|(name, ..)| *name == letters);
@@ -97,26 +117,46 @@ impl<'a> Npy<'a> {
         ) else {
             return Err(Wrong::Element(header.descr));
         };
-        let shape = header.shape;
+        Ok(Self {
+            element,
+            size,
+            big_endian: order == ">",
+            shape: header.shape,
+            fortran: header.fortran,
+        })
+    }
+
+    /// An array of this shape, of elements as the header says.
+    pub(crate) fn of<'a>(&self, shape: Vec<usize>, data: &'a [u8]) -> Result<Npy<'a>, Wrong> {
         // Extents of 0 do not excuse the others.
         let mut real = shape.iter().filter(|&&extent| extent > 0);
-        let most = real.try_fold(size, |bytes, &extent| bytes.checked_mul(extent));
+        let most = real.try_fold(self.size, |bytes, &extent| bytes.checked_mul(extent));
         let claimed = if shape.contains(&0) { most.map(|_| 0) } else { most };
         if claimed != Some(data.len()) || most.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
             let text = format!(
-                "its header says {shape:?} of {size} byte{}, and {} bytes follow",
-                if size == 1 { "" } else { "s" },
+                "its header says {shape:?} of {} byte{}, and {} bytes follow",
+                self.size,
+                if self.size == 1 { "" } else { "s" },
                 data.len()
             );
-            return Err(malformed(&text));
+            return Err(Wrong::Malformed(text));
         }
-        Ok(Self {
-            element,
+        Ok(Npy {
+            element: self.element,
             shape,
-            fortran: header.fortran,
-            big_endian: order == ">",
+            fortran: self.fortran,
+            big_endian: self.big_endian,
             data,
         })
+    }
+}
+
+impl<'a> Npy<'a> {
+    /// Reads the header and checks the length.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Wrong> {
+        let mut rest = bytes;
+        let head = Head::read(&mut rest)?;
+        head.of(head.shape.clone(), rest)
     }
 
     /// The elements in C order, each made of its bytes in little-endian order.

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::paths::STDIN;
-use super::{print, signals};
+use super::{print, signals, system};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The path that stands for standard output.
 pub const STDOUT: &str = "-";
 
 /// If set, drafts have hidden names even where they need none: what a file system without unnamed files would do.
+#[cfg(target_os = "linux")]
 const NAMED: &str = "ARENITE_NAMED_DRAFTS";
 
 const PREFIX: &str = ".arenite-";
@@ -82,7 +83,7 @@ impl Output {
             .help("create it, or choose another output"));
         }
         let name = place.file_name().ok_or_else(|| {
-            Error::new(ErrorKind::Io, "it ends in no file's name")
+            Error::internal("it ends in no file's name")
                 .in_file(&asked)
                 .expected("a file name")
         })?;
@@ -200,7 +201,7 @@ impl Draft {
     /// What the system says.
     pub fn scratch() -> io::Result<Self> {
         Ok(Self {
-            file: tempfile::tempfile()?,
+            file: system::unnamed()?,
             name: None,
             output: None,
         })

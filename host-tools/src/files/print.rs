@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::io::{self, Write};
+#[cfg(feature = "tools")]
 use std::sync::{Mutex, PoisonError};
 
+#[cfg(feature = "tools")]
 use indicatif::ProgressBar;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -26,9 +28,11 @@ pub(super) fn refused(error: &io::Error) -> Error {
 }
 
 /// What is drawn at the end of standard error while long work goes on.
+#[cfg(feature = "tools")]
 static BELOW: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// From now on lines come above `bar`, until there is none.
+#[cfg(feature = "tools")]
 pub fn above(bar: Option<ProgressBar>) {
     *BELOW.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
@@ -38,6 +42,9 @@ pub fn note(line: impl fmt::Display) {
     let write = || {
         let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
     };
+    #[cfg(not(feature = "tools"))]
+    write();
+    #[cfg(feature = "tools")]
     match &*BELOW.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(write),
         None => write(),

@@ -28,7 +28,7 @@ fn held() -> MutexGuard<'static, Held> {
 
 /// Watches for SIGINT and SIGTERM from now on; for a program's `main`.
 pub fn watch() {
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "tools"))]
     if let Ok(mut signals) =
         signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])
     {
@@ -55,7 +55,7 @@ pub fn watch() {
 }
 
 /// Ends a child and waits until it writes no more. It may have ended by itself.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "tools"))]
 fn stop(child: u32) {
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
     if let Some(child) = i32::try_from(child).ok().and_then(Pid::from_raw) {

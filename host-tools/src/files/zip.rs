@@ -2,9 +2,10 @@
 //! are checked against its length before anything is allocated.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::system::File;
 
 /// An open archive.
 #[derive(Debug)]
@@ -99,6 +100,26 @@ impl Zip {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
 
+    /// Bytes of an entry's content.
+    pub(crate) fn size(&self, name: &str) -> Option<u64> {
+        let entry = self.entries.iter().find(|entry| entry.name == name)?;
+        Some(entry.size)
+    }
+
+    /// The content of an entry as it is read: no other entry until it is dropped. Its last read fails where it is damaged; `None` where there is none of
+    /// this name.
+    pub(crate) fn content(&self, name: &str) -> Option<io::Result<Content<'_>>> {
+        let entry = self.entries.iter().find(|entry| entry.name == name)?;
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(entry.packed(&mut file).map(|packed| Content {
+            entry,
+            packed,
+            crc: crc32fast::Hasher::new(),
+            read: 0,
+            _file: file,
+        }))
+    }
+
     /// The content of an entry; `None` where there is none of this name.
     pub(crate) fn read(&self, name: &str) -> Option<io::Result<Vec<u8>>> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
@@ -164,22 +185,48 @@ impl Entry {
         Ok(self.header + 30 + u64::from(u16_at(&head, 26)) + u64::from(u16_at(&head, 28)))
     }
 
-    fn read(&self, file: &mut File) -> io::Result<Vec<u8>> {
+    /// What the content unpacks to, with a byte more than it should have, to see that it has not.
+    fn packed(&self, file: &mut File) -> io::Result<Box<dyn Read>> {
         let data = self.data(file)?;
         file.seek(SeekFrom::Start(data))?;
-        let packed = io::BufReader::new(file.take(self.packed));
+        let packed = io::BufReader::new(file.try_clone()?.take(self.packed));
+        Ok(match self.method {
+            STORED => Box::new(packed.take(self.size + 1)),
+            _ => Box::new(flate2::read::DeflateDecoder::new(packed).take(self.size + 1)),
+        })
+    }
+
+    fn read(&self, file: &mut File) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        // One byte more than it should have, to see that it has not.
-        match self.method {
-            STORED => packed.take(self.size + 1).read_to_end(&mut content),
-            _ => flate2::read::DeflateDecoder::new(packed)
-                .take(self.size + 1)
-                .read_to_end(&mut content),
-        }?;
+        self.packed(file)?.read_to_end(&mut content)?;
         if content.len() as u64 != self.size || crc32fast::hash(&content) != self.crc {
             return wrong(format!("`{}` is damaged", self.name));
         }
         Ok(content)
+    }
+}
+
+/// An entry's content.
+pub(crate) struct Content<'z> {
+    entry: &'z Entry,
+    packed: Box<dyn Read>,
+    crc: crc32fast::Hasher,
+    read: u64,
+    /// Readers of one file share its position.
+    _file: MutexGuard<'z, File>,
+}
+
+impl Read for Content<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.packed.read(bytes)?;
+        self.crc.update(bytes.get(..count).unwrap_or_default());
+        self.read += count as u64;
+        let ends = count == 0 && !bytes.is_empty();
+        let damaged = self.read != self.entry.size || self.crc.clone().finalize() != self.entry.crc;
+        if self.read > self.entry.size || (ends && damaged) {
+            return wrong(format!("`{}` is damaged", self.entry.name));
+        }
+        Ok(count)
     }
 }
 

@@ -130,7 +130,7 @@ impl Weights {
         };
         let from = traced.shape();
         if elements(shape)? != elements(&from)? || perm.iter().any(|&axis| axis >= shape.len()) {
-            return Err(Error::input(format!(
+            return Err(Error::internal(format!(
                 "a value of shape {from:?} cannot be read as {shape:?}"
             )));
         }
@@ -151,7 +151,7 @@ impl Weights {
 fn turned(traced: Expr, groups: usize) -> Result<Arc<Expr>> {
     let from = traced.shape();
     let &[inputs, outputs, rows, columns] = from.as_slice() else {
-        return Err(Error::input(format!("a value of shape {from:?}")).expected("four axes"));
+        return Err(Error::internal(format!("a value of shape {from:?}")).expected("four axes"));
     };
     if groups == 0 || !inputs.is_multiple_of(groups) {
         return Err(Error::input(format!("weights of {inputs} channels in {groups} groups")));

@@ -383,7 +383,7 @@ impl Work<'_, '_> {
                     .any(|pair| self.builder.shape(pair[0]) != self.builder.shape(pair[1]))
                 {
                     let shapes: Vec<_> = inputs.iter().map(|&id| self.builder.shape(id)).collect();
-                    return Err(Error::input(format!("shortcut and branch have shapes {shapes:?}")));
+                    return Err(Error::internal(format!("shortcut and branch have shapes {shapes:?}")));
                 }
                 let kind = BinaryOp::Add;
                 Op::Binary { kind, activation }

@@ -22,7 +22,7 @@ pub use assume::Assumptions;
 pub use imported::{Dialect, ImportOptions, Imported, SampleRun, Samples};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::files;
+use crate::{files, weights};
 
 /// All dialects, in the order in which they are tried.
 pub const DIALECTS: &[Dialect] = &[
@@ -114,6 +114,28 @@ pub fn import_content(
                 .help(help)
         })?,
     };
-    let imported = (found.import)(path, content, options).map_err(|e| e.in_file(path))?;
+    let imported = (found.import)(path, content, options).map_err(|e| remedied(e, found.name).in_file(path))?;
     Ok((found.name, imported))
+}
+
+/// What to do about an error of a network in `dialect` that does not say: most are of files that are damaged, or contradict themselves.
+pub(crate) fn remedied(error: Error, dialect: &str) -> Error {
+    let help = match (error.kind(), dialect) {
+        (ErrorKind::Weights, _) => weights::DAMAGED,
+        (ErrorKind::Input, _) if error.file().is_some() => weights::DAMAGED,
+        (ErrorKind::Input, "tflite" | "onnx") => {
+            "the file is damaged, or its converter made a mistake: take it from its source anew, or export it again"
+        }
+        (ErrorKind::Input, "native") => {
+            "the trace contradicts itself: export it again, or mend this place (docs/trace-schema.md)"
+        }
+        (ErrorKind::Input, _) => {
+            "the trace is damaged or contradicts itself: export it again (docs/dialects.md says what is read of it)"
+        }
+        (ErrorKind::Unsupported, _) => {
+            "build the network without it (docs/operators.md lists what there is), or compute this part in the application"
+        }
+        _ => return error,
+    };
+    error.or_help(help)
 }

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arenite::{DType, Step};
+use arenite::{DType, KernelId, Step, Target};
 
 use crate::error::{Error, Result};
 use crate::graph::{Data, Expr, Graph, Node, Tensor, TensorId, TensorKind};
 use crate::program::{Content, LoweredStep, Place, Program};
 use crate::weights::Weights;
+
+/// What a step takes on a target's cores, whose constants are in these weights, where that is known: cycles, or instructions where cores have no timings.
+pub type Cost = fn(Target, &Step, &[u8]) -> Option<u64>;
 
 /// What lowering an operator needs at hand.
 pub struct Lower<'a> {
@@ -18,6 +21,10 @@ pub struct Lower<'a> {
     pub weights: &'a Weights,
     /// [`Preferences::spend`](super::Preferences::spend).
     pub spend: Option<&'a BTreeSet<String>>,
+    /// [`Preferences::cost`](super::Preferences::cost).
+    pub cost: Cost,
+    /// [`Preferences::without`](super::Preferences::without).
+    pub without: &'a [KernelId],
 }
 
 impl Lower<'_> {
@@ -34,12 +41,14 @@ impl Lower<'_> {
     /// Appends a step of `node`.
     pub fn push(&mut self, node: &Node, kind: &'static str, step: Step<Place>, macs: u64) {
         let completes = node.outputs.first().copied();
+        let page = self.program.weights.page();
         self.program.steps.push(LoweredStep {
             name: node.name.clone(),
             kind,
             step,
             macs,
             completes,
+            page,
         });
     }
 

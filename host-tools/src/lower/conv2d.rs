@@ -290,7 +290,13 @@ fn push_plain(
         clamp: conv.clamp,
         flags: if stages { Conv2dS8::STAGED } else { 0 },
     };
-    let Choice { mut step, constants } = select::conv2d_s8(&lower.program, op, plain, lower.spends(node))?;
+    let Choice { mut step, constants } = select::conv2d_s8(
+        &lower.program,
+        op,
+        plain,
+        lower.spends(node),
+        (lower.cost, lower.without),
+    )?;
     let (packed, records) = match constants {
         Constants::Packed { weights, records } => (weights, records),
         Constants::Plain | Constants::Blocks(_) => (

@@ -8,12 +8,23 @@ use super::context::{Lower, fit, input, output};
 use super::copies::alias;
 use super::numbers::{Affine, factor, limits, per_tensor};
 use crate::error::{Error, Result};
-use crate::graph::{Node, Tensor};
+use crate::graph::{Node, Tensor, TensorId};
 use crate::program::Place;
+
+/// What a conversion reads and writes, which have as many elements: the shapes are those that the file states.
+fn ends(lower: &Lower<'_>, node: &Node) -> Result<(TensorId, TensorId)> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
+    if tx.elements() != ty.elements() {
+        return Err(Error::input(format!("output `{}` has shape {:?}", ty.name, ty.shape))
+            .expected(format!("{:?}, that of `{}`", tx.shape, tx.name)));
+    }
+    Ok((x, y))
+}
 
 /// Lowers a change of quantisation: from f32, or between integer types.
 pub(super) fn lower_quantize(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
-    let (x, y) = (input(node, 0)?, output(node)?);
+    let (x, y) = ends(lower, node)?;
     let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));
     let qy = per_tensor(ty)?;
     if tx.dtype == DType::F32 {
@@ -52,13 +63,14 @@ pub(crate) fn requantisation([from, to]: [DType; 2], qx: Affine, qy: Affine) -> 
 
 /// Lowers a conversion to real numbers.
 pub(super) fn lower_dequantize(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
-    let quant = per_tensor(lower.graph().tensor(input(node, 0)?))?;
+    let (x, _) = ends(lower, node)?;
+    let quant = per_tensor(lower.graph().tensor(x))?;
     push(lower, node, "dequantize", quant)
 }
 
 /// Lowers a plain conversion of stored numbers.
 pub(super) fn lower_cast(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
-    let (x, y) = (input(node, 0)?, output(node)?);
+    let (x, y) = ends(lower, node)?;
     if lower.graph().tensor(x).dtype == lower.graph().tensor(y).dtype {
         return alias(lower, node, x, y);
     }

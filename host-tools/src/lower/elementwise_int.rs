@@ -200,7 +200,12 @@ pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, ze
         }
         UnaryKind::Relu => {
             let scaled = factor(ratio)?;
-            each(&|q| (scaled.apply(i32::from(q) - zero_in) + zero_out).max(zero_out))
+            each(&|q| {
+                scaled
+                    .apply(i32::from(q) - zero_in)
+                    .saturating_add(zero_out)
+                    .max(zero_out)
+            })
         }
         UnaryKind::Relu6 => {
             let six = quantize(6.0, scale_in, zero_in, -128, 127);
@@ -208,7 +213,7 @@ pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, ze
         }
         UnaryKind::ABS => {
             let scaled = factor(ratio)?;
-            each(&|q| scaled.apply((i32::from(q) - zero_in).abs()) + zero_out)
+            each(&|q| scaled.apply((i32::from(q) - zero_in).abs()).saturating_add(zero_out))
         }
         UnaryKind::RSQRT => {
             let scaled = factor(1.0 / f64::from(scale_in.sqrt() * scale_out))?;
@@ -216,7 +221,7 @@ pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, ze
         }
         UnaryKind::NEG => {
             let scaled = factor(ratio)?;
-            each(&|q| scaled.apply(zero_in - i32::from(q)) + zero_out)
+            each(&|q| scaled.apply(zero_in - i32::from(q)).saturating_add(zero_out))
         }
         // Computed in f32, as there.
         UnaryKind::Elu => {
@@ -224,7 +229,7 @@ pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, ze
             each(&|q| {
                 let x = scale_in * (i32::from(q) - zero_in) as f32;
                 let y = if x < 0.0 { f64::from(x).exp_m1() as f32 } else { x };
-                (y * inverse).round() as i32 + zero_out
+                ((y * inverse).round() as i32).saturating_add(zero_out)
             })
         }
         // TensorFlow Lite has no int8 form of these: the nearest stored number of the function's real value.
@@ -305,4 +310,37 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
 /// Bounds of real numbers as int16.
 fn stored_clamp([low, high]: [f32; 2], (scale, zero_point): Affine) -> [i32; 2] {
     [low, high.max(low)].map(|bound| quantize(bound, scale, zero_point, -32768, 32767))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a file's scales are: the largest numbers stay at the ends of a byte, none comes round.
+    #[test]
+    fn scales_far_apart_saturate() {
+        let scales = [f32::MIN_POSITIVE, 1e-30, 1e-6, 1.0, 1e6, 1e30, f32::MAX];
+        let kinds = [
+            UnaryKind::Relu,
+            UnaryKind::Relu6,
+            UnaryKind::ABS,
+            UnaryKind::NEG,
+            UnaryKind::Elu,
+            UnaryKind::HARD_SWISH,
+        ];
+        let mut made = 0;
+        for kind in kinds
+            .into_iter()
+            .chain([UnaryKind::ReluN1To1, UnaryKind::LeakyRelu { alpha: 0.3 }])
+        {
+            for (from, to) in scales.into_iter().flat_map(|from| scales.map(|to| (from, to))) {
+                for zero in [-128, 0, 127] {
+                    made += usize::from(table(kind, (from, zero), (to, zero)).is_ok());
+                }
+            }
+        }
+        assert!(made > 400, "{made}");
+        let table = table(UnaryKind::Elu, (1.0, 0), (1e-9, 127)).expect("a table");
+        assert_eq!((table[127] as i8, table[255] as i8), (127, -128));
+    }
 }

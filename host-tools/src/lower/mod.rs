@@ -36,12 +36,13 @@ mod svdf;
 mod transpose;
 mod windows;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
+pub use select::constant_bytes;
 pub(crate) use select::spends_flash;
 
-use arenite::Target;
 use arenite::ops::resize::Interpolation;
+use arenite::{KernelId, Target};
 
 use self::context::{Lower, input, output};
 use crate::error::{Error, Result};
@@ -60,6 +61,12 @@ pub struct Preferences<'a> {
     pub share: bool,
     /// Whether kernels may take larger constants for speed: those of all layers but these.
     pub spend: Option<&'a BTreeSet<String>>,
+    /// What kernels are compared by.
+    pub cost: context::Cost,
+    /// Kernels that int8 convolutions are not to have.
+    pub without: &'a [KernelId],
+    /// Whether the constants of each node lie on a page of their own.
+    pub paged: bool,
 }
 
 /// Lowers every node of `graph`.
@@ -72,6 +79,9 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         size,
         share,
         spend,
+        cost,
+        without,
+        paged,
     } = preferences;
     let mut state = State::default();
     for (index, tensor) in graph.tensors.iter().enumerate() {
@@ -96,6 +106,7 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         share,
         steps: Vec::new(),
         views: HashMap::new(),
+        over: HashSet::new(),
         weights: Constants::default(),
         state,
     };
@@ -103,8 +114,13 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         program,
         weights,
         spend,
+        cost,
+        without,
     };
     for node in &nodes {
+        if paged {
+            lower.program.weights.turn_page();
+        }
         lower_node(&mut lower, node)
             .map_err(|e| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin)))?;
     }

@@ -27,67 +27,124 @@ pub struct Proof {
 /// # Errors
 /// [`crate::ErrorKind::Input`] naming the step, the tensor, and the bytes that another one overwrote.
 pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
-    let metadata = view.metadata()?;
-    let steps = view.steps()?;
-    if metadata.steps.len() != steps.len() || metadata.ports.len() != view.inputs.len() + view.outputs.len() {
-        return Err(Error::input(format!(
-            "the metadata describes {} steps of {} and {} inputs and outputs of {}",
-            metadata.steps.len(),
-            steps.len(),
-            metadata.ports.len(),
-            view.inputs.len() + view.outputs.len()
-        )));
-    }
-    if let Some(step) = metadata.contradiction() {
-        let message = format!("the metadata describes other channels of step {step} than its tensor has");
-        return Err(Error::input(message).help("the file is damaged: pack it again"));
-    }
-    let mut writers = Writers::default();
-    let mut finished = Finished::default();
-    let mut reads = 0;
-    let (inputs, outputs) = metadata.ports.split_at(view.inputs.len());
-    for (port, &tensor) in view.inputs.iter().zip(inputs) {
-        writers.write(port.slot, port.bytes().unwrap_or(0), tensor);
-    }
-    // State is written before the first run, and by every one.
-    writers.state = true;
-    for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate() {
-        let mut operands = Vec::new();
-        step.operands(&mut |operand| operands.push(operand));
-        let here = |e: Error| e.at(format_args!("step {index} (`{}`)", meta.name));
-        check_step(view, step, &operands).map_err(here)?;
-        let of = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
-        for (i, operand) in operands.iter().enumerate() {
-            if matches!(operand.access, Access::Read | Access::Update) && operand.place.region != Slot::WEIGHTS {
-                let read = writers.read(operand.place, operand.bytes, of(i));
-                read.map_err(|fault| tell(&metadata, index, of(i), operand, fault))?;
-                reads += 1;
+    prove_pieces(std::slice::from_ref(view))
+}
+
+/// The same of a model in pieces, which run one behind the other over one arena: what one leaves there the next ones find. A tensor is the same one where it
+/// has the same name.
+///
+/// # Errors
+/// As [`prove`].
+pub fn prove_pieces(pieces: &[ModelView<'_>]) -> Result<Proof> {
+    let mut followed = Followed::default();
+    for (index, piece) in pieces.iter().enumerate() {
+        let here = |e: Error| {
+            if pieces.len() > 1 {
+                e.at(format_args!("piece {index}"))
+            } else {
+                e
             }
-        }
-        finished.write(&metadata, meta, &operands).map_err(here)?;
-        for (i, operand) in operands.iter().enumerate() {
-            match operand.access {
-                Access::Read => {}
-                Access::Write | Access::Update => writers.write(operand.place, operand.bytes, of(i)),
-                Access::Scratch => writers.write(operand.place, operand.bytes, NO_TENSOR),
-            }
-        }
-    }
-    for (port, &tensor) in view.outputs.iter().zip(outputs) {
-        let bytes = port.bytes().unwrap_or(0);
-        writers.read(port.slot, bytes, tensor).map_err(|fault| {
-            let by = name(&metadata, fault.tensor);
-            Error::input(format!(
-                "output `{}`: at the end of a run, byte {} of region {} belongs to {by}",
-                port.name, fault.at, port.slot.region
-            ))
-        })?;
-        reads += 1;
+        };
+        followed.piece(piece, pieces.len() > 1).map_err(here)?;
     }
     Ok(Proof {
-        reads,
-        arena_touched: writers.touched(),
+        reads: followed.reads,
+        arena_touched: followed.writers.touched(),
     })
+}
+
+/// What is known behind the pieces that were followed.
+#[derive(Default)]
+struct Followed {
+    writers: Writers,
+    finished: Finished,
+    reads: usize,
+    /// Tensors of all pieces, by their names.
+    tensors: BTreeMap<String, u32>,
+}
+
+impl Followed {
+    fn piece(&mut self, view: &ModelView<'_>, named: bool) -> Result<()> {
+        let mut metadata = view.metadata()?;
+        let steps = view.steps()?;
+        if metadata.steps.len() != steps.len() || metadata.ports.len() != view.inputs.len() + view.outputs.len() {
+            return Err(Error::input(format!(
+                "the metadata describes {} steps of {} and {} inputs and outputs of {}",
+                metadata.steps.len(),
+                steps.len(),
+                metadata.ports.len(),
+                view.inputs.len() + view.outputs.len()
+            )));
+        }
+        if let Some(step) = metadata.contradiction() {
+            let message = format!("the metadata describes other channels of step {step} than its tensor has");
+            return Err(Error::input(message).help("the file is damaged: pack it again"));
+        }
+        if named {
+            self.number(&mut metadata);
+        }
+        let (inputs, outputs) = metadata.ports.split_at(view.inputs.len());
+        for (port, &tensor) in view.inputs.iter().zip(inputs) {
+            self.writers.write(port.slot, port.bytes().unwrap_or(0), tensor);
+        }
+        // State is written before the first run, and by every one.
+        self.writers.state = true;
+        for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate() {
+            let mut operands = Vec::new();
+            step.operands(&mut |operand| operands.push(operand));
+            let here = |e: Error| e.at(format_args!("step {index} (`{}`)", meta.name));
+            check_step(view, step, &operands).map_err(here)?;
+            let of = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
+            for (i, operand) in operands.iter().enumerate() {
+                if matches!(operand.access, Access::Read | Access::Update) && operand.place.region != Slot::WEIGHTS {
+                    let read = self.writers.read(operand.place, operand.bytes, of(i));
+                    read.map_err(|fault| tell(&metadata, index, of(i), operand, fault))?;
+                    self.reads += 1;
+                }
+            }
+            self.finished.write(&metadata, meta, &operands).map_err(here)?;
+            for (i, operand) in operands.iter().enumerate() {
+                match operand.access {
+                    Access::Read => {}
+                    Access::Write | Access::Update => self.writers.write(operand.place, operand.bytes, of(i)),
+                    Access::Scratch => self.writers.write(operand.place, operand.bytes, NO_TENSOR),
+                }
+            }
+        }
+        for (port, &tensor) in view.outputs.iter().zip(outputs) {
+            let bytes = port.bytes().unwrap_or(0);
+            self.writers.read(port.slot, bytes, tensor).map_err(|fault| {
+                let by = name(&metadata, fault.tensor);
+                Error::input(format!(
+                    "output `{}`: at the end of a run, byte {} of region {} belongs to {by}",
+                    port.name, fault.at, port.slot.region
+                ))
+            })?;
+            self.reads += 1;
+        }
+        Ok(())
+    }
+
+    /// Gives the tensors of a piece the numbers that all pieces have for them.
+    fn number(&mut self, metadata: &mut Metadata) {
+        let own = std::mem::take(&mut metadata.tensors);
+        let numbers: Vec<u32> = own
+            .into_iter()
+            .map(|name| {
+                let next = self.tensors.len() as u32;
+                *self.tensors.entry(name).or_insert(next)
+            })
+            .collect();
+        let operands = metadata.steps.iter_mut().flat_map(|step| &mut step.operands);
+        for tensor in operands.chain(&mut metadata.ports) {
+            *tensor = numbers.get(*tensor as usize).copied().unwrap_or(NO_TENSOR);
+        }
+        // For messages.
+        metadata.tensors = vec![String::new(); self.tensors.len()];
+        for (name, &number) in &self.tensors {
+            metadata.tensors[number as usize].clone_from(name);
+        }
+    }
 }
 
 /// Bounds, alignment and overlaps of one step, by the rules that a device's load applies.

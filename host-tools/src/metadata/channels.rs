@@ -104,7 +104,8 @@ impl Channels {
 }
 
 impl Channel {
-    fn in_memory(self) -> bool {
+    /// Whether an element of it is in memory.
+    pub fn in_memory(self) -> bool {
         matches!(self, Self::Kept | Self::Filler)
     }
 }

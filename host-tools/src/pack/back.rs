@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use arenite::Target;
 
+use super::cost;
 use super::dump::Dump;
 use super::options::{Options, Progress};
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::import;
 use crate::lower::{self, Preferences};
 use crate::memory::{self, Placed, Region, Request, fit, in_place, schedule};
 use crate::program::Program;
@@ -37,10 +39,28 @@ pub fn run(
     (dump, summary): (&mut Dump, &mut Summary),
     progress: &mut Progress<'_>,
 ) -> Result<Back> {
+    let program = steps(graph, weights, options, spend, progress)
+        .map_err(|e| import::remedied(e, &summary.dialect).in_file(&options.input))?;
+    place(program, options, (dump, summary), progress)
+}
+
+/// Places what the steps touch; `summary` hears of it.
+///
+/// # Errors
+/// What does not fit.
+pub fn place(
+    mut program: Program,
+    options: &Options,
+    (dump, summary): (&mut Dump, &mut Summary),
+    progress: &mut Progress<'_>,
+) -> Result<Back> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
-    let mut program = steps(graph, weights, options, spend, progress).map_err(at_input)?;
+    let request = request(options);
+    let (cuts, sums) = fit::sums(&program, &request).map_err(at_input)?;
+    summary.sums_by_rows = sums;
     // Merged tensors cannot be cut: a fit starts from separate ones and merges what is left of them.
     let separate = (options.fit.is_some() || options.explain).then(|| program.clone());
+    program = fit::cut(&program, &cuts, options.in_place)?;
     if let Some(limit) = options.max_step {
         fit::split(&mut program, limit).map_err(at_input)?;
     }
@@ -49,13 +69,16 @@ pub fn run(
     }
     dump.program(Stage::Schedule, &program, None);
 
-    let request = request(options);
     let mut explanation = None;
     let placed = match &separate {
         None => memory::place(memory::bodies(&program, options.in_place), &request, progress).map_err(at_input)?,
         Some(separate) => {
-            let fitted = fit::fit(separate, &request, options.fit, progress).map_err(at_input)?;
+            let fitted = fit::fit((separate, &cuts), &request, options.fit, progress).map_err(at_input)?;
             program = fitted.program;
+            // It may have begun anew without them.
+            if !fitted.cuts.starts_with(&cuts) {
+                summary.sums_by_rows = None;
+            }
             explanation = options
                 .explain
                 .then(|| explain::explain(&program, &fitted.memory, &fitted.front, options.in_place));
@@ -73,6 +96,17 @@ pub fn run(
     })
 }
 
+/// What steps are made with, beside the graph.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The values of parameters.
+    pub weights: &'a Weights,
+    /// What is asked for.
+    pub options: &'a Options,
+    /// Layers spend flash where this is given, but for those in it.
+    pub spend: Option<&'a BTreeSet<String>>,
+}
+
 /// The steps of a graph in the order in which they run, every tensor by itself.
 ///
 /// # Errors
@@ -84,17 +118,38 @@ pub fn steps(
     spend: Option<&BTreeSet<String>>,
     progress: &mut Progress<'_>,
 ) -> Result<Program> {
+    let source = Source {
+        weights,
+        options,
+        spend,
+    };
+    let mut program = lowered(graph, source, progress)?;
+    let found = schedule::schedule(&program, options.plan_nodes, progress);
+    schedule::apply(&mut program, &found.order);
+    Ok(program)
+}
+
+/// The steps of a graph in its own order.
+///
+/// # Errors
+/// What no kernel computes.
+pub fn lowered(graph: Graph, source: Source<'_>, progress: &mut Progress<'_>) -> Result<Program> {
+    let Source {
+        weights,
+        options,
+        spend,
+    } = source;
     let preferences = Preferences {
         target: options.target,
         size: options.size,
         share: options.in_place,
         spend,
+        cost: cost::cycles,
+        without: &options.without,
+        paged: options.stream.is_some(),
     };
     progress("choosing kernels", 0, 0);
-    let mut program = lower::lower(graph, preferences, weights)?;
-    let found = schedule::schedule(&program, options.plan_nodes, progress);
-    schedule::apply(&mut program, &found.order);
-    Ok(program)
+    lower::lower(graph, preferences, weights)
 }
 
 /// Whether flash buys instructions on this target.

@@ -10,7 +10,7 @@ use crate::board::tell_worst;
 use crate::channels::Removed;
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{Draft, Output, print};
+use crate::files::{Draft, Output, print, system};
 use crate::graph::Graph;
 use crate::import::Samples;
 use crate::memory::prove;
@@ -57,7 +57,11 @@ pub(super) fn run(
         draft.file(),
         &mut written,
     )
-    .map_err(|e| e.in_file(output.path()))?;
+    .map_err(|e| match e.kind() {
+        // Of no file that is known: those in the input.
+        ErrorKind::Weights | ErrorKind::Unsupported | ErrorKind::DoesNotFit => e.in_file(&options.input),
+        _ => e.in_file(output.path()),
+    })?;
     let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
     progress("checking the file", 0, 0);
     verify(&file, sources.samples.as_ref(), progress).map_err(|e| match e.kind() {
@@ -83,24 +87,33 @@ pub(super) fn run(
     };
     let content = draft.file().metadata().map_err(io)?.len();
     let model = content + envelope(options);
-    let budget = options.quantize.as_ref().and_then(|request| request.mixed?.flash);
-    let limits = [(options.max_flash, "--max-flash"), (budget, "--budget flash")];
-    let passed = limits
-        .iter()
-        .find(|(limit, _)| limit.is_some_and(|limit| model > limit));
-    if let Some(&(Some(limit), option)) = passed {
-        let message = format!("the model needs {model} bytes, {} of them weights", sizes.weights);
-        return Err(Error::new(ErrorKind::DoesNotFit, message)
-            .in_file(&options.input)
-            .expected(format!("at most {limit} ({option})"))
-            .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"));
-    }
+    within(model, sizes.weights, options)?;
     let Written { weights, plan, .. } = sizes;
     (summary.model_bytes, summary.weights_bytes, summary.plan_bytes) = (model, weights, plan);
     match &options.sign {
         Some(signer) => signer.sign_draft(draft, output),
         None => Ok(draft),
     }
+}
+
+/// That a file of so many bytes, of which so many are weights, is within the limits that were asked for.
+///
+/// # Errors
+/// [`ErrorKind::DoesNotFit`].
+pub(super) fn within(model: u64, weights: u64, options: &Options) -> Result<()> {
+    let budget = options.quantize.as_ref().and_then(|request| request.mixed?.flash);
+    let limits = [(options.max_flash, "--max-flash"), (budget, "--budget flash")];
+    let passed = limits
+        .iter()
+        .find(|(limit, _)| limit.is_some_and(|limit| model > limit));
+    let Some(&(Some(limit), option)) = passed else {
+        return Ok(());
+    };
+    let message = format!("the model needs {model} bytes, {weights} of them weights");
+    Err(Error::new(ErrorKind::DoesNotFit, message)
+        .in_file(&options.input)
+        .expected(format!("at most {limit} ({option})"))
+        .help("--size and --target portable keep weights in their plain layout; a smaller network helps most"))
 }
 
 /// Bytes that a signature adds.
@@ -120,7 +133,7 @@ pub(super) fn bytes(
     summary: &Summary,
 ) -> Result<u64> {
     let place = Path::new("a temporary file");
-    let file = tempfile::tempfile().map_err(|e| Error::io(place, "write a model to measure", &e))?;
+    let file = system::unnamed().map_err(|e| Error::io(place, "write a model to measure", &e))?;
     let metadata = metadata(back, keys, input_sha256, summary)?;
     let Back { program, placed, .. } = back;
     let labels = &options.labels;
@@ -132,11 +145,7 @@ pub(super) fn bytes(
 fn metadata(back: &Back, keys: &BTreeMap<String, String>, input_sha256: &str, summary: &Summary) -> Result<Metadata> {
     let Back { program, placed, .. } = back;
     let owners = emit::Owners::new(program);
-    let summary = Summary {
-        dead_channels: summary.dead_channels.filter(|&removed| removed != Removed::default()),
-        quantization: summary.quantization.as_ref().map(Quantization::brief),
-        ..summary.clone()
-    };
+    let summary = in_file(summary);
     let mut steps = emit::step_metadata(program, placed, &owners)?;
     for tensor in steps.iter_mut().filter_map(|step| step.completes.as_mut()) {
         let others: Vec<String> = tensor.names.iter().filter_map(|name| keys.get(name).cloned()).collect();
@@ -156,14 +165,27 @@ fn metadata(back: &Back, keys: &BTreeMap<String, String>, input_sha256: &str, su
     })
 }
 
+/// What a file holds of a summary: it lies in a device's flash.
+pub(super) fn in_file(summary: &Summary) -> Summary {
+    Summary {
+        dead_channels: summary.dead_channels.filter(|&removed| removed != Removed::default()),
+        quantization: summary.quantization.as_ref().map(Quantization::brief),
+        load_stack_bytes: BTreeMap::new(),
+        instructions_at_most: BTreeMap::new(),
+        ..summary.clone()
+    }
+}
+
 /// Proves the new file's memory plan as `arenite verify` does, loads it as a device does, where this host has its kernels, and replays the
 /// trace's samples.
 ///
 /// # Errors
 /// [`ErrorKind::Internal`] where the file is wrong; [`ErrorKind::Input`] where a sample is.
 pub fn verify(file: &ModelFile, samples: Option<&Samples>, progress: &mut Progress<'_>) -> Result<()> {
-    prove::prove(&file.view()?)
-        .map_err(|e| Error::internal(format!("the new model's plan is wrong: {e}")).help("please report it"))?;
+    prove::prove(&file.view()?).map_err(|e| {
+        Error::internal(format!("the new model's plan is wrong: {e}"))
+            .help("nothing was written; please report it with this input")
+    })?;
     let model = match file.load() {
         Ok(model) => model,
         Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(()),
@@ -195,7 +217,7 @@ fn replay(model: &arenite::Model<'_>, samples: &Samples, progress: &mut Progress
                 .map(|(_, bytes)| bytes.clone())
         };
         let given: Option<Vec<_>> = inputs.iter().map(find).collect();
-        runs.push(given.ok_or_else(|| Error::input("a sample lacks an input of the network"))?);
+        runs.push(given.ok_or_else(|| Error::internal("a sample lacks an input of the network"))?);
     }
     let all = runs.len() as u64;
     let results = model::run(model, &runs, false, &mut |run, _, _| {
@@ -204,7 +226,7 @@ fn replay(model: &arenite::Model<'_>, samples: &Samples, progress: &mut Progress
     for (index, (sample, result)) in samples.runs.iter().zip(&results).enumerate() {
         for (name, expected) in &sample.outputs {
             let Some(port) = outputs.iter().position(|n| n == name) else {
-                return Err(Error::input(format!(
+                return Err(Error::internal(format!(
                     "sample {index} states `{name}`, which is no output of the network"
                 )));
             };

@@ -68,7 +68,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         keys,
         files,
     } = imported;
-    let at_input = |e: Error| e.in_file(&options.input);
+    let at_input = |e: Error| import::remedied(e, dialect).in_file(&options.input);
     if let Some(name) = &options.name {
         graph.name.clone_from(name);
     }

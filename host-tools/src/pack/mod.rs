@@ -4,18 +4,22 @@
 //! `finish` writes the file, proves and replays it.
 
 pub mod back;
+mod cost;
+mod cuts;
 pub mod dump;
 mod finish;
 pub mod front;
 mod options;
+mod stream;
 mod whole;
 mod winograd;
 
+pub use cost::board_of;
 pub use finish::verify;
-pub use options::{Options, Packed, Progress, target_named};
+pub use options::{Options, Packed, Progress, Streamed, target_named};
 pub use whole::portable;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::files::{Draft, Output};
 use dump::Dump;
 use finish::Sources;
@@ -40,10 +44,23 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
 pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, Draft)> {
     let output = Output::to(&options.output)?;
     refuse_inputs(&output, options)?;
+    // Whole first, in any case.
+    let flash = options.stream.as_ref();
+    if flash.is_some() {
+        stream::refuse(options)?;
+    }
+    let whole = flash.map(|_| Options {
+        stream: None,
+        ..options.clone()
+    });
+    let options = whole.as_ref().unwrap_or(options);
     let mut dump = Dump::of(options)?;
 
     progress("reading the network", 0, 0);
-    let front = front::run(options, &mut dump, progress)?;
+    let front = front::run(options, &mut dump, progress).map_err(|e| match e.kind() {
+        ErrorKind::Input | ErrorKind::Unsupported => e.in_file(&options.input),
+        _ => e,
+    })?;
     front.files.iter().try_for_each(|file| output.differs_from(file))?;
     let mut summary = front.summary;
 
@@ -51,6 +68,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let bytes = |back: &back::Back, summary: &Summary| finish::bytes(back, stated, &front.weights, options, summary);
     let spent = winograd::choose(&front.graph, &front.weights, options, &summary, bytes, progress)?;
     let (spend, warning) = winograd::told(spent, options, &mut summary);
+    let in_pieces = flash.map(|flash| (front.graph.clone(), flash));
     let told = (&mut dump, &mut summary);
     let back = back::run(front.graph, &front.weights, options, spend.as_ref(), told, progress)?;
 
@@ -61,7 +79,11 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
         input_sha256: front.input_sha256,
         whole: front.whole,
     };
-    let draft = finish::run(&back, &sources, options, &output, &mut summary, progress)?;
+    let mut draft = finish::run(&back, &sources, options, &output, &mut summary, progress)?;
+    if let Some(in_pieces) = in_pieces {
+        let made = (&back, &sources, spend.as_ref());
+        draft = stream::cut(in_pieces, made, (options, &output), draft, &mut summary, progress)?;
+    }
     let packed = Packed {
         summary,
         files: front.files,

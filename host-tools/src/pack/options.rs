@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::{DType, Target};
+use arenite::{DType, KernelId, Target};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::import::ImportOptions;
@@ -32,12 +32,16 @@ pub struct Options {
     pub target: Target,
     /// Whether small code and weights are preferred over speed.
     pub size: bool,
+    /// Kernels that int8 convolutions and fully connected layers are not to have: what they would take else is seen so. No command has it.
+    pub without: Vec<KernelId>,
     /// The planner's search budget in nodes.
     pub plan_nodes: u64,
     /// Whether outputs may overlap inputs.
     pub in_place: bool,
     /// The memories that the arena may use, in order of preference; none stands for one without limit.
     pub regions: Vec<Region>,
+    /// The flash that is no memory and takes the model in pieces.
+    pub stream: Option<Streamed>,
     /// The arena must fit this many bytes: order, overlaps and bands are searched for it.
     pub fit: Option<u64>,
     /// The file must not be larger than this.
@@ -74,6 +78,27 @@ pub struct Options {
     pub dump_after: Option<Stage>,
 }
 
+/// A flash that is no memory, and how a model is read from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Streamed {
+    /// Its name and its bytes.
+    pub flash: Region,
+    /// What the buffer may have for a piece, in bytes: layers are cut until their pieces fit. As much as the largest layer takes, where nothing is said.
+    pub buffer: Option<u64>,
+    /// Bytes of memory for pieces that stay there from run to run.
+    pub resident: u64,
+}
+
+impl From<Region> for Streamed {
+    fn from(flash: Region) -> Self {
+        Self {
+            flash,
+            buffer: None,
+            resident: 0,
+        }
+    }
+}
+
 impl Options {
     /// The files that they name and packing reads.
     pub fn reads(&self) -> Vec<&Path> {
@@ -93,9 +118,11 @@ impl Options {
             import: ImportOptions::default(),
             target: Target::Portable,
             size: false,
+            without: Vec::new(),
             plan_nodes: plan::Options::DEFAULT_NODES,
             in_place: true,
             regions: Vec::new(),
+            stream: None,
             fit: None,
             max_flash: None,
             max_step: None,

@@ -1,6 +1,6 @@
 //! The network without its dead channels against the whole one, bit for bit.
 
-use arenite::{DType, Model, Port};
+use arenite::{DType, Model, Port, Target};
 
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
@@ -59,11 +59,11 @@ pub(super) fn compare(
 /// # Errors
 /// What no kernel computes.
 pub fn portable(graph: Graph, weights: &Weights) -> Result<ModelFile> {
-    Ok(Portable::of(graph, weights)?.file)
+    Ok(Portable::of(graph, weights, Target::Portable)?.file)
 }
 
 /// The inputs of each run.
-fn inputs(model: &Model<'_>, runs: u64) -> Vec<Vec<Vec<u8>>> {
+pub(super) fn inputs(model: &Model<'_>, runs: u64) -> Vec<Vec<Vec<u8>>> {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move || {
         // Marsaglia's xorshift.
@@ -149,6 +149,9 @@ mod tests {
             size: false,
             share: false,
             spend: None,
+            cost: |_, _, _| None,
+            without: &[],
+            paged: false,
         };
         let program = lower::lower(graph, preferences, &weights).expect("steps");
         let options = Options::new("sample", "sample.arenite");

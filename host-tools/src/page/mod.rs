@@ -17,6 +17,9 @@ use crate::metadata::NO_TENSOR;
 use crate::model::ModelView;
 use crate::report::{PortSummary, Summary, grouped};
 
+/// The page's only script, for a policy that names what may run.
+pub const SCRIPT: &str = include_str!("script.js");
+
 /// What the page shows beyond the file itself.
 #[derive(Debug, Clone, Default)]
 pub struct Extra {
@@ -74,7 +77,7 @@ pub fn page(view: &ModelView<'_>, summary: &Summary, extra: &Extra) -> Result<St
                     pre id="trace" { (trace) }
                 }
                 div id="detail" {}
-                script { (PreEscaped(include_str!("script.js"))) }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     };

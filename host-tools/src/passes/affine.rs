@@ -21,7 +21,7 @@ fn expand(net: &mut Rewriter<'_>, id: NodeId) -> Result<()> {
     let graph = &mut *net.graph;
     let node = graph.nodes[id.0].clone();
     let [Some(x), Some(gain), Some(bias)] = node.inputs[..] else {
-        return Err(Error::input("an affine operator needs x, gain and bias").at(&node.origin));
+        return Err(Error::internal("an affine operator needs x, gain and bias").at(&node.origin));
     };
     let units: usize = graph.tensor(x).shape.iter().skip(1).product();
     let before = net.feeder(x, id);

@@ -25,7 +25,7 @@ fn fold(net: &mut Rewriter<'_>, id: NodeId, axis: usize, epsilon: f32) -> Result
     let graph = &mut *net.graph;
     let node = graph.nodes[id.0].clone();
     let operand = |i: usize| node.inputs.get(i).copied().flatten();
-    let x = operand(0).ok_or_else(|| Error::input("a batch norm has no operand").at(&node.origin))?;
+    let x = operand(0).ok_or_else(|| Error::internal("a batch norm has no operand").at(&node.origin))?;
     let parameter = |i: usize| lazy(graph, operand(i), &node.name);
     let (gamma, beta, mean, variance) = (parameter(1)?, parameter(2)?, parameter(3)?, parameter(4)?);
     let scale = binary(
@@ -101,7 +101,7 @@ fn fold(net: &mut Rewriter<'_>, id: NodeId, axis: usize, epsilon: f32) -> Result
 }
 
 fn lazy(graph: &Graph, id: Option<TensorId>, node: &str) -> Result<Arc<Expr>> {
-    let id = id.ok_or_else(|| Error::input("a parameter is missing").at(format_args!("`{node}`")))?;
+    let id = id.ok_or_else(|| Error::internal("a parameter is missing").at(format_args!("`{node}`")))?;
     let tensor = graph.tensor(id);
     match &tensor.kind {
         TensorKind::Const(data) => Ok(data.to_expr(&tensor.shape)),

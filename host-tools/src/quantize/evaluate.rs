@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use arenite::{Port, Slot};
+use arenite::{Port, Slot, Target};
 
 use super::activations::Activations;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl Evaluator {
         threads: usize,
         wanted: impl Fn(TensorId) -> bool,
     ) -> Result<Self> {
-        let portable = Portable::of(graph.clone(), weights)?;
+        let portable = Portable::of(graph.clone(), weights, Target::X8664)?;
         let program = &portable.program;
         let last: HashMap<TensorId, usize> = program
             .steps
@@ -174,6 +174,16 @@ impl Evaluator {
             }
             Ok(value)
         };
+        if self.threads <= 1 {
+            let mut done = 0;
+            let mut told = |index: usize| {
+                let result = part(index);
+                done += parts[index].len();
+                progress(done);
+                result
+            };
+            return (0..parts.len()).map(&mut told).collect();
+        }
         let mut results: Vec<Option<Result<T>>> = parts.iter().map(|_| None).collect();
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();

@@ -125,12 +125,12 @@ pub fn run(
         let float = Evaluator::new(graph, weights, threads, |_| false)?;
         let ports = float.ports()?;
         let mut note = |note| warnings.push(format!("--calibrate: {note}"));
-        let each = |array, port: &Port<'_>| {
+        let each = |array, port: &Port<'_>, first: usize| {
             let array = match request.grid {
                 Some(grid) => grid.values(array, port)?,
                 None => array,
             };
-            samples::of_a_data_set(array, port)
+            samples::of_a_data_set(array, port, first)
         };
         samples::read_any(&request.samples, &ports, request.grid.is_some(), &each, &mut note)?
     };

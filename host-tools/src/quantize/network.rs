@@ -76,7 +76,8 @@ impl Network<'_> {
             };
             let layer = Layer::of(self.graph, self.weights, &node.inputs)?;
             let bits = bits(index).filter(|&bits| takes_four_bits(self.graph, node, &layer, bits));
-            let stored = layer.stored(plan.input_scale(index, node), &node.name, kind, bits)?;
+            let ends = [plan.input_scale(index, node), plan.output_scale(index, node)];
+            let stored = layer.stored(ends, &node.name, kind, bits)?;
             plan.layers.insert(index, stored);
         }
         Ok(plan)

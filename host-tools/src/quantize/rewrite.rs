@@ -32,8 +32,17 @@ pub(super) type Quants = BTreeMap<Activations, BTreeMap<TensorId, Quant>>;
 impl Plan {
     /// The scale of a node's first operand; 1 where that has none.
     pub(super) fn input_scale(&self, index: usize, node: &Node) -> f32 {
+        self.scale(index, node.inputs.first().copied().flatten())
+    }
+
+    /// The scale of a node's first result; 1 where that has none.
+    pub(super) fn output_scale(&self, index: usize, node: &Node) -> f32 {
+        self.scale(index, node.outputs.first().copied())
+    }
+
+    fn scale(&self, index: usize, id: Option<TensorId>) -> f32 {
         let quants = self.nodes[index].and_then(|kind| self.quant.get(&kind));
-        let quant = quants.and_then(|quants| quants.get(&node.inputs.first().copied().flatten()?));
+        let quant = quants.and_then(|quants| quants.get(&id?));
         quant.map_or(1.0, |quant| quant.scale[0])
     }
 }

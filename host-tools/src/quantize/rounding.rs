@@ -164,6 +164,9 @@ pub(super) fn optimised(
     };
     let size = outputs.div_ceil(threads.max(1)).max(1);
     let all: Vec<usize> = (0..outputs).collect();
+    if threads <= 1 {
+        return Some(all.into_iter().flat_map(output).collect());
+    }
     let parts: Vec<Vec<i8>> = std::thread::scope(|scope| {
         let parts = all.chunks(size).map(|part| {
             let output = &output;

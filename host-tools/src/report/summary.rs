@@ -71,12 +71,18 @@ pub struct Summary {
     /// Multiply-accumulates beyond those of the network as packed whole: the price of a fit.
     #[serde(default)]
     pub extra_macs: u64,
+    /// Residual sums that are computed by rows, where that lowers the arena.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sums_by_rows: Option<fit::Sums>,
     /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
     #[serde(default)]
     pub pareto: Vec<fit::Point>,
     /// What was removed since it cannot change the output. Files say it only where something was, for they lie in a device's flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_channels: Option<Removed>,
+    /// The pieces of a model that is read from a flash; files do not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Pieces>,
     /// The layers that Winograd's algorithm computes, where any does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winograd: Option<Winograd>,
@@ -101,6 +107,21 @@ pub struct Most {
     pub by_data: BTreeSet<String>,
     /// Kernels of the steps of which it is not known, with the reason.
     pub unknown: BTreeMap<String, String>,
+}
+
+/// A model in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pieces {
+    /// How many.
+    pub pieces: usize,
+    /// Bytes of a device's buffer: for the largest that is read for each run, and for those that stay.
+    pub buffer_bytes: u64,
+    /// Bytes of a buffer in which the next piece is read while one computes.
+    pub double_buffer_bytes: u64,
+    /// Bytes of those that stay.
+    pub resident_bytes: u64,
+    /// Bytes that a run reads.
+    pub read_bytes: u64,
 }
 
 /// What Winograd convolutions took.

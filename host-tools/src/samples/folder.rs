@@ -2,13 +2,13 @@
 //! memory does not grow with the number of samples.
 
 use std::fs;
-use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use arenite::{DType, Port};
 
 use super::ports::names;
+use super::source::Each;
+use super::spool::Spool;
 use super::value::Value;
 use crate::array::{Array, Values};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ pub(super) fn read(
     folder: &Path,
     ports: &[Port<'_>],
     pictures: bool,
-    each: &dyn Fn(Array, &Port<'_>) -> Result<Array>,
+    each: &Each<'_>,
     note: &mut dyn FnMut(String),
 ) -> Result<Vec<Vec<Value>>> {
     let [port] = ports else {
@@ -71,8 +71,8 @@ pub(super) fn read(
         } else {
             picture(path, port, pictures).map(|array| vec![array])
         };
-        for array in arrays.map_err(|e| e.in_file(path))? {
-            let array = each(array, port).map_err(|e| e.in_file(path))?;
+        for (window, array) in arrays.map_err(|e| e.in_file(path))?.into_iter().enumerate() {
+            let array = each(array, port, window).map_err(|e| e.in_file(path))?;
             for run in array.runs(port).map_err(|e| e.in_file(path))?.0.runs {
                 spool.add(&run)?;
             }
@@ -197,43 +197,4 @@ fn recording(path: &Path, port: &Port<'_>, pictures: bool, rate: &mut Option<(u3
         values: Values::F32(piece.to_vec()),
     });
     Ok(pieces.collect())
-}
-
-/// Values in a temporary file, which is gone with the last of them.
-struct Spool {
-    file: BufWriter<fs::File>,
-    /// Where each ends.
-    ends: Vec<usize>,
-}
-
-impl Spool {
-    fn new() -> Result<Self> {
-        let file = tempfile::tempfile().map_err(|e| Self::io(&e))?;
-        Ok(Self {
-            file: BufWriter::new(file),
-            ends: Vec::new(),
-        })
-    }
-
-    fn io(error: &std::io::Error) -> Error {
-        Error::io(&std::env::temp_dir(), "keep the samples in a temporary file", error)
-    }
-
-    fn add(&mut self, value: &[u8]) -> Result<()> {
-        self.file.write_all(value).map_err(|e| Self::io(&e))?;
-        self.ends.push(self.ends.last().copied().unwrap_or(0) + value.len());
-        Ok(())
-    }
-
-    fn values(self) -> Result<Vec<Value>> {
-        let file = self.file.into_inner().map_err(|e| Self::io(e.error()))?;
-        let file = Arc::new(Mutex::new(file));
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let values = starts.zip(&self.ends).map(|(from, &to)| Value::Spooled {
-            file: Arc::clone(&file),
-            from: from as u64,
-            len: to - from,
-        });
-        Ok(values.collect())
-    }
 }

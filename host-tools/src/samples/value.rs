@@ -1,11 +1,11 @@
 //! A sample's input, in memory or on disk.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
+use crate::files::File;
 
 /// A sample's input.
 #[derive(Debug, Clone)]

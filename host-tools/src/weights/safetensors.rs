@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use super::keys::missing;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::Input;
 use crate::files::json::Json;
+use crate::files::{self, Input};
 
 /// The largest header that the format allows.
 const LARGEST_HEADER: u64 = 100_000_000;
@@ -17,7 +17,7 @@ const LARGEST_HEADER: u64 = 100_000_000;
 #[derive(Debug)]
 pub(crate) struct File {
     path: PathBuf,
-    file: Mutex<std::fs::File>,
+    file: Mutex<files::File>,
     entries: HashMap<String, Entry>,
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::counts::{Counts, taps};
-use super::{loops, loops_mve, loops_neon, loops_single};
+use super::{loops, loops_mve, loops_neon, loops_rvv, loops_single};
 use arenite::kernels::int::depthwise;
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::detections::Suppression;
@@ -104,7 +104,9 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         // Nine taps have a loop of their own.
         Step::DspDepthwiseS8(op) if op.window.kernel == [3, 3] => format!("{} 3x3", stored(op.form)),
         Step::DspDepthwiseS8(op) | Step::DspSlidingDepthwiseS8(op) => stored(op.form),
-        Step::IntDepthwiseS8(op) if depthwise::by_three(&op.window) => format!(" 3x3/{}", op.window.stride[1]),
+        Step::IntDepthwiseS8(op) if depthwise::by_three(&op.window) => {
+            format!(" 3x3/{}", depthwise::in_plane(&op.window).stride[1])
+        }
         Step::CompactConv2dS8(op) if op.is_depthwise() => " depthwise".to_owned(),
         Step::BinaryInt(op) | Step::IntAddS8(op) => format!(" {:?} {}{axes}", op.op, op.dtype.name()),
         Step::MveSumS8(_) => axes.to_owned(),
@@ -157,7 +159,12 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
             };
             format!(" {unit}{}", outputs(op))
         }
-        Step::DotprodConv2dS8(op) => format!(" {}", loops_neon::path(&op.window)),
+        Step::DotprodConv2dS8(op) | Step::I8mmConv2dS8(op) | Step::NeonConv2dS8(op) => {
+            format!(" {}", loops_neon::path(&op.window))
+        }
+        Step::NeonConv2dF32(op) => format!(" {}", loops_neon::path(&op.window)),
+        Step::RvvConv2dS8(op) => format!(" {}", loops_rvv::path(&op.window)),
+        Step::RvvDepthwiseS8(op) => format!(" {}", loops_rvv::tiles(&op.window)),
         Step::MaxPoolInt(op) | Step::AvgPoolInt(op) => format!(" {}", op.dtype.name()),
         _ => String::new(),
     }
@@ -193,7 +200,9 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::FpuConv2dF32(op)
         | Step::FpuDepthwiseF32(op)
         | Step::MveConv2dF32(op)
-        | Step::MveDepthwiseF32(op) => op.groups,
+        | Step::MveDepthwiseF32(op)
+        | Step::NeonConv2dF32(op)
+        | Step::NeonDepthwiseF32(op) => op.groups,
         Step::Conv2dS8(op)
         | Step::DepthwiseS8(op)
         | Step::IntConv2dS8(op)
@@ -204,6 +213,10 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::MveW4Conv2dS8(op)
         | Step::MveDepthwiseS8(op)
         | Step::DotprodConv2dS8(op)
+        | Step::I8mmConv2dS8(op)
+        | Step::NeonConv2dS8(op)
+        | Step::RvvConv2dS8(op)
+        | Step::RvvDepthwiseS8(op)
         | Step::MveTapsDepthwiseS8(op)
         | Step::NeonDepthwiseS8(op) => op.groups,
         Step::Conv2dS16(op) => op.groups,

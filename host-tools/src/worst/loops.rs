@@ -6,7 +6,7 @@ use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::window::Window2d;
 
 use super::counts::{Counts, block, pointwise, taps, whole};
-use super::{loops_dsp, loops_mve, loops_neon};
+use super::{loops_dsp, loops_mve, loops_neon, loops_rvv};
 
 /// The counts of kernels that take several pixels of a window at a time; `None` of the others.
 pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[Counts; 3]> {
@@ -14,10 +14,17 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
         Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) | Step::DspW4Conv2dS8(_) => loops_dsp::conv2d(window),
         Step::DspDepthwiseS8(_) => loops_dsp::depthwise(window),
         Step::DspSlidingDepthwiseS8(_) => loops_dsp::sliding(window),
-        Step::DotprodConv2dS8(_) => loops_neon::conv2d(step, window),
+        Step::DotprodConv2dS8(_) | Step::I8mmConv2dS8(_) => loops_neon::conv2d(step, window, 4),
+        Step::NeonConv2dS8(_) => loops_neon::conv2d(step, window, 2),
+        Step::NeonConv2dF32(op) => loops_neon::conv2d_f32(step, window, op.residual.is_some()),
+        Step::NeonDepthwiseF32(op) => {
+            loops_neon::depthwise_f32(loops_dsp::depthwise(window), window, op.residual.is_some())
+        }
         Step::MveTapsDepthwiseS8(_) | Step::NeonDepthwiseS8(_) => {
             loops_neon::depthwise(loops_dsp::depthwise(window), window)
         }
+        Step::RvvConv2dS8(_) => loops_rvv::conv2d(window),
+        Step::RvvDepthwiseS8(_) => loops_rvv::depthwise(window),
         Step::IntConv2dS8(op) => int_conv2d(op, weights),
         Step::IntWinogradConv2dS8(op) => int_winograd(op, weights),
         Step::IntDenseS8(op) => int_dense(op, weights),
@@ -293,7 +300,7 @@ fn int_dense(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
 fn int_depthwise(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
     let by_three = depthwise::by_three(&op.window);
     let window = &if by_three {
-        op.window
+        depthwise::in_plane(&op.window)
     } else {
         depthwise::turned(&op.window)
     };

@@ -4,7 +4,7 @@ use arenite::Step;
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::window::Window2d;
 
-use super::counts::{Counts, block};
+use super::counts::{Counts, block, taps};
 
 /// Bytes of a vector.
 const VECTOR: usize = 16;
@@ -23,6 +23,7 @@ pub(super) fn path(window: &Window2d, element: u32) -> &'static str {
         // Nothing is planned.
         ([1, 1], [0, 0]) if one && window.input[2].is_multiple_of(VECTOR as u16) && element == 1 => "one row",
         ([1, 1], [0, 0]) => "pixels",
+        _ if window.dilation != [1, 1] => "windows",
         _ if u32::from(window.input[2]) * element >= VECTOR as u32 => "strips",
         ([3, _], _) if run <= VECTOR as u32 => "windows of three short rows",
         _ if run <= VECTOR as u32 => "windows of short rows",
@@ -196,6 +197,40 @@ pub(super) fn rows(window: &Window2d, how: &Rows) -> Counts {
                     if tall < kh || wide < columns {
                         filled += (images * (columns * kh * depth).div_ceil(VECTOR)) as f64;
                     }
+                }
+            }
+        }
+        "windows" if window.dilation != [1, 1] => {
+            // Together as far as scratch goes, of which those of the rows before have some: a column of taps at a time.
+            let most = (scratch.saturating_sub(VECTOR) / padded).max(1);
+            let total = images * oh * ow;
+            (0..total.div_ceil(most)).for_each(|at| rows.add((total - at * most).min(most)));
+            let tall: Vec<usize> = taps(window, 0).map(|(_, taps)| taps as usize).collect();
+            let across = isize::from(window.dilation[1]);
+            let short = depth <= VECTOR;
+            for row in 0..images * oh {
+                let (tall, mut x) = (tall[row % oh], 0);
+                while x < ow {
+                    let count = (ow - x).min(most - (row * ow + x) % most);
+                    let columns: Vec<usize> = (0..kw as isize)
+                        .map(|tap| {
+                            let column = |window: usize| (window * sw) as isize - left + tap * across;
+                            let inside = |window: &usize| (0..iw as isize).contains(&column(*window));
+                            (x..x + count).filter(inside).count()
+                        })
+                        .collect();
+                    let inside: usize = columns.iter().sum();
+                    runs += 1.0;
+                    if tall < kh || inside < count * kw {
+                        filled += (count * padded).div_ceil(VECTOR) as f64;
+                    }
+                    if tall > 0 {
+                        let copies = columns.iter().filter(|&&inside| inside > 0).count();
+                        strips += copies as f64;
+                        alone += (copies * tall) as f64;
+                        *(if short { &mut pieces } else { &mut together }) += (inside * tall) as f64;
+                    }
+                    x += count;
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! What a model takes at the worst, known before it runs: from tables that are measured and tracked.
 
 mod counts;
+pub mod cycles;
 pub mod instructions;
 mod loops;
 mod loops_dsp;
 mod loops_mve;
 mod loops_neon;
+mod loops_rvv;
 mod loops_single;
 pub mod stack;

@@ -31,10 +31,15 @@ fn a_project_is_made_whole_and_over_nothing() {
     assert!(files.iter().all(|file| folder.join(file).is_file()));
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("written");
     assert!(
-        manifest.contains("name = \"first\"") && manifest.contains("features = [\"dsp\"]"),
+        manifest.contains("name = \"first\"") && manifest.contains("features = [\"dsp\", \"defmt\"]"),
         "{manifest}"
     );
     assert_eq!(bench.names(), ["first"]);
+    let program = fs::read_to_string(folder.join("src/main.rs")).expect("written");
+    assert!(
+        program.contains("defmt::unwrap!(digits::session())") && !program.contains(".unwrap()"),
+        "{program}"
+    );
 
     // A project is never replaced, nor is a file; an empty folder is taken.
     let message = refused(new(&folder, "rp2040"), 2);
@@ -139,6 +144,31 @@ fn a_model_fits_or_it_is_said_why_not() {
         "{all}"
     );
     assert!(refused(size("none"), 2).contains("--chip none"));
+
+    // Kernels that the chip's core has not.
+    for (target, chip, said) in [
+        ("cortex-m55", "stm32f4", "mve kernels"),
+        (
+            "x86-64",
+            "nrf52840",
+            "neon kernels, which a Cortex-M4F cannot run: pack it with --target cortex-m4",
+        ),
+        ("cortex-m4", "nrf52840", ""),
+    ] {
+        done(run(
+            PACK,
+            &[
+                trace.as_os_str(),
+                "--target".as_ref(),
+                target.as_ref(),
+                "-o".as_ref(),
+                model.as_os_str(),
+            ],
+        ));
+        let output = size(chip);
+        assert_eq!(output.status.code(), Some(i32::from(!said.is_empty())), "{target}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(said), "{target}");
+    }
 }
 
 /// Two tensors of 10,000 numbers.

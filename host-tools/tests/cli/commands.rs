@@ -112,19 +112,13 @@ fn wrong_usage_ends_with_2() {
 #[test]
 fn what_is_not_built_is_refused_by_name() {
     let bench = Bench::new();
-    for (option, value) in [
-        ("--cores", "2"),
-        ("--target", "riscv64gcv"),
-        ("--region", "spi=16M:stream"),
-    ] {
-        let mut command = Command::new(PACK);
-        command
-            .arg(digits("mlp.trace.json"))
-            .arg("-o")
-            .arg(bench.path("m.bin"))
-            .args([option, value]);
-        assert!(refused(command.output().expect("it starts"), 1).contains(option));
-    }
+    let mut command = Command::new(PACK);
+    command
+        .arg(digits("mlp.trace.json"))
+        .arg("-o")
+        .arg(bench.path("m.bin"))
+        .args(["--cores", "2"]);
+    assert!(refused(command.output().expect("it starts"), 1).contains("--cores"));
     assert_eq!(bench.names(), [""; 0]);
 }
 
@@ -358,22 +352,6 @@ fn plan_reads_rows_and_writes_offsets() {
     assert!(
         message.contains("b.csv") && message.contains('3'),
         "the file and the line: {message}"
-    );
-}
-
-#[test]
-fn doctor_names_every_board() {
-    let output = run(ARENITE, &["doctor"]);
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    let missing = text.lines().any(|line| line.starts_with("missing  "));
-    let advised = String::from_utf8_lossy(&output.stderr).contains("`cargo xtask setup` installs what is missing");
-    for board in &arenite_host::board::BOARDS {
-        assert!(text.contains(board.triple), "{}: {text}", board.name);
-    }
-    assert_eq!(
-        (output.status.code(), advised),
-        (Some(i32::from(missing)), missing),
-        "{text}"
     );
 }
 

@@ -9,15 +9,24 @@ mod comparisons;
 mod contract;
 mod dead_channels;
 #[cfg(unix)]
+mod diagnostics;
+mod doctor;
+#[cfg(unix)]
 mod endings;
+mod graphs;
 mod inputs;
 mod messages;
+mod noise;
+mod onnx;
 mod outputs;
 mod pages;
 #[cfg(unix)]
+mod pieces;
 mod progress;
 mod readers;
+mod search;
 mod signing;
+mod sites;
 #[cfg(unix)]
 mod streams;
 mod texts;

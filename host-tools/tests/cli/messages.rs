@@ -1,17 +1,23 @@
 //! Errors and warnings as users provoke them, to be read from top to bottom: `messages.txt`.
 //!
 //! A line there that begins with `~` makes a file from another: `FROM > TO: OLD => NEW` puts one text in the place of another, `FROM > TO: cut N` keeps N
-//! bytes, `FROM > TO: flip N` changes byte N, `TO: TEXT` is all of it (`\n` and `\xFF` as in Rust). A line with `$` is a command; what it prints stands below
-//! it, with its status, and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
+//! bytes, `FROM > TO: grow N` makes them N with zeros, `FROM > TO: flip N` changes byte N, `FROM > TO: byte N = V` makes it V. `TO: TEXT` is all of it
+//! (`\n` and `\xFF` as in Rust), `TO: N times TEXT` that N times with its number for `#`, `TO: onnx TEXT` what `onnx.rs` makes of it, `TO: pack INPUT` a
+//! model. A line with `$` is a command; what it prints stands below it, with its status, and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use arenite_host::metadata::{Channels, CutStep, Metadata};
+use arenite_host::model::ModelFile;
 use ndarray::{Array2, ArrayD, Axis, IxDyn, Slice};
-use ndarray_npy::{read_npy, write_npy};
+use ndarray_npy::{NpzWriter, read_npy, write_npy};
 
-use crate::common::{Bench, digits, models};
+use crate::common::{Bench, PACK, digits, done, models, run};
+use crate::inputs::stored_zip;
+use crate::onnx;
 use crate::readers::write_npz;
+use crate::search::bases;
 use crate::transcript::{held, told};
 
 /// What tells of a developer's mind, not of a user's file.
@@ -110,22 +116,152 @@ fn files(bench: &Bench) {
     write_npz(&bench.path("turned.npz"), &parameters(&turned));
     let infinite = |name: &str, array: ArrayD<f32>| Some(if name == "fc2.bias" { array / 0.0 } else { array });
     write_npz(&bench.path("infinite.npz"), &parameters(&infinite));
+    write_npz(
+        &bench.path("reference.npz"),
+        &[
+            ("image".into(), few.index_axis(Axis(0), 2).to_owned()),
+            ("logits".into(), ArrayD::zeros(IxDyn(&[1, 10]))),
+            ("conv1".into(), ArrayD::zeros(IxDyn(&[1, 8, 8, 8]))),
+            ("relu1".into(), ArrayD::zeros(IxDyn(&[1, 8, 8, 8]))),
+        ],
+    );
+    fs::write(
+        bench.path("junk.npz"),
+        stored_zip(&[("fc1.bias.npy".to_string(), b"junk".to_vec())]),
+    )
+    .expect("written");
+    let doubled: Vec<(String, ArrayD<f64>)> = parameters(&|_, array| Some(array))
+        .into_iter()
+        .map(|(name, array)| (name, array.mapv(f64::from)))
+        .collect();
+    let mut doubles = NpzWriter::new(fs::File::create(bench.path("doubles.npz")).expect("made"));
+    for (name, array) in &doubled {
+        doubles.add_array(name.as_str(), array).expect("written");
+    }
+    doubles.finish().expect("written");
+    #[cfg(unix)]
+    for (link, to) in [("here.bin", "there.bin"), ("there.bin", "here.bin")] {
+        std::os::unix::fs::symlink(to, bench.path(link)).expect("linked");
+    }
     fs::create_dir(bench.path("folder")).expect("made");
+    for name in ["full", "pictures", "recordings", "both"] {
+        fs::create_dir(bench.path(name)).expect("made");
+    }
     bench.packed("digits");
+    let pieces = [
+        digits("digits.trace.json"),
+        "-o".into(),
+        bench.path("pieces.bin"),
+        "--region".into(),
+        "spi=1M:stream".into(),
+    ];
+    done(run(PACK, &pieces));
+    fs::write(bench.path("names.txt"), "zero\none\n").expect("written");
+    let named = [
+        digits("digits.trace.json"),
+        "-o".into(),
+        bench.path("named.bin"),
+        "--labels".into(),
+        bench.path("names.txt"),
+    ];
+    done(run(PACK, &named));
+    forge(bench);
+}
+
+/// Models of the digits whose metadata is not what it was.
+fn forge(bench: &Bench) {
+    let path = bench.path("digits.bin");
+    let model = fs::read(&path).expect("packed");
+    let file = ModelFile::open(&path).expect("packed");
+    let metadata = file.view().and_then(|view| view.metadata()).expect("packed");
+    let old = metadata.encode().expect("encoded");
+    let at = model.windows(old.len()).position(|part| part == old);
+    let at = at.expect("its metadata");
+    let write = |name: &str, new: &[u8]| {
+        let mut forged = model.clone();
+        // What follows the metadata is not read.
+        let place = &mut forged[at..at + old.len()];
+        place.fill(0);
+        place[..new.len()].copy_from_slice(new);
+        arenite::blob::seal(&mut forged);
+        fs::write(bench.path(name), forged).expect("written");
+    };
+    let changed = |change: &dyn Fn(&mut Metadata)| {
+        let mut metadata = metadata.clone();
+        // Room for the change.
+        metadata.input_sha256.clear();
+        change(&mut metadata);
+        metadata.encode().expect("encoded")
+    };
+    let mut named = fs::read(bench.path("named.bin")).expect("packed");
+    let label = named.windows(5).position(|part| part == b"\x04zero");
+    named[label.expect("its labels")] = 0x7f;
+    arenite::blob::seal(&mut named);
+    fs::write(bench.path("unnamed.bin"), named).expect("written");
+    write("unread.bin", &[0xff; 8]);
+    write("unsummed.bin", &changed(&|metadata| metadata.summary.clear()));
+    write(
+        "outside.bin",
+        &changed(&|metadata| {
+            let tensors = metadata.steps.iter_mut().filter_map(|step| step.completes.as_mut());
+            tensors.for_each(|tensor| tensor.slot.offset = 1 << 24);
+        }),
+    );
+    write(
+        "channels.bin",
+        &changed(&|metadata| {
+            metadata.cut.push(CutStep {
+                step: 0,
+                macs: 0,
+                channels: Some(Channels::default()),
+            });
+        }),
+    );
+}
+
+/// Brings the files of the tests that a line names, where there are none of these names yet.
+fn bring(line: &str, bases: &[(String, PathBuf)], bench: &Bench) {
+    for word in line.split_whitespace() {
+        if let Some((name, path)) = bases.iter().find(|(name, _)| name == word)
+            && !bench.path(name).exists()
+        {
+            fs::copy(path, bench.path(name)).expect("copied");
+            // With the weights and samples that a trace names.
+            for beside in ["safetensors", "samples.safetensors"] {
+                let name = name.replace("trace.json", beside);
+                if name.ends_with(beside) {
+                    fs::copy(path.with_file_name(&name), bench.path(&name)).expect("copied");
+                }
+            }
+        }
+    }
 }
 
 /// Makes the file that a line with `~` asks for.
 fn make(line: &str, bench: &Bench) {
     let (names, change) = line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""));
     let Some((from, to)) = names.split_once(" > ") else {
-        fs::write(bench.path(names), unescaped(change)).expect("written");
+        if let Some(words) = change.strip_prefix("pack ") {
+            let said = told(&format!("pack {words} -o {names}"), bench);
+            assert!(!said.contains("status "), "{said}");
+        } else {
+            fs::write(bench.path(names), described(change)).expect("written");
+        }
         return;
     };
+    if let Some(length) = change.strip_prefix("grow ") {
+        fs::copy(bench.path(from), bench.path(to)).expect("copied");
+        let file = fs::OpenOptions::new().write(true).open(bench.path(to)).expect("there");
+        file.set_len(length.parse().expect("a length")).expect("grown");
+        return;
+    }
     let mut bytes = fs::read(bench.path(from)).unwrap_or_else(|error| panic!("{from}: {error}"));
     if let Some(length) = change.strip_prefix("cut ") {
         bytes.truncate(length.parse().expect("a length"));
     } else if let Some(at) = change.strip_prefix("flip ") {
         bytes[at.parse::<usize>().expect("an index")] ^= 0x40;
+    } else if let Some((at, value)) = change.strip_prefix("byte ").and_then(|byte| byte.split_once(" = ")) {
+        bytes[at.parse::<usize>().expect("an index")] = value.parse().expect("a byte");
     } else {
         let (old, new) = change.split_once(" => ").expect("OLD => NEW");
         let (old, new) = (unescaped(old), unescaped(new));
@@ -134,6 +270,19 @@ fn make(line: &str, bench: &Bench) {
         bytes.splice(at..at + old.len(), new);
     }
     fs::write(bench.path(to), bytes).expect("written");
+}
+
+/// What a text says that a file holds.
+fn described(text: &str) -> Vec<u8> {
+    if let Some(model) = text.strip_prefix("onnx ") {
+        return onnx::file(model);
+    }
+    match text.split_once(" times ").map(|(count, text)| (count.parse(), text)) {
+        Some((Ok(count), text)) => (0..count)
+            .flat_map(|index: usize| unescaped(&text.replace('#', &index.to_string())))
+            .collect(),
+        _ => unescaped(text),
+    }
 }
 
 /// A text with `\n` and `\xFF` as in Rust.
@@ -160,7 +309,9 @@ fn messages_are_those_on_record() {
     let bench = Bench::new();
     files(&bench);
     let mut unfit = Vec::new();
+    let bases = bases();
     held("messages", |line| {
+        bring(line, &bases, &bench);
         if let Some(change) = line.strip_prefix("~ ") {
             make(change, &bench);
         }

@@ -13,7 +13,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::common::{ARENITE, Bench, PACK, digits};
 
 /// What a command does whose standard error is a terminal of 120 columns, and what was drawn there.
-fn on_a_terminal(command: &mut Command) -> (Output, String) {
+pub(crate) fn on_a_terminal(command: &mut Command) -> (Output, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).expect("granted");
     unlockpt(&master).expect("unlocked");
@@ -54,6 +54,22 @@ fn on_a_terminal(command: &mut Command) -> (Output, String) {
     (output, drawing.join().expect("read"))
 }
 
+/// Text without the sequences that set colours.
+pub(crate) fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let end = part
+            .find(|c: char| !c.is_ascii_digit() && c != ';')
+            .unwrap_or(part.len());
+        match part[end..].strip_prefix('m') {
+            Some(rest) => plain.push_str(rest),
+            None => plain.extend(["\u{1b}[", part]),
+        }
+    }
+    plain
+}
+
 /// Runs a command on a terminal and without: `stages` are drawn, each behind the one before, and wiped; a pipe gets no trace of them. Returns what stays.
 fn shows(program: &str, arguments: &[&str], folder: &Bench, stages: &[&str]) -> Output {
     let mut command = Command::new(program);
@@ -80,7 +96,8 @@ fn shows(program: &str, arguments: &[&str], folder: &Bench, stages: &[&str]) -> 
     for stage in stages {
         assert!(!text.contains(stage), "{text}");
     }
-    // Messages are the same, but that terminals end lines with both.
+    // Messages are the same, but that terminals end lines with both, and have colours.
+    let drawn = without_colours(&drawn);
     for line in text.lines() {
         assert!(drawn.contains(line), "no {line:?} in {drawn:?}");
     }
@@ -197,6 +214,7 @@ fn the_first_build_for_a_board_shows_itself() {
         "error: ",
         "it ends here",
     ];
+    let drawn = without_colours(&drawn);
     let mut rest = drawn.as_str();
     for part in expected {
         rest = rest

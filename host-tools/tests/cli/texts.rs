@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ndarray::{Array2, Array4};
 use ndarray_npy::{NpzWriter, write_npy};
@@ -160,4 +161,24 @@ fn the_memories_of_a_chip_are_those_of_its_datasheet() {
         let boot = text.contains("  .boot2 ORIGIN(BOOT2) : { KEEP(*(.boot2)); } > BOOT2\n");
         assert_eq!(boot, chip == "rp2040", "{chip}: {text}");
     }
+}
+
+/// The other half of [`a_build_script_that_cargo_does_not_run_is_told`]; by itself it has nothing to do.
+#[test]
+#[ignore = "a child of another test"]
+fn a_build_script_without_cargo() {
+    arenite_host::build::Pack::new("net.tflite").write("net.bin");
+}
+
+#[test]
+fn a_build_script_that_cargo_does_not_run_is_told() {
+    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    child.args(["a_build_script_without_cargo", "--ignored", "--nocapture"]);
+    let output = child.env_remove("OUT_DIR").output().expect("it starts");
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("cargo::error=OUT_DIR is not set; help: call this from a build script that cargo runs"),
+        "{said}"
+    );
 }

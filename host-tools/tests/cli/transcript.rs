@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ndarray::{Array3, ArrayD, Axis, IxDyn, Slice};
 use ndarray_npy::{NpzWriter, read_npy, write_npy};
@@ -19,14 +19,31 @@ fn told_of_stack(line: &str) -> String {
     line.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect()
 }
 
+/// The words of a command: those between `'` are one.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, part) in command.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.push(part.to_string());
+        } else {
+            words.extend(part.split_whitespace().map(String::from));
+        }
+    }
+    words
+}
+
 /// What a command prints and how it ends, as the transcript says it.
 pub(crate) fn told(command: &str, bench: &Bench) -> String {
-    let mut words = command.split_whitespace();
-    let program = match words.next() {
+    let mut words = words(command).into_iter();
+    let program = match words.next().as_deref() {
         Some("pack") => PACK,
         _ => ARENITE,
     };
-    let output = Command::new(program).args(words).current_dir(bench.path("")).output();
+    let output = Command::new(program)
+        .args(words)
+        .current_dir(bench.path(""))
+        .stdin(Stdio::null())
+        .output();
     let output = output.expect("it starts");
     let shown = |bytes: &[u8], mark: &str| -> String {
         let text = String::from_utf8_lossy(bytes).replace(env!("CARGO_PKG_VERSION"), "VERSION");

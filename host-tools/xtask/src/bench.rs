@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arenite::KernelId;
 use arenite_host::board::{BOARDS, Board};
-use arenite_xtask::{cliffs, counts, most, peer, results, stacks, tables, tiers};
+use arenite_xtask::{choices, cliffs, counts, most, peer, results, stacks, tables, tiers};
 
 use super::{Result, root};
 
@@ -102,6 +102,31 @@ pub(super) fn most(names: &[String]) -> Result<()> {
     // Builds that are the same share their rows.
     boards.retain(|board| board.counts_as().name == board.name);
     most::update(&path, &boards, &kernels, &mut |line| eprintln!("{line}"))
+}
+
+/// Makes the table of cycles of these boards and kernels, all where there are none.
+pub(super) fn rates(names: &[String]) -> Result<()> {
+    let path = root().join("host-tools/src/worst/cycles.json");
+    let (kernels, names): (Vec<_>, Vec<_>) = names
+        .iter()
+        .partition(|name| KernelId::ALL.iter().any(|kernel| kernel.name() == **name));
+    let wanted = |kernel: &KernelId| kernels.iter().any(|name| *name == kernel.name());
+    let kernels: Vec<KernelId> = KernelId::ALL.iter().copied().filter(wanted).collect();
+    let names: Vec<String> = names.into_iter().cloned().collect();
+    let mut boards = boards(&names)?;
+    boards.retain(|board| most::rates::BOARDS.contains(&board.name));
+    most::rates::update(&path, &boards, &kernels, &mut |line| eprintln!("{line}"))
+}
+
+/// Prints, for each board, the kernels that int8 models got and what they take beside the others that could have run.
+pub(super) fn choices(names: &[String]) -> Result<()> {
+    let tests = root().join("tests/models");
+    let found = choices::find(&tests, shared().as_deref(), names, &mut |line| eprintln!("{line}"))?;
+    println!("{}", choices::table(&found));
+    for choice in found.iter().filter(|choice| choice.is_wrong()) {
+        println!("{choice}");
+    }
+    Ok(())
 }
 
 fn boards(names: &[String]) -> Result<Vec<&'static Board>> {

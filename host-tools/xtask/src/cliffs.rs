@@ -179,7 +179,9 @@ fn elements(step: &Step) -> Option<Elements> {
         Step::BinaryInt(op) | Step::IntAddS8(op) | Step::MveSumS8(op) => {
             Elements::Rated((Kind::Sum, output(&op.loops)))
         }
-        Step::IntSumS8(op) | Step::DspSumS8(op) => Elements::Rated((Kind::Sum, op.count.into())),
+        Step::IntSumS8(op) | Step::DspSumS8(op) | Step::MveLinearSumS8(op) => {
+            Elements::Rated((Kind::Sum, op.count.into()))
+        }
         Step::Rescale(op) => Elements::Rated((Kind::Sum, op.count.into())),
         Step::Convert(op) => Elements::Rated((Kind::Sum, op.count.into())),
         Step::MaxPoolInt(op) | Step::IntMaxPoolS8(op) | Step::DspMaxPoolS8(op) | Step::MveMaxPoolS8(op) => {
@@ -236,7 +238,7 @@ fn is_wide(step: &Step) -> bool {
 }
 
 /// The models: of the shared data those whose products are of integers, and the generated ones; `only` these names, where there are any.
-fn models(tests: &Path, shared: Option<&Path>, only: &[String]) -> Result<Vec<PathBuf>> {
+pub(crate) fn models(tests: &Path, shared: Option<&Path>, only: &[String]) -> Result<Vec<PathBuf>> {
     let folders = [
         shared.map(|shared| shared.join("data/models")),
         Some(tests.join("tflite_wide")),
@@ -256,7 +258,7 @@ fn models(tests: &Path, shared: Option<&Path>, only: &[String]) -> Result<Vec<Pa
     Ok(found)
 }
 
-fn stem(path: &Path) -> String {
+pub(crate) fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 

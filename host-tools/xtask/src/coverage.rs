@@ -13,7 +13,7 @@ use super::suite::watched;
 use super::{Result, branches, cargo, on_host, root, run, setup};
 
 /// What is counted, by the beginning of its path; the first that fits.
-const AREAS: [(&str, &str); 17] = [
+const AREAS: [(&str, &str); 19] = [
     ("core/src/blob", "load: file, sections, ports"),
     ("core/src/kernels", "kernels, portable code"),
     ("core/src/ops", "operators and their checks"),
@@ -30,7 +30,9 @@ const AREAS: [(&str, &str); 17] = [
     ("host-tools/src/weights", "weights"),
     ("host-tools/src", "pack, model, reports, the rest of the host tools"),
     ("firmware/protocol/src", "protocol of boards"),
+    ("firmware/sensors/src", "sources of samples"),
     ("firmware/serial/src", "models over a serial port"),
+    ("firmware/stream/src", "models in pieces"),
 ];
 
 /// Lines of one area, and those of them that ran.

@@ -4,14 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use arenite_host::board::{BOARDS, Board};
+use arenite_host::board::{BOARDS, Board, packed_sources};
+use arenite_xtask::playground::TRIPLE;
 use serde_json::Value;
 
 use super::suite::Outcome;
 use super::{Result, cargo, root, run, setup};
 
 /// What is published, in the order of its dependencies.
-const PUBLISHED: [&str; 4] = ["arenite", "arenite-protocol", "arenite-serial", "arenite-host"];
+const PUBLISHED: [&str; 6] = [
+    "arenite",
+    "arenite-protocol",
+    "arenite-sensors",
+    "arenite-serial",
+    "arenite-stream",
+    "arenite-host",
+];
 
 /// The workspaces of the product.
 const WORKSPACES: [&str; 2] = ["Cargo.toml", "firmware/Cargo.toml"];
@@ -33,10 +41,11 @@ pub(super) fn kernels() -> Result<Outcome> {
 
 /// The firmware's library and programs for every board.
 pub(super) fn firmware() -> Result<Outcome> {
-    // The program for a serial port too, where the board has one.
-    let features = |board: &Board| match board.uart {
-        Some(_) => format!("{},serial", board.feature),
-        None => board.feature.to_owned(),
+    // The programs for a serial port and for a flash too, where the board has one.
+    let features = |board: &Board| {
+        let serial = board.uart.map_or("", |_| ",serial");
+        let stream = board.spi_flash().map_or("", |_| ",slots");
+        format!("{}{serial}{stream}", board.feature)
     };
     let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
     for (triple, features) in &boards {
@@ -47,6 +56,57 @@ pub(super) fn firmware() -> Result<Outcome> {
             .args(["--", "-D", "warnings"])
             .current_dir(root().join("firmware")))?;
     }
+    // Those that are a workspace of their own; any model of a digit's form serves.
+    let model = root().join("tests/models/compat/mlp-v1.bin");
+    for (triple, features) in [
+        ("thumbv7em-none-eabihf", "rtic,embassy,sensor"),
+        ("riscv32imc-unknown-none-elf", "riscv32-virt"),
+    ] {
+        let arguments = ["clippy", "--locked", "--target", triple, "--features", features];
+        run(cargo(&arguments)
+            .arg("--target-dir")
+            .arg(root().join("target/clippy"))
+            .args(["--", "-D", "warnings"])
+            .env("ARENITE_MODEL", &model)
+            .current_dir(root().join("firmware/tasks")))?;
+    }
+    Ok(Outcome::Held)
+}
+
+/// What the playground's page calls, with the packing half of the host tools.
+pub(super) fn browser() -> Result<Outcome> {
+    setup::rust_target(TRIPLE)?;
+    let arguments = [
+        "clippy",
+        "--locked",
+        "--package",
+        "arenite-playground",
+        "--package",
+        "arenite-host",
+    ];
+    run(cargo(&arguments).args([
+        "--lib",
+        "--no-default-features",
+        "--target",
+        TRIPLE,
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    Ok(Outcome::Held)
+}
+
+/// Systems that the host tools run on and no test here does.
+const SYSTEMS: [&str; 2] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
+
+/// The programs for these systems. Nothing is linked, and no dependency has a compiler of C to ask.
+pub(super) fn systems() -> Result<Outcome> {
+    let mut clippy = cargo(&["clippy", "--locked", "--package", "arenite-host", "--lib", "--bins"]);
+    for triple in SYSTEMS {
+        setup::rust_target(triple)?;
+        clippy.args(["--target", triple]);
+    }
+    run(clippy.args(["--", "-D", "warnings"]))?;
     Ok(Outcome::Held)
 }
 
@@ -193,6 +253,15 @@ pub(super) fn package() -> Result<Outcome> {
             if package[field].as_array().is_none_or(Vec::is_empty) {
                 return Err(format!("{name} states no {field}").into());
             }
+        }
+    }
+    // A package has no files from outside its folder: the firmware's sources go into it as an archive.
+    std::fs::write(root().join("host-tools/sources.archive"), packed_sources())?;
+    let listed = cargo(&["package", "--list", "--allow-dirty", "--package", "arenite-host"]).output()?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for file in ["sources.archive", "build.rs", "src/bin/pack.rs", "README.md"] {
+        if !listed.lines().any(|line| line == file) {
+            return Err(format!("the package arenite-host lacks {file}").into());
         }
     }
     let mut package = cargo(&["package", "--quiet", "--no-verify", "--allow-dirty"]);

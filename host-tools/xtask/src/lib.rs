@@ -1,15 +1,20 @@
 //! The laboratory: what the models of the benchmarks cost on every board, tracked in `tests/results`, and the documents' tables of it.
 //!
-//! [`results`] measures and compares, [`counts`] shows what a model cost before and costs today, [`peer`] counts another runtime beside ours, [`tables`]
-//! writes all of it into the documents; [`require`] says what tests may not lack, [`tiers`] when they last passed. The commands (`cargo xtask`) are the
-//! package's program.
+//! [`results`] measures and compares, [`counts`] shows what a model cost before and costs today, [`peer`] counts another runtime beside ours, [`quantise`]
+//! and [`quantisers`] judge int8 networks that are made here and elsewhere, [`tables`] writes all of it into the documents; [`dist`] makes the archive
+//! that is installed from, [`playground`] the page that packs in a browser; [`require`] says what tests may not lack, [`tiers`] when they last passed.
+//! The commands (`cargo xtask`) are the package's program.
 
 pub mod blob;
+pub mod choices;
 pub mod cliffs;
 pub mod counts;
+pub mod dist;
 pub mod most;
 pub mod peer;
+pub mod playground;
 pub mod quantise;
+pub mod quantisers;
 pub mod require;
 pub mod results;
 pub mod stacks;

@@ -14,7 +14,9 @@ mod unpack;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
+use arenite_host::board::{BOARDS, Board};
 use clap::{Parser, Subcommand};
 
 /// What went wrong, for people.
@@ -63,6 +65,13 @@ enum Task {
         /// nothing is written.
         #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks", "most"])]
         cliffs: bool,
+        /// Makes the table of cycles that kernels are chosen by again from generated steps instead; with names, those of these boards and kernels.
+        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks", "most", "cliffs"])]
+        rates: bool,
+        /// Runs the convolutions and fully connected layers of every int8 model by each kernel that could have been chosen instead, and prints which take the
+        /// fewest cycles; with names, those models and boards alone.
+        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks", "most", "cliffs", "rates"])]
+        choices: bool,
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test {
@@ -74,7 +83,18 @@ enum Task {
         /// Notes the date in tests/results/tiers.json where all of it passes.
         #[arg(long, conflicts_with = "parts")]
         record: bool,
+        /// After this time no test begins that builds whole programs in folders of its own; what is left out is named at the end.
+        #[arg(long, value_name = "MINUTES", conflicts_with = "record")]
+        within: Option<u32>,
     },
+    /// Makes the archive that people install from, below target/dist: both programs, firmware of the boards with its hashes, manuals, completions.
+    Dist {
+        /// Firmware of these boards instead of all.
+        #[arg(long, value_name = "BOARD")]
+        board: Vec<String>,
+    },
+    /// Makes the page that packs and runs networks in a browser, target/playground/index.html.
+    Playground,
     /// Counts the lines of the runtime and of the host tools that the tests run on the host, and the branches of what load checks.
     Coverage {
         /// Shows these files instead, with how often each line ran.
@@ -95,6 +115,9 @@ enum Task {
     Quantise {
         /// Only these models, by the stems of their files.
         models: Vec<String>,
+        /// Measures other quantisers on the same calibration sets, and on the digits, instead: a Python that has what tests/oracle/quantisers.py names.
+        #[arg(long, value_name = "PROGRAM")]
+        python: Option<PathBuf>,
     },
     /// The long tier: full-size networks, on the host and on boards.
     Long {
@@ -129,6 +152,12 @@ fn main() -> ExitCode {
         Task::Bench {
             cliffs: true, models, ..
         } => setup::prepare(false).and_then(|()| bench::cliffs(&models)),
+        Task::Bench {
+            rates: true, models, ..
+        } => setup::prepare(false).and_then(|()| bench::rates(&models)),
+        Task::Bench {
+            choices: true, models, ..
+        } => setup::prepare(false).and_then(|()| bench::choices(&models)),
         Task::Bench { most: true, models, .. } => setup::prepare(false).and_then(|()| bench::most(&models)),
         Task::Bench {
             stacks: true, models, ..
@@ -138,10 +167,17 @@ fn main() -> ExitCode {
             println!("{}", suite::list());
             Ok(())
         }
-        Task::Test { parts, record, .. } => setup::prepare(false).and_then(|()| suite::test(&parts, record)),
+        Task::Test {
+            parts, record, within, ..
+        } => {
+            let within = within.map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
+            setup::prepare(false).and_then(|()| suite::test(&parts, record, within))
+        }
+        Task::Dist { board } => setup::prepare(false).and_then(|()| dist(&board)),
+        Task::Playground => playground(),
         Task::Coverage { files } => setup::prepare(true).and_then(|()| coverage::measure(&files)),
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),
-        Task::Quantise { models } => setup::prepare(false).and_then(|()| quantise(&models)),
+        Task::Quantise { models, python } => setup::prepare(false).and_then(|()| quantise(&models, python.as_deref())),
         Task::Long {
             filter,
             stage: stages,
@@ -173,6 +209,44 @@ fn long(filter: Option<&str>, shard: Option<&str>, files: &[PathBuf], record: bo
     }
 }
 
+/// The page with all that it needs.
+fn playground() -> Result<()> {
+    setup::rust_target(arenite_xtask::playground::TRIPLE)?;
+    // What .cargo/config.toml says of vectors and of the stack holds.
+    let mut build = cargo(&arenite_xtask::playground::BUILD);
+    run(build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
+    let library = arenite_xtask::playground::library(&target());
+    let page = arenite_xtask::playground::make(&library, &root().join("target/playground"))?;
+    println!("{} ({} bytes)", page.display(), std::fs::metadata(&page)?.len());
+    Ok(())
+}
+
+/// The archive for this host.
+fn dist(names: &[String]) -> Result<()> {
+    let find = |name: &String| Board::find(name).ok_or_else(|| format!("no board is called `{name}`"));
+    let boards = match names {
+        [] => BOARDS.iter().collect(),
+        names => names.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?,
+    };
+    let triple = setup::host_triple().ok_or("rustc does not name its host")?;
+    run(&mut cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "arenite-host",
+        "--bins",
+    ]))?;
+    let parts = arenite_xtask::dist::Parts {
+        programs: &target().join("release"),
+        triple: &triple,
+        boards: &boards,
+    };
+    let archive = arenite_xtask::dist::archive(&parts, &root().join("target/dist"))?;
+    println!("{} ({} bytes)", archive.display(), std::fs::metadata(&archive)?.len());
+    Ok(())
+}
+
 /// Optimised, whatever xtask itself is built as.
 fn plan_bench(minimalloc: Option<PathBuf>, update: bool) -> Result<()> {
     let mut command = cargo(&[
@@ -194,7 +268,7 @@ fn plan_bench(minimalloc: Option<PathBuf>, update: bool) -> Result<()> {
 }
 
 /// Optimised as well: it calibrates many times.
-fn quantise(models: &[String]) -> Result<()> {
+fn quantise(models: &[String], python: Option<&Path>) -> Result<()> {
     let mut command = cargo(&[
         "run",
         "--release",
@@ -204,8 +278,16 @@ fn quantise(models: &[String]) -> Result<()> {
         "quantise",
         "--",
     ]);
+    if let Some(python) = python {
+        command.arg("--python").arg(std::path::absolute(python)?);
+    }
     run(command.args(models))?;
     bench::fill()
+}
+
+/// Cargo's folder of outputs.
+fn target() -> PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// The workspace's root.

@@ -6,16 +6,18 @@ use std::fs;
 use super::{Result, root};
 
 /// The packages whose tests these are.
-pub(super) const PACKAGES: [&str; 5] = [
+pub(super) const PACKAGES: [&str; 7] = [
     "arenite",
     "arenite-protocol",
+    "arenite-sensors",
     "arenite-serial",
+    "arenite-stream",
     "arenite-host",
     "arenite-tests",
 ];
 
 /// Files of tests that build for boards, count what boards do or read source files: on the host they run next to nothing of the product.
-const ELSEWHERE: [&str; 13] = [
+const ELSEWHERE: [&str; 14] = [
     "arena_boards",
     "backend",
     "boards",
@@ -29,6 +31,7 @@ const ELSEWHERE: [&str; 13] = [
     "results",
     "signed_boards",
     "structure",
+    "tasks",
 ];
 
 /// What chooses these tests, as arguments of `cargo test`.

@@ -13,6 +13,7 @@ use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, Result, compare, files, quantize};
 use ndarray::{ArrayD, Axis, IxDyn};
 use ndarray_npy::{NpzReader, write_npy};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// File in `tests/results`.
@@ -73,26 +74,45 @@ pub struct Row {
     pub instructions: [u64; 2],
     /// Arena there: published, ours.
     pub arena_bytes: [u64; 2],
-    /// Samples a second that calibrated it, on one thread.
-    pub samples_a_second: f64,
 }
 
 /// Signal and noise, in squares.
 #[derive(Debug, Clone, Copy, Default)]
-struct Pool([f64; 2]);
+pub(crate) struct Pool([f64; 2]);
 
 impl Pool {
-    fn add(&mut self, expected: &[f64], found: &[f64]) {
+    pub(crate) fn add(&mut self, expected: &[f64], found: &[f64]) {
         for (expected, found) in expected.iter().zip(found) {
             self.0[0] += expected * expected;
             self.0[1] += (expected - found) * (expected - found);
         }
     }
 
-    fn decibels(&self) -> f64 {
+    pub(crate) fn decibels(&self) -> f64 {
         let ratio = 10.0 * (self.0[0] / self.0[1]).log10();
         (ratio * 100.0).round() / 100.0
     }
+}
+
+/// What calibrates a network, and the inputs that judge it then.
+#[derive(Debug, Clone)]
+pub(crate) struct Fold {
+    pub(crate) samples: Vec<ArrayD<f32>>,
+    pub(crate) judged: Vec<ArrayD<f32>>,
+}
+
+/// Each real input of a network once, and the others as a user would change them.
+pub(crate) fn folds(subject: &Subject, models: &Path) -> Result<Vec<Fold>> {
+    let golden = models.join("golden").join(format!("{}.npz", subject.float));
+    let real = inputs(&golden, "in_real_0")?;
+    let fold = |left_out: usize| {
+        let others = real.iter().enumerate().filter(|(index, _)| *index != left_out);
+        Fold {
+            samples: others.flat_map(|(_, input)| changed(input, subject.images)).collect(),
+            judged: vec![real[left_out].clone()],
+        }
+    };
+    Ok((0..real.len()).map(fold).collect())
 }
 
 /// Measures a network; `models` has its files, beside `golden`.
@@ -138,12 +158,10 @@ pub fn measure(subject: &Subject, models: &Path, note: &mut dyn FnMut(&str)) -> 
     let mut ours = [0.0; 2];
     for (at, optimise) in [false, true].into_iter().enumerate() {
         let mut pool = Pool::default();
-        for left_out in 0..real.len() {
-            let others = real.iter().enumerate().filter(|(index, _)| *index != left_out);
-            let samples: Vec<ArrayD<f32>> = others.flat_map(|(_, input)| changed(input, subject.images)).collect();
-            let request = request(&samples, folder, optimise, None)?;
+        for (left_out, fold) in folds(subject, models)?.iter().enumerate() {
+            let request = request(&fold.samples, folder, optimise)?;
             let file = packed(&float, "ours", Target::Portable, Some(&request))?;
-            pool.add(&real_answers[left_out], &answers(&file, &real[left_out..=left_out])?[0]);
+            pool.add(&real_answers[left_out], &answers(&file, &fold.judged)?[0]);
             note(&format!(
                 "{} without input {left_out}: {:?}",
                 subject.float,
@@ -152,7 +170,7 @@ pub fn measure(subject: &Subject, models: &Path, note: &mut dyn FnMut(&str)) -> 
         }
         ours[at] = pool.decibels();
         let samples: Vec<ArrayD<f32>> = real.iter().flat_map(|input| changed(input, subject.images)).collect();
-        let request = request(&samples, folder, optimise, None)?;
+        let request = request(&samples, folder, optimise)?;
         let file = packed(&float, "ours", Target::Portable, Some(&request))?;
         random_db[at + 1] = pooled(&random_answers, &answers(&file, &random)?);
         note(&format!(
@@ -161,10 +179,8 @@ pub fn measure(subject: &Subject, models: &Path, note: &mut dyn FnMut(&str)) -> 
         ));
     }
     let samples: Vec<ArrayD<f32>> = real.iter().flat_map(|input| changed(input, subject.images)).collect();
-    let one = request(&samples, folder, false, Some(1))?;
-    let start = std::time::Instant::now();
-    let ours_on_board = packed(&float, "ours on a board", Target::CortexM4, Some(&one))?;
-    let samples_a_second = samples.len() as f64 / start.elapsed().as_secs_f64();
+    let all = request(&samples, folder, false)?;
+    let ours_on_board = packed(&float, "ours on a board", Target::CortexM4, Some(&all))?;
     let published_on_board = packed(&published, "published on a board", Target::CortexM4, None)?;
     let (mut instructions, mut arena_bytes) = ([0; 2], [0; 2]);
     let board = Board::find(BOARD).ok_or_else(|| Error::internal(format!("no board {BOARD}")))?;
@@ -187,16 +203,10 @@ pub fn measure(subject: &Subject, models: &Path, note: &mut dyn FnMut(&str)) -> 
         random_db,
         instructions,
         arena_bytes,
-        samples_a_second: samples_a_second.round(),
     })
 }
 
-fn request(
-    samples: &[ArrayD<f32>],
-    folder: &Path,
-    optimise: bool,
-    threads: Option<usize>,
-) -> Result<quantize::Request> {
+pub(crate) fn request(samples: &[ArrayD<f32>], folder: &Path, optimise: bool) -> Result<quantize::Request> {
     let path = folder.join("samples.npy");
     let views: Vec<_> = samples.iter().map(|sample| sample.view()).collect();
     let stacked = ndarray::stack(Axis(0), &views).map_err(|e| Error::internal(e.to_string()))?;
@@ -204,7 +214,6 @@ fn request(
     Ok(quantize::Request {
         samples: path,
         optimise_rounding: optimise,
-        threads,
         ..quantize::Request::default()
     })
 }
@@ -220,7 +229,7 @@ fn inputs(golden: &Path, key: &str) -> Result<Vec<ArrayD<f32>>> {
 }
 
 /// What a file answers before its last softmax, in real numbers, run by run. Floats are quantised with its own scale.
-fn answers(file: &ModelFile, inputs: &[ArrayD<f32>]) -> Result<Vec<Vec<f64>>> {
+pub(crate) fn answers(file: &ModelFile, inputs: &[ArrayD<f32>]) -> Result<Vec<Vec<f64>>> {
     let view = file.view()?;
     let port = &view.inputs[0];
     let stored = |value: &f32| arenite::quant::quantize(*value, port.scale, port.zero_point, -128, 127) as u8;
@@ -294,14 +303,12 @@ fn changed(input: &ArrayD<f32>, image: bool) -> Vec<ArrayD<f32>> {
     all
 }
 
-/// Reads the results.
+/// Reads the results; none where there is no file yet.
 ///
 /// # Errors
-/// Where they are not there.
+/// Where the file cannot be read.
 pub fn read(results: &Path) -> Result<Vec<Row>> {
-    let path = results.join(FILE);
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, "read the results", &e))?;
-    serde_json::from_str(&text).map_err(|e| Error::input(format!("no results: {e}")).in_file(&path))
+    rows_of(&results.join(FILE))
 }
 
 /// Writes the results.
@@ -309,6 +316,18 @@ pub fn read(results: &Path) -> Result<Vec<Row>> {
 /// # Errors
 /// Where they cannot be written.
 pub fn write(results: &Path, rows: &[Row]) -> Result<()> {
+    write_rows(&results.join(FILE), rows)
+}
+
+pub(crate) fn rows_of<R: DeserializeOwned>(path: &Path) -> Result<Vec<R>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, "read the results", &e))?;
+    serde_json::from_str(&text).map_err(|e| Error::input(format!("no results: {e}")).in_file(path))
+}
+
+pub(crate) fn write_rows<R: Serialize>(path: &Path, rows: &[R]) -> Result<()> {
     let text = serde_json::to_string_pretty(rows).map_err(|e| Error::internal(e.to_string()))? + "\n";
-    files::write(&results.join(FILE), text.as_bytes())
+    files::write(path, text.as_bytes())
 }

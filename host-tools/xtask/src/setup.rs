@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use arenite_host::board::{BOARDS, QEMU_FOLDER, find_program, ready};
+use arenite_host::board::{BOARDS, QEMU_FOLDER, find_program, install, ready};
 
 use super::unpack::unpack;
 use super::{Result, root, run};
@@ -43,6 +43,8 @@ pub(super) fn prepare(python: bool) -> Result<()> {
 
 fn rust_targets() -> Result<()> {
     let mut wanted: Vec<_> = BOARDS.iter().map(|board| board.triple).collect();
+    // Of programs that run on a board of the table, without compare-and-swap: firmware/tasks.
+    wanted.push("riscv32imc-unknown-none-elf");
     wanted.sort_unstable();
     wanted.dedup();
     wanted.retain(|triple| lacks_target(triple));
@@ -182,30 +184,7 @@ fn apt(packages: &[&str]) -> Result<()> {
 /// Shows what apt would do, then lets it; nothing that is installed is ever removed. `apt_get` is the program and what comes before
 /// its arguments.
 fn install(apt_get: &[&str], packages: &[&str]) -> Result<()> {
-    const INSTALL: [&str; 3] = ["install", "--no-remove", "--no-install-recommends"];
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new(apt_get[0]);
-        command.args(&apt_get[1..]).args(arguments).args(packages);
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    };
-    // Package lists may be old or absent; without a network the installation may still find its files in the cache.
-    let mut update = Command::new(apt_get[0]);
-    let updated = run(update.args(&apt_get[1..]).arg("update"));
-    let installed = || {
-        run(apt(&INSTALL).arg("--simulate"))?;
-        run(apt(&INSTALL).arg("--yes"))
-    };
-    installed().map_err(|error| {
-        let updated = updated.err().map(|e| format!("\n{e}")).unwrap_or_default();
-        let names = packages.join(" ");
-        format!(
-            "{error}{updated}\nThe packages come from Debian's mirrors: connect, or copy them over, and run `apt-get {} {names}` as root. \
-             Where apt says that packages need to be removed, this system's own come from elsewhere: nothing was changed",
-            INSTALL.join(" ")
-        )
-        .into()
-    })
+    Ok(install::take(&install::apt(apt_get, packages))?)
 }
 
 /// The Python of the references, where they are to run.
@@ -262,13 +241,13 @@ mod tests {
     fn apt_shows_its_plan_and_may_not_remove() {
         let (outcome, calls) = calls("never");
         outcome.expect("installed");
-        let install = "install --no-remove --no-install-recommends one two";
+        let install = "install --no-remove --no-install-recommends";
         assert_eq!(
             calls,
             [
                 "update".into(),
-                format!("{install} --simulate"),
-                format!("{install} --yes")
+                format!("{install} --simulate one two"),
+                format!("{install} --yes one two")
             ]
         );
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use arenite_host::board::{BOARDS, Board, BoardError, Firmware};
@@ -49,7 +49,7 @@ const fn part(name: &'static str, about: &'static str, run: fn() -> Result<Outco
 }
 
 /// Everything that must hold, cheapest first; the tests last, so that their results close the output.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 15] = [
     part("format", "formatting of all workspaces", format),
     part("msrv", "one minimum version of Rust, which CI tests with", gates::msrv),
     part("clippy", "lints of everything that hosts compile", clippy),
@@ -62,6 +62,12 @@ const PARTS: [Part; 13] = [
         "clippy-firmware",
         "lints of the firmware for every board",
         gates::firmware,
+    ),
+    part("browser", "lints of the packer for browsers", gates::browser),
+    part(
+        "systems",
+        "the host tools for Windows and macOS, checked by the compiler",
+        gates::systems,
     ),
     part("deny", "licences, bans and sources of the dependencies", gates::deny),
     part("package", "the published packages are complete", gates::package),
@@ -84,14 +90,24 @@ const PARTS: [Part; 13] = [
     part("tests", "unit and end-to-end tests", all_tests),
 ];
 
-/// Runs the parts of these names, all where there are none, and says how long each took. With `record`, a whole run that passes is dated.
-pub(super) fn test(names: &[String], record: bool) -> Result<()> {
+/// Files of tests that build programs from nothing in folders of their own, which takes minutes each: they are begun last, and no more when the time is over.
+const LATE: [&str; 2] = ["installed", "tasks"];
+
+/// The time after which none of [`LATE`] begins.
+static UNTIL: OnceLock<Instant> = OnceLock::new();
+
+/// Runs the parts of these names, all where there are none, and says how long each took. With `record`, a whole run that passes is dated; after `within`
+/// none of [`LATE`] begins.
+pub(super) fn test(names: &[String], record: bool, within: Option<Duration>) -> Result<()> {
     let required = require::required();
     require::check(&required)?;
     if let Some(unknown) = names.iter().find(|name| PARTS.iter().all(|part| part.name != *name)) {
         return Err(format!("no part is called `{unknown}`; there are:\n{}", list()).into());
     }
     let start = Instant::now();
+    if let Some(until) = within.and_then(|within| start.checked_add(within)) {
+        UNTIL.get_or_init(|| until);
+    }
     let (mut times, mut results) = (Vec::new(), Results::none());
     for part in &PARTS {
         if !if names.is_empty() {
@@ -135,7 +151,11 @@ fn report(times: &[(&str, Duration)]) {
 
 fn format() -> Result<Outcome> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    for manifest in ["firmware/Cargo.toml", "host-tools/qemu-plugin/Cargo.toml"] {
+    for manifest in [
+        "firmware/Cargo.toml",
+        "firmware/tasks/Cargo.toml",
+        "host-tools/qemu-plugin/Cargo.toml",
+    ] {
         run(&mut cargo(&["fmt", "--all", "--check", "--manifest-path", manifest]))?;
     }
     Ok(Outcome::Held)
@@ -188,6 +208,9 @@ fn matrix() -> Result<Outcome> {
     Ok(Outcome::Tested(watched(cargo(&arguments))?))
 }
 
+/// How many files of tests the report names.
+const SLOWEST: usize = 20;
+
 /// Comparisons with independent oracles that the tests make with the project's own data alone.
 const COMPARISONS: u64 = 5500;
 
@@ -195,25 +218,46 @@ const COMPARISONS: u64 = 5500;
 fn all_tests() -> Result<Outcome> {
     run(&mut cargo(&["test", "--workspace", "--no-run"]))?;
     let files = gates::test_files()?;
-    let of_files = files.iter().map(|file| vec!["--test", file]);
+    let is_late = |file: &&String| LATE.contains(&file.as_str());
+    let (late, early): (Vec<&String>, Vec<&String>) = files.iter().partition(is_late);
+    let of_files = early.into_iter().chain(late).map(|file| vec!["--test", file]);
     let runs: Vec<Vec<&str>> = [vec!["--lib", "--bins"], vec!["--doc"]]
         .into_iter()
         .chain(of_files)
         .collect();
     let (rest, all) = (Mutex::new(runs.into_iter()), Mutex::new(Results::none()));
+    let times = Mutex::new(Vec::new());
     let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
     at_once(|| {
         while let Some(of) = next() {
+            let late = LATE.into_iter().find(|late| of.contains(late));
+            if let (Some(file), Some(until)) = (late, UNTIL.get())
+                && Instant::now() > *until
+            {
+                let line =
+                    format!("skipped: tests/tests/{file}: the time of --within is over (`cargo test --test {file}`)");
+                all.lock().unwrap_or_else(PoisonError::into_inner).skip(line);
+                continue;
+            }
             let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-            command.args(of).args(["--", "--show-output"]);
+            command.args(&of).args(["--", "--show-output"]);
             let mut shown = format!("$ {command:?}\n");
+            let begin = Instant::now();
             let results = heard(command, |line| shown += &format!("{line}\n")).map_err(|error| error.to_string())?;
+            let time = (begin.elapsed(), of.last().copied().unwrap_or_default());
+            times.lock().unwrap_or_else(PoisonError::into_inner).push(time);
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             println!("{shown}");
             all.add(results);
         }
         Ok::<_, String>(())
     })?;
+    let mut times = times.into_inner().unwrap_or_else(PoisonError::into_inner);
+    times.sort_by(|a, b| b.cmp(a));
+    println!("the files of tests that took longest, each beside another:");
+    for (time, file) in times.iter().take(SLOWEST) {
+        println!("{:>7.1} s  {file}", time.as_secs_f64());
+    }
     let results = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     if results.good && results.compared < COMPARISONS {
         return Err(format!(

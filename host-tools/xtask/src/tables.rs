@@ -5,6 +5,7 @@
 mod before_and_after;
 mod cliffs;
 pub(crate) mod published;
+mod quantise;
 mod table;
 
 use std::collections::BTreeMap;
@@ -28,12 +29,13 @@ use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
 use arenite_host::{Error, Result};
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 5] = [
+pub const DOCUMENTS: [&str; 6] = [
     "ARCHITECTURE.md",
     "docs/README.md",
     "docs/benchmarks.md",
     "docs/cycles.md",
     "docs/layers.md",
+    "docs/quantise.md",
 ];
 
 /// The int8 models that have reference figures, with the head of their columns.
@@ -66,6 +68,8 @@ struct Data {
     tiers: BTreeMap<String, String>,
     counts: Counts,
     cliffs: Cliffs,
+    quantised: Vec<crate::quantise::Row>,
+    quantisers: Vec<crate::quantisers::Row>,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +134,8 @@ impl Data {
             tiers: tiers::read(results)?,
             counts: counts::read(results)?,
             cliffs: read_cliffs(results)?,
+            quantised: crate::quantise::read(results)?,
+            quantisers: crate::quantisers::read(results)?,
         })
     }
 
@@ -161,6 +167,8 @@ impl Data {
             "tiers" => self.tiers(),
             "before and after" => before_and_after(&self.counts),
             "cliffs" => cliffs(&self.cliffs),
+            "quantised" => quantise::published(&self.quantised),
+            "quantisers" => quantise::peers(&self.quantisers, &self.quantised),
             _ => {
                 let (model, board) = name.strip_prefix("layers ")?.split_once(' ')?;
                 self.layers(model, board)?

@@ -153,7 +153,7 @@ pub(crate) fn compare_cuts_of(
 }
 
 /// [`compare_every_cut`] of what these options pack.
-fn compare_cuts(mut whole: Options, seed: u64) -> Result<(usize, usize), TestCaseError> {
+pub(crate) fn compare_cuts(mut whole: Options, seed: u64) -> Result<(usize, usize), TestCaseError> {
     whole.explain = true;
     let (plain, expected) = packed_outputs(&whole, seed);
     whole.explain = false;

@@ -2,6 +2,7 @@
 
 mod chains;
 mod split;
+mod sums;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -134,13 +134,18 @@ fn wants(kernel: KernelId) -> Vec<u8> {
 #[test]
 fn a_kernel_of_a_feature_that_is_off_is_named() {
     const TEST: &str = "a_kernel_of_a_feature_that_is_off_is_named";
-    let target = "thumbv8m.main-none-eabihf";
-    if !installed(target) {
-        return skip(TEST, "no standard library for thumbv8m.main-none-eabihf");
-    }
-    for (kernel, feature) in [(KernelId::DspConv2dS8, "dsp"), (KernelId::MveConv2dS8, "mve")] {
+    let (arm, risc_v) = ("thumbv8m.main-none-eabihf", "riscv64gc-unknown-none-elf");
+    for (kernel, feature, target, all) in [
+        (KernelId::DspConv2dS8, "dsp", arm, &["dsp", "mve"][..]),
+        (KernelId::MveConv2dS8, "mve", arm, &["dsp", "mve"]),
+        (KernelId::RvvConv2dS8, "rvv", risc_v, &["rvv"]),
+    ] {
+        if !installed(target) {
+            skip(TEST, &format!("no standard library for {target}"));
+            continue;
+        }
         for on in [false, true] {
-            let project = Project::new("kernels", if on { &["dsp", "mve"] } else { &[] }, "");
+            let project = Project::new("kernels", if on { all } else { &[] }, "");
             project.file("m.bin", &wants(kernel));
             let outcome = project.check(MODULE, Some(target));
             if on {

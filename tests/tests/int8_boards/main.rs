@@ -97,7 +97,11 @@ on_boards! {
     mps3_an547 "mps3-an547"
     microbit "microbit"
     riscv32_virt "riscv32-virt"
+    riscv32_virt_v128 "riscv32-virt:v128"
     riscv64_virt "riscv64-virt"
+    riscv64_virt_v128 "riscv64-virt:v128"
+    riscv64_virt_v256 "riscv64-virt:v256"
+    sifive_u "sifive-u"
     aarch64_virt "aarch64-virt"
     aarch64_virt_max "aarch64-virt:max"
 }
@@ -141,6 +145,56 @@ fn single_operators() {
     let cases = Case::operators("models/tflite_ops", &OPERATORS);
     for name in ["mps2-an386", "mps3-an547", "riscv32-virt"] {
         compare("single_operators", board(name), &cases, true);
+    }
+}
+
+/// Operators whose only kernel has loops of its own on some cores: of these each, as large as layers are and with odd extents.
+const LOOPS: [(&str, &[&str]); 2] = [
+    (
+        "models/tflite_ops",
+        &[
+            "conv_i16",
+            "conv_i16_relu",
+            "depthwise_i16",
+            "depthwise_i16_no_bias",
+            "lstm",
+            "quantize_i8",
+            "svdf_i8_state",
+        ],
+    ),
+    (
+        "models/tflite_wide",
+        &[
+            "wide_conv_dilated",
+            "wide_conv_i16",
+            "wide_depthwise_i16",
+            "wide_linear_i16",
+            "wide_lstm",
+            "wide_lstm_i16",
+            "wide_movement",
+            "wide_svdf_i16_state",
+            "wide_svdf_i8_state",
+        ],
+    ),
+];
+
+#[test]
+fn loops_of_cores() {
+    for (folder, names) in LOOPS {
+        let mut cases = Case::operators(folder, names);
+        cases
+            .iter_mut()
+            .flat_map(|case| &mut case.groups)
+            .for_each(|group| group.truncate(3));
+        for name in [
+            "mps2-an385",
+            "mps2-an385:thumbv6m",
+            "mps2-an386",
+            "mps3-an547",
+            "riscv32-virt",
+        ] {
+            compare("loops_of_cores", board(name), &cases, true);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod network;
 mod operators;
 mod preprocess;
 mod record;
+mod recurrent;
 mod requests;
 mod traces;
 mod weight_only;

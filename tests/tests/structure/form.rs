@@ -91,7 +91,10 @@ fn every_dependency_is_used() {
         "host-tools/xtask",
         "firmware",
         "firmware/protocol",
+        "firmware/sensors",
         "firmware/serial",
+        "firmware/stream",
+        "firmware/tasks",
         "tests",
     ] {
         let folder = root().join(folder);

@@ -25,7 +25,8 @@ fn sources(folder: &Path, extension: &str) -> Vec<PathBuf> {
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with('.'));
         if path.is_dir() {
-            if !hidden && !path.ends_with("target") {
+            // What builds leave: Cargo's folder, pip's.
+            if !hidden && !path.ends_with("target") && !path.ends_with("python/build") {
                 found.extend(sources(&path, extension));
             }
         } else if path.extension().is_some_and(|found| found == extension) {

@@ -1,5 +1,7 @@
 //! Pooling of int8, four channels at a time: averages with two SXTAB16 for each four elements, maxima with SSUB8 and SEL.
 
+use core::num::NonZeroU32;
+
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -102,45 +104,61 @@ const FULL: usize = 255;
 /// Average pooling: the mean of the elements inside the input, rounded half away from zero, then clamped. `None` where the
 /// operands are not of the window's sizes or dilated.
 pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i8; 2]) -> Option<()> {
-    let [low, high] = clamp.map(i32::from);
-    let mean = |sum: i32, patch: &Patch| {
-        let count = (patch.rows * patch.columns) as i32;
-        let half = if sum > 0 { count / 2 } else { -(count / 2) };
-        let mean = (sum + half).checked_div(count).unwrap_or(0);
-        mean.max(low).min(high) as i8
-    };
-    each_window(window, input, |patch, at, channel, wide| {
-        if wide {
+    each_window(window, input, |patch, at, channel, lanes| {
+        // A window of padding alone has the sum 0.
+        let count = NonZeroU32::new((patch.rows * patch.columns) as u32).unwrap_or(NonZeroU32::MIN);
+        let half = count.get() / 2;
+        let mean = |sum: i32| {
+            let sign = sum >> 31;
+            let quotient = (sum.unsigned_abs().wrapping_add(half) / count) as i32;
+            ((quotient ^ sign).wrapping_sub(sign)) as i8
+        };
+        if lanes > 0 {
             // SAFETY: four channels from `channel` of every pixel of the patch lie inside the input, as `each_window` says.
             let sums = unsafe { patch.sums(channel) };
-            let out = output.slice(at, 4)?;
-            out.cells()
-                .iter()
-                .zip(sums)
-                .for_each(|(out, sum)| out.set(mean(sum, patch)));
-            return Some(());
+            return put(output, at, lanes, sums.map(mean));
         }
-        output.set(at, mean(patch.fold(input, channel, 0, |sum, x| sum + x)?, patch))
-    })
+        output.set(at, mean(patch.fold(input, channel, 0, |sum, x| sum + x)?))
+    })?;
+    limit(output, clamp);
+    Some(())
 }
 
 /// Max pooling, then clamped. `None` where the operands are not of the window's sizes or dilated.
 pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i8; 2]) -> Option<()> {
-    let [low, high] = clamp;
-    each_window(window, input, |patch, at, channel, wide| {
-        if wide {
+    each_window(window, input, |patch, at, channel, lanes| {
+        if lanes > 0 {
             // SAFETY: as in `average`.
             let maxima = unsafe { patch.maxima(channel) };
-            let out = output.slice(at, 4)?;
-            out.cells()
-                .iter()
-                .zip(maxima.to_le_bytes())
-                .for_each(|(out, max)| out.set((max as i8).max(low).min(high)));
-            return Some(());
+            return put(output, at, lanes, maxima.to_le_bytes().map(|max| max as i8));
         }
-        let max = patch.fold(input, channel, -128, |max, x| max.max(x))? as i8;
-        output.set(at, max.max(low).min(high))
-    })
+        output.set(at, patch.fold(input, channel, -128, |max, x| max.max(x))? as i8)
+    })?;
+    limit(output, clamp);
+    Some(())
+}
+
+/// An activation with limits of its own.
+fn limit(output: Dst<'_, i8>, [low, high]: [i8; 2]) {
+    if [low, high] != [i8::MIN, i8::MAX] {
+        output.cells().iter().for_each(|y| y.set(y.get().max(low).min(high)));
+    }
+}
+
+/// Writes the last `lanes` of four outputs.
+#[inline(always)]
+fn put(output: Dst<'_, i8>, at: usize, lanes: usize, values: [i8; 4]) -> Option<()> {
+    let out = output.slice(at, lanes)?;
+    if let [a, b, c, d] = out.cells() {
+        for (out, value) in [a, b, c, d].into_iter().zip(values) {
+            out.set(value);
+        }
+    } else {
+        for (out, value) in out.cells().iter().rev().zip(values.into_iter().rev()) {
+            out.set(value);
+        }
+    }
+    Some(())
 }
 
 /// The fewest instructions of an average: three for each four elements, and the division.
@@ -168,8 +186,24 @@ impl Patch {
     /// Four channels from `channel` of every pixel lie inside the input.
     #[inline(always)]
     unsafe fn sums(&self, channel: usize) -> [i32; 4] {
-        let mut sums = [0; 4];
         let mut row = self.start.wrapping_add(channel);
+        if self.rows.wrapping_mul(self.columns) <= FULL {
+            let (mut even, mut odd) = (0, 0);
+            for _ in 0..self.rows {
+                let mut pixel = row;
+                for _ in 0..self.columns {
+                    // SAFETY: as the caller promises.
+                    let x = unsafe { pixel.cast::<u32>().read_unaligned() };
+                    even = sxtab16(even, x);
+                    odd = sxtab16_ror8(odd, x);
+                    pixel = pixel.wrapping_add(self.channels);
+                }
+                row = row.wrapping_add(self.pitch);
+            }
+            let ([s0, s2], [s1, s3]) = (split(even), split(odd));
+            return [s0, s1, s2, s3];
+        }
+        let mut sums = [0; 4];
         for _ in 0..self.rows {
             let mut pixel = row;
             let mut left = self.columns;
@@ -222,12 +256,12 @@ impl Patch {
     }
 }
 
-/// Calls `value(patch, output index, channel, whether four channels are left)` for every output in order, four channels at a time
-/// where there are as many.
+/// Calls `value(patch, output index, channel, lanes)` for every output in order: for the last `lanes` of four channels from `channel` on, or for that channel
+/// alone, where there are not as many and `lanes` is 0.
 fn each_window(
     window: &Window2d,
     input: Src<'_, i8>,
-    value: impl Fn(&Patch, usize, usize, bool) -> Option<()>,
+    value: impl Fn(&Patch, usize, usize, usize) -> Option<()>,
 ) -> Option<()> {
     if input.len() != window.input_len()? as usize || window.dilation != [1, 1] || window.input[2] != window.output[2] {
         return None;
@@ -256,12 +290,21 @@ fn each_window(
                     pitch,
                 };
                 let mut channel = 0;
-                while channel < channels {
-                    let wide = channels - channel >= 4;
-                    value(&patch, out, channel, wide)?;
-                    let step = if wide { 4 } else { 1 };
-                    channel += step;
-                    out += step;
+                while channel + 4 <= channels {
+                    value(&patch, out, channel, 4)?;
+                    channel += 4;
+                    out += 4;
+                }
+                let left = channels - channel;
+                if left > 0 && channels >= 4 {
+                    // What was written of the others is read again, for nothing.
+                    value(&patch, out, channels - 4, left)?;
+                    out += left;
+                } else {
+                    for channel in 0..left {
+                        value(&patch, out, channel, 0)?;
+                        out += 1;
+                    }
                 }
             }
         }

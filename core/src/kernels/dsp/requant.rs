@@ -159,23 +159,7 @@ impl Short {
         {
             return false;
         }
-        let [low, high] = reference.clamp;
-        (-127..=127).all(|n| {
-            // Whether the output reaches n: at least n after the clamp.
-            let step = match n {
-                n if n <= low => i64::MIN,
-                n if n > high => i64::MAX,
-                n => reference.step(n),
-            };
-            let n = i64::from(n);
-            if step > hi {
-                (sum(hi) >> shift) < n
-            } else if step <= lo {
-                (sum(lo) >> shift) >= n
-            } else {
-                (sum(step) >> shift) >= n && (sum(step - 1) >> shift) < n
-            }
-        })
+        reference.agrees((lo, hi), [-128, 127], |acc, n| sum(acc) >> shift >= i64::from(n))
     }
 }
 

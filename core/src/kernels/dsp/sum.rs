@@ -3,30 +3,21 @@
 //! The loop masks bytes 1 and 3 (and, shifted, 0 and 2) of a word into the high bytes of halves: an SMLAWB or SMLAWT then adds
 //! `factor * byte / 2^8`.
 
-use crate::arena::Mem;
+use crate::cells::{Dst, Src};
+use crate::kernels::added::{Added, Loop};
 #[cfg(any(test, packing))]
-use crate::arena::Place;
-#[cfg(any(test, packing))]
-use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
-use crate::kernels::kernel::Kernel;
+use crate::kernels::candidate::Machine;
 use crate::ops::packed_sum::PackedSumS8;
 
 /// int8, both operands of the output's shape.
+pub type S8 = Added<Words>;
+
+/// Words of four elements.
 #[derive(Debug)]
-pub struct S8;
+pub struct Words;
 
-impl Kernel for S8 {
-    type Op = PackedSumS8;
-
-    fn distance(_: &PackedSumS8, index: usize) -> Option<i64> {
-        // Elements in order, each (with up to three after it) read before it is written.
-        (index == 1 || index == 2).then_some(0)
-    }
-
-    fn run(op: &PackedSumS8, mem: &Mem<'_>) -> Option<()> {
-        let output = mem.dst::<i8>(op.output, op.count)?;
-        let a = mem.src::<i8>(op.a, op.count)?;
-        let b = mem.src::<i8>(op.b, op.count)?;
+impl Loop for Words {
+    fn add(op: &PackedSumS8, output: Dst<'_, i8>, a: Src<'_, i8>, b: Src<'_, i8>) -> Option<()> {
         let quads = op.count as usize / 4;
         if quads > 0 {
             // SAFETY: all three have four elements a quad.
@@ -37,24 +28,12 @@ impl Kernel for S8 {
         }
         Some(())
     }
-}
 
-#[cfg(any(test, packing))]
-impl Candidate for S8 {
-    const JOB: Option<JobKind> = Some(JobKind::LinearSumS8);
-
-    fn step<P: Place>(job: &Job<'_, P>) -> Option<PackedSumS8<P>> {
-        job.linear_sum_s8()
+    /// The loop's.
+    #[cfg(any(test, packing))]
+    fn bound(op: &PackedSumS8, _: &Machine) -> u64 {
+        u64::from(op.count) * 22 / 4
     }
-
-    fn bound(op: &PackedSumS8, _: &Machine) -> Option<u64> {
-        Some(bound(op))
-    }
-}
-
-/// The fewest instructions of the step: the loop's.
-fn bound(op: &PackedSumS8) -> u64 {
-    u64::from(op.count) * 22 / 4
 }
 
 /// # Safety

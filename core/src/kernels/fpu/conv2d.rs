@@ -118,7 +118,11 @@ impl Candidate for F32 {
     }
 
     fn bound(op: &Conv2dF32, on: &Machine) -> Option<u64> {
-        Some(bound(op, matches!(on.target, Target::Aarch64 | Target::Aarch64Dotprod)))
+        let vectors = matches!(
+            on.target,
+            Target::Aarch64 | Target::Aarch64Dotprod | Target::Aarch64I8mm | Target::X8664
+        );
+        Some(bound(op, vectors))
     }
 }
 
@@ -165,8 +169,7 @@ fn bound(op: &Conv2dF32, vectors: bool) -> u64 {
 
 /// Elements under a window.
 fn window_len(window: &Window2d) -> Option<u32> {
-    let [rows, columns] = window.kernel.map(u32::from);
-    (rows * columns).checked_mul(u32::from(window.input[2]))
+    window.taps().checked_mul(u32::from(window.input[2]))
 }
 
 /// Columns of the output whose windows lie inside the input's columns: from, to.

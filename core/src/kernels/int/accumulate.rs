@@ -1,7 +1,5 @@
 //! What the inner loop computes, written out.
 
-use super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK8, CONSTANT};
-
 /// The four sums of one row: what the assembly computes.
 ///
 /// A block's sum is `low + (high << 16)` mod 2^32 with `low + 2^15` in 0..2^16, so shifting it right by 16 gives `high` exactly. `totals`
@@ -30,26 +28,11 @@ pub(super) unsafe fn accumulate<const B: usize>(x: *const i32, w: *const i8, inp
             *high = high.wrapping_add(sum >> 16);
         }
     }
-    let [a, b] = [0, 1].map(|i: usize| totals[i].wrapping_sub(highs[i] << 16));
-    [a, highs[0], b, highs[1]]
-}
-
-/// The four sums of one row in the blocks that `code` names.
-///
-/// # Safety
-/// As for [`accumulate`]; the block divides `inputs`.
-#[inline(always)]
-pub(super) unsafe fn accumulate_any(x: *const i32, w: *const i8, inputs: usize, bias: i32, code: i32) -> [i32; 4] {
-    if code & CONSTANT != 0 {
-        return [bias; 4];
-    }
-    // SAFETY: passed on.
-    unsafe {
-        match code & BLOCK {
-            BLOCK2 => accumulate::<2>(x, w, inputs, bias),
-            BLOCK3 => accumulate::<3>(x, w, inputs, bias),
-            BLOCK8 => accumulate::<8>(x, w, inputs, bias),
-            _ => accumulate::<4>(x, w, inputs, bias),
-        }
-    }
+    let ([a, b], [high_a, high_b]) = (totals, highs);
+    [
+        a.wrapping_sub(high_a << 16),
+        high_a,
+        b.wrapping_sub(high_b << 16),
+        high_b,
+    ]
 }

@@ -57,16 +57,16 @@ pub(super) struct Plane {
     pub(super) out: *mut i8,
     /// Bytes between outputs.
     pub(super) stride: usize,
-    /// Rows of outputs; at least one.
-    pub(super) rows: usize,
-    /// Whole groups of three in a row; at least one.
+    /// Where the row of windows after the last one would start; at least one row before.
+    pub(super) end: *const i8,
+    /// Twice the whole groups of three in a row, of which there is one at least; one less where no overlapping group follows.
     pub(super) groups: usize,
-    /// 1 where an overlapping group follows, else 0.
-    pub(super) rest: usize,
     /// How far back that group starts, in the plane.
     pub(super) back: usize,
     /// The same, in the output.
     pub(super) back_out: usize,
     /// From the end of a row of windows to the next row, modulo the address space.
     pub(super) step: usize,
+    /// The same, in the output.
+    pub(super) step_out: usize,
 }

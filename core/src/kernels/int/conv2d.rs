@@ -372,16 +372,31 @@ impl Patches<'_> {
 /// The places are readable for `len` bytes; `words` takes twice as many words.
 #[inline(never)]
 unsafe fn unpack(places: [*const i8; 4], len: usize, words: *mut i32) -> *mut i32 {
-    let ([mut a, mut b, mut c, mut d], mut words) = (places, words);
-    let end = a.wrapping_add(len);
-    while a != end {
-        // SAFETY: before the end of all four.
-        unsafe {
-            words.write(i32::from(*a).wrapping_add(i32::from(*b) << 16));
-            words.add(1).write(i32::from(*c).wrapping_add(i32::from(*d) << 16));
-            (a, b, c, d) = (a.add(1), b.add(1), c.add(1), d.add(1));
-            words = words.add(2);
+    let ([mut a, mut b, mut c, mut d], mut words, mut left) = (places, words, len);
+    // SAFETY: `at` is below the bytes that are left.
+    let pair = |x: *const i8, y: *const i8, at: usize| unsafe {
+        i32::from(*x.add(at)).wrapping_add(i32::from(*y.add(at)) << 16)
+    };
+    macro_rules! take {
+        // SAFETY: so many bytes are left at all four places, and words for them.
+        ($count:literal: $($at:literal)*) => { unsafe {
+            $(
+                words.add(2 * $at).write(pair(a, b, $at));
+                words.add(2 * $at + 1).write(pair(c, d, $at));
+            )*
+            (a, b, c, d) = (a.add($count), b.add($count), c.add($count), d.add($count));
+            words = words.add(2 * $count);
+            left -= $count;
+        } };
+    }
+    // Four at a time where most instructions of one are the pointers': ARMv7-M's loads move them on.
+    if !cfg!(cortex_m = "mainline") {
+        while left >= 4 {
+            take!(4: 0 1 2 3);
         }
+    }
+    while left > 0 {
+        take!(1: 0);
     }
     words
 }

@@ -3,15 +3,15 @@
 //! Four output channels at a time; the input is read in place, byte by byte. Twice the flash of [`super::conv2d`], and nothing to unpack.
 //!
 //! **Weights**: for every four output channels (the last ones filled up with zeros) and every input two words, `w0 + (w1 << 16)` and
-//! `w2 + (w3 << 16)`; inputs are filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block.
+//! `w2 + (w3 << 16)`; inputs are filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block, of up to 32
+//! inputs (`dense_sums`).
 
-use super::accumulate::accumulate_any;
-use super::args::{Job, LANES};
-use super::conv2d::{limit, packed_records, pointwise_pixels, records};
+use super::conv2d::{limit, pointwise_pixels};
+use super::dense_sums::{self, DOUBLED_AT, divisors, number, sums};
 use super::four::four;
 use super::pack;
-use super::record::{BLOCK, CONSTANT, GENERAL, Record, SINGLE, padded};
-use super::{Core, requant, rows};
+use super::record::{self, BLOCK, BLOCK2, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record, SINGLE, padded};
+use super::{Core, requant};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -58,17 +58,20 @@ impl Kernel for S8 {
         let (inputs, mem) = (usize::from(op.window.input[2]), Mem::of_weights(weights));
         let words = padded(inputs as u32);
         let (Some(records), Some(weights)) = (
-            packed_records(op, words, &mem),
+            records(op, &mem),
             mem.weights::<i32>(op.weights, Self::needs(op).weights / 4),
         ) else {
             return false;
         };
-        // The four channels of a group share a block; a dense layer has no places.
-        let block = |group: &[Record]| group.first().map_or(0, |record| record[2] & BLOCK);
+        // The four channels of a group share a block.
+        let divisors = divisors(words as usize);
+        let block = |record: &Record| record[2] & (BLOCK | -1 << DOUBLED_AT);
         let plain = |group: &[Record]| {
-            group
-                .iter()
-                .all(|record| record[2] as u32 >> 16 == 0 && record[2] & BLOCK == block(group))
+            let first = group.first().map_or(0, block);
+            let divides = dense_sums::is_packed(first) && divisors >> number(first) & 1 == 1;
+            let packed =
+                |record: &Record| record[2] & SINGLE == 0 && record::is_packed(record, words, op.output_zero_point);
+            divides && group.iter().all(|record| block(record) == first && packed(record))
         };
         let zero = |words: &[i32]| words.iter().all(|&w| w == 0);
         let padding = |group: &[i32]| group.get(2 * inputs..).is_some_and(zero);
@@ -85,7 +88,7 @@ impl Kernel for S8 {
         let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
         let weights = mem.weights::<i32>(op.weights, needs.weights / 4)?;
         let [_, _, inputs] = op.window.input.map(usize::from);
-        let records = records(op, padded(inputs as u32), mem)?;
+        let records = records(op, mem)?;
         let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
         let words = padded(inputs as u32) as usize;
         for pixel in 0..pixels {
@@ -96,8 +99,8 @@ impl Kernel for S8 {
             }
             let y = output.slice(pixel * records.len(), records.len())?;
             // SAFETY: two words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding in scratch
-            // meets weights of zero. Records are valid.
-            unsafe { outputs(op, words, x.as_ptr(), weights.as_ptr(), records, y.as_mut_ptr()) };
+            // meets weights of zero.
+            unsafe { outputs(op, words, x.as_ptr(), weights.as_ptr(), records, y.as_mut_ptr()) }?;
         }
         limit(output, op.clamp);
         Some(())
@@ -148,7 +151,7 @@ pub(super) fn pack(
         .zip(channels.chunks(4))
         .zip(packed_records.chunks_mut(4));
     for (((rows, channels), records), out) in groups.zip(packed.chunks_exact_mut(padded(inputs as u32) as usize * 8)) {
-        let block = pack::block(inputs, rows.chunks_exact(inputs).map(|row| row.iter().copied()))?;
+        let block = largest(inputs, rows)?;
         for ((row, &channel), place) in rows.chunks_exact(inputs).zip(channels).zip(records) {
             let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel, 0);
             *place = [bias, multiplier, code | block];
@@ -170,6 +173,24 @@ pub(super) fn pack(
     Some(())
 }
 
+/// The code of the largest block whose products with any int8 fit 16 bits in all of four rows; `None` where not even two do.
+fn largest(inputs: usize, rows: &[i8]) -> Option<i32> {
+    let fits = |block: usize| {
+        let mut rows = rows.chunks_exact(inputs);
+        (padded(inputs as u32) as usize).is_multiple_of(block)
+            && rows.all(|row| pack::blocks_fit(row.iter().copied(), block))
+    };
+    let doubled = |times: i32| BLOCK8 | times << DOUBLED_AT;
+    let codes = [
+        (32, doubled(2)),
+        (16, doubled(1)),
+        (8, BLOCK8),
+        (4, BLOCK4),
+        (2, BLOCK2),
+    ];
+    codes.into_iter().find(|&(block, _)| fits(block)).map(|(_, code)| code)
+}
+
 /// As [`super::conv2d::bound`].
 fn bound(op: &Conv2dS8, core: Core) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
@@ -189,25 +210,50 @@ fn lanes_are_zero(group: &[i32], channels: usize) -> bool {
     }
 }
 
-/// The outputs of one pixel, four channels at a time.
+/// The records of a step.
+fn records<'a>(op: &Conv2dS8, mem: &Mem<'a>) -> Option<&'a [Record]> {
+    let count = u32::from(op.window.output[2]);
+    let (records, _) = mem.weights::<i32>(op.channels, count.checked_mul(3)?)?.as_chunks::<3>();
+    Some(records)
+}
+
+/// The outputs of one pixel, four channels at a time; `None` at a block that does not divide the inputs.
 ///
 /// # Safety
-/// `x` has `words` bytes, `weights` two words for each of them and every four of the valid records; `y` takes as many outputs as there are records.
+/// `x` has `words` bytes, `weights` two words for each of them and every four of the records; `y` takes as many outputs as there are records.
 // A function by itself: in one with all kernels the loop would have no registers.
 #[inline(never)]
-unsafe fn outputs(op: &Conv2dS8, words: usize, x: *const i8, weights: *const i32, records: &[Record], y: *mut i8) {
-    let mut product = Product::new(words);
-    let twice = 2 * i32::from(op.output_zero_point) + 1;
+unsafe fn outputs(
+    op: &Conv2dS8,
+    words: usize,
+    x: *const i8,
+    weights: *const i32,
+    records: &[Record],
+    y: *mut i8,
+) -> Option<()> {
+    let divisors = divisors(words);
+    let divides = |number: u32| number < u32::BITS && divisors >> number & 1 == 1;
+    let twice = requant::twice(op.output_zero_point);
     let (mut weights, mut record, mut y, mut left) = (weights, records.as_ptr(), y, records.len());
-    while left >= 4 {
-        // SAFETY: passed on: four records, which have one block, and four outputs. By pointers, for the checks of slices take as long as an output.
+    let mut found = [0; 4];
+    while left > 0 {
+        // SAFETY: passed on: a record at least, with those of its group, which have one block, and as many outputs. By pointers, for the checks of slices
+        // take as long as an output.
         unsafe {
-            let sums = product.of(weights, x, (*record)[2]);
+            let number = number((*record)[2]);
+            if !divides(number) {
+                return None;
+            }
+            sums(weights, x, words, number, &mut found);
+            if left < 4 {
+                some(op, record, &found, y, left);
+                break;
+            }
             let [a, b, c, d] = &*record.cast::<[Record; 4]>();
             if (a[2] | b[2] | c[2] | d[2]) & (SINGLE | GENERAL | CONSTANT) == 0 {
-                four(sums.as_ptr(), record, y, twice);
+                four(found.as_ptr(), record, y, twice);
             } else {
-                some(op, record, sums, y, 4);
+                some(op, record, &found, y, 4);
             }
         }
         weights = weights.wrapping_add(2 * words);
@@ -215,10 +261,7 @@ unsafe fn outputs(op: &Conv2dS8, words: usize, x: *const i8, weights: *const i32
         y = y.wrapping_add(4);
         left -= 4;
     }
-    if left > 0 {
-        // SAFETY: likewise, of those that are left.
-        unsafe { some(op, record, product.of(weights, x, (*record)[2]), y, left) };
-    }
+    Some(())
 }
 
 /// As many outputs of the four, of any forms.
@@ -244,47 +287,4 @@ fn finish(op: &Conv2dS8, record: &Record, sum: i32) -> i8 {
         bias
     };
     requant::any(sum, record, op.output_zero_point, op.clamp)
-}
-
-/// The sums of four channels.
-struct Product {
-    job: Job,
-    /// Of the general form, so that the loop hands the sums back and stores nothing.
-    record: Record,
-}
-
-impl Product {
-    fn new(inputs: usize) -> Self {
-        let job = Job {
-            out: core::ptr::null_mut(),
-            stride: 0,
-            end: core::ptr::null(),
-            twice: 0,
-            inputs,
-            sums: [[0; 4]; LANES],
-            half: 0,
-            left: 0,
-            right: 0,
-        };
-        let record = [0, 0, GENERAL];
-        Self { job, record }
-    }
-
-    /// # Safety
-    /// As for [`super::accumulate::accumulate`] with the job's inputs; the block of `code` divides them.
-    #[inline(always)]
-    unsafe fn of(&mut self, words: *const i32, x: *const i8, code: i32) -> &[i32; 4] {
-        if LANES > 1 {
-            // The loop would take the one row of bytes twice.
-            // SAFETY: passed on.
-            self.job.sums[0] = unsafe { accumulate_any(words, x, self.job.inputs, 0, code & BLOCK) };
-        } else {
-            self.record[2] = (code & BLOCK) | GENERAL;
-            let record = &raw const self.record;
-            self.job.end = record.wrapping_add(1);
-            // SAFETY: one row of bytes; its channel is of the general form, so that nothing is stored.
-            unsafe { rows::rows(words, x, record, &mut self.job) };
-        }
-        &self.job.sums[0]
-    }
 }

@@ -1,8 +1,9 @@
 //! int8 depthwise convolution: one input channel a group.
 //!
 //! A channel's plane is copied to scratch with its border, so the loops have neither borders nor strides between neighbours; the border is written once for
-//! all channels. Windows go three outputs of a row at a time, 3 x 3 ones in a loop of their own (`plane`); those over one column go as over one row. A single
-//! output without a border is read from the input itself. Since a channel's input is read before its output is written, the output may be the input itself.
+//! all channels. Windows go three outputs of a row at a time, 3 x 3 ones in a loop of their own (`plane`), along the columns where that leaves fewer over;
+//! those over one column go as over one row. A single output without a border is read from the input itself. Since a channel's input is read before its output
+//! is written, the output may be the input itself.
 //!
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
@@ -178,18 +179,26 @@ pub fn plane(window: &Window2d) -> [u32; 2] {
 
 /// A window over one column as the same over one row, whose outputs are neighbours: in memory both are the same.
 pub fn turned(window: &Window2d) -> Window2d {
-    let [_, width, inputs] = window.input;
-    let [_, out_width, outputs] = window.output;
-    let [_, columns] = window.kernel;
-    if [width, out_width, columns] != [1, 1, 1] {
-        return *window;
+    if [window.input[1], window.output[1], window.kernel[1]] == [1, 1, 1] {
+        exchanged(window)
+    } else {
+        *window
     }
+}
+
+/// A window of 3 x 3 as its plane lies in scratch: rows for columns where it goes down these.
+pub fn in_plane(window: &Window2d) -> Window2d {
+    if is_turned(window) { exchanged(window) } else { *window }
+}
+
+fn exchanged(window: &Window2d) -> Window2d {
     let swap = |[a, b]: [u8; 2]| [b, a];
+    let image = |[rows, columns, channels]: [u16; 3]| [columns, rows, channels];
     Window2d {
         batch: window.batch,
-        input: [1, window.input[0], inputs],
-        output: [1, window.output[0], outputs],
-        kernel: [1, window.kernel[0]],
+        input: image(window.input),
+        output: image(window.output),
+        kernel: [window.kernel[1], window.kernel[0]],
         stride: swap(window.stride),
         dilation: swap(window.dilation),
         padding: swap(window.padding),
@@ -208,6 +217,14 @@ pub fn by_three(window: &Window2d) -> bool {
     window.kernel == [3, 3] && window.dilation == [1, 1] && window.stride[1] <= 2 && window.output[1] >= 3
 }
 
+/// Whether windows of 3 x 3 go down the columns of an image, as few outputs of a row fill threes: then the plane is the image turned, and so are the weights.
+fn is_turned(window: &Window2d) -> bool {
+    let [rows, columns, _] = window.output.map(u32::from);
+    // Sevenths of three outputs: what a line takes besides is two.
+    let cost = |lines: u32, along: u32| lines * (7 * along.div_ceil(3) + 2);
+    window.stride[0] <= 2 && rows >= 3 && cost(columns, rows) < cost(rows, columns)
+}
+
 /// Windows of 3 x 3.
 ///
 /// # Safety
@@ -222,14 +239,21 @@ unsafe fn threes(
     scratch: *mut i8,
 ) {
     let window = &op.window;
-    let [height, pitch] = plane(window).map(|n| n as usize);
     let [rows, columns, channels] = window.input.map(usize::from);
     let [out_rows, out_columns, _] = window.output.map(usize::from);
-    let [top, left] = window.padding.map(usize::from);
-    let [down, right] = window.stride.map(usize::from);
+    let by_columns = is_turned(window);
+    // What goes along a line and from line to line.
+    let pair = |[down, right]: [usize; 2]| if by_columns { [right, down] } else { [down, right] };
+    let [height, pitch] = pair(plane(window).map(|n| n as usize));
+    let [lines, along] = pair([rows, columns]);
+    let [out_lines, out_along] = pair([out_rows, out_columns]);
+    let [top, left] = pair(window.padding.map(usize::from));
+    let [down, right] = pair(window.stride.map(usize::from));
+    let [line, pixel] = pair([columns * channels, channels]);
+    let [out_line, stride] = pair([out_columns * channels, channels]);
     let row_bytes = padded(taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
-    let back = (3 - out_columns % 3) % 3;
+    let back = (3 - out_along % 3) % 3;
     // SAFETY: the plane is scratch.
     unsafe { scratch.write_bytes(op.input_zero_point as u8 ^ FLIP, height * pitch) };
     for (c, record) in records.iter().enumerate() {
@@ -243,32 +267,40 @@ unsafe fn threes(
                 continue;
             }
             let inner = scratch.add(top * pitch + left);
-            fill(input.add(c), channels, [rows, columns], inner, pitch, FLIP);
+            fill(input.add(c), [line, pixel], [lines, along], inner, pitch, FLIP);
             let weights = weights.add(c * row_bytes);
-            if code & GENERAL == 0 {
-                plane::plane3(
-                    &Plane {
-                        bias,
-                        multiplier,
-                        addend: rounding.addend(code),
-                        code: code & 0xff | (rounding.left(code) << 8) as i32,
-                        plane: scratch,
-                        pitch,
-                        weights,
-                        out,
-                        stride: channels,
-                        rows: out_rows,
-                        groups: out_columns / 3,
-                        rest: usize::from(back > 0),
-                        back: back * right,
-                        back_out: back * channels,
-                        step: (down * pitch).wrapping_sub(out_columns * right),
-                    },
-                    right,
-                );
-            } else {
-                general(op, pitch, record, scratch, weights, out);
+            if code & GENERAL != 0 {
+                let steps = if by_columns { [1, pitch] } else { [pitch, 1] };
+                general(op, steps, record, scratch, weights, out);
+                continue;
             }
+            let turned: [i8; 9];
+            let weights = if by_columns {
+                turned = core::array::from_fn(|i| *weights.add(i % 3 * 3 + i / 3));
+                turned.as_ptr()
+            } else {
+                weights
+            };
+            plane::plane3(
+                &Plane {
+                    bias,
+                    multiplier,
+                    addend: rounding.addend(code),
+                    code: code & 0xff | (rounding.left(code) << 8) as i32,
+                    plane: scratch,
+                    pitch,
+                    weights,
+                    out,
+                    stride,
+                    end: scratch.wrapping_add(out_lines * down * pitch),
+                    groups: 2 * (out_along / 3) - usize::from(back == 0),
+                    back: back * right,
+                    back_out: back * stride,
+                    step: (down * pitch).wrapping_sub(out_along * right),
+                    step_out: out_line.wrapping_sub(out_along * stride),
+                },
+                right,
+            );
         }
     }
 }
@@ -276,11 +308,18 @@ unsafe fn threes(
 /// A channel of [`threes`] that the short requantising does not hold for.
 ///
 /// # Safety
-/// As for it: a channel's plane.
+/// As for it: a channel's plane, whose rows and pixels are as far apart.
 #[cold]
 #[inline(never)]
-unsafe fn general(op: &Conv2dS8, pitch: usize, record: &Record, plane: *const i8, weights: *const i8, out: *mut i8) {
-    let taps = Taps::new(&op.window, pitch, 1, FLIP);
+unsafe fn general(
+    op: &Conv2dS8,
+    [row, pixel]: [usize; 2],
+    record: &Record,
+    plane: *const i8,
+    weights: *const i8,
+    out: *mut i8,
+) {
+    let taps = Taps::new(&op.window, row, pixel, FLIP);
     // SAFETY: passed on.
     unsafe {
         windows(
@@ -335,7 +374,14 @@ unsafe fn others(
                 continue;
             }
             let inner = scratch.add(top * pitch + left);
-            fill(input.add(c), channels, [rows, columns], inner, pitch, 0);
+            fill(
+                input.add(c),
+                [columns * channels, channels],
+                [rows, columns],
+                inner,
+                pitch,
+                0,
+            );
             let weights = weights.add(c * row_bytes);
             windows(&taps, record, &rounding, op.output_zero_point, scratch, weights, out);
         }
@@ -345,12 +391,20 @@ unsafe fn others(
 /// Copies one channel into the plane, past its border, its bytes changed by `flip`.
 ///
 /// # Safety
-/// `input` has the pixels, `stride` bytes apart; the plane from `plane` on has the rows, `pitch` bytes apart.
-unsafe fn fill(input: *const i8, stride: usize, [rows, columns]: [usize; 2], plane: *mut i8, pitch: usize, flip: u8) {
+/// `input` has the pixels, their lines and they themselves so many bytes apart; the plane from `plane` on has the rows, `pitch` bytes apart.
+unsafe fn fill(
+    input: *const i8,
+    [line, stride]: [usize; 2],
+    [rows, columns]: [usize; 2],
+    plane: *mut i8,
+    pitch: usize,
+    flip: u8,
+) {
     // Where no core flips, none does.
     let flip = if FLIP == 0 { 0 } else { flip as i8 };
-    let (mut x, mut row) = (input, plane);
+    let (mut start, mut row) = (input, plane);
     for _ in 0..rows {
+        let mut x = start;
         let (mut to, fours, end) = (row, row.wrapping_add(columns & !3), row.wrapping_add(columns));
         // SAFETY: `columns` pixels of a row.
         unsafe {
@@ -369,6 +423,7 @@ unsafe fn fill(input: *const i8, stride: usize, [rows, columns]: [usize; 2], pla
                 x = x.wrapping_add(stride);
             }
         }
+        start = start.wrapping_add(line);
         row = row.wrapping_add(pitch);
     }
 }

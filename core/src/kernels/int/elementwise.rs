@@ -12,7 +12,8 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
-use crate::kernels::runs::broadcast;
+use crate::kernels::line_loops::ProductS8;
+use crate::kernels::lines::walk;
 use crate::kernels::scalar::elementwise_int::Binary;
 use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
@@ -97,17 +98,22 @@ fn product<P>(op: &BinaryInt<P>) -> Option<i32> {
 /// Products of what meets.
 fn multiply(op: &BinaryInt, mem: &Mem<'_>, code: i32) -> Option<()> {
     let [za, zb, zy] = op.zero;
-    let mantissa = op.multipliers.last()?.mantissa;
+    let [_, _, multiplier] = op.multipliers;
     let addend = Rounding::new(i8::try_from(zy).ok()?, 0).addend(code);
     let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
     let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
     let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
-    broadcast(&op.loops, output, a, b, |a, b| {
-        let product = i32::from(a)
-            .wrapping_sub(za)
-            .wrapping_mul(i32::from(b).wrapping_sub(zb));
-        requant::short(product, mantissa, code, addend)
-    })?;
+    match ProductS8::new(multiplier, op.zero) {
+        Some(product) if !cfg!(cortex_m = "baseline") => product.run(&op.loops, output, a, b)?,
+        _ => walk(&op.loops, output, a, b, |line| {
+            line.straight(|a, b| {
+                let product = i32::from(a)
+                    .wrapping_sub(za)
+                    .wrapping_mul(i32::from(b).wrapping_sub(zb));
+                requant::short(product, multiplier.mantissa, code, addend)
+            });
+        })?,
+    }
     let [low, high] = op.clamp.map(|limit| i8::try_from(limit).ok());
     super::conv2d::limit(output, [low.unwrap_or(i8::MIN), high.unwrap_or(i8::MAX)]);
     Some(())

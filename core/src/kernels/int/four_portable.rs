@@ -13,7 +13,7 @@ pub(in super::super) unsafe fn four(sums: *const i32, records: *const Record, y:
         // SAFETY: one of four.
         unsafe {
             let [bias, multiplier, code] = *records.add(i);
-            let addend = twice.wrapping_shl((code as u32 & 0xff).wrapping_sub(1));
+            let addend = requant::addend(twice, code);
             *y.add(i) = requant::short((*sums.add(i)).wrapping_add(bias), multiplier, code, addend);
         }
     }

@@ -4,7 +4,8 @@
 //! sums of the low half stay within 16 bits. So convolutions interleave four pixels into two such words for every input of a window
 //! (the activations are unpacked once and serve all output channels; the weights stay bytes), and fully connected layers, which have
 //! one pixel, keep their weights in such words instead. A *block* is a run of inputs whose products are known to fit, from the
-//! weights alone: 2, 3, 4 or 8 of them, per channel. `rows` is the loop; the table gives its instructions a MAC.
+//! weights alone: 2, 3, 4 or 8 of them, per channel, and up to 32 of the four channels of a fully connected layer. `rows` and `dense_sums` are the loops;
+//! the table gives the instructions a MAC of the first.
 //!
 //! | core | plain loop, 2 x 2 | blocks of 2 | 3 | 4 | 8 | compiled from Rust, blocks of 4 |
 //! | --- | --- | --- | --- | --- | --- | --- |
@@ -28,6 +29,7 @@ mod accumulate;
 mod args;
 pub mod conv2d;
 pub mod dense;
+mod dense_sums;
 pub mod depthwise;
 pub mod elementwise;
 mod four;
@@ -61,7 +63,7 @@ impl Core {
     pub(super) const fn of(target: Target) -> Self {
         match target {
             Target::CortexM0 => Core::CortexM0,
-            Target::Riscv32imac | Target::Riscv64gc => Core::Riscv32,
+            Target::Riscv32imac | Target::Riscv64gc | Target::Riscv64gcv | Target::Riscv32imacv => Core::Riscv32,
             _ => Core::CortexM3,
         }
     }

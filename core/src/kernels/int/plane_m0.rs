@@ -19,10 +19,12 @@ struct Frame {
     middle: i32,
     code: i32,
     stride: usize,
+    /// Twice the groups that are left.
     groups_left: usize,
-    rows_left: usize,
+    end: *const i8,
     groups: usize,
-    rest: usize,
+    /// What r11 is to hold.
+    high: i32,
     back: usize,
     back_out: usize,
     step: usize,
@@ -30,8 +32,7 @@ struct Frame {
     pitch: usize,
     out: *mut i8,
     addend: i32,
-    /// What r11 is to hold; from then on the overlapping groups that are left.
-    high: i32,
+    step_out: usize,
 }
 
 const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
@@ -56,9 +57,9 @@ pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
         code: plane.code,
         stride: plane.stride,
         groups_left: 0,
-        rows_left: plane.rows,
+        end: plane.end,
         groups: plane.groups,
-        rest: plane.rest,
+        high,
         back: plane.back,
         back_out: plane.back_out,
         step: plane.step,
@@ -66,7 +67,7 @@ pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
         pitch: plane.pitch,
         out: plane.out,
         addend: plane.addend,
-        high,
+        step_out: plane.step_out,
     };
     match (stride, plane.code >> 8) {
         // SAFETY: passed on.
@@ -193,13 +194,11 @@ macro_rules! m0 {
             "mov lr, r0\n",
             "ldr r0, [sp, #96]\n", // addend
             "mov r12, r0\n",
-            "ldr r0, [sp, #100]\n", // high
+            "ldr r0, [sp, #68]\n", // high
             "mov r11, r0\n",
             "1:\n",
             "ldr r0, [sp, #64]\n", // groups
             "str r0, [sp, #56]\n",
-            "ldr r0, [sp, #68]\n", // rest
-            "str r0, [sp, #100]\n",
             "2:\n",
             "ldr r4, [sp, #36]\n", // bias
             "mov r5, r4\n",
@@ -215,17 +214,12 @@ macro_rules! m0 {
             m0!(stores $form),
             "mov lr, r0\n",
             "ldr r0, [sp, #56]\n",
-            "subs r0, #1\n",
+            "subs r0, #2\n",
             "str r0, [sp, #56]\n",
-            "beq 3f\n",
+            "ble 3f\n",
             "b 2b\n",
             "3:\n",
-            "ldr r0, [sp, #100]\n",
-            "cmp r0, #0\n",
-            "beq 4f\n",
-            "str r0, [sp, #56]\n",
-            "movs r1, #0\n",
-            "str r1, [sp, #100]\n",
+            "bne 4f\n",
             "ldr r1, [sp, #72]\n", // back
             m0!(back "r8"),
             m0!(back "r9"),
@@ -238,9 +232,10 @@ macro_rules! m0 {
             "add r8, r1\n",
             "add r9, r1\n",
             "add r10, r1\n",
-            "ldr r0, [sp, #60]\n",
-            "subs r0, #1\n",
-            "str r0, [sp, #60]\n",
+            "ldr r1, [sp, #100]\n", // step_out
+            "add lr, r1\n",
+            "ldr r0, [sp, #60]\n", // end
+            "cmp r8, r0\n",
             "beq 5f\n",
             "b 1b\n",
             "5:\n",

@@ -1,8 +1,7 @@
 //! [`plane3`] for ARMv7-M: 15 loads, 27 MLA and 9 loads of weights for three outputs.
 //!
-//! r0-r2 three rows of the plane, r3 weights, r4 output, r5 its stride, r6 groups left, r7-r9 sums, r10 a tap, r11, r12 and lr three weights. On the
-//! stack: rows left; bias, multiplier, addend, code; `&plane.plane`; whether an overlapping group is still to come. The compiler, which spills here,
-//! takes twice the instructions.
+//! r0-r2 three rows of the plane, r3 weights, r4 output, r5 its stride, r6 twice the groups left, r7-r9 sums, r10 a tap, r11, r12 and lr three weights. On
+//! the stack: the end; bias, multiplier, addend, code; `&plane.plane`. The compiler, which spills here, takes twice the instructions.
 
 use super::super::args::Plane;
 
@@ -79,12 +78,11 @@ macro_rules! m3 {
     (plane $s:tt $form:tt) => { concat!(
         "push {{r4-r11, lr}}\n",
         "ldm r0!, {{r1-r4}}\n",
-        "ldr r5, [r0, #28]\n",        // rest
-        "push {{r0, r5}}\n",
-        "push {{r1-r4}}\n",           // [sp] bias, m, add, shift; [sp, #16] job + 16, [sp, #20] rest
+        "push {{r0}}\n",
+        "push {{r1-r4}}\n",           // [sp] bias, m, add, shift; [sp, #16] job + 16
         "mov r6, r0\n",
         "ldm r6, {{r0, r1, r3, r4, r5}}\n", // p, pitch, w, y, stride
-        "ldr r6, [r6, #20]\n", "push {{r6}}\n", "ldr r6, [sp, #20]\n", // rows at [sp]; the others 4 further
+        "ldr r6, [r6, #20]\n", "push {{r6}}\n", "ldr r6, [sp, #20]\n", // end at [sp]; the others 4 further
         "ldr r6, [r6, #24]\n",
         "add r2, r0, r1, lsl #1\n",
         "add r1, r0\n",
@@ -97,28 +95,21 @@ macro_rules! m3 {
         m3!(stores $form),
         "add r4, r4, r5, lsl #1\n",
         "add r4, r5\n",
-        "subs r6, #1\n",
-        "bne 1b\n",
-        "ldrd r12, r6, [sp, #20]\n",
-        "cmp r6, #0\n",
-        "beq 2f\n",
-        "mov r10, #0\n",
-        "str r10, [sp, #24]\n",
-        "ldrd r10, r11, [r12, #32]\n", // back, back_y
+        "subs r6, #2\n",
+        "bgt 1b\n",
+        "ldr r12, [sp, #20]\n",
+        "bne 2f\n",
+        "ldrd r10, r11, [r12, #28]\n", // back, back_y
         "sub r0, r10\n", "sub r1, r10\n", "sub r2, r10\n", "sub r4, r11\n",
         "b 1b\n",
         "2:\n",
+        "ldrd r10, r11, [r12, #36]\n", // step, step_out
+        "add r0, r10\n", "add r1, r10\n", "add r2, r10\n", "add r4, r11\n",
         "ldr r10, [sp]\n",
-        "subs r10, #1\n",
-        "str r10, [sp]\n",
-        "beq 3f\n",
-        "ldr r10, [r12, #40]\n",
-        "add r0, r10\n", "add r1, r10\n", "add r2, r10\n",
-        "ldrd r6, r10, [r12, #24]\n", // groups, rest
-        "str r10, [sp, #24]\n",
-        "b 1b\n",
-        "3:\n",
-        "add sp, #28\n",
+        "ldr r6, [r12, #24]\n", // groups
+        "cmp r0, r10\n",
+        "bne 1b\n",
+        "add sp, #24\n",
         "pop {{r4-r11, pc}}\n")
     };
 }

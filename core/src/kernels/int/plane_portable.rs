@@ -27,9 +27,9 @@ unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
     };
     // SAFETY: nine weights.
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
-    for _ in 0..plane.rows {
-        for group in 0..plane.groups + plane.rest {
-            if group == plane.groups {
+    while taps != plane.end {
+        for group in 0..=plane.groups / 2 {
+            if 2 * group == plane.groups {
                 (taps, out) = (taps.wrapping_sub(plane.back), out.wrapping_sub(plane.back_out));
             }
             let mut sums = [plane.bias; 3];
@@ -52,5 +52,6 @@ unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
             taps = taps.wrapping_add(3 * STRIDE);
         }
         taps = taps.wrapping_add(plane.step);
+        out = out.wrapping_add(plane.step_out);
     }
 }

@@ -127,11 +127,26 @@ impl Patch {
     #[inline(always)]
     fn fold<T>(&self, initial: T, f: impl Fn(T, i8) -> T) -> T {
         let (mut value, mut at) = (initial, self.first);
-        for _ in 0..self.rows {
-            for _ in 0..self.columns {
-                // SAFETY: `each_window` clips the patch to the input.
+        // Rows of the whole width are one.
+        let (rows, columns) = match self.down {
+            0 => (1, self.rows * self.columns),
+            _ => (self.rows, self.columns),
+        };
+        for _ in 0..rows {
+            let mut left = columns;
+            while left >= 4 {
+                for _ in 0..4 {
+                    // SAFETY: `each_window` clips the patch to the input.
+                    value = f(value, unsafe { *at });
+                    at = at.wrapping_add(self.right);
+                }
+                left -= 4;
+            }
+            while left > 0 {
+                // SAFETY: as above.
                 value = f(value, unsafe { *at });
                 at = at.wrapping_add(self.right);
+                left -= 1;
             }
             at = at.wrapping_add(self.down);
         }

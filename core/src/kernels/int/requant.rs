@@ -44,16 +44,12 @@ fn agrees(reference: &Requantize, (low, high): (i64, i64), m: i32, code: i32) ->
     let addend = ((2 * i64::from(reference.zero_point) + 1) << (shift - 1)) + (1 << (bits - 1));
     let sum = |acc: i64| ((acc * (i64::from(m) >> (15 - bits))) >> 16) + addend;
     let narrow = |n: i64| i32::try_from(n).is_ok();
-    let [least, most] = reference.clamp.map(|end| end.clamp(-128, 127));
-    let reaches = |acc: i64, n: i32| sum(acc) >> shift >= i64::from(n);
+    // The loops saturate at the limits of int8 or nearer.
+    let among = reference.clamp.map(|end| end.clamp(-128, 127));
     narrow(addend)
         && narrow(sum(low))
         && narrow(sum(high))
-        && (least + 1..=most).all(|n| match reference.step(n) {
-            step if step > high => !reaches(high, n),
-            step if step <= low => reaches(low, n),
-            step => reaches(step, n) && !reaches(step - 1, n),
-        })
+        && reference.agrees((low, high), among, |acc, n| sum(acc) >> shift >= i64::from(n))
 }
 
 /// The short form's shift for accumulators of at most this magnitude; `None` where it does not hold.
@@ -85,7 +81,7 @@ impl Rounding {
     #[inline(always)]
     pub(super) fn new(zero_point: i8, bits: u32) -> Self {
         Self {
-            twice: 2 * i32::from(zero_point) + 1,
+            twice: twice(zero_point),
             bits,
         }
     }
@@ -98,9 +94,7 @@ impl Rounding {
         } else {
             self.half()
         };
-        self.twice
-            .wrapping_shl((code as u32 & 0xff).wrapping_sub(1))
-            .wrapping_add(half)
+        addend(self.twice, code).wrapping_add(half)
     }
 
     /// What the accumulator is shifted by to the left in the single form; 0 stands for the short form.
@@ -130,6 +124,18 @@ impl Rounding {
             single(acc, multiplier, self.bits, code, addend)
         }
     }
+}
+
+/// `2 * zero_point + 1` of an output.
+#[inline(always)]
+pub(super) const fn twice(zero_point: i8) -> i32 {
+    2 * zero_point as i32 + 1
+}
+
+/// The addend of the short form, of [`twice`].
+#[inline(always)]
+pub(super) const fn addend(twice: i32, code: i32) -> i32 {
+    twice.wrapping_shl((code as u32 & 0xff).wrapping_sub(1))
 }
 
 /// The single form.

@@ -45,7 +45,7 @@ pub(super) unsafe fn multiply(
         out,
         stride,
         end: range.end,
-        twice: 2 * i32::from(zero_point) + 1,
+        twice: requant::twice(zero_point),
         inputs,
         sums: [[0; 4]; LANES],
         half: rounding.half(),

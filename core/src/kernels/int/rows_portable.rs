@@ -1,8 +1,8 @@
 //! [`rows`] in Rust, for hosts and for cores without a loop of their own.
 
-use super::super::accumulate::accumulate_any;
+use super::super::accumulate::accumulate;
 use super::super::args::Job;
-use super::super::record::{GENERAL, Record, SINGLE};
+use super::super::record::{BLOCK, BLOCK2, BLOCK3, BLOCK8, CONSTANT, GENERAL, Record, SINGLE};
 use super::super::requant;
 
 /// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
@@ -14,17 +14,14 @@ pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Reco
     let (mut w, mut at) = (w, at);
     while at != job.end {
         // SAFETY: `at` is within the records, `w` its row.
-        let (record, sums) = unsafe { (*at, accumulate_any(x, w, job.inputs, (*at)[0], (*at)[2])) };
+        let (record, sums) = unsafe { (*at, in_blocks(x, w, job.inputs, (*at)[0], (*at)[2])) };
         let [_, multiplier, code] = record;
         if code & GENERAL != 0 {
             job.sums[0] = sums;
             return at;
         }
         let half = if code & SINGLE == 0 { 0 } else { job.half };
-        let addend = job
-            .twice
-            .wrapping_shl((code as u32 & 0xff).wrapping_sub(1))
-            .wrapping_add(half);
+        let addend = requant::addend(job.twice, code).wrapping_add(half);
         for (pixel, sum) in sums.into_iter().enumerate() {
             let value = match code & SINGLE {
                 0 => requant::short(sum, multiplier, code, addend),
@@ -37,4 +34,24 @@ pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Reco
         (w, at) = unsafe { (w.add(job.inputs), at.add(1)) };
     }
     at
+}
+
+/// The four sums of one row in the blocks that `code` names.
+///
+/// # Safety
+/// As for [`accumulate`]; the block divides `inputs`.
+#[inline(always)]
+unsafe fn in_blocks(x: *const i32, w: *const i8, inputs: usize, bias: i32, code: i32) -> [i32; 4] {
+    if code & CONSTANT != 0 {
+        return [bias; 4];
+    }
+    // SAFETY: passed on.
+    unsafe {
+        match code & BLOCK {
+            BLOCK2 => accumulate::<2>(x, w, inputs, bias),
+            BLOCK3 => accumulate::<3>(x, w, inputs, bias),
+            BLOCK8 => accumulate::<8>(x, w, inputs, bias),
+            _ => accumulate::<4>(x, w, inputs, bias),
+        }
+    }
 }

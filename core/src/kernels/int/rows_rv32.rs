@@ -110,12 +110,11 @@ pub(in super::super) unsafe extern "C" fn rows(
         "lw s10, 16(a3)",
         "1:",
         "lw t0, 8(a3)",
-        "addi t1, a2, 12",
-        "mv a5, a1",
-        "mv s11, a2", // the second channel: the same one where there is no other
-        "beq t0, t1, 3f",
-        "mv s11, t1",
+        "addi s11, a2, 12",
         "add a5, a1, s10",
+        "bne t0, s11, 3f",
+        "mv s11, a2", // the second channel: the same one where there is no other
+        "mv a5, a1",
         "3:",
         "lw s4, 0(a2)",
         "lw s6, 0(s11)",

@@ -3,60 +3,38 @@
 //! A factor has 36 bits with its byte; in halves, `factor = high * 2^8 + low`, its product's floor is `high * x + ((low * x) >> 8)`: two small products
 //! where the two-rounding form of [`super::elementwise`] takes three and both roundings.
 
-use crate::arena::Mem;
+use crate::cells::{Dst, Src};
+use crate::kernels::added::{Added, Loop};
 #[cfg(any(test, packing))]
-use crate::arena::Place;
-#[cfg(any(test, packing))]
-use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
-use crate::kernels::kernel::Kernel;
+use crate::kernels::candidate::Machine;
 use crate::ops::packed_sum::PackedSumS8;
 
 /// int8, both operands of the output's shape.
+pub type S8 = Added<Elements>;
+
+/// One element after the other.
 #[derive(Debug)]
-pub struct S8;
+pub struct Elements;
 
-impl Kernel for S8 {
-    type Op = PackedSumS8;
-
-    fn distance(_: &PackedSumS8, index: usize) -> Option<i64> {
-        // Elements in order, each read before it is written.
-        (index == 1 || index == 2).then_some(0)
-    }
-
-    fn run(op: &PackedSumS8, mem: &Mem<'_>) -> Option<()> {
-        let output = mem.dst::<i8>(op.output, op.count)?;
-        let a = mem.src::<i8>(op.a, op.count)?;
-        let b = mem.src::<i8>(op.b, op.count)?;
+impl Loop for Elements {
+    fn add(op: &PackedSumS8, output: Dst<'_, i8>, a: Src<'_, i8>, b: Src<'_, i8>) -> Option<()> {
         let [fa, fb] = op.factors.map(Factor::new);
         for ((y, a), b) in output.cells().iter().zip(a.iter()).zip(b.iter()) {
             let sum = fa.times(a, op.offset);
-            y.set((fb.times(b, sum) >> 20).clamp(-128, 127) as i8);
+            y.set((fb.times(b, sum) >> PackedSumS8::FRACTION).clamp(-128, 127) as i8);
         }
         Some(())
     }
-}
 
-#[cfg(any(test, packing))]
-impl Candidate for S8 {
-    const JOB: Option<JobKind> = Some(JobKind::LinearSumS8);
-
-    fn step<P: Place>(job: &Job<'_, P>) -> Option<PackedSumS8<P>> {
-        job.linear_sum_s8()
+    #[cfg(any(test, packing))]
+    fn bound(op: &PackedSumS8, on: &Machine) -> u64 {
+        let element = match super::Core::of(on.target) {
+            super::Core::CortexM0 => 15,
+            super::Core::CortexM3 => 10,
+            super::Core::Riscv32 => 14,
+        };
+        u64::from(op.count) * element
     }
-
-    fn bound(op: &PackedSumS8, on: &Machine) -> Option<u64> {
-        Some(bound(op, super::Core::of(on.target)))
-    }
-}
-
-/// The fewest instructions of the step.
-fn bound(op: &PackedSumS8, core: super::Core) -> u64 {
-    let element = match core {
-        super::Core::CortexM0 => 15,
-        super::Core::CortexM3 => 10,
-        super::Core::Riscv32 => 14,
-    };
-    u64::from(op.count) * element
 }
 
 #[derive(Clone, Copy)]

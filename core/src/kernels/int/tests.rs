@@ -13,7 +13,7 @@ use super::record::{
     BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, LEAST_BITS, Record, SINGLE, is_packed, single_bits,
     single_code,
 };
-use super::{conv2d, dense, depthwise};
+use super::{conv2d, dense, dense_sums, depthwise};
 use crate::arena::{Mem, Slot};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
@@ -353,6 +353,67 @@ fn blocks_hold_their_largest_sums() {
     );
 }
 
+/// The same of fully connected layers, whose groups of four channels have blocks of up to 32; a channel with one weight more makes its group's smaller.
+#[test]
+fn dense_blocks_hold_their_largest_sums() {
+    const BLOCKS: [usize; 6] = [32, 16, 8, 4, 3, 2];
+    let weight = |block: usize, i: usize| match block {
+        3 => 85,
+        2 => 127,
+        // 255 in all.
+        _ => (256 / block - usize::from(i % block == block / 2)) as i8,
+    };
+    for more in [false, true] {
+        let mut layer = fixed(96, 24, |o, i| {
+            let block = BLOCKS[o / 4];
+            let one = i8::from(more && block > 2 && o % 4 == 2 && i == block / 2);
+            // 256 times 127 and -128 are within 16 bits, 256 times 128 is not.
+            let sign = if o % 4 == 2 { -1 } else { 1 };
+            sign * (weight(block, i) + one)
+        });
+        (layer.op.window.input, layer.op.window.output) = ([1, 1, 96], [1, 1, 24]);
+        layer.input = (0..96).map(|i| [i8::MIN, i8::MIN, i8::MAX][i % 3]).collect();
+        let (weights, records) = layer.packed::<dense::S8>(dense::pack).unwrap();
+        let numbers: Vec<u32> = records
+            .iter()
+            .step_by(4)
+            .map(|record| dense_sums::number(record[2]))
+            .collect();
+        assert_eq!(numbers, if more { [4, 3, 0, 1, 1, 1] } else { [5, 4, 3, 0, 1, 1] });
+        assert_eq!(
+            layer.run::<dense::S8>(&weights, &records, None).unwrap(),
+            layer.reference()
+        );
+        // Blocks of three, which older files have.
+        let mut older = records.clone();
+        older
+            .iter_mut()
+            .skip(16)
+            .take(4)
+            .for_each(|record| record[2] = record[2] & !BLOCK | BLOCK3);
+        assert_eq!(
+            layer.run::<dense::S8>(&weights, &older, None).unwrap(),
+            layer.reference()
+        );
+        // No packer doubles blocks of four, nor those of eight three times.
+        for code in [BLOCK4 | 1 << 16, BLOCK8 | 3 << 16] {
+            let mut wrong = records.clone();
+            wrong
+                .iter_mut()
+                .take(4)
+                .for_each(|record| record[2] = record[2] & 0xff | code);
+            let op = Conv2dS8 {
+                channels: weights.len() as u32,
+                ..layer.op
+            };
+            assert!(
+                !dense::S8::trusts(&op, bytes(&constants(&weights, &wrong))),
+                "{code:#x}"
+            );
+        }
+    }
+}
+
 /// Products of positive weights go further below zero than above it, those of negative ones the other way round.
 #[test]
 fn both_ends_of_a_block_are_looked_at() {
@@ -655,6 +716,7 @@ mod wrappers {
         };
         let dsp = run::<crate::kernels::dsp::sum::S8>(&op).unwrap();
         assert_eq!(run::<sum::S8>(&op).unwrap(), dsp);
+        assert_eq!(run::<crate::kernels::mve::linear_sum::S8>(&op).unwrap(), dsp);
     }
 
     #[test]

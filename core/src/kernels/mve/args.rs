@@ -68,6 +68,31 @@ pub(super) struct Windows {
     pub(super) count: u32,
 }
 
+/// Windows that reach beyond the image, their rows of at most 16 bytes: `above` rows of padding, `rows` of which the image has the bytes of `mask`, `below`
+/// rows of padding. Copies are written to 16 bytes for each row.
+#[repr(C)]
+pub(super) struct Clipped {
+    /// The first row of the image, where the first window's column would be.
+    pub(super) src: *const i8,
+    /// Bytes between rows of the input.
+    pub(super) row: u32,
+    pub(super) dst: *mut i8,
+    /// Bytes of a row of a window.
+    pub(super) run: u32,
+    pub(super) above: u32,
+    pub(super) rows: u32,
+    pub(super) below: u32,
+    /// A bit for each byte of a row.
+    pub(super) mask: u32,
+    pub(super) padding: i32,
+    /// Bytes between windows of the input.
+    pub(super) step: u32,
+    /// Bytes between copies.
+    pub(super) stride: u32,
+    /// Windows, at least one.
+    pub(super) count: u32,
+}
+
 /// Four rows of pixels and how far each moves from pixel to pixel.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -118,11 +143,12 @@ pub(super) struct Depthwise {
     pub(super) x_skip: u32,
     pub(super) out_skip: u32,
     pub(super) zero_point: i32,
-    /// Elements to write of a last unit that is not full; 0 for none.
+    /// Elements to write of a last unit that is not full; 0 for none. Of eight outputs at a time: the mask of their lanes, bit 31 where any is of the second
+    /// four, bit 30 where one column is left of two by two.
     pub(super) rest: u32,
     /// Offsets of the four columns of a window.
     pub(super) columns: *const [u32; 4],
-    /// Offsets of the four outputs of a unit.
+    /// Offsets of the four outputs of a unit; of eight at a time, the second four's in the upper halves.
     pub(super) outputs: *const [u32; 4],
     pub(super) low: i32,
     pub(super) high: i32,
@@ -171,6 +197,23 @@ pub(super) struct Add {
     pub(super) zero_point: i32,
     pub(super) low: i32,
     pub(super) high: i32,
+}
+
+/// A sum of two tensors in its linear form ([`super::linear_sum`]).
+#[repr(C)]
+pub(super) struct Sum {
+    /// The first operand.
+    pub(super) a: *const i8,
+    /// The second one.
+    pub(super) b: *const i8,
+    /// The output.
+    pub(super) out: *mut i8,
+    /// Elements.
+    pub(super) count: u32,
+    /// Times the operands, over 2^8.
+    pub(super) factors: [i32; 2],
+    /// Added to the products.
+    pub(super) offset: i32,
 }
 
 /// Sums or maxima over one window, channel by channel.

@@ -2,7 +2,8 @@
 
 use super::gemm::{self, Matrix};
 use super::gemm_f32;
-use super::rows::{Geometry, Product, Rows};
+use super::geometry::{Geometry, Path};
+use super::rows::{Product, Rows};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -12,7 +13,7 @@ use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::operator::Needs;
 
-/// int8, one group, no dilation. Packed weights of `pack`; the channel records are in them, and `channels` is the offset of the weights.
+/// int8, one group. Packed weights of `pack`; the channel records are in them, and `channels` is the offset of the weights.
 #[derive(Debug)]
 pub struct S8;
 
@@ -42,7 +43,7 @@ impl Candidate for S8 {
 pub(super) fn pack<const W4: bool>(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
     let path = geometry(op).path;
     let channels = channels.get(..usize::from(op.window.output[2]))?;
-    let k = k(op) as usize;
+    let k = op.window.depth() as usize;
     let weight = |channel: usize, i: usize| {
         let at = channel * k + Geometry::plain_index(&op.window, path, i);
         weights.get(at).copied()
@@ -54,14 +55,14 @@ pub(super) fn pack<const W4: bool>(op: &Conv2dS8, weights: &[i8], channels: &[[i
 fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
     let output = super::Output::new(op.output_zero_point, op.clamp, left_shifts);
-    gemm::bound(u64::from(op.window.batch) * h * w, k(op), c, output.fast)
+    gemm::bound(u64::from(op.window.batch) * h * w, op.window.depth(), c, output.fast)
 }
 
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
     fn supports(op: &Conv2dS8) -> bool {
-        op.groups == 1 && op.window.dilation == [1, 1]
+        op.groups == 1
     }
 
     fn needs(op: &Conv2dS8) -> Needs {
@@ -119,7 +120,7 @@ impl Kernel for S8W4 {
     type Op = Conv2dS8;
 
     fn supports(op: &Conv2dS8) -> bool {
-        S8::supports(op) && k(op) <= MOST_OF_FOUR_BITS
+        S8::supports(op) && op.window.depth() <= MOST_OF_FOUR_BITS
     }
 
     fn needs(op: &Conv2dS8) -> Needs {
@@ -144,28 +145,24 @@ impl Kernel for S8W4 {
 #[inline(always)]
 fn needs<const W4: bool>(op: &Conv2dS8) -> Needs {
     if !S8::supports(op) {
-        // No arena is that large: load refuses the step.
-        return Needs {
-            scratch: u32::MAX,
-            weights: u32::MAX,
-        };
+        return Needs::UNSUPPORTED;
     }
     Needs {
         scratch: geometry(op).scratch,
-        weights: gemm::packed_bytes::<W4>(u32::from(op.window.output[2]), k(op)),
+        weights: gemm::packed_bytes::<W4>(u32::from(op.window.output[2]), op.window.depth()),
     }
 }
 
 #[inline(always)]
 fn trusts<const W4: bool>(op: &Conv2dS8, weights: &[u8]) -> bool {
-    let (k, channels) = (k(op), u32::from(op.window.output[2]));
+    let (k, channels) = (op.window.depth(), u32::from(op.window.output[2]));
     let weights = Mem::of_weights(weights).weights::<u8>(op.weights, gemm::packed_bytes::<W4>(channels, k));
     weights.is_some_and(|weights| gemm::is_packed::<W4>(weights, channels as usize, k as usize))
 }
 
 #[inline(always)]
 fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
-    let (k, channels) = (k(op), u32::from(op.window.output[2]));
+    let (k, channels) = (op.window.depth(), u32::from(op.window.output[2]));
     let product = Matrix::<W4>::new(
         mem.weights::<u8>(op.weights, gemm::packed_bytes::<W4>(channels, k))?,
         k as usize,
@@ -188,7 +185,7 @@ fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
             bytes => Some(mem.dst::<i8>(op.scratch, bytes)?),
         },
         padding: op.input_zero_point,
-        product,
+        product: product.of_copies(geometry.path != Path::Pixels),
         geometry: &geometry,
     }
     .run()
@@ -204,12 +201,6 @@ fn is_one_row(op: &Conv2dS8) -> bool {
         && window.output[..2] == [1, 1]
         && (window.kernel, window.padding) == ([1, 1], [0, 0])
         && usize::from(depth).is_multiple_of(gemm::BLOCK)
-}
-
-/// Elements under a window; saturates.
-fn k(op: &Conv2dS8) -> u32 {
-    let [kh, kw] = op.window.kernel.map(u32::from);
-    (kh * kw).saturating_mul(u32::from(op.window.input[2]))
 }
 
 #[inline]
@@ -250,7 +241,7 @@ impl Candidate for F32 {
 /// Packs OHWI weights, little-endian; `dst` has the kernel's `needs(op).weights` bytes. `None` where a slice is too short.
 pub(super) fn pack_f32(op: &Conv2dF32, weights: &[f32], dst: &mut [[u8; 4]]) -> Option<()> {
     let path = geometry_f32(op).path;
-    let k = k_f32(op) as usize;
+    let k = op.window.depth() as usize;
     let weight = |channel: usize, i: usize| {
         let at = channel * k + Geometry::plain_index(&op.window, path, i);
         weights.get(at).copied()
@@ -261,7 +252,7 @@ pub(super) fn pack_f32(op: &Conv2dF32, weights: &[f32], dst: &mut [[u8; 4]]) -> 
 /// The least instructions of a step.
 fn bound_f32(op: &Conv2dF32) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
-    gemm_f32::bound(u64::from(op.window.batch) * h * w, u64::from(k_f32(op)), c)
+    gemm_f32::bound(u64::from(op.window.batch) * h * w, u64::from(op.window.depth()), c)
 }
 
 impl Kernel for F32 {
@@ -274,15 +265,11 @@ impl Kernel for F32 {
 
     fn needs(op: &Conv2dF32) -> Needs {
         if !Self::supports(op) {
-            // No arena is that large: load refuses the step.
-            return Needs {
-                scratch: u32::MAX,
-                weights: u32::MAX,
-            };
+            return Needs::UNSUPPORTED;
         }
         Needs {
             scratch: geometry_f32(op).scratch,
-            weights: gemm_f32::packed_bytes(u32::from(op.window.output[2]), k_f32(op)),
+            weights: gemm_f32::packed_bytes(u32::from(op.window.output[2]), op.window.depth()),
         }
     }
 
@@ -306,7 +293,7 @@ impl Kernel for F32 {
 
     fn run(op: &Conv2dF32, mem: &Mem<'_>) -> Option<()> {
         let geometry = geometry_f32(op);
-        let (k, channels) = (k_f32(op), u32::from(op.window.output[2]));
+        let (k, channels) = (op.window.depth(), u32::from(op.window.output[2]));
         let outputs = op.window.output_len()?;
         Rows {
             input: mem.src::<i8>(op.input, op.window.input_len()?.checked_mul(4)?)?,
@@ -331,12 +318,6 @@ impl Kernel for F32 {
         }
         .run()
     }
-}
-
-/// Elements under a window; saturates.
-fn k_f32(op: &Conv2dF32) -> u32 {
-    let [kh, kw] = op.window.kernel.map(u32::from);
-    (kh * kw).saturating_mul(u32::from(op.window.input[2]))
 }
 
 fn geometry_f32(op: &Conv2dF32) -> Geometry {

@@ -19,7 +19,8 @@
 
 use super::args::{Depthwise, Interleave, RowSet};
 use super::loops::{
-    depthwise_1x1_fast, depthwise_1x1_general, depthwise_2x2_fast, depthwise_2x2_general, fill, interleave,
+    depthwise_1x1_by_eight, depthwise_1x1_fast, depthwise_1x1_general, depthwise_2x2_by_eight, depthwise_2x2_fast,
+    depthwise_2x2_general, fill, interleave,
 };
 use super::{HEADER, Output, clip, header, pack_header};
 use crate::arena::Mem;
@@ -42,6 +43,10 @@ const MOST: usize = 6;
 
 /// Channels of a vector.
 const VECTOR: usize = 16;
+
+/// [`Depthwise::rest`] of eight outputs at a time, by the columns that are left: the first four outputs' lanes have even numbers. Two by two, then of one row.
+const REST_2X2: [u32; 4] = [0, 0x4000_0033, 0x3333, 0x8000_33ff];
+const REST_1X1: [u32; 8] = [0, 0x3, 0x33, 0x333, 0x3333, 0x8000_333f, 0x8000_33ff, 0x8000_3fff];
 
 /// int8, one input channel a group, as many output channels, windows of at most 4 x 4, no dilation. Packed weights of `pack`; the
 /// channel records are in them, and `channels` is the offset of the weights.
@@ -104,11 +109,12 @@ fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
     let outputs = u64::from(op.window.batch) * h * w * c;
     let columns = u64::from(op.window.batch) * h * u64::from(op.window.input[1]) * c;
     let fast = Output::new(op.output_zero_point, op.clamp, left_shifts).fast;
-    let slow = if fast { 0 } else { 9 };
+    // Eight outputs at a time, or four.
+    let (two_by_two_of_8, others_of_8) = if fast { (29, 35) } else { (52, 58) };
     if two_by_two(&op.window) {
-        outputs * (17 + slow) / 4 + columns * 14 / 32
+        outputs * two_by_two_of_8 / 8 + columns * 14 / 32
     } else {
-        outputs * (20 + slow) / 4 + columns * 14 / 16
+        outputs * others_of_8 / 8 + columns * 14 / 16
     }
 }
 
@@ -130,11 +136,7 @@ impl Kernel for S8 {
 
     fn needs(op: &Conv2dS8) -> Needs {
         if !Self::supports(op) {
-            // No arena is that large: load refuses the step.
-            return Needs {
-                scratch: u32::MAX,
-                weights: u32::MAX,
-            };
+            return Needs::UNSUPPORTED;
         }
         Needs {
             scratch: Layout::of(&op.window).bytes,
@@ -431,15 +433,25 @@ impl Step<'_> {
         let taps = self.weights.as_ptr().wrapping_add(before);
         let table = HEADER + c * 16 + first * 12;
         let pitch = layout.pitch as u32;
-        let (units, rest, x_step, out_step, outputs) = if layout.two_by_two {
+        let (columns, x_step, outputs) = if layout.two_by_two {
             let below = if chunk.single { 0 } else { row };
-            let outputs = [0, below, c, below + c];
-            (ow / 2, ow % 2 * 2, 2 * layout.pitch, 2 * c, outputs)
+            (2, 2 * layout.pitch, [0, below, c, below + c])
         } else {
             let x_step = usize::from(window.stride[1]) * layout.pitch;
-            (ow / 4, ow % 4, x_step, 4 * c, [0, c, 2 * c, 3 * c])
+            (4, x_step, [0, c, 2 * c, 3 * c])
         };
-        let moved = units * x_step * if layout.two_by_two { 1 } else { 4 };
+        // Eight outputs at a time, whose offsets are of 16 bits.
+        let eight = self.requantize.fast && outputs.iter().all(|at| at + columns * c <= 0xffff);
+        let by = if eight { 2 * columns } else { columns };
+        // A power of two.
+        let (units, left) = (ow >> by.trailing_zeros(), ow & (by - 1));
+        let rest = match (eight, layout.two_by_two) {
+            (true, true) => *REST_2X2.get(left)?,
+            (true, false) => *REST_1X1.get(left)?,
+            (false, true) => left as u32 * 2,
+            (false, false) => left as u32,
+        };
+        let (out_step, moved) = (by * c, units * by * x_step / if layout.two_by_two { 2 } else { 1 });
         let args = Depthwise {
             weights: taps.wrapping_add(1),
             lower_weights: taps.wrapping_add(usize::from(chunk.single)),
@@ -458,9 +470,9 @@ impl Step<'_> {
             x_skip: (layout.set_bytes() as u32).wrapping_sub(moved as u32),
             out_skip: ((chunk.advance * row) as u32).wrapping_sub((units * out_step) as u32),
             zero_point: self.requantize.zero_point,
-            rest: rest as u32,
+            rest,
             columns: &[0, pitch, 2 * pitch, 3 * pitch],
-            outputs: &outputs.map(|at| at as u32),
+            outputs: &outputs.map(|at| at as u32 | if eight { ((at + columns * c) as u32) << 16 } else { 0 }),
             low: self.requantize.low,
             high: self.requantize.high,
         };
@@ -468,6 +480,8 @@ impl Step<'_> {
         // have `count` channels, with five zeros or the weights' zero end before the first.
         unsafe {
             match (layout.two_by_two, self.requantize.fast) {
+                (true, _) if eight => depthwise_2x2_by_eight(&args),
+                (false, _) if eight => depthwise_1x1_by_eight(&args),
                 (true, true) => depthwise_2x2_fast(&args),
                 (true, false) => depthwise_2x2_general(&args),
                 (false, true) => depthwise_1x1_fast(&args),

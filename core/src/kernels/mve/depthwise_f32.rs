@@ -38,7 +38,7 @@ impl Candidate for F32 {
 /// Packs OHWI weights, i.e. `[channels, kh, kw, 1]`, as `[kh, kw, channels]`, little-endian; `None` where a slice is too short.
 pub(super) fn pack(op: &Conv2dF32, weights: &[f32], dst: &mut [[u8; 4]]) -> Option<()> {
     let channels = usize::from(op.window.output[2]);
-    let taps = usize::from(op.window.kernel[0]) * usize::from(op.window.kernel[1]);
+    let taps = op.window.taps() as usize;
     for (tap, places) in dst.chunks_exact_mut(channels).enumerate().take(taps) {
         for (channel, place) in places.iter_mut().enumerate() {
             *place = weights.get(channel * taps + tap)?.to_le_bytes();

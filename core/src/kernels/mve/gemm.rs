@@ -16,8 +16,9 @@
 use super::args::Product;
 use super::loops::{
     rows1_fast, rows1_general, rows1_w4_fast, rows1_w4_general, rows2_fast, rows2_general, rows2_k16_fast,
-    rows2_k16_general, rows2_k32_fast, rows2_k32_general, rows2_w4_fast, rows2_w4_general, rows2_w4_k16_fast,
-    rows2_w4_k16_general, rows2_w4_k32_fast, rows2_w4_k32_general,
+    rows2_k16_general, rows2_k32_fast, rows2_k32_general, rows2_k48_fast, rows2_k48_general, rows2_k64_fast,
+    rows2_k64_general, rows2_w4_fast, rows2_w4_general, rows2_w4_k16_fast, rows2_w4_k16_general, rows2_w4_k32_fast,
+    rows2_w4_k32_general, rows4_k16_fast,
 };
 use super::{HEADER, Output, header, pack_header};
 use crate::blocks::{blocks, last};
@@ -162,6 +163,7 @@ pub(super) struct Matrix<'a, const W4: bool> {
     k: usize,
     channels: usize,
     output: Output,
+    copied: bool,
 }
 
 impl<'a, const W4: bool> Matrix<'a, W4> {
@@ -173,12 +175,19 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             k,
             channels,
             output: Output::new(zero_point, limits, left),
+            copied: false,
         })
+    }
+
+    /// For rows that are copies of the input, where `copied`: these may be read in any order.
+    pub(super) fn of_copies(self, copied: bool) -> Self {
+        Self { copied, ..self }
     }
 
     /// Multiplies `rows` rows of x, `x_stride` bytes apart, to `rows` rows of contiguous outputs.
     ///
-    /// Rows are done in order, in pairs; before the last read of a row all earlier rows and less than two more rows are written.
+    /// Rows of the input are done in order, in pairs; before the last read of a row all earlier rows and less than two more rows are written. (Fours of one
+    /// block are read before the first of their outputs is written.)
     ///
     /// # Safety
     /// Every row of x is valid for reads up to the next multiple of 16 bytes after its K elements; what lies beyond K is multiplied
@@ -190,9 +199,11 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             unsafe { self.groups(0, full, GROUP, x, x_stride, rows, out) };
             return;
         }
-        // The last group has lanes of its own; pair by pair, to keep the order.
-        for row in (0..rows).step_by(2) {
-            let count = (rows - row).min(2);
+        // The last group has lanes of its own. Rows of the input go pair by pair, to keep the order; outputs never lie over copies.
+        let most = if self.copied { rows } else { 2 };
+        let mut row = 0;
+        while row < rows {
+            let count = (rows - row).min(most);
             // SAFETY: within the caller's rows.
             unsafe {
                 let (x, out) = (x.add(row * x_stride), out.add(row * self.channels));
@@ -201,6 +212,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
                 }
                 self.groups(full, 1, rest, x, x_stride, count, out);
             }
+            row += count;
         }
     }
 
@@ -235,6 +247,18 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             low: self.output.low,
             high: self.output.high,
         };
+        let mut rows = rows;
+        let words = (out.addr() | self.channels).is_multiple_of(4);
+        if !W4 && blocks == 1 && rows >= 4 && lanes == GROUP && self.output.fast && words {
+            args.pairs = (rows / 4) as u32;
+            // SAFETY: the caller's promise; at least four rows, and one group of one block.
+            unsafe { rows4_k16_fast(&args) };
+            let done = rows & !3;
+            args.x = args.x.wrapping_add(done * x_stride);
+            args.out = args.out.wrapping_add(done * self.channels);
+            rows %= 4;
+            args.pairs = (rows / 2) as u32;
+        }
         if rows >= 2 {
             // SAFETY: the caller's promise; at least one pair, one group and one block.
             unsafe {
@@ -249,6 +273,10 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
                     (1, false) => rows2_k16_general(&args),
                     (2, true) => rows2_k32_fast(&args),
                     (2, false) => rows2_k32_general(&args),
+                    (3, true) => rows2_k48_fast(&args),
+                    (3, false) => rows2_k48_general(&args),
+                    (4, true) => rows2_k64_fast(&args),
+                    (4, false) => rows2_k64_general(&args),
                     (_, true) => rows2_fast(&args),
                     (_, false) => rows2_general(&args),
                 }
@@ -273,11 +301,18 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
 /// The least instructions of a product: blocks, and requantising of the outputs.
 pub(super) const fn bound(rows: u64, k: u32, channels: u64, fast: bool) -> u64 {
     let blocks = (padded(k) / BLOCK as u32) as u64;
-    let (two_rows, one_row) = if fast { (38, 24) } else { (64, 37) };
-    // Of a group of eight channels; up to two blocks, the rows are loaded once for both halves.
-    let group = match blocks {
-        1 | 2 => blocks * 26,
-        _ => blocks * 28,
+    let (two_rows, one_row) = if fast { (36, 23) } else { (63, 37) };
+    let four = if fast && blocks == 1 && channels.is_multiple_of(GROUP as u64) {
+        4
+    } else {
+        u64::MAX
     };
-    channels.div_ceil(GROUP as u64) * ((rows / 2) * (group + two_rows) + (rows % 2) * (blocks * 17 + one_row))
+    // Of a group of eight channels; rows are loaded once for both halves, of many blocks the first two.
+    let group = match blocks {
+        1..=3 => blocks * 26,
+        _ => blocks * 28 - 4,
+    };
+    let (fours, rows) = (rows / four, rows % four);
+    channels.div_ceil(GROUP as u64)
+        * (fours * 113 + (rows / 2) * (group + two_rows) + (rows % 2) * (blocks * 17 + one_row))
 }

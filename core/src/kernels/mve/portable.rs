@@ -1,6 +1,8 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits. Only the vector width is gone.
 
-use super::args::{Add, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Taps, Windows};
+use super::args::{
+    Add, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Sum, Taps, Windows,
+};
 use crate::quant::{high_mul, rounding_shift_right};
 
 /// A rounding shift right by `-shift` with ties up: `vrshl`.
@@ -109,6 +111,11 @@ products! {
     rows2_k16_general false |args| args.pairs as usize * 2, false;
     rows2_k32_fast false |args| args.pairs as usize * 2, true;
     rows2_k32_general false |args| args.pairs as usize * 2, false;
+    rows2_k48_fast false |args| args.pairs as usize * 2, true;
+    rows2_k48_general false |args| args.pairs as usize * 2, false;
+    rows2_k64_fast false |args| args.pairs as usize * 2, true;
+    rows2_k64_general false |args| args.pairs as usize * 2, false;
+    rows4_k16_fast false |args| args.pairs as usize * 4, true;
     rows1_fast false |_| 1, true;
     rows1_general false |_| 1, false;
     rows2_w4_fast true |args| args.pairs as usize * 2, true;
@@ -150,6 +157,30 @@ unsafe fn windows(args: *const Windows) {
                 let src = args.src.add(window * args.step as usize + row * args.row as usize);
                 let dst = args.dst.add(window * args.stride as usize + row * args.run as usize);
                 src.copy_to_nonoverlapping(dst, bytes);
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn clipped_windows(args: *const Clipped) {
+    // SAFETY: the caller's promise: bytes of `src` are read where the mask has them.
+    unsafe {
+        let args = &*args;
+        let (above, rows) = (args.above as usize, args.rows as usize);
+        for window in 0..args.count as usize {
+            for row in 0..above + rows + args.below as usize {
+                let dst = args.dst.add(window * args.stride as usize + row * args.run as usize);
+                // Rows of padding have no place in the image.
+                let line = (row.checked_sub(above).filter(|line| *line < rows)).map(|line| {
+                    args.src
+                        .wrapping_add(window * args.step as usize + line * args.row as usize)
+                });
+                for lane in 0..16 {
+                    *dst.add(lane) = match line {
+                        Some(line) if args.mask >> lane & 1 != 0 => *line.wrapping_add(lane),
+                        _ => args.padding as i8,
+                    };
+                }
             }
         }
     }
@@ -205,6 +236,77 @@ unsafe fn window(x: *const i8, columns: &[u32; 4], weights: *const u8) -> i32 {
         }
     }
     sum
+}
+
+/// The lanes that a mask of 16-bit lanes has.
+fn masked(mask: u32) -> impl Fn(&usize) -> bool {
+    move |lane| mask >> (2 * lane) & 3 != 0
+}
+
+/// The loops of eight outputs at a time: `outputs` are offsets of 16 bits, of each of four outputs and of its neighbour four windows (or two columns) on.
+unsafe fn depthwise_by_eight(args: *const Depthwise, two_by_two: bool) {
+    // SAFETY: the caller's promise; the layout is that of `depthwise::pack`.
+    unsafe {
+        let args = &*args;
+        let columns = &*args.columns;
+        let offsets = (*args.outputs).map(|pair| [pair & 0xffff, pair >> 16]);
+        let requantize = Requantize {
+            fast: true,
+            zero_point: args.zero_point,
+            low: args.low,
+            high: args.high,
+        };
+        for channel in 0..args.channels as usize {
+            let [bias, mantissa, shift] = [0, 1, 2].map(|part| word(args.table, channel * 3 + part));
+            let upper = args.weights.add(channel * 16);
+            let lower = args.lower_weights.add(channel * 16);
+            let mut x = args.x.add(channel * 4);
+            let mut out = args.out.add(channel);
+            let by = args.x_step as usize;
+            let far = if two_by_two { by } else { 4 * by };
+            let output = |x: *const i8, lane: usize| {
+                let sum = match (two_by_two, lane) {
+                    (true, 0) => window(x, columns, upper),
+                    (true, 1) => window(x, columns, lower),
+                    (true, 2) => window(x, columns, upper.sub(4)),
+                    (true, _) => window(x, columns, lower.sub(4)),
+                    (false, _) => window(x.add(lane * by), columns, upper),
+                };
+                requantize.apply(sum.wrapping_add(bias), 0, mantissa, shift)
+            };
+            let eight = |x: *const i8, out: *mut i8, mask: u32| {
+                for lane in (0..8).filter(masked(mask)) {
+                    let [of, beside] = offsets[lane / 2];
+                    match lane % 2 {
+                        0 => *out.add(of as usize) = output(x, lane / 2),
+                        _ => *out.add(beside as usize) = output(x.add(far), lane / 2),
+                    }
+                }
+            };
+            for set in 0..args.sets {
+                for _ in 0..args.units {
+                    eight(x, out, 0xffff);
+                    x = x.add(2 * far);
+                    out = out.add(args.out_step as usize);
+                }
+                eight(x, out, args.rest & 0xffff);
+                if set + 1 < args.sets {
+                    x = x.offset(args.x_skip as i32 as isize);
+                    out = out.offset(args.out_skip as i32 as isize);
+                }
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn depthwise_2x2_by_eight(args: *const Depthwise) {
+    // SAFETY: the caller's promise.
+    unsafe { depthwise_by_eight(args, true) }
+}
+
+pub(super) unsafe fn depthwise_1x1_by_eight(args: *const Depthwise) {
+    // SAFETY: the caller's promise.
+    unsafe { depthwise_by_eight(args, false) }
 }
 
 unsafe fn depthwise(args: *const Depthwise, two_by_two: bool, fast: bool) {
@@ -304,6 +406,21 @@ pub(super) unsafe fn add_fast(a: *const i8, b: *const i8, out: *mut i8, count: u
 pub(super) unsafe fn add_general(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add) {
     // SAFETY: the caller's promise.
     unsafe { add(a, b, out, count, args, false) }
+}
+
+pub(super) unsafe fn linear_sum(args: *const Sum) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        let [fa, fb] = args.factors;
+        // The upper word of a doubled product.
+        let product = |x: i8, factor: i32| (((i64::from(x) << 23) * i64::from(factor)) >> 31) as i32;
+        for i in 0..args.count as usize {
+            let sum = product(*args.a.add(i), fa).saturating_add(args.offset);
+            let sum = sum.saturating_add(product(*args.b.add(i), fb));
+            *args.out.add(i) = (sum >> 20).clamp(-128, 127) as i8;
+        }
+    }
 }
 
 /// Calls `with(lane, element)` for every element of the window.

@@ -5,140 +5,17 @@
 //!   pixels in a column; a window is then `kw * kh * C` contiguous elements, and the next one starts `stride` columns on. Weights are
 //!   ordered `[kx][ky][c]`.
 //! - [`Path::Windows`]: smaller pixels. Each window is copied whole; a row of it is a run of `kw * C` elements, which at so few
-//!   channels is a single vector for the usual first layers. Weights are ordered `[ky][kx][c]`.
+//!   channels is a single vector for the usual first layers. Weights are ordered `[ky][kx][c]`. Dilated windows of any pixels are
+//!   copied tap by tap.
 //!
 //! Scratch holds the copies: as many windows as fit [`SCRATCH`] bytes, at least two. Nothing here depends on the type of the
 //! elements: sizes are bytes.
 
-use super::args::{Copy, Windows};
+use super::args::{Clipped, Copy, Windows};
 use super::clip;
-use super::loops::{copy, fill, windows_of_rows, windows_of_short_rows, windows_of_three_short_rows};
+use super::geometry::{Geometry, Path, VECTOR};
+use super::loops::{clipped_windows, copy, fill, windows_of_rows, windows_of_short_rows, windows_of_three_short_rows};
 use crate::cells::{Dst, Src};
-use crate::ops::window::Window2d;
-
-/// Scratch bytes that are worth their memory: the calls of the product's loop are then below a tenth of it.
-const SCRATCH: u32 = 1280;
-
-/// Bytes of a vector.
-const VECTOR: usize = 16;
-
-/// Where a step's rows come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Path {
-    /// From the input.
-    Pixels,
-    /// From copied columns.
-    Strips,
-    /// From copied windows.
-    Windows,
-}
-
-/// Shapes of a convolution, and its way to the rows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Geometry {
-    batch: usize,
-    /// Rows, columns, bytes of a pixel.
-    input: [usize; 3],
-    /// Rows, columns, bytes of a pixel.
-    output: [usize; 3],
-    kernel: [usize; 2],
-    stride: [usize; 2],
-    padding: [usize; 2],
-    /// Bytes of a row, and of what the product reads for it.
-    row: u32,
-    padded: u32,
-    pub(super) path: Path,
-    /// Windows copied at a time: even, unless there is one in all.
-    windows: usize,
-    /// Bytes from window to window of the copies.
-    step: usize,
-    /// Bytes of scratch.
-    pub(super) scratch: u32,
-}
-
-impl Geometry {
-    /// For elements of `element` bytes, and a product that reads rows in blocks of `block` bytes.
-    #[inline]
-    pub(super) fn new(window: &Window2d, element: u32, block: u32) -> Self {
-        let [ih, iw, c] = window.input.map(usize::from);
-        let [oh, ow, oc] = window.output.map(usize::from);
-        let [kh, kw] = window.kernel.map(u32::from);
-        let [sh, sw] = window.stride.map(usize::from);
-        let pixel = (c as u32).saturating_mul(element);
-        let row = (kh * kw).saturating_mul(pixel);
-        let padded = row.saturating_add(block - 1) / block * block;
-        let inside = (oh.max(1) - 1) * sh < ih && (ow.max(1) - 1) * sw < iw;
-        let path = if window.kernel == [1, 1] && window.padding == [0, 0] && inside {
-            Path::Pixels
-        } else if pixel as usize >= VECTOR {
-            Path::Strips
-        } else {
-            Path::Windows
-        };
-        let mut geometry = Self {
-            batch: usize::from(window.batch),
-            input: [ih, iw, pixel as usize],
-            output: [oh, ow, (oc as u32).saturating_mul(element) as usize],
-            kernel: window.kernel.map(usize::from),
-            stride: [sh, sw],
-            padding: window.padding.map(usize::from),
-            row,
-            padded,
-            path,
-            windows: 1,
-            step: padded as usize,
-            scratch: 0,
-        };
-        geometry.plan_copies(kh.saturating_mul(pixel));
-        geometry
-    }
-
-    /// Fills in how scratch is used; `column` is the bytes of a column under a window.
-    fn plan_copies(&mut self, column: u32) {
-        let [oh, ow, _] = self.output.map(|n| n as u32);
-        let (step, most) = match self.path {
-            // Only for the last pixels, whose reads would pass the end of the input.
-            Path::Pixels => {
-                self.scratch = if self.padded > self.row { self.padded } else { 0 };
-                return;
-            }
-            Path::Strips => (column.saturating_mul(self.stride[1] as u32), ow),
-            Path::Windows => (self.padded, (ow * oh).saturating_mul(self.batch as u32)),
-        };
-        // Strips overlap where the stride is below the kernel's width.
-        let tail = self.padded.saturating_sub(step);
-        let fit = SCRATCH.saturating_sub(tail).checked_div(step).unwrap_or(0);
-        let windows = (fit.max(2) & !1).min(most);
-        self.windows = windows as usize;
-        self.step = step as usize;
-        // A last vector may be written up to 15 bytes beyond.
-        self.scratch = windows
-            .saturating_mul(step)
-            .saturating_add(tail)
-            .saturating_add(VECTOR as u32);
-    }
-
-    /// The element of plain weights `[ky][kx][c]` that element `i` of a row is multiplied by.
-    pub(super) fn plain_index(window: &Window2d, path: Path, i: usize) -> usize {
-        let [kh, kw] = window.kernel.map(usize::from);
-        let c = usize::from(window.input[2]);
-        match path {
-            Path::Strips => (i / c % kh * kw + i / c / kh) * c + i % c,
-            Path::Pixels | Path::Windows => i,
-        }
-    }
-
-    /// How far the output must start below the input ([`crate::kernels::kernel::Kernel::distance`]), for a product that writes at most `ahead`
-    /// elements beyond the row before the one it reads.
-    pub(super) fn distance(&self, window: &Window2d, element: u32, ahead: u32) -> i64 {
-        let lead = match self.path {
-            Path::Pixels => ahead,
-            // Windows are copied before their outputs are written.
-            Path::Strips | Path::Windows => 0,
-        };
-        window.consumed_distance(element, lead)
-    }
-}
 
 /// A product of rows and constants.
 pub(super) trait Product {
@@ -314,11 +191,12 @@ impl<P: Product> Rows<'_, P> {
         // Output columns whose windows lie inside.
         // The stride is never 0, as load has checked and the compiler does not see.
         let first = left.div_ceil(sw.max(1));
-        let end = (iw + left)
+        let whole = (iw + left)
             .checked_sub(kw)
             .map_or(0, |last| last / sw.max(1) + 1)
             .min(ow);
         let scratch = self.scratch?;
+        let dense = geometry.dilation == [1, 1];
         let (mut copied, mut done) = (0, 0);
         for image in 0..geometry.batch {
             for y in 0..oh {
@@ -326,14 +204,20 @@ impl<P: Product> Rows<'_, P> {
                 let inside = row >= 0 && row as usize + kh <= ih;
                 let from = |x: usize| (image * ih + row.max(0) as usize) * pitch + (x * sw - left) * c;
                 // Whose last row may be read to a whole vector.
-                let mut end = if inside { end } else { 0 };
+                let mut end = if inside { whole } else { 0 };
                 while end > first && from(end - 1) + last_read > self.input.len() {
                     end -= 1;
                 }
                 let mut x = 0;
                 while x < ow {
                     let to = copied * self.geometry.step;
-                    if (first..end).contains(&x) {
+                    if !dense {
+                        let count = (ow - x).min(geometry.windows - copied);
+                        let dst = scratch.slice(to, count * geometry.step)?;
+                        self.dilated_windows(image, row, x, count, dst)?;
+                        x += count;
+                        copied += count;
+                    } else if (first..end).contains(&x) {
                         let count = (end - x).min(self.geometry.windows - copied);
                         let src = self.input.slice(from(x), (count - 1) * sw * c + last_read)?;
                         let dst = scratch.slice(to, count * self.geometry.step + VECTOR)?;
@@ -357,6 +241,14 @@ impl<P: Product> Rows<'_, P> {
                         }
                         x += count;
                         copied += count;
+                    } else if run <= VECTOR {
+                        // Together while all columns lie inside.
+                        let count = if (first..whole).contains(&x) { whole - x } else { 1 };
+                        let count = count.min(self.geometry.windows - copied);
+                        let dst = scratch.slice(to, count * self.geometry.step + VECTOR)?;
+                        self.clipped_short_windows(image, row, x, count, dst);
+                        x += count;
+                        copied += count;
                     } else {
                         self.clipped_window(image, row, x, scratch.slice(to, self.geometry.step)?)?;
                         x += 1;
@@ -374,6 +266,84 @@ impl<P: Product> Rows<'_, P> {
             0 => Some(()),
             _ => self.multiply_copies(copied, done),
         }
+    }
+
+    /// [`Rows::clipped_window`] of `count` windows whose rows are short; of several, all have the same columns inside.
+    fn clipped_short_windows(&self, image: usize, row: isize, x: usize, count: usize, dst: Dst<'_, i8>) {
+        let geometry = self.geometry;
+        let [ih, iw, c] = geometry.input;
+        let [kh, kw] = geometry.kernel;
+        let column = (x * geometry.stride[1]) as isize - geometry.padding[1] as isize;
+        let (above, rows) = clip(row, kh, ih);
+        let (skip, inside) = clip(column, kw, iw);
+        let from = (row + above as isize) * (iw * c) as isize + column * c as isize;
+        let image = self.input.as_ptr().wrapping_add(image * ih * iw * c);
+        let args = Clipped {
+            src: image.wrapping_offset(from),
+            row: (iw * c) as u32,
+            dst: dst.as_mut_ptr(),
+            run: (kw * c) as u32,
+            above: above as u32,
+            rows: rows as u32,
+            below: (kh - above - rows) as u32,
+            mask: ((1 << (inside * c)) - 1) << (skip * c),
+            padding: i32::from(self.padding),
+            step: (geometry.stride[1] * c) as u32,
+            stride: geometry.step as u32,
+            count: count as u32,
+        };
+        // SAFETY: the bytes of the mask lie in the image; `dst` holds the windows and what is written beyond them.
+        unsafe { clipped_windows(&args) };
+    }
+
+    /// Copies `count` dilated windows from input row `row` and output column `x`: for each column of taps those of all windows. What lies outside is the
+    /// zero point.
+    fn dilated_windows(&self, image: usize, row: isize, x: usize, count: usize, dst: Dst<'_, i8>) -> Option<()> {
+        let geometry = self.geometry;
+        let [ih, iw, c] = geometry.input;
+        let [kh, kw] = geometry.kernel;
+        let [down, across] = geometry.dilation;
+        let (step, by) = (geometry.step, geometry.stride[1]);
+        let left = (x * by) as isize - geometry.padding[1] as isize;
+        let right = left + ((count - 1) * by + (kw - 1) * across) as isize;
+        let (skip_rows, rows) = clip_taps(row, kh, down, ih);
+        if rows < kh || left < 0 || right >= iw as isize {
+            // SAFETY: all of `dst`.
+            unsafe { fill(dst.as_mut_ptr(), i32::from(self.padding), dst.cells().len()) };
+        }
+        if rows == 0 {
+            return Some(());
+        }
+        let (run, pitch) = (kw * c, iw * c);
+        let first = image * ih + (row + (skip_rows * down) as isize) as usize;
+        for tap in 0..kw {
+            let column = left + (tap * across) as isize;
+            let (skip, inside) = clip_taps(column, count, by, iw);
+            if inside == 0 {
+                continue;
+            }
+            let from = first * pitch + (column + (skip * by) as isize) as usize * c;
+            let src = self
+                .input
+                .slice(from, (rows - 1) * down * pitch + (inside - 1) * by * c + c)?;
+            let to = skip * step + skip_rows * run + tap * c;
+            let dst = dst.slice(to, (rows - 1) * run + (inside - 1) * step + c)?;
+            // SAFETY: from each of `rows` rows `inside` pixels, to as many windows `step` bytes apart.
+            unsafe {
+                copy(&Copy {
+                    src: src.as_ptr(),
+                    src_step: (by * c) as u32,
+                    dst: dst.as_mut_ptr(),
+                    dst_step: step as u32,
+                    bytes: c as u32,
+                    count: inside as u32,
+                    rows: rows as u32,
+                    src_row: (down * pitch) as u32,
+                    dst_row: run as u32,
+                })
+            };
+        }
+        Some(())
     }
 
     /// Copies what of the window at input row `row` and output column `x` lies inside; the rest is the zero point.
@@ -409,4 +379,13 @@ impl<P: Product> Rows<'_, P> {
         };
         Some(())
     }
+}
+
+/// Of `count` positions from `start`, `step` apart, those within `0..extent`: how many to skip, and how many then.
+fn clip_taps(start: isize, count: usize, step: usize, extent: usize) -> (usize, usize) {
+    // A step is never 0, as load has checked and the compiler does not see.
+    let before = |distance: usize| distance.div_ceil(step.max(1)).min(count);
+    let skip = before(start.min(0).unsigned_abs());
+    let room = (extent as isize).saturating_sub(start).max(0) as usize;
+    (skip, before(room).saturating_sub(skip))
 }

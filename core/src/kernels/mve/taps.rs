@@ -19,7 +19,7 @@ use crate::cells::cast_slice;
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::neon::depthwise::shifts_are_packed;
-use crate::kernels::taps::{self, ADDRESS, Table};
+use crate::kernels::taps::{ADDRESS, Table};
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 
@@ -36,9 +36,7 @@ pub struct S8;
 
 /// Bytes of a block.
 fn block_bytes(op: &Conv2dS8) -> u32 {
-    taps::count(&op.window)
-        .saturating_mul(BLOCK)
-        .saturating_add(BIASES + TABLE)
+    op.window.taps().saturating_mul(BLOCK).saturating_add(BIASES + TABLE)
 }
 
 impl Kernel for S8 {
@@ -53,7 +51,7 @@ impl Kernel for S8 {
         let channels = u32::from(op.window.output[2]);
         let blocks = channels.div_ceil(BLOCK).saturating_mul(block_bytes(op));
         Needs {
-            scratch: taps::count(&op.window).saturating_mul(ADDRESS).saturating_add(channels),
+            scratch: op.window.taps().saturating_mul(ADDRESS).saturating_add(channels),
             weights: blocks.saturating_add(HEADER as u32),
         }
     }
@@ -77,7 +75,7 @@ impl Kernel for S8 {
         let output = mem.dst::<i8>(op.output, window.output_len()?)?.as_mut_ptr();
         let weights = mem.weights::<u8>(op.weights, needs.weights)?;
         let scratch = mem.dst::<u8>(op.scratch, needs.scratch)?.as_mut_ptr();
-        let (taps, channels) = (taps::count(window), usize::from(window.output[2]));
+        let (taps, channels) = (window.taps(), usize::from(window.output[2]));
         let outside = scratch.wrapping_add((taps * ADDRESS) as usize).cast::<i8>();
         // SAFETY: a pixel, which scratch has behind the table.
         unsafe { fill(outside, i32::from(op.input_zero_point), channels) };
@@ -134,7 +132,7 @@ impl Candidate for S8 {
 
     /// The loop's instructions, and the least requantising of a block.
     fn bound(op: &Conv2dS8, _: &Machine) -> Option<u64> {
-        let taps = u64::from(taps::count(&op.window));
+        let taps = u64::from(op.window.taps());
         let [rows, columns, channels] = op.window.output.map(u64::from);
         let pixel = channels.div_ceil(u64::from(BLOCK)) * (taps / 2 * 25 + taps % 2 * 15 + 41);
         Some(u64::from(op.window.batch) * rows * columns * pixel)
@@ -144,7 +142,7 @@ impl Candidate for S8 {
 /// Packs weights `[channels, kh, kw]` and the channel records `{ bias, mantissa, shift }`; `dst` has the kernel's `needs(op).weights` bytes. `None` where a
 /// slice is too short.
 pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
-    let taps = taps::count(&op.window) as usize;
+    let taps = op.window.taps() as usize;
     let channels = channels.get(..usize::from(op.window.output[2]))?;
     pack_header(channels, dst)?;
     let packed = dst.get_mut(HEADER..)?;

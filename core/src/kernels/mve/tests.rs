@@ -30,7 +30,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub(in crate::kernels) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
@@ -194,7 +194,7 @@ pub(in crate::kernels) fn forms(window: Window2d, groups: u16) -> [Conv2dS8; 3] 
 
 #[test]
 fn convolutions_equal_the_scalar_kernel() {
-    let cases = [
+    let mut cases = vec![
         // Pixels: one, odd numbers, K and channels that fill no block or group, strides.
         window(1, [1, 1, 640], 128, [1, 1], [1, 1], [0, 0], [0, 0]),
         window(1, [1, 1, 8], 5, [1, 1], [1, 1], [0, 0], [0, 0]),
@@ -221,6 +221,23 @@ fn convolutions_equal_the_scalar_kernel() {
         window(1, [5, 40, 2], 8, [5, 5], [1, 3], [2, 2], [2, 2]),
         window(1, [3, 3, 4], 7, [3, 3], [1, 1], [0, 0], [0, 0]),
     ];
+    // Dilated: the windows reach as far as kernels of more taps, of which each axis has its own.
+    let dilations: [(Window2d, [u16; 2]); 7] = [
+        (window(1, [9, 12, 16], 9, [5, 7], [1, 1], [2, 3], [2, 3]), [2, 3]),
+        (window(2, [7, 8, 3], 8, [5, 5], [2, 1], [2, 1], [1, 2]), [2, 2]),
+        (window(1, [1, 30, 24], 24, [1, 9], [1, 1], [0, 8], [0, 0]), [1, 4]),
+        (window(1, [11, 6, 5], 7, [5, 3], [1, 2], [0, 1], [0, 1]), [2, 1]),
+        (window(1, [13, 3, 20], 8, [13, 1], [1, 1], [6, 0], [6, 0]), [6, 1]),
+        (window(1, [4, 5, 37], 12, [7, 9], [1, 1], [3, 4], [3, 4]), [3, 4]),
+        (window(1, [5, 5, 16], 4, [1, 1], [1, 1], [0, 0], [0, 0]), [2, 5]),
+    ];
+    cases.extend(dilations.map(|(mut window, dilation)| {
+        for (axis, by) in dilation.into_iter().enumerate() {
+            window.kernel[axis] = (window.kernel[axis] - 1) / by + 1;
+            window.dilation[axis] = by as u8;
+        }
+        window
+    }));
     let mut random = Random(1);
     for window in cases {
         for op in forms(window, 1) {
@@ -296,7 +313,7 @@ fn depthwise_convolutions_of_any_window_equal_the_scalar_kernel() {
 }
 
 /// Scalar and Helium kernel on one f32 operator; sums in another order may differ in the last bits.
-fn compare_f32<V: Kernel<Op = Conv2dF32>>(
+pub(in crate::kernels) fn compare_f32<V: Kernel<Op = Conv2dF32>>(
     window: Window2d,
     groups: u16,
     random: &mut Random,
@@ -466,9 +483,9 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
 
 #[test]
 fn what_the_kernels_do_not_support_is_refused_by_its_needs() {
-    let mut dilated = forms(window(1, [9, 9, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]), 1)[0];
+    let mut dilated = forms(window(1, [9, 9, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]), 16)[0];
     dilated.window.dilation = [2, 2];
-    assert_eq!(conv2d::S8::needs(&dilated).weights, u32::MAX);
+    assert_eq!(depthwise::S8::needs(&dilated).weights, u32::MAX);
     let wide = forms(window(1, [9, 9, 16], 16, [5, 5], [1, 1], [2, 2], [2, 2]), 16)[0];
     assert_eq!(depthwise::S8::needs(&wide).weights, u32::MAX);
     let grouped = forms(window(1, [9, 9, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]), 4)[0];

@@ -66,8 +66,107 @@ pub(in crate::kernels) struct Depthwise {
     pub(in crate::kernels) high: i32,
 }
 
+/// A product of rows of activations and packed weights ([`super::gemm`]).
+#[repr(C)]
+pub(in crate::kernels) struct Product {
+    /// The first row.
+    pub(in crate::kernels) x: *const i8,
+    /// Bytes between rows.
+    pub(in crate::kernels) x_stride: usize,
+    /// The first group.
+    pub(in crate::kernels) weights: *const u8,
+    /// The first row of outputs.
+    pub(in crate::kernels) out: *mut i8,
+    /// Bytes between rows of outputs.
+    pub(in crate::kernels) out_stride: usize,
+    /// Whole groups of sixteen output channels.
+    pub(in crate::kernels) groups: usize,
+    /// Channels of a last group, 0 where there is none.
+    pub(in crate::kernels) rest: usize,
+    /// Whole blocks of sixteen elements of a row.
+    pub(in crate::kernels) blocks: usize,
+    /// 1 where eight more elements follow.
+    pub(in crate::kernels) half: usize,
+    /// Tiles of rows, as many a tile as the loop takes.
+    pub(in crate::kernels) tiles: usize,
+    /// Added to the outputs.
+    pub(in crate::kernels) zero_point: i32,
+    /// Least output.
+    pub(in crate::kernels) low: i32,
+    /// Greatest output.
+    pub(in crate::kernels) high: i32,
+}
+
+/// A product of rows of f32 and packed weights ([`super::conv2d_f32`]).
+#[repr(C)]
+pub(in crate::kernels) struct ProductF32 {
+    /// The first row.
+    pub(in crate::kernels) x: *const f32,
+    /// Bytes between rows.
+    pub(in crate::kernels) x_stride: usize,
+    /// The first group.
+    pub(in crate::kernels) weights: *const f32,
+    /// Of all channels, as many as are in whole groups at least; null for none.
+    pub(in crate::kernels) bias: *const f32,
+    /// The first row of outputs.
+    pub(in crate::kernels) out: *mut f32,
+    /// Bytes between rows of outputs.
+    pub(in crate::kernels) out_stride: usize,
+    /// Added to the outputs, whose layout it has; null for none.
+    pub(in crate::kernels) residual: *const f32,
+    /// Whole groups of sixteen output channels.
+    pub(in crate::kernels) groups: usize,
+    /// Channels of a last group, 0 where there is none.
+    pub(in crate::kernels) rest: usize,
+    /// Whole blocks of four elements of a row.
+    pub(in crate::kernels) quads: usize,
+    /// Elements behind them.
+    pub(in crate::kernels) odd: usize,
+    /// Tiles of rows: of four, or of one, as the loop has them.
+    pub(in crate::kernels) tiles: usize,
+    /// Least and greatest output.
+    pub(in crate::kernels) limits: [f32; 2],
+    /// Sixteen biases of the last group.
+    pub(in crate::kernels) last_bias: *const f32,
+}
+
+/// A run of pixels of a depthwise convolution of f32 ([`super::depthwise_f32`]).
+#[repr(C)]
+pub(in crate::kernels) struct DepthwiseF32 {
+    /// Where the first pixel's taps are.
+    pub(in crate::kernels) entries: *const *const i8,
+    /// Taps, at least one.
+    pub(in crate::kernels) taps: usize,
+    /// `[taps][channels]`.
+    pub(in crate::kernels) weights: *const f32,
+    /// The first pixel of outputs.
+    pub(in crate::kernels) out: *mut f32,
+    /// Pixels, at least one.
+    pub(in crate::kernels) pixels: usize,
+    /// Bytes from a pixel's taps to the next one's.
+    pub(in crate::kernels) step: usize,
+    /// Bytes of a pixel.
+    pub(in crate::kernels) bytes: usize,
+    /// Blocks of sixteen channels, from the first.
+    pub(in crate::kernels) blocks: usize,
+    /// Blocks of four channels behind them; the last one's are the last four.
+    pub(in crate::kernels) quads: usize,
+    /// Null for none.
+    pub(in crate::kernels) bias: *const f32,
+    /// Added to the outputs, whose layout it has; null for none.
+    pub(in crate::kernels) residual: *const f32,
+    /// Least and greatest output.
+    pub(in crate::kernels) limits: [f32; 2],
+}
+
 // What the assembly reads.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(offset_of!(Windows, count) == 56 && offset_of!(Copy, count) == 40);
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(offset_of!(Depthwise, first_half) == 72 && offset_of!(Depthwise, high) == 88);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(offset_of!(ProductF32, limits) == 96 && offset_of!(ProductF32, last_bias) == 104);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(offset_of!(DepthwiseF32, bias) == 72 && offset_of!(DepthwiseF32, limits) == 88);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(offset_of!(Product, tiles) == 72 && offset_of!(Product, high) == 88);

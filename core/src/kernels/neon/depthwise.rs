@@ -15,7 +15,7 @@ use crate::cells::cast_slice;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
-use crate::kernels::taps::{self, ADDRESS, Table};
+use crate::kernels::taps::{ADDRESS, Table};
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 
@@ -75,7 +75,7 @@ impl Blocks {
 
 /// Bytes of a channel: four words and the taps.
 fn channel_bytes(op: &Conv2dS8) -> u32 {
-    taps::count(&op.window).saturating_add(16)
+    op.window.taps().saturating_add(16)
 }
 
 impl Kernel for S8 {
@@ -88,15 +88,11 @@ impl Kernel for S8 {
 
     fn needs(op: &Conv2dS8) -> Needs {
         if !Self::supports(op) {
-            // No arena is that large: load refuses the step.
-            return Needs {
-                scratch: u32::MAX,
-                weights: u32::MAX,
-            };
+            return Needs::UNSUPPORTED;
         }
         let channels = u32::from(op.window.output[2]);
         Needs {
-            scratch: taps::count(&op.window).saturating_mul(ADDRESS).saturating_add(channels),
+            scratch: op.window.taps().saturating_mul(ADDRESS).saturating_add(channels),
             weights: Blocks::of(channels).computed().saturating_mul(channel_bytes(op)),
         }
     }
@@ -121,7 +117,7 @@ impl Kernel for S8 {
         let output = mem.dst::<i8>(op.output, window.output_len()?)?.as_mut_ptr();
         let weights = mem.weights::<u8>(op.weights, needs.weights)?.as_ptr();
         let scratch = mem.dst::<u8>(op.scratch, needs.scratch)?.as_mut_ptr();
-        let (taps, channels) = (taps::count(window), usize::from(window.output[2]));
+        let (taps, channels) = (window.taps(), usize::from(window.output[2]));
         let outside = scratch.wrapping_add((taps * ADDRESS) as usize).cast::<i8>();
         // SAFETY: a pixel, which scratch has behind the table.
         unsafe { fill(outside, i32::from(op.input_zero_point), channels) };
@@ -179,7 +175,7 @@ impl Candidate for S8 {
     /// Two taps of sixteen channels in 16 instructions, requantising sixteen outputs in 43; half of the channels in 12 and 26.
     fn bound(op: &Conv2dS8, _: &Machine) -> Option<u64> {
         let blocks = Blocks::of(op.window.output[2].into());
-        let taps = u64::from(taps::count(&op.window));
+        let taps = u64::from(op.window.taps());
         let pixel = u64::from(blocks.whole) * (taps * 8 + 43) + u64::from(blocks.halves) * (taps * 6 + 26);
         let [rows, columns, _] = op.window.output.map(u64::from);
         Some(u64::from(op.window.batch) * rows * columns * pixel)
@@ -189,7 +185,7 @@ impl Candidate for S8 {
 /// Packs weights `[channels, kh, kw]` and the channel records `{ bias, mantissa, shift }`; `dst` has the kernel's `needs(op).weights` bytes. `None` where a
 /// slice is too short.
 pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], dst: &mut [u8]) -> Option<()> {
-    let taps = taps::count(&op.window) as usize;
+    let taps = op.window.taps() as usize;
     let mut rest = dst;
     for (first, count) in Blocks::of(op.window.output[2].into()).each() {
         let (first, count) = (first as usize, count as usize);
@@ -228,7 +224,7 @@ fn is_packed(op: &Conv2dS8, weights: &[u8]) -> bool {
     let Some(mut rest) = cast_slice::<u32>(weights) else {
         return false;
     };
-    let taps = taps::count(&op.window) as usize;
+    let taps = op.window.taps() as usize;
     Blocks::of(op.window.output[2].into()).each().all(|(_, count)| {
         let count = count as usize;
         let parts = rest

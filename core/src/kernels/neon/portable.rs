@@ -1,7 +1,9 @@
-//! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits.
+//! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits of integers.
 
-use super::args::{Copy, Depthwise, Windows};
+use super::args::{Copy, Depthwise, Product, Windows};
 use super::numbers::{requantised, word};
+pub(in crate::kernels) use super::portable_f32::*;
+use super::products::rows;
 
 pub(in crate::kernels) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
     // SAFETY: the caller's promise.
@@ -72,4 +74,14 @@ pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
             }
         }
     }
+}
+
+pub(in crate::kernels) unsafe fn two_rows(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows::<true, 4>(args, 2) }
+}
+
+pub(in crate::kernels) unsafe fn one_row(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows::<true, 4>(args, 1) }
 }

@@ -55,10 +55,9 @@ impl Geometry {
     pub(in crate::kernels) fn new(window: &Window2d, element: u32, block: u32) -> Self {
         let [ih, iw, c] = window.input.map(usize::from);
         let [oh, ow, oc] = window.output.map(usize::from);
-        let [kh, kw] = window.kernel.map(u32::from);
         let [sh, sw] = window.stride.map(usize::from);
         let pixel = (c as u32).saturating_mul(element);
-        let row = (kh * kw).saturating_mul(pixel);
+        let row = window.taps().saturating_mul(pixel);
         let padded = row.saturating_add(block - 1) / block * block;
         let inside = (oh.max(1) - 1) * sh < ih && (ow.max(1) - 1) * sw < iw;
         let pixels = window.kernel == [1, 1] && window.padding == [0, 0] && inside;

@@ -7,10 +7,12 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
+use crate::kernels::taps::inside;
 use crate::kernels::wide::{self, Lines, Taps};
+use crate::kernels::wide_steps::Channels;
+use crate::kernels::wide_taps;
 use crate::ops::conv2d::Conv2dS16;
 use crate::ops::window::{Window2d, three, two};
-use crate::quant::Multiplier;
 
 /// int16 with int8 weights and 64-bit sums, any groups.
 #[derive(Debug)]
@@ -40,15 +42,31 @@ impl Kernel for S16 {
         let bias = mem.weights::<i64>(op.bias, u32::from(window.output[2]))?;
         let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(2)?)?;
         let (records, _) = records.as_chunks::<2>();
-        let channels = op.group_channels() as usize;
-        let [low, high] = op.clamp.map(i32::from);
-        let finish = |o: usize, sum: i64| {
-            let [mantissa, shift] = *records.get(o)?;
-            let shift = shift as i8;
-            let scaled = Multiplier { mantissa, shift }.apply_wide(sum.wrapping_add(*bias.get(o)?));
-            Some(scaled.max(low).min(high) as i16)
+        let group = op.group_channels() as usize;
+        let channels = Channels {
+            weights,
+            bias,
+            records,
+            clamp: op.clamp,
         };
-        if op.groups == 1 || (channels == 1 && window.input[2] == window.output[2]) {
+        let products = two::<_, usize>(window.kernel)
+            .into_iter()
+            .product::<usize>()
+            .saturating_mul(group);
+        let short = products <= wide::LONGEST && channels.are_short(products);
+        let finish = |o: usize, sum: i64| {
+            let (&record, sum) = (records.get(o)?, sum.wrapping_add(*bias.get(o)?));
+            Some(if short {
+                channels.short(sum as i32, record)
+            } else {
+                channels.long(sum, record)
+            })
+        };
+        let depthwise = group == 1 && window.input[2] == window.output[2] && op.groups != 1;
+        if depthwise && short {
+            return pixels(window, input, output, &channels);
+        }
+        if op.groups == 1 || depthwise {
             return blocks_of_four(window, op.groups, input, output, weights, finish);
         }
         each_output(window, op.groups, output, |_, image, y, x, o, first_channel| {
@@ -58,7 +76,7 @@ impl Kernel for S16 {
                     sum = sum.wrapping_add(i64::from(x) * i64::from(w));
                 }
             };
-            each_row(window, input, weights, channels, image, y, x, o, first_channel, add)?;
+            each_row(window, input, weights, group, image, y, x, o, first_channel, add)?;
             finish(o, sum)
         })
     }
@@ -66,6 +84,44 @@ impl Kernel for S16 {
 
 #[cfg(any(test, packing))]
 impl Candidate for S16 {}
+
+/// A depthwise convolution of short sums.
+fn pixels(window: &Window2d, input: Src<'_, i16>, output: Dst<'_, i16>, channels: &Channels<'_>) -> Option<()> {
+    let [h, w, c] = three::<_, usize>(window.input);
+    let [oh, ow, _] = three::<_, usize>(window.output);
+    let [kh, kw] = two::<_, usize>(window.kernel);
+    let [dh, dw] = two::<_, usize>(window.dilation);
+    let (stride, before) = (usize::from(window.stride[1]), usize::from(window.padding[1]));
+    let (from, to) = inside(w, ow, (kw - 1) * dw + 1, stride, before);
+    let mut at = 0;
+    for (image, y) in (0..usize::from(window.batch)).flat_map(|image| (0..oh).map(move |y| (image, y))) {
+        let (ky, rows, iy) = taps(y, window, 0)?;
+        let mut x = 0;
+        while x < ow {
+            // Those whose windows have all their columns together.
+            let (run, kx, columns, ix) = if x >= from && x < to {
+                (to - x, 0, kw, x * stride - before)
+            } else {
+                let (kx, columns, ix) = taps(x, window, 1)?;
+                (1, kx, columns, ix)
+            };
+            let under = Taps {
+                count: [rows, columns],
+                steps: [dh * w * c, dw * c],
+                weights_steps: [kw, kh * kw],
+            };
+            // A window of padding alone may begin behind the input.
+            let (start, first) = match rows * columns {
+                0 => (0, 0),
+                _ => (((image * h + iy) * w + ix) * c, ky * kw + kx),
+            };
+            let places = output.slice(at, run * c)?;
+            wide_taps::run(input, [start, stride * c], channels, first, &under, places)?;
+            (x, at) = (x + run, at + run * c);
+        }
+    }
+    Some(())
+}
 
 /// Every output element in order, four channels at a time: `finish(channel, sum)` of convolutions of one group, and of those of a group for each channel.
 fn blocks_of_four(
@@ -213,4 +269,73 @@ fn add_taps(
         r += high_rows;
     }
     Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use core::cell::Cell;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Places of int16.
+    #[repr(align(2))]
+    struct Aligned([Cell<u8>; 1 << 15]);
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 2))]
+
+        /// Windows of every kind, of padding alone among them, by the definition.
+        #[test]
+        fn depthwise_pixels_are_sums_of_their_taps(
+            image in (1..=2_u16, 1..6_u16, 1..7_u16, 2..11_u16), kernel in (1..4_u16, 1..5_u16), stride in [1..4_u8, 1..4_u8], dilation in [1..4_u8, 1..4_u8],
+            padding in [0..9_u8, 0..9_u8], seed: u32,
+        ) {
+            let (batch, h, w, c) = image;
+            let kernel = [kernel.0, kernel.1];
+            let extent = |axis: usize| {
+                let reach = (kernel[axis] - 1) * u16::from(dilation[axis]) + 1;
+                let room = [h, w][axis] + 2 * u16::from(padding[axis]);
+                room.checked_sub(reach).map(|left| left / u16::from(stride[axis]) + 1)
+            };
+            let (Some(oh), Some(ow)) = (extent(0), extent(1)) else {
+                return Ok(());
+            };
+            let window = Window2d { batch, input: [h, w, c], output: [oh, ow, c], kernel, stride, dilation, padding };
+            let mut state = seed;
+            let mut random = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 16) as i16
+            };
+            let input: Vec<i16> = (0..window.input_len().unwrap()).map(|_| random()).collect();
+            let weights: Vec<i8> = (0..kernel[0] * kernel[1] * c).map(|_| random() as i8).collect();
+            let bias: Vec<i64> = (0..c).map(|_| i64::from(random())).collect();
+            let records: Vec<[i32; 2]> = (0..c).map(|_| [1 << 30 | i32::from(random()).abs(), -5]).collect();
+            let channels = Channels { weights: &weights, bias: &bias, records: &records, clamp: [-32768, 32767] };
+            let memory = Aligned([const { Cell::new(0) }; 1 << 15]);
+            let output = Dst::<i16>::from_cells(&memory.0[..2 * window.output_len().unwrap() as usize]).unwrap();
+            prop_assert!(channels.are_short(weights.len() / usize::from(c)));
+            pixels(&window, Src::from_slice(&input), output, &channels).unwrap();
+            let [h, w, c] = [h, w, c].map(usize::from);
+            let [kh, kw] = kernel.map(usize::from);
+            for (at, y) in output.cells().iter().enumerate() {
+                let (o, x, rest) = (at % c, at / c % usize::from(ow), at / c / usize::from(ow));
+                let (row, image) = (rest % usize::from(oh), rest / usize::from(oh));
+                let mut sum = bias[o];
+                for (i, j) in (0..kh).flat_map(|i| (0..kw).map(move |j| (i, j))) {
+                    let place = |at: usize, tap: usize, axis: usize| {
+                        (at * usize::from(stride[axis]) + tap * usize::from(dilation[axis])).checked_sub(usize::from(padding[axis]))
+                    };
+                    if let (Some(iy), Some(ix)) = (place(row, i, 0), place(x, j, 1)) && iy < h && ix < w {
+                        let weight = weights[(o * kh + i) * kw + j];
+                        sum += i64::from(input[((image * h + iy) * w + ix) * c + o]) * i64::from(weight);
+                    }
+                }
+                prop_assert_eq!(y.get(), channels.long(sum, records[o]), "{:?} at {}", window, at);
+            }
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! Tables, rescalings and changes of type, straight from the formula.
 
-use super::int::{IntDst, IntSrc};
+use super::int::{Int, IntDst, IntSrc};
 use crate::arena::Mem;
+use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
+use crate::kernels::quantised::quantised;
+use crate::kernels::rescale;
 use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
 use crate::quant::{dequantize, leaky_relu, quantize};
 use crate::tensor::DType;
@@ -54,6 +57,16 @@ impl Kernel for RescaleKernel {
     }
 
     fn run(op: &Rescale, mem: &Mem<'_>) -> Option<()> {
+        // Without a look at the type for each element.
+        match (op.from, op.to) {
+            (DType::I8, DType::I8) => return rescaled::<i8, i8>(op, mem),
+            (DType::U8, DType::I8) => return rescaled::<u8, i8>(op, mem),
+            (DType::I8, DType::U8) => return rescaled::<i8, u8>(op, mem),
+            (DType::I16, DType::I16) => return rescaled::<i16, i16>(op, mem),
+            (DType::I16, DType::I8) => return rescaled::<i16, i8>(op, mem),
+            (DType::I8, DType::I16) => return rescaled::<i8, i16>(op, mem),
+            _ => {}
+        }
         let input = IntSrc::new(mem, op.input, op.from, op.count)?;
         let output = IntDst::new(mem, op.output, op.to, op.count)?;
         for i in 0..op.count as usize {
@@ -73,6 +86,39 @@ impl Kernel for RescaleKernel {
 
 #[cfg(any(test, packing))]
 impl Candidate for RescaleKernel {}
+
+fn rescaled<X: Int, Y: Int>(op: &Rescale, mem: &Mem<'_>) -> Option<()> {
+    let input = mem.src::<X>(op.input, op.count)?;
+    let output = mem.dst::<Y>(op.output, op.count)?;
+    let (zero, low, high) = (op.zero_in, op.clamp[0], op.clamp[1].max(op.clamp[0]));
+    // Of 16 bits, and as much as the zero point.
+    let magnitude = (1 << 16) + i64::from(zero).abs();
+    let plain = !op.absolute && op.positive == op.negative;
+    let shrink = rescale::Rescale::new(op.positive, magnitude, op.zero_out).filter(|_| plain);
+    let enlarge = rescale::Enlarge::new(op.positive, magnitude, op.zero_out).filter(|_| plain);
+    if let Some(shrink) = shrink {
+        apply(input, output, [low, high], |x| shrink.apply(x.wrapping_sub(zero)));
+    } else if let Some(enlarge) = enlarge {
+        apply(input, output, [low, high], |x| {
+            enlarge.of_twice(x.wrapping_sub(zero) << 1)
+        });
+    } else {
+        apply(input, output, [low, high], |x| {
+            let x = x.wrapping_sub(zero);
+            let x = if op.absolute { x.wrapping_abs() } else { x };
+            leaky_relu(x, 0, op.positive, op.negative, op.zero_out, (low, high))
+        });
+    }
+    Some(())
+}
+
+/// Writes what `f` makes of each element, within limits.
+#[inline(always)]
+fn apply<X: Int, Y: Int>(input: Src<'_, X>, output: Dst<'_, Y>, [low, high]: [i32; 2], f: impl Fn(i32) -> i32) {
+    for (y, x) in output.cells().iter().zip(input.iter()) {
+        y.set(Y::narrow(f(x.widen()).max(low).min(high)));
+    }
+}
 
 impl Kernel for SigmoidKernel {
     type Op = SigmoidS16;
@@ -115,9 +161,7 @@ impl Kernel for ConvertKernel {
                 let (low, high) = range(to);
                 if let (IntDst::I8(output), true) = (&output, op.scale > 0.0) {
                     // What networks begin with: without a look at the type for each element.
-                    for (y, x) in output.cells().iter().zip(input.iter()) {
-                        y.set(quantize(x, op.scale, op.zero_point, -128, 127) as i8);
-                    }
+                    quantised(input, *output, op.scale, op.zero_point);
                     return Some(());
                 }
                 for (i, x) in input.iter().enumerate() {

@@ -7,6 +7,8 @@ use crate::arena::Place;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::line_loops::{ProductS16, SumS16};
+use crate::kernels::lines;
 use crate::kernels::runs::broadcast;
 use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
@@ -31,7 +33,10 @@ impl Kernel for Binary {
     fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         match op.dtype {
             DType::I8 => quantised::<i8>(op, mem),
-            DType::I16 => quantised::<i16>(op, mem),
+            DType::I16 => match wide(op) {
+                Some(wide) => wide.run(op, mem),
+                None => quantised::<i16>(op, mem),
+            },
             _ => plain(op, mem),
         }
     }
@@ -43,6 +48,35 @@ impl Candidate for Binary {
 
     fn step<P: Place>(job: &Job<'_, P>) -> Option<BinaryInt<P>> {
         job.binary_int()
+    }
+}
+
+/// The int16 operators of quantised networks, which have loops of their own.
+enum Wide {
+    Product(ProductS16),
+    Sum(SumS16),
+}
+
+fn wide(op: &BinaryInt) -> Option<Wide> {
+    let [_, _, multiplier] = op.multipliers;
+    match op.op {
+        IntOp::Mul => ProductS16::new(multiplier, op.zero, op.clamp).map(Wide::Product),
+        IntOp::Add | IntOp::Sub => {
+            SumS16::new(op.multipliers, op.zero, op.shift, op.op == IntOp::Sub, op.clamp).map(Wide::Sum)
+        }
+        _ => None,
+    }
+}
+
+impl Wide {
+    fn run(&self, op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+        let output = mem.dst::<i16>(op.output, output_len(&op.loops)?)?;
+        let a = mem.src::<i16>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+        let b = mem.src::<i16>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+        match self {
+            Wide::Product(product) => lines::walk(&op.loops, output, a, b, |line| product.line(line)),
+            Wide::Sum(sum) => lines::walk(&op.loops, output, a, b, |line| sum.line(line)),
+        }
     }
 }
 

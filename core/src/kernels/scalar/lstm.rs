@@ -5,14 +5,16 @@
 
 use super::int::Int;
 use crate::arena::Mem;
+use crate::blocks::blocks;
 use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
-use crate::kernels::dot::fours_s8;
+use crate::kernels::dot::{MOST, rows_s8};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::rescaled::Rescaled;
 use crate::kernels::wide;
 use crate::ops::lstm::{LstmF32, LstmInt, LstmShape};
-use crate::quant::{Multiplier, SigmoidI16};
+use crate::quant::{Multiplier, Rescaler, SigmoidI16};
 use crate::tensor::DType;
 
 /// int8 or int16 activations.
@@ -28,8 +30,8 @@ impl Kernel for Quantised {
 
     fn run(op: &LstmInt, mem: &Mem<'_>) -> Option<()> {
         match op.dtype {
-            DType::I16 => quantised::<i16>(op, mem, |sum, m| m.apply_wide(sum), (-32768, 32767)),
-            _ => quantised::<i8>(op, mem, |sum, m| m.apply(sum as i32), (-128, 127)),
+            DType::I16 => quantised::<i16>(op, mem, (-32768, 32767)),
+            _ => quantised::<i8>(op, mem, (-128, 127)),
         }
     }
 }
@@ -77,50 +79,87 @@ impl Kernel for F32 {
 #[cfg(any(test, packing))]
 impl Candidate for F32 {}
 
+/// Cells at a time.
+const BLOCK: usize = MOST;
+
 /// An activation.
 trait Activation: Int {
     /// An element of the biases.
-    type Bias: Element + Into<i64>;
+    type Bias: Element;
 
-    /// `sum of (x[i] - zero) * row[i]` for a row of each gate: of i8 modulo 2^32, which is all that is used of it, of i16 modulo 2^64.
-    fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4];
+    /// `multiplier * (bias + sum of (x[i] - zero) * row[i])`, saturated, for as many rows of `weights` as there are sums; without biases these are 0.
+    fn scaled(
+        x: Src<'_, Self>,
+        zero: i32,
+        weights: &[i8],
+        bias: Option<&[Self::Bias]>,
+        multiplier: Multiplier,
+        sums: &mut [i16],
+    ) -> Option<()>;
 }
 
 impl Activation for i8 {
     type Bias = i32;
 
-    #[inline(always)]
-    fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4] {
-        fours_s8(x, zero, rows).map(i64::from)
+    // A function by itself: in one with all gates the loops would have no registers.
+    #[inline(never)]
+    fn scaled(
+        x: Src<'_, i8>,
+        zero: i32,
+        weights: &[i8],
+        bias: Option<&[i32]>,
+        multiplier: Multiplier,
+        sums: &mut [i16],
+    ) -> Option<()> {
+        let scale = Rescaled::new(multiplier, 0, (-32768, 32767), 0);
+        let count = sums.len().min(BLOCK);
+        rows_s8(x, zero, weights, count, |found| {
+            for (sum, bias) in found.iter_mut().zip(bias.unwrap_or_default()) {
+                *sum = sum.wrapping_add(*bias);
+            }
+            scale.fill(found, sums);
+            Some(())
+        })
     }
 }
 
 impl Activation for i16 {
     type Bias = i64;
 
-    #[inline(always)]
-    fn dots(x: Src<'_, Self>, zero: i32, rows: [&[i8]; 4]) -> [i64; 4] {
-        if zero == 0
-            && let Some(sums) = wide::rows(x, rows)
-        {
-            return sums.map(i64::from);
+    #[inline(never)]
+    fn scaled(
+        x: Src<'_, i16>,
+        zero: i32,
+        weights: &[i8],
+        bias: Option<&[i64]>,
+        multiplier: Multiplier,
+        sums: &mut [i16],
+    ) -> Option<()> {
+        let (len, mut at) = (x.len(), 0);
+        for sums in sums.chunks_mut(4) {
+            let found = match wide::rows(x, weights, at) {
+                Some(found) if zero == 0 => found.map(i64::from),
+                _ => {
+                    let mut found = [0_i64; 4];
+                    for (found, row) in found.iter_mut().zip(blocks(weights.get(at * len..)?, len)) {
+                        *found = x.iter().zip(row).fold(0, |sum: i64, (x, &w)| {
+                            sum.wrapping_add(i64::from(x.widen().wrapping_sub(zero)) * i64::from(w))
+                        });
+                    }
+                    found
+                }
+            };
+            for ((sum, found), i) in sums.iter_mut().zip(found).zip(at..) {
+                let bias = bias.and_then(|bias| bias.get(i)).copied().unwrap_or(0);
+                *sum = saturate(multiplier.apply_wide(found.wrapping_add(bias)));
+            }
+            at += 4;
         }
-        let mut sums = [0_i64; 4];
-        for (sum, row) in sums.iter_mut().zip(rows) {
-            *sum = x.iter().zip(row).fold(0, |sum: i64, (x, &w)| {
-                sum.wrapping_add(i64::from(x.widen().wrapping_sub(zero)) * i64::from(w))
-            });
-        }
-        sums
+        Some(())
     }
 }
 
-fn quantised<A: Activation>(
-    op: &LstmInt,
-    mem: &Mem<'_>,
-    scale: impl Fn(i64, Multiplier) -> i32,
-    (low, high): (i32, i32),
-) -> Option<()> {
+fn quantised<A: Activation>(op: &LstmInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
     let shape = &op.shape;
     let (features, cells) = (shape.features as usize, shape.cells as usize);
     let mut gates = [(&[][..], &[][..], &[][..]); 4];
@@ -131,39 +170,52 @@ fn quantised<A: Activation>(
             mem.weights::<A::Bias>(offsets.bias, shape.cells)?,
         );
     }
-    // Gates have scale 2^-12, which the table takes as it is.
-    const GATE: SigmoidI16 = SigmoidI16::power_of_two(0);
-    let [keep, add, show] = op.products;
     each_time::<A, i16>(shape, mem, |x, h, c, y| {
-        for j in 0..cells {
-            let (mut rows, mut recurrent) = ([&[][..]; 4], [&[][..]; 4]);
-            for ((row, recurrent), (w, r, _)) in rows.iter_mut().zip(&mut recurrent).zip(gates) {
-                *row = w.get(j * features..)?.get(..features)?;
-                *recurrent = r.get(j * cells..)?.get(..cells)?;
+        let mut first = 0;
+        while first < cells {
+            let count = (cells - first).min(BLOCK);
+            let (mut sums, mut from_hidden) = ([[0_i16; BLOCK]; 4], [0_i16; BLOCK]);
+            for ((sums, (weights, recurrent, bias)), scales) in sums.iter_mut().zip(gates).zip(&op.gates) {
+                let (sums, more) = (sums.get_mut(..count)?, from_hidden.get_mut(..count)?);
+                let (weights, recurrent) = (weights.get(first * features..)?, recurrent.get(first * cells..)?);
+                let &[of_input, of_hidden] = scales;
+                A::scaled(x, op.zero[0], weights, Some(bias.get(first..)?), of_input, sums)?;
+                A::scaled(h.as_src(), op.zero[1], recurrent, None, of_hidden, more)?;
+                for (sum, more) in sums.iter_mut().zip(more) {
+                    *sum = sum.saturating_add(*more);
+                }
             }
-            let from_x = A::dots(x, op.zero[0], rows);
-            let from_h = A::dots(h.as_src(), op.zero[1], recurrent);
-            let mut sums = [0_i16; 4];
-            let of_gates = gates.iter().zip(&op.gates).zip(from_x.into_iter().zip(from_h));
-            for (sum, (((_, _, bias), &[from_input, from_hidden]), (x, h))) in sums.iter_mut().zip(of_gates) {
-                let bias: i64 = (*bias.get(j)?).into();
-                let x = saturate(scale(x.wrapping_add(bias), from_input));
-                *sum = x.saturating_add(saturate(scale(h, from_hidden)));
-            }
-            let [input, forget, cell, output] = sums;
-            let product = |m: Multiplier, a: i16, b: i16| m.apply(i32::from(a) * i32::from(b));
-            let kept = saturate(product(keep, GATE.logistic(forget), c.as_src().get(j)?));
-            let added = saturate(product(add, GATE.logistic(input), GATE.tanh(cell)));
-            let mut state = kept.saturating_add(added);
-            if op.clip > 0 {
-                state = state.min(op.clip).max(op.clip.wrapping_neg());
-            }
-            c.set(j, state)?;
-            let shown = product(show, op.tanh.tanh(state), GATE.logistic(output));
-            y.set(j, A::narrow(shown.wrapping_add(op.zero[1]).clamp(low, high)))?;
+            finish(op, &sums, c.slice(first, count)?, y.slice(first, count)?, (low, high));
+            first += count;
         }
         Some(())
     })
+}
+
+/// New states of a block of cells from their gates' sums.
+#[inline(never)]
+fn finish<A: Activation>(
+    op: &LstmInt,
+    [input, forget, cell, output]: &[[i16; BLOCK]; 4],
+    states: Dst<'_, i16>,
+    y: Dst<'_, A>,
+    (low, high): (i32, i32),
+) {
+    // Gates have scale 2^-12, which the table takes as it is.
+    const GATE: SigmoidI16 = SigmoidI16::power_of_two(0);
+    let [keep, add, show] = op.products.map(Rescaler::new);
+    let product = |m: &Rescaler, a: i16, b: i16| m.apply(i32::from(a) * i32::from(b));
+    let limit = if op.clip > 0 { op.clip } else { i16::MAX };
+    let least = if op.clip > 0 { op.clip.wrapping_neg() } else { i16::MIN };
+    let of_gates = input.iter().zip(forget).zip(cell.iter().zip(output));
+    for ((state, y), ((&input, &forget), (&cell, &output))) in states.cells().iter().zip(y.cells()).zip(of_gates) {
+        let kept = saturate(product(&keep, GATE.logistic(forget), state.get()));
+        let added = saturate(product(&add, GATE.logistic(input), GATE.tanh(cell)));
+        let new = kept.saturating_add(added).min(limit).max(least);
+        state.set(new);
+        let shown = product(&show, op.tanh.tanh(new), GATE.logistic(output));
+        y.set(A::narrow(shown.wrapping_add(op.zero[1]).max(low).min(high)));
+    }
 }
 
 /// Calls `step(input, hidden, cell, output)` for every sequence and time, then takes the output over as hidden state.

@@ -6,7 +6,8 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
-use crate::kernels::sums::sums;
+use crate::kernels::rescale::{Enlarge, Rescale};
+use crate::kernels::sums::{Scaling, means_s8, sums};
 use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
 use crate::ops::size::size;
 use crate::tensor::DType;
@@ -81,7 +82,22 @@ impl Kernel for Quantised {
     fn run(op: &ReduceInt, mem: &Mem<'_>) -> Option<()> {
         match op.dtype {
             DType::I16 => quantised::<i16>(op, mem, (-32768, 32767)),
-            _ => quantised::<i8>(op, mem, (-128, 127)),
+            _ => {
+                if matches!(op.kind, Reduction::Mean | Reduction::Sum) {
+                    let [na, _, nb, _, nc] = op.shape;
+                    let input = mem.src::<i8>(op.input, size(&op.shape)?)?;
+                    let output = mem.dst::<i8>(op.output, size(&[na, nb, nc])?)?;
+                    let scaling = Scaling {
+                        zero_in: op.zero_in,
+                        multiplier: op.multiplier,
+                        zero_out: op.zero_out,
+                    };
+                    if means_s8(input, output, op.shape, &scaling)? {
+                        return Some(());
+                    }
+                }
+                quantised::<i8>(op, mem, (-128, 127))
+            }
         }
     }
 }
@@ -109,14 +125,20 @@ fn means<T: Int + Into<i32>>(
 ) -> Option<()> {
     // As many zero points have a sum that fits, as `supports` says.
     let [_, r, _, s, _] = op.shape;
-    let zeros = op.zero_in.wrapping_mul(r.wrapping_mul(s) as i32);
-    let mut cells = output.cells().iter();
-    sums(input, op.shape, |sum| {
-        let scaled = op.multiplier.apply(sum.wrapping_sub(zeros)).wrapping_add(op.zero_out);
-        if let Some(y) = cells.next() {
-            y.set(T::narrow(scaled.max(low).min(high)));
-        }
-    })
+    let elements = r.wrapping_mul(s);
+    let zeros = op.zero_in.wrapping_mul(elements as i32);
+    let magnitude = i64::from(elements) * (i64::from(high - low) + i64::from(op.zero_in).abs()) + 1;
+    let narrow = |scaled: i32| T::narrow(scaled.max(low).min(high));
+    let twice = |sum: i32| sum.wrapping_sub(zeros) << 1;
+    if let Some(rescale) = Rescale::new(op.multiplier, magnitude, op.zero_out) {
+        sums(input, output, op.shape, |sum| narrow(rescale.of_twice(twice(sum))))
+    } else if let Some(enlarge) = Enlarge::new(op.multiplier, magnitude, op.zero_out) {
+        sums(input, output, op.shape, |sum| narrow(enlarge.of_twice(twice(sum))))
+    } else {
+        sums(input, output, op.shape, |sum| {
+            narrow(op.multiplier.apply(sum.wrapping_sub(zeros)).wrapping_add(op.zero_out))
+        })
+    }
 }
 
 /// Maxima and minima.

@@ -93,13 +93,13 @@ impl Kernel for Quantised {
             SoftmaxKind::LogI8(p) => rows::<i8, i8>(op, mem, |x, y| p.run(|| x.iter(), writer(y))),
             SoftmaxKind::I8ToI16(p) => rows::<i8, i16>(op, mem, |x, y| p.run_to_i16(|| x.iter(), writer(y))),
             SoftmaxKind::I16(p, [exp, inverse]) => {
-                let exp = mem.weights::<i16>(exp, TABLE_LEN)?;
-                let inverse = mem.weights::<i16>(inverse, TABLE_LEN)?;
-                rows::<i16, i16>(op, mem, |x, y| p.run(|| x.iter(), writer(y), exp, inverse))
+                let exp = mem.weights::<i16>(exp, TABLE_LEN)?.try_into().ok()?;
+                let inverse = mem.weights::<i16>(inverse, TABLE_LEN)?.try_into().ok()?;
+                rows::<i16, i16>(op, mem, |x, y| p.run(|| x.iter(), y.cells(), exp, inverse))
             }
             SoftmaxKind::I8Table(exp) => {
                 let exp: &[i32; 256] = mem.weights::<i32>(exp, EXPONENTIALS)?.try_into().ok()?;
-                rows::<i8, i8>(op, mem, |x, y| softmax_by_table(|| x.iter(), writer(y), exp))
+                rows::<i8, i8>(op, mem, |x, y| softmax_by_table(|| x.iter(), y.cells(), exp))
             }
         }
     }

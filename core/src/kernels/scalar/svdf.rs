@@ -1,7 +1,6 @@
 //! SVDF, straight from the formula.
 
 use super::clamp;
-use super::int::Int;
 use crate::arena::Mem;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
@@ -9,9 +8,9 @@ use crate::kernels::candidate::Candidate;
 use crate::kernels::delay::advance;
 use crate::kernels::dot::{Products, lines, rows_s8};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::rescaled::Rescaled;
 use crate::ops::size::size;
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
-use crate::quant::Rescaler;
 use crate::tensor::DType;
 
 /// int8, with int8 or int16 state.
@@ -73,7 +72,7 @@ impl Kernel for F32 {
 #[cfg(any(test, packing))]
 impl Candidate for F32 {}
 
-fn run_s8<S: Int + Products>(op: &SvdfS8, mem: &Mem<'_>, limits: (i32, i32)) -> Option<()> {
+fn run_s8<S: Products>(op: &SvdfS8, mem: &Mem<'_>, limits: (i32, i32)) -> Option<()> {
     let shape = op.shape;
     let (features, memory, units) = (shape.features as usize, shape.memory as usize, shape.units as usize);
     let input = mem.src::<i8>(op.input, shape.batch.checked_mul(shape.features)?)?;
@@ -98,22 +97,21 @@ fn run_s8<S: Int + Products>(op: &SvdfS8, mem: &Mem<'_>, limits: (i32, i32)) -> 
 /// Each filter's sum over the features, to the end of its memory.
 // Functions by themselves: in one with all kernels the loops would have no registers.
 #[inline(never)]
-fn append<S: Int>(
+fn append<S: Products>(
     op: &SvdfS8,
     x: Src<'_, i8>,
     weights: &[i8],
     state: Dst<'_, S>,
-    (low, high): (i32, i32),
+    limits: (i32, i32),
 ) -> Option<()> {
     let (memory, filters) = (op.shape.memory as usize, op.shape.filters() as usize);
     let [zero_in, zero_state, _] = op.zero;
-    let [into_state, _] = op.multipliers.map(Rescaler::new);
+    let [into_state, _] = op.multipliers;
+    let into_state = Rescaled::new(into_state, 0, limits, zero_state);
     let mut newest = memory.wrapping_sub(1);
-    rows_s8(x, zero_in, weights, filters, |sum| {
-        // No `clamp`, which panics where it does not see that the limits are in order.
-        let value = into_state.apply(sum).max(low).min(high).wrapping_add(zero_state);
-        state.set(newest, S::narrow(value))?;
-        newest = newest.wrapping_add(memory);
+    rows_s8(x, zero_in, weights, filters, |sums| {
+        into_state.put(sums, state, newest, memory)?;
+        newest = newest.wrapping_add(memory.wrapping_mul(sums.len()));
         Some(())
     })
 }
@@ -121,17 +119,14 @@ fn append<S: Int>(
 /// Each unit's sum over its filters and their memories: these lie together, in the state and in its weights.
 #[inline(never)]
 fn finish<S: Products>(op: &SvdfS8, state: Src<'_, S>, time_weights: &[S], bias: &[i32], y: Dst<'_, i8>) -> Option<()> {
-    let (units, len) = (
-        op.shape.units as usize,
-        op.shape.rank as usize * op.shape.memory as usize,
-    );
+    let len = op.shape.rank as usize * op.shape.memory as usize;
     let [_, zero_state, zero_out] = op.zero;
-    let [_, into_output] = op.multipliers.map(Rescaler::new);
-    let mut outputs = y.cells().iter().zip(bias);
-    lines(state, zero_state, time_weights, [units, len], |sum| {
-        let (y, bias) = outputs.next()?;
-        let scaled = into_output.apply(sum.wrapping_add(*bias)).wrapping_add(zero_out);
-        y.set(scaled.clamp(-128, 127) as i8);
+    let [_, into_output] = op.multipliers;
+    let into_output = Rescaled::new(into_output, zero_out, (-128, 127), 0);
+    let mut first = 0;
+    lines(state, zero_state, time_weights, bias, len, |sums| {
+        into_output.put(sums, y, first, 1)?;
+        first = first.wrapping_add(sums.len());
         Some(())
     })
 }

@@ -191,6 +191,8 @@ fn special(high: u32, low: u32) -> Decoded {
         (_, true, true, _) if low & 0x1020 == 0x1020 && high & 0xf000 == 0xf000 => integer("vbrsr", a.and(scalar)),
         (_, true, true, _) if low & 0x0020 == 0x0020 => multiplier("vmul.i", a.and(scalar)),
         (_, true, _, _) => accumulating("vmla", a.and(scalar)),
+        // Shifted by as many bits as an element has.
+        (_, false, true, true) if wide && high & 2 == 0 && low & 0x80 == 0 => integer("vmovl", b),
         (_, false, true, true) if wide => integer("vmovn", b.and(d)),
         (_, false, _, _) => multiplier("vmul.i", a.and(b)),
     }
@@ -275,6 +277,10 @@ mod tests {
             (0xee39, 0x0e44, "vmla", q(4).and(r(4)), q(0)),
             (0xee37, 0x8e09, "vmovn", q(4), q(4)),
             (0xfe35, 0x1e87, "vmovn", q(3).and(q(0)), q(0)),
+            (0xee31, 0x5e01, "vmovl", q(0), q(2)),
+            (0xeebf, 0x8f40, "vmovl", q(0), q(4)),
+            (0xee90, 0xcfc9, "vshrn", q(4).and(q(6)), q(6)),
+            (0xee2e, 0x9e67, "vmla", q(7).and(r(7)), q(4)),
             (0xeeb0, 0x7f40, "vmovl", q(0), q(3)),
             (0xeea2, 0x9b10, "vdup", r(9), q(1)),
             (0xef80, 0x4050, "vmov imm", Registers::NONE, q(2)),

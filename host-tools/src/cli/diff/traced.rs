@@ -1,6 +1,6 @@
 //! A step's tensor as the trace has it.
 
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
 use crate::compare;
 use crate::error::{Error, Result};
@@ -43,6 +43,17 @@ impl Traced {
             known: known.permuted_axes(IxDyn(&axes)),
             unread,
         })
+    }
+
+    /// The values, and which are known, in the order of the axes that the tensor has in memory, with the channels of the trace.
+    pub(super) fn as_in_memory(&self, tensor: &TensorMeta) -> Option<(ArrayViewD<'_, f64>, ArrayViewD<'_, bool>)> {
+        let (values, known) = (self.values.view(), self.known.view());
+        if tensor.traced_perm.is_empty() {
+            return Some((values, known));
+        }
+        let back = |axis: usize| tensor.traced_perm.iter().position(|&from| usize::from(from) == axis);
+        let axes: Vec<usize> = (0..values.ndim()).map(back).collect::<Option<_>>()?;
+        Some((values.permuted_axes(IxDyn(&axes)), known.permuted_axes(IxDyn(&axes))))
     }
 }
 

@@ -79,6 +79,18 @@ struct Work<'w, 't> {
     gradients: HashMap<u64, TensorId>,
 }
 
+/// Functions of one operand.
+const OF_ONE: [&str; 8] = [
+    "MaxPooling2D",
+    "AveragePooling2D",
+    "Reshape",
+    "Dropout",
+    "ReLU",
+    "Sigmoid",
+    "Tanh",
+    "Softmax",
+];
+
 impl Work<'_, '_> {
     fn forward(&mut self, record: &Record<'_>) -> Result<()> {
         let mut inputs = Vec::new();
@@ -86,6 +98,7 @@ impl Work<'_, '_> {
             inputs.push(self.operand(record, index, *id)?);
         }
         let unary = |kind| Op::Unary(kind);
+        let other = |count: usize| Error::unsupported(format!("operator {} with {count} inputs", record.class));
         let window = |name: &str| {
             let windows = self.solution.windows.get(&record.rank);
             windows
@@ -105,6 +118,7 @@ impl Work<'_, '_> {
                     activation: Activation::None,
                 })
             }
+            class if OF_ONE.contains(&class) && inputs.len() != 1 => return Err(other(inputs.len())),
             "MaxPooling2D" | "AveragePooling2D" => {
                 record.only(&["kh", "kw", "sy", "sx", "ph", "pw", "cover_all", "return_indices"])?;
                 let (rows, columns) = window("pooling")?;
@@ -157,14 +171,12 @@ impl Work<'_, '_> {
                 axis: record.size("axis", 1)?,
                 activation: Activation::None,
             },
-            other => {
-                return Err(Error::unsupported(format!(
-                    "operator {other} with {} inputs",
-                    inputs.len()
-                )));
-            }
+            _ => return Err(other(inputs.len())),
         };
-        let output = *record.outputs.first().ok_or_else(|| Error::input("it has no output"))?;
+        let output = *record
+            .outputs
+            .first()
+            .ok_or_else(|| Error::internal("it has no output"))?;
         let shape = self.shape(output)?;
         let inputs: Vec<_> = inputs.into_iter().map(Some).collect();
         let name = format!("{}-{}", record.class, record.rank);
@@ -230,7 +242,7 @@ impl Work<'_, '_> {
             return self.builder.param(name, traced, &weights);
         }
         let tensor = self.tensors.get(&id).copied();
-        tensor.ok_or_else(|| Error::input(format!("it reads buffer {id}, which the loss writes")))
+        tensor.ok_or_else(|| Error::internal(format!("it reads buffer {id}, which the loss writes")))
     }
 
     /// A record that inference does not need, with its edges.

@@ -180,7 +180,10 @@ impl Record<'_> {
         };
         match self.attrs.fields().iter().find(|(name, _)| !known(name)) {
             Some((name, json)) => Err(self.locate(
-                Error::unsupported(format!("attribute `{name}` (line {})", json.line())).expected(names.join(", ")),
+                Error::unsupported(format!("attribute `{name}` (line {})", json.line())).expected(match names {
+                    [] => "none here".to_string(),
+                    _ => names.join(", "),
+                }),
             )),
             None => Ok(()),
         }

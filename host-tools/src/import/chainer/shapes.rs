@@ -177,7 +177,7 @@ impl Problem<'_, '_> {
                 Ok(solution.clone())
             }
             [] => Err(deepest.map_or_else(
-                || at(buffer.line, format!("no image has {elements} elements")),
+                || Error::internal(format!("no image has {elements} elements")),
                 |(_, error)| error.help("no image explains all sizes; this record fits the best of them least"),
             )),
             several => {
@@ -235,7 +235,7 @@ impl Problem<'_, '_> {
             })
             .map(|(id, _)| {
                 let shape = solution.shapes.get(id).cloned();
-                shape.ok_or_else(|| Error::input(format!("the shape of buffer {id} is not known")))
+                shape.ok_or_else(|| Error::internal(format!("the shape of buffer {id} is not known")))
             })
             .collect();
         let shapes = shapes?;

@@ -133,7 +133,9 @@ impl<'a, 't> Work<'a, 't, '_> {
 
     fn sink(&mut self, operator: &'a Operator<'t>) -> Result<()> {
         let inputs = self.edges(&operator.inputs);
-        if inputs.len() != operator.inputs.len() {
+        // A constant that an operator reads has a tensor as well.
+        let is_constant = |id: &String| self.constants.contains_key(id.as_str());
+        if inputs.len() != operator.inputs.len() || operator.inputs.iter().any(is_constant) {
             return Err(operator.error("it returns a variable that no kernel computes"));
         }
         self.outputs.extend(&inputs);

@@ -155,6 +155,6 @@ pub(super) fn axis(at: &Json<'_>, index: i64, rank: usize) -> Result<usize> {
         Ok(found) if found < rank => Ok(found),
         _ => Err(at
             .error(format!("axis {index} of an operand of {rank} axes"))
-            .expected(format!("-{rank} … {rank} - 1"))),
+            .expected(format!("-{rank} to {}", signed - 1))),
     }
 }

@@ -7,6 +7,7 @@ use super::fields::{self, Role};
 use super::trace::{Declared, Trace, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::json::Json;
+use crate::files::system::canonical;
 use crate::graph::DType;
 use crate::import::build::elements;
 use crate::import::imported::{SampleRun, Samples};
@@ -30,7 +31,7 @@ pub(super) fn constants(trace: &Trace<'_>, folder: &Path) -> Result<HashMap<Stri
         return Ok(constants);
     };
     let path = folder.join(name);
-    if !path.exists() && !trace.tensors.values().any(in_memory) {
+    if canonical(&path).is_err() && !trace.tensors.values().any(in_memory) {
         // `--weights` may name another file; without it, opening this one is the error.
         return Ok(constants);
     }

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
 use super::proto::Tensor;
 use crate::error::{Error, Result};
+use crate::files::File;
+use crate::files::system::{canonical, is_file};
 
 /// Completes "cannot …".
 const READING: &str = "read the model's external data";
@@ -82,15 +83,12 @@ impl<'m> Folder<'m> {
         }
         let path = self.folder.join(relative);
         // Symbolic links may lead out of it.
-        let canonical = path.canonicalize().map_err(|e| Error::io(&path, READING, &e))?;
-        let folder = self
-            .folder
-            .canonicalize()
-            .map_err(|e| Error::io(self.folder, READING, &e))?;
-        if !canonical.starts_with(&folder) || !canonical.is_file() {
+        let found = canonical(&path).map_err(|e| Error::io(&path, READING, &e))?;
+        let folder = canonical(self.folder).map_err(|e| Error::io(self.folder, READING, &e))?;
+        if !found.starts_with(&folder) || !is_file(&found) {
             return Err(outside());
         }
-        Ok(canonical)
+        Ok(found)
     }
 
     /// Notes that `tensor` has a range of a file, which no other tensor may share in part.

@@ -143,10 +143,10 @@ impl<'a> Importer<'_, 'a> {
         let rank = shape.len() + axes.len();
         let mut axes: Vec<usize> = axes.iter().map(|&a| axis_of(a, rank)).collect::<Result<_>>()?;
         axes.sort_unstable();
+        if let Some(twice) = axes.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::input(format!("axis {} is added twice", twice[0])));
+        }
         for axis in axes {
-            if axis > shape.len() {
-                return Err(Error::input(format!("axis {axis} is added twice")));
-            }
             shape.insert(axis, 1);
         }
         let y = self.reshape(&x, &shape)?;

@@ -89,7 +89,7 @@ impl<'a> Importer<'_, 'a> {
         };
         let taps = self.taps(x, windows, fill)?;
         let mut taps = taps.into_iter();
-        let mut y = taps.next().ok_or_else(|| Error::input("an empty window"))?;
+        let mut y = taps.next().ok_or_else(|| Error::internal("an empty window"))?;
         for tap in taps {
             y = self.binary(op, &y, &tap)?;
         }

@@ -161,7 +161,7 @@ impl<'a> Importer<'_, 'a> {
             } else {
                 states.last()
             };
-            last_h.push(last.cloned().ok_or_else(|| Error::input("an empty sequence"))?);
+            last_h.push(last.cloned().ok_or_else(|| Error::internal("an empty sequence"))?);
             last_c.extend(c);
             sequences.push(states);
         }

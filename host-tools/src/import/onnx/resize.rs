@@ -148,10 +148,11 @@ impl<'a> Importer<'_, 'a> {
                 }
             }
             _ => {
-                return Err(Error::input(format!(
-                    "scales {scales:?} and sizes {sizes:?} of {} axes",
-                    axes.len()
-                )));
+                let (scales, sizes) = (scales.map_or(0, |s| s.len()), sizes.map_or(0, |s| s.len()));
+                return Err(
+                    Error::input(format!("{scales} scales and {sizes} sizes for {} axes", axes.len()))
+                        .expected("scales or sizes, one for each axis"),
+                );
             }
         }
         if shape.contains(&0) || to.contains(&0) || to.iter().any(|&extent| extent > MOST_SAMPLES) {

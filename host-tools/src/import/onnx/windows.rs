@@ -311,9 +311,15 @@ impl<'a> Importer<'_, 'a> {
         let bound = LARGEST_EXTENT as i64;
         let small = |list: &Vec<i64>| list.iter().all(|v| (0..=bound).contains(v));
         if stated.len() != 2 * rank || !small(&stated) || !lists.clone().all(|l| l.len() == rank && small(l)) {
-            return Err(Error::input(format!(
-                "pads {stated:?}, output_padding {more:?}, output_shape {sizes:?}"
-            )));
+            let sizes = sizes
+                .as_ref()
+                .map_or(String::new(), |sizes| format!(", output_shape {sizes:?}"));
+            return Err(
+                Error::input(format!("pads {stated:?}, output_padding {more:?}{sizes}")).expected(format!(
+                    "{} pads and {rank} of each of the others, from 0 to {bound}",
+                    2 * rank
+                )),
+            );
         }
         let (mut pads, mut out) = (vec![(0, 0); 2], Vec::new());
         for axis in 0..rank {

@@ -140,6 +140,9 @@ fn check_complete(picture: &Picture) -> Result<()> {
         .iter()
         .find(|(a, b)| !picture.seen.contains_key(a) && !picture.seen.contains_key(b))
     {
+        Some((a, b)) if a == b => Err(Error::input(format!("no `{a}` is legible"))
+            .at(format!("lines 1 to {last}"))
+            .expected("all nodes of the forward half")),
         Some((a, b)) => Err(Error::input(format!("neither `{a}` nor `{b}` is legible"))
             .at(format!("lines 1 to {last}"))
             .expected("all nodes of the forward half")),
@@ -300,8 +303,8 @@ fn chain(
     let (&value, &(_, paths, _)) = match tops.as_slice() {
         [only] => *only,
         [] => {
-            return Err(Error::input(format!(
-                "no legible reading tells {}",
+            return Err(Error::internal(format!(
+                "no column of readings for {}",
                 place(extent(layers))
             )));
         }

@@ -23,7 +23,7 @@ impl Plan<'_, '_> {
     /// The traced batch.
     pub(super) fn batch(&self) -> Result<usize> {
         let first = self.edges.input.1.first().copied();
-        first.ok_or_else(|| Error::input(format!("`{}` is a scalar", self.edges.input.0)))
+        first.ok_or_else(|| Error::internal(format!("`{}` is a scalar", self.edges.input.0)))
     }
 
     /// The whole step at the traced batch, checking every stated shape, or at another one.
@@ -147,7 +147,7 @@ impl Work<'_, '_, '_> {
                     _ => Op::AvgPool2d(attrs),
                 }
             }
-            _ => return Err(Error::input(format!("parameters of shape {:?}", node.parameter))),
+            _ => return Err(Error::internal(format!("parameters of shape {:?}", node.parameter))),
         };
         self.builder.node(NewNode {
             name: node.name,

@@ -61,7 +61,7 @@ impl Importer<'_, '_> {
         ];
         if kept != spread {
             if kept.contains(&0) {
-                return Err(Error::input(format!("a result of {oh} x {ow} from {h} x {width}")));
+                return Err(Error::internal(format!("a result of {oh} x {ow} from {h} x {width}")));
             }
             let (begin, stride) = (vec![0; 4], vec![1; 4]);
             links.push((Op::Slice { begin, stride }, vec![n, kept[0], kept[1], channels]));
@@ -258,9 +258,9 @@ impl Importer<'_, '_> {
 /// transposed one leaves out the first `pad`; negative: spread rows at the end that no result sees.
 fn edges(extent: usize, result: usize, kernel: usize, pad: usize) -> Result<(usize, isize)> {
     let before = (kernel - 1).checked_sub(pad);
-    let before = before.ok_or_else(|| Error::input(format!("a padding of {pad} for a kernel of {kernel}")))?;
+    let before = before.ok_or_else(|| Error::internal(format!("a padding of {pad} for a kernel of {kernel}")))?;
     let after = (result + kernel - 1) as i64 - (extent + before) as i64;
-    let after = isize::try_from(after).map_err(|_| Error::input(format!("a result of {result} rows")))?;
+    let after = isize::try_from(after).map_err(|_| Error::internal(format!("a result of {result} rows")))?;
     Ok((before, after))
 }
 

@@ -2,15 +2,18 @@
 //!
 //! The rows of a band lie together in every tensor, so that its steps read and write them in place. The columns of a tile do not: it is
 //! copied out of the chain's input and into the chain's output, and is a small tensor of its own between.
+//!
+//! A chain may pass sums with tensors from outside of it, whose rows are read where they are. The bands of a last one are written over them, where nothing
+//! reads these again: so a residual sum takes one of its operands and a few rows of the other.
 
-use std::convert::Infallible;
 use std::ops::Range;
 
-use arenite::DType;
-use arenite::ops::window::Window2d;
+use arenite::Access;
 
+use super::stage::{Rect, Stage, chain, input_rect, needed};
 use crate::graph::{Tensor, TensorId, TensorKind};
 use crate::lower::copies::copy_elements;
+use crate::memory::lifetimes::{self, Moment, in_arena};
 use crate::program::{LoweredStep, Place, Program};
 
 /// How a band gets the rows that the band before it had. Tiles recompute what they share.
@@ -39,29 +42,21 @@ pub struct Cut {
 
 /// Tiles or bands of one cut, at most: each is as many steps as its chain is long, and every step costs a device some time.
 const MOST_TILES: usize = 256;
-/// Whether the steps `first..first + length` pass one tensor on from each to the next, all of one image and cut by rows.
-pub(super) fn is_chain(program: &Program, first: usize, length: usize) -> bool {
-    let Some(steps) = program.steps.get(first..first + length) else {
-        return false;
-    };
-    steps.iter().all(|step| stage(program, step).is_some())
-        && steps.windows(2).all(|pair| {
-            let (Some(from), Some(to)) = (stage(program, &pair[0]), stage(program, &pair[1])) else {
-                return false;
-            };
-            from.output == to.input && only_reader(program, from.output, &pair[1])
-        })
-}
 
-/// The program with the chain of `cut` in bands or tiles; `None` where a kernel cannot be cut so.
-pub(super) fn cut(program: &Program, cut: &Cut) -> Option<Program> {
+/// The program with the chain of `cut` in bands or tiles; `None` where a kernel cannot be cut so. Whether the last sum may be written over its operand,
+/// `in_place` says.
+pub(super) fn cut(program: &Program, cut: &Cut, in_place: bool) -> Option<Program> {
+    let stages = chain(program, cut.first, cut.length)?;
     let steps = program.steps.get(cut.first..cut.first + cut.length)?;
-    let stages: Vec<Stage> = steps.iter().map(|step| stage(program, step)).collect::<Option<_>>()?;
     let [rows_out, columns_out, _] = stages.last()?.window.output.map(usize::from);
     let columns = cut.columns.unwrap_or(columns_out);
     let whole = columns >= columns_out;
     // Rows move on within a line buffer, columns do not.
     if (whole && (rows_out <= cut.rows || cut.columns.is_some())) || (!whole && cut.carry == Carry::Lines) {
+        return None;
+    }
+    // Nor are the columns of a sum's other operand copied.
+    if !whole && stages.iter().any(|stage| stage.side.is_some()) {
         return None;
     }
     if rows_out.div_ceil(cut.rows) * columns_out.div_ceil(columns) > MOST_TILES {
@@ -84,97 +79,55 @@ pub(super) fn cut(program: &Program, cut: &Cut) -> Option<Program> {
         out.tile(tile)?;
     }
     let new_steps = out.steps;
+    let during = cut.first..cut.first + new_steps.len();
     result.steps.splice(cut.first..cut.first + cut.length, new_steps);
+    if in_place && let Some(last) = stages.last() {
+        write_over_side(&mut result, last, during);
+    }
     Some(result)
 }
 
-/// A step that can be cut: one image, one input, one output.
-struct Stage {
-    window: Window2d,
-    input: TensorId,
-    output: TensorId,
-    element: usize,
-}
-
-/// A rectangle of a tensor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Rect {
-    rows: Range<usize>,
-    columns: Range<usize>,
-}
-
-impl Rect {
-    fn pixels(&self) -> usize {
-        self.rows.len() * self.columns.len()
-    }
-}
-
-fn stage(program: &Program, step: &LoweredStep) -> Option<Stage> {
-    let window = *step.step.clone().window_mut()?;
-    let mut places = step.places().into_iter();
-    let (Some(Place::Tensor(output, 0)), Some(Place::Tensor(input, 0))) = (places.next(), places.next()) else {
-        return None;
+/// Makes the output of the chain's last stage a view of the tensor beside it, where every byte of that is read before it is written, and by nothing later.
+fn write_over_side(program: &mut Program, last: &Stage, during: Range<usize>) {
+    let (Some(side), output) = (last.side, last.output) else {
+        return;
     };
-    let plain =
-        |id: TensorId| program.root(id) == (id, 0) || matches!(program.graph.tensor(id).kind, TensorKind::Input);
-    let others = places.all(|place| matches!(place, Place::Scratch | Place::Constant(_)));
-    let (x, y) = (program.graph.tensor(input), program.graph.tensor(output));
-    let whole = x.elements() == window.input_len()? as usize && y.elements() == window.output_len()? as usize;
-    let same_dtype = x.dtype == y.dtype;
-    (window.batch == 1 && others && plain(input) && plain(output) && whole && same_dtype && x.dtype != DType::Bool)
-        .then(|| Stage {
-            window,
-            input,
-            output,
-            element: x.dtype.bytes(),
-        })
-}
-
-/// Whether `reader` alone reads the tensor, and nothing views or exports it.
-fn only_reader(program: &Program, tensor: TensorId, reader: &LoweredStep) -> bool {
-    let uses = program
-        .steps
-        .iter()
-        .flat_map(|s| s.places().into_iter().skip(1))
-        .filter(|&place| matches!(place, Place::Tensor(id, _) if program.root(id).0 == tensor));
-    let viewed = program.views.values().any(|&(of, _)| of == tensor);
-    uses.count() == 1
-        && !viewed
-        && !program.graph.outputs.contains(&tensor)
-        && reader.places().get(1) == Some(&Place::Tensor(tensor, 0))
-}
-
-/// The rectangle of every stage's output that `last`, of the last one's, needs.
-fn needed(stages: &[Stage], last: Rect, tiled: bool) -> Vec<Rect> {
-    let mut rects = vec![last];
-    for stage in stages.iter().skip(1).rev() {
-        rects.push(input_rect(&stage.window, &rects[rects.len() - 1], tiled));
+    let graph = &program.graph;
+    let (side, from) = program.root(side);
+    let separate = side != output && from == 0 && program.root(output) == (output, 0);
+    let movable = in_arena(graph, side) && matches!(graph.tensor(output).kind, TensorKind::Activation);
+    if !separate || !movable || graph.tensor(side).bytes() != graph.tensor(output).bytes() {
+        return;
     }
-    rects.reverse();
-    rects
-}
-
-/// The input under the windows of a rectangle of the output; bands have whole rows, though a stride may leave columns out.
-fn input_rect(window: &Window2d, output: &Rect, tiled: bool) -> Rect {
-    Rect {
-        rows: input_range(window, 0, &output.rows),
-        columns: if tiled {
-            input_range(window, 1, &output.columns)
-        } else {
-            0..usize::from(window.input[1])
-        },
+    let mut written: Vec<Range<u64>> = Vec::new();
+    for touch in lifetimes::of_program(program) {
+        let at = match touch.at {
+            Moment::Start => continue,
+            Moment::Step(at) => at,
+            Moment::End if touch.root == side => return,
+            Moment::End => break,
+        };
+        if touch.root == output && touch.access != Some(Access::Read) {
+            // What is written over it later is a later sum.
+            if at >= during.end {
+                continue;
+            }
+            if !during.contains(&at) || !last.over_side(&program.steps[at].step) {
+                return;
+            }
+            written.push(touch.bytes);
+        } else if touch.root == side {
+            // A step's output comes before what it reads; the kernel allows that they are the same bytes.
+            let writes = matches!(program.steps[at].places().first(), Some(&Place::Tensor(id, _)) if id == output);
+            let gone = |gone: &&Range<u64>| gone.start < touch.bytes.end && touch.bytes.start < gone.end;
+            let before = written.iter().filter(|&bytes| !writes || *bytes != touch.bytes);
+            if at >= during.end || before.into_iter().any(|bytes| gone(&bytes)) {
+                return;
+            }
+        }
     }
-}
-
-/// The input rows (axis 0) or columns (axis 1) under the windows of a range of the output's.
-pub(super) fn input_range(window: &Window2d, axis: usize, output: &Range<usize>) -> Range<usize> {
-    let (stride, pad) = (usize::from(window.stride[axis]), usize::from(window.padding[axis]));
-    let reach = (usize::from(window.kernel[axis]) - 1) * usize::from(window.dilation[axis]) + 1;
-    let extent = usize::from(window.input[axis]);
-    let end = ((output.end - 1) * stride + reach).saturating_sub(pad).min(extent);
-    // A window may lie in the padding altogether; its step still wants something to read.
-    let start = (output.start * stride).saturating_sub(pad).min(extent - 1);
-    start..end.max(start + 1)
+    program.views.insert(output, (side, 0));
+    program.over.insert(output);
 }
 
 struct Builder<'a> {
@@ -291,14 +244,13 @@ impl<'a> Builder<'a> {
     fn produce(&mut self, index: usize, rect: &Rect) -> Option<()> {
         let (stage, original) = (&self.stages[index], &self.originals[index]);
         let reads = input_rect(&stage.window, rect, self.ends.is_some());
-        let mut window = *original.step.clone().window_mut()?;
+        let mut window = stage.window;
         for (axis, input, output) in [(0, &reads.rows, &rect.rows), (1, &reads.columns, &rect.columns)] {
             let top = (output.start * usize::from(window.stride[axis])) as isize - isize::from(window.padding[axis]);
             window.input[axis] = input.len() as u16;
             window.output[axis] = output.len() as u16;
             window.padding[axis] = u8::try_from((input.start as isize - top).max(0)).ok()?;
         }
-        let step = original.step.part(window)?;
         let [height, width, channels] = stage.window.output.map(usize::from);
         let last = index + 1 == self.stages.len();
         let input = match index.checked_sub(1) {
@@ -324,16 +276,23 @@ impl<'a> Builder<'a> {
             (None, Some([_, tile])) if rect.rows.len() > 1 && rect.columns.len() < width => Place::Tensor(tile, 0),
             (None, _) => Place::Tensor(stage.output, in_place),
         };
-        // The output's place, the input's, and any other as it was.
-        let mut ends = [output, input].into_iter();
-        let mut moved = |place| Ok::<_, Infallible>(ends.next().unwrap_or(place));
-        let Ok(step) = step.map(&mut moved);
+        // Rows of the tensor beside it are where they are in the output as a whole.
+        let side = stage.side.map_or(Place::Scratch, |side| Place::Tensor(side, in_place));
+        let step = stage.part(original, window, [output, input, side])?;
         let store = last && !matches!(output, Place::Tensor(id, _) if id == stage.output);
         let all = (height * width) as u128;
+        // What reads no constants is of the page of the step before it, so that bands do not turn pages.
+        let before = index.checked_sub(1).map(|before| &self.originals[before]);
+        let constant = |operand: &arenite::Operand<Place>| matches!(operand.place, Place::Constant(_));
+        let page = match before {
+            Some(before) if !original.operands().iter().any(constant) => before.page,
+            _ => original.page,
+        };
         self.steps.push(LoweredStep {
             step,
             macs: (u128::from(original.macs) * rect.pixels() as u128 / all) as u64,
             completes: if last && !store { original.completes } else { None },
+            page,
             ..original.clone()
         });
         if store {
@@ -381,6 +340,7 @@ impl<'a> Builder<'a> {
             step: copy_elements(places, self.stages[index].element, from, len, axes)?,
             macs: 0,
             completes: None,
+            page: self.originals[index].page,
         });
         Some(())
     }
@@ -406,31 +366,9 @@ fn unused_name(program: &Program, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use arenite::DType;
+
     use super::*;
-
-    fn window(height: u16, kernel: u16, stride: u8, padding: u8) -> Window2d {
-        let out = (height + 2 * u16::from(padding) - kernel) / u16::from(stride) + 1;
-        Window2d {
-            batch: 1,
-            input: [height, 4, 1],
-            output: [out, 4, 1],
-            kernel: [kernel, 1],
-            stride: [stride, 1],
-            dilation: [1, 1],
-            padding: [padding, 0],
-        }
-    }
-
-    #[test]
-    fn rows_under_a_window_stop_at_the_border() {
-        let w = window(8, 3, 1, 1);
-        assert_eq!(input_range(&w, 0, &(0..1)), 0..2);
-        assert_eq!(input_range(&w, 0, &(3..5)), 2..6);
-        assert_eq!(input_range(&w, 0, &(7..8)), 6..8);
-        let w = window(8, 3, 2, 1);
-        assert_eq!(input_range(&w, 0, &(1..2)), 1..4);
-        assert_eq!(input_range(&w, 1, &(1..3)), 1..3);
-    }
 
     #[test]
     fn a_name_that_is_taken_gets_a_number() {
@@ -441,6 +379,7 @@ mod tests {
             share: true,
             steps: Vec::new(),
             views: std::collections::HashMap::new(),
+            over: std::collections::HashSet::new(),
             weights: crate::program::Constants::default(),
             state: crate::program::State {
                 offsets: Default::default(),

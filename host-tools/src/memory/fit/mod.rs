@@ -8,12 +8,20 @@
 //! - [`Carry::Halo`]: each band computes all the rows it needs. No row is kept or moved; the rows at the seams are computed again, which
 //!   is stated as extra MACs.
 //! - The same with columns cut as well: tiles. Smaller still between the chain's ends, but copied in and out, and there are more seams.
+//!
+//! [`sums()`] cuts residual sums without being asked, where it lowers the arena and costs nothing that counts.
 
 mod bands;
 mod split;
+mod stage;
+mod sums;
+mod trial;
 
 pub use bands::{Carry, Cut};
-pub use split::split;
+pub use split::{Cuttable, Tile, split};
+pub use sums::{Sums, cut, sums};
+
+use trial::{estimated, skeleton};
 
 use super::bodies::bodies;
 use super::in_place;
@@ -21,7 +29,7 @@ use super::place::{Placed, Request, place, whole_words};
 use super::plan::{self, Problem};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
-use crate::program::{Constants, Program, State};
+use crate::program::Program;
 use crate::stage::Progress;
 
 /// A way of running the network: what it needs and what it costs.
@@ -51,8 +59,6 @@ pub struct Fitted {
     pub front: Vec<Point>,
 }
 
-/// The longest chain that is cut.
-const LONGEST_CHAIN: usize = 8;
 /// Band heights that are tried.
 const HEIGHTS: [usize; 4] = [1, 2, 4, 8];
 /// Tile widths that are tried.
@@ -63,7 +69,8 @@ const MOST_CUTS: usize = 8;
 const MOST_PLACED: usize = 64;
 
 /// Searches for the cheapest way to run `program`, whose tensors are not merged in place yet, in `capacity` bytes: extra MACs first, then
-/// steps. With no capacity, it only surveys what a single cut would bring, and cuts nothing.
+/// steps. With no capacity, it only surveys what a single cut would bring, and cuts nothing. It begins with the cuts `made`, and without them where that leads
+/// to nothing.
 ///
 /// Cut after cut is made, each the one that leaves the least above the capacity, summed over the sets of buffers alive together; as soon as
 /// one cut can bring all of it below, the cheapest one that does is taken. That is a greedy search over cuts: where it fails, a combination
@@ -72,12 +79,33 @@ const MOST_PLACED: usize = 64;
 ///
 /// # Errors
 /// [`ErrorKind::DoesNotFit`] with the smallest arena that was found and how.
-pub fn fit(program: &Program, request: &Request, capacity: Option<u64>, progress: &mut Progress<'_>) -> Result<Fitted> {
+pub fn fit(
+    (program, made): (&Program, &[Cut]),
+    request: &Request,
+    capacity: Option<u64>,
+    progress: &mut Progress<'_>,
+) -> Result<Fitted> {
+    match search(program, made, request, capacity, progress) {
+        Err(error) if error.kind() == ErrorKind::DoesNotFit && !made.is_empty() => {
+            search(program, &[], request, capacity, progress).map_err(|_| error)
+        }
+        found => found,
+    }
+}
+
+fn search(
+    program: &Program,
+    made: &[Cut],
+    request: &Request,
+    capacity: Option<u64>,
+    progress: &mut Progress<'_>,
+) -> Result<Fitted> {
     let search = Search {
         in_place: request.in_place,
         base_macs: macs(program),
+        made: made.len(),
     };
-    let mut current = search.candidate(skeleton(program), Vec::new())?;
+    let mut current = search.candidate(cut(&skeleton(program), made, request.in_place)?, made.to_vec())?;
     let mut height = current.height()?;
     let mut points = vec![current.point(height)];
     let Some(capacity) = capacity else {
@@ -90,7 +118,7 @@ pub fn fit(program: &Program, request: &Request, capacity: Option<u64>, progress
     let mut lowest_split: Option<u64> = None;
     let mut within = capacity;
     loop {
-        while height > within && current.cuts.len() < MOST_CUTS {
+        while height > within && current.cuts.len() < MOST_CUTS + made.len() {
             let Some((next, next_height)) = search.next(&current, within, progress)? else {
                 break;
             };
@@ -145,12 +173,6 @@ fn above_when_split(bytes: u64, limit: u64) -> Error {
     .help("rows of a split step wait for each other: allow longer steps or more memory")
 }
 
-/// Bytes of a plan that is made in no time.
-fn estimated(problem: &Problem) -> Result<u64> {
-    let plan = plan::estimate(problem).map_err(|e| Error::internal(e.to_string()))?;
-    Ok(whole_words(plan.height))
-}
-
 /// Bytes of all regions.
 fn total(memory: &Placed) -> u64 {
     memory.plans.iter().map(|(_, plan)| whole_words(plan.height)).sum()
@@ -171,34 +193,19 @@ pub fn macs(program: &Program) -> u64 {
     program.steps.iter().map(|step| step.macs).sum()
 }
 
-/// A program with all that planning looks at, cheap to clone: no weights, no state, no operators.
-fn skeleton(program: &Program) -> Program {
-    let mut graph = program.graph.clone();
-    graph.nodes.clear();
-    Program {
-        graph,
-        target: program.target,
-        size: program.size,
-        share: program.share,
-        steps: program.steps.clone(),
-        views: program.views.clone(),
-        weights: Constants::default(),
-        state: State {
-            offsets: program.state.offsets.clone(),
-            initial: Vec::new(),
-        },
-    }
-}
-
 struct Search {
     in_place: bool,
     base_macs: u64,
+    /// How many cuts it begins with.
+    made: usize,
 }
 
 /// A program cut in some way, with what is known before anything is placed.
 struct Candidate {
     program: Program,
     cuts: Vec<Cut>,
+    /// How many of them the search began with.
+    made: usize,
     extra_macs: u64,
     problem: Problem,
     /// Steps, and bytes below which no plan can hold what is alive there.
@@ -219,6 +226,7 @@ impl Search {
             extra_macs: macs(&program).saturating_sub(self.base_macs),
             program,
             cuts,
+            made: self.made,
             problem,
             profile,
         })
@@ -306,10 +314,13 @@ impl Search {
             .map(|&(step, _)| step as usize)
             .collect();
         let cuts = cuts(&current.program, &over);
-        let (stage, all) = (format!("trying cut {}", current.cuts.len() + 1), cuts.len() as u64);
+        let (stage, all) = (
+            format!("trying cut {}", current.cuts.len() + 1 - self.made),
+            cuts.len() as u64,
+        );
         (0..).zip(cuts).filter_map(move |(done, cut)| {
             progress(&stage, done, all);
-            let program = bands::cut(&current.program, &cut)?;
+            let program = bands::cut(&current.program, &cut, self.in_place)?;
             let mut cuts = current.cuts.clone();
             cuts.push(cut);
             Some(self.candidate(program, cuts))
@@ -328,10 +339,7 @@ impl Candidate {
 
     /// The whole program cut in this way, with long steps split and tensors merged in place where that was asked for.
     fn whole(&self, program: &Program, request: &Request) -> Result<Program> {
-        let mut whole = program.clone();
-        for cut in &self.cuts {
-            whole = bands::cut(&whole, cut).ok_or_else(|| Error::internal("a cut that was found cannot be made"))?;
-        }
+        let mut whole = cut(program, &self.cuts, request.in_place)?;
         if let Some(limit) = request.max_step {
             split(&mut whole, limit)?;
         }
@@ -365,7 +373,7 @@ impl Candidate {
             };
             format!("{length} steps from step {first} in {shape}, {way}")
         };
-        let cuts: Vec<String> = self.cuts.iter().map(name).collect();
+        let cuts: Vec<String> = self.cuts.iter().skip(self.made).map(name).collect();
         Point {
             cuts: if cuts.is_empty() {
                 "uncut".into()
@@ -383,12 +391,15 @@ impl Candidate {
 fn cuts(program: &Program, over: &[usize]) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for first in 0..program.steps.len() {
-        for length in 2..=LONGEST_CHAIN {
+        for length in 2..=stage::LONGEST_CHAIN {
             let chain = first..first + length;
-            if !over.iter().any(|&step| first <= step && step < first + LONGEST_CHAIN) {
+            if !over
+                .iter()
+                .any(|&step| first <= step && step < first + stage::LONGEST_CHAIN)
+            {
                 break;
             }
-            if !bands::is_chain(program, first, length) {
+            if stage::chain(program, first, length).is_none() {
                 break;
             }
             if !over.iter().any(|step| chain.contains(step)) {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use arenite::ops::window::Window2d;
 
-use super::bands::input_range;
+use super::stage::input_range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::program::{LoweredStep, Place, Program};
 
@@ -99,7 +99,7 @@ fn parts(step: &LoweredStep, limit: u64) -> std::result::Result<Vec<LoweredStep>
 }
 
 /// A step whose output can be computed in parts: one input and one output in tensors, all else constants and scratch.
-struct Cuttable<'a> {
+pub struct Cuttable<'a> {
     step: &'a LoweredStep,
     window: Window2d,
     /// Rows of all images, columns.
@@ -113,13 +113,14 @@ struct Cuttable<'a> {
 }
 
 /// Rows `rows` of the output, counted over all images; columns `columns`, all of them where there is more than one row.
-struct Tile {
+pub struct Tile {
     rows: Range<usize>,
     columns: Range<usize>,
 }
 
 impl<'a> Cuttable<'a> {
-    fn of(step: &'a LoweredStep) -> Option<Self> {
+    /// A step that can be cut; `None` for others.
+    pub fn of(step: &'a LoweredStep) -> Option<Self> {
         let window = *step.step.clone().window_mut()?;
         let mut places = step.places().into_iter();
         let (Some(Place::Tensor(..)), Some(Place::Tensor(..))) = (places.next(), places.next()) else {
@@ -167,8 +168,28 @@ impl<'a> Cuttable<'a> {
         tiles
     }
 
+    /// Tiles of at most so many pixels each, or of as few as they can be.
+    pub fn tiles_of(&self, pixels: usize) -> Vec<Tile> {
+        let [rows, columns] = self.extents;
+        let count = if pixels >= columns {
+            let images = rows / self.height;
+            images * self.height.div_ceil((pixels / columns).max(1))
+        } else if self.across {
+            rows * columns.div_ceil(pixels.max(1))
+        } else {
+            rows
+        };
+        self.tiles(count)
+    }
+
+    /// The pixels of a tile, counted over all images: they lie together.
+    pub fn pixels(&self, tile: &Tile) -> Range<usize> {
+        let first = tile.rows.start * self.extents[1] + tile.columns.start;
+        first..first + tile.rows.len() * tile.columns.len()
+    }
+
     /// The step that computes a tile. `None` for a kernel whose packed weights depend on the extents, or that does not compute these.
-    fn part(&self, tile: &Tile) -> Option<LoweredStep> {
+    pub fn part(&self, tile: &Tile) -> Option<LoweredStep> {
         let whole = self.window;
         let ([_, wide_out, deep_out], [high_in, wide_in, deep_in]) =
             (whole.output.map(usize::from), whole.input.map(usize::from));

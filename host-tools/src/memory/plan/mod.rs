@@ -11,6 +11,7 @@ pub mod csv;
 pub mod generate;
 
 mod bound;
+#[cfg(feature = "tools")]
 mod command;
 mod failures;
 mod greedy;
@@ -26,6 +27,7 @@ mod tests;
 mod units;
 
 pub use check::{CheckError, check};
+#[cfg(feature = "tools")]
 pub use command::{CommandError, PlanArgs, Report, command};
 pub use problem::{Buffer, Options, Part, Plan, PlanError, Problem, Proof, Relation};
 pub use solve::{estimate, lower_bound, profile, solve, solve_watched};

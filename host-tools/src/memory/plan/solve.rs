@@ -18,6 +18,9 @@ const COARSE: usize = 2;
 /// Stack of the search's thread per level; there are at most as many levels as bodies.
 const STACK_PER_LEVEL: usize = 4096;
 
+/// The most that a search may need where it has no thread of its own; such programs are linked with more.
+const LARGEST_STACK: usize = 6 << 20;
+
 /// Places the buffers as low as possible, or within a capacity, within a budget of search nodes.
 ///
 /// # Errors
@@ -297,6 +300,14 @@ fn run_with_stack(
     stack: usize,
     spent: &mut dyn FnMut(u64),
 ) -> (Outcome, u64) {
+    if cfg!(target_arch = "wasm32") {
+        // There are no threads, and a stack that is the caller's; what may not fit it is not searched.
+        return if stack <= LARGEST_STACK {
+            search.run(capacity, budget, spent)
+        } else {
+            (Outcome::Budget, budget)
+        };
+    }
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new()

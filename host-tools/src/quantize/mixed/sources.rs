@@ -58,8 +58,8 @@ pub(super) fn measure(
         let node = &graph.nodes[index];
         let layer = Layer::of(graph, network.weights, &node.inputs)?;
         let mut noise = |bits: Option<LowBits>| -> Result<f64> {
-            let input = plan.input_scale(index, node);
-            of(&with_weights(graph, index, &layer, input, bits)?)
+            let ends = [plan.input_scale(index, node), plan.output_scale(index, node)];
+            of(&with_weights(graph, index, &layer, ends, bits)?)
         };
         let four = takes_four_bits(graph, node, &layer, bits).then(|| noise(Some(bits)));
         let four = four.transpose()?;
@@ -75,10 +75,10 @@ pub(super) fn measure(
 }
 
 /// The float network with one layer's weights as they are behind rounding.
-fn with_weights(graph: &Graph, index: usize, layer: &Layer, input: f32, bits: Option<LowBits>) -> Result<Graph> {
+fn with_weights(graph: &Graph, index: usize, layer: &Layer, ends: [f32; 2], bits: Option<LowBits>) -> Result<Graph> {
     let node = &graph.nodes[index];
     debug_assert!(is_layer(graph, node));
-    let stored = layer.stored(input, &node.name, Activations::Int8, bits)?;
+    let stored = layer.stored(ends, &node.name, Activations::Int8, bits)?;
     let rows = stored.weights.chunks(layer.inputs.max(1)).zip(&stored.scales);
     let values: Vec<f32> = rows
         .flat_map(|(row, scale)| row.iter().map(move |&number| f32::from(number) * scale))

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use arenite::{DType, KernelId};
-use arenite_host::board::{Board, RunOptions, run};
+use arenite_host::board::{Board, RunOptions, RunReport, run};
 use arenite_host::model::Blob as File;
 use arenite_host::worst::instructions::{features, row};
 
@@ -68,6 +68,57 @@ const ARENA: u32 = 3 << 20;
 /// # Errors
 /// Where a board does not run them.
 pub fn count(board: &'static Board, kernel: KernelId, seed: u64, count: usize) -> Result<Vec<Sample>> {
+    let options = RunOptions {
+        runs: 3,
+        ..RunOptions::default()
+    };
+    let Some((all, report)) = ran(board, kernel, (seed, count), options)? else {
+        return Ok(Vec::new());
+    };
+    let (steps, weights) = all;
+    let samples = steps.into_iter().enumerate().map(|(index, generated)| {
+        let instructions = report
+            .steps
+            .iter()
+            .filter_map(|steps| steps.get(index).copied())
+            .collect();
+        Sample {
+            generated,
+            instructions,
+            weights: Rc::clone(&weights),
+        }
+    });
+    Ok(samples.collect())
+}
+
+/// Steps, and the weights of the file that they were in.
+type Steps = (Vec<Generated>, Rc<Vec<u8>>);
+
+/// Such steps, and the estimate of each one's cycles on an arena of anything. None on a core without timings.
+///
+/// # Errors
+/// Where a board does not run them.
+pub fn cycles(board: &'static Board, kernel: KernelId, seed: u64, count: usize) -> Result<(Steps, Vec<u64>)> {
+    let options = RunOptions {
+        trace: true,
+        ..RunOptions::default()
+    };
+    let Some((all, report)) = ran(board, kernel, (seed, count), options)? else {
+        return Ok(((Vec::new(), Rc::default()), Vec::new()));
+    };
+    let runs = report.trace.map(|trace| trace.runs).unwrap_or_default();
+    let estimates = runs.iter().map(|interval| interval.cycles(board.timings));
+    let cycles: Option<Vec<u64>> = estimates.map(|estimate| Some(estimate?.cycles)).collect();
+    Ok((all, cycles.unwrap_or_default()))
+}
+
+/// Runs `count` steps of `kernel` as `options` say, of the seeds from `seed` on; `None` where there are none.
+fn ran(
+    board: &'static Board,
+    kernel: KernelId,
+    (seed, count): (u64, usize),
+    options: RunOptions,
+) -> Result<Option<(Steps, RunReport)>> {
     let mut random = Random::new(seed);
     let (mut arena, mut weights) = (0u32, Vec::new());
     let mut blob = Blob::default();
@@ -86,37 +137,24 @@ pub fn count(board: &'static Board, kernel: KernelId, seed: u64, count: usize) -
         all.push(generated);
     }
     if all.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     blob.arena = [arena, 0, 0, 0];
     blob.weights = weights;
     blob.inputs = vec![Tensor::new("all", at(0), DType::I8, &[arena])];
     let float = kernel.name().contains("F32");
-    let inputs: Vec<u8> = (0..3)
+    let inputs: Vec<u8> = (0..options.runs as usize)
         .flat_map(|how| contents(&mut random, arena, float, how))
         .collect();
     let options = RunOptions {
-        runs: 3,
         profile: true,
         timeout: Duration::from_secs(900),
-        ..RunOptions::default()
+        ..options
     };
     let file = blob.file();
     let weights = Rc::new(blob.weights);
     let report = run(roomy(board), File::Bytes(&file), &inputs, &options)?;
-    let samples = all.into_iter().enumerate().map(|(index, generated)| {
-        let instructions = report
-            .steps
-            .iter()
-            .filter_map(|steps| steps.get(index).copied())
-            .collect();
-        Sample {
-            generated,
-            instructions,
-            weights: Rc::clone(&weights),
-        }
-    });
-    Ok(samples.collect())
+    Ok(Some(((all, weights), report)))
 }
 
 /// What the arena holds: anything, zeros, or extremes.

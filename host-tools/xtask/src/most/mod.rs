@@ -6,6 +6,7 @@
 pub mod fit;
 pub mod generate;
 pub mod measure;
+pub mod rates;
 
 use std::collections::BTreeMap;
 use std::path::Path;

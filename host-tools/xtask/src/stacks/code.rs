@@ -90,7 +90,8 @@ impl Program {
                     by_name.insert(name.to_owned(), address);
                 }
                 SymbolKind::Data if symbol.size() > 0 => _ = data.insert(address, symbol.size()),
-                _ => {}
+                // The disassembler may call a section's first function by the linker's name of its start.
+                _ => _ = by_name.entry(name.to_owned()).or_insert(address),
             }
         }
         for (address, size) in stated(&file, thumb)? {

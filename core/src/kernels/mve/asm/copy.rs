@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use super::super::args::{Copy, Windows};
+use super::super::args::{Clipped, Copy, Windows};
 
 /// `bytes` times `value`, none allowed.
 #[unsafe(naked)]
@@ -114,6 +114,42 @@ pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_short_rows(args: *co
         "add r1, r3",
         "add r4, r6",
         "subs r8, #1",
+        "bne 2b",
+        "pop {{r4-r11, pc}}",
+    )
+}
+
+/// Windows that reach beyond the image: 7 a row of it, 3 a row of padding, 9 a window.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn clipped_windows(args: *const Clipped) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r11, lr}}",
+        "ldm r0, {{r1-r12}}",
+        "vdup.8 q1, r9",
+        "vmsr p0, r8",
+        "2: mov r0, r1",
+        "mov r9, r3",
+        "wls lr, r5, 4f",
+        "3: vstrb.8 q1, [r9]",
+        "add r9, r4",
+        "le lr, 3b",
+        "4: wls lr, r6, 6f",
+        // What is masked is not read.
+        "5: vpst",
+        "vldrbt.u8 q0, [r0]",
+        "vpsel q0, q0, q1",
+        "vstrb.8 q0, [r9]",
+        "add r0, r2",
+        "add r9, r4",
+        "le lr, 5b",
+        "6: wls lr, r7, 8f",
+        "7: vstrb.8 q1, [r9]",
+        "add r9, r4",
+        "le lr, 7b",
+        "8: add r1, r10",
+        "add r3, r11",
+        "subs r12, #1",
         "bne 2b",
         "pop {{r4-r11, pc}}",
     )

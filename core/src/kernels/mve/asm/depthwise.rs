@@ -153,13 +153,21 @@ two_by_two! {
     depthwise_2x2_general, split_shift!(), requantize_general
 }
 
-/// Four windows of a row to q6, one a gather.
+/// Four windows of a row to this vector, one a gather.
 macro_rules! four_windows {
-    () => {
+    ($q:literal) => {
         concat!(
             "vldrw.u32 q0, [r1, q1]\n vmladav.s8 r0, q0, q2\n vldrw.u32 q0, [r1, q3]\n vmladav.s8 r2, q0, q2\n",
             "vldrw.u32 q0, [r1, q4]\n vmladav.s8 r4, q0, q2\n vldrw.u32 q0, [r1, q5]\n vmladav.s8 r6, q0, q2\n",
-            "vmov q6[2], q6[0], r0, r4\n vmov q6[3], q6[1], r2, r6\n",
+            "vmov ",
+            $q,
+            "[2], ",
+            $q,
+            "[0], r0, r4\n vmov ",
+            $q,
+            "[3], ",
+            $q,
+            "[1], r2, r6\n",
         )
     };
 }
@@ -177,11 +185,11 @@ macro_rules! one_by_one {
                 "2: ldr r0, [sp]\n vldrb.u8 q2, [r0], #16\n str r0, [sp]\n",
                 channel!($shift),
                 "3: ldr lr, [sp, #28]\n wls lr, lr, 5f\n",
-                "4:\n", four_windows!(), $requantize!(),
+                "4:\n", four_windows!("q6"), $requantize!(),
                 "vstrb.32 q6, [r3, q7]\n add r1, r10\n add r3, r11\n le lr, 4b\n",
                 // The last one to three outputs.
                 "5: ldr r0, [sp, #52]\n cmp r0, #0\n beq.w 6f\n vctp.32 r0\n",
-                four_windows!(), $requantize!(),
+                four_windows!("q6"), $requantize!(),
                 "vpst\n vstrbt.32 q6, [r3, q7]\n",
                 next!(),
             ))
@@ -196,4 +204,105 @@ one_by_one! {
 one_by_one! {
     /// Windows of at most 4 x 4 at any stride.
     depthwise_1x1_general, split_shift!(), requantize_general
+}
+
+/// Four sums in q6 and four in q0 to the 16-bit lanes of q6, in turn, and to outputs: 10 instructions for eight. No limits, ties up.
+macro_rules! requantize_eight {
+    () => {
+        concat!(
+            "vadd.i32 q6, q6, r5\n vadd.i32 q0, q0, r5\n vqrdmulh.s32 q6, q6, r7\n vqrdmulh.s32 q0, q0, r7\n",
+            "vrshl.s32 q6, r8\n vrshl.s32 q0, r8\n vqmovnb.s32 q6, q6\n vqmovnt.s32 q6, q0\n vqadd.s16 q6, q6, r9\n vqmovnb.s16 q6, q6\n",
+        )
+    };
+}
+
+/// Two columns of two rows to this vector.
+macro_rules! unit {
+    ($q:literal) => {
+        concat!(
+            "vldrw.u32 q0, [r1, q1]\n vmladav.s8 r0, q0, q2\n vmladav.s8 r2, q0, q3\n vmladav.s8 r4, q0, q4\n vmladav.s8 r6, q0, q5\n",
+            "vmov ", $q, "[2], ", $q, "[0], r0, r2\n vmov ", $q, "[3], ", $q, "[1], r4, r6\n",
+        )
+    };
+}
+
+/// What is left of a set in `rest`: lanes of the second four (`$eight`), one column alone (`$one`), or lanes of the first four (`$four`).
+macro_rules! rest_of_eight {
+    ($four:expr, $one:expr, $eight:expr) => {
+        concat!(
+            "5: ldr r0, [sp, #52]\n lsls r2, r0, #1\n beq.w 6f\n vmsr p0, r0\n",
+            $one,
+            "bcs 7f\n",
+            $four,
+            requantize_fast!(),
+            "b 9f\n",
+            "7:\n",
+            $eight,
+            requantize_eight!(),
+            "9: vpst\n vstrbt.16 q6, [r3, q7]\n",
+        )
+    };
+}
+
+/// Windows of at most 3 x 3 at stride 1, four columns of two rows at a time: 29 instructions for eight outputs of up to 9 taps. Where `fast` holds.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_2x2_by_eight(args: *const Depthwise) {
+    naked_asm!(concat!(
+        prologue!(),
+        // The channel's weights against the window, one column on, one row on, both on.
+        "2: ldrd r0, r2, [sp]\n vldrb.u8 q3, [r0, #-4]\n vldrb.u8 q2, [r0], #16\n",
+        "vldrb.u8 q5, [r2, #-4]\n vldrb.u8 q4, [r2], #16\n strd r0, r2, [sp]\n",
+        channel!(""),
+        "3: ldr lr, [sp, #28]\n wls lr, lr, 5f\n",
+        "4:\n",
+        unit!("q6"),
+        "add r1, r10\n",
+        unit!("q0"),
+        "add r1, r10\n",
+        requantize_eight!(),
+        "vstrb.16 q6, [r3, q7]\n add r3, r11\n le lr, 4b\n",
+        rest_of_eight!(
+            unit!("q6"),
+            concat!(
+                "bpl 8f\n",
+                "vldrw.u32 q0, [r1, q1]\n vmladav.s8 r0, q0, q2\n vmladav.s8 r4, q0, q4\n",
+                "vmov q6[2], q6[0], r0, r0\n vmov q6[3], q6[1], r4, r4\n",
+                requantize_fast!(),
+                "b 9f\n 8:\n",
+            ),
+            concat!(unit!("q6"), "add r1, r10\n", unit!("q0"), "sub r1, r10\n")
+        ),
+        next!(),
+    ))
+}
+
+/// Windows of at most 4 x 4 at any stride, eight of a row at a time: 35 instructions for eight outputs of up to 16 taps. Where `fast` holds.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_1x1_by_eight(args: *const Depthwise) {
+    naked_asm!(concat!(
+        prologue!(),
+        // Offsets of four windows; x then moves on by four.
+        "vadd.i32 q3, q1, r10\n vadd.i32 q4, q3, r10\n vadd.i32 q5, q4, r10\n lsl r10, #2\n",
+        "2: ldr r0, [sp]\n vldrb.u8 q2, [r0], #16\n str r0, [sp]\n",
+        channel!(""),
+        "3: ldr lr, [sp, #28]\n wls lr, lr, 5f\n",
+        "4:\n",
+        four_windows!("q6"),
+        "add r1, r10\n",
+        four_windows!("q0"),
+        "add r1, r10\n",
+        requantize_eight!(),
+        "vstrb.16 q6, [r3, q7]\n add r3, r11\n le lr, 4b\n",
+        rest_of_eight!(
+            four_windows!("q6"),
+            "",
+            concat!(
+                four_windows!("q6"),
+                "add r1, r10\n",
+                four_windows!("q0"),
+                "sub r1, r10\n"
+            )
+        ),
+        next!(),
+    ))
 }

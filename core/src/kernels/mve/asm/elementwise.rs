@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use super::super::args::{Add, Mean, Pool};
+use super::super::args::{Add, Mean, Pool, Sum};
 
 /// Defines the loop of a sum: four elements in 16 (fast) instructions.
 ///
@@ -49,6 +49,69 @@ add! {
     add_general,
     "vand q3, q0, q4\n vshr.s32 q3, q3, #31\n vadd.i32 q0, q0, q3\n vrshl.s32 q0, r10\n",
     "vmax.s16 q0, q0, q6\n vmin.s16 q0, q0, q7\n"
+}
+
+/// A sum in its linear form: 16 elements in 30 instructions, four that are left in 10.
+///
+/// Widened from bytes, elements stand 23 bits further to the left. Narrowing takes away 20 bits: 16 to a half, which loses nothing, then 4.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn linear_sum(args: *const Sum) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r7, lr}}",
+        "vpush {{d8-d15}}",
+        // r1, r2 operands, r3 output, r4 elements, r6 factor of b, r7 offset; q7 factor of a.
+        "ldm r0, {{r1-r7}}",
+        "vdup.32 q7, r5",
+        "lsr r0, r4, #4",
+        "wls lr, r0, 3f",
+        "2: vldrb.u8 q0, [r1], #16",
+        "vldrb.u8 q1, [r2], #16",
+        "vshllt.s8 q2, q0, #8",
+        "vshllb.s8 q0, q0, #8",
+        "vshllt.s8 q3, q1, #8",
+        "vshllb.s8 q1, q1, #8",
+        // Bytes 0 and 2 of every word.
+        "vshllb.s16 q4, q0, #15",
+        "vshllt.s16 q0, q0, #15",
+        "vqdmlash.s32 q4, q7, r7",
+        "vshllb.s16 q5, q1, #15",
+        "vqdmlash.s32 q0, q7, r7",
+        "vshllt.s16 q1, q1, #15",
+        "vqdmlah.s32 q4, q5, r6",
+        "vqdmlah.s32 q0, q1, r6",
+        "vshrnb.i32 q6, q4, #16",
+        "vshrnt.i32 q6, q0, #16",
+        // Bytes 1 and 3.
+        "vshllb.s16 q4, q2, #15",
+        "vshllt.s16 q2, q2, #15",
+        "vqdmlash.s32 q4, q7, r7",
+        "vshllb.s16 q5, q3, #15",
+        "vqdmlash.s32 q2, q7, r7",
+        "vshllt.s16 q3, q3, #15",
+        "vqdmlah.s32 q4, q5, r6",
+        "vqdmlah.s32 q2, q3, r6",
+        "vshrnb.i32 q0, q4, #16",
+        "vshrnt.i32 q0, q2, #16",
+        "vqshrnb.s16 q6, q6, #4",
+        "vqshrnt.s16 q6, q0, #4",
+        "vstrb.8 q6, [r3], #16",
+        "le lr, 2b",
+        "3: and r4, r4, #15",
+        "wlstp.32 lr, r4, 5f",
+        "4: vldrb.s32 q4, [r1], #4",
+        "vldrb.s32 q5, [r2], #4",
+        "vshl.i32 q4, q4, #23",
+        "vshl.i32 q5, q5, #23",
+        "vqdmlash.s32 q4, q7, r7",
+        "vqdmlah.s32 q4, q5, r6",
+        "vshrnb.i32 q6, q4, #16",
+        "vqshrnb.s16 q6, q6, #4",
+        "vstrb.32 q6, [r3], #4",
+        "letp lr, 4b",
+        "5: vpop {{d8-d15}}",
+        "pop {{r4-r7, pc}}",
+    )
 }
 
 /// Sums of up to eight channels over a window: 5 instructions a pixel. i16 holds 256 elements.

@@ -4,27 +4,16 @@ use core::arch::naked_asm;
 
 use super::super::args::Product;
 
-/// One block of 16 elements of two rows (r9, r11) and four channels (r5): 128 MACs in 14 instructions.
+/// One block of 16 elements of two rows (r9, r11) and four channels (r5): 128 MACs in 14 instructions of four bytes. The rows of the first two blocks stay
+/// in q0 to q3 for the other half of the group.
 macro_rules! block_of_two_rows {
-    ($mac:literal) => {
+    () => {
         concat!(
-            "vldrb.u8 q0, [r9], #16\n vldrb.u8 q2, [r5], #16\n vldrb.u8 q1, [r11], #16\n",
-            $mac,
-            " r0, q0, q2\n ",
-            $mac,
-            " r8, q1, q2\n vldrb.u8 q3, [r5], #16\n",
-            $mac,
-            " r2, q0, q3\n ",
-            $mac,
-            " r10, q1, q3\n vldrb.u8 q2, [r5], #16\n",
-            $mac,
-            " r4, q0, q2\n ",
-            $mac,
-            " r12, q1, q2\n vldrb.u8 q3, [r5], #16\n",
-            $mac,
-            " r6, q0, q3\n ",
-            $mac,
-            " lr, q1, q3\n",
+            "vldrb.u8 q4, [r9], #16\n vldrb.u8 q6, [r5], #16\n vldrb.u8 q5, [r11], #16\n",
+            "vmladava.s8 r0, q4, q6\n vmladava.s8 r8, q5, q6\n vldrb.u8 q7, [r5], #16\n",
+            "vmladava.s8 r2, q4, q7\n vmladava.s8 r10, q5, q7\n vldrb.u8 q6, [r5], #16\n",
+            "vmladava.s8 r4, q4, q6\n vmladava.s8 r12, q5, q6\n vldrb.u8 q7, [r5], #16\n",
+            "vmladava.s8 r6, q4, q7\n vmladava.s8 lr, q5, q7\n",
         )
     };
 }
@@ -107,57 +96,107 @@ macro_rules! blocks {
     };
 }
 
-/// Any number of blocks, for the first half of a group (the second is the same).
+/// Blocks in fours, from the address at this place of the frame: the first time as many fewer as are too many.
+macro_rules! blocks_by_four {
+    ($entry:literal, $label:literal) => {
+        concat!(
+            "ldr r7, [sp, #40]\n ldr pc, [sp, #",
+            $entry,
+            "]\n",
+            $label,
+            ":\n",
+            block_of_two_rows!(),
+            block_of_two_rows!(),
+            block_of_two_rows!(),
+            block_of_two_rows!(),
+            "subs r7, #1\n bne.w ",
+            $label,
+            "b\n",
+        )
+    };
+}
+
+/// At least three blocks: the second half of a group finds the rows of the first two in q0 to q3. The frame has rows from their third block on.
 macro_rules! any_blocks {
-    ($half:tt) => {
-        concat!("ldrd r9, r11, [sp]\n ldr r7, [sp, #8]\n", blocks!(block_of_two_rows))
+    (0) => {
+        concat!(
+            "ldrd r9, r11, [sp, #32]\n vldrb.u8 q0, [r9, #-32]\n vldrb.u8 q1, [r11, #-32]\n",
+            four_channels!("vmladav.s8", "q0", "q1"),
+            "vldrb.u8 q2, [r9, #-16]\n vldrb.u8 q3, [r11, #-16]\n",
+            four_channels!("vmladava.s8", "q2", "q3"),
+            blocks_by_four!("80", "5"),
+        )
+    };
+    (1) => {
+        concat!(
+            four_channels!("vmladav.s8", "q0", "q1"),
+            "ldrd r9, r11, [sp, #32]\n",
+            four_channels!("vmladava.s8", "q2", "q3"),
+            blocks_by_four!("84", "6"),
+        )
+    };
+}
+
+/// What [`any_blocks`] wants of the frame: 32 rows from their third block on, 40 rounds, 80 and 84 where the first one starts in either half.
+macro_rules! enter_any_blocks {
+    () => {
+        concat!(
+            "ldrd r2, r4, [sp, #32]\n add r2, #32\n add r4, #32\n strd r2, r4, [sp, #32]\n",
+            "ldr r2, [sp, #40]\n add r4, r2, #2\n lsr r4, r4, #2\n str r4, [sp, #40]\n",
+            // Thumb addresses are odd.
+            "rsb r2, r2, #1\n and r2, r2, #3\n mov r4, #56\n mul r2, r2, r4\n add r2, #1\n",
+            "adr.w r4, 5f\n add r4, r2\n adr.w r5, 6f\n add r5, r2\n strd r4, r5, [sp, #80]\n",
+        )
     };
 }
 
 /// The same of weights of four bits.
 macro_rules! any_blocks_w4 {
     ($half:tt) => {
-        concat!("ldrd r9, r11, [sp]\n ldr r7, [sp, #8]\n", blocks!(block_of_two_rows_w4))
+        concat!(
+            "ldrd r9, r11, [sp, #32]\n ldr r7, [sp, #40]\n",
+            blocks!(block_of_two_rows_w4)
+        )
     };
 }
 
-/// Four channels times rows in two registers.
+/// Four channels times rows in two registers: 12 instructions.
 macro_rules! four_channels {
     ($mac:literal, $x0:literal, $x1:literal) => {
         concat!(
-            "vldrb.u8 q2, [r5], #16\n vldrb.u8 q3, [r5], #16\n",
+            "vldrb.u8 q6, [r5], #16\n vldrb.u8 q7, [r5], #16\n",
             $mac,
             " r0, ",
             $x0,
-            ", q2\n ",
+            ", q6\n ",
             $mac,
             " r8, ",
             $x1,
-            ", q2\n vldrb.u8 q2, [r5], #16\n",
+            ", q6\n vldrb.u8 q6, [r5], #16\n",
             $mac,
             " r2, ",
             $x0,
-            ", q3\n ",
+            ", q7\n ",
             $mac,
             " r10, ",
             $x1,
-            ", q3\n vldrb.u8 q3, [r5], #16\n",
+            ", q7\n vldrb.u8 q7, [r5], #16\n",
             $mac,
             " r4, ",
             $x0,
-            ", q2\n ",
+            ", q6\n ",
             $mac,
             " r12, ",
             $x1,
-            ", q2\n",
+            ", q6\n",
             $mac,
             " r6, ",
             $x0,
-            ", q3\n ",
+            ", q7\n ",
             $mac,
             " lr, ",
             $x1,
-            ", q3\n",
+            ", q7\n",
         )
     };
 }
@@ -209,7 +248,7 @@ macro_rules! four_channels_w4 {
 macro_rules! one_block {
     (0) => {
         concat!(
-            "ldrd r9, r11, [sp]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
+            "ldrd r9, r11, [sp, #32]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
             four_channels!("vmladav.s8", "q0", "q1"),
         )
     };
@@ -222,7 +261,7 @@ macro_rules! one_block {
 macro_rules! one_block_w4 {
     (0) => {
         concat!(
-            "ldrd r9, r11, [sp]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
+            "ldrd r9, r11, [sp, #32]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
             four_channels_w4!("vmladav.s8", "q0", "q1"),
         )
     };
@@ -231,20 +270,52 @@ macro_rules! one_block_w4 {
     };
 }
 
-/// Two blocks: the second half of a group finds both rows in q0, q1 and q6, q7.
+/// Two blocks: the second half of a group finds both rows in q0 to q3.
 macro_rules! two_blocks {
     (0) => {
         concat!(
-            "ldrd r9, r11, [sp]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
+            "ldrd r9, r11, [sp, #32]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
             four_channels!("vmladav.s8", "q0", "q1"),
-            "vldrb.u8 q6, [r9, #16]\n vldrb.u8 q7, [r11, #16]\n",
-            four_channels!("vmladava.s8", "q6", "q7"),
+            "vldrb.u8 q2, [r9, #16]\n vldrb.u8 q3, [r11, #16]\n",
+            four_channels!("vmladava.s8", "q2", "q3"),
         )
     };
     (1) => {
         concat!(
             four_channels!("vmladav.s8", "q0", "q1"),
-            four_channels!("vmladava.s8", "q6", "q7")
+            four_channels!("vmladava.s8", "q2", "q3")
+        )
+    };
+}
+
+/// Three blocks: the second half of a group finds both rows in q0 to q5.
+macro_rules! three_blocks {
+    (0) => {
+        concat!(
+            two_blocks!(0),
+            "vldrb.u8 q4, [r9, #32]\n vldrb.u8 q5, [r11, #32]\n",
+            four_channels!("vmladava.s8", "q4", "q5"),
+        )
+    };
+    (1) => {
+        concat!(two_blocks!(1), four_channels!("vmladava.s8", "q4", "q5"))
+    };
+}
+
+/// Four blocks: the second half of a group finds the first two of both rows in q0 to q3.
+macro_rules! four_blocks {
+    (0) => {
+        concat!(two_blocks!(0), four_blocks!(@))
+    };
+    (1) => {
+        concat!(two_blocks!(1), four_blocks!(@))
+    };
+    (@) => {
+        concat!(
+            "vldrb.u8 q4, [r9, #32]\n vldrb.u8 q5, [r11, #32]\n",
+            four_channels!("vmladava.s8", "q4", "q5"),
+            "vldrb.u8 q4, [r9, #48]\n vldrb.u8 q5, [r11, #48]\n",
+            four_channels!("vmladava.s8", "q4", "q5"),
         )
     };
 }
@@ -253,7 +324,7 @@ macro_rules! two_blocks {
 macro_rules! two_blocks_w4 {
     (0) => {
         concat!(
-            "ldrd r9, r11, [sp]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
+            "ldrd r9, r11, [sp, #32]\n vldrb.u8 q0, [r9]\n vldrb.u8 q1, [r11]\n",
             four_channels_w4!("vmladav.s8", "q0", "q1"),
             "vldrb.u8 q6, [r9, #16]\n vldrb.u8 q7, [r11, #16]\n",
             four_channels_w4!("vmladava.s8", "q6", "q7"),
@@ -267,8 +338,22 @@ macro_rules! two_blocks_w4 {
     };
 }
 
-/// Eight accumulators to two vectors of four channels.
-macro_rules! accumulators_to {
+/// Eight accumulators of either half of a group to q4 and q5, q6 and q7: the first half's through memory, which leaves the vectors to the rows.
+macro_rules! accumulators {
+    (0) => {
+        "stm sp, {{r0, r2, r4, r6, r8, r10, r12, lr}}\n"
+    };
+    (1) => {
+        concat!("vldrw.u32 q4, [sp]\n vldrw.u32 q5, [sp, #16]\n", moved!("q6", "q7"),)
+    };
+    // Of one row, both halves at once.
+    (row) => {
+        moved!("q4", "q6")
+    };
+}
+
+/// Eight accumulators to two vectors.
+macro_rules! moved {
     ($a:literal, $b:literal) => {
         concat!(
             "vmov ",
@@ -293,29 +378,33 @@ macro_rules! accumulators_to {
     };
 }
 
-/// The same of sums of weights of four bits, brought to their own size.
-macro_rules! accumulators_w4_to {
-    ($a:literal, $b:literal) => {
+/// Eight accumulators to two vectors of four channels, of sums of weights of four bits, brought to their own size.
+macro_rules! accumulators_w4 {
+    (0) => {
+        accumulators_w4!(@ "q4", "q5")
+    };
+    (1) => {
+        accumulators_w4!(@ "q6", "q7")
+    };
+    (row) => {
+        accumulators_w4!(@ "q4", "q6")
+    };
+    (@ $a:literal, $b:literal) => {
         concat!(
             "sub.w r2, r2, r0, asr #4\n sub.w r6, r6, r4, asr #4\n sub.w r10, r10, r8, asr #4\n sub.w lr, lr, r12, asr #4\n",
-            accumulators_to!($a, $b),
-            "vshr.s32 ",
-            $a,
-            ", ",
-            $a,
-            ", #4\n vshr.s32 ",
-            $b,
-            ", ",
-            $b,
-            ", #4\n",
+            moved!($a, $b),
+            "vshr.s32 ", $a, ", ", $a, ", #4\n vshr.s32 ", $b, ", ", $b, ", #4\n",
         )
     };
 }
 
-/// An operation with the next four words of the table.
+/// An operation with the next four words of the table; `$past` bytes on are those after them.
 macro_rules! with_table {
     ($op:literal, $($q:literal),+) => {
-        concat!("vldrw.u32 q2, [r5], #16\n", $($op, " ", $q, ", ", $q, ", q2\n"),+)
+        with_table!("16" $op, $($q),+)
+    };
+    ($past:literal $op:literal, $($q:literal),+) => {
+        concat!("vldrw.u32 q2, [r5], #", $past, "\n", $($op, " ", $q, ", ", $q, ", q2\n"),+)
     };
 }
 
@@ -339,65 +428,73 @@ macro_rules! shift_ties_away {
 macro_rules! clamp_to_limits {
     ($($q:literal),+) => {
         concat!(
-            "ldrd r0, r2, [sp, #40]\n vdup.16 q0, r0\n vdup.16 q1, r2\n",
+            "ldrd r0, r2, [sp, #72]\n vdup.16 q0, r0\n vdup.16 q1, r2\n",
             $("vmax.s16 ", $q, ", ", $q, ", q0\n vmin.s16 ", $q, ", ", $q, ", q1\n"),+
         )
     };
 }
 
 /// Reads `Product`; leaves r1, r3 = outputs and a frame:
-/// 0 x of both rows, 8 blocks less one, 12 bytes of half a group's weights, 16 zero point, 20 weights, 24 bytes of two rows, 28 pairs,
-/// 32 end of the weights, 36 from the last output of a pair to the next pair, 40 limits.
+/// 0 accumulators, 32 x of both rows, 40 blocks less one, 44 bytes of half a group's weights, 48 zero point, 52 weights, 56 bytes of two rows, 60 pairs,
+/// 64 end of the weights, 68 from the last output of a pair to the next pair, 72 limits, 80 for the blocks.
 macro_rules! product_prologue {
     ($half:literal) => {
         concat!(
-            ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #60\n",
-            "ldr r1, [r0, #0]\n ldr r2, [r0, #4]\n add r3, r1, r2\n strd r1, r3, [sp]\n add r2, r2\n str r2, [sp, #24]\n",
-            "ldr r1, [r0, #20]\n str r1, [sp, #8]\n add r1, #1\n lsl r1, #", $half, "\n str r1, [sp, #12]\n",
-            "ldr r2, [r0, #32]\n str r2, [sp, #16]\n ldr r5, [r0, #12]\n str r5, [sp, #20]\n",
-            "ldr r2, [r0, #8]\n str r2, [sp, #28]\n",
-            "ldr r2, [r0, #16]\n lsl r1, #1\n add r1, #128\n mla r1, r1, r2, r5\n str r1, [sp, #32]\n",
+            ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #92\n",
+            "ldr r1, [r0, #0]\n ldr r2, [r0, #4]\n add r3, r1, r2\n strd r1, r3, [sp, #32]\n add r2, r2\n str r2, [sp, #56]\n",
+            "ldr r1, [r0, #20]\n str r1, [sp, #40]\n add r1, #1\n lsl r1, #", $half, "\n str r1, [sp, #44]\n",
+            "ldr r2, [r0, #32]\n str r2, [sp, #48]\n ldr r5, [r0, #12]\n str r5, [sp, #52]\n",
+            "ldr r2, [r0, #8]\n str r2, [sp, #60]\n",
+            "ldr r2, [r0, #16]\n lsl r1, #1\n add r1, #128\n mla r1, r1, r2, r5\n str r1, [sp, #64]\n",
             "ldr r1, [r0, #24]\n ldr r4, [r0, #28]\n add r3, r1, r4\n add r4, r4\n sub r4, r4, r2, lsl #3\n",
-            "str r4, [sp, #36]\n",
-            "ldr r2, [r0, #36]\n vctp.16 r2\n ldrd r2, r4, [r0, #40]\n strd r2, r4, [sp, #40]\n",
+            "str r4, [sp, #68]\n",
+            "ldr r2, [r0, #36]\n vctp.16 r2\n ldrd r2, r4, [r0, #40]\n strd r2, r4, [sp, #72]\n",
         )
     };
 }
 macro_rules! product_epilogue {
     () => {
-        "add sp, #60\n vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n"
+        "add sp, #92\n vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n"
     };
 }
 
-/// Defines a loop over pairs of rows: 41 (fast) instructions besides the blocks for 16 outputs.
+/// Of loops that take nothing more from the frame.
+macro_rules! enter {
+    () => {
+        ""
+    };
+}
+
+/// Defines a loop over pairs of rows: 39 (fast) instructions besides the blocks for 16 outputs.
 macro_rules! two_rows {
     (
-        $(#[$doc:meta])* $name:ident, $blocks:ident, $accumulators:ident, $half:literal, left: $left:expr, shift: $shift:expr, clamp: $clamp:expr
+        $(#[$doc:meta])* $name:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, past: $past:literal, left: $left:expr,
+        shift: $shift:expr, clamp: $clamp:expr
     ) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels::mve) unsafe extern "C" fn $name(args: *const Product) {
             naked_asm!(concat!(
-                product_prologue!($half),
-                "2: ldr r5, [sp, #20]\n",
+                product_prologue!($half), $enter!(),
+                "2: ldr r5, [sp, #52]\n",
                 // r9, r11: rows; r5: weights; r7: blocks; r1, r3: outputs. Channels 0, 2, 4, 6 of the group, then 1, 3, 5, 7.
                 "3:\n",
-                $blocks!(0), $accumulators!("q4", "q5"),
-                $blocks!(1), $accumulators!("q6", "q7"),
-                with_table!("vadd.i32", "q4", "q5"), with_table!("vadd.i32", "q6", "q7"),
+                $blocks!(0), $accumulators!(0),
+                $blocks!(1), $accumulators!(1),
+                with_table!("vadd.i32", "q4", "q5"), with_table!($past "vadd.i32", "q6", "q7"),
                 $left,
                 with_table!("vqrdmulh.s32", "q4", "q5"), with_table!("vqrdmulh.s32", "q6", "q7"),
                 $shift,
                 // Even channels to the lower halves of the lanes, odd ones to the upper: the order of memory.
-                "ldr r0, [sp, #16]\n",
+                "ldr r0, [sp, #48]\n",
                 "vqmovnb.s32 q4, q4\n vqmovnt.s32 q4, q6\n vqmovnb.s32 q5, q5\n vqmovnt.s32 q5, q7\n",
                 "vqadd.s16 q4, q4, r0\n vqadd.s16 q5, q5, r0\n",
                 $clamp,
                 "vpstt\n vstrbt.16 q4, [r1], #8\n vstrbt.16 q5, [r3], #8\n",
-                "ldr r0, [sp, #32]\n cmp r5, r0\n bne.w 3b\n",
+                "ldr r0, [sp, #64]\n cmp r5, r0\n bne.w 3b\n",
                 // The next pair.
-                "ldrd r9, r11, [sp]\n ldrd r0, r2, [sp, #24]\n add r9, r0\n add r11, r0\n strd r9, r11, [sp]\n",
-                "ldr r0, [sp, #36]\n add r1, r0\n add r3, r0\n subs r2, #1\n str r2, [sp, #28]\n bne.w 2b\n",
+                "ldrd r9, r11, [sp, #32]\n ldrd r0, r2, [sp, #56]\n add r9, r0\n add r11, r0\n strd r9, r11, [sp, #32]\n",
+                "ldr r0, [sp, #68]\n add r1, r0\n add r3, r0\n subs r2, #1\n str r2, [sp, #60]\n bne.w 2b\n",
                 product_epilogue!(),
             ))
         }
@@ -406,20 +503,22 @@ macro_rules! two_rows {
 
 /// The forms of a loop over pairs of rows.
 macro_rules! two_rows_of {
-    ($($fast:ident, $general:ident, $blocks:ident, $accumulators:ident, $half:literal, $doc:literal;)*) => {$(
+    ($($fast:ident, $general:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, $doc:literal;)*) => {$(
         two_rows! {
             #[doc = $doc]
             #[doc = ""]
             #[doc = "See [`super::super::gemm`] for when `fast` holds."]
-            $fast, $blocks, $accumulators, $half,
-            left: "add r5, #32\n",
+            $fast, $enter, $blocks, $accumulators, $half,
+            past: "48",
+            left: "",
             shift: concat!(shift_ties_up!("q4", "q5"), shift_ties_up!("q6", "q7")),
             // Without limits but those of the type.
             clamp: "vqmovnb.s16 q4, q4\n vqmovnb.s16 q5, q5\n"
         }
         two_rows! {
             #[doc = $doc]
-            $general, $blocks, $accumulators, $half,
+            $general, $enter, $blocks, $accumulators, $half,
+            past: "16",
             left: concat!(with_table!("vshl.s32", "q4", "q5"), with_table!("vshl.s32", "q6", "q7")),
             shift: concat!(shift_ties_away!("q4", "q5"), shift_ties_away!("q6", "q7")),
             clamp: clamp_to_limits!("q4", "q5")
@@ -427,33 +526,128 @@ macro_rules! two_rows_of {
     )*};
 }
 two_rows_of! {
-    rows2_fast, rows2_general, any_blocks, accumulators_to, "6", "Pairs of rows.";
-    rows2_k16_fast, rows2_k16_general, one_block, accumulators_to, "6", "Pairs of rows of one block: 68 (fast) instructions for 16 outputs, 14 % less.";
-    rows2_k32_fast, rows2_k32_general, two_blocks, accumulators_to, "6", "Pairs of rows of two blocks: 94 (fast) instructions for 16 outputs, 12 % less.";
-    rows2_w4_fast, rows2_w4_general, any_blocks_w4, accumulators_w4_to, "5", "Pairs of rows, weights of four bits.";
-    rows2_w4_k16_fast, rows2_w4_k16_general, one_block_w4, accumulators_w4_to, "5", "Pairs of rows of one block, weights of four bits.";
-    rows2_w4_k32_fast, rows2_w4_k32_general, two_blocks_w4, accumulators_w4_to, "5", "Pairs of rows of two blocks, weights of four bits.";
+    rows2_fast, rows2_general, enter_any_blocks, any_blocks, accumulators, "6", "Pairs of rows, of at least three blocks.";
+    rows2_k16_fast, rows2_k16_general, enter, one_block, accumulators, "6", "Pairs of rows of one block: 66 (fast) instructions for 16 outputs.";
+    rows2_k32_fast, rows2_k32_general, enter, two_blocks, accumulators, "6", "Pairs of rows of two blocks: 92 (fast) instructions for 16 outputs.";
+    rows2_k48_fast, rows2_k48_general, enter, three_blocks, accumulators, "6", "Pairs of rows of three blocks: 118 (fast) instructions for 16 outputs.";
+    rows2_k64_fast, rows2_k64_general, enter, four_blocks, accumulators, "6", "Pairs of rows of four blocks: 148 (fast) instructions for 16 outputs.";
+    rows2_w4_fast, rows2_w4_general, enter, any_blocks_w4, accumulators_w4, "5", "Pairs of rows, weights of four bits.";
+    rows2_w4_k16_fast, rows2_w4_k16_general, enter, one_block_w4, accumulators_w4, "5", "Pairs of rows of one block, weights of four bits.";
+    rows2_w4_k32_fast, rows2_w4_k32_general, enter, two_blocks_w4, accumulators_w4, "5", "Pairs of rows of two blocks, weights of four bits.";
+}
+
+/// Two channels of four rows to 16-bit lanes of q6, a row each 32 bits: their weights are next, their numbers `$at` bytes into each part of the table.
+macro_rules! two_channels_of_four_rows {
+    ($at:literal) => {
+        concat!(
+            "vldrb.u8 q6, [r5], #16\n vldrb.u8 q7, [r5], #16\n",
+            "vmladav.s8 r0, q0, q6\n vmladav.s8 r2, q1, q6\n vmladav.s8 r4, q2, q6\n vmladav.s8 r6, q3, q6\n",
+            "vmladav.s8 r8, q0, q7\n vmladav.s8 r10, q1, q7\n vmladav.s8 r12, q2, q7\n vmladav.s8 lr, q3, q7\n",
+            moved!("q6", "q7"),
+            "ldrd r0, r2, [r7, #",
+            $at,
+            "]\n ldrd r4, r6, [r7, #64+",
+            $at,
+            "]\n ldrd r8, r10, [r7, #96+",
+            $at,
+            "]\n",
+            "vadd.i32 q6, q6, r0\n vadd.i32 q7, q7, r2\n vqrdmulh.s32 q6, q6, r4\n vqrdmulh.s32 q7, q7, r6\n",
+            "vrshl.s32 q6, r8\n vrshl.s32 q7, r10\n vqmovnb.s32 q6, q6\n vqmovnt.s32 q6, q7\n vqadd.s16 q6, q6, r11\n",
+        )
+    };
+}
+
+/// Four rows of one block, whole groups of channels, outputs at multiples of four bytes: 117 instructions for 32 outputs, whose rows stay in registers and
+/// whose numbers are scalars. `pairs` counts fours; see [`super::super::gemm`] for when `fast` holds, which it has to.
+///
+/// A frame: 0 offsets of four outputs, 16 the weights, 20 fours, 24 bytes of a row, 28 from the last output of four rows to the next four.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn rows4_k16_fast(args: *const Product) {
+    naked_asm!(concat!(
+        ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #36\n",
+        "ldr r9, [r0, #0]\n ldr r2, [r0, #8]\n ldr r5, [r0, #12]\n strd r5, r2, [sp, #16]\n",
+        "ldr r4, [r0, #16]\n add r3, r5, r4, lsl #8\n ldr r1, [r0, #24]\n ldr r6, [r0, #28]\n",
+        "lsl r8, r6, #1\n add r10, r8, r6\n mov r2, #0\n strd r2, r6, [sp]\n strd r8, r10, [sp, #8]\n",
+        "lsl r6, r6, #2\n sub r6, r6, r4, lsl #3\n ldr r4, [r0, #4]\n strd r4, r6, [sp, #24]\n ldr r11, [r0, #32]\n",
+        "2: ldrd r5, r0, [sp, #16]\n subs r0, #1\n str r0, [sp, #20]\n ldr r4, [sp, #24]\n",
+        "vldrb.u8 q0, [r9]\n add r9, r4\n vldrb.u8 q1, [r9]\n add r9, r4\n vldrb.u8 q2, [r9]\n add r9, r4\n vldrb.u8 q3, [r9]\n add r9, r4\n",
+        // r1: outputs; r3: end of the weights; r5: weights; r7: table; r11: zero point.
+        "3: add r7, r5, #128\n",
+        two_channels_of_four_rows!("0"),
+        "vqmovnb.s16 q4, q6\n",
+        two_channels_of_four_rows!("8"),
+        "vqmovnb.s16 q5, q6\n",
+        two_channels_of_four_rows!("16"),
+        "vqmovnt.s16 q4, q6\n",
+        two_channels_of_four_rows!("24"),
+        "vqmovnt.s16 q5, q6\n",
+        "vldrw.u32 q6, [sp]\n vstrw.32 q4, [r1, q6]\n add r1, #4\n vstrw.32 q5, [r1, q6]\n add r1, #4\n",
+        "add r5, r7, #128\n cmp r5, r3\n bne.w 3b\n",
+        "ldr r0, [sp, #20]\n ldr r2, [sp, #28]\n add r1, r2\n cmp r0, #0\n bne.w 2b\n",
+        "add sp, #36\n vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n",
+    ))
+}
+
+/// Blocks of one row by eights, as [`blocks_by_four`], after the first.
+macro_rules! blocks_of_one_row {
+    () => {
+        concat!(
+            block_of_one_row!("vmladav.s8"),
+            "ldr pc, [sp, #80]\n 5:\n",
+            block_of_one_row!("vmladava.s8"),
+            block_of_one_row!("vmladava.s8"),
+            block_of_one_row!("vmladava.s8"),
+            block_of_one_row!("vmladava.s8"),
+            block_of_one_row!("vmladava.s8"),
+            block_of_one_row!("vmladava.s8"),
+            block_of_one_row!("vmladava.s8"),
+            block_of_one_row!("vmladava.s8"),
+            "subs r7, #1\n bne.w 5b\n 6:\n",
+        )
+    };
+}
+
+/// What [`blocks_of_one_row`] wants of the frame: 40 rounds, 80 where the first one starts: behind the loop, where there is but one block.
+macro_rules! enter_one_row {
+    () => {
+        concat!(
+            "ldr r2, [sp, #40]\n adds r4, r2, #7\n lsr r4, r4, #3\n str r4, [sp, #40]\n",
+            "adr.w r6, 6f\n cmp r2, #0\n beq 2f\n",
+            "adr.w r6, 5f\n rsb r2, r2, #0\n and r2, r2, #7\n mov r4, #68\n mla r6, r2, r4, r6\n",
+            "2: add r6, #1\n str r6, [sp, #80]\n",
+        )
+    };
+}
+
+/// Blocks of one row and weights of four bits.
+macro_rules! blocks_of_one_row_w4 {
+    () => {
+        blocks!(block_of_one_row_w4)
+    };
 }
 
 /// Defines a loop over one row.
 macro_rules! one_row {
-    ($(#[$doc:meta])* $name:ident, $block:ident, $accumulators:ident, $half:literal, left: $left:expr, shift: $shift:expr, clamp: $clamp:expr) => {
+    (
+        $(#[$doc:meta])* $name:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, past: $past:literal, left: $left:expr,
+        shift: $shift:expr, clamp: $clamp:expr
+    ) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels::mve) unsafe extern "C" fn $name(args: *const Product) {
             naked_asm!(concat!(
-                product_prologue!($half),
+                product_prologue!($half), $enter!(),
                 // r9: the row; r11, r5: weights of both halves of the group.
-                "3: ldr r9, [sp]\n ldrd r7, r0, [sp, #8]\n mov r11, r5\n add r5, r0\n",
-                blocks!($block), $accumulators!("q4", "q6"),
-                with_table!("vadd.i32", "q4"), with_table!("vadd.i32", "q6"),
+                "3: ldr r9, [sp, #32]\n ldrd r7, r0, [sp, #40]\n mov r11, r5\n add r5, r0\n",
+                $blocks!(), $accumulators!(row),
+                with_table!("vadd.i32", "q4"), with_table!($past "vadd.i32", "q6"),
                 $left,
                 with_table!("vqrdmulh.s32", "q4"), with_table!("vqrdmulh.s32", "q6"),
                 $shift,
-                "ldr r0, [sp, #16]\n vqmovnb.s32 q4, q4\n vqmovnt.s32 q4, q6\n vqadd.s16 q4, q4, r0\n",
+                "ldr r0, [sp, #48]\n vqmovnb.s32 q4, q4\n vqmovnt.s32 q4, q6\n vqadd.s16 q4, q4, r0\n",
                 $clamp,
                 "vpst\n vstrbt.16 q4, [r1], #8\n",
-                "ldr r0, [sp, #32]\n cmp r5, r0\n bne.w 3b\n",
+                "ldr r0, [sp, #64]\n cmp r5, r0\n bne.w 3b\n",
                 product_epilogue!(),
             ))
         }
@@ -462,19 +656,21 @@ macro_rules! one_row {
 
 /// The forms of a loop over one row.
 macro_rules! one_row_of {
-    ($($fast:ident, $general:ident, $block:ident, $accumulators:ident, $half:literal, $doc:literal;)*) => {$(
+    ($($fast:ident, $general:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, $doc:literal;)*) => {$(
         one_row! {
             #[doc = $doc]
             #[doc = ""]
             #[doc = "See [`super::super::gemm`] for when `fast` holds."]
-            $fast, $block, $accumulators, $half,
-            left: "add r5, #32\n",
+            $fast, $enter, $blocks, $accumulators, $half,
+            past: "48",
+            left: "",
             shift: concat!(shift_ties_up!("q4"), shift_ties_up!("q6")),
             clamp: "vqmovnb.s16 q4, q4\n"
         }
         one_row! {
             #[doc = $doc]
-            $general, $block, $accumulators, $half,
+            $general, $enter, $blocks, $accumulators, $half,
+            past: "16",
             left: concat!(with_table!("vshl.s32", "q4"), with_table!("vshl.s32", "q6")),
             shift: concat!(shift_ties_away!("q4"), shift_ties_away!("q6")),
             clamp: clamp_to_limits!("q4")
@@ -482,6 +678,6 @@ macro_rules! one_row_of {
     )*};
 }
 one_row_of! {
-    rows1_fast, rows1_general, block_of_one_row, accumulators_to, "6", "One row.";
-    rows1_w4_fast, rows1_w4_general, block_of_one_row_w4, accumulators_w4_to, "5", "One row, weights of four bits.";
+    rows1_fast, rows1_general, enter_one_row, blocks_of_one_row, accumulators, "6", "One row.";
+    rows1_w4_fast, rows1_w4_general, enter, blocks_of_one_row_w4, accumulators_w4, "5", "One row, weights of four bits.";
 }

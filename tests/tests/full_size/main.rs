@@ -1,13 +1,14 @@
 //! The five reference traces at full size: packed within time and memory, compared layer by layer with an independent evaluation, and run on a
 //! board. `docs/full-size.md` holds what they take; `cargo xtask long` runs them.
 
+mod int8;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use arenite_host::compare;
-use arenite_host::model::ModelFile;
 use ndarray::ArrayD;
 use serde_json::Value;
 
@@ -81,104 +82,6 @@ fn local_net() {
         layers: 4,
         boards: &[("aarch64", "aarch64-virt")],
     });
-}
-
-#[test]
-#[ignore = "long: minutes"]
-fn alexnet_int8() {
-    check_int8("alexnet-tf-shapes.trace.txt");
-}
-
-#[test]
-#[ignore = "long: minutes"]
-fn resnet50_megengine_int8() {
-    check_int8("resnet50-megengine.trace.json");
-}
-
-#[test]
-#[ignore = "long: minutes"]
-fn resnet50_keras_int8() {
-    check_int8("resnet50-keras-order.trace.txt");
-}
-
-#[test]
-#[ignore = "long: ten minutes"]
-fn vgg19_int8() {
-    check_int8("vgg19-chainer.trace.txt");
-}
-
-#[test]
-#[ignore = "long: ten minutes, 6 GB of disk"]
-fn local_net_int8() {
-    check_int8("localnet-rects.trace.txt");
-}
-
-/// Pictures that calibrate a network, and others that judge it.
-const CALIBRATE: usize = 4;
-const JUDGE: usize = 2;
-
-/// What they must reach before a last softmax, in dB.
-const INT8: f64 = 25.0;
-
-/// Slow waves of several contrasts.
-fn pictures(shape: &[usize], from: usize, count: usize) -> ArrayD<f32> {
-    let channels = if shape[1] <= 3 { 1 } else { 3 };
-    let all = [&[count], &shape[1..]].concat();
-    ArrayD::from_shape_fn(all, |at| {
-        let picture = (from + at[0]) as f64;
-        let channel = at[channels] as f64;
-        let [row, column] = [1, 2].map(|axis| at[if channels == 1 { axis + 1 } else { axis }] as f64);
-        let wave = |k: f64| {
-            let (a, b) = ((picture * 1.7 + k).sin() * 0.12, (picture * 0.9 + 2.3 * k).cos() * 0.12);
-            (a * row + b * column + channel * k + picture).sin() / k
-        };
-        let contrast = [1.0, 0.6, 0.8, 0.4][(from + at[0]) % 4];
-        (contrast * (1..=5).map(|k| wave(f64::from(k))).sum::<f64>()) as f32
-    })
-}
-
-/// A network of a trace becomes int8 whole: no step computes in f32, and its answers to other pictures are near the float network's.
-fn check_int8(trace: &str) {
-    let (stem, _) = trace.split_once('.').expect("a trace's name");
-    let Some(tools) = Tools::find(stem) else { return };
-    let trace = tools.traces.join(trace);
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let file = |name: &str| folder.path().join(name);
-    let (float, int8, x, others) = (file("f32.bin"), file("int8.bin"), file("x.npy"), file("others.npy"));
-    let packed = tools.pack(&trace, Path::new("seeded:1"), "portable", &float);
-    let summary: Value = serde_json::from_str(&packed.stdout).expect("pack --json");
-    let shape = summary["inputs"][0]["shape"].as_array().expect("a shape");
-    let shape: Vec<usize> = shape.iter().map(|n| n.as_u64().expect("an extent") as usize).collect();
-    ndarray_npy::write_npy(&x, &pictures(&shape, 0, CALIBRATE)).expect("written");
-    ndarray_npy::write_npy(&others, &pictures(&shape, CALIBRATE, JUDGE)).expect("written");
-    let options = ["--weights", "seeded:1", "--dtype", "int8", "--json", "--calibrate"].map(Path::new);
-    let files = [x.as_path(), Path::new("-o"), int8.as_path()];
-    let packed = tools.program("pack", &[&[trace.as_path()], &options[..], &files[..]].concat());
-    let summary: Value = serde_json::from_str(&packed.stdout).expect("pack --json");
-    assert_eq!(summary["quantization"]["kept_f32"], serde_json::json!([]), "{stem}");
-    let model = ModelFile::open(&int8).expect("just written");
-    let steps = model.view().expect("a model").steps().expect("steps");
-    let names = steps.iter().map(|step| step.kernel().name());
-    assert_eq!(names.filter(|name| name.contains("F32")).count(), 0, "{stem}");
-    let arguments = [
-        Path::new("diff"),
-        int8.as_path(),
-        Path::new("--float"),
-        float.as_path(),
-        Path::new("--inputs"),
-        others.as_path(),
-    ];
-    let compared = tools.arenite(&[&arguments[..], &[Path::new("--json")]].concat());
-    let report: Value = serde_json::from_str(&compared.stdout).expect("diff --json");
-    let snr = report["snr_db"].as_f64().expect("noise");
-    let note = format!(
-        "int8: {snr:.1} dB, arena {}, file {}, {}",
-        summary["arena_bytes"],
-        summary["model_bytes"],
-        mib(packed.peak_bytes)
-    );
-    row(stem, "packed, int8", packed.seconds, &note);
-    assert!(snr >= INT8, "{stem}: {snr} dB");
 }
 
 fn check(case: &Case) {

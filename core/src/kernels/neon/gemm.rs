@@ -1,28 +1,59 @@
 //! Rows of activations times packed weights.
 //!
 //! **Layout.** Output channels come in groups of sixteen, the last of as many as are left, rounded up to four; K is rounded up to a multiple of eight. A
-//! group is the biases of its channels; for every four elements of K the four weights of each of its channels; and for every four channels four shifts left,
-//! four mantissas and four shifts right (0 or negative). Weights beyond K and words of channels beyond the last are zero. The bias holds the correction for
-//! the input's zero point: bias - zero point * sum of the weights, so that activations are multiplied as stored.
+//! group is the biases of its channels; for every four elements of K the four weights of each of its channels (for every eight the eight, as
+//! [`Multiply::DEPTH`] says); and for every four channels four shifts left, four mantissas and four shifts right (0 or negative). Weights beyond K and words of
+//! channels beyond the last are zero. The bias holds the correction for the input's zero point: bias - zero point * sum of the
+//! weights, so that activations are multiplied as stored.
 //!
-//! One `SDOT` takes four elements of a row against four channels, so that a vector of weights serves all rows of a tile, and one of a row's elements all
-//! channels of a group: four rows by sixteen channels, which fill half of the registers with sums, want 8 loads for 64 products.
+//! A vector of weights, elements of K of some channels, serves all rows of a tile, and one of a row's elements all channels of a group. What multiplies them
+//! is a [`Multiply`]: `SDOT` takes such a vector at once, `SMMLA` two rows of it; without them `SMULL` and `SMLAL` make 16-bit products of two vectors' bytes,
+//! which `SADALP` adds in pairs, two sums to a channel.
 
-use super::Product;
-use super::product::{rows_by_four, rows_by_one};
+use core::marker::PhantomData;
+
+use super::args::Product;
+use super::depthwise::shifts_are_packed;
 use crate::blocks::blocks;
 use crate::cells::cast_slice;
-use crate::kernels::neon::depthwise::shifts_are_packed;
-use crate::kernels::neon::rows::TILE;
+
+/// What multiplies tiles of rows and packed weights.
+pub(in crate::kernels) trait Multiply: core::fmt::Debug + 'static {
+    /// Rows of a tile.
+    const TILE: usize;
+
+    /// Elements of K that a channel has side by side: four or eight.
+    const DEPTH: usize;
+
+    /// Whether weights may be -128.
+    const FULL_RANGE: bool;
+
+    /// Tiles of [`Multiply::TILE`] rows.
+    ///
+    /// # Safety
+    /// As for [`Matrix::multiply`], with at least one tile, and arguments of packed weights.
+    unsafe fn tiles(args: &Product);
+
+    /// Tiles of one row.
+    ///
+    /// # Safety
+    /// As for [`Multiply::tiles`].
+    unsafe fn rows(args: &Product);
+
+    /// The least instructions for the elements of a tile and a group: `eights` times eight elements of `rows` rows against `vectors` vectors of four channels,
+    /// sums and biases included.
+    #[cfg(any(test, packing))]
+    fn bound(rows: u64, vectors: u64, eights: u64) -> u64;
+}
 
 /// Elements that the loops take at least.
-pub(super) const BLOCK: u32 = 8;
+pub(in crate::kernels) const BLOCK: u32 = 8;
 
 /// Output channels of a group.
 const GROUP: usize = 16;
 
 /// Output channels of a vector of sums.
-pub(super) const LANES: usize = 4;
+pub(in crate::kernels) const LANES: usize = 4;
 
 /// Words of a channel beside its weights: bias, shift left, mantissa, shift right.
 const WORDS: u32 = 4;
@@ -33,14 +64,14 @@ const fn padded(k: u32) -> u32 {
 }
 
 /// Bytes of packed weights; saturates.
-pub(super) const fn packed_bytes(channels: u32, k: u32) -> u32 {
+pub(in crate::kernels) const fn packed_bytes(channels: u32, k: u32) -> u32 {
     let channel = padded(k).saturating_add(4 * WORDS);
     let channels = channels.div_ceil(LANES as u32).saturating_mul(LANES as u32);
     channels.saturating_mul(channel)
 }
 
 /// Packs weights `[out][k]`, read through `weight(out, k)`; `None` where a slice is too short. See the module for the layout.
-pub(super) fn pack(
+pub(in crate::kernels) fn pack<L: Multiply>(
     k: usize,
     input_zero_point: i8,
     channels: &[[i32; 3]],
@@ -61,7 +92,7 @@ pub(super) fn pack(
             for i in 0..k {
                 let value = weight(number * GROUP + channel, i)?;
                 sum = sum.wrapping_add(i32::from(value));
-                *weights.get_mut((i / 4 * width + channel) * 4 + i % 4)? = value as u8;
+                *weights.get_mut((i / L::DEPTH * width + channel) * L::DEPTH + i % L::DEPTH)? = value as u8;
             }
             let bias = bias.wrapping_sub(i32::from(input_zero_point).wrapping_mul(sum));
             biases
@@ -79,7 +110,7 @@ pub(super) fn pack(
 
 /// Whether weights of [`packed_bytes`] are as [`pack`] writes them in what the loops trust: shifts that are shifts, to one side only, and zeros beyond K, where
 /// rows are read as well.
-pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
+pub(in crate::kernels) fn is_packed<L: Multiply>(weights: &[u8], channels: usize, k: usize) -> bool {
     let Some(words) = cast_slice::<u32>(weights) else {
         return false;
     };
@@ -89,12 +120,12 @@ pub(super) fn is_packed(weights: &[u8], channels: usize, k: usize) -> bool {
         return false;
     };
     let rest = (channels - whole).next_multiple_of(LANES);
-    let group = |words: &[u32], width: usize| group_is_packed(words, width, steps, k);
+    let group = |words: &[u32], width: usize| group_is_packed::<L>(words, width, steps, k);
     blocks(groups, GROUP * (WORDS as usize + steps)).all(|words| group(words, GROUP))
         && (rest == 0 || group(last, rest))
 }
 
-fn group_is_packed(group: &[u32], width: usize, steps: usize, k: usize) -> bool {
+fn group_is_packed<L: Multiply>(group: &[u32], width: usize, steps: usize, k: usize) -> bool {
     let parts = group
         .split_at_checked(width)
         .and_then(|(_, rest)| rest.split_at_checked(steps * width));
@@ -106,43 +137,53 @@ fn group_is_packed(group: &[u32], width: usize, steps: usize, k: usize) -> bool 
         4.. => 0,
         used => u32::MAX << (8 * used),
     };
-    let zero = (steps.saturating_sub(2)..steps).all(|step| {
-        let weights = weights.get(step * width..).and_then(|weights| weights.get(..width));
-        weights.is_some_and(|weights| weights.iter().fold(0, |bits, word| bits | word) & beyond(step) == 0)
-    });
-    zero && shifts_are_packed(table)
+    let first = steps.saturating_sub(2);
+    let Some(last) = weights.get(first * width..) else {
+        return false;
+    };
+    let bits = if L::DEPTH == LANES {
+        let (first, second) = last.split_at_checked(width).unwrap_or_default();
+        [first, second].map(|words| words.iter().fold(0, |bits, word| bits | word))
+    } else {
+        let pairs = last.as_chunks::<2>().0.iter();
+        pairs.fold([0; 2], |[first, second], pair| [first | pair[0], second | pair[1]])
+    };
+    let [first_beyond, second_beyond] = [first, first + 1].map(beyond);
+    bits[0] & first_beyond == 0 && bits[1] & second_beyond == 0 && shifts_are_packed(table)
 }
 
 /// Packed weights and what they are multiplied to.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
+#[derive(Debug)]
+pub(in crate::kernels) struct Matrix<'a, L> {
     weights: &'a [u8],
     k: usize,
     channels: usize,
     zero_point: i8,
     limits: [i8; 2],
+    loops: PhantomData<L>,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a, L: Multiply> Matrix<'a, L> {
     /// `weights` are [`packed_bytes`].
-    pub(super) fn new(weights: &'a [u8], k: u32, channels: u32, zero_point: i8, limits: [i8; 2]) -> Self {
+    pub(in crate::kernels) fn new(weights: &'a [u8], k: u32, channels: u32, zero_point: i8, limits: [i8; 2]) -> Self {
         Self {
             weights,
             k: k as usize,
             channels: channels as usize,
             zero_point,
             limits,
+            loops: PhantomData,
         }
     }
 
     /// Multiplies `rows` rows of x, `x_stride` bytes apart, to `rows` rows of contiguous outputs.
     ///
-    /// Rows are done in order, four at a time; before the last read of a row all earlier rows and less than four more rows are written.
+    /// Rows are done in order, a tile at a time; before the last read of a row all earlier rows and less than a tile more are written.
     ///
     /// # Safety
     /// Every row of x is valid for reads up to the next multiple of eight bytes after its K elements; what lies beyond K is multiplied by zero. `out` is valid
     /// for writes of `rows` times the channels.
-    pub(super) unsafe fn multiply(&self, x: *const i8, x_stride: usize, rows: usize, out: *mut i8) {
+    pub(in crate::kernels) unsafe fn multiply(&self, x: *const i8, x_stride: usize, rows: usize, out: *mut i8) {
         let padded = padded(self.k as u32) as usize;
         let mut args = Product {
             x,
@@ -154,43 +195,39 @@ impl<'a> Matrix<'a> {
             rest: self.channels % GROUP,
             blocks: padded / 16,
             half: padded / 8 % 2,
-            tiles: rows / TILE,
+            tiles: rows / L::TILE,
             zero_point: i32::from(self.zero_point),
             low: i32::from(self.limits[0]),
             high: i32::from(self.limits[1]),
         };
         if args.tiles > 0 {
             // SAFETY: the caller's promise; at least one tile, and as many groups as the weights have.
-            unsafe { rows_by_four(&args) };
+            unsafe { L::tiles(&args) };
         }
-        let done = args.tiles * TILE;
+        let done = args.tiles * L::TILE;
         if done < rows {
             args.tiles = rows - done;
             args.x = x.wrapping_add(done * x_stride);
             args.out = out.wrapping_add(done * self.channels);
             // SAFETY: as above, of the rows that are left.
-            unsafe { rows_by_one(&args) };
+            unsafe { L::rows(&args) };
         }
     }
 }
 
 /// The least instructions of a product: elements, and requantising of the outputs.
 #[cfg(any(test, packing))]
-pub(super) fn bound(rows: u64, k: u32, channels: u64) -> u64 {
-    let (blocks, half) = (u64::from(padded(k) / 16), u64::from(padded(k) / 8 % 2));
-    // Of a tile of rows and a group of channels, in vectors of sums: bias and loop, elements, requantising, narrowing and storing.
+pub(in crate::kernels) fn bound<L: Multiply>(rows: u64, k: u32, channels: u64) -> u64 {
+    let eights = u64::from(padded(k) / 8);
+    // Of a tile of rows and a group of channels, in vectors of sums: elements, requantising, narrowing and storing.
     let group = |rows: u64, vectors: u64| {
-        let step = 1 + rows * vectors;
-        1 + (rows - 1) * vectors
-            + blocks * (rows + 4 * step + 2)
-            + half * (rows + 2 * step)
-            + vectors * (1 + 6 * rows)
-            + rows * (vectors + vectors.div_ceil(2) + 3)
+        L::bound(rows, vectors, eights) + vectors * (1 + 6 * rows) + rows * (vectors + vectors.div_ceil(2) + 3)
     };
     let vectors = channels.div_ceil(LANES as u64);
     let tile = |rows: u64| {
         let rest = vectors % 4;
         vectors / 4 * group(rows, 4) + if rest > 0 { group(rows, rest) } else { 0 }
     };
-    rows / TILE as u64 * tile(TILE as u64) + rows % TILE as u64 * tile(1)
+    let unit = L::TILE as u64;
+    rows / unit * tile(unit) + rows % unit * tile(1)
 }

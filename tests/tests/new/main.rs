@@ -1,5 +1,7 @@
 //! What users build with these tools: a package whose build script packs its network, and projects of `arenite new`.
 
+mod sizes;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,6 +19,10 @@ fn root() -> PathBuf {
 
 /// cargo in a folder, with the versions that everything else here is built with. The profile is one for all, so that the host tools are compiled once.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
+    cargo_with(folder, arguments, &[])
+}
+
+fn cargo_with(folder: &Path, arguments: &[&str], environment: &[(&str, &Path)]) -> Output {
     let lock = folder.join("Cargo.lock");
     if !lock.exists() {
         fs::copy(root().join("Cargo.lock"), lock).expect("copied");
@@ -31,6 +37,7 @@ fn cargo(folder: &Path, arguments: &[&str]) -> Output {
         cargo.env("PATH", std::env::join_paths(folders).expect("a path"));
     }
     cargo
+        .envs(environment.iter().copied())
         .args(arguments)
         .args(["--release", "--color", "never", "--target-dir"]);
     cargo.arg(root().join("target/new")).current_dir(folder);
@@ -138,6 +145,76 @@ fn a_new_project_builds_and_runs() {
     project(board.name, &project_folder);
     let printed = good(&cargo(&project_folder, &["run", "--quiet"]));
     assert!(printed.starts_with("this is a 7, or else a "), "{printed}");
+}
+
+/// All files of a folder.
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths
+        .flat_map(|path| if path.is_dir() { all_files(&path) } else { vec![path] })
+        .collect()
+}
+
+/// An installed tool knows of no checkout: its projects bring the runtime, and are packed by the program beside it.
+#[test]
+fn a_project_of_an_installed_tool_builds_and_runs() {
+    const TEST: &str = "a_project_of_an_installed_tool_builds_and_runs";
+    let board = Board::find("mps2-an386").expect("a known board");
+    if let Err(reason) = ready(board) {
+        return skip(TEST, &reason.to_string());
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let bin = folder.path().join("prefix/bin");
+    fs::create_dir_all(&bin).expect("made");
+    for program in ["pack", "arenite"] {
+        // By another process: what this one wrote may not be started while a test's child still holds it open.
+        let from = arenite_tests::programs().join(program);
+        let copied = Command::new("cp").arg(from).arg(&bin).status();
+        assert!(copied.expect("cp starts").success());
+    }
+    let made = Command::new(bin.join("arenite"))
+        .args(["new", "--chip", board.name, "first"])
+        .current_dir(folder.path())
+        .env_remove("ARENITE_ROOT")
+        .output();
+    assert!(good(&made.expect("the tool starts")).contains("wants `pack`"));
+    let project = folder.path().join("first");
+    let checkout = root().display().to_string();
+    for file in all_files(&project) {
+        let text = String::from_utf8_lossy(&fs::read(&file).expect("readable")).into_owned();
+        assert!(!text.contains(&checkout), "{} names the checkout", file.display());
+    }
+    assert_eq!(
+        fs::read(project.join("arenite/core/src/lib.rs")).expect("brought"),
+        fs::read(root().join("core/src/lib.rs")).expect("readable")
+    );
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let with = |program: &Path, arguments: &[&str]| cargo_with(&project, arguments, &[("ARENITE_PACK", program)]);
+    let printed = good(&with(&bin.join("pack"), &["run", "--quiet"]));
+    assert!(printed.starts_with("this is a 7, or else a "), "{printed}");
+
+    // Without the program, and with a network that is damaged, cargo shows why.
+    let lost = with(&folder.path().join("none"), &["build"]);
+    assert!(
+        !lost.status.success() && said(&lost).contains("does not start"),
+        "{}",
+        said(&lost)
+    );
+    let weights = project.join("net/mlp.safetensors");
+    let kept = fs::read(&weights).expect("readable");
+    fs::write(&weights, &kept[..kept.len() - 4]).expect("written");
+    let broken = with(&bin.join("pack"), &["build"]);
+    assert!(
+        !broken.status.success() && said(&broken).contains("mlp.safetensors"),
+        "{}",
+        said(&broken)
+    );
+    // Found in the path as well.
+    fs::write(&weights, &kept).expect("written");
+    let folders = std::iter::once(bin).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).expect("a path");
+    good(&cargo_with(&project, &["build"], &[("PATH", Path::new(&path))]));
 }
 
 /// A project for a chip, checked with the crates of its HAL.

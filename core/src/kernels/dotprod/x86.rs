@@ -1,0 +1,14 @@
+//! The products on x86-64 hosts: the same layout, the same order of writes, the same bits.
+
+use crate::kernels::neon::args::Product;
+use crate::kernels::neon::loops::dots;
+
+pub(super) unsafe fn rows_by_four(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { dots::<4>(args) }
+}
+
+pub(super) unsafe fn rows_by_one(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { dots::<1>(args) }
+}

@@ -1,0 +1,14 @@
+//! The products in portable Rust, for hosts: the same layout, the same order of writes, the same bits.
+
+use crate::kernels::neon::args::Product;
+use crate::kernels::neon::products::rows;
+
+pub(super) unsafe fn rows_by_four(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows::<false, 8>(args, 4) }
+}
+
+pub(super) unsafe fn rows_by_one(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { rows::<false, 8>(args, 1) }
+}

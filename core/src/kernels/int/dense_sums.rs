@@ -1,0 +1,73 @@
+//! The sums of four channels' products, whose weights lie two in a word: the inner loop of [`super::dense`].
+//!
+//! A block is 2, 4, 8, 16 or 32 inputs long; blocks of three, which older files have, run in Rust.
+
+use super::accumulate::accumulate;
+use super::record::{self, BLOCK, BLOCK8};
+
+// The cores with loops of their own; hosts, and other cores, run the portable one.
+#[cfg(cortex_m = "baseline")]
+#[path = "dense_sums_m0.rs"]
+mod loops;
+#[cfg(cortex_m = "mainline")]
+#[path = "dense_sums_m3.rs"]
+mod loops;
+#[cfg(all(target_arch = "riscv32", target_feature = "m", target_os = "none"))]
+#[path = "dense_sums_rv32.rs"]
+mod loops;
+#[cfg(not(any(
+    cortex_m = "baseline",
+    cortex_m = "mainline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+)))]
+#[path = "dense_sums_portable.rs"]
+mod loops;
+
+/// What a dense layer's code has in the place of a channel's number: how often its block of 8 is doubled.
+pub(super) const DOUBLED_AT: u32 = 16;
+
+/// The number of a code's loop, which is the bit of [`divisors`] that allows it: blocks of 4, 2, 3, 8, 16, 32.
+#[inline(always)]
+pub(super) const fn number(code: i32) -> u32 {
+    ((code & BLOCK) >> 8) as u32 + (code as u32 >> DOUBLED_AT)
+}
+
+/// Whether a packer writes this block: it doubles those of eight alone, once or twice.
+#[inline(always)]
+pub(super) const fn is_packed(code: i32) -> bool {
+    matches!((code & BLOCK, code as u32 >> DOUBLED_AT), (_, 0) | (BLOCK8, 1 | 2))
+}
+
+/// The loops whose blocks divide so many inputs, padded: a bit for each number.
+pub(super) fn divisors(inputs: usize) -> u32 {
+    let wide = [16, 32].map(|block| u32::from(inputs.is_multiple_of(block)));
+    record::divisors(inputs) | wide[0] << 4 | wide[1] << 5
+}
+
+/// The sums, in the order of the channels, modulo 2^32.
+///
+/// # Safety
+/// `words` has two words, `x` a byte for each of `inputs`, a multiple of 4; its [`divisors`] have the number.
+#[inline(always)]
+pub(super) unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, number: u32, sums: &mut [i32; 4]) {
+    // SAFETY: passed on.
+    unsafe {
+        match number {
+            0 => loops::by_4(words, x, inputs, sums),
+            1 => loops::by_2(words, x, inputs, sums),
+            2 => by_3(words, x, inputs, sums),
+            3 => loops::by_8(words, x, inputs, sums),
+            4 => loops::by_16(words, x, inputs, sums),
+            _ => loops::by_32(words, x, inputs, sums),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`sums`].
+#[cold]
+#[inline(never)]
+unsafe fn by_3(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
+    // SAFETY: passed on.
+    *sums = unsafe { accumulate::<3>(words, x, inputs, 0) };
+}

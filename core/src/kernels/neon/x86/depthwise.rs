@@ -1,0 +1,131 @@
+//! Depthwise convolutions: sixteen channels of a pixel at a time, and eight or four of what is left.
+
+use core::arch::x86_64::*;
+
+use super::super::args::{Depthwise, DepthwiseF32};
+use super::floats::{Limits, from};
+use super::outputs::{Stored, TABLE, bytes, parts, store, two};
+
+/// # Safety
+/// As for [`super::depthwise`]; the processor has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn s8(args: *const Depthwise) {
+    // SAFETY: the caller passes valid arguments; the layout is that of `depthwise::pack`.
+    unsafe {
+        let args = &*args;
+        let stored = Stored::new(args.zero_point, args.low, args.high);
+        for pixel in 0..args.pixels {
+            let out = args.out.add(pixel * args.channels);
+            let mut weights = args.weights;
+            for block in 0..args.blocks {
+                let [low, high] = sums::<16>(args, weights, pixel, 16 * block);
+                let table = weights.add((4 + args.taps) * 16);
+                let low = stored.of(low, parts(table, TABLE));
+                let high = stored.of(high, parts(table.add(2 * TABLE), TABLE));
+                store(bytes(low, high), out.add(16 * block), 16);
+                weights = table.add(12 * 16);
+            }
+            for half in 0..args.halves {
+                let first = if half == 0 { args.first_half } else { args.channels - 8 };
+                let [low, _] = sums::<8>(args, weights, pixel, first);
+                let table = weights.add((4 + args.taps) * 8);
+                let low = stored.of(low, parts(table, TABLE));
+                store(bytes(low, low), out.add(first), 8);
+                weights = table.add(12 * 8);
+            }
+        }
+    }
+}
+
+/// The sums of a block of `COUNT` channels, sixteen or eight.
+///
+/// # Safety
+/// As for [`s8`].
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn sums<const COUNT: usize>(args: &Depthwise, block: *const u8, pixel: usize, first: usize) -> [__m256i; 2] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let weights = block.add(4 * COUNT);
+        // A tap's products, in 16 bits: of the least numbers, which no packer writes, they are cut as in `portable`.
+        let products = |tap: usize| {
+            let x = (*args.entries.add(tap)).add(pixel * args.step + first);
+            let w = weights.add(tap * COUNT);
+            _mm256_mullo_epi16(widened::<COUNT>(x), widened::<COUNT>(w.cast()))
+        };
+        let mut low = two(block, 16);
+        let mut high = if COUNT == 16 { two(block.add(32), 16) } else { low };
+        for pair in 0..args.taps.div_ceil(2) {
+            let mut both = products(2 * pair);
+            if 2 * pair + 1 < args.taps {
+                both = _mm256_add_epi16(both, products(2 * pair + 1));
+            }
+            low = _mm256_add_epi32(low, _mm256_cvtepi16_epi32(_mm256_castsi256_si128(both)));
+            high = _mm256_add_epi32(high, _mm256_cvtepi16_epi32(_mm256_extracti128_si256(both, 1)));
+        }
+        [low, high]
+    }
+}
+
+/// Sixteen or eight bytes in 16 bits.
+///
+/// # Safety
+/// `from` is valid for reads of `COUNT` bytes.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn widened<const COUNT: usize>(from: *const i8) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        _mm256_cvtepi8_epi16(if COUNT == 16 {
+            _mm_loadu_si128(from.cast())
+        } else {
+            _mm_loadl_epi64(from.cast())
+        })
+    }
+}
+
+/// # Safety
+/// As for [`super::depthwise_f32`]; the processor has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn f32(args: *const DepthwiseF32) {
+    // SAFETY: the caller passes valid arguments; the layout is that of `depthwise_f32::pack`.
+    unsafe {
+        let args = &*args;
+        let channels = args.bytes / 4;
+        let limits = Limits::new(args.limits);
+        for pixel in 0..args.pixels {
+            let row = pixel * channels;
+            let tap = |tap: usize, first: usize| {
+                let x = (*args.entries.add(tap)).add(pixel * args.step).cast::<f32>();
+                (x.add(first), args.weights.add(tap * channels + first))
+            };
+            for first in (0..args.blocks).map(|block| 16 * block) {
+                let [mut low, mut high] = [0, 8].map(|more| from(args.bias, first + more));
+                for (x, w) in (0..args.taps).map(|at| tap(at, first)) {
+                    low = _mm256_add_ps(low, _mm256_mul_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(w)));
+                    let (x, w) = (_mm256_loadu_ps(x.add(8)), _mm256_loadu_ps(w.add(8)));
+                    high = _mm256_add_ps(high, _mm256_mul_ps(x, w));
+                }
+                for (more, sum) in [(0, low), (8, high)] {
+                    let at = row + first + more;
+                    _mm256_storeu_ps(args.out.add(at), limits.of(sum, args.residual, at));
+                }
+            }
+            for first in (0..args.quads).map(|quad| (16 * args.blocks + 4 * quad).min(channels - 4)) {
+                let mut sum = if args.bias.is_null() {
+                    _mm_setzero_ps()
+                } else {
+                    _mm_loadu_ps(args.bias.add(first))
+                };
+                for (x, w) in (0..args.taps).map(|at| tap(at, first)) {
+                    sum = _mm_add_ps(sum, _mm_mul_ps(_mm_loadu_ps(x), _mm_loadu_ps(w)));
+                }
+                if !args.residual.is_null() {
+                    sum = _mm_add_ps(sum, _mm_loadu_ps(args.residual.add(row + first)));
+                }
+                let [low, high] = args.limits.map(|limit| _mm_set1_ps(limit));
+                _mm_storeu_ps(args.out.add(row + first), _mm_min_ps(_mm_max_ps(sum, low), high));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From sums of int8 products to outputs, eight channels at a time.
+
+use core::arch::x86_64::*;
+
+/// What all outputs of a step go through.
+#[derive(Clone, Copy)]
+pub(super) struct Stored {
+    zero_point: __m256i,
+    low: __m256i,
+    high: __m256i,
+}
+
+impl Stored {
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn new(zero_point: i32, low: i32, high: i32) -> Self {
+        Self {
+            zero_point: _mm256_set1_epi32(zero_point),
+            low: _mm256_set1_epi32(low),
+            high: _mm256_set1_epi32(high),
+        }
+    }
+
+    /// Eight sums by `parts`: shifts left, mantissas, shifts right (0 or negative), of which one shift is 0 (`numbers::requantised`); with the zero point, and
+    /// within the limits.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn of(self, sums: __m256i, [left, mantissa, right]: [__m256i; 3]) -> __m256i {
+        let shifted = _mm256_sllv_epi32(sums, left);
+        // (a * b + 2^30) >> 31 of the even and of the odd lanes.
+        let half = _mm256_set1_epi64x(1 << 30);
+        let even = _mm256_add_epi64(_mm256_mul_epi32(shifted, mantissa), half);
+        let odd = _mm256_mul_epi32(_mm256_srli_epi64(shifted, 32), _mm256_srli_epi64(mantissa, 32));
+        let odd = _mm256_slli_epi64(_mm256_add_epi64(odd, half), 1);
+        let product = _mm256_blend_epi32(_mm256_srli_epi64(even, 31), odd, 0b1010_1010);
+        // Only what exceeds the range is the least number: one less is the greatest.
+        let product = _mm256_add_epi32(product, _mm256_cmpeq_epi32(product, _mm256_set1_epi32(i32::MIN)));
+        // To nearest, ties away from zero.
+        let right = _mm256_sub_epi32(_mm256_setzero_si256(), right);
+        let mask = _mm256_sub_epi32(_mm256_sllv_epi32(_mm256_set1_epi32(1), right), _mm256_set1_epi32(1));
+        let negative = _mm256_cmpgt_epi32(_mm256_setzero_si256(), product);
+        let threshold = _mm256_sub_epi32(_mm256_srli_epi32(mask, 1), negative);
+        let up = _mm256_cmpgt_epi32(_mm256_and_si256(product, mask), threshold);
+        let scaled = _mm256_sub_epi32(_mm256_srav_epi32(product, right), up);
+        let stored = _mm256_add_epi32(scaled, self.zero_point);
+        _mm256_min_epi32(_mm256_max_epi32(stored, self.low), self.high)
+    }
+}
+
+/// Two times sixteen bytes as one vector.
+///
+/// # Safety
+/// `table` is valid for reads of sixteen bytes from its begin and from `second`.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) unsafe fn two(table: *const u8, second: usize) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_loadu2_m128i(table.add(second).cast(), table.cast()) }
+}
+
+/// Shifts left, mantissas and shifts right of eight channels of a table that has them by four; of four, twice, where `second` is 0 instead of
+/// [`TABLE`].
+///
+/// # Safety
+/// `table` is valid for reads of those.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) unsafe fn parts(table: *const u8, second: usize) -> [__m256i; 3] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        [
+            two(table, second),
+            two(table.add(16), second),
+            two(table.add(32), second),
+        ]
+    }
+}
+
+/// Bytes of four channels in a table.
+pub(super) const TABLE: usize = 48;
+
+/// Sixteen numbers within a byte's range as bytes.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn bytes(first: __m256i, second: __m256i) -> __m128i {
+    let halves = _mm256_packs_epi32(first, second);
+    let quarters = _mm256_packs_epi16(halves, halves);
+    let order = _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5);
+    _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(quarters, order))
+}
+
+/// Writes the first `count` of sixteen bytes.
+///
+/// # Safety
+/// `out` is valid for writes of `count` bytes, at most sixteen.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) unsafe fn store(values: __m128i, out: *mut i8, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if count == 16 {
+            _mm_storeu_si128(out.cast(), values);
+        } else {
+            let mut all = [0i8; 16];
+            _mm_storeu_si128(all.as_mut_ptr().cast(), values);
+            all.as_ptr().copy_to_nonoverlapping(out, count);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Numbers of known magnitude times a multiplier: the reference's two roundings and the zero point, without a look at the number.
+//!
+//! The first rounding is `q = (x * m + 2^30) >> 31`, the high word of `2x * m` rounded. The second one, of `q / 2^s` with ties away from zero, is
+//! `(q + 2^(s-1) - [x < 0]) >> s` for s > 0 (where a negative number's q is 0, one less does not matter); the zero point goes into its addend. All of it has
+//! 32 bits where the numbers are as small as they are said to be.
+
+use super::instructions::smmlar;
+use crate::quant::{Multiplier, high_mul_in_range};
+
+/// A multiplier that shifts to the right, and the zero point of the result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rescale {
+    mantissa: i32,
+    right: u32,
+    /// Zero point and second rounding.
+    addend: i32,
+}
+
+impl Rescale {
+    /// For numbers of at most `magnitude`. `None` where the multiplier is not positive or does not shift to the right, or something has more than 32 bits.
+    pub(crate) fn new(multiplier: Multiplier, magnitude: i64, zero: i32) -> Option<Self> {
+        let Multiplier { mantissa, shift } = multiplier;
+        if mantissa < 0 || !(-30..0).contains(&shift) || magnitude > Self::REACH {
+            return None;
+        }
+        let right = u32::from(shift.unsigned_abs());
+        let addend = (2 * i64::from(zero) + 1) << (right - 1);
+        let largest = ((magnitude * i64::from(mantissa)) >> 31) + 2;
+        i32::try_from(addend.abs().saturating_add(largest)).ok()?;
+        let addend = addend as i32;
+        Some(Self {
+            mantissa,
+            right,
+            addend,
+        })
+    }
+
+    /// The largest magnitude.
+    const REACH: i64 = 1 << 30;
+
+    /// The number scaled, with the zero point. Twice `x` has 32 bits.
+    #[inline(always)]
+    pub(crate) fn apply(&self, x: i32) -> i32 {
+        self.of_twice(x << 1)
+    }
+
+    /// The same of twice the number.
+    #[inline(always)]
+    pub(crate) fn of_twice(&self, twice: i32) -> i32 {
+        high_of_twice(twice, self.mantissa, self.addend)
+            .wrapping_add(twice >> 31)
+            .wrapping_shr(self.right)
+    }
+
+    /// The same of the number `-n / 2`.
+    #[inline(always)]
+    pub(crate) fn of_minus_twice(&self, n: i32) -> i32 {
+        high_of_twice(n, self.mantissa.wrapping_neg(), self.addend.wrapping_sub(1))
+            .wrapping_sub(n >> 31)
+            .wrapping_shr(self.right)
+    }
+}
+
+/// A multiplier that does not shift to the right, and the zero point of the result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Enlarge {
+    mantissa: i32,
+    left: u32,
+    zero: i32,
+}
+
+impl Enlarge {
+    /// For numbers of at most `magnitude`. `None` where the multiplier is not positive or shifts to the right, or something has more than 32 bits.
+    pub(crate) fn new(multiplier: Multiplier, magnitude: i64, zero: i32) -> Option<Self> {
+        let Multiplier { mantissa, shift } = multiplier;
+        let left = u32::try_from(shift).ok()?;
+        let fits = mantissa >= 0 && left < 31 && magnitude < Rescale::REACH >> left && zero.unsigned_abs() < 1 << 30;
+        fits.then_some(Self { mantissa, left, zero })
+    }
+
+    /// Of twice a number.
+    #[inline(always)]
+    pub(crate) fn of_twice(&self, twice: i32) -> i32 {
+        high_of_twice(twice.wrapping_shl(self.left), self.mantissa, self.zero)
+    }
+}
+
+/// `acc + ((twice * m / 2 + 2^30) >> 31)` of an even number.
+#[inline(always)]
+fn high_of_twice(twice: i32, m: i32, acc: i32) -> i32 {
+    if cfg!(cortex_m = "baseline") {
+        high_mul_in_range(twice >> 1, m).wrapping_add(acc)
+    } else {
+        smmlar(twice, m, acc)
+    }
+}
+
+/// A term of an int16 sum, `x * 2^15` times a multiplier that shifts to the right.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Term {
+    mantissa: i32,
+    right: u32,
+    half: i32,
+}
+
+impl Term {
+    /// `None` where the multiplier is not positive or does not shift to the right.
+    pub(crate) fn new(multiplier: Multiplier) -> Option<Self> {
+        let Multiplier { mantissa, shift } = multiplier;
+        (mantissa >= 0 && (-30..0).contains(&shift)).then(|| Self {
+            mantissa,
+            right: u32::from(shift.unsigned_abs()),
+            half: 1 << (shift.unsigned_abs() - 1),
+        })
+    }
+
+    /// Of a number of 16 bits: `(x * 2^15 * m + 2^30) >> 31`, and the second rounding.
+    #[inline(always)]
+    pub(crate) fn apply(&self, x: i32) -> i32 {
+        if cfg!(all(cortex_m = "dsp", feature = "dsp")) {
+            let x = x << 16;
+            return smmlar(x, self.mantissa, self.half)
+                .wrapping_add(x >> 31)
+                .wrapping_shr(self.right);
+        }
+        // Two products of 32 bits.
+        let low = x
+            .wrapping_mul(self.mantissa & 0xFFFF)
+            .wrapping_add(1 << 15)
+            .wrapping_shr(16);
+        let q = x.wrapping_mul(self.mantissa >> 16).wrapping_add(low);
+        q.wrapping_add(q >> 31).wrapping_add(self.half).wrapping_shr(self.right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::instructions::{sadd16, smulbb, smultt};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 16))]
+
+        #[test]
+        fn it_is_the_multiplier(x in -(1_i32 << 30)..1 << 30, bits in 0..30, near in -3_i32..4, mantissa in 0..=i32::MAX, shift in -31_i8..2, zero: i16) {
+            let multiplier = Multiplier { mantissa, shift };
+            for x in [x >> bits, (near << (bits % 28)) + near / 2, 1 << 30, 1 - (1 << 30)] {
+                if let Some(rescale) = Rescale::new(multiplier, i64::from(x).abs(), zero.into()) {
+                    let expected = multiplier.apply(x).wrapping_add(zero.into());
+                    if x < 1 << 30 {
+                        prop_assert_eq!(rescale.apply(x), expected, "{} {:?}", x, multiplier);
+                    }
+                    prop_assert_eq!(rescale.of_minus_twice(x.wrapping_mul(-2)), expected, "{} {:?}", x, multiplier);
+                }
+            }
+        }
+
+        #[test]
+        fn enlarging_is_the_multiplier(x in -(1_i32 << 30)..1 << 30, bits in 0..30, mantissa in 0..=i32::MAX, shift in -1_i8..20, zero: i16) {
+            let multiplier = Multiplier { mantissa, shift };
+            let x = x >> bits;
+            if let Some(enlarge) = Enlarge::new(multiplier, i64::from(x).abs(), zero.into()) {
+                prop_assert!(shift >= 0);
+                prop_assert_eq!(enlarge.of_twice(x << 1), multiplier.apply(x).wrapping_add(zero.into()), "{} {:?}", x, multiplier);
+            }
+        }
+
+        #[test]
+        fn a_term_is_its_multiplier(x: i16, mantissa in 0..=i32::MAX, shift in -31_i8..2) {
+            let multiplier = Multiplier { mantissa, shift };
+            if let Some(term) = Term::new(multiplier) {
+                for x in [x, i16::MIN, i16::MAX, -1, 0, 1].map(i32::from) {
+                    prop_assert_eq!(term.apply(x), multiplier.apply(x << 15), "{} {:?}", x, multiplier);
+                }
+            }
+        }
+
+        #[test]
+        fn instructions_are_what_they_mean(a: i32, b: i32, c: i32) {
+            let product = (i64::from(a) * i64::from(b) + (1 << 31)) >> 32;
+            prop_assert_eq!(smmlar(a, b, c), c.wrapping_add(product as i32));
+            let (x, y) = (a as u32, b as u32);
+            prop_assert_eq!(smulbb(x, y), i32::from(a as i16) * i32::from(b as i16));
+            prop_assert_eq!(smultt(x, y), (a >> 16) * (b >> 16));
+            let low = (a as i16).wrapping_add(b as i16) as u16;
+            prop_assert_eq!(sadd16(x, y), u32::from(low) | ((x >> 16).wrapping_add(y >> 16) << 16));
+        }
+    }
+
+    #[test]
+    fn what_has_no_form() {
+        let of = |mantissa, shift| Multiplier { mantissa, shift };
+        assert!(Rescale::new(of(1 << 30, -1), 1 << 30, 0).is_some());
+        assert!(Rescale::new(of(1 << 30, -1), (1 << 30) + 1, 0).is_none());
+        assert!(Rescale::new(of(-1, -1), 1, 0).is_none());
+        assert!(Rescale::new(of(1 << 30, 0), 1, 0).is_none());
+        assert!(Rescale::new(of(1 << 30, -30), 1, 4).is_none());
+        assert!(Enlarge::new(of(1 << 30, 1), (1 << 29) - 1, 0).is_some());
+        assert!(Enlarge::new(of(1 << 30, 1), 1 << 29, 0).is_none());
+        assert!(Enlarge::new(of(1 << 30, -1), 1, 0).is_none());
+        assert!(Enlarge::new(of(-1, 0), 1, 0).is_none());
+        assert!(Term::new(of(1 << 30, 0)).is_none());
+        assert!(Term::new(of(-1, -1)).is_none());
+    }
+}

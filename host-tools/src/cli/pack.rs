@@ -1,0 +1,466 @@
+//! The program `pack`: a traced network in, a model file out.
+
+use std::path::{Path, PathBuf};
+
+use arenite::DType;
+
+use crate::bundle::{self, BundleSummary};
+use crate::channels::Removed;
+use crate::files::{Draft, Output, Print, print, publish, read_text};
+use crate::import::{DIALECTS, ImportOptions};
+use crate::memory::plan;
+use crate::model::ModelFile;
+use crate::pack::{self, Options, Packed};
+use crate::page::Extra;
+use crate::preprocess::Preprocess;
+use crate::report::Summary;
+use crate::sign::Signer;
+use crate::stage::Stage;
+use crate::{Error, ErrorKind, Result};
+
+use super::element_type::{ElementType, ElementTypeOptions};
+use super::program::Verdict;
+use super::progress::Shown;
+use super::regions::{Regions, parse_regions, parse_size};
+use super::unbuilt::UnbuiltPackOptions;
+
+/// Packs a traced network into one file for the Arenite runtime.
+#[derive(clap::Parser)]
+#[command(name = "pack", version)]
+pub(super) struct Args {
+    /// The network: trace.json, any trace dialect, or a .tflite file; several make a bundle; `-` is standard input.
+    #[arg(required = true)]
+    input: Vec<PathBuf>,
+    /// The model file to write; `-` is standard output.
+    #[arg(short, long)]
+    output: PathBuf,
+    #[arg(long, help = dialects())]
+    dialect: Option<String>,
+    /// A .safetensors or .npz file, or seeded:N for reproducible random weights.
+    #[arg(long)]
+    weights: Option<String>,
+    /// A value that the trace does not state; repeatable.
+    #[arg(long, value_name = "KEY=VALUE")]
+    assume: Vec<String>,
+    #[command(flatten)]
+    element_type: ElementTypeOptions,
+    /// From a camera's picture to the network's input, such as 'u8 size=240x320 crop=240x240 resize=96x96 mean=127.5 scale=0.00784314'.
+    #[arg(long, value_name = "SPEC")]
+    preprocess: Option<Preprocess>,
+    /// What the inputs of a quantised network are: f32, u8 or int8; its own type by default.
+    #[arg(long, value_name = "TYPE")]
+    input_dtype: Option<PortType>,
+    /// What the outputs of a quantised network are: f32, u8 or int8; its own type by default.
+    #[arg(long, value_name = "TYPE")]
+    output_dtype: Option<PortType>,
+    /// The traced batch is rebuilt to N.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
+    /// For traces without shapes.
+    #[arg(long, value_name = "D,D,D,D", value_delimiter = ',')]
+    input_shape: Vec<usize>,
+    /// Chooses kernels and weight layouts.
+    #[arg(long, default_value = "portable")]
+    target: String,
+    /// Prefers small code and weights over speed.
+    #[arg(long)]
+    size: bool,
+    /// The search budget in nodes: of the order of steps, and of the plan of each region.
+    #[arg(long, value_name = "N", default_value_t = plan::Options::DEFAULT_NODES)]
+    plan_nodes: u64,
+    /// A memory for the arena; repeatable, in order of preference. SIZE takes K, M and G. With `:stream`, a flash that is no memory: it takes the model in
+    /// pieces, through a buffer of `,buffer=SIZE` where that follows, those apart that stay in `,resident=SIZE`.
+    #[arg(long, value_name = "NAME=SIZE[:stream]")]
+    region: Vec<String>,
+    /// Searches for a way to run the network in this region: order, overlaps, bands of rows.
+    #[arg(long, value_name = "NAME=SIZE")]
+    fit: Option<String>,
+    /// The largest model file. SIZE takes K, M and G.
+    #[arg(long, value_name = "SIZE")]
+    max_flash: Option<String>,
+    /// Says what makes the arena's peak, and the cheapest ways to shrink it.
+    #[arg(long)]
+    explain: bool,
+    /// Separate buffers only, for comparison.
+    #[arg(long)]
+    no_in_place: bool,
+    /// Computes 3x3 convolutions by Winograd's algorithm where no arena grows by it: fewer instructions, more flash.
+    #[arg(long)]
+    winograd: bool,
+    /// Keeps channels that cannot change the output.
+    #[arg(long)]
+    keep_dead_channels: bool,
+    /// The network's name.
+    #[arg(long)]
+    name: Option<String>,
+    /// Class labels, one a line.
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// Splits steps that cost more (products, elements read and written: `Model::costs`) by rows of their output.
+    #[arg(long, value_name = "COST")]
+    max_step: Option<u64>,
+    /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
+    #[arg(long, value_name = "FILE")]
+    self_test: Option<PathBuf>,
+    /// Signs the file with this Ed25519 key (PKCS#8 in PEM); a bundle is signed as a whole.
+    #[arg(long, value_name = "KEYFILE", requires = "sign_counter")]
+    sign: Option<PathBuf>,
+    /// The counter of a signed file: devices refuse one that is smaller than what they ask for.
+    #[arg(long, value_name = "N", requires = "sign")]
+    sign_counter: Option<u64>,
+    /// Prints the graph after a stage.
+    #[arg(long, value_name = "STAGE")]
+    dump_after: Option<Stage>,
+    /// Writes the model as one HTML page: graph, arena over time, steps, what was assumed.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Prints the summary as JSON on stdout, and nothing else there.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    unbuilt: UnbuiltPackOptions,
+}
+
+/// What a caller gives or gets.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PortType {
+    F32,
+    U8,
+    Int8,
+}
+
+impl PortType {
+    fn dtype(self) -> DType {
+        match self {
+            Self::F32 => DType::F32,
+            Self::U8 => DType::U8,
+            Self::Int8 => DType::I8,
+        }
+    }
+}
+
+/// The help of `--dialect`.
+fn dialects() -> String {
+    let names: Vec<&str> = DIALECTS.iter().map(|dialect| dialect.name).collect();
+    format!("Overrides recognition: {}", names.join(", "))
+}
+
+/// The program's work.
+pub(super) fn run(args: Args) -> Result<Verdict> {
+    let (json, dump) = (args.json, args.dump_after.is_some());
+    if json && dump {
+        return Err(Error::new(ErrorKind::Usage, "--dump-after and --json both want stdout").help("pass one of them"));
+    }
+    let output = Output::to(&args.output)?;
+    let page = args.report.as_deref().map(Output::to).transpose()?;
+    let report = Print::beside(page.iter().chain([&output]), json || dump)?;
+    Output::all_differ(page.iter().chain([&output]))?;
+    if page.is_some() && args.input.len() > 1 {
+        return Err(Error::new(ErrorKind::Usage, "--report with several inputs")
+            .expected("one input")
+            .help("pack each network by itself with --report, then the bundle"));
+    }
+    if page.is_some() && dump {
+        let message = "--report and --dump-after both want the graph's text";
+        return Err(Error::new(ErrorKind::Usage, message).help("pass one of them"));
+    }
+    let read_first = args.labels.iter().chain(&args.sign);
+    read_first
+        .into_iter()
+        .try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
+    let mut networks = options(args)?;
+    if page.is_some() {
+        // The page shows the trace as it was imported.
+        networks
+            .iter_mut()
+            .for_each(|network| network.dump_after = Some(Stage::Import));
+    }
+    let shown = Shown::new("reading the network");
+    let mut progress = |stage: &str, done, of| shown.told(stage, done, of);
+    let result = match &networks[..] {
+        [network] => pack::draft(network, &mut progress).map(|(packed, draft)| (None, vec![packed], draft)),
+        networks => bundle::draft(networks, &networks[0].output, &mut progress)
+            .map(|(summary, packed, draft)| (Some(summary), packed, draft)),
+    };
+    drop(shown);
+    let (bundled, mut packed, draft) = result?;
+    packed.iter().for_each(tell);
+    let mut drafts = vec![];
+    if let (Some(page), [packed]) = (&page, &mut packed[..]) {
+        drafts.push(page_of(&draft, packed, &networks[0], page)?);
+    }
+    drafts.push(draft);
+    if json {
+        let text = match (&bundled, &packed[..]) {
+            (Some(bundle), _) => serde_json::to_string_pretty(bundle),
+            (None, packed) => serde_json::to_string_pretty(&packed[0].summary),
+        };
+        print::out(&format!("{}\n", text.map_err(|e| Error::internal(e.to_string()))?))?;
+    } else {
+        report.text(&text(&packed, bundled.as_ref(), output.path()))?
+    }
+    // The file comes last: where the report could not be told there is no file.
+    publish(drafts)?;
+    Ok(Verdict::Good)
+}
+
+/// Neither of the outputs is `input`.
+fn outputs_differ(output: &Output, page: Option<&Output>, input: &Path) -> Result<()> {
+    output.differs_from(input)?;
+    page.map_or(Ok(()), |page| page.differs_from(input))
+}
+
+/// The page of a model that is written and not yet published.
+fn page_of(draft: &Draft, packed: &mut Packed, network: &Options, page: &Output) -> Result<Draft> {
+    let read = network.reads().into_iter();
+    read.chain(packed.files.iter().map(PathBuf::as_path))
+        .try_for_each(|input| page.differs_from(input))?;
+    let io = |e: std::io::Error| Error::io(page.path(), "write the page", &e);
+    let file = ModelFile::of(draft.file(), &network.output).map_err(io)?;
+    let extra = Extra {
+        trace: packed.dump.take(),
+        counted: None,
+    };
+    let text = crate::page::page(&file.view()?, &packed.summary, &extra)?;
+    page.draft_of(text.as_bytes()).map_err(io)
+}
+
+/// Warnings, assumptions and explanations, on stderr.
+fn tell(packed: &Packed) {
+    for warning in &packed.warnings {
+        print::note(format_args!("warning: {warning}"));
+    }
+    for a in &packed.summary.assumptions {
+        print::note(format_args!(
+            "assumed: {}={} for {} ({})",
+            a.key, a.value, a.applies_to, a.reason
+        ));
+    }
+    if let Some(text) = &packed.explanation {
+        print::note(text.trim_end());
+    }
+}
+
+/// The options of each network.
+fn options(args: Args) -> Result<Vec<Options>> {
+    args.unbuilt.refuse()?;
+    let ElementType {
+        dtype,
+        quantize,
+        weight_only,
+    } = args.element_type.read()?;
+    let usage = |message: String| Error::new(ErrorKind::Usage, message);
+    if args.input.len() > 1
+        && (args.preprocess.is_some()
+            || args.name.is_some()
+            || args.weights.is_some()
+            || args.self_test.is_some()
+            || quantize.is_some())
+    {
+        return Err(
+            usage("--name, --weights, --calibrate, --preprocess and --self-test with several inputs".into())
+                .expected("one input")
+                .help("pack a network with its own options by itself; a bundle takes traces that name their weights"),
+        );
+    }
+    let target = pack::target_named(&args.target)?;
+    let assume = args.assume.iter().map(|text| match text.split_once('=') {
+        Some((key, value)) => Ok((key.to_string(), value.to_string())),
+        None => Err(usage(format!("--assume {text}")).expected("KEY=VALUE")),
+    });
+    let labels = match &args.labels {
+        None => Vec::new(),
+        Some(path) => {
+            let text = read_text(path, "read the labels")?;
+            text.lines().map(str::to_string).collect()
+        }
+    };
+    if args.preprocess.as_ref().is_some_and(|spec| spec.bytes) && args.input_dtype.is_some() {
+        return Err(usage("--input-dtype with --preprocess u8".into())
+            .expected("one of them")
+            .help("--preprocess u8 says that the input is unsigned bytes"));
+    }
+    if args.batch == 0 {
+        return Err(usage("--batch 0".to_string()).expected("at least 1"));
+    }
+    let sign = match (&args.sign, args.sign_counter) {
+        (Some(key), Some(counter)) => Some(Signer::read(key, counter)?),
+        _ => None,
+    };
+    let Regions { memories, stream, fit } = parse_regions(&args.region, args.fit.as_deref())?;
+    if stream.is_some() && args.report.is_some() {
+        return Err(usage("--region NAME=SIZE:stream with --report".into())
+            .expected("one of them")
+            .help("pack it once more without :stream for the report"));
+    }
+    let inputs = args.input.clone();
+    let options = Options {
+        input: PathBuf::new(),
+        output: args.output,
+        dialect: args.dialect,
+        weights: args.weights,
+        import: ImportOptions {
+            batch: args.batch,
+            input_shape: (!args.input_shape.is_empty()).then_some(args.input_shape),
+            assume: assume.collect::<Result<_>>()?,
+        },
+        target,
+        size: args.size,
+        without: Vec::new(),
+        plan_nodes: args.plan_nodes,
+        in_place: !args.no_in_place,
+        regions: memories,
+        stream,
+        fit,
+        max_flash: args
+            .max_flash
+            .as_deref()
+            .map(|size| parse_size("--max-flash", size))
+            .transpose()?,
+        max_step: args.max_step,
+        dtype,
+        quantize,
+        weight_only,
+        preprocess: args.preprocess,
+        input_dtype: args.input_dtype.map(PortType::dtype),
+        output_dtype: args.output_dtype.map(PortType::dtype),
+        winograd: args.winograd,
+        keep_dead_channels: args.keep_dead_channels,
+        explain: args.explain,
+        self_test: args.self_test,
+        sign,
+        name: args.name,
+        labels,
+        dump_after: args.dump_after,
+    };
+    let each = |input| Options {
+        input,
+        ..options.clone()
+    };
+    Ok(inputs.into_iter().map(each).collect())
+}
+
+/// What came of it, for people.
+fn text(packed: &[Packed], bundled: Option<&BundleSummary>, output: &Path) -> String {
+    let mut text = String::new();
+    for packed in packed {
+        text += &match &packed.dump {
+            Some(dump) => dump.clone(),
+            None => figures(&packed.summary, output),
+        };
+    }
+    if let Some(bundle) = bundled {
+        text += &format!(
+            "bundle of {} models: arena {} bytes, state {} bytes, file {} bytes\n",
+            bundle.models.len(),
+            bundle.arena_bytes,
+            bundle.state_bytes,
+            bundle.model_bytes
+        );
+    }
+    text
+}
+
+fn figures(summary: &Summary, output: &Path) -> String {
+    let proof = if summary.plan_proven_optimal {
+        "proven minimal for this order".to_string()
+    } else {
+        format!("lower bound {}", summary.plan_lower_bound_bytes)
+    };
+    let mut text = format!(
+        "{} ({}, {}) -> {}\n",
+        summary.name,
+        summary.dialect,
+        summary.target,
+        output.display()
+    );
+    text += &format!(
+        "  parameters {}, MACs {} per element, batch {}\n",
+        summary.params, summary.macs, summary.batch
+    );
+    if let Some(removed) = summary.dead_channels.filter(|&removed| removed != Removed::default()) {
+        text += &format!(
+            "  removed    {} dead channels, {} bytes of weights, {} MACs\n",
+            removed.channels, removed.bytes, removed.macs
+        );
+    }
+    if let Some(stream) = summary.stream {
+        text += &format!(
+            "  stream     {} pieces, a buffer of {} bytes, {} read in a run\n",
+            stream.pieces, stream.buffer_bytes, stream.read_bytes
+        );
+    }
+    if let Some(winograd) = summary.winograd {
+        text += &format!(
+            "  Winograd   {} layer{}, {} bytes of flash\n",
+            winograd.layers,
+            if winograd.layers == 1 { "" } else { "s" },
+            winograd.extra_bytes
+        );
+    }
+    if let Some(report) = &summary.quantization {
+        let snr = report
+            .snr_db
+            .map_or(String::new(), |snr| format!(", {snr:.1} dB on them"));
+        let left = match report.left_range.len() {
+            0 => "none left its range".to_string(),
+            left => format!("{left} of {} left their range", left + report.never_left_range.len()),
+        };
+        text += &format!(
+            "  quantised  on {} samples{snr}; of the activations {left}\n",
+            report.samples
+        );
+        for point in &report.front {
+            let layers: Vec<String> = point
+                .layers
+                .iter()
+                .map(|(name, count)| format!("{count} {name}"))
+                .collect();
+            let snr = point.snr_db.map_or("no noise".into(), |snr| format!("{snr:.1} dB"));
+            let chosen = if point.chosen { " <- taken" } else { "" };
+            text += &format!(
+                "    {:>9} bytes, {snr}: {}{chosen}\n",
+                point.model_bytes,
+                layers.join(", ")
+            );
+        }
+    }
+    if let Some(report) = &summary.weight_only {
+        let snr = report
+            .weights_snr_db
+            .map_or(String::new(), |snr| format!(", {snr:.1} dB of the weights"));
+        text += &format!(
+            "  weights    of {} layers in {} bits{snr}\n",
+            report.layers, report.bits
+        );
+    }
+    text += &format!("  steps      {}\n", summary.steps);
+    text += &format!("  arena      {} bytes, {proof}\n", summary.arena_bytes);
+    if let Some(sums) = &summary.sums_by_rows {
+        text += &format!(
+            "    {} sum{} by rows, in {} more steps: at least {} bytes without\n",
+            sums.sums,
+            if sums.sums == 1 { "" } else { "s" },
+            sums.more_steps,
+            sums.whole_arena_bytes
+        );
+    }
+    if summary.pareto.len() > 1 {
+        text += &format!("  extra MACs {}\n", summary.extra_macs);
+        for point in &summary.pareto {
+            text += &format!(
+                "    {:>9} bytes with {} extra MACs: {}\n",
+                point.arena_bytes, point.extra_macs, point.cuts
+            );
+        }
+    }
+    text += &format!("  state      {} bytes\n", summary.state_bytes);
+    text += &format!(
+        "  model      {} bytes ({} weights, {} plan)\n",
+        summary.model_bytes, summary.weights_bytes, summary.plan_bytes
+    );
+    text += &summary
+        .stack_text()
+        .map_or(String::new(), |stack| format!("  stack      {stack}\n"));
+    text
+}

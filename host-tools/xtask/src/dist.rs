@@ -1,0 +1,148 @@
+//! The archive that people install from: programs, boards' firmware with its hashes, manuals, completions.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use arenite_host::board::{
+    self, Board, BoardError, Firmware, PLUGIN, PREBUILT_FOLDER, PREBUILT_LIST, Prebuilt, sources_digest,
+};
+use clap_complete::Shell;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+use tar::{Builder, EntryType, Header};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// The program that runs any model: what `run`, `bench` and others start on a board.
+const PROGRAM: &str = "infer";
+
+/// What goes into an archive.
+pub struct Parts<'a> {
+    /// The folder with the programs, built for `triple`.
+    pub programs: &'a Path,
+    /// What they run on.
+    pub triple: &'a str,
+    /// Boards whose firmware goes along.
+    pub boards: &'a [&'static Board],
+}
+
+/// A file of the archive, by its path in it, with whether it is a program.
+type Files = BTreeMap<String, (Vec<u8>, bool)>;
+
+/// Name of the archive without its ending, and of the folder in it: `package.metadata.binstall` says the same.
+pub fn name(triple: &str) -> String {
+    format!("arenite-{}-{triple}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Writes the archive into `folder`, and its SHA-256 beside it. Of the same parts it is the same, bit by bit.
+///
+/// # Errors
+/// What a build for a board says, and files that cannot be read or written.
+pub fn archive(parts: &Parts<'_>, folder: &Path) -> Result<PathBuf> {
+    let mut files = Files::new();
+    for program in ["pack", "arenite"] {
+        let suffix = if parts.triple.contains("windows") { ".exe" } else { "" };
+        let path = parts.programs.join(format!("{program}{suffix}"));
+        let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        files.insert(format!("bin/{program}{suffix}"), (bytes, true));
+    }
+    firmware(parts.boards, &mut files)?;
+    manuals(&mut files)?;
+    completions(&mut files);
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for text in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md", "docs/cli.md"] {
+        let name = text.rsplit('/').next().unwrap_or(text);
+        files.insert(
+            format!("share/doc/arenite/{name}"),
+            (fs::read(checkout.join(text))?, false),
+        );
+    }
+
+    let name = name(parts.triple);
+    let bytes = packed(&name, &files)?;
+    fs::create_dir_all(folder)?;
+    let path = folder.join(format!("{name}.tgz"));
+    fs::write(&path, &bytes)?;
+    // As `sha256sum --check` reads it.
+    fs::write(
+        folder.join(format!("{name}.tgz.sha256")),
+        format!("{}  {name}.tgz\n", hash(&bytes)),
+    )?;
+    Ok(path)
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// ELF files, qemu's plugin, and the list of both.
+fn firmware(boards: &[&'static Board], files: &mut Files) -> Result<()> {
+    let mut list = Prebuilt {
+        sources: sources_digest().ok_or("these tools hold no sources")?.to_owned(),
+        compiler: board::compiler()?,
+        files: BTreeMap::new(),
+    };
+    let built = boards.iter().map(|board| {
+        let elf = Firmware::build(board, PROGRAM)?.elf().to_vec();
+        Ok::<_, BoardError>((format!("{}/{PROGRAM}", board.slug()), elf))
+    });
+    let mut built = built.collect::<std::result::Result<Vec<_>, _>>()?;
+    built.push((PLUGIN.to_owned(), fs::read(board::plugin()?)?));
+    for (name, bytes) in built {
+        list.files.insert(name.clone(), hash(&bytes));
+        files.insert(format!("{PREBUILT_FOLDER}/{name}"), (bytes, false));
+    }
+    let text = format!("{}\n", serde_json::to_string_pretty(&list)?);
+    files.insert(format!("{PREBUILT_FOLDER}/{PREBUILT_LIST}"), (text.into_bytes(), false));
+    Ok(())
+}
+
+/// A page of the manual for each program and each command.
+fn manuals(files: &mut Files) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for command in arenite_host::cli::commands() {
+        clap_mangen::generate_to(command, folder.path())?;
+    }
+    for entry in fs::read_dir(folder.path())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        files.insert(format!("share/man/man1/{name}"), (fs::read(entry.path())?, false));
+    }
+    Ok(())
+}
+
+/// Where each shell looks below a prefix.
+fn completions(files: &mut Files) {
+    for mut command in arenite_host::cli::commands() {
+        let name = command.get_name().to_owned();
+        for (shell, path) in [
+            (Shell::Bash, format!("share/bash-completion/completions/{name}")),
+            (Shell::Zsh, format!("share/zsh/site-functions/_{name}")),
+            (Shell::Fish, format!("share/fish/vendor_completions.d/{name}.fish")),
+        ] {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut command, name.clone(), &mut text);
+            files.insert(path, (text, false));
+        }
+    }
+}
+
+/// The files below a folder of that name, of no owner and no time.
+fn packed(name: &str, files: &Files) -> Result<Vec<u8>> {
+    let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
+    for (path, (bytes, is_program)) in files {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(bytes.len() as u64);
+        header.set_mode(if *is_program { 0o755 } else { 0o644 });
+        header.set_mtime(1);
+        archive.append_data(&mut header, format!("{name}/{path}"), &bytes[..])?;
+    }
+    let mut compressed = archive.into_inner()?;
+    compressed.flush()?;
+    Ok(compressed.finish()?)
+}
