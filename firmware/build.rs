@@ -15,6 +15,7 @@ fn main() {
 
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
     println!("cargo:rustc-check-cfg=cfg(board)");
+    println!("cargo:rustc-check-cfg=cfg(smp)");
     println!("cargo:rustc-check-cfg=cfg(few_kernels)");
     println!("cargo:rustc-check-cfg=cfg(timer, values(any()))");
     if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
@@ -48,6 +49,9 @@ fn main() {
         board.flash.size = board.flash.size.max(1 << 20);
     }
     println!("cargo:rustc-cfg=board");
+    if board.runtime.contains(&"cores") {
+        println!("cargo:rustc-cfg=smp");
+    }
     println!("cargo:rustc-cfg=timer=\"{}\"", board.timer.name());
     println!("cargo:rustc-check-cfg=cfg(uart, values(any()))");
 

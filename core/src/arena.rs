@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::align::ARENA_ALIGN;
 use crate::cells::{Dst, Element, Src, cast_slice};
+#[cfg(feature = "cores")]
+use crate::groups::Groups;
 use crate::tensor::DType;
 use crate::trusted::Trusted;
 
@@ -163,6 +165,8 @@ pub(crate) struct Bounds<'a> {
     pub(crate) state: u32,
     pub(crate) weights: &'a [u8],
     pub(crate) trusted: Trusted<'a>,
+    #[cfg(feature = "cores")]
+    pub(crate) groups: Groups,
 }
 
 impl<'a> Bounds<'a> {
@@ -173,6 +177,17 @@ impl<'a> Bounds<'a> {
             state,
             weights,
             trusted: Trusted::new(weights, steps),
+            #[cfg(feature = "cores")]
+            groups: Groups::new(0),
+        }
+    }
+
+    /// The same for so many cores that share the memory.
+    #[cfg(feature = "cores")]
+    pub(crate) fn shared_by(self, cores: u8) -> Self {
+        Self {
+            groups: Groups::new(cores),
+            ..self
         }
     }
 

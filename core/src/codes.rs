@@ -134,6 +134,7 @@ causes! {
     0x09 PORT "LoadError::Port" Port "the description of an input or output is wrong: pack the model again";
     0x0A COST "LoadError::Cost" Step "the steps up to this one cost more than `load_within` allows: allow more, or take a smaller network";
     0x0B RECEIPT "LoadError::Receipt" Nothing "another file than the receipt's, or a damaged one: load it without the receipt, and keep its new one";
+    0x0C CORES "LoadError::Cores" Nothing "the file names a number of cores that no file has: pack the model again";
     0x10 ENCODING "Fault::Encoding" Step "the step's parameters do not decode: pack the model again";
     0x11 SHAPE "Fault::Shape" Step "the step's shapes contradict each other: pack the model again";
     0x12 BOUNDS "Fault::Bounds" Step "an operand lies outside its memory: pack the model again";
@@ -143,6 +144,9 @@ causes! {
     0x16 UNSUPPORTED "Fault::Unsupported" Step "the kernel does not compute these parameters: pack the model again";
     0x17 WEIGHTS "Fault::Weights" Step "a record among the step's weights is wrong: pack the model again";
     0x18 SHARED "Fault::Shared" Step "weights that load checks are shared by too many steps: pack the model again";
+    0x19 CORE "Fault::Core" Step "the step runs on a core that the file does not have: pack the model again";
+    0x1A RACE "Fault::Race" Step "two cores would touch the same bytes at one time: pack the model again";
+    0x1B GROUP "Fault::Group" Step "the steps between two barriers have too many operands: pack the model again";
     0x20 ARENA_TOO_SMALL "SessionError::ArenaTooSmall" Region "an arena is too small: give what `arena_bytes` says";
     0x21 ARENA_MISALIGNED "SessionError::ArenaMisaligned" Region "an arena does not start at a multiple of 16 bytes";
     0x22 STATE_SIZE "SessionError::StateSize" Nothing "the state has the wrong size: give what `state_bytes` says";
@@ -153,6 +157,7 @@ causes! {
     0x32 INPUT_MISSING "RunError::InputMissing" Input "a run was started before this input was set";
     0x33 CORRUPT "RunError::Corrupt" Step "the memory that holds the model was overwritten after it was loaded";
     0x34 PORT_TYPE "RunError::PortType" Port "an input or output was asked for as other numbers than it holds";
+    0x35 RUN_CORES "RunError::Cores" Nothing "the model is for more cores than the board gives: `run` takes one";
     0x40 NOT_SIGNED "VerifyError::NotSigned" Nothing "the file has no signature";
     0x41 SIGNED_TRUNCATED "VerifyError::Truncated" Nothing "the signed file is cut: give all of its bytes";
     0x42 SIGNED_VERSION "VerifyError::Version" Nothing "another version of the signature's envelope: update the runtime";
@@ -186,6 +191,9 @@ impl Fault {
             Fault::Unsupported => number::UNSUPPORTED,
             Fault::Weights => number::WEIGHTS,
             Fault::Shared => number::SHARED,
+            Fault::Core => number::CORE,
+            Fault::Race => number::RACE,
+            Fault::Group => number::GROUP,
         }
     }
 }
@@ -200,6 +208,7 @@ impl LoadError {
             LoadError::Checksum { .. } => Code::of(number::CHECKSUM),
             LoadError::Receipt { .. } => Code::of(number::RECEIPT),
             LoadError::Header => Code::of(number::HEADER),
+            LoadError::Cores { .. } => Code::of(number::CORES),
             LoadError::Kernel { step, kernel, .. } => Code::at(number::KERNEL, step).with(kernel as u8),
             LoadError::UnknownKernel { step, kernel } => Code::at(number::UNKNOWN_KERNEL, step).with(kernel),
             LoadError::Step { step, fault } => Code::at(fault.cause(), step),
@@ -241,6 +250,7 @@ impl RunError {
             RunError::InputMissing { input } => Code::at(number::INPUT_MISSING, input),
             RunError::PortType { port } => Code::at(number::PORT_TYPE, port),
             RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
+            RunError::Cores { .. } => Code::of(number::RUN_CORES),
         }
     }
 

@@ -47,6 +47,11 @@ pub enum LoadError {
     },
     /// A header field contradicts another.
     Header,
+    /// The file is for a number of cores that no file can be for.
+    Cores {
+        /// The number.
+        found: u8,
+    },
     /// The file was packed for a target whose kernels this build of the runtime does not have.
     Kernel {
         /// The step.
@@ -153,6 +158,13 @@ pub enum RunError {
         /// The step.
         step: u32,
     },
+    /// The model is for more cores than it was to run on; nothing was run, and [`crate::Session::run`] takes one core.
+    Cores {
+        /// Cores that the file is for.
+        needed: u32,
+        /// Cores that were given.
+        given: u32,
+    },
 }
 
 impl fmt::Display for LoadError {
@@ -179,6 +191,10 @@ impl fmt::Display for LoadError {
                  receipt, and keep its new one"
             ),
             LoadError::Header => write!(f, "the model's header contradicts itself"),
+            LoadError::Cores { found } => write!(
+                f,
+                "the model is for {found} cores: models are for 2 to 4, or say nothing"
+            ),
             LoadError::Kernel { step, kernel, target } => write!(
                 f,
                 "step {step} needs the kernel {}, which this build of the runtime does not have; the model was packed for {target}",
@@ -234,6 +250,9 @@ impl fmt::Display for RunError {
                 "input or output {port} (inputs first) holds other numbers than were asked for"
             ),
             RunError::Corrupt { step } => write!(f, "step {step} changed since the model was loaded"),
+            RunError::Cores { needed, given } => {
+                write!(f, "the model is for {needed} cores, {given} run it: `run` takes one")
+            }
         }
     }
 }

@@ -33,7 +33,7 @@
 //! [`Session::step`] advances a run step by step, so that a program can do other work in between. What follows is for those who change this crate; packers
 //! and their tests turn the feature `pack` on, which shows the modules below and adds the writer of model files. From the bottom up:
 //!
-//! - [`cells`]: bytes as elements. With the kernels, [`Once`] and the registers of [`cycles`] the only place with `unsafe`.
+//! - [`cells`]: bytes as elements. With the kernels, [`Once`], the registers of [`cycles`] and runs on several cores the only place with `unsafe`.
 //! - [`arena`]: places in the caller's memory, and operands at them.
 //! - [`ops`]: what each operator means and what must hold for its parameters. It knows no kernel.
 //! - [`kernels`]: the loops, one folder a backend, and the table of all of them.
@@ -52,6 +52,7 @@
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `slots` for updates in two
 //! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit` for generated cases of the kernels,
+//! `cores` for models of several cores,
 //! `critical-section` and `portable-atomic` for cores without compare-and-swap, `pack` for packers.
 //! A target whose cores cannot have an extension does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step
 //! that wants it. Where a feature is off, load
@@ -73,6 +74,9 @@ pub mod bundle;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod cells;
 pub mod codes;
+#[cfg(feature = "cores")]
+#[allow(unsafe_code)]
+pub mod cores;
 mod crc;
 pub mod cycles;
 #[doc(hidden)]
@@ -81,6 +85,8 @@ mod error;
 mod errors;
 mod events;
 mod fields;
+#[cfg(feature = "cores")]
+mod groups;
 #[cfg(feature = "guard")]
 pub mod guard;
 mod include;
@@ -115,8 +121,12 @@ pub use blob::{
     arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
+#[cfg(feature = "cores")]
+pub use cores::Cores;
 pub use error::{LoadError, RunError, SessionError};
 pub use errors::Error;
+#[cfg(feature = "cores")]
+pub use groups::{BARRIER, MAX_CORES};
 #[cfg(feature = "pack")]
 pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};

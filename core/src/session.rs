@@ -203,15 +203,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// # Errors
     /// [`RunError::InputMissing`] before the first step; [`RunError::Corrupt`].
     pub fn step(&mut self) -> Result<Progress, RunError> {
-        if self.rest.is_none() {
-            if self.missing != 0 {
-                return Err(RunError::InputMissing {
-                    input: self.missing.trailing_zeros(),
-                });
-            }
-            self.rest = Some(self.model.steps());
-            self.next = 0;
-        }
+        self.begin()?;
         let step = self.next;
         let mem = Mem {
             regions: {
@@ -228,21 +220,75 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
                 run_step::<K>(id, params, &mem)
             });
             if done.is_none() {
-                events::corrupt(step);
-                self.rest = None;
-                self.missing = all_inputs(&self.model);
-                return Err(RunError::Corrupt { step });
+                return Err(self.corrupt(step));
             }
             self.next = step + 1;
         }
         if self.next < steps {
             return Ok(Progress::Step { step, steps });
         }
+        self.end(steps);
+        Ok(Progress::Done)
+    }
+
+    /// Begins a run, unless one is under way.
+    #[inline(always)]
+    fn begin(&mut self) -> Result<(), RunError> {
+        if self.rest.is_none() {
+            if self.missing != 0 {
+                return Err(RunError::InputMissing {
+                    input: self.missing.trailing_zeros(),
+                });
+            }
+            self.rest = Some(self.model.steps());
+            self.next = 0;
+        }
+        Ok(())
+    }
+
+    /// Ends a run of so many steps.
+    #[inline(always)]
+    fn end(&mut self, steps: u32) {
         self.rest = None;
         self.next = self.next.max(1);
         events::done(steps);
         self.missing = all_inputs(&self.model);
-        Ok(Progress::Done)
+    }
+
+    /// Begins a run, unless one is under way, of which all that is left is to be run by several cores: the steps, the first one's index, and the memories.
+    ///
+    /// # Errors
+    /// [`RunError::InputMissing`].
+    #[cfg(feature = "cores")]
+    pub(crate) fn begin_shared(&mut self) -> Result<(Records<'m>, u32, [&mut [u8]; MAX_REGIONS + 1]), RunError> {
+        self.begin()?;
+        let [a, b, c, d] = &mut self.regions;
+        let records = self.rest.clone().unwrap_or(Records::new(&[]));
+        Ok((records, self.next, [a, b, c, d, self.state]))
+    }
+
+    /// Ends such a run: all steps are done, or this one failed.
+    ///
+    /// # Errors
+    /// [`RunError::Corrupt`].
+    #[cfg(feature = "cores")]
+    pub(crate) fn end_shared(&mut self, failed: Option<u32>) -> Result<(), RunError> {
+        match failed {
+            None => {
+                self.next = self.model.parts().step_count();
+                self.end(self.next);
+                Ok(())
+            }
+            Some(step) => Err(self.corrupt(step)),
+        }
+    }
+
+    /// The run is over: this step is not what was checked.
+    fn corrupt(&mut self, step: u32) -> RunError {
+        events::corrupt(step);
+        self.rest = None;
+        self.missing = all_inputs(&self.model);
+        RunError::Corrupt { step }
     }
 
     /// Runs all remaining steps.

@@ -2,7 +2,7 @@
 //!
 //! Layers, lowest first: [`stack`] and [`memory`] measure and hand out memory; [`exchange`] talks to the host, and [`answers`] says
 //! why a program ends early; `run` is what every board runs from start to end, faults and panics among it; `board` starts a core
-//! family and catches its faults; [`counter`] counts instructions with whatever timer the board has.
+//! family and catches its faults; `cores` wakes the other cores of a board that has several; [`counter`] counts instructions with whatever timer the board has.
 //! A program is an ordinary function named by [`entry!`]:
 //!
 //! ```ignore
@@ -19,6 +19,8 @@
 
 pub mod answers;
 mod board;
+#[cfg(smp)]
+pub mod cores;
 pub mod counter;
 pub mod exchange;
 #[cfg(feature = "verify")]

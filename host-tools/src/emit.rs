@@ -10,7 +10,7 @@ use crate::files::File;
 use crate::graph::{Graph, Tensor, TensorId};
 use crate::memory::Placed;
 use crate::metadata::{CutStep, Metadata, NO_TENSOR, StepMeta, TensorMeta};
-use crate::program::{Content, LoweredStep, Piece, Place, Program};
+use crate::program::{Assigned, Content, LoweredStep, Piece, Place, Program};
 use crate::weights::Weights;
 
 /// Sizes of a written blob, in bytes.
@@ -92,6 +92,7 @@ pub fn emit_part(
     let (steps, kernels) = encode_steps(program, part.steps.clone(), memory)?;
     let meta = metadata.encode()?;
     let labels = encode_labels(labels)?;
+    let cores = encode_cores(program)?;
 
     let mut arena = [0; arenite::MAX_REGIONS];
     for (field, bytes) in arena.iter_mut().zip(memory.region_bytes()) {
@@ -132,13 +133,14 @@ pub fn emit_part(
         steps: steps.len(),
         meta: meta.len(),
         labels: labels.len(),
+        cores: cores.len(),
         state_init: program.state.initial.len(),
         weights: length as usize,
     };
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &labels, &program.state.initial];
+    let sections = [&ports[..], &steps, &meta, &labels, &cores, &program.state.initial];
     write(file, &mut header, &sections, &constants, weights, progress)?;
     let plan = (ports.len() + steps.len()) as u64;
     Ok(Written {
@@ -394,6 +396,16 @@ fn encode_labels(labels: &[String]) -> Result<Vec<u8>> {
         return Ok(Vec::new());
     }
     postcard::to_stdvec(labels).map_err(|e| Error::internal(format!("labels: {e}")))
+}
+
+/// Nothing for one core.
+fn encode_cores(program: &Program) -> Result<Vec<u8>> {
+    let Assigned { cores, steps } = &program.assigned;
+    match (*cores, steps.len() == program.steps.len()) {
+        (0, _) => Ok(Vec::new()),
+        (cores, true) => Ok(std::iter::once(cores as u8).chain(steps.iter().copied()).collect()),
+        (_, false) => Err(Error::internal("steps without a core")),
+    }
 }
 
 fn encode_ports(program: &Program, memory: &Placed, ports: [&[TensorId]; 2]) -> Result<Vec<u8>> {

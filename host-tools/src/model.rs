@@ -264,6 +264,11 @@ impl<'a> ModelView<'a> {
         self.sections.state_init()
     }
 
+    /// How many cores the file is for, and a byte for each step; `None` for one.
+    pub fn cores(&self) -> Option<(u8, &'a [u8])> {
+        self.sections.cores()
+    }
+
     /// The weights.
     pub fn weights(&self) -> &'a [u8] {
         self.weights

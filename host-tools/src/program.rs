@@ -29,6 +29,17 @@ pub struct Program {
     pub weights: Constants,
     /// The state slice: where each state tensor lies, and the initial bytes of all.
     pub state: State,
+    /// Which core runs which step.
+    pub assigned: Assigned,
+}
+
+/// Which core runs each step, where several do.
+#[derive(Debug, Clone, Default)]
+pub struct Assigned {
+    /// How many cores; 0 where one runs all.
+    pub cores: usize,
+    /// A byte for each step, as the file has it: its core, and [`arenite::BARRIER`]. None where one core runs all.
+    pub steps: Vec<u8>,
 }
 
 /// A step over places whose memory is still to be planned.
@@ -126,6 +137,19 @@ impl LoweredStep {
 }
 
 impl Program {
+    /// The first step of those that run at one time with each step: itself, where one core runs all.
+    pub fn moments(&self) -> Vec<usize> {
+        let mut first = 0;
+        let of = |index: usize| {
+            let on = self.assigned.steps.get(index);
+            if on.is_none_or(|on| on & arenite::BARRIER != 0) {
+                first = index;
+            }
+            first
+        };
+        (0..self.steps.len()).map(of).collect()
+    }
+
     /// The tensor whose bytes those of `id` are: the one that owns the memory, or one that is written over it.
     pub fn owner(&self, mut id: TensorId) -> TensorId {
         while let Some(&(of, _)) = self.views.get(&id).filter(|_| !self.over.contains(&id)) {

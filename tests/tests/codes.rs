@@ -50,6 +50,9 @@ fn every_error_has_its_cause() {
         Fault::Unsupported,
         Fault::Weights,
         Fault::Shared,
+        Fault::Core,
+        Fault::Race,
+        Fault::Group,
     ];
     let load = [
         LoadError::Misaligned,
@@ -63,6 +66,7 @@ fn every_error_has_its_cause() {
             version: 3,
         },
         LoadError::Header,
+        LoadError::Cores { found: 5 },
         LoadError::Kernel {
             step,
             kernel: KernelId::Table,
@@ -97,6 +101,7 @@ fn every_error_has_its_cause() {
         RunError::InputMissing { input: index },
         RunError::PortType { port: index },
         RunError::Corrupt { step },
+        RunError::Cores { needed: 2, given: 1 },
     ];
     let verify = [
         VerifyError::NotSigned,

@@ -127,6 +127,13 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
             },
         ),
         (
+            "cores: offset",
+            Header {
+                cores: u32::MAX,
+                ..zero
+            },
+        ),
+        (
             "class labels: offset",
             Header {
                 labels: section,

@@ -37,6 +37,7 @@ pub struct Header {
     pub kernels: u128,
     pub self_test: Section,
     pub labels: Section,
+    pub cores: u32,
 }
 
 /// A part of the file.
@@ -84,6 +85,7 @@ impl Header {
             kernels: kernel_set(file),
             self_test: section(file, field::SELF_TEST),
             labels: section(file, field::LABELS),
+            cores: word(file, field::CORES),
         }
     }
 }
@@ -187,6 +189,7 @@ pub(crate) mod field {
     pub(crate) const ARENA: usize = 68;
     pub(crate) const INPUT_BYTES: usize = 84;
     pub(crate) const OUTPUT_BYTES: usize = 88;
+    pub(crate) const CORES: usize = 92;
     pub(crate) const KERNELS: usize = 96;
     pub(crate) const SELF_TEST: usize = 112;
     pub(crate) const LABELS: usize = 120;

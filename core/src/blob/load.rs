@@ -5,6 +5,8 @@ use super::sections::Parts;
 use crate::arena::{Bounds, Slot};
 use crate::error::LoadError;
 use crate::fields::Fields;
+#[cfg(feature = "cores")]
+use crate::groups::MAX_CORES;
 use crate::kernels::table::KernelId;
 use crate::ops::fault::Fault;
 
@@ -23,16 +25,37 @@ pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Par
 #[inline(never)]
 fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
     let regions = [0, 1, 2, 3].map(|region| parts.arena_bytes(region));
-    Bounds::new(regions, parts.state_bytes(), parts.weights(), parts.steps().rest())
+    let bounds = Bounds::new(regions, parts.state_bytes(), parts.weights(), parts.steps().rest());
+    #[cfg(feature = "cores")]
+    let bounds = bounds.shared_by(parts.cores().map_or(0, |(cores, _)| cores));
+    bounds
+}
+
+/// Checks that the file is for a number of cores that there can be, and says where each step's core is.
+#[cfg(feature = "cores")]
+fn check_cores(parts: Parts<'_>) -> Result<&[u8], LoadError> {
+    match parts.cores() {
+        None => Ok(&[]),
+        Some((cores, _)) if !(2..=MAX_CORES as u8).contains(&cores) => Err(LoadError::Cores { found: cores }),
+        Some((_, steps)) if steps.len() == parts.step_count() as usize => Ok(steps),
+        Some(_) => Err(LoadError::Header),
+    }
 }
 
 fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
     let mut step = 0;
+    #[cfg(feature = "cores")]
+    let mut on = check_cores(sections)?.iter();
     for record in sections.steps() {
         let Some((id, params)) = record else {
             let fault = Fault::Encoding;
             return Err(LoadError::Step { step, fault });
         };
+        #[cfg(feature = "cores")]
+        if on.next().is_some_and(|&on| !bounds.groups.begin(on)) {
+            let fault = Fault::Core;
+            return Err(LoadError::Step { step, fault });
+        }
         match check_step(id, params, bounds) {
             Some(Ok(())) => {}
             Some(Err(fault)) => return Err(LoadError::Step { step, fault }),

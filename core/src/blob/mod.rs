@@ -181,6 +181,18 @@ impl<'a, K: Kernels> Model<'a, K> {
         self.parts.weights()
     }
 
+    /// How many cores it is for: [`crate::Session::run_on`] wants so many.
+    #[cfg(feature = "cores")]
+    pub fn cores(&self) -> usize {
+        self.parts.cores().map_or(1, |(cores, _)| cores.into())
+    }
+
+    /// The core of each step, with [`crate::BARRIER`] for a barrier before it; empty for a model of one core.
+    #[cfg(feature = "cores")]
+    pub fn cores_of_steps(&self) -> &'a [u8] {
+        self.parts.cores().map_or(&[], |(_, steps)| steps)
+    }
+
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
         self.parts.state_init()

@@ -101,6 +101,12 @@ impl<'a> Sections<'a> {
         self.parts.section(field::LABELS)
     }
 
+    /// How many cores the file is for, and a byte for each step; `None` for one.
+    #[cfg(feature = "cores")]
+    pub fn cores(&self) -> Option<(u8, &'a [u8])> {
+        self.parts.cores()
+    }
+
     /// The state's value after a reset.
     pub fn state_init(&self) -> &'a [u8] {
         self.parts.state_init()
@@ -264,6 +270,18 @@ impl<'a> Parts<'a> {
         };
         let weights = word(self.head, field::WEIGHTS) as usize;
         field::SECTIONS.into_iter().all(inside) && weights.is_multiple_of(MODEL_ALIGN) && self.inputs() <= 32
+    }
+
+    /// The number of cores that the file is for, and a byte for each step; `None` for one core. A section outside of the file is empty.
+    #[cfg(feature = "cores")]
+    pub(crate) fn cores(self) -> Option<(u8, &'a [u8])> {
+        let offset = word(self.head, field::CORES) as usize;
+        if offset == 0 {
+            return None;
+        }
+        let bytes = self.bytes.get(offset..).filter(|_| offset >= HEADER_BYTES);
+        let (&cores, steps) = bytes.and_then(<[u8]>::split_first).unwrap_or((&0, &[]));
+        Some((cores, steps.get(..self.step_count() as usize).unwrap_or_default()))
     }
 
     /// The bytes of the section whose offset and length are at `at` of the header.

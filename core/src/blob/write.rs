@@ -1,6 +1,6 @@
 //! The one writer of a model file, for packers and tests (feature `pack`): what [`Header::parse`] and [`Model::load`](super::Model::load) read.
 //!
-//! Ports, steps, metadata, labels and initial state follow the header in this order; the weights come last.
+//! Ports, steps, metadata, labels, cores and initial state follow the header in this order; the weights come last.
 
 use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, MAGIC, Section, checksum, field};
 use super::port::Port;
@@ -23,6 +23,8 @@ pub struct Lengths {
     pub meta: usize,
     /// Of the labels.
     pub labels: usize,
+    /// Of the steps' cores, with their number; 0 for a file of one core.
+    pub cores: usize,
     /// Of the initial state.
     pub state_init: usize,
     /// Of the weights.
@@ -47,6 +49,9 @@ impl Header {
         // A file without labels is as one of before there were any.
         if lengths.labels > 0 {
             self.labels = next(lengths.labels)?;
+        }
+        if lengths.cores > 0 {
+            self.cores = next(lengths.cores)?.offset;
         }
         self.state_init = next(lengths.state_init)?;
         self.weights = Section {
@@ -89,6 +94,7 @@ impl Header {
         }
         put(field::INPUT_BYTES, &self.input_bytes.to_le_bytes());
         put(field::OUTPUT_BYTES, &self.output_bytes.to_le_bytes());
+        put(field::CORES, &self.cores.to_le_bytes());
         put(field::KERNELS, &self.kernels.to_le_bytes());
         bytes
     }

@@ -1,6 +1,8 @@
 //! Load's checks of the operands of a step: in bounds, aligned, and overlapping only where the kernel allows it.
 
 use crate::arena::{Access, Bounds, Operand, Slot};
+#[cfg(feature = "cores")]
+use crate::groups::Meets;
 use crate::ops::fault::Fault;
 
 /// What load asks of a step's operands; implemented for every kernel, checked by one function.
@@ -67,6 +69,16 @@ fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     }
     if place.region == Slot::WEIGHTS {
         bounds.trusted.add(place.offset, bytes);
+    } else {
+        #[cfg(feature = "cores")]
+        match bounds
+            .groups
+            .add(place.region, place.offset, bytes, access != Access::Read)
+        {
+            Meets::Nothing => {}
+            Meets::Another => return Err(Fault::Race),
+            Meets::Unknown => return Err(Fault::Group),
+        }
     }
     if place.offset.is_multiple_of(align) {
         Ok(())

@@ -25,6 +25,12 @@ pub enum Fault {
     Weights,
     /// Weights that load has to check are shared by so many steps that checking them for each would take time out of proportion to the file.
     Shared,
+    /// It runs on a core that the file does not have.
+    Core,
+    /// Between two barriers it touches what another core writes, or writes what another core reads.
+    Race,
+    /// The steps between two barriers have more operands than load compares.
+    Group,
 }
 
 impl fmt::Display for Fault {
@@ -39,6 +45,9 @@ impl fmt::Display for Fault {
             Fault::Unsupported => "its kernel does not compute these parameters",
             Fault::Weights => "a record among its weights is wrong",
             Fault::Shared => "its weights are shared by too many steps",
+            Fault::Core => "it runs on a core that the file does not have",
+            Fault::Race => "another core writes what it touches, or reads what it writes, between the same barriers",
+            Fault::Group => "the steps between its barriers have too many operands",
         })
     }
 }

@@ -88,6 +88,9 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
     let session = Session::new(model, slices, unsafe { state.bytes() });
     let mut session = session.map_err(|error| refused(exchange, During::Session, &error))?;
 
+    #[cfg(smp)]
+    // SAFETY: once, on the first core.
+    let mut cores = unsafe { arenite_firmware::cores::All::wake() };
     let mut deepest = 0;
     let mut next_place = if request.dump_steps {
         exchange.next_place()
@@ -120,6 +123,9 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
             )?
         } else {
             let mut result = Ok(());
+            #[cfg(smp)]
+            let cost = meter.measure(watch_stack, &mut || result = session.run_on(&mut cores));
+            #[cfg(not(smp))]
             let cost = meter.measure(watch_stack, &mut || result = session.run());
             result.map_err(|error| refused(exchange, During::Run, &error))?;
             deepest = deepest.max(cost.stack);

@@ -41,6 +41,31 @@ arenite_vectors:
     trap = sym trap,
 );
 
+// Another core comes here with its index, the first one's settings still to be made.
+#[cfg(smp)]
+global_asm!(
+    r#"
+    .section .text.start, "ax"
+    .global arenite_core_start
+arenite_core_start:
+    adrp    x1, {stacks}
+    add     x1, x1, :lo12:{stacks}
+    mov     x2, #{stack}
+    madd    x1, x0, x2, x1
+    mov     sp, x1
+    mov     x1, #(3 << 20)
+    msr     cpacr_el1, x1
+    adrp    x1, arenite_vectors
+    add     x1, x1, :lo12:arenite_vectors
+    msr     vbar_el1, x1
+    isb
+    bl      {work}
+"#,
+    stacks = sym crate::cores::arenite_core_stacks,
+    stack = const crate::cores::STACK,
+    work = sym crate::cores::work,
+);
+
 extern "C" fn start() -> ! {
     crate::run::run_program()
 }
@@ -52,6 +77,46 @@ extern "C" fn trap(lr: u64, sp: u64) -> ! {
         asm!("mrs {}, elr_el1", "mrs {}, esr_el1", "mrs {}, far_el1", out(reg) pc, out(reg) cause, out(reg) address);
     }
     crate::run::fault(pc, lr, sp, cause, address)
+}
+
+/// The other cores, by the calls of PSCI that qemu answers.
+#[cfg(smp)]
+pub(crate) mod cores {
+    use core::arch::asm;
+
+    use arenite::MAX_CORES;
+
+    unsafe extern "C" {
+        static arenite_core_start: u8;
+    }
+
+    /// Switches the others on; says how many cores there are.
+    pub(crate) fn wake() -> usize {
+        (1..MAX_CORES).take_while(|&core| cpu_on(core) == 0).count() + 1
+    }
+
+    /// PSCI's CPU_ON: 0 where there is such a core.
+    fn cpu_on(core: usize) -> i64 {
+        let answer;
+        // SAFETY: the core begins at a function that takes its index; a call changes the registers of arguments alone.
+        unsafe {
+            asm!(
+                "hvc #0",
+                inout("x0") 0xc400_0003_u64 => answer,
+                inout("x1") core => _,
+                inout("x2") &raw const arenite_core_start => _,
+                inout("x3") core => _,
+                clobber_abi("C"),
+            );
+        }
+        answer
+    }
+
+    /// Lets others run.
+    pub(crate) fn give_way() {
+        // SAFETY: touches nothing.
+        unsafe { asm!("yield", options(nomem, nostack)) };
+    }
 }
 
 /// The 64-bit cycle counter: qemu's runs at 1 GHz, which under `-icount shift=0` is one cycle an instruction.

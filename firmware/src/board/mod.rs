@@ -13,11 +13,15 @@ mod cortex_m;
 mod riscv;
 #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
 pub(crate) use riscv::timer;
+#[cfg(all(smp, target_arch = "riscv64"))]
+pub(crate) use riscv::cores;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::timer;
+#[cfg(all(smp, target_arch = "aarch64"))]
+pub(crate) use aarch64::cores;
 
 #[cfg(timer = "cmsdk")]
 #[path = "cmsdk_timer.rs"]

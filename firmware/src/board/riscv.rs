@@ -3,7 +3,7 @@
 use core::arch::{asm, global_asm};
 
 // A hart without the D extension (misa, bit 3) that this is compiled for sleeps for good: on `sifive_u` the monitor core, beside the one that runs this.
-#[cfg(target_arch = "riscv64")]
+#[cfg(all(target_arch = "riscv64", not(smp)))]
 global_asm!(
     r#"
     .macro arenite_hart
@@ -19,6 +19,50 @@ global_asm!(
 
 #[cfg(target_arch = "riscv32")]
 global_asm!(".macro arenite_hart", ".endm");
+
+// Of several harts the first one runs this. Another one makes a software interrupt pending for itself, which nothing takes and which ends each `wfi`, waits
+// until the first has cleared the memory and says so, and goes on with a stack of its own.
+#[cfg(smp)]
+global_asm!(
+    r#"
+    .macro arenite_hart
+    csrr    s0, mhartid
+    beqz    s0, 2f
+    .option push
+    .option norelax
+    la      gp, __global_pointer$
+    .option pop
+    csrwi   mie, 8
+    li      t0, {software_interrupts}
+    slli    t1, s0, 2
+    add     t0, t0, t1
+    li      t1, 1
+    sw      t1, 0(t0)
+    la      t0, {ready}
+    li      t1, {magic}
+1:  wfi
+    lw      t2, 0(t0)
+    bne     t1, t2, 1b
+    fence
+    la      t0, arenite_trap
+    csrw    mtvec, t0
+    li      t0, 0x2200
+    csrs    mstatus, t0
+    la      sp, {stacks}
+    slli    t0, s0, {stack_bits}
+    add     sp, sp, t0
+    mv      a0, s0
+    call    {work}
+2:
+    .endm
+"#,
+    software_interrupts = const cores::SOFTWARE_INTERRUPTS,
+    ready = sym cores::READY,
+    magic = const cores::MAGIC,
+    stacks = sym crate::cores::arenite_core_stacks,
+    stack_bits = const crate::cores::STACK.ilog2(),
+    work = sym crate::cores::work,
+);
 
 // mstatus.FS = 0b01 (bits 13..14) switches the floating-point unit on, VS = 0b01 (bits 9..10) the vectors; cores without ignore it.
 global_asm!(
@@ -66,6 +110,47 @@ extern "C" fn trap(ra: usize, sp: usize) -> ! {
         asm!("csrr {}, mepc", "csrr {}, mcause", "csrr {}, mtval", out(reg) pc, out(reg) cause, out(reg) address);
     }
     crate::run::fault(pc as u64, ra as u64, sp as u64, cause as u64, address as u64)
+}
+
+/// The other harts.
+#[cfg(smp)]
+pub(crate) mod cores {
+    use core::arch::asm;
+    use core::ptr;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use arenite::MAX_CORES;
+
+    /// The first address of the words that make software interrupts pending, one for each hart.
+    pub(super) const SOFTWARE_INTERRUPTS: usize = 0x0200_0000;
+    /// What memory is not by accident.
+    pub(super) const MAGIC: u32 = 0x5ac3_3ca5;
+    /// Says that memory is cleared.
+    pub(super) static READY: AtomicU32 = AtomicU32::new(0);
+
+    /// Lets the others go on; says how many harts there are.
+    pub(crate) fn wake() -> usize {
+        // SAFETY: enables no interrupt, for mstatus.MIE stays off: a pending one ends `wfi`.
+        unsafe { asm!("csrwi mie, 8", options(nomem, nostack)) };
+        // A hart that is not there keeps no interrupt.
+        let there = |hart: &usize| {
+            let word = ptr::with_exposed_provenance_mut::<u32>(SOFTWARE_INTERRUPTS + 4 * hart);
+            // SAFETY: a register of the board.
+            unsafe {
+                word.write_volatile(1);
+                word.read_volatile() & 1 == 1
+            }
+        };
+        let count = (0..MAX_CORES).take_while(there).count();
+        READY.store(MAGIC, Ordering::Release);
+        count
+    }
+
+    /// Lets others run: a hart that waits for an interrupt gives way in qemu, and goes on as one is pending.
+    pub(crate) fn give_way() {
+        // SAFETY: touches nothing.
+        unsafe { asm!("wfi", options(nomem, nostack)) };
+    }
 }
 
 /// Retired instructions: exact under `-icount shift=0`.

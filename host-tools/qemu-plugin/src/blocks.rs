@@ -16,6 +16,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// How many instructions it has.
+    pub(crate) fn instructions(&self) -> usize {
+        self.instructions
+    }
+
     /// Address and bytes.
     pub(crate) fn place(&self) -> (u64, u64) {
         (self.address, self.bytes)

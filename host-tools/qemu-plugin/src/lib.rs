@@ -1,15 +1,17 @@
 //! A plugin for qemu's code translator (plugin API version 1, qemu 4.2 and later) that counts executed instructions by address
 //! between two marks.
 //!
-//! Arguments, all needed but the last: `begin=ADDR`, `end=ADDR` (hexadecimal, the first instructions of two marker functions),
+//! Arguments, all needed but the last two: `begin=ADDR`, `end=ADDR` (hexadecimal, the first instructions of two marker functions),
 //! `stack=LOW-HIGH` (hexadecimal, where stack writes are watched; `0-0` for none), `most=N` (intervals to report),
-//! `out=FILE`, `flash=…` (a slow flash with caches, as `memory.rs` reads it). At every end mark it appends to FILE
+//! `out=FILE`, `flash=…` (a slow flash with caches, as `memory.rs` reads it), `wait=ADDR-ADDR` (hexadecimal, the first instructions of two marker functions
+//! between which a core of several waits). At every end mark it appends to FILE
 //!
 //! ```text
 //! interval INDEX FIRST LOWEST    the first and the lowest address of the stack that was written, 0 for none
 //! ADDRESS SIZE COUNT SPLIT CROSSING BYTES TEXT   for every instruction executed since then
 //! edge ADDRESS INSTRUCTIONS ADDRESS INSTRUCTIONS COUNT   for every two blocks that were executed one behind the other
 //! flash JUMPS SEQUENTIAL DATA    how often the slow flash had to be read, where there is one
+//! core INDEX WORKED WAITED       instructions of each core, those between the marks of waiting apart, where there are such
 //! ```
 //!
 //! BYTES is the instruction as it lies in memory, TEXT its disassembly. SPLIT is how many accesses beside the first one its unaligned accesses take
@@ -105,10 +107,21 @@ struct State {
     seen: BTreeMap<u64, Seen>,
     blocks: Blocks,
     flash: Option<Flash>,
+    wait: Option<(u64, u64)>,
+    /// By index.
+    cores: Vec<Core>,
     intervals: u64,
     inside: bool,
     /// First and lowest stack address that was written in this interval.
     written: Option<(u64, u64)>,
+}
+
+/// What a core does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Core {
+    waits: bool,
+    /// Instructions of this interval, while it does not wait and while it does.
+    counts: [u64; 2],
 }
 
 /// An instruction that was translated at least once.
@@ -195,6 +208,14 @@ impl State {
                 Some(text) => Some(memory::parse(text).ok_or(format!("flash={text} is none"))?),
                 None => None,
             },
+            wait: match values.get("wait") {
+                Some(text) => {
+                    let (begin, end) = text.split_once('-').ok_or(format!("wait={text} is not ADDR-ADDR"))?;
+                    Some((hexadecimal(begin)?, hexadecimal(end)?))
+                }
+                None => None,
+            },
+            cores: Vec::new(),
             intervals: 0,
             inside: false,
             written: None,
@@ -209,6 +230,9 @@ impl State {
         if let Some(flash) = &mut self.flash {
             flash.reads = memory::Reads::default();
         }
+        for core in &mut self.cores {
+            core.counts = [0; 2];
+        }
         self.inside = true;
         self.written = None;
     }
@@ -222,6 +246,14 @@ impl State {
             eprintln!("arenite-qemu-plugin: {error}");
         }
         self.intervals += 1;
+    }
+
+    fn core(&mut self, cpu: c_uint) -> &mut Core {
+        let index = cpu as usize;
+        if self.cores.len() <= index {
+            self.cores.resize(index + 1, Core::default());
+        }
+        &mut self.cores[index]
     }
 
     fn write(&mut self) -> std::io::Result<()> {
@@ -240,6 +272,12 @@ impl State {
         if let Some(flash) = &self.flash {
             let reads = flash.reads;
             writeln!(self.out, "flash {} {} {}", reads.jumps, reads.sequential, reads.data)?;
+        }
+        if self.wait.is_some() {
+            for (index, core) in self.cores.iter().enumerate() {
+                let [worked, waited] = core.counts;
+                writeln!(self.out, "core {index} {worked} {waited}")?;
+            }
         }
         self.out.flush()
     }
@@ -284,6 +322,14 @@ unsafe fn watch(state: &mut State, instruction: *mut Instruction) {
         }
         if address == state.end {
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, ended, NO_REGISTERS, std::ptr::null_mut());
+        }
+        if let Some((begin, end)) = state.wait {
+            if address == begin {
+                qemu_plugin_register_vcpu_insn_exec_cb(instruction, waits, NO_REGISTERS, std::ptr::null_mut());
+            }
+            if address == end {
+                qemu_plugin_register_vcpu_insn_exec_cb(instruction, goes_on, NO_REGISTERS, std::ptr::null_mut());
+            }
         }
         let seen = state.seen.entry(address).or_insert_with(|| Seen {
             size: qemu_plugin_insn_size(instruction),
@@ -342,13 +388,27 @@ extern "C" fn ended(_: c_uint, _: *mut c_void) {
     with_state(|state| state.as_mut().map_or((), State::end));
 }
 
-extern "C" fn entered(_: c_uint, block: *mut c_void) {
+extern "C" fn waits(cpu: c_uint, _: *mut c_void) {
+    with_state(|state| state.as_mut().map_or((), |state| state.core(cpu).waits = true));
+}
+
+extern "C" fn goes_on(cpu: c_uint, _: *mut c_void) {
+    with_state(|state| state.as_mut().map_or((), |state| state.core(cpu).waits = false));
+}
+
+extern "C" fn entered(cpu: c_uint, block: *mut c_void) {
     with_state(|state| {
         let Some(state) = state else { return };
         if let Some(flash) = &mut state.flash {
             // SAFETY: what was registered is a block of the list, which is never freed.
             let (address, bytes) = unsafe { (*block.cast::<blocks::Block>()).place() };
             flash.fetch(address, bytes);
+        }
+        if state.inside && state.wait.is_some() {
+            // SAFETY: as above.
+            let instructions = unsafe { (*block.cast::<blocks::Block>()).instructions() };
+            let core = state.core(cpu);
+            core.counts[usize::from(core.waits)] += instructions as u64;
         }
         if state.inside {
             // SAFETY: what was registered is of this list.

@@ -11,7 +11,7 @@ use super::footprint::footprint_watched;
 use super::progress::Progress;
 use super::run::{RunOptions, run_with_progress};
 use super::table::Board;
-use super::trace::Interval;
+use super::trace::{CoreCount, Interval};
 use super::worst::most_instructions;
 use crate::error::Result;
 use crate::model::ModelFile;
@@ -24,7 +24,7 @@ pub struct Bench {
     pub board: String,
     /// What the model was packed for.
     pub target: String,
-    /// Instructions of one inference.
+    /// Instructions of one inference; of several cores all together, but for those of waiting.
     pub instructions: u64,
     /// Instructions of the checked load.
     pub load_instructions: u64,
@@ -43,6 +43,9 @@ pub struct Bench {
     /// The estimate with that chip's wait states and caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chip_cycles: Option<u64>,
+    /// By core, where several run the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<CoreCount>,
     /// By step.
     pub steps: Vec<BenchStep>,
     /// Bytes of all arena regions.
@@ -163,7 +166,18 @@ pub fn bench(
         timeout: options.timeout,
         ..RunOptions::default()
     };
-    let whole = run_with_progress(board, blob, inputs, &plain, &mut *progress)?;
+    // Several cores run an undivided run alone.
+    let undivided = RunOptions {
+        trace: board.cores() > 1 && view.cores().is_some(),
+        ..plain.clone()
+    };
+    let mut whole = run_with_progress(board, blob, inputs, &undivided, &mut *progress)?;
+    let run = whole.trace.take().and_then(|trace| trace.runs.into_iter().next());
+    let cores = run.map(|run| run.cores).unwrap_or_default();
+    let instructions = match &cores[..] {
+        [] => whole.instructions.first().copied().unwrap_or_default(),
+        cores => cores.iter().map(|core| core.instructions).sum(),
+    };
     let stepwise = RunOptions {
         profile: true,
         trace: options.trace,
@@ -204,7 +218,7 @@ pub fn bench(
     Ok(Bench {
         board: board.name.to_owned(),
         target: target.name().to_owned(),
-        instructions: whole.instructions.first().copied().unwrap_or_default(),
+        instructions,
         load_instructions: whole.load_instructions,
         load_crc_instructions: load.map(|load| crc_part(board, &load)).transpose()?,
         // One table of timings serves all steps, so the estimates are all there or all missing.
@@ -222,6 +236,7 @@ pub fn bench(
             [] => None,
             _ => on_chip.iter().copied().sum(),
         },
+        cores,
         steps: measured.collect(),
         arena_bytes: whole.arena_bytes,
         arena_touched_bytes: whole.arena_touched_bytes,

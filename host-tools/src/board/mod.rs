@@ -77,6 +77,6 @@ pub use {
     sources::{archive as packed_sources, digest as sources_digest, runtime as runtime_sources},
     streamed::{StreamReport, run_streamed},
     toolchain::compiler,
-    trace::{Block, Executed, ExecutionTrace, FlashReads, Interval},
+    trace::{Block, CoreCount, Executed, ExecutionTrace, FlashReads, Interval},
     workshop::{PREBUILT_FOLDER, PREBUILT_LIST, Prebuilt, QEMU_FOLDER, checkout},
 };

@@ -157,6 +157,7 @@ mod tests {
             "firmware/.cargo/config.toml",
             "firmware/src/bin/infer.rs",
             "firmware/footprint/src/main.rs",
+            "host-tools/src/board/layout.rs",
             "host-tools/src/board/table.rs",
             "host-tools/qemu-plugin/src/lib.rs",
         ] {

@@ -3,7 +3,8 @@
 //! The firmware takes its linker layout ([`Board::memory_x`]) and its timer from here as well: `firmware/build.rs` compiles this file, which therefore
 //! uses nothing else of the crate.
 
-use std::fmt::Write;
+#[path = "layout.rs"]
+mod layout;
 
 /// A board that qemu emulates, in one build configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,6 +141,20 @@ macro_rules! vectors {
     };
 }
 
+/// The same board with several cores: one program for any number of them.
+macro_rules! several {
+    ($board:ident, $name:literal, $core:literal, $cores:literal, $machine:literal, $processor:literal, $($more:literal),*) => {
+        Board {
+            name: concat!($name, ":smp", $cores),
+            core: concat!($cores, " cores: ", $core),
+            feature: concat!($name, "-smp"),
+            runtime: &["cores"],
+            machine: &["-M", $machine, "-cpu", $processor, "-smp", $cores, "-m", "4G", $($more),*],
+            ..$board
+        }
+    };
+}
+
 /// Boards from which others differ in a little.
 const RISCV32: Board = Board {
     name: "riscv32-virt",
@@ -248,7 +263,7 @@ const AARCH64: Board = Board {
 };
 
 /// All boards, in the order in which they are listed to users.
-pub static BOARDS: [Board; 15] = [
+pub static BOARDS: [Board; 19] = [
     AN385,
     Board {
         name: "mps2-an385:thumbv6m",
@@ -366,6 +381,8 @@ pub static BOARDS: [Board; 15] = [
         extra: Some(memory(0x8100_0000, GIB - 32 * MIB)),
         ..RISCV64
     },
+    several!(RISCV64, "riscv64-virt", "RV64GC", "2", "virt", "rv64", "-bios", "none"),
+    several!(RISCV64, "riscv64-virt", "RV64GC", "4", "virt", "rv64", "-bios", "none"),
     AARCH64,
     Board {
         name: "aarch64-virt:max",
@@ -375,6 +392,26 @@ pub static BOARDS: [Board; 15] = [
         targets: &["portable", "aarch64", "aarch64-dotprod", "aarch64-i8mm"],
         ..AARCH64
     },
+    several!(
+        AARCH64,
+        "aarch64-virt",
+        "AArch64 (Cortex-A76)",
+        "2",
+        "virt",
+        "cortex-a76",
+        "-nic",
+        "none"
+    ),
+    several!(
+        AARCH64,
+        "aarch64-virt",
+        "AArch64 (Cortex-A76)",
+        "4",
+        "virt",
+        "cortex-a76",
+        "-nic",
+        "none"
+    ),
 ];
 
 impl Board {
@@ -383,12 +420,19 @@ impl Board {
         BOARDS.iter().find(|board| board.name == name)
     }
 
-    /// The first board of the same build, whose instructions it counts.
+    /// The first board of the same build, whose instructions it counts: a step takes as many on one of several cores.
     pub fn counts_as(&self) -> &'static Self {
-        let same = |other: &&Self| {
-            (other.triple, other.rustflags, other.runtime) == (self.triple, self.rustflags, self.runtime)
-        };
+        let runtime = if self.cores() > 1 { &[][..] } else { self.runtime };
+        let same =
+            |other: &&Self| (other.triple, other.rustflags, other.runtime) == (self.triple, self.rustflags, runtime);
         BOARDS.iter().find(same).unwrap_or(&BOARDS[0])
+    }
+
+    /// How many cores run a network.
+    pub fn cores(&self) -> usize {
+        let after = self.machine.iter().skip_while(|argument| **argument != "-smp").nth(1);
+        let cores = after.filter(|_| self.runtime.contains(&"cores"));
+        cores.and_then(|cores| cores.parse().ok()).unwrap_or(1)
     }
 
     /// The flash at its serial bus, which holds models in pieces.
@@ -417,43 +461,6 @@ impl Board {
     /// Name without characters that a file name or a cargo feature cannot have.
     pub fn slug(&self) -> String {
         self.name.replace(':', "-")
-    }
-
-    /// The linker layout that the firmware is linked with.
-    pub fn memory_x(&self) -> String {
-        let mut text = format!(
-            "/* {}: from the table in host-tools/src/board/table.rs. */\nMEMORY\n{{\n",
-            self.feature
-        );
-        let mut region = |name: &str, at: AddressRange| {
-            writeln!(
-                text,
-                "  {name} : ORIGIN = {:#010x}, LENGTH = {}",
-                at.start,
-                size(at.size)
-            )
-            .expect("writes to memory");
-        };
-        if !self.runs_from_ram() {
-            region("FLASH", self.flash);
-        }
-        region("RAM", self.ram);
-        let code = if self.runs_from_ram() { "RAM" } else { "FLASH" };
-        let alias = if self.triple.starts_with("thumb") {
-            String::new()
-        } else {
-            format!("REGION_ALIAS(\"CODE\", {code});\n")
-        };
-        let extra = self.extra.unwrap_or(AddressRange { start: 0, size: 0 });
-        write!(
-            text,
-            "}}\n{alias}\n_stack_size = {};\n_extra_start = {:#x};\n_extra_end = {:#x};\n",
-            size(self.stack),
-            extra.start,
-            extra.end(),
-        )
-        .expect("writes to memory");
-        text
     }
 }
 
@@ -484,14 +491,5 @@ impl AddressRange {
     /// First address behind the range.
     pub fn end(self) -> u64 {
         self.start + self.size
-    }
-}
-
-/// A size as linker scripts spell it.
-fn size(bytes: u64) -> String {
-    match bytes {
-        _ if bytes.is_multiple_of(MIB) => format!("{}M", bytes / MIB),
-        _ if bytes.is_multiple_of(KIB) => format!("{}K", bytes / KIB),
-        _ => bytes.to_string(),
     }
 }

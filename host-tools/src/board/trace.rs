@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::BoardError;
 use super::firmware::Firmware;
 use super::plugin::plugin;
@@ -35,6 +37,8 @@ pub struct Interval {
     pub flash: Option<FlashReads>,
     /// Instructions.
     pub instructions: u64,
+    /// By core, on a board of several.
+    pub cores: Vec<CoreCount>,
     /// Bytes of stack written below the caller, exact.
     pub stack_bytes: u64,
 }
@@ -55,6 +59,15 @@ pub struct Executed {
     pub encoding: u32,
     /// Its disassembly, without encoding; `?` where qemu does not know it.
     pub text: String,
+}
+
+/// Instructions of one core of several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CoreCount {
+    /// While it works.
+    pub instructions: u64,
+    /// While it waits for others.
+    pub waiting: u64,
 }
 
 /// Reads of a flash that caches did not save it.
@@ -108,11 +121,15 @@ pub(super) fn arguments(firmware: &Firmware, flash: Option<&str>) -> Result<Vec<
     let board = firmware.board();
     let (low, high) = (board.ram.end() - board.stack, board.ram.end());
     let flash = flash.map_or_else(String::new, |flash| format!(",flash={flash}"));
+    let marks = firmware
+        .symbol("arenite_wait_begin")
+        .zip(firmware.symbol("arenite_wait_end"));
+    let wait = marks.map_or_else(String::new, |(begin, end)| format!(",wait={begin:x}-{end:x}"));
     let plugin = plugin.display().to_string().replace(',', ",,");
     Ok(vec![
         "-plugin".to_owned(),
         format!(
-            "{plugin},begin={begin:x},end={end:x},stack={low:x}-{high:x},most={MOST_INTERVALS},out={TRACE_FILE}{flash}"
+            "{plugin},begin={begin:x},end={end:x},stack={low:x}-{high:x},most={MOST_INTERVALS},out={TRACE_FILE}{flash}{wait}"
         ),
     ])
 }
@@ -151,6 +168,7 @@ struct Raw {
     executed: BTreeMap<u64, Executed>,
     edges: BTreeMap<(Option<Block>, Block), u64>,
     flash: Option<FlashReads>,
+    cores: Vec<CoreCount>,
     depth: u64,
 }
 
@@ -184,6 +202,15 @@ impl Raw {
                 jumps: number()?,
                 sequential: number()?,
                 data: number()?,
+            });
+            return Some(());
+        }
+        if let Some(core) = line.strip_prefix("core ") {
+            let mut numbers = core.split(' ').skip(1).map(|number| number.parse().ok());
+            let mut number = || numbers.next()?;
+            self.cores.push(CoreCount {
+                instructions: number()?,
+                waiting: number()?,
             });
             return Some(());
         }
@@ -246,6 +273,7 @@ impl Raw {
             executed: self.executed,
             edges: self.edges,
             flash: self.flash,
+            cores: self.cores,
             instructions,
             stack_bytes: self.depth.saturating_sub(own.depth),
         }

@@ -166,6 +166,11 @@ fn board_table(all: &[Bench]) -> String {
             or_dash(bench.stack_at_most),
             or_dash(bench.code_bytes)
         );
+        for (index, core) in bench.cores.iter().enumerate() {
+            let name = format!("  core {index}");
+            let (worked, waited) = (grouped(core.instructions), grouped(core.waiting));
+            text += &format!("{name:<20} {worked:>16}, and {waited} waiting\n");
+        }
     }
     text
 }

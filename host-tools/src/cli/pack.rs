@@ -99,6 +99,9 @@ pub(super) struct Args {
     /// Splits steps that cost more (products, elements read and written: `Model::costs`) by rows of their output.
     #[arg(long, value_name = "COST")]
     max_step: Option<u64>,
+    /// Splits steps over so many cores that share the arena, 1 to 4: `Session::run_on` runs them.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cores: usize,
     /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
     #[arg(long, value_name = "FILE")]
     self_test: Option<PathBuf>,
@@ -263,6 +266,11 @@ fn options(args: Args) -> Result<Vec<Options>> {
                 .help("pack a network with its own options by itself; a bundle takes traces that name their weights"),
         );
     }
+    if args.input.len() > 1 && args.cores != 1 {
+        return Err(usage("--cores with several inputs".into())
+            .expected("one input")
+            .help("a bundle's models run on one core: pack a network for several by itself"));
+    }
     let target = pack::target_named(&args.target)?;
     let assume = args.assume.iter().map(|text| match text.split_once('=') {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
@@ -318,6 +326,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .map(|size| parse_size("--max-flash", size))
             .transpose()?,
         max_step: args.max_step,
+        cores: args.cores,
         dtype,
         quantize,
         weight_only,
@@ -443,6 +452,14 @@ fn figures(summary: &Summary, output: &Path) -> String {
             if sums.sums == 1 { "" } else { "s" },
             sums.more_steps,
             sums.whole_arena_bytes
+        );
+    }
+    if let Some(shares) = &summary.cores {
+        text += &format!(
+            "  cores      {}, in {} groups of steps; the busiest has {:.1} % of the estimated cost\n",
+            shares.cores,
+            shares.groups,
+            100.0 * shares.busiest_share
         );
     }
     if summary.pareto.len() > 1 {

@@ -56,6 +56,5 @@ pub(super) fn not_built(what: &str, capability: &str) -> Error {
 unbuilt! {
     /// Options of `pack` that are not built yet. Whoever builds one moves it from here to `pack`'s own arguments.
     pub(super) UnbuiltPackOptions:
-    "cores" cores Vec<String>, "several cores", "leave it out: one core runs the network";
     "accelerator" accelerator Vec<String>, "accelerators", "leave it out: the core's own kernels run the network";
 }

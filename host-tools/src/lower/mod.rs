@@ -47,7 +47,7 @@ use arenite::{KernelId, Target};
 use self::context::{Lower, input, output};
 use crate::error::{Error, Result};
 use crate::graph::{Data, Graph, Node, Op, TensorId, TensorKind};
-use crate::program::{Constants, Program, State};
+use crate::program::{Assigned, Constants, Program, State};
 use crate::weights::Weights;
 
 /// What lowering goes by.
@@ -109,6 +109,7 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         over: HashSet::new(),
         weights: Constants::default(),
         state,
+        assigned: Assigned::default(),
     };
     let mut lower = Lower {
         program,

@@ -383,6 +383,7 @@ mod tests {
                 over: std::collections::HashSet::new(),
                 weights: crate::program::Constants::default(),
                 state: crate::program::State::default(),
+                assigned: crate::program::Assigned::default(),
             };
             let outputs = usize::from(window.output[2]);
             let taps: usize = window.kernel.map(usize::from).iter().product();

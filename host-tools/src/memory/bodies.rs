@@ -63,12 +63,13 @@ pub fn bodies(program: &Program, in_place: bool) -> Bodies {
             fixed: None,
         });
     }
+    let moments = program.moments();
     for (index, step) in program.steps.iter().enumerate() {
         let bytes = u64::from(step.step.needs().scratch);
         if bytes > 0 {
             bodies.scratch.insert(index, bodies.problem.buffers.len());
             bodies.traffic.push(bytes);
-            let life = lifetimes::of_scratch(index).steps(steps);
+            let life = lifetimes::of_scratch(moments[index]).steps(steps);
             let buffer = Buffer::new(format!("{} (scratch)", step.name), life.start, life.end, bytes);
             bodies.problem.buffers.push(buffer.aligned(arenite::ARENA_ALIGN as u64));
         }
@@ -173,7 +174,13 @@ fn alignment(element: usize) -> u64 {
 /// with the step, so that they share no other.
 fn relations(program: &Program, bodies: &Bodies, lives: &HashMap<TensorId, Life>) -> Vec<Relation> {
     let mut relations = Vec::new();
+    let moments = program.moments();
     for (index, step) in program.steps.iter().enumerate() {
+        // What one of several cores writes must not lie where another one reads, whatever its kernel allows.
+        let next = index + 1;
+        if moments[index] != index || moments.get(next).is_some_and(|&moment| moment != next) {
+            continue;
+        }
         let now = Moment::Step(index);
         let operands = step.operands();
         let at = |place: Place| match place {

@@ -3,20 +3,35 @@
 //! What a kernel may overlap at a distance is left to the planner ([`mod@super::bodies`]); this is for rules of the second kind, which the
 //! planner's relations do not state.
 
+use arenite::Step;
+
 use super::lifetimes::{self, Moment, in_arena};
 use crate::graph::TensorKind;
 use crate::program::{Place, Program};
 
 /// Lets outputs be views of inputs that die with the step, for kernels that allow the same spot and want a gap otherwise.
 pub fn merge(program: &mut Program) {
+    merge_where(program, &|step, operand| {
+        let wants_gap = step.distance(operand).is_none_or(|distance| distance > 0);
+        step.in_place(operand) && wants_gap
+    });
+}
+
+/// As [`merge`], for steps that several cores share. These take no other overlap, so that what goes element by element is merged even where its kernel would
+/// take more; what reads its neighbours is not.
+pub fn merge_shared(program: &mut Program) {
+    merge_where(program, &|step, operand| {
+        let same_spot = step.distance(operand).is_some_and(|distance| distance <= 0);
+        step.elements().is_some() && (step.in_place(operand) || same_spot)
+    });
+}
+
+fn merge_where(program: &mut Program, wants: &dyn Fn(&Step<Place>, usize) -> bool) {
     let mut lives = lifetimes::lives(&lifetimes::of_program(program));
     for index in 0..program.steps.len() {
         let step = &program.steps[index];
         let places = step.places();
-        let wanted = (1..places.len()).find(|&operand| {
-            let wants_gap = step.step.distance(operand).is_none_or(|distance| distance > 0);
-            step.step.in_place(operand) && wants_gap
-        });
+        let wanted = (1..places.len()).find(|&operand| wants(&step.step, operand));
         let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) =
             (places.first(), wanted.and_then(|operand| places.get(operand)))
         else {

@@ -70,7 +70,7 @@ pub fn of_program(program: &Program) -> Vec<Touch> {
         }
     };
     let mut touches: Vec<Touch> = graph.inputs.iter().map(by_caller(Moment::Start)).collect();
-    for (index, step) in program.steps.iter().enumerate() {
+    for (step, moment) in program.steps.iter().zip(program.moments()) {
         for operand in step.operands() {
             let Place::Tensor(id, bytes) = operand.place else {
                 continue;
@@ -80,7 +80,7 @@ pub fn of_program(program: &Program) -> Vec<Touch> {
             touches.push(Touch {
                 root,
                 bytes: from..from + u64::from(operand.bytes),
-                at: Moment::Step(index),
+                at: Moment::Step(moment),
                 access: Some(operand.access),
             });
         }

@@ -5,6 +5,7 @@
 //! proves the finished file's plan and shares nothing with any of them.
 
 pub mod bodies;
+pub mod cores;
 pub mod fit;
 pub mod in_place;
 pub mod lifetimes;

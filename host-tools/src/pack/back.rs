@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::import;
 use crate::lower::{self, Preferences};
-use crate::memory::{self, Placed, Region, Request, fit, in_place, schedule};
+use crate::memory::{self, Placed, Region, Request, cores, fit, in_place, schedule};
 use crate::program::Program;
 use crate::report::{Summary, explain};
 use crate::stage::Stage;
@@ -64,13 +64,19 @@ pub fn place(
     if let Some(limit) = options.max_step {
         fit::split(&mut program, limit).map_err(at_input)?;
     }
-    if options.in_place {
+    // Steps for several cores are merged when it is known which of them are.
+    if options.in_place && options.cores == 1 {
         in_place::merge(&mut program);
     }
     dump.program(Stage::Schedule, &program, None);
 
     let mut explanation = None;
     let placed = match &separate {
+        None if options.cores > 1 => {
+            let (divided, placed) = cores::divide(&program, options.cores, &request, progress).map_err(at_input)?;
+            program = divided;
+            placed
+        }
         None => memory::place(memory::bodies(&program, options.in_place), &request, progress).map_err(at_input)?,
         Some(separate) => {
             let fitted = fit::fit((separate, &cuts), &request, options.fit, progress).map_err(at_input)?;

@@ -44,6 +44,7 @@ pub fn pack(options: &Options, progress: &mut Progress<'_>) -> Result<Packed> {
 pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, Draft)> {
     let output = Output::to(&options.output)?;
     refuse_inputs(&output, options)?;
+    options.refuse_beside_cores()?;
     // Whole first, in any case.
     let flash = options.stream.as_ref();
     if flash.is_some() {

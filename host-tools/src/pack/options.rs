@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite::{DType, KernelId, Target};
+use arenite::{DType, KernelId, MAX_CORES, Target};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::import::ImportOptions;
@@ -48,6 +48,8 @@ pub struct Options {
     pub max_flash: Option<u64>,
     /// What a step may cost, in terms of [`arenite::Cost::total`]: longer ones are split by rows of their output.
     pub max_step: Option<u64>,
+    /// How many cores share the steps.
+    pub cores: usize,
     /// The element type that is wanted, if not the network's own.
     pub dtype: Option<DType>,
     /// Quantises an f32 network.
@@ -126,6 +128,7 @@ impl Options {
             fit: None,
             max_flash: None,
             max_step: None,
+            cores: 1,
             dtype: None,
             quantize: None,
             weight_only: None,
@@ -157,6 +160,32 @@ pub struct Packed {
     pub dump: Option<String>,
     /// The text of `--explain`.
     pub explanation: Option<String>,
+}
+
+impl Options {
+    /// Refuses what does not go with several cores.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`].
+    pub(super) fn refuse_beside_cores(&self) -> Result<()> {
+        if self.cores == 0 || self.cores > MAX_CORES {
+            return Err(
+                Error::new(ErrorKind::Usage, format!("--cores {}", self.cores)).expected(format!("1 to {MAX_CORES}"))
+            );
+        }
+        let beside = [
+            (self.stream.is_some(), "--region NAME=SIZE:stream"),
+            (self.fit.is_some(), "--fit"),
+            (self.max_step.is_some(), "--max-step"),
+            (self.explain, "--explain"),
+        ];
+        match beside.into_iter().find(|&(given, _)| given && self.cores > 1) {
+            None => Ok(()),
+            Some((_, option)) => Err(Error::new(ErrorKind::Usage, format!("--cores {} with {option}", self.cores))
+                .expected("one of them")
+                .help("steps are shared by cores or planned for one that has little memory or time: leave one of the options out")),
+        }
+    }
 }
 
 /// The target of this name.

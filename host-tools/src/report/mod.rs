@@ -6,7 +6,7 @@ mod quantization;
 mod summary;
 
 pub use quantization::{FrontPoint, LayerPrecision, Quantization, WeightOnlyReport};
-pub use summary::{Most, Pieces, PortSummary, RegionSummary, Summary, Winograd};
+pub use summary::{Most, Pieces, PortSummary, RegionSummary, Shares, Summary, Winograd};
 
 /// A number with thin separators, for people: `25,526,632`.
 pub fn grouped(n: u64) -> String {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::quantization::{Quantization, WeightOnlyReport};
 use crate::channels::Removed;
 use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
-use crate::memory::{Placed, fit, lifetimes, whole_words};
+use crate::memory::{Placed, cores, fit, lifetimes, whole_words};
 use crate::program::Program;
 
 /// The summary; all sizes in bytes. The fields are specified in the README.
@@ -74,6 +74,9 @@ pub struct Summary {
     /// Residual sums that are computed by rows, where that lowers the arena.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sums_by_rows: Option<fit::Sums>,
+    /// How several cores share the steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Shares>,
     /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
     #[serde(default)]
     pub pareto: Vec<fit::Point>,
@@ -94,6 +97,17 @@ pub struct Summary {
     pub weight_only: Option<WeightOnlyReport>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
+}
+
+/// What several cores share.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Shares {
+    /// How many cores.
+    pub cores: usize,
+    /// Groups of steps between barriers.
+    pub groups: usize,
+    /// The part of the estimated cost (`Model::costs`) that the core with most of it has.
+    pub busiest_share: f64,
 }
 
 /// The most instructions of a run on a board.
@@ -193,6 +207,14 @@ impl Summary {
         self.liveness_bound_bytes = placed.bodies.max_live();
         self.arena_bytes = placed.arena_bytes();
         self.state_bytes = program.state.initial.len() as u64;
+        self.cores = (program.assigned.cores > 0).then(|| {
+            let (busiest_share, groups) = cores::shares(program);
+            Shares {
+                cores: program.assigned.cores,
+                groups,
+                busiest_share,
+            }
+        });
         self.plan_proven_optimal = placed.proven_optimal();
         self.plan_lower_bound_bytes = placed.lower_bound();
         let regions = placed.plans.iter().map(|(region, plan)| RegionSummary {

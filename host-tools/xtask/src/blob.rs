@@ -24,6 +24,8 @@ pub struct Blob {
     pub meta: Vec<u8>,
     /// The encoded class labels.
     pub labels: Vec<u8>,
+    /// The number of cores, and a byte for each step; empty for one core.
+    pub cores: Vec<u8>,
     /// The weights.
     pub weights: Vec<u8>,
     /// The state's initial value.
@@ -123,6 +125,10 @@ impl Blob {
             steps,
             meta: section(header.meta).to_vec(),
             labels: section(header.labels).to_vec(),
+            cores: match header.cores as usize {
+                0 => Vec::new(),
+                at => file[at..=at + header.step_count as usize].to_vec(),
+            },
             weights: section(header.weights).to_vec(),
             state: section(header.state_init).to_vec(),
         }
@@ -183,6 +189,7 @@ impl Blob {
             meta: self.meta.len(),
             state_init: self.state.len(),
             labels: self.labels.len(),
+            cores: self.cores.len(),
             weights: self.weights.len(),
         };
         header.place(lengths).expect("a small file");
@@ -192,6 +199,7 @@ impl Blob {
             &steps,
             &self.meta,
             &self.labels,
+            &self.cores,
             &self.state,
         ]
         .concat();

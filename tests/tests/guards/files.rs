@@ -369,6 +369,26 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
 
     provoked.push(other_than_the_receipt());
 
+    // Cores: a step for each of two, which write the same bytes; one on a core that is none; more steps at one time than load compares.
+    let on = |steps: usize, cores: &[u8]| {
+        let mut blob = small();
+        let step = blob.steps[0].clone();
+        blob.steps = vec![step; steps];
+        blob.cores = cores.to_vec();
+        load(&blob.file()).expect_err("cores")
+    };
+    let at = |step, fault| LoadError::Step { step, fault };
+    let wrong = [
+        (on(1, &[5, 0]), LoadError::Cores { found: 5 }),
+        (on(2, &[2, 0, 1]), at(1, Fault::Race)),
+        (on(2, &[2, 0, 2]), at(1, Fault::Core)),
+        (on(40, &[&[2][..], &[0; 40]].concat()), at(32, Fault::Group)),
+    ];
+    for (refused, expected) in wrong {
+        assert_eq!(refused, expected);
+        provoked.push(refused);
+    }
+
     // More steps than constants are checked for: `load_bound` says how many.
     let shared = load(&shared_by(1000, 1000)).expect_err("a thousand unlike steps of one block of constants");
     assert!(

@@ -142,9 +142,35 @@ fn a_run_wants_its_inputs_and_takes_its_steps() {
         "a float, but no integer",
     );
 
+    let mut blob = two_inputs();
+    blob.cores = vec![2, 0, 0, 0];
+    let file = blob.file();
+    let mut memory = arenite_tests::blob::aligned(&file);
+    let model = Model::load(memory.bytes()).expect("a model of two cores");
+    let mut arena = Aligned::new(32);
+    let mut session = Session::new(model, arena.bytes(), &mut []).expect("enough");
+    session.set_input(0, &one).expect("the first");
+    session.set_input(1, &one).expect("the second");
+    let few = session.run_on(&mut OneCore).expect_err("one core of two");
+    provoked.push(format!("{few:?}"));
+
     let corrupt = a_file_that_changes_under_its_session();
     provoked.push(format!("{corrupt:?}"));
     assert_eq!(unprovoked("core/src/error.rs", "RunError", provoked), [""; 0]);
+}
+
+/// A board of one core.
+struct OneCore;
+
+// SAFETY: the work is called once, by the caller.
+unsafe impl arenite::Cores for OneCore {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn run(&self, work: &(dyn Fn(usize) + Sync)) {
+        work(0);
+    }
 }
 
 /// The second step's kernel becomes one that is none, after the load.

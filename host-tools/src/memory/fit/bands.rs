@@ -385,6 +385,7 @@ mod tests {
                 offsets: Default::default(),
                 initial: Vec::new(),
             },
+            assigned: Default::default(),
         };
         for expected in ["x (rows)", "x (rows) 1", "x (rows) 2"] {
             let name = unused_name(&program, "x (rows)");

@@ -145,8 +145,33 @@ impl<'a> Cuttable<'a> {
         })
     }
 
+    /// The same of a step that takes each pixel of its output from the same one of its input: all pixels as one row, to be cut anywhere. `None` for others.
+    pub fn of_pixels(step: &'a LoweredStep) -> Option<Self> {
+        let mut cut = Self::of(step)?;
+        let window = &mut cut.window;
+        let single = window.kernel == [1, 1] && window.stride == [1, 1] && window.padding == [0, 0];
+        let [rows, columns] = cut.extents;
+        let pixels = u16::try_from(rows * columns).ok().filter(|_| single)?;
+        window.batch = 1;
+        (window.input[0], window.input[1]) = (1, pixels);
+        (window.output[0], window.output[1]) = (1, pixels);
+        (cut.extents, cut.height) = ([1, pixels.into()], 1);
+        cut.across = true;
+        Some(cut)
+    }
+
+    /// Columns of the output.
+    pub fn columns(&self) -> usize {
+        self.extents[1]
+    }
+
+    /// Some columns of a single row.
+    pub fn tile(&self, columns: Range<usize>) -> Tile {
+        Tile { rows: 0..1, columns }
+    }
+
     /// `count` tiles or a few more, as equal as they can be: no part spans two images, and columns are cut where a row is too long by itself.
-    fn tiles(&self, count: usize) -> Vec<Tile> {
+    pub fn tiles(&self, count: usize) -> Vec<Tile> {
         let [rows, columns] = self.extents;
         let images = rows / self.height;
         let bands = count.div_ceil(images).min(self.height);

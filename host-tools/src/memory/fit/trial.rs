@@ -28,5 +28,6 @@ pub(super) fn skeleton(program: &Program) -> Program {
             offsets: program.state.offsets.clone(),
             initial: Vec::new(),
         },
+        assigned: program.assigned.clone(),
     }
 }

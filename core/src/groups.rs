@@ -1,0 +1,155 @@
+//! Which bytes the cores of a file touch between two barriers: load demands that none writes what another one reads or writes there.
+//!
+//! The steps between two barriers are a *group*. Load sees every operand of every step once, in order, and compares each with those of other cores in its
+//! group; a group has at most [`MOST`] of them, so that this takes time in proportion to the file.
+
+use core::cell::Cell;
+
+/// The most cores that a file is for.
+pub const MAX_CORES: usize = 4;
+
+/// A step's byte in the section of cores: all cores pass a barrier before the step.
+pub const BARRIER: u8 = 0x80;
+
+/// The most operands in arenas and state that the steps of a group have.
+pub(crate) const MOST: usize = 64;
+
+/// Bytes that a core touches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    core: u8,
+    region: u8,
+    writes: bool,
+    start: u32,
+    end: u32,
+}
+
+/// What was found of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meets {
+    /// Nothing of another core.
+    Nothing,
+    /// What another core writes, or what another core reads and this one writes.
+    Another,
+    /// There are too many to tell.
+    Unknown,
+}
+
+/// The group at hand.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    /// The file's number of cores; 0 for a file of one.
+    cores: u8,
+    /// The core of the step at hand.
+    core: Cell<u8>,
+    /// Operands of the group so far.
+    len: Cell<usize>,
+    extents: [Cell<Extent>; MOST],
+}
+
+impl Groups {
+    pub(crate) fn new(cores: u8) -> Self {
+        Self {
+            cores,
+            core: Cell::new(0),
+            len: Cell::new(0),
+            extents: [const {
+                Cell::new(Extent {
+                    core: 0,
+                    region: 0,
+                    writes: false,
+                    start: 0,
+                    end: 0,
+                })
+            }; MOST],
+        }
+    }
+
+    /// Begins with a step; false where its core is none of the file's.
+    pub(crate) fn begin(&self, step: u8) -> bool {
+        if step & BARRIER != 0 {
+            self.len.set(0);
+        }
+        let core = step & !BARRIER;
+        self.core.set(core);
+        core < self.cores
+    }
+
+    /// Adds an operand of the step.
+    pub(crate) fn add(&self, region: u8, offset: u32, bytes: u32, writes: bool) -> Meets {
+        if self.cores == 0 || bytes == 0 {
+            return Meets::Nothing;
+        }
+        let new = Extent {
+            core: self.core.get(),
+            region,
+            writes,
+            start: offset,
+            end: offset.saturating_add(bytes),
+        };
+        let len = self.len.get();
+        for known in self.extents.iter().take(len) {
+            let known = known.get();
+            let apart = known.core == new.core || known.region != new.region || !(known.writes || new.writes);
+            if !apart && known.start < new.end && new.start < known.end {
+                return Meets::Another;
+            }
+        }
+        let Some(place) = self.extents.get(len) else {
+            return Meets::Unknown;
+        };
+        place.set(new);
+        self.len.set(len + 1);
+        Meets::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_core_writes_is_met_until_the_next_barrier() {
+        let groups = Groups::new(2);
+        assert!(groups.begin(0));
+        assert_eq!(groups.add(0, 0, 64, false), Meets::Nothing);
+        assert_eq!(groups.add(0, 64, 32, true), Meets::Nothing);
+        // The same core may do as its kernel allows.
+        assert_eq!(groups.add(0, 64, 32, true), Meets::Nothing);
+        assert!(groups.begin(1));
+        assert_eq!(groups.add(0, 0, 64, false), Meets::Nothing);
+        assert_eq!(groups.add(0, 96, 32, true), Meets::Nothing);
+        assert_eq!(groups.add(1, 64, 32, true), Meets::Nothing);
+        assert_eq!(groups.add(0, 80, 0, true), Meets::Nothing);
+        for (start, bytes, writes) in [(95, 1, false), (60, 5, true), (0, 1, true), (0, u32::MAX, false)] {
+            assert_eq!(groups.add(0, start, bytes, writes), Meets::Another, "{start}+{bytes}");
+        }
+        assert!(groups.begin(1 | BARRIER));
+        assert_eq!(groups.add(0, 0, 96, true), Meets::Nothing);
+    }
+
+    #[test]
+    fn cores_that_the_file_has_not_are_seen() {
+        let groups = Groups::new(3);
+        let found = [0, 2, 3, 127, BARRIER | 2, BARRIER | 3].map(|step| groups.begin(step));
+        assert_eq!(found, [true, true, false, false, true, false]);
+        // A file of one core is not looked at.
+        let one = Groups::new(0);
+        one.begin(0);
+        for _ in 0..2 * MOST {
+            assert_eq!(one.add(0, 0, 8, true), Meets::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_group_has_an_end() {
+        let groups = Groups::new(2);
+        groups.begin(0);
+        for at in 0..MOST as u32 {
+            assert_eq!(groups.add(0, at, 1, true), Meets::Nothing);
+        }
+        assert_eq!(groups.add(0, 0, 1, true), Meets::Unknown);
+        groups.begin(BARRIER);
+        assert_eq!(groups.add(0, 0, 1, true), Meets::Nothing);
+    }
+}
