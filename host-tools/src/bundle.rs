@@ -61,6 +61,11 @@ pub fn draft(
                 .expected("one network that becomes pieces"),
         );
     }
+    if networks.len() > 1 && networks.iter().any(|network| network.cores > 1) {
+        return Err(Error::new(ErrorKind::Usage, "--cores with several inputs")
+            .expected("one input")
+            .help("a bundle's models run on one core: pack a network for several by itself"));
+    }
     let (mut packed, mut files) = (Vec::new(), Vec::new());
     for network in networks {
         let network = Options {

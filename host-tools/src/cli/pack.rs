@@ -266,11 +266,6 @@ fn options(args: Args) -> Result<Vec<Options>> {
                 .help("pack a network with its own options by itself; a bundle takes traces that name their weights"),
         );
     }
-    if args.input.len() > 1 && args.cores != 1 {
-        return Err(usage("--cores with several inputs".into())
-            .expected("one input")
-            .help("a bundle's models run on one core: pack a network for several by itself"));
-    }
     let target = pack::target_named(&args.target)?;
     let assume = args.assume.iter().map(|text| match text.split_once('=') {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
@@ -454,14 +449,7 @@ fn figures(summary: &Summary, output: &Path) -> String {
             sums.whole_arena_bytes
         );
     }
-    if let Some(shares) = &summary.cores {
-        text += &format!(
-            "  cores      {}, in {} groups of steps; the busiest has {:.1} % of the estimated cost\n",
-            shares.cores,
-            shares.groups,
-            100.0 * shares.busiest_share
-        );
-    }
+    text += &summary.cores_text();
     if summary.pareto.len() > 1 {
         text += &format!("  extra MACs {}\n", summary.extra_macs);
         for point in &summary.pareto {

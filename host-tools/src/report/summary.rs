@@ -226,6 +226,18 @@ impl Summary {
 }
 
 impl Summary {
+    /// What several cores share, for people; nothing for one.
+    pub fn cores_text(&self) -> String {
+        let text = |shares: &Shares| {
+            let Shares { cores, groups, .. } = shares;
+            let share = 100.0 * shares.busiest_share;
+            format!(
+                "  cores      {cores}, in {groups} groups of steps; the busiest has {share:.1} % of the estimated cost\n"
+            )
+        };
+        self.cores.as_ref().map_or(String::new(), text)
+    }
+
     /// The stacks, for people: what the boards take at most, and which takes most.
     pub fn stack_text(&self) -> Option<String> {
         let (board, run) = self.stack_bytes.iter().max_by_key(|(_, bytes)| **bytes)?;

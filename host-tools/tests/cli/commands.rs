@@ -117,8 +117,8 @@ fn what_is_not_built_is_refused_by_name() {
         .arg(digits("mlp.trace.json"))
         .arg("-o")
         .arg(bench.path("m.bin"))
-        .args(["--cores", "2"]);
-    assert!(refused(command.output().expect("it starts"), 1).contains("--cores"));
+        .args(["--accelerator", "npu.toml"]);
+    assert!(refused(command.output().expect("it starts"), 1).contains("--accelerator"));
     assert_eq!(bench.names(), [""; 0]);
 }
 

@@ -114,9 +114,9 @@ impl Subject {
 
     /// Every way in which it is measured.
     pub fn configurations(&self) -> Vec<Configuration> {
-        // The core of a board that is there for its flash is another one's.
+        // The core of a board that is there for its flash, or for having several, is another one's.
         let wanted = |board: &&'static Board| match self.boards {
-            [] => board.spi_flash().is_none(),
+            [] => board.spi_flash().is_none() && board.cores() == 1,
             boards => boards.contains(&board.name),
         };
         let each = BOARDS.iter().filter(wanted).flat_map(|board| {
@@ -349,6 +349,7 @@ mod tests {
                 cycles_source: None,
                 chip: None,
                 chip_cycles: None,
+                cores: Vec::new(),
                 steps: vec![step(0, instructions - 300), step(1, 300)],
                 arena_bytes: 16,
                 arena_touched_bytes: 16,

@@ -108,7 +108,9 @@ on_boards! {
 
 #[test]
 fn every_board_of_the_table_is_tested() {
-    let boards: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
+    // Boards of several cores are others' with more of them: `cores` has theirs.
+    let boards = BOARDS.iter().filter(|board| board.cores() == 1);
+    let boards: Vec<&str> = boards.map(|board| board.name).collect();
     assert_eq!(TESTED, boards);
 }
 

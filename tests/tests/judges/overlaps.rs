@@ -208,6 +208,7 @@ fn lone(blob: &Blob, step: &Step, placement: &[u32]) -> Option<(Blob, Vec<Vec<Ve
         outputs: outputs.into_iter().map(|(port, _)| port).collect(),
         steps: vec![],
         meta: described.encode().ok()?,
+        cores: Vec::new(),
         labels: vec![],
         weights: blob.weights.clone(),
         state: vec![],
