@@ -93,8 +93,8 @@ struct Shared<'r> {
     meeting: Meeting,
 }
 
-// SAFETY: the memories are borrowed exclusively by the call that made this, for as long as any core runs. Of their bytes no core touches what another one writes
-// between the same barriers: load has compared the operands of all steps (`groups`), kernels touch nothing else, and the file does not change while it is
+// SAFETY: the memories are borrowed exclusively by the call that made this, for as long as any core runs. Of their bytes no core touches what another one
+// writes between the same barriers: load has compared the operands of all steps (`groups`), kernels touch nothing else, and the file does not change while it is
 // borrowed. All else is read, or atomic.
 unsafe impl Sync for Shared<'_> {}
 

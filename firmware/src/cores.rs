@@ -12,20 +12,19 @@ use arenite::{Cores, MAX_CORES};
 
 use crate::board::cores as board;
 
-/// Bytes of stack of each core but the first: a power of two.
-pub(crate) const STACK: usize = 64 << 10;
+/// Bytes of stack of each core but the first.
+const STACK: usize = 64 << 10;
 
 /// What a core is to do with its index.
 type Work = &'static (dyn Fn(usize) + Sync);
 
 #[repr(C, align(64))]
-pub(crate) struct Stacks(UnsafeCell<[[u8; STACK]; MAX_CORES - 1]>);
+struct Stacks(UnsafeCell<[[u8; STACK]; MAX_CORES - 1]>);
 // SAFETY: each core uses its own, as its stack.
 unsafe impl Sync for Stacks {}
 
-/// The stacks of the cores behind the first one, which the start-up code gives them.
-#[unsafe(no_mangle)]
-pub(crate) static arenite_core_stacks: Stacks = Stacks(UnsafeCell::new([[0; STACK]; MAX_CORES - 1]));
+/// The stacks of the cores behind the first one.
+static STACKS: Stacks = Stacks(UnsafeCell::new([[0; STACK]; MAX_CORES - 1]));
 
 struct Job(UnsafeCell<Option<Work>>);
 // SAFETY: written by the first core alone, before it raises `TURN`; read by others after they have seen that, and before they raise `DONE`, on which it waits.
@@ -48,8 +47,9 @@ impl All {
     /// # Safety
     /// Call it once, on the first core.
     pub unsafe fn wake() -> Self {
-        // Bounded by what there are stacks for.
-        let count = board::wake().min(MAX_CORES);
+        // That of core 1 ends where the memory of the second one begins.
+        let tops = core::array::from_fn(|core| STACKS.0.get().expose_provenance() + core * STACK);
+        let count = board::wake(work, tops).min(MAX_CORES);
         Self { count }
     }
 }
@@ -87,7 +87,7 @@ unsafe impl Cores for All {
 }
 
 /// Where a core behind the first one goes, with its index.
-pub(crate) extern "C" fn work(index: usize) -> ! {
+extern "C" fn work(index: usize) -> ! {
     let mut turn = 0;
     let all = All { count: 0 };
     loop {

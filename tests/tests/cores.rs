@@ -433,7 +433,12 @@ fn on_board(name: &str, path: &Path, target: Target, cores: usize) -> Result<(),
     let (one, several) = (traced(&alone)?, traced(&file)?);
     assert_eq!(one.outputs, several.outputs, "{name}");
     // A build for one core runs the file in order.
-    let plain = run(board.counts_as(), Blob::Bytes(file.bytes()), &inputs, &RunOptions::default())?;
+    let plain = run(
+        board.counts_as(),
+        Blob::Bytes(file.bytes()),
+        &inputs,
+        &RunOptions::default(),
+    )?;
     assert_eq!(one.outputs, plain.outputs, "{name}");
     let counts = several.trace.expect("traced").runs[0].cores.clone();
     let one = one.trace.expect("traced").runs[0].cores[0].instructions;

@@ -48,10 +48,10 @@ global_asm!(
     .section .text.start, "ax"
     .global arenite_core_start
 arenite_core_start:
-    adrp    x1, {stacks}
-    add     x1, x1, :lo12:{stacks}
-    mov     x2, #{stack}
-    madd    x1, x0, x2, x1
+    adrp    x2, {begin}
+    add     x2, x2, :lo12:{begin}
+    add     x1, x2, x0, lsl #3
+    ldr     x1, [x1, #8]
     mov     sp, x1
     mov     x1, #(3 << 20)
     msr     cpacr_el1, x1
@@ -59,11 +59,10 @@ arenite_core_start:
     add     x1, x1, :lo12:arenite_vectors
     msr     vbar_el1, x1
     isb
-    bl      {work}
+    ldr     x2, [x2]
+    blr     x2
 "#,
-    stacks = sym crate::cores::arenite_core_stacks,
-    stack = const crate::cores::STACK,
-    work = sym crate::cores::work,
+    begin = sym super::others::BEGIN,
 );
 
 extern "C" fn start() -> ! {
@@ -90,8 +89,9 @@ pub(crate) mod cores {
         static arenite_core_start: u8;
     }
 
-    /// Switches the others on; says how many cores there are.
-    pub(crate) fn wake() -> usize {
+    /// Switches the others on, to `work` with their index on a stack of that top; says how many cores there are.
+    pub(crate) fn wake(work: extern "C" fn(usize) -> !, tops: [usize; MAX_CORES]) -> usize {
+        super::super::others::begin(work, tops);
         (1..MAX_CORES).take_while(|&core| cpu_on(core) == 0).count() + 1
     }
 

@@ -1,6 +1,8 @@
 //! One file per core family: start-up, faults, and the timer that counts instructions. Which timer, and where, says the board's row in
 //! `host-tools/src/board/table.rs`.
 
+#[cfg(smp)]
+mod others;
 #[cfg(board)]
 pub(crate) mod row;
 #[cfg(any(target_arch = "arm", target_arch = "riscv32"))]
@@ -11,17 +13,17 @@ mod cortex_m;
 
 #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
 mod riscv;
-#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
-pub(crate) use riscv::timer;
 #[cfg(all(smp, target_arch = "riscv64"))]
 pub(crate) use riscv::cores;
+#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+pub(crate) use riscv::timer;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
-#[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::timer;
 #[cfg(all(smp, target_arch = "aarch64"))]
 pub(crate) use aarch64::cores;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::timer;
 
 #[cfg(timer = "cmsdk")]
 #[path = "cmsdk_timer.rs"]

@@ -48,20 +48,20 @@ global_asm!(
     csrw    mtvec, t0
     li      t0, 0x2200
     csrs    mstatus, t0
-    la      sp, {stacks}
-    slli    t0, s0, {stack_bits}
-    add     sp, sp, t0
+    la      t0, {begin}
+    slli    t1, s0, 3
+    add     t1, t0, t1
+    ld      sp, 8(t1)
+    ld      t0, 0(t0)
     mv      a0, s0
-    call    {work}
+    jalr    t0
 2:
     .endm
 "#,
     software_interrupts = const cores::SOFTWARE_INTERRUPTS,
     ready = sym cores::READY,
     magic = const cores::MAGIC,
-    stacks = sym crate::cores::arenite_core_stacks,
-    stack_bits = const crate::cores::STACK.ilog2(),
-    work = sym crate::cores::work,
+    begin = sym super::others::BEGIN,
 );
 
 // mstatus.FS = 0b01 (bits 13..14) switches the floating-point unit on, VS = 0b01 (bits 9..10) the vectors; cores without ignore it.
@@ -128,8 +128,9 @@ pub(crate) mod cores {
     /// Says that memory is cleared.
     pub(super) static READY: AtomicU32 = AtomicU32::new(0);
 
-    /// Lets the others go on; says how many harts there are.
-    pub(crate) fn wake() -> usize {
+    /// Lets the others go on, to `work` with their index on a stack of that top; says how many harts there are.
+    pub(crate) fn wake(work: extern "C" fn(usize) -> !, tops: [usize; MAX_CORES]) -> usize {
+        super::super::others::begin(work, tops);
         // SAFETY: enables no interrupt, for mstatus.MIE stays off: a pending one ends `wfi`.
         unsafe { asm!("csrwi mie, 8", options(nomem, nostack)) };
         // A hart that is not there keeps no interrupt.

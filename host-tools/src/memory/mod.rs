@@ -1,8 +1,8 @@
 //! From steps to a memory plan.
 //!
 //! [`lifetimes`] states when a tensor lives. By it [`schedule`] orders the steps, [`in_place`] merges outputs into inputs, and [`mod@bodies`] says what
-//! wants a place and what may overlap. [`place()`] asks the planner ([`plan`]) for offsets; [`fit`] cuts steps until they fit a memory, [`cores`] shares them among several cores. [`prove`]
-//! proves the finished file's plan and shares nothing with any of them.
+//! wants a place and what may overlap. [`place()`] asks the planner ([`plan`]) for offsets; [`fit`] cuts steps until they fit a memory,
+//! [`mod@cores`] shares them among several cores. [`prove`] proves the finished file's plan and shares nothing with any of them.
 
 pub mod bodies;
 pub mod cores;
