@@ -94,8 +94,8 @@ struct Shared<'r> {
 }
 
 // SAFETY: the memories are borrowed exclusively by the call that made this, for as long as any core runs. Of their bytes no core touches what another one
-// writes between the same barriers: load has compared the operands of all steps (`groups`), kernels touch nothing else, and the file does not change while it is
-// borrowed. All else is read, or atomic.
+// writes between the same barriers: load has compared the operands of all steps (`groups`), kernels touch nothing else, and the file does not change
+// while it is borrowed. All else is read, or atomic.
 unsafe impl Sync for Shared<'_> {}
 
 impl Shared<'_> {
@@ -214,5 +214,68 @@ impl Arrived {
     fn leave(&self) {
         let barriers = self.barriers.load(Ordering::Relaxed);
         self.barriers.store(barriers | LEFT, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::thread;
+
+    use super::*;
+
+    /// Cores that only wait.
+    struct Waiting;
+
+    // SAFETY: runs nothing.
+    unsafe impl Cores for Waiting {
+        fn count(&self) -> usize {
+            0
+        }
+
+        fn run(&self, _: &(dyn Fn(usize) + Sync)) {}
+
+        fn wait(&self, _: &dyn Fn() -> bool) {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn nobody_passes_a_barrier_before_all_have_come() {
+        let (meeting, came) = (Meeting::new(MAX_CORES), AtomicU32::new(0));
+        thread::scope(|scope| {
+            for core in 0..MAX_CORES {
+                let (meeting, came) = (&meeting, &came);
+                scope.spawn(move || {
+                    let own = meeting.core(core).expect("takes part");
+                    for round in 1..500 {
+                        came.fetch_add(1, Ordering::Relaxed);
+                        assert!(meeting.pass(own, &Waiting));
+                        assert!(came.load(Ordering::Relaxed) >= round * MAX_CORES as u32);
+                        assert!(meeting.pass(own, &Waiting));
+                    }
+                    own.leave();
+                });
+            }
+        });
+        assert_eq!(meeting.failed(), None);
+    }
+
+    #[test]
+    fn who_leaves_lets_others_go_and_only_from_the_next_barrier_on() {
+        let meeting = Meeting::new(2);
+        let [one, other] = [0, 1].map(|core| meeting.core(core).expect("takes part"));
+        assert!(meeting.core(2).is_none());
+        one.barriers.store(2, Ordering::Relaxed);
+        one.failed.store(7, Ordering::Relaxed);
+        one.leave();
+        // It came to two.
+        let passed = [(); 3].map(|()| meeting.pass(other, &Waiting));
+        assert_eq!(passed, [true, true, false]);
+        // One that has not ended is as bad as a step that failed.
+        assert_eq!(meeting.failed(), Some(0));
+        other.failed.store(9, Ordering::Relaxed);
+        other.leave();
+        assert_eq!(meeting.failed(), Some(7));
     }
 }

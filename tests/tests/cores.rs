@@ -216,6 +216,26 @@ fn networks_give_the_bits_of_one_core_in_little_more_memory() {
     }
 }
 
+/// Where the region has less than five quarters of what one core takes, steps are computed in more turns.
+#[test]
+fn a_smaller_region_is_kept_in_more_turns() {
+    let Some(path) = real("vww_96_int8") else {
+        return skip("a_smaller_region_is_kept_in_more_turns", "no shared data");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let groups = |size: Option<u64>| {
+        let mut options = options(&path, folder.path(), Target::Aarch64);
+        let name = "sram".to_owned();
+        (options.cores, options.regions) = (2, vec![arenite_host::memory::Region { name, size }]);
+        let summary = pack(&options, &mut |_, _, _| {})
+            .unwrap_or_else(|e| panic!("{e}"))
+            .summary;
+        assert!(summary.arena_bytes <= size.unwrap_or(u64::MAX));
+        summary.cores.expect("shares").groups
+    };
+    assert!(groups(Some(41_500)) > groups(None));
+}
+
 /// A small network of several steps, of which most are shared.
 fn small(cores: usize) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/digits/residual.trace.json");

@@ -29,7 +29,7 @@ const ELEMENTS: usize = 64;
 const BLOCKS: [usize; 4] = [16, 8, 4, 2];
 
 /// Divides the steps of `program`, whose tensors are not merged in place yet, over so many cores, and places what they touch: in as few turns as keep the arena
-/// within five quarters of what one core takes.
+/// within five quarters of what one core takes, and within its region.
 ///
 /// # Errors
 /// What does not fit.
@@ -50,6 +50,10 @@ pub fn divide(
     }
     let alone = place(bodies(&alone, request.in_place), request, progress)?.arena_bytes();
     let most = alone + alone / 4;
+    let most = match &request.regions[..] {
+        [only] => only.size.map_or(most, |size| size.min(most)),
+        _ => most,
+    };
     let merged = |id: &TensorId| shared.views.contains_key(id) && !program.views.contains_key(id);
     let mut turns = vec![1; program.steps.len()];
     let mut best: Option<(u64, Program, Bodies)> = None;
