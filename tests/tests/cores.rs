@@ -224,7 +224,7 @@ fn a_smaller_region_is_kept_in_more_turns() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let groups = |size: Option<u64>| {
-        let mut options = options(&path, folder.path(), Target::Aarch64);
+        let mut options = options(&path, folder.path(), Target::Riscv64gc);
         let name = "sram".to_owned();
         (options.cores, options.regions) = (2, vec![arenite_host::memory::Region { name, size }]);
         let summary = pack(&options, &mut |_, _, _| {})
@@ -233,7 +233,7 @@ fn a_smaller_region_is_kept_in_more_turns() {
         assert!(summary.arena_bytes <= size.unwrap_or(u64::MAX));
         summary.cores.expect("shares").groups
     };
-    assert!(groups(Some(41_500)) > groups(None));
+    assert!(groups(Some(50_000)) > groups(None));
 }
 
 /// A small network of several steps, of which most are shared.
