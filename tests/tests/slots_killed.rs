@@ -186,7 +186,8 @@ fn a_kill_at_any_time_leaves_the_old_model_or_the_new_one() {
         let slot = if is_new { 1 - before.slot } else { before.slot };
         // A model on trial that passed is confirmed at once.
         assert_eq!(after, used(slot, false, after.counter), "{cut:?}");
-        // What was confirmed is not taken back. One that is killed says so before its last writes are in the file: qemu tells the program at once that they are done.
+        // What was confirmed is not taken back. One that is killed may have said so before its last writes were in the file: qemu tells the program at once
+        // that they are done.
         let last = report.used.last().filter(|_| !report.killed);
         let confirmed = last.is_some_and(|last| !last.trial && last.counter == next);
         ended += usize::from(confirmed);
@@ -196,7 +197,8 @@ fn a_kill_at_any_time_leaves_the_old_model_or_the_new_one() {
         before = after;
     }
     println!(
-        "{kills} kills after {} different numbers of records, {killed_starts} of starts: {old} times the old model, {new} times the new one, {ended} ended before the kill; {:?}",
+        "{kills} kills after {} different numbers of records, {killed_starts} of starts: {old} times the old model, {new} times the new one; {ended} ended \
+         before; {:?}",
         places.len(),
         begun.elapsed()
     );

@@ -65,6 +65,69 @@ fn bin_of(value: f64, low: f64, span: f64) -> usize {
     }
 }
 
+/// Tables that neighbouring values are counted in, in turn: many values are the same, and a count that waits for the one before it takes several times as long.
+const TABLES: usize = 4;
+
+/// A histogram under way.
+struct Counts([Vec<u64>; TABLES]);
+
+impl Counts {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| vec![0; BINS]))
+    }
+
+    fn add(&mut self, bytes: &[u8], low: f64, span: f64) {
+        let (words, _) = bytes.as_chunks::<4>();
+        for words in words.chunks(TABLES) {
+            for (word, table) in words.iter().zip(&mut self.0) {
+                table[bin_of(f32::from_le_bytes(*word).into(), low, span)] += 1;
+            }
+        }
+    }
+
+    fn bins(&self) -> Vec<u64> {
+        let [first, rest @ ..] = &self.0;
+        let mut bins = first.clone();
+        for table in rest {
+            bins.iter_mut().zip(table).for_each(|(sum, count)| *sum += count);
+        }
+        bins
+    }
+}
+
+/// Values whose least and greatest are kept side by side, in vector registers.
+const LANES: usize = 16;
+
+/// The bits of the exponent, all of which infinities and what is no number have.
+const EXPONENT: u32 = 0x7f80_0000;
+
+/// The least and the greatest of f32 values, infinities where there are none.
+///
+/// # Errors
+/// A value that is not finite.
+fn extremes(bytes: &[u8]) -> std::result::Result<[f32; 2], f32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    let (blocks, rest) = words.as_chunks::<LANES>();
+    let (mut least, mut greatest, mut odd) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES], [0_u32; LANES]);
+    for block in blocks {
+        for (lane, word) in block.iter().enumerate() {
+            let value = f32::from_le_bytes(*word);
+            least[lane] = if value < least[lane] { value } else { least[lane] };
+            greatest[lane] = if value > greatest[lane] { value } else { greatest[lane] };
+            odd[lane] |= u32::from(value.to_bits() & EXPONENT == EXPONENT);
+        }
+    }
+    let rest = || rest.iter().map(|word| f32::from_le_bytes(*word));
+    if odd.contains(&1) || rest().any(|value| !value.is_finite()) {
+        return Err(floats(bytes).find(|value| !value.is_finite()).unwrap_or(f32::NAN));
+    }
+    let all = |of: [f32; LANES]| of.into_iter().chain(rest());
+    Ok([
+        all(least).fold(f32::INFINITY, f32::min),
+        all(greatest).fold(f32::NEG_INFINITY, f32::max),
+    ])
+}
+
 /// The values of every activation, by part of the samples.
 pub(super) type Parts = Vec<BTreeMap<TensorId, Values>>;
 
@@ -105,17 +168,14 @@ pub(super) fn collect(
         samples,
         BTreeMap::<TensorId, [f32; 2]>::new,
         |ends, seen| {
+            let [low, high] = extremes(seen.bytes).map_err(|value| {
+                let name = &graph.tensor(seen.tensor).name;
+                Error::input(format!("`{name}` is {value} for sample {}", seen.sample))
+                    .expected("finite values in every layer")
+                    .help("the float network overflows there: leave the sample out, or mend the weights")
+            })?;
             let [min, max] = ends.entry(seen.tensor).or_insert([f32::INFINITY, f32::NEG_INFINITY]);
-            for value in floats(seen.bytes) {
-                if !value.is_finite() {
-                    let name = &graph.tensor(seen.tensor).name;
-                    return Err(Error::input(format!("`{name}` is {value} for sample {}", seen.sample))
-                        .expected("finite values in every layer")
-                        .help("the float network overflows there: leave the sample out, or mend the weights"));
-                }
-                *min = min.min(value);
-                *max = max.max(value);
-            }
+            (*min, *max) = (min.min(low), max.max(high));
             Ok(())
         },
         &mut |done| progress(done),
@@ -127,28 +187,70 @@ pub(super) fn collect(
     }
     let bins = evaluator.each(
         samples,
-        BTreeMap::<TensorId, Vec<u64>>::new,
+        BTreeMap::<TensorId, Counts>::new,
         |bins, seen| {
-            let Some(&[min, max]) = all.get(&seen.tensor) else {
-                return Ok(());
-            };
-            let (low, span) = (f64::from(min), f64::from(max) - f64::from(min));
-            let bins = bins.entry(seen.tensor).or_insert_with(|| vec![0; BINS]);
-            for value in floats(seen.bytes) {
-                bins[bin_of(f64::from(value), low, span)] += 1;
+            if let Some(&[min, max]) = all.get(&seen.tensor) {
+                let counts = bins.entry(seen.tensor).or_insert_with(Counts::new);
+                counts.add(seen.bytes, f64::from(min), f64::from(max) - f64::from(min));
             }
             Ok(())
         },
         &mut |done| progress(samples.len() + done),
     )?;
-    type Bins = BTreeMap<TensorId, Vec<u64>>;
-    let part = |(bins, ends): (Bins, &BTreeMap<TensorId, [f32; 2]>)| {
-        let values = bins.into_iter().filter_map(|(id, bins)| {
+    let part = |(bins, ends): (BTreeMap<TensorId, Counts>, &BTreeMap<TensorId, [f32; 2]>)| {
+        let values = bins.into_iter().filter_map(|(id, counts)| {
             let &[min, max] = ends.get(&id)?;
-            let ends = *all.get(&id)?;
+            let (ends, bins) = (*all.get(&id)?, counts.bins());
             Some((id, Values { min, max, ends, bins }))
         });
         values.collect()
     };
     Ok(bins.into_iter().zip(&ends).map(part).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// Of every length about the lanes, with the ends in every place.
+    #[test]
+    fn extremes_are_those_of_all_values() {
+        assert_eq!(extremes(&[]), Ok([f32::INFINITY, f32::NEG_INFINITY]));
+        for len in 1..3 * LANES {
+            for at in 0..len {
+                let mut values: Vec<f32> = (0..len).map(|n| (n % 5) as f32 - 2.0).collect();
+                values[at] = -7.5;
+                values[(at + 1) % len] = if len > 1 { 9.25 } else { -7.5 };
+                let expected = [-7.5, if len > 1 { 9.25 } else { -7.5 }];
+                assert_eq!(extremes(&bytes(&values)), Ok(expected), "{len} {at}");
+                for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    values[at] = odd;
+                    let found = extremes(&bytes(&values)).expect_err("no finite number");
+                    assert_eq!(found.to_bits(), odd.to_bits(), "{len} {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn counts_are_those_of_one_value_after_the_other() {
+        let values: Vec<f32> = (0..1001).map(|n| (n * n % 997) as f32 / 3.0 - 100.0).collect();
+        let mut counts = Counts::new();
+        let (some, others) = values.split_at(333);
+        counts.add(&bytes(some), -100.0, 332.0);
+        counts.add(&bytes(others), -100.0, 332.0);
+        let mut expected = vec![0; BINS];
+        for value in &values {
+            let bin = ((f64::from(*value) + 100.0) / 332.0 * BINS as f64).floor() as usize;
+            expected[bin.min(BINS - 1)] += 1;
+        }
+        assert_eq!(counts.bins(), expected);
+        // All values the same, and the greatest.
+        assert_eq!(bin_of(5.0, 5.0, 0.0), 0);
+        assert_eq!(bin_of(232.0, -100.0, 332.0), BINS - 1);
+    }
 }
