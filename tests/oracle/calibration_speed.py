@@ -4,8 +4,8 @@
     cargo build --release -p arenite-host --example calibrated
     venv/bin/python tests/oracle/calibration_speed.py target/release NETWORK.tflite ...
 
-Least and greatest values stand against ONNX Runtime's `MinMax`, histograms against its `Percentile`, which keeps histograms as well; of both what it takes to run the
-samples and to keep what is wanted, not to load the network. ONNX Runtime gets the same graph as ONNX, which `quantisers.py` makes.
+Least and greatest values stand against ONNX Runtime's `MinMax`, histograms against its `Percentile`, which keeps histograms as well; of both what it takes
+to run the samples and to keep what is wanted, not to load the network. ONNX Runtime gets the same graph as ONNX, which `quantisers.py` makes.
 """
 
 from __future__ import annotations
