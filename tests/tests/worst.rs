@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arenite::KernelId;
-use arenite_host::board::{BOARDS, RunOptions, ready, run};
+use arenite_host::board::{BOARDS, Board, RunOptions, ready, run};
 use arenite_host::model::Blob;
 use arenite_host::worst::stack::{Stack, Stacks, TABLE};
 use arenite_tests::golden::packed;
