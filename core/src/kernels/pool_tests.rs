@@ -7,7 +7,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{compact, dsp, int, mve, scalar};
-use crate::arena::{Mem, Slot};
+use crate::arena::{Mem, Rounding, Slot};
 use crate::kernels::kernel::Kernel;
 use crate::ops::fault::Fault;
 use crate::ops::operator::Operator;
@@ -74,6 +74,7 @@ fn run(run: Run, op: &PoolInt, values: &[i16]) -> Vec<i16> {
         regions: [Cell::from_mut(&mut *memory).as_slice_of_cells(), &[], &[], &[]],
         state: &[],
         weights: &[],
+        rounding: Rounding::default(),
     };
     run(&op, &mem).expect("a pooling that runs");
     let found = memory[output..][..len].chunks_exact(op.dtype.bytes());

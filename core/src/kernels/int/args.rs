@@ -12,6 +12,8 @@ pub(super) const LANES: usize = if cfg!(all(target_arch = "riscv32", target_feat
 /// What `rows` needs besides its operands. The assembly knows these offsets.
 #[repr(C)]
 pub(super) struct Job {
+    /// Of the single form: what it adds to the addend.
+    pub(super) half: i32,
     /// Where the first pixel's outputs go.
     pub(super) out: *mut i8,
     /// Bytes between pixels of the output.
@@ -20,23 +22,21 @@ pub(super) struct Job {
     pub(super) end: *const Record,
     /// `2 * zero_point + 1` of the output.
     pub(super) twice: i32,
+    /// Of the single form: what it shifts accumulators by to the left.
+    pub(super) left: u32,
     /// Bytes of a row of weights.
     pub(super) inputs: usize,
+    /// Of the single form: what it shifts mantissas by to the right.
+    pub(super) right: u32,
     /// The accumulators of the channels that ended the call.
     pub(super) sums: [[i32; 4]; LANES],
-    /// Of the single form: what it adds to the addend, what it shifts accumulators by to the left, and mantissas to the right.
-    pub(super) half: i32,
-    /// See `half`.
-    pub(super) left: u32,
-    /// See `half`.
-    pub(super) right: u32,
 }
 
 /// What the plane's bytes are changed by, bit by bit: ARMv6-M loads unsigned bytes with one instruction less.
 pub(super) const FLIP: u8 = if cfg!(cortex_m = "baseline") { 0x80 } else { 0 };
 
-/// One channel, three outputs of a row at a time. The last three of a row overlap their neighbours where the width is no multiple of three: they are
-/// computed twice, from a plane that does not change. The assembly knows these offsets.
+/// One channel, three outputs of a row at a time. Where two are left over, the last three of a row overlap their neighbours, which are computed twice, from a
+/// plane that does not change; one is computed alone. The assembly knows these offsets.
 #[repr(C)]
 pub(super) struct Plane {
     /// Start of every sum.
@@ -59,9 +59,9 @@ pub(super) struct Plane {
     pub(super) stride: usize,
     /// Where the row of windows after the last one would start; at least one row before.
     pub(super) end: *const i8,
-    /// Twice the whole groups of three in a row, of which there is one at least; one less where no overlapping group follows.
+    /// Twice the whole groups of three in a row, of which there is one at least; one less where no output is left over.
     pub(super) groups: usize,
-    /// How far back that group starts, in the plane.
+    /// How far back the overlapping group starts, in the plane; 0 for one output alone.
     pub(super) back: usize,
     /// The same, in the output.
     pub(super) back_out: usize,
@@ -69,4 +69,95 @@ pub(super) struct Plane {
     pub(super) step: usize,
     /// The same, in the output.
     pub(super) step_out: usize,
+}
+
+/// Any windows of one channel, three outputs of a row at a time, wherever its pixels lie; lines end as in [`Plane`]. The assembly knows these offsets.
+#[repr(C)]
+pub(super) struct Threes {
+    /// Start of every sum.
+    pub(super) bias: i32,
+    /// Q31.
+    pub(super) multiplier: i32,
+    /// [`super::requant::Rounding::addend`].
+    pub(super) addend: i32,
+    /// As in [`Plane`].
+    pub(super) code: i32,
+    /// The first window's first tap.
+    pub(super) x: *const i8,
+    /// First output.
+    pub(super) out: *mut i8,
+    /// Bytes between outputs.
+    pub(super) stride: usize,
+    /// From tap to tap.
+    pub(super) right: usize,
+    /// From window to window.
+    pub(super) next: usize,
+    /// The first weight.
+    pub(super) weights: *const i8,
+    /// Weights of a row that the loop takes several at a time, as `threes::leap` says.
+    pub(super) leaps: usize,
+    /// Those that are left.
+    pub(super) rest: usize,
+    /// From the end of a row of taps to the next one, modulo the address space, and where the weights end.
+    pub(super) down: usize,
+    /// See `down`.
+    pub(super) weights_end: *const i8,
+    /// From the end of the last row of taps to the next group.
+    pub(super) group: usize,
+    /// As in [`Plane`].
+    pub(super) groups: usize,
+    /// As in [`Plane`].
+    pub(super) back: usize,
+    /// As in [`Plane`].
+    pub(super) back_out: usize,
+    /// From the end of a line of windows to the next one, modulo the address space; outputs follow one another.
+    pub(super) step: usize,
+    /// Lines of windows, of which there is one at least; the loop counts them down.
+    pub(super) lines: usize,
+    /// The loop's own: groups that are left.
+    pub(super) left: usize,
+}
+
+/// Windows of one output for each channel, where they lie in the input; see `points`. The assembly knows these offsets.
+#[repr(C)]
+pub(super) struct Points {
+    /// The next channel's first tap.
+    pub(super) x: *const i8,
+    /// Its weights.
+    pub(super) weights: *const i8,
+    /// Its record.
+    pub(super) records: *const Record,
+    /// Its output.
+    pub(super) out: *mut i8,
+    /// End of the records.
+    pub(super) end: *const Record,
+    /// From tap to tap.
+    pub(super) right: usize,
+    /// From the end of a row of taps to the next one, modulo the address space.
+    pub(super) down: usize,
+    /// Taps of a row.
+    pub(super) columns: usize,
+    /// Rows of taps.
+    pub(super) rows: usize,
+    /// Bytes of a channel's weights.
+    pub(super) row_bytes: usize,
+    /// `2 * zero_point + 1` of the output.
+    pub(super) twice: i32,
+    /// Of the single form, as in [`Job`].
+    pub(super) half: i32,
+    /// See `half`.
+    pub(super) left: u32,
+    /// What it shifts mantissas by to the right.
+    pub(super) right_shift: u32,
+}
+
+impl Points {
+    /// Goes on to the next channel.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        self.x = self.x.wrapping_add(1);
+        self.weights = self.weights.wrapping_add(self.row_bytes);
+        self.records = self.records.wrapping_add(1);
+        self.out = self.out.wrapping_add(1);
+    }
 }

@@ -7,10 +7,13 @@
 //! channel. **Channels**: [records](Record), one a row. The rows are sorted by the size of their blocks, so that neighbours run the same loop; a
 //! record knows its channel.
 
+use super::Core;
 use super::pack;
+use super::patches::Patches;
 use super::record::{self, BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};
 use super::requant::Rounding;
-use super::{Core, rows};
+use super::rows::Rows;
+use super::unpack::{Lines, unpack};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -248,12 +251,7 @@ unsafe fn convolve(
     let padded = padded(inputs as u32) as usize;
     let [height, width, channels] = window.input.map(usize::from);
     let [out_height, out_width, out_channels] = window.output.map(usize::from);
-    let pointwise = pointwise_pixels(window);
     let rounding = Rounding::new(op.output_zero_point, record::bits_of(op, records));
-    let (images, pixels) = match pointwise {
-        Some(pixels) => (1, pixels as usize),
-        None => (usize::from(window.batch), out_height * out_width),
-    };
     // SAFETY: within scratch: the words, then the border's pixel.
     let border = unsafe {
         (2 * inputs..2 * padded).for_each(|i| scratch.add(i).write(0));
@@ -261,142 +259,39 @@ unsafe fn convolve(
         (0..channels).for_each(|i| border.add(i).write(op.input_zero_point));
         border
     };
-    let (mut image, mut out) = (input, output);
-    for _ in 0..images {
-        let patches = Patches { image, border, window };
-        let (mut y, mut x) = (0, 0);
-        for first in (0..pixels).step_by(4) {
-            let count = (pixels - first).min(4);
-            // SAFETY: the windows of `count` pixels, repeated to four; `count` pixels are written.
+    let operands = (scratch.cast_const(), weights);
+    let mut rows = Rows::new(operands, padded, records, out_channels, op.output_zero_point, rounding);
+    let mut out = output;
+    if let Some(pixels) = pointwise_pixels(window) {
+        let (mut x, mut left) = (input, pixels as usize);
+        while left > 0 {
+            let count = left.min(4);
+            let at = |i: usize| x.wrapping_add(if count == 4 { i } else { i.min(count - 1) } * channels);
+            // SAFETY: `count` pixels, repeated to four; as many are written.
             unsafe {
-                if pointwise.is_some() {
-                    let at = |i: usize| image.add((first + i.min(count - 1)) * channels);
-                    unpack([at(0), at(1), at(2), at(3)], channels, scratch);
-                } else {
-                    let mut corners = [(0, 0); 4];
-                    for corner in &mut corners {
-                        *corner = patches.corner(y, x);
-                        x += 1;
-                        if x == out_width && y + 1 < out_height {
-                            (y, x) = (y + 1, 0);
-                        } else if x == out_width {
-                            x -= 1;
-                        }
-                    }
-                    patches.unpack(&corners, scratch);
-                }
-                rows::multiply(
-                    scratch,
-                    weights,
-                    padded,
-                    records,
-                    out,
-                    out_channels,
-                    count,
-                    op.output_zero_point,
-                    rounding,
-                );
-                out = out.add(count * out_channels);
+                unpack([at(0), at(1), at(2), at(3)], Lines::one(channels), scratch);
+                rows.multiply(out, count);
             }
+            x = x.wrapping_add(4 * channels);
+            out = out.wrapping_add(count * out_channels);
+            left -= count;
+        }
+        return;
+    }
+    let mut image = input;
+    for _ in 0..window.batch {
+        let mut patches = Patches::new(window, image, border, op.input_zero_point);
+        let mut left = out_height * out_width;
+        while left > 0 {
+            let count = left.min(4);
+            // SAFETY: the windows of `count` pixels, repeated to four; as many are written.
+            unsafe {
+                patches.unpack(count, scratch);
+                rows.multiply(out, count);
+            }
+            out = out.wrapping_add(count * out_channels);
+            left -= count;
         }
         image = image.wrapping_add(height * width * channels);
     }
-}
-
-/// The windows of one image.
-struct Patches<'a> {
-    image: *const i8,
-    /// A pixel of the border.
-    border: *const i8,
-    window: &'a Window2d,
-}
-
-impl Patches<'_> {
-    /// Row and column of a window's first tap.
-    fn corner(&self, y: usize, x: usize) -> (isize, isize) {
-        let at = |at: usize, axis: usize| {
-            (at * usize::from(self.window.stride[axis])) as isize - isize::from(self.window.padding[axis])
-        };
-        (at(y, 0), at(x, 1))
-    }
-
-    /// Unpacks four windows.
-    ///
-    /// # Safety
-    /// `words` takes two words for each input of a window.
-    #[inline(never)]
-    unsafe fn unpack(&self, corners: &[(isize, isize); 4], words: *mut i32) {
-        let [height, width, channels] = self.window.input.map(usize::from);
-        let [rows, columns] = self.window.kernel.map(usize::from);
-        let [down, right] = self.window.dilation.map(isize::from);
-        let pitch = width * channels;
-        let mut words = words;
-        let inside = |y: isize| (y as usize) < height;
-        let [(y, first), .., (last_y, last)] = *corners;
-        // Four windows side by side, none across the border's columns: whole rows of taps. Other groups go tap by tap.
-        let side_by_side = right == 1 && y == last_y && first >= 0 && last as usize + columns <= width;
-        let offsets = corners.map(|(_, x)| x.wrapping_mul(channels as isize));
-        for row in 0..rows as isize {
-            let line = y + row * down;
-            if side_by_side && inside(line) {
-                let start = self.image.wrapping_add(line as usize * pitch);
-                // SAFETY: a row of taps inside the image, for each window.
-                words = unsafe {
-                    unpack(
-                        offsets.map(|offset| start.wrapping_offset(offset)),
-                        columns * channels,
-                        words,
-                    )
-                };
-                continue;
-            }
-            for column in 0..columns as isize {
-                let starts = corners.map(|(y, x)| {
-                    let (y, x) = (y + row * down, x + column * right);
-                    if inside(y) && (x as usize) < width {
-                        self.image.wrapping_add(y as usize * pitch + x as usize * channels)
-                    } else {
-                        self.border
-                    }
-                });
-                // SAFETY: pixels of the image or of the border.
-                words = unsafe { unpack(starts, channels, words) };
-            }
-        }
-    }
-}
-
-/// `len` bytes at each of four places, two by two into words: `a + (b << 16)`, `c + (d << 16)`. Returns where it stopped.
-///
-/// # Safety
-/// The places are readable for `len` bytes; `words` takes twice as many words.
-#[inline(never)]
-unsafe fn unpack(places: [*const i8; 4], len: usize, words: *mut i32) -> *mut i32 {
-    let ([mut a, mut b, mut c, mut d], mut words, mut left) = (places, words, len);
-    // SAFETY: `at` is below the bytes that are left.
-    let pair = |x: *const i8, y: *const i8, at: usize| unsafe {
-        i32::from(*x.add(at)).wrapping_add(i32::from(*y.add(at)) << 16)
-    };
-    macro_rules! take {
-        // SAFETY: so many bytes are left at all four places, and words for them.
-        ($count:literal: $($at:literal)*) => { unsafe {
-            $(
-                words.add(2 * $at).write(pair(a, b, $at));
-                words.add(2 * $at + 1).write(pair(c, d, $at));
-            )*
-            (a, b, c, d) = (a.add($count), b.add($count), c.add($count), d.add($count));
-            words = words.add(2 * $count);
-            left -= $count;
-        } };
-    }
-    // Four at a time where most instructions of one are the pointers': ARMv7-M's loads move them on.
-    if !cfg!(cortex_m = "mainline") {
-        while left >= 4 {
-            take!(4: 0 1 2 3);
-        }
-    }
-    while left > 0 {
-        take!(1: 0);
-    }
-    words
 }

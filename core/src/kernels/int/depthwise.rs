@@ -2,8 +2,8 @@
 //!
 //! A channel's plane is copied to scratch with its border, so the loops have neither borders nor strides between neighbours; the border is written once for
 //! all channels. Windows go three outputs of a row at a time, 3 x 3 ones in a loop of their own (`plane`), along the columns where that leaves fewer over;
-//! those over one column go as over one row. A single output without a border is read from the input itself. Since a channel's input is read before its output
-//! is written, the output may be the input itself.
+//! those over one column go as over one row. Windows of other sizes without a border are read from the input itself. Since a channel's input is read before its
+//! output is written, the output may be the input itself.
 //!
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
@@ -13,7 +13,7 @@ use super::pack;
 use super::plane;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, bits_of, padded};
 use super::requant::Rounding;
-use super::windows::{Taps, points, windows};
+use super::windows::{Taps, generals, points, windows};
 use super::{Core, requant};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -205,11 +205,14 @@ fn exchanged(window: &Window2d) -> Window2d {
     }
 }
 
-/// Whether there is one output, which needs no border: its taps are read where they are. Of several, later ones would be read after earlier ones are written.
+/// Whether there is one output, which needs no border.
 pub fn is_one(window: &Window2d) -> bool {
-    window.output[..2] == [1, 1]
-        && window.padding == [0, 0]
-        && plane(window) == [window.input[0], window.input[1]].map(u32::from)
+    window.output[..2] == [1, 1] && is_direct(window)
+}
+
+/// Whether windows of any size need no border, so that they are read where they are.
+pub fn is_direct(window: &Window2d) -> bool {
+    window.padding == [0, 0] && plane(window) == [window.input[0], window.input[1]].map(u32::from)
 }
 
 /// Whether windows have a loop of their own.
@@ -220,8 +223,13 @@ pub fn by_three(window: &Window2d) -> bool {
 /// Whether windows of 3 x 3 go down the columns of an image, as few outputs of a row fill threes: then the plane is the image turned, and so are the weights.
 fn is_turned(window: &Window2d) -> bool {
     let [rows, columns, _] = window.output.map(u32::from);
-    // Sevenths of three outputs: what a line takes besides is two.
-    let cost = |lines: u32, along: u32| lines * (7 * along.div_ceil(3) + 2);
+    // Sevenths of three outputs: one alone takes four, and what a line takes besides is two.
+    let rest = |along: u32| match along % 3 {
+        0 => 0,
+        1 => 4,
+        _ => 7,
+    };
+    let cost = |lines: u32, along: u32| lines * (7 * (along / 3) + rest(along) + 2);
     window.stride[0] <= 2 && rows >= 3 && cost(columns, rows) < cost(rows, columns)
 }
 
@@ -253,7 +261,8 @@ unsafe fn threes(
     let [out_line, stride] = pair([out_columns * channels, channels]);
     let row_bytes = padded(taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
-    let back = (3 - out_along % 3) % 3;
+    let left_over = out_along % 3;
+    let back = usize::from(left_over == 2);
     // SAFETY: the plane is scratch.
     unsafe { scratch.write_bytes(op.input_zero_point as u8 ^ FLIP, height * pitch) };
     for (c, record) in records.iter().enumerate() {
@@ -293,7 +302,7 @@ unsafe fn threes(
                     out,
                     stride,
                     end: scratch.wrapping_add(out_lines * down * pitch),
-                    groups: 2 * (out_along / 3) - usize::from(back == 0),
+                    groups: 2 * (out_along / 3) - usize::from(left_over == 0),
                     back: back * right,
                     back_out: back * stride,
                     step: (down * pitch).wrapping_sub(out_along * right),
@@ -321,17 +330,7 @@ unsafe fn general(
 ) {
     let taps = Taps::new(&op.window, row, pixel, FLIP);
     // SAFETY: passed on.
-    unsafe {
-        windows(
-            &taps,
-            record,
-            &Rounding::new(op.output_zero_point, 0),
-            op.output_zero_point,
-            plane,
-            weights,
-            out,
-        )
-    };
+    unsafe { generals(&taps, record, op.output_zero_point, plane, weights, out) };
 }
 
 /// Windows of any size.
@@ -358,32 +357,42 @@ unsafe fn others(
         unsafe { points(op, &taps, records, input, weights, output) };
         return;
     }
-    let taps = Taps::new(window, pitch, 1, 0);
+    let direct = is_direct(window);
+    let [line, pixel] = if direct {
+        [columns * channels, channels]
+    } else {
+        [pitch, 1]
+    };
+    let taps = Taps::new(window, line, pixel, 0);
+    // Where outputs may lie in the input's place, those that are written have taken theirs: none is computed again.
+    let mut job = taps.threes(!direct && usize::from(window.output[1]) >= 3);
     let row_bytes = padded(self::taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
-    // SAFETY: the plane is scratch.
-    unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
+    if !direct {
+        // SAFETY: the plane is scratch.
+        unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
+    }
     for (c, record) in records.iter().enumerate() {
         let [bias, _, code] = *record;
         // SAFETY: channel `c` of the image, inside the plane; `c` is below the number of channels.
         unsafe {
-            let out = output.add(c);
+            let (out, mut x) = (output.add(c), input.add(c));
             if code & CONSTANT != 0 {
                 let value = requant::any(bias, record, op.output_zero_point, op.clamp);
                 (0..outputs).for_each(|i| out.add(i * channels).write(value));
                 continue;
             }
-            let inner = scratch.add(top * pitch + left);
-            fill(
-                input.add(c),
-                [columns * channels, channels],
-                [rows, columns],
-                inner,
-                pitch,
-                0,
-            );
+            if !direct {
+                let inner = scratch.add(top * pitch + left);
+                fill(x, [columns * channels, channels], [rows, columns], inner, pitch, 0);
+                x = scratch;
+            }
             let weights = weights.add(c * row_bytes);
-            windows(&taps, record, &rounding, op.output_zero_point, scratch, weights, out);
+            if code & GENERAL != 0 {
+                generals(&taps, record, op.output_zero_point, x, weights, out);
+            } else {
+                windows(&taps, &mut job, record, &rounding, x, weights, out);
+            }
         }
     }
 }

@@ -34,12 +34,17 @@ pub mod depthwise;
 pub mod elementwise;
 mod four;
 mod pack;
+mod patches;
 mod plane;
+mod points;
 pub mod pool2d;
 pub mod record;
 mod requant;
 mod rows;
 pub mod sum;
+pub mod svdf;
+mod threes;
+mod unpack;
 mod windows;
 pub mod winograd;
 

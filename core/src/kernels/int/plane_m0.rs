@@ -94,6 +94,12 @@ macro_rules! m0 {
     (row 2 $row:literal $w0:literal $w1:literal $w2:literal) => {
         concat!("mov r0, ", $row, "\n", m0!(tap $w0 0 2 4), m0!(tap $w1 1 3 5), m0!(tap $w2 2 4 6))
     };
+    (alone $row:literal $w0:literal $w1:literal $w2:literal) => {
+        concat!("mov r0, ", $row, "\n",
+            "ldr r2, [sp, #", $w0, "]\n", m0!(mac "r4" 0),
+            "ldr r2, [sp, #", $w1, "]\n", m0!(mac "r4" 1),
+            "ldr r2, [sp, #", $w2, "]\n", m0!(mac "r4" 2))
+    };
     (reach 1) => { "movs r1, #3\n" };
     (reach 2) => { "movs r1, #6\n" };
     // As `requant::high_mul_by_halves` goes: r2 low and r7 high half of the multiplier.
@@ -103,6 +109,12 @@ macro_rules! m0 {
     // As `requant::product_by_bytes` goes: r2, r7 and r11 the bytes.
     (stores single) => {
         concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(single "r4"), m0!(single "r5"), m0!(single "r6"))
+    };
+    (stores one short) => {
+        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(store "r4"))
+    };
+    (stores one single) => {
+        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(single "r4"))
     };
     (single $acc:literal) => {
         concat!(
@@ -221,12 +233,26 @@ macro_rules! m0 {
             "3:\n",
             "bne 4f\n",
             "ldr r1, [sp, #72]\n", // back
+            "cmp r1, #0\n",
+            "beq 6f\n",
             m0!(back "r8"),
             m0!(back "r9"),
             m0!(back "r10"),
             "ldr r1, [sp, #76]\n", // back_out
             m0!(back "lr"),
             "b 2b\n",
+            "6:\n",
+            "ldr r4, [sp, #36]\n", // bias
+            m0!(alone "r8" 0 4 8),
+            m0!(alone "r9" 12 16 20),
+            m0!(alone "r10" 24 28 32),
+            "movs r1, #", $s, "\n",
+            "add r8, r1\n",
+            "add r9, r1\n",
+            "add r10, r1\n",
+            "mov r0, lr\n",
+            m0!(stores one $form),
+            "mov lr, r0\n",
             "4:\n",
             "ldr r1, [sp, #80]\n", // step
             "add r8, r1\n",

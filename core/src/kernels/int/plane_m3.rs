@@ -44,6 +44,14 @@ macro_rules! m3 {
         "ldrsb r10, [", $p, ", #-1]\n", "mla r9, r10, r12, r9\n",
         "ldrsb r10, [", $p, "]\n", "mla r9, r10, lr, r9\n")
     };
+    // One window's row, and on by a window.
+    (alone 1 $p:literal $w:literal) => { concat!("ldrsb r10, [", $p, "], #1\n", m3!(alone $p $w "0" "1")) };
+    (alone 2 $p:literal $w:literal) => { concat!("ldrsb r10, [", $p, "], #2\n", m3!(alone $p $w "-1" "0")) };
+    (alone $p:literal $w:literal $a:literal $b:literal) => { concat!(
+        m3!(weights $w), "mla r7, r10, r11, r7\n",
+        "ldrsb r10, [", $p, ", #", $a, "]\n", "mla r7, r10, r12, r7\n",
+        "ldrsb r10, [", $p, ", #", $b, "]\n", "mla r7, r10, lr, r7\n")
+    };
     (store $acc:literal, $at:literal) => { concat!(
         "lsl ", $acc, ", #1\n",
         "smull r10, ", $acc, ", ", $acc, ", r11\n",
@@ -75,6 +83,13 @@ macro_rules! m3 {
         m3!(single "r8", "[r4, r5]"),
         m3!(single "r9", "[r4, r5, lsl #1]"))
     };
+    (stores one short) => { concat!("ldr lr, [sp, #16]\n", m3!(store "r7", "[r4]")) };
+    (stores one single) => { concat!(
+        "ldrb lr, [sp, #17]\n",
+        "lsl r7, lr\n",
+        "ldr lr, [sp, #16]\n",
+        m3!(single "r7", "[r4]"))
+    };
     (plane $s:tt $form:tt) => { concat!(
         "push {{r4-r11, lr}}\n",
         "ldm r0!, {{r1-r4}}\n",
@@ -100,8 +115,19 @@ macro_rules! m3 {
         "ldr r12, [sp, #20]\n",
         "bne 2f\n",
         "ldrd r10, r11, [r12, #28]\n", // back, back_y
+        "cmp r10, #0\n",
+        "beq 3f\n",
         "sub r0, r10\n", "sub r1, r10\n", "sub r2, r10\n", "sub r4, r11\n",
         "b 1b\n",
+        "3:\n",
+        "ldr r7, [sp, #4]\n",
+        m3!(alone $s "r0" "0"),
+        m3!(alone $s "r1" "3"),
+        m3!(alone $s "r2" "6"),
+        "ldrd r11, r12, [sp, #8]\n",
+        m3!(stores one $form),
+        "add r4, r5\n",
+        "ldr r12, [sp, #20]\n",
         "2:\n",
         "ldrd r10, r11, [r12, #36]\n", // step, step_out
         "add r0, r10\n", "add r1, r10\n", "add r2, r10\n", "add r4, r11\n",

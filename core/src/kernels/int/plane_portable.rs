@@ -29,12 +29,15 @@ unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
     while taps != plane.end {
         for group in 0..=plane.groups / 2 {
-            if 2 * group == plane.groups {
+            let last = 2 * group == plane.groups;
+            if last {
                 (taps, out) = (taps.wrapping_sub(plane.back), out.wrapping_sub(plane.back_out));
             }
+            // One that is left over.
+            let count = if last && plane.back == 0 { 1 } else { 3 };
             let mut sums = [plane.bias; 3];
             for (row, weights) in weights.as_chunks::<3>().0.iter().enumerate() {
-                for column in 0..2 * STRIDE + 3 {
+                for column in 0..(count - 1) * STRIDE + 3 {
                     // SAFETY: three windows of the plane.
                     let tap = i32::from(unsafe { *taps.add(row * plane.pitch + column) });
                     for (o, sum) in sums.iter_mut().enumerate() {
@@ -44,12 +47,12 @@ unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
                     }
                 }
             }
-            for sum in sums {
+            for sum in sums.into_iter().take(count) {
                 // SAFETY: an output of the channel.
                 unsafe { *out = finish(sum) };
                 out = out.wrapping_add(plane.stride);
             }
-            taps = taps.wrapping_add(3 * STRIDE);
+            taps = taps.wrapping_add(count * STRIDE);
         }
         taps = taps.wrapping_add(plane.step);
         out = out.wrapping_add(plane.step_out);

@@ -43,6 +43,13 @@ macro_rules! rv {
         "lb t3, 6(", $p, ")\n", rv!(mac "t2" "t2" $w2),
         "addi ", $p, ", ", $p, ", 6\n")
     };
+    // One window's row, and on by a window.
+    (alone $s:literal $p:literal $w0:literal $w1:literal $w2:literal $a:literal) => { concat!(
+        "lb t3, 0(", $p, ")\n", rv!(mac "t0" $a $w0),
+        "lb t3, 1(", $p, ")\n", rv!(mac "t0" "t0" $w1),
+        "lb t3, 2(", $p, ")\n", rv!(mac "t0" "t0" $w2),
+        "addi ", $p, ", ", $p, ", ", $s, "\n")
+    };
     (store $acc:literal) => { concat!(
         "slli ", $acc, ", ", $acc, ", 1\n",
         "mulh t3, ", $acc, ", s10\n",
@@ -69,6 +76,8 @@ macro_rules! rv {
     };
     (stores short) => { concat!(rv!(store "t0"), rv!(store "t1"), rv!(store "t2")) };
     (stores single) => { concat!(rv!(single "t0"), rv!(single "t1"), rv!(single "t2")) };
+    (stores one short) => { rv!(store "t0") };
+    (stores one single) => { rv!(single "t0") };
     (shifts short) => { "" };
     (shifts single) => { concat!(
         "srli t0, s11, 8\n", "sll s9, s9, t0\n",
@@ -99,9 +108,15 @@ macro_rules! rv {
         "addi a5, a5, -2\n",
         "bgtz a5, 1b\n",
         "bnez a5, 3f\n",
-        "lw t0, 44(a7)\n", "lw t1, 48(a7)\n",
+        "lw t0, 44(a7)\n", "lw t1, 48(a7)\n", // back, back_out
+        "beqz t0, 4f\n",
         "sub a0, a0, t0\n", "sub a1, a1, t0\n", "sub a2, a2, t0\n", "sub a3, a3, t1\n",
         "j 1b\n",
+        "4:\n",
+        rv!(alone $s "a0" "s0" "s1" "s2" "s9"),
+        rv!(alone $s "a1" "s3" "s4" "s5" "t0"),
+        rv!(alone $s "a2" "s6" "s7" "s8" "t0"),
+        rv!(stores one $form),
         "3:\n",
         "lw t0, 52(a7)\n",
         "add a0, a0, t0\n", "add a1, a1, t0\n", "add a2, a2, t0\n",

@@ -10,7 +10,6 @@ use crate::cells::{Dst, Src};
 use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
-use crate::kernels::scalar::taps;
 use crate::ops::pool2d::PoolInt;
 use crate::ops::window::Window2d;
 use crate::tensor::DType;
@@ -94,28 +93,68 @@ fn limits(op: &PoolInt) -> [i8; 2] {
     op.clamp.map(|n| n.clamp(-128, 127) as i8)
 }
 
+/// Channels that a window is read for at a time.
+const LANES: usize = 4;
+
+/// Averages are quotients of at most this many elements by a product, of which it is the power of two; see [`Divisor`].
+const SHIFT: u32 = 24;
+
+/// Of how many elements at most: 128 times as many, and half of them, times what the reciprocal is too large by, stay below 2^24.
+const MOST: u32 = 256;
+
 /// Average pooling within limits. `None` where the operands are not of the window's sizes.
-pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, [low, high]: [i8; 2]) -> Option<()> {
-    each_window(window, input, output, |patch| {
-        // A window of padding alone has the sum 0.
-        let count = NonZeroU32::new((patch.rows * patch.columns) as u32).unwrap_or(NonZeroU32::MIN);
-        let sum = patch.fold(0i32, |sum, x| sum.wrapping_add(i32::from(x)));
-        let mean = ((sum.unsigned_abs() + count.get() / 2) / count) as i32;
-        let mean = if sum < 0 { -mean } else { mean };
-        Some(mean.max(i32::from(low)).min(i32::from(high)) as i8)
+pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
+    each_window(window, input, output, 0, i32::wrapping_add, |sum, divisor| {
+        within(divisor.mean(sum), limits)
     })
 }
 
 /// Max pooling within limits. `None` where the operands are not of the window's sizes.
-pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, [low, high]: [i8; 2]) -> Option<()> {
-    each_window(window, input, output, |patch| {
-        Some(patch.fold(i8::MIN, i8::max).max(low).min(high))
+pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
+    each_window(window, input, output, i8::MIN.into(), i32::max, |max, _| {
+        within(max, limits)
     })
 }
 
-/// One channel of a window, as far as it lies inside the input.
+#[inline(always)]
+fn within(value: i32, [low, high]: [i8; 2]) -> i8 {
+    value.max(low.into()).min(high.into()) as i8
+}
+
+/// The elements of a window, as means divide by them.
+#[derive(Clone, Copy)]
+struct Divisor {
+    count: NonZeroU32,
+    /// 2^24 over them, rounded up; 0 where they are too many.
+    reciprocal: u32,
+}
+
+impl Divisor {
+    /// A window of padding alone has the sum 0.
+    fn new(count: usize) -> Self {
+        let count = NonZeroU32::new(count as u32).unwrap_or(NonZeroU32::MIN);
+        let reciprocal = (count.get() - 1).wrapping_add(1 << SHIFT) / count;
+        Self {
+            count,
+            reciprocal: if count.get() > MOST { 0 } else { reciprocal },
+        }
+    }
+
+    /// Rounded half away from zero.
+    #[inline(always)]
+    fn mean(self, sum: i32) -> i32 {
+        let total = sum.unsigned_abs().wrapping_add(self.count.get() / 2);
+        let mean = match self.reciprocal {
+            0 => total / self.count,
+            reciprocal => total.wrapping_mul(reciprocal) >> SHIFT,
+        } as i32;
+        let sign = sum >> 31;
+        (mean ^ sign).wrapping_sub(sign)
+    }
+}
+
+/// What of a window lies inside the input.
 struct Patch {
-    first: *const i8,
     rows: usize,
     columns: usize,
     /// Bytes between columns, and from the end of a row to the next one.
@@ -124,42 +163,52 @@ struct Patch {
 }
 
 impl Patch {
+    /// `f` of all elements of neighbouring channels.
+    ///
+    /// # Safety
+    /// `first` is the first of them, and all are there.
     #[inline(always)]
-    fn fold<T>(&self, initial: T, f: impl Fn(T, i8) -> T) -> T {
-        let (mut value, mut at) = (initial, self.first);
-        // Rows of the whole width are one.
-        let (rows, columns) = match self.down {
-            0 => (1, self.rows * self.columns),
-            _ => (self.rows, self.columns),
-        };
-        for _ in 0..rows {
-            let mut left = columns;
-            while left >= 4 {
-                for _ in 0..4 {
-                    // SAFETY: `each_window` clips the patch to the input.
-                    value = f(value, unsafe { *at });
-                    at = at.wrapping_add(self.right);
+    unsafe fn fold<const N: usize>(&self, first: *const i8, initial: i32, f: impl Fn(i32, i32) -> i32) -> [i32; N] {
+        let (mut values, mut at) = ([initial; N], first);
+        for _ in 0..self.rows {
+            let mut left = self.columns;
+            // One at least, in any row.
+            loop {
+                for (lane, value) in values.iter_mut().enumerate() {
+                    // SAFETY: as the caller promises.
+                    *value = f(*value, i32::from(unsafe { *at.add(lane) }));
                 }
-                left -= 4;
-            }
-            while left > 0 {
-                // SAFETY: as above.
-                value = f(value, unsafe { *at });
                 at = at.wrapping_add(self.right);
-                left -= 1;
+                left = left.wrapping_sub(1);
+                if left == 0 {
+                    break;
+                }
             }
             at = at.wrapping_add(self.down);
         }
-        value
+        values
     }
 }
 
+/// Of the window at `out` along an axis: where in the input it begins, and how many of its places lie there.
+fn inside(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize)> {
+    let extent = usize::from(*window.input.get(axis)?);
+    let kernel = usize::from(*window.kernel.get(axis)?);
+    let padding = usize::from(*window.padding.get(axis)?);
+    let start = out * usize::from(*window.stride.get(axis)?);
+    let (from, to) = (start.max(padding), (start + kernel).min(padding + extent));
+    Some((from - padding, to.saturating_sub(from)))
+}
+
+/// Every output in order: `finish` of what `fold` makes of the elements inside the input, from `initial` on, and of their number.
 #[inline(always)]
 fn each_window(
     window: &Window2d,
     input: Src<'_, i8>,
     output: Dst<'_, i8>,
-    f: impl Fn(&Patch) -> Option<i8>,
+    initial: i32,
+    fold: impl Fn(i32, i32) -> i32 + Copy,
+    finish: impl Fn(i32, Divisor) -> i8,
 ) -> Option<()> {
     let [height, width, channels] = window.input.map(usize::from);
     let [out_height, out_width, _] = window.output.map(usize::from);
@@ -169,27 +218,67 @@ fn each_window(
         return None;
     }
     let mut outputs = output.cells().iter();
+    let (mut counted, mut divisor) = (0, Divisor::new(0));
     for image in 0..usize::from(window.batch) {
         for y in 0..out_height {
-            let (_, rows, top) = taps(y, window, 0)?;
+            let (top, rows) = inside(y, window, 0)?;
             for x in 0..out_width {
-                let (_, columns, left) = taps(x, window, 1)?;
+                let (left, columns) = inside(x, window, 1)?;
                 if top + rows > height || left + columns > width {
                     return None;
                 }
+                if counted != rows * columns {
+                    counted = rows * columns;
+                    divisor = Divisor::new(counted);
+                }
+                // Rows of the whole width are one; there are none without columns.
+                let patch = Patch {
+                    rows: if columns == width { 1 } else { rows }.min(counted),
+                    columns: if columns == width { counted } else { columns },
+                    right: channels,
+                    down: (width - columns) * channels,
+                };
                 let first = ((image * height + top) * width + left) * channels;
-                for channel in 0..channels {
-                    let patch = Patch {
-                        first: input.as_ptr().wrapping_add(first + channel),
-                        rows,
-                        columns,
-                        right: channels,
-                        down: (width - columns) * channels,
-                    };
-                    outputs.next()?.set(f(&patch)?);
+                let (mut at, mut left) = (input.as_ptr().wrapping_add(first), channels);
+                // SAFETY: so many channels from `at` on are left, at every element of the patch, which lies inside the input.
+                unsafe {
+                    while left >= LANES {
+                        for value in patch.fold::<LANES>(at, initial, fold) {
+                            outputs.next()?.set(finish(value, divisor));
+                        }
+                        at = at.wrapping_add(LANES);
+                        left -= LANES;
+                    }
+                    while left > 0 {
+                        let [value] = patch.fold(at, initial, fold);
+                        outputs.next()?.set(finish(value, divisor));
+                        at = at.wrapping_add(1);
+                        left -= 1;
+                    }
                 }
             }
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_make_the_quotients() {
+        for count in 1..=MOST as i32 + 3 {
+            let divisor = Divisor::new(count as usize);
+            assert_eq!(divisor.reciprocal == 0, count > MOST as i32);
+            for sum in -128 * count..=128 * count {
+                let doubled = 2 * sum.abs() + count;
+                assert_eq!(
+                    divisor.mean(sum),
+                    doubled / (2 * count) * sum.signum(),
+                    "{sum} / {count}"
+                );
+            }
+        }
+    }
 }

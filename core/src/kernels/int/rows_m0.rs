@@ -6,6 +6,8 @@
 use super::super::args::Job;
 use super::super::record::Record;
 
+const _: () = assert!(size_of::<Job>() == 48);
+
 macro_rules! m0 {
     (two $step:literal) => { concat!(
         "ldm r0!, {{r4-r7}}\n",
@@ -30,10 +32,10 @@ macro_rules! m0 {
         "adds r5, r5, r7\n")
     };
     (add) => { concat!(
-        "add r4, r12\n",
-        "add r5, r12\n",
         "add r8, r4\n",
         "add r10, r5\n",
+        "add r4, r12\n",
+        "add r5, r12\n",
         "asrs r4, r4, #16\n",
         "asrs r5, r5, #16\n",
         "adds r1, #1\n",
@@ -45,7 +47,6 @@ macro_rules! m0 {
     (4) => { concat!(m0!(two "adds r1, #1\n"), m0!(one "adds r1, #1\n"), m0!(one ""), m0!(add)) };
     (8) => { concat!(m0!(two "adds r1, #1\n"), m0!(one "adds r1, #1\n"), m0!(one "adds r1, #1\n"), m0!(one "adds r1, #1\n"),
         m0!(one "adds r1, #1\n"), m0!(one "adds r1, #1\n"), m0!(one ""), m0!(add)) };
-    (start) => { concat!("subs r5, r5, r4\n", "mov r8, r5\n", "mov r10, r5\n", "rsbs r1, r1, #0\n") };
     // The sum in $acc, as `requant::high_mul_by_halves` goes, to the byte at r0: r5 low and r6 high half of the multiplier, r7 addend, r8 code, r11 2^14.
     (store $acc:literal, $next:literal) => { concat!(
         "mov r4, ", $acc, "\n",
@@ -120,7 +121,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r7, r11",
         "push {{r4-r7}}",
         "mov lr, r2",
-        "ldr r4, [r3, #16]",
+        "ldr r4, [r3, #24]", // inputs
         "adds r2, r1, r4",
         "push {{r0, r3, r4}}", // [sp] x, [sp,#4] job, [sp,#8] k
         "mov r1, r4",
@@ -135,21 +136,20 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r11, r5",
         "lsls r4, r5, #16",
         "adds r5, r5, r4",
+        "mov r8, r5",
+        "mov r10, r5",
+        "rsbs r1, r1, #0",
         "ldr r0, [sp]",
         "lsls r6, r6, #21",
         "bcs 40f",
         "lsls r6, r6, #2",
         "bcs 20f",
         "bmi 10f",
-        "lsls r4, r1, #13",
-        m0!(start),
         "2:",
         m0!(4),
         "bne 2b",
         "b 4f",
         "10:",
-        "lsls r4, r1, #14",
-        m0!(start),
         "2:",
         m0!(2),
         "bne 2b",
@@ -162,20 +162,11 @@ pub(in super::super) unsafe extern "C" fn rows(
         "b 6f",
         "20:",
         "bmi 30f",
-        "movs r6, #0x2a", // 2^15 / 3, rounded up
-        "lsls r6, r6, #8",
-        "adds r6, #0xab",
-        "muls r6, r1, r6",
-        "lsrs r4, r6, #15",
-        "lsls r4, r4, #15",
-        m0!(start),
         "2:",
         m0!(3),
         "bne 2b",
         "b 4f",
         "30:",
-        "lsls r4, r1, #12",
-        m0!(start),
         "2:",
         m0!(8),
         "bne 2b",
@@ -196,7 +187,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "ldr r1, [r0, #8]",
         "lsls r0, r1, #21", // GENERAL to the sign
         "bpl 9f",
-        "adds r3, #20",
+        "adds r3, #32", // sums
         "stm r3!, {{r4-r7}}",
         "mov r0, lr",
         "b 8f",
@@ -204,20 +195,20 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r9, r2",
         "mov r10, r5",
         "push {{r6, r7}}",
-        "ldr r0, [r3]", // y
+        "ldr r0, [r3, #4]", // y
         "lsrs r2, r1, #16",
         "adds r0, r0, r2",
-        "ldr r2, [r3, #4]", // stride
+        "ldr r2, [r3, #8]", // stride
         "mov r8, r1",
-        "ldr r7, [r3, #12]", // addend
+        "ldr r7, [r3, #16]", // twice
         "lsls r5, r1, #16",  // SINGLE to the sign
         "bpl 50f",
         "subs r1, #1",
         "lsls r7, r1",
-        "ldr r5, [r3, #36]", // half
+        "ldr r5, [r3]", // half
         "adds r7, r7, r5",
         "mov r11, r7",
-        "ldr r6, [r3, #44]", // right
+        "ldr r6, [r3, #28]", // right
         "mov r1, lr",
         "ldr r1, [r1, #4]",
         "asrs r1, r6",
@@ -252,7 +243,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         m0!(store "r3", ""),
         "60:",
         "ldr r3, [sp, #4]",
-        "ldr r0, [r3, #8]", // end
+        "ldr r0, [r3, #12]", // end
         "mov r4, lr",
         "adds r4, #12",
         "mov lr, r4",

@@ -1,10 +1,12 @@
 //! [`rows`] for ARMv7-M: 14 registers, LDM, MLA, SSAT.
 //!
 //! In the loop: r0 words of x, r1 weights, r2 end of x, r3 a weight, r4-r7 words and the block's sums, r8 and r10 totals, r9 and r11 high halves, r12
-//! 2^15, lr the record. On the stack: x, its end, the job.
+//! 2^15, lr the next record. On the stack: x, its end, its bytes, 2^15, the job.
 
 use super::super::args::Job;
 use super::super::record::Record;
+
+const _: () = assert!(size_of::<Job>() == 48);
 
 macro_rules! m3 {
     (two) => {
@@ -68,13 +70,13 @@ macro_rules! m3 {
         "ssat r0, #8, r0\n",
         "strb r0, ", $at, "\n")
     };
-    // The single form: r12 what shifts to the left.
+    // The single form: r12 what shifts to the left, r3 the shift less one, which saturating makes up for.
     (single $acc:literal, $at:literal) => { concat!(
         "lsl ", $acc, ", r12\n",
         "smull r0, ", $acc, ", ", $acc, ", r2\n",
         "add ", $acc, ", r7\n",
         "asr ", $acc, ", r3\n",
-        "ssat ", $acc, ", #8, ", $acc, "\n",
+        "ssat ", $acc, ", #8, ", $acc, ", asr #1\n",
         "strb ", $acc, ", ", $at, "\n")
     };
     (four $form:tt) => { concat!(
@@ -101,35 +103,31 @@ pub(in super::super) unsafe extern "C" fn rows(
     core::arch::naked_asm!(
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
-        "ldr r4, [r3, #16]",
-        "add r4, r0, r4, lsl #3",
-        "mov r5, r3",
-        "push {{r0, r4, r5}}",
         "mov lr, r2",
+        "ldr r6, [r3, #24]", // inputs
+        "lsl r6, #3",
+        "add r4, r0, r6",
+        "mov r7, #0x8000",
+        "mov r8, r3",
+        "push {{r0, r4, r6-r8}}",
         "1:",
-        "ldrd r0, r2, [sp]",
-        "ldr r3, [lr, #8]",
-        "ldr r9, [lr], #4",
-        "mov r12, #0x8000",
-        "sub r6, r2, r0",
-        "add r8, r9, r9, lsl #16",
+        "ldm sp, {{r0, r2, r6, r12}}",
+        "ldm lr!, {{r9-r11}}", // bias, multiplier, code
+        "ubfx r3, r11, #8, #4",
         "mov r11, r9",
-        "lsls r3, r3, #21", // EMPTY to the carry
-        "bcs 40f",
-        "lsls r3, r3, #2", // bit 9 to the carry, bit 8 to the sign
-        "bcs 20f",
-        "bmi 10f",
-        m3!(start 10),
-        "tst r6, #32",
-        "bne 3f",
-        "2:",
-        m3!(4),
-        "3:",
-        m3!(4),
-        "cmp r0, r2",
-        "bne 2b",
-        "b 4f",
+        "add r8, r9, r9, lsl #16",
+        "tbh [pc, r3, lsl #1]",
+        "7:",
+        ".hword (14f - 7b) / 2, (12f - 7b) / 2, (13f - 7b) / 2, (18f - 7b) / 2", // blocks
+        ".hword (14f - 7b) / 2, (12f - 7b) / 2, (13f - 7b) / 2, (18f - 7b) / 2", // the same, GENERAL
+        ".hword (10f - 7b) / 2, (10f - 7b) / 2, (10f - 7b) / 2, (10f - 7b) / 2", // CONSTANT
+        ".hword (10f - 7b) / 2, (10f - 7b) / 2, (10f - 7b) / 2, (10f - 7b) / 2",
         "10:",
+        "mov r8, r9",
+        "mov r10, r9",
+        "add r1, r1, r6, lsr #3",
+        "b 5f",
+        "12:",
         m3!(start 11),
         "tst r6, #32",
         "bne 3f",
@@ -142,8 +140,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "cmp r0, r2",
         "bne 2b",
         "b 4f",
-        "20:",
-        "bmi 30f",
+        "13:",
         // k / 3 blocks: 8k bytes of x are 8 / 3 << 15 >> 3
         "movw r3, #10923", // 2^15 / 3, rounded up
         "mul r3, r6, r3",
@@ -158,49 +155,58 @@ pub(in super::super) unsafe extern "C" fn rows(
         "cmp r0, r2",
         "bne 2b",
         "b 4f",
-        "30:",
+        "18:",
         m3!(start 9),
         "2:",
         m3!(8),
+        "cmp r0, r2",
+        "bne 2b",
+        "b 4f",
+        "14:",
+        m3!(start 10),
+        "tst r6, #32",
+        "bne 3f",
+        "2:",
+        m3!(4),
+        "3:",
+        m3!(4),
         "cmp r0, r2",
         "bne 2b",
         "4:",
         "sub r8, r8, r9, lsl #16",
         "sub r10, r10, r11, lsl #16",
         "5:",
-        "ldr r12, [sp, #8]",
-        "ldrd r2, r3, [lr], #8",
-        "ldm r12, {{r4-r7}}", // y, stride, end, add
-        "tst r3, #0x400",     // GENERAL
-        "bne 9f",
-        "sub r0, r3, #1",
-        "lsl r7, r0",
-        "add r4, r4, r3, lsr #16",
-        "tst r3, #0x8000", // SINGLE
+        "ldr r0, [sp, #16]",
+        "ldrd r2, r3, [lr, #-8]",
+        "ldm r0, {{r0, r4-r7, r12}}", // half, y, stride, end, twice, left
+        "tst r3, #0x8000",            // SINGLE
         "beq 50f",
-        "ldrd r0, r12, [r12, #36]", // half, left
+        "add r4, r4, r3, lsr #16",
+        "sub r3, #1",
+        "lsl r7, r3",
         "add r7, r0",
         m3!(four single),
         "cmp lr, r6",
         "bne 1b",
         "b 6f",
         "50:",
+        "tst r3, #0x400", // GENERAL
+        "bne 9f",
+        "sub r0, r3, #1",
+        "lsl r7, r0",
+        "add r4, r4, r3, lsr #16",
         m3!(four store),
         "cmp lr, r6",
         "bne 1b",
         "6:",
         "mov r0, lr",
         "8:",
-        "add sp, #12",
+        "add sp, #20",
         "pop {{r4-r11, pc}}",
-        "40:",
-        "mov r8, r9",
-        "mov r10, r9",
-        "add r1, r1, r6, lsr #3",
-        "b 5b",
         "9:",
-        "add r12, #20",
-        "stm r12, {{r8-r11}}",
+        "ldr r0, [sp, #16]",
+        "add r0, #32", // sums
+        "stm r0, {{r8-r11}}",
         "sub r0, lr, #12",
         "b 8b",
     )

@@ -7,6 +7,8 @@ use crate::cells::{Dst, Src};
 use crate::kernels::added::{Added, Loop};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Machine;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::x86;
 use crate::ops::packed_sum::PackedSumS8;
 
 /// int8, both operands of the output's shape.
@@ -19,6 +21,13 @@ pub struct Elements;
 impl Loop for Elements {
     fn add(op: &PackedSumS8, output: Dst<'_, i8>, a: Src<'_, i8>, b: Src<'_, i8>) -> Option<()> {
         let [fa, fb] = op.factors.map(Factor::new);
+        #[cfg(target_arch = "x86_64")]
+        let (output, a, b) = {
+            // SAFETY: all three have `op.count` elements, and what the output overlaps of an operand was read before (`Added::distance`).
+            let done = unsafe { x86::sums::add(op, a.as_ptr(), b.as_ptr(), output.as_mut_ptr()) };
+            let left = a.len().checked_sub(done)?;
+            (output.tail(done)?, a.slice(done, left)?, b.slice(done, left)?)
+        };
         for ((y, a), b) in output.cells().iter().zip(a.iter()).zip(b.iter()) {
             let sum = fa.times(a, op.offset);
             y.set((fb.times(b, sum) >> PackedSumS8::FRACTION).clamp(-128, 127) as i8);

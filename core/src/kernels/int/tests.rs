@@ -14,7 +14,7 @@ use super::record::{
     single_code,
 };
 use super::{conv2d, dense, dense_sums, depthwise};
-use crate::arena::{Mem, Slot};
+use crate::arena::{Mem, Rounding, Slot};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
 use crate::ops::conv2d::Conv2dS8;
@@ -88,6 +88,7 @@ impl Layer {
             regions: [cells, &[], &[], &[]],
             state: &[],
             weights: bytes(&constants),
+            rounding: Rounding::default(),
         };
         let ran = K::run(&op, &mem);
         assert!(
@@ -670,6 +671,7 @@ mod wrappers {
             regions: [&arena, &[], &[], &[]],
             state: &[],
             weights: &[],
+            rounding: Rounding::default(),
         };
         K::run(op, &mem)?;
         Some(arena.iter().map(Cell::get).collect())

@@ -1,9 +1,11 @@
 //! Depthwise windows of any size, of one channel, in its plane or where they lie in the input ([`super::depthwise`]).
 
-use super::args::FLIP;
-use super::record::{CONSTANT, GENERAL, Record, bits_of, padded};
+use super::args::{FLIP, Points, Threes};
+use super::points;
+use super::record::{CONSTANT, Record, SINGLE, bits_of, padded};
 use super::requant;
 use super::requant::Rounding;
+use super::threes;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::window::Window2d;
 
@@ -79,82 +81,39 @@ impl Taps {
         sum
     }
 
-    /// [`Taps::sum`] of three windows side by side.
-    ///
-    /// # Safety
-    /// As for that one.
-    #[inline(always)]
-    unsafe fn sums(&self, bias: i32, x: *const i8, weights: *const i8) -> [i32; 3] {
-        let (mut sums, mut line, mut w) = ([bias; 3], x, weights);
-        for _ in 0..self.rows {
-            // SAFETY: passed on: a row of taps of each.
-            (sums, w) = unsafe { self.row(sums, line, w) };
-            line = line.wrapping_add(self.down);
+    /// Lines of windows in threes, but for a channel's own: as [`windows`] sets it. `again`: whether the last three of a line may overlap their neighbours.
+    pub(super) fn threes(&self, again: bool) -> Threes {
+        let slides = threes::slides(self.next, self.right);
+        let rest = self.columns % threes::leap(slides);
+        // Where windows slide, their row is read to the end of the third.
+        let read = self.columns.wrapping_add(if slides { 2 } else { 0 });
+        let back = if again { (3 - self.across % 3) % 3 } else { 0 };
+        Threes {
+            bias: 0,
+            multiplier: 0,
+            addend: 0,
+            code: 0,
+            x: core::ptr::null(),
+            out: core::ptr::null_mut(),
+            stride: self.stride,
+            right: self.right,
+            next: self.next,
+            weights: core::ptr::null(),
+            leaps: self.columns.wrapping_sub(rest),
+            rest,
+            down: self.down.wrapping_sub(self.right.wrapping_mul(read)),
+            weights_end: core::ptr::null(),
+            group: self
+                .next
+                .wrapping_mul(3)
+                .wrapping_sub(self.down.wrapping_mul(self.rows)),
+            groups: (self.across / 3 * 2).wrapping_sub(usize::from(back == 0)),
+            back: self.next.wrapping_mul(back),
+            back_out: self.stride.wrapping_mul(back),
+            step: self.below.wrapping_sub(self.next.wrapping_mul(self.across)),
+            lines: 0,
+            left: 0,
         }
-        sums
-    }
-
-    /// A row of taps of three windows, and where its weights end. In assembly: the compiler takes a pointer for each window, and has no registers for them.
-    ///
-    /// # Safety
-    /// As for [`Taps::sums`].
-    #[cfg(any(cortex_m = "mainline", cortex_m = "dsp", cortex_m = "mve"))]
-    #[inline(always)]
-    unsafe fn row(&self, [mut a, mut b, mut c]: [i32; 3], x: *const i8, weights: *const i8) -> ([i32; 3], *const i8) {
-        let mut w = weights;
-        // SAFETY: reads what the caller promises; there is at least one column.
-        unsafe {
-            core::arch::asm!(
-                ".cpu cortex-m3",
-                "2:",
-                "ldrsb {wide}, [{w}], #1",
-                "ldrsb {tap}, [{x}]",
-                "mla {a}, {tap}, {wide}, {a}",
-                "ldrsb {tap}, [{x}, {next}]",
-                "mla {b}, {tap}, {wide}, {b}",
-                "ldrsb {tap}, [{x}, {next}, lsl #1]",
-                "mla {c}, {tap}, {wide}, {c}",
-                "add {x}, {right}",
-                "cmp {w}, {end}",
-                "bne 2b",
-                wide = out(reg) _,
-                tap = out(reg) _,
-                x = inout(reg) x => _,
-                w = inout(reg) w,
-                end = in(reg) weights.wrapping_add(self.columns),
-                next = in(reg) self.next,
-                right = in(reg) self.right,
-                a = inout(reg) a,
-                b = inout(reg) b,
-                c = inout(reg) c,
-                options(readonly, nostack),
-            );
-        }
-        ([a, b, c], w)
-    }
-
-    /// The same in Rust.
-    ///
-    /// # Safety
-    /// As for [`Taps::sums`].
-    #[cfg(not(any(cortex_m = "mainline", cortex_m = "dsp", cortex_m = "mve")))]
-    #[inline(always)]
-    unsafe fn row(&self, mut sums: [i32; 3], x: *const i8, weights: *const i8) -> ([i32; 3], *const i8) {
-        let (mut tap, mut w, end) = (x, weights, weights.wrapping_add(self.columns));
-        while w != end {
-            let mut x = tap;
-            // SAFETY: a weight, and a tap of each window.
-            unsafe {
-                let weight = i32::from(*w);
-                for sum in &mut sums {
-                    *sum = sum.wrapping_add(i32::from(*x ^ self.flip()) * weight);
-                    x = x.wrapping_add(self.next);
-                }
-            }
-            tap = tap.wrapping_add(self.right);
-            w = w.wrapping_add(1);
-        }
-        (sums, w)
     }
 
     /// Where no core flips, none does.
@@ -178,22 +137,32 @@ pub(super) unsafe fn points(
     out: *mut i8,
 ) {
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
-    let row_bytes = padded((taps.rows * taps.columns) as u32) as usize;
-    let (mut x, mut weights, mut out) = (x, weights, out);
-    for record in records {
-        let [bias, multiplier, code] = *record;
-        // SAFETY: the taps and weights of a channel, and its output.
+    let range = records.as_ptr_range();
+    let mut job = Points {
+        x,
+        weights,
+        records: range.start,
+        out,
+        end: range.end,
+        right: taps.right,
+        down: taps.down.wrapping_sub(taps.right.wrapping_mul(taps.columns)),
+        columns: taps.columns,
+        rows: taps.rows,
+        row_bytes: padded((taps.rows * taps.columns) as u32) as usize,
+        twice: requant::twice(op.output_zero_point),
+        half: rounding.half(),
+        left: rounding.left(SINGLE),
+        right_shift: rounding.right(),
+    };
+    while job.records != job.end {
+        // SAFETY: the taps, weights and outputs of the channels that are left, one at least; so there is where the loop stops before the end.
         unsafe {
-            *out = if code & (CONSTANT | GENERAL) == 0 {
-                let sum = taps.sum(bias, x, weights);
-                rounding.apply(sum, multiplier, code, rounding.addend(code))
-            } else {
-                one(taps, record, op.output_zero_point, x, weights)
-            };
+            points::points(&mut job);
+            if job.records != job.end {
+                *job.out = one(taps, &*job.records, op.output_zero_point, job.x, job.weights);
+                job.advance();
+            }
         }
-        x = x.wrapping_add(1);
-        out = out.wrapping_add(1);
-        weights = weights.wrapping_add(row_bytes);
     }
 }
 
@@ -213,58 +182,82 @@ unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weight
     requant::any(sum, record, zero_point, [i8::MIN, i8::MAX])
 }
 
-/// Any windows of one channel, three outputs of a row at a time; the last three overlap their neighbours where the width is no multiple of three. Those
-/// with the general requantising go one by one.
+/// Any windows of one channel, three outputs of a row at a time; those that are left over one by one, or with their neighbours once more.
 ///
 /// # Safety
-/// `x` is the first window's first tap, of taps that are all there; the weights and outputs of the channel.
-#[inline(never)]
+/// `x` is the first window's first tap, of taps that are all there; the weights and outputs of the channel, which is of the short or the single form. `job` is
+/// [`Taps::threes`].
+#[inline(always)]
 pub(super) unsafe fn windows(
     taps: &Taps,
+    job: &mut Threes,
     record: &Record,
     rounding: &Rounding,
-    zero_point: i8,
     x: *const i8,
     weights: *const i8,
     out: *mut i8,
 ) {
     let [bias, multiplier, code] = *record;
-    let (rounding, addend) = (*rounding, rounding.addend(code));
-    let quick = |sum| rounding.apply(sum, multiplier, code, addend);
-    let threes = match code & GENERAL {
-        0 => taps.across / 3,
+    let addend = rounding.addend(code);
+    job.bias = bias;
+    job.multiplier = multiplier;
+    job.addend = addend;
+    job.code = code & 0xff | (rounding.left(code) << 8) as i32;
+    job.weights = weights;
+    job.weights_end = weights.wrapping_add(taps.rows.wrapping_mul(taps.columns));
+    let left = match job.back {
+        0 => taps.across % 3,
         _ => 0,
     };
+    if left == 0 {
+        (job.x, job.out, job.lines) = (x, out, taps.lines);
+        // SAFETY: passed on: all outputs of the channel.
+        return unsafe { threes::threes(job) };
+    }
+    let whole = taps.across.wrapping_sub(left);
     let (mut line, mut out) = (x, out);
     for _ in 0..taps.lines {
-        let (mut x, mut left, mut groups) = (line, taps.across, threes);
-        // SAFETY: windows of a row, each of which is there, and their outputs.
+        let mut x = line;
+        // SAFETY: windows of a line, each of which is there, and their outputs.
         unsafe {
-            while groups > 0 {
-                for sum in taps.sums(bias, x, weights) {
-                    *out = quick(sum);
-                    out = out.wrapping_add(taps.stride);
-                }
-                x = x.wrapping_add(taps.next.wrapping_mul(3));
-                left = left.wrapping_sub(3);
-                groups -= 1;
-                if groups == 0 && left > 0 {
-                    // Once more, from as far back as is missing.
-                    let back = 3_usize.wrapping_sub(left);
-                    x = x.wrapping_sub(taps.next.wrapping_mul(back));
-                    out = out.wrapping_sub(taps.stride.wrapping_mul(back));
-                    (left, groups) = (3, 1);
-                }
+            if whole > 0 {
+                (job.x, job.out, job.lines) = (x, out, 1);
+                threes::threes(job);
+                x = x.wrapping_add(taps.next.wrapping_mul(whole));
+                out = out.wrapping_add(taps.stride.wrapping_mul(whole));
             }
-            while left > 0 {
-                *out = match code & GENERAL {
-                    0 => quick(taps.sum(bias, x, weights)),
-                    _ => one(taps, record, zero_point, x, weights),
-                };
+            for _ in 0..left {
+                *out = rounding.apply(taps.sum(bias, x, weights), multiplier, code, addend);
                 out = out.wrapping_add(taps.stride);
                 x = x.wrapping_add(taps.next);
-                left -= 1;
             }
+        }
+        line = line.wrapping_add(taps.below);
+    }
+}
+
+/// Any windows of one channel whose record is of the general form.
+///
+/// # Safety
+/// As for [`windows`].
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn generals(
+    taps: &Taps,
+    record: &Record,
+    zero_point: i8,
+    x: *const i8,
+    weights: *const i8,
+    out: *mut i8,
+) {
+    let (mut line, mut out) = (x, out);
+    for _ in 0..taps.lines {
+        let mut x = line;
+        for _ in 0..taps.across {
+            // SAFETY: a window, which is there, and its output.
+            unsafe { *out = one(taps, record, zero_point, x, weights) };
+            out = out.wrapping_add(taps.stride);
+            x = x.wrapping_add(taps.next);
         }
         line = line.wrapping_add(taps.below);
     }
