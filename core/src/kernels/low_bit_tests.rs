@@ -7,7 +7,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::scalar::{conv2d, low_bit};
-use crate::arena::{Mem, Slot};
+use crate::arena::{Mem, Rounding, Slot};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32};
@@ -19,6 +19,7 @@ fn run<K: Kernel>(op: &K::Op, arena: &mut [u8], weights: &[u8]) -> Option<()> {
         regions: [Cell::from_mut(arena).as_slice_of_cells(), &[], &[], &[]],
         state: &[],
         weights,
+        rounding: Rounding::default(),
     };
     K::run(op, &mem)
 }

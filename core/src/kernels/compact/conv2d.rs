@@ -318,7 +318,7 @@ unsafe fn store(op: &Conv2dS8, &[_, mantissa, shift]: &[i32; 3], sum: i32, out: 
 mod tests {
     extern crate std;
     use super::*;
-    use crate::arena::Slot;
+    use crate::arena::{Rounding, Slot};
     use crate::kernels::scalar;
     use crate::ops::window::Window2d;
     use core::cell::Cell;
@@ -357,6 +357,7 @@ mod tests {
             regions: [Cell::from_mut(&mut arena.0[..]).as_slice_of_cells(), &[], &[], &[]],
             state: &[],
             weights: &constants.0,
+            rounding: Rounding::default(),
         };
         K::run(&op, &mem).unwrap();
         arena.0[output..][..op.window.output_len().unwrap() as usize].to_vec()

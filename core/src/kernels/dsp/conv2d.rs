@@ -72,7 +72,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        run::<Separate>(op, mem, Self::needs(op))
+        run::<Separate>(op, mem, Self::needs(op), 0)
     }
 }
 
@@ -90,16 +90,16 @@ pub(super) fn packed<'m>(op: &PackedConv2dS8, weights: &'m [u8]) -> Option<(&'m 
     record::pairs_are_packed(stream, words, missing, op.form).then_some((stream, words))
 }
 
-/// The step, in the loops for its stream.
+/// The step, in the loops for its stream, `share` weights of which share a factor.
 #[inline(always)]
-pub(super) fn run<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, needs: Needs) -> Option<()> {
+pub(super) fn run<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, needs: Needs, share: u32) -> Option<()> {
     let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
     let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
     let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
     let (input, output) = (input.as_ptr(), output.as_mut_ptr());
     // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
-    unsafe { convolve::<L>(op, input, weights.as_ptr(), output, scratch.as_mut_ptr()) };
+    unsafe { convolve::<L>(op, input, weights.as_ptr(), output, scratch.as_mut_ptr(), share) };
     Some(())
 }
 
@@ -302,7 +302,7 @@ impl Layout {
         }
     }
 
-    fn words(&self) -> u32 {
+    pub(super) fn words(&self) -> u32 {
         self.len / 4
     }
 
@@ -323,13 +323,15 @@ impl Layout {
 
     /// The activations of pair `at`, as offsets into the runs laid end to end.
     pub(super) fn pair(&self, at: u32) -> (u32, Option<u32>) {
+        // At least one: a division by what may be none is a panic.
+        let [words, tail] = [self.words().max(1), self.tail().max(1)];
         let body = self.runs * self.words() * 2;
         if at < body {
-            let (run, word) = (at / 2 / self.words(), at / 2 % self.words());
+            let (run, word) = (at / 2 / words, at / 2 % words);
             let first = run * self.len + word * 4 + at % 2;
             return (first, Some(first + 2));
         }
-        let byte = |t: u32| t / self.tail() * self.len + self.words() * 4 + t % self.tail();
+        let byte = |t: u32| t / tail * self.len + self.words() * 4 + t % tail;
         let t = (at - body) * 2;
         (byte(t), (t + 1 < self.runs * self.tail()).then(|| byte(t + 1)))
     }
@@ -419,10 +421,11 @@ unsafe fn convolve<L: Loops>(
     stream: *const u32,
     output: *mut i8,
     scratch: *mut u32,
+    share: u32,
 ) {
     let g = Geometry::of(op);
     let pairs = Layout::of(&op.window).pairs() as usize;
-    let pairs = if L::BY_TWOS { pairs + pairs % 2 } else { pairs };
+    let pairs = pairs.next_multiple_of(L::PAIRS);
     let [height, width, channels] = g.output;
     let staged = staged_stride(channels as u32) as usize;
     let stage = scratch.wrapping_add(pairs * lanes(&op.window) as usize).cast::<i8>();
@@ -437,6 +440,8 @@ unsafe fn convolve<L: Loops>(
         weights: stream,
         pairs,
         form: op.form as usize,
+        share: share as usize / 2,
+        groups: stage.wrapping_add(staged * 4).cast(),
     };
     let mut out = output;
     let mut emit = |pixels: usize| {
@@ -532,7 +537,7 @@ unsafe fn convolve<L: Loops>(
 /// # Safety
 /// `len` bytes are readable at `from` and writable at `to`, and do not overlap.
 #[inline(never)]
-unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
+pub(super) unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
     let (words, written) = (from.cast::<u32>(), to.cast::<u32>());
     for word in 0..len / 4 {
         // SAFETY: a word that lies in the bytes.

@@ -26,6 +26,10 @@ pub(super) struct Block {
     pub pairs: usize,
     /// [`crate::ops::packed_conv2d::Form`]; never folded.
     pub form: usize,
+    /// Pairs of a group of weights that share a factor; 0 where none do.
+    pub share: usize,
+    /// What the loops keep of each group, after the block's pixels in scratch.
+    pub groups: *mut u32,
 }
 
 #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
@@ -39,8 +43,8 @@ use portable::{mac_1x2, mac_4x2};
 
 /// What takes a block through all channels of a stream.
 pub(super) trait Loops {
-    /// Whether they take pairs of activations by twos: a pixel then has an even number of them, of which the last one may be anything.
-    const BY_TWOS: bool = false;
+    /// Pairs of activations that they take at a time: a pixel has a multiple of it, of which the last ones may be anything.
+    const PAIRS: usize = 1;
 
     /// Four pixels.
     ///

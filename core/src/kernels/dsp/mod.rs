@@ -7,8 +7,12 @@
 
 pub mod conv2d;
 mod conv2d_loops;
+pub mod dense;
+mod dense_loops;
 pub mod depthwise;
 mod depthwise_loops;
+pub mod groups;
+mod groups_loops;
 pub mod nibbles;
 mod nibbles_loops;
 pub mod pairs;
@@ -19,6 +23,7 @@ pub mod requant;
 pub mod sliding;
 mod sliding_loops;
 pub mod sum;
+pub mod svdf;
 #[cfg(test)]
 mod tests;
 

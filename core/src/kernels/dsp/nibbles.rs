@@ -35,10 +35,10 @@ const LARGEST: i8 = 7;
 const MOST_SUM: i64 = 1 << 27;
 
 /// Bits that a second channel's sums are shifted left by.
-const SECOND: u32 = 4;
+pub(super) const SECOND: u32 = 4;
 
 /// A byte of no weights.
-const NOTHING: u32 = 0x08;
+pub(super) const NOTHING: u32 = 0x08;
 
 /// int8, one group, weights of -7 to 7.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d::run::<Nibbles>(op, mem, Self::needs(op))
+        conv2d::run::<Nibbles>(op, mem, Self::needs(op), 0)
     }
 }
 
@@ -145,13 +145,15 @@ pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream:
     };
     for first in (0..channels.len()).step_by(2) {
         let pair = Pair::of(op, plain, first, packed.form)?;
-        pair.biases.into_iter().for_each(&mut put);
+        let [b0, b1] = pair.biases;
+        put(b0 as u32);
+        put((b1 << SECOND).wrapping_add(b0) as u32);
         for two in 0..pairs(&op.window) / 2 {
             let [(a, b), (c, d)] = [2 * two, 2 * two + 1].map(|at| match layout.pair(at) {
                 _ if at >= layout.pairs() => (None, None),
                 (low, high) => (Some(low), high),
             });
-            put(u32::from_le_bytes([a, c, b, d].map(|at| pair.byte(at))));
+            put(u32::from_le_bytes([a, c, b, d].map(|at| pair.byte(at, [1; 2]))));
         }
         pair.records.into_iter().flatten().for_each(&mut put);
     }
@@ -162,9 +164,14 @@ pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream:
 fn form<P>(op: &Conv2dS8<P>, plain: Plain<'_>) -> Option<Form> {
     let apart = conv2d::form(op, plain.0, plain.1)?;
     let fit = plain.0.iter().all(|weight| (-LARGEST..=LARGEST).contains(weight));
+    if fit { form_of_pairs(op, plain, apart) } else { None }
+}
+
+/// The form that all pairs of channels allow, where they would allow `apart` each by itself.
+pub(super) fn form_of_pairs<P>(op: &Conv2dS8<P>, plain: Plain<'_>, apart: Form) -> Option<Form> {
     let all = |form: &Form| {
         let firsts = (0..plain.1.len()).step_by(2);
-        fit && firsts
+        firsts
             .into_iter()
             .all(|first| Pair::of(op, plain, first, *form).is_some())
     };
@@ -175,16 +182,16 @@ fn form<P>(op: &Conv2dS8<P>, plain: Plain<'_>) -> Option<Form> {
     forms.iter().copied().find(all)
 }
 
-/// What the stream has of two channels.
-struct Pair<'p> {
+/// What the stream has of two channels; sums of the second one are 16 times as large.
+pub(super) struct Pair<'p> {
     windows: [&'p [i8]; 2],
-    biases: [u32; 2],
-    records: [[u32; record::WORDS]; 2],
+    pub(super) biases: [i64; 2],
+    pub(super) records: [[u32; record::WORDS]; 2],
 }
 
 impl<'p> Pair<'p> {
     /// Channels `first` and the next one, if there is one. `None` where they have no such form, or the second one's sums no room.
-    fn of<P>(op: &Conv2dS8<P>, plain: Plain<'p>, first: usize, form: Form) -> Option<Self> {
+    pub(super) fn of<P>(op: &Conv2dS8<P>, plain: Plain<'p>, first: usize, form: Form) -> Option<Self> {
         let (w0, channel) = conv2d::window_of(op, plain, first);
         let (w1, next) = if first + 1 < plain.1.len() {
             conv2d::window_of(op, plain, first + 1)
@@ -210,16 +217,19 @@ impl<'p> Pair<'p> {
         let ((b0, r0), (b1, r1)) = (part(w0, channel, 0)?, part(w1, next, SECOND)?);
         Some(Self {
             windows: [w0, w1],
-            biases: [b0 as u32, (b1 << SECOND).wrapping_add(b0) as u32],
+            biases: [b0, b1],
             records: [r0, r1],
         })
     }
 
-    /// The byte of an activation; of none, nothing.
-    fn byte(&self, at: Option<u32>) -> u8 {
-        let weight = |window: &[i8]| at.and_then(|at| window.get(at as usize)).map_or(0, |&w| i32::from(w));
-        let [w0, w1] = self.windows.map(weight);
-        (16 * w1 + w0 + NOTHING as i32) as u8
+    /// The byte of an activation, of weights that are products of whole numbers and `factors`; of none, nothing.
+    pub(super) fn byte(&self, at: Option<u32>, factors: [i8; 2]) -> u8 {
+        let number = |window: &[i8], factor: i8| {
+            let weight = at.and_then(|at| window.get(at as usize));
+            weight.and_then(|w| w.checked_div(factor)).map_or(0, i32::from)
+        };
+        let ([w0, w1], [f0, f1]) = (self.windows, factors);
+        (16 * number(w1, f1) + number(w0, f0) + NOTHING as i32) as u8
     }
 }
 

@@ -3,7 +3,11 @@
 use super::conv2d_loops::{Block, Loops};
 
 #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+pub(super) use arm::{even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2};
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 use arm::{mac_1x2, mac_4x2};
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+pub(super) use portable::{finish, word};
 #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 use portable::{mac_1x2, mac_4x2};
 
@@ -12,7 +16,7 @@ use portable::{mac_1x2, mac_4x2};
 pub(super) struct Nibbles;
 
 impl Loops for Nibbles {
-    const BY_TWOS: bool = true;
+    const PAIRS: usize = 2;
 
     #[inline(always)]
     unsafe fn mac_4x2(block: &Block) {
@@ -57,18 +61,94 @@ mod arm {
             )
         };
     }
+    pub(in super::super) use pair_4x2;
 
     macro_rules! even_4x2 {
         () => {
             pair_4x2!("ldr.w r8, [lr]" "sxtb16 r8, r8")
         };
     }
+    pub(in super::super) use even_4x2;
 
     macro_rules! odd_4x2 {
         () => {
             pair_4x2!("ldr.w r8, [lr], #4" "sxtb16 r8, r8, ror #8")
         };
     }
+    pub(in super::super) use odd_4x2;
+
+    /// From sums `s0` in r1 r2 r3 r0 and `16 s1` in r5 r6 r7 r4 to eight outputs, and on to the next channels at 10; 30, 40, 50 by the form. The frame of
+    /// `$frame` bytes starts with out, stride, stride3, out_end.
+    macro_rules! finish_4x2 {
+        ($frame:literal) => {
+            concat!(
+                "
+            30:
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                positive!("16" "r1" "r2" "r3" "r0"),
+                "
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                positive!("16" "r5" "r6" "r7" "r4"),
+                "
+            35:
+            ldm.w  sp, {{r8-r11}}
+            strb   r2, [r8, r9]
+            strb   r3, [r8, r9, lsl #1]
+            strb   r0, [r8, r10]
+            strb   r1, [r8], #1
+            strb   r6, [r8, r9]
+            strb   r7, [r8, r9, lsl #1]
+            strb   r4, [r8, r10]
+            strb   r5, [r8], #1
+            36:
+            str.w  r8, [sp]
+            cmp    r8, r11
+            bne.w  10b
+            ",
+                "add sp, #",
+                $frame,
+                "
+            pop.w  {{r3-r11, pc}}
+            .p2align 2
+            40:
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                signed!("16" "r1" "r2" "r3" "r0"),
+                "
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                signed!("16" "r5" "r6" "r7" "r4"),
+                "
+            b      35b
+            .p2align 2
+            50:
+            asrs   r5, r5, #4
+            asrs   r6, r6, #4
+            asrs   r7, r7, #4
+            asrs   r4, r4, #4
+            ldm.w  sp, {{r8-r11}}
+            push.w {{r4}}
+            push.w {{r5-r7}}
+            push.w {{r0}}
+            push.w {{r1-r3}}
+            mov    r0, sp
+            mov    r1, lr
+            mov    r4, lr
+            mov    r2, r8
+            lsl    r3, r9, #3
+            add    r3, #4
+            bl     {finish}
+            add    sp, #32
+            add.w  lr, r4, #32
+            add.w  r8, r8, #2
+            b      36b
+            ",
+            )
+        };
+    }
+    pub(in super::super) use finish_4x2;
 
     /// All channels of four pixels.
     ///
@@ -164,57 +244,7 @@ mod arm {
             "sub.w  r0, r0, r11",
             "ldr.w  pc, [sp, #28]",
             ".p2align 2",
-            "30:",
-            "ldm.w  lr!, {{r8-r11}}",
-            positive!("16" "r1" "r2" "r3" "r0"),
-            "ldm.w  lr!, {{r8-r11}}",
-            positive!("16" "r5" "r6" "r7" "r4"),
-            "35:",
-            "ldm.w  sp, {{r8-r11}}",
-            "strb   r2, [r8, r9]",
-            "strb   r3, [r8, r9, lsl #1]",
-            "strb   r0, [r8, r10]",
-            "strb   r1, [r8], #1",
-            "strb   r6, [r8, r9]",
-            "strb   r7, [r8, r9, lsl #1]",
-            "strb   r4, [r8, r10]",
-            "strb   r5, [r8], #1",
-            "36:",
-            "str.w  r8, [sp]",
-            "cmp    r8, r11",
-            "bne.w  10b",
-            "add    sp, #48",
-            "pop.w  {{r3-r11, pc}}",
-            ".p2align 2",
-            "40:",
-            "ldm.w  lr!, {{r8-r11}}",
-            signed!("16" "r1" "r2" "r3" "r0"),
-            "ldm.w  lr!, {{r8-r11}}",
-            signed!("16" "r5" "r6" "r7" "r4"),
-            "b      35b",
-            ".p2align 2",
-            "50:",
-            "asrs   r5, r5, #4",
-            "asrs   r6, r6, #4",
-            "asrs   r7, r7, #4",
-            "asrs   r4, r4, #4",
-            "ldm.w  sp, {{r8-r11}}",
-            // In the order of the pixels.
-            "push.w {{r4}}",
-            "push.w {{r5-r7}}",
-            "push.w {{r0}}",
-            "push.w {{r1-r3}}",
-            "mov    r0, sp",
-            "mov    r1, lr",
-            "mov    r4, lr",
-            "mov    r2, r8",
-            "lsl    r3, r9, #3",
-            "add    r3, #4",
-            "bl     {finish}",
-            "add    sp, #32",
-            "add.w  lr, r4, #32",
-            "add.w  r8, r8, #2",
-            "b      36b",
+            finish_4x2!("48"),
             finish = sym finish_general,
         )
     }
@@ -248,6 +278,7 @@ mod arm {
             )
         };
     }
+    pub(in super::super) use word_1x2;
 
     /// Four pairs of activations of 1 pixel x 2 channels: 16 MACs in 18 instructions.
     macro_rules! pairs_1x2 {
@@ -262,6 +293,76 @@ mod arm {
             )
         };
     }
+    pub(in super::super) use pairs_1x2;
+
+    /// The same of one pixel, of which `$sums` makes s0 in r0 and `16 s1` in r1; the frame starts with out and out_end.
+    macro_rules! finish_1x2 {
+        ($frame:literal, $sums:literal) => {
+            concat!(
+                "
+            30:
+            ",
+                $sums,
+                "
+            ldm.w  lr!, {{r4-r11}}
+            lsl.w  r0, r0, r6
+            lsl.w  r1, r1, r10
+            smmla  r0, r0, r4, r5
+            smmla  r1, r1, r8, r9
+            35:
+            ldrd   r2, r3, [sp]
+            ssat   r0, #8, r0, asr #16
+            ssat   r1, #8, r1, asr #16
+            strb   r0, [r2], #1
+            strb   r1, [r2], #1
+            36:
+            str.w  r2, [sp]
+            cmp    r2, r3
+            bne.w  10b
+            ",
+                "add sp, #",
+                $frame,
+                "
+            pop.w  {{r3-r11, pc}}
+            .p2align 2
+            40:
+            ",
+                $sums,
+                "
+            ldm.w  lr!, {{r4-r11}}
+            lsl.w  r0, r0, r6
+            lsl.w  r1, r1, r10
+            and.w  r7, r7, r0, asr #31
+            and.w  r11, r11, r1, asr #31
+            smmla  r0, r0, r4, r5
+            smmla  r1, r1, r8, r9
+            sub.w  r0, r0, r7
+            sub.w  r1, r1, r11
+            b      35b
+            .p2align 2
+            50:
+            ",
+                $sums,
+                "
+            asrs   r1, r1, #4
+            ldr.w  r2, [sp]
+            push.w {{r0, r1}}
+            mov    r0, sp
+            mov    r1, lr
+            mov    r4, lr
+            mov    r5, r2
+            movs   r3, #1
+            bl     {finish}
+            add    sp, #8
+            add.w  lr, r4, #32
+            add.w  r2, r5, #2
+            ldr.w  r3, [sp, #4]
+            b      36b
+            ",
+            )
+        };
+    }
+    pub(in super::super) use finish_1x2;
 
     /// All channels of one pixel.
     ///
@@ -341,61 +442,7 @@ mod arm {
             word_1x2!("r8" "r4" "r5"),
             "ldr.w  pc, [sp, #24]",
             ".p2align 2",
-            "30:",
-            "ldr.w  r12, [sp, #32]",
-            "subs   r1, r1, r0",
-            "sub.w  r0, r0, r12",
-            "ldm.w  lr!, {{r4-r11}}",
-            "lsl.w  r0, r0, r6",
-            "lsl.w  r1, r1, r10",
-            "smmla  r0, r0, r4, r5",
-            "smmla  r1, r1, r8, r9",
-            "35:",
-            "ldrd   r2, r3, [sp]",
-            "ssat   r0, #8, r0, asr #16",
-            "ssat   r1, #8, r1, asr #16",
-            "strb   r0, [r2], #1",
-            "strb   r1, [r2], #1",
-            "36:",
-            "str.w  r2, [sp]",
-            "cmp    r2, r3",
-            "bne.w  10b",
-            "add    sp, #40",
-            "pop.w  {{r3-r11, pc}}",
-            ".p2align 2",
-            "40:",
-            "ldr.w  r12, [sp, #32]",
-            "subs   r1, r1, r0",
-            "sub.w  r0, r0, r12",
-            "ldm.w  lr!, {{r4-r11}}",
-            "lsl.w  r0, r0, r6",
-            "lsl.w  r1, r1, r10",
-            "and.w  r7, r7, r0, asr #31",
-            "and.w  r11, r11, r1, asr #31",
-            "smmla  r0, r0, r4, r5",
-            "smmla  r1, r1, r8, r9",
-            "sub.w  r0, r0, r7",
-            "sub.w  r1, r1, r11",
-            "b      35b",
-            ".p2align 2",
-            "50:",
-            "ldr.w  r12, [sp, #32]",
-            "subs   r1, r1, r0",
-            "sub.w  r0, r0, r12",
-            "asrs   r1, r1, #4",
-            "ldr.w  r2, [sp]",
-            "push.w {{r0, r1}}",
-            "mov    r0, sp",
-            "mov    r1, lr",
-            "mov    r4, lr",
-            "mov    r5, r2",
-            "movs   r3, #1",
-            "bl     {finish}",
-            "add    sp, #8",
-            "add.w  lr, r4, #32",
-            "add.w  r2, r5, #2",
-            "ldr.w  r3, [sp, #4]",
-            "b      36b",
+            finish_1x2!("40", "ldr.w r12, [sp, #32]\n subs r1, r1, r0\n sub.w r0, r0, r12"),
             finish = sym finish_general,
         )
     }
@@ -432,7 +479,6 @@ mod portable {
     unsafe fn mac<const PIXELS: usize>(block: &Block) {
         let mut weights = block.weights;
         let mut out = block.out;
-        let general = block.form == Form::General as usize;
         // SAFETY: the caller describes the block.
         unsafe {
             let mut eights = [0_i32; PIXELS];
@@ -446,35 +492,63 @@ mod portable {
                 let mut both = [*weights.add(1) as i32; PIXELS];
                 weights = weights.add(2);
                 for two in 0..block.pairs / 2 {
-                    let w = *weights;
+                    word(block.x.add(2 * two * PIXELS), *weights, &mut first, &mut both);
                     weights = weights.add(1);
-                    for (half, w) in [sxtb16(w), sxtb16_ror8(w)].into_iter().enumerate() {
-                        for (pixel, (first, both)) in first.iter_mut().zip(&mut both).enumerate() {
-                            let x = *block.x.add((2 * two + half) * PIXELS + pixel);
-                            *both = smlad(x, w, *both);
-                            *first = smlad(x, w & 0x000f_000f, *first);
-                        }
-                    }
                 }
                 for ((first, both), eight) in first.iter_mut().zip(&mut both).zip(&eights) {
-                    // 16 times the second channel's sums.
-                    *both = both.wrapping_sub(*first) >> if general { 4 } else { 0 };
+                    *both = both.wrapping_sub(*first);
                     *first = first.wrapping_sub(*eight);
                 }
-                let sums = [first, both];
-                if general {
-                    finish_general(sums.as_ptr().cast(), weights, out, PIXELS | block.stride << 3);
-                } else {
-                    for (channel, sums) in sums.iter().enumerate() {
-                        let short = record::short(weights.add(4 * channel));
-                        for (pixel, &sum) in sums.iter().enumerate() {
-                            *out.add(pixel * block.stride + channel) = short.apply(sum, PAIRS_SHIFT);
-                        }
+                (weights, out) = finish(block, [first, both], weights, out);
+            }
+        }
+    }
+
+    /// A word of weights times two pairs of activations of each pixel: `s0 + 8 x` to `first`, `16 s1 + s0 + 8 x` to `both`.
+    ///
+    /// # Safety
+    /// `x` has the pairs.
+    pub(in super::super) unsafe fn word<const PIXELS: usize>(
+        x: *const u32,
+        w: u32,
+        first: &mut [i32; PIXELS],
+        both: &mut [i32; PIXELS],
+    ) {
+        for (half, w) in [sxtb16(w), sxtb16_ror8(w)].into_iter().enumerate() {
+            for (pixel, (first, both)) in first.iter_mut().zip(&mut *both).enumerate() {
+                // SAFETY: as the caller promises.
+                let x = unsafe { *x.add(half * PIXELS + pixel) };
+                *both = smlad(x, w, *both);
+                *first = smlad(x, w & 0x000f_000f, *first);
+            }
+        }
+    }
+
+    /// The outputs of sums `s0` and `16 s1` by the records at `weights`; what follows both.
+    ///
+    /// # Safety
+    /// As for [`super::Loops::mac_4x2`].
+    pub(in super::super) unsafe fn finish<const PIXELS: usize>(
+        block: &Block,
+        mut sums: [[i32; PIXELS]; 2],
+        weights: *const u32,
+        out: *mut i8,
+    ) -> (*const u32, *mut i8) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if block.form == Form::General as usize {
+                let [_, seconds] = &mut sums;
+                seconds.iter_mut().for_each(|sum| *sum >>= 4);
+                finish_general(sums.as_ptr().cast(), weights, out, PIXELS | block.stride << 3);
+            } else {
+                for (channel, sums) in sums.iter().enumerate() {
+                    let short = record::short(weights.add(4 * channel));
+                    for (pixel, &sum) in sums.iter().enumerate() {
+                        *out.add(pixel * block.stride + channel) = short.apply(sum, PAIRS_SHIFT);
                     }
                 }
-                weights = weights.add(8);
-                out = out.add(2);
             }
+            (weights.add(8), out.add(2))
         }
     }
 }

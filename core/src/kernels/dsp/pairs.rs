@@ -57,11 +57,11 @@ impl Kernel for S8 {
     const TRUSTS: bool = true;
 
     fn trusts(op: &PackedConv2dS8, weights: &[u8]) -> bool {
-        conv2d::packed(op, weights).is_some_and(|(stream, words)| sums_fit(stream, words))
+        conv2d::packed(op, weights).is_some_and(|(stream, words)| all_fit(stream, words))
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d::run::<Paired>(op, mem, Self::needs(op))
+        conv2d::run::<Paired>(op, mem, Self::needs(op), 0)
     }
 }
 
@@ -85,9 +85,9 @@ impl Candidate for S8 {
     }
 }
 
-/// Whether no sum of a second channel leaves 24 bits, whatever the activations: for each block of `words` of a stream.
+/// Whether the sums of every block of `words` of a stream [fit](sums_fit).
 #[inline(never)]
-fn sums_fit(stream: &[u32], words: usize) -> bool {
+fn all_fit(stream: &[u32], words: usize) -> bool {
     blocks(stream, words).all(|block| {
         let Some((&[first, second], rest)) = block.split_first_chunk() else {
             return false;
@@ -96,21 +96,29 @@ fn sums_fit(stream: &[u32], words: usize) -> bool {
             return false;
         };
         let bias = second.wrapping_sub(first) as i32;
-        let limit = reach_below(bias >> 8);
-        if halves.len() > MOST_WORDS || bias & 255 != 0 {
-            return false;
-        }
-        // As many words as show it: most layers are so short that none is looked at.
-        let mut most = halves.len() as u32 * MOST_REACH;
-        let mut halves = halves.iter();
-        while most >= limit {
-            let Some(&word) = halves.next() else {
-                return false;
-            };
-            most = reach(word, most) - MOST_REACH;
-        }
-        true
+        halves.len() <= MOST_WORDS && bias & 255 == 0 && sums_fit(bias >> 8, halves.len(), halves.iter().copied())
     })
+}
+
+/// Whether no sum of a second channel of this bias and so many words, at most [`MOST_WORDS`], leaves 24 bits, whatever the activations.
+#[inline(always)]
+pub(super) fn sums_fit(bias: i32, len: usize, mut words: impl Iterator<Item = u32>) -> bool {
+    let limit = reach_below(bias);
+    // As many words as show it: most layers are so short that none is looked at.
+    let mut most = len as u32 * MOST_REACH;
+    while most >= limit {
+        let Some(word) = words.next() else {
+            return false;
+        };
+        most = reach(word, most) - MOST_REACH;
+    }
+    true
+}
+
+/// The half of activation `at` of the weights of two channels; what is not there is 0. `None` where it has no room, which takes a second weight of -128.
+pub(super) fn half(windows: [&[i8]; 2], at: usize) -> Option<u16> {
+    let [w0, w1] = windows.map(|window| window.get(at).map_or(0, |&w| i32::from(w)));
+    i16::try_from(256 * w1 + w0).ok().map(|half| half as u16)
 }
 
 /// What the magnitudes of a second channel's weights have to stay below beside this bias.
@@ -201,10 +209,8 @@ impl<'p> Pair<'p> {
         (w0.len() / 2 < MOST_WORDS && most < below).then_some(pair)
     }
 
-    /// The half of activation `at`. `None` where it has no room, which takes a second weight of -128.
     fn half(&self, at: usize) -> Option<u16> {
-        let [w0, w1] = self.windows.map(|window| window.get(at).map_or(0, |&w| i32::from(w)));
-        i16::try_from(256 * w1 + w0).ok().map(|half| half as u16)
+        half(self.windows, at)
     }
 }
 
@@ -239,18 +245,18 @@ mod tests {
                     if room > 0 {
                         let mut stream = block(bias as i32, &words);
                         let len = stream.len();
-                        assert_eq!(sums_fit(&stream, len), expected, "{w1} {w0} {bias} {len}");
+                        assert_eq!(all_fit(&stream, len), expected, "{w1} {w0} {bias} {len}");
                         // A bias that is no whole number.
                         stream[1] ^= 1;
-                        assert!(!sums_fit(&stream, len));
+                        assert!(!all_fit(&stream, len));
                     } else {
                         let stream = block(0, &words);
-                        assert!(!sums_fit(&stream, stream.len()));
+                        assert!(!all_fit(&stream, stream.len()));
                     }
                 }
             }
         }
-        assert!(!sums_fit(&[0; 9], 9), "no words before the records");
+        assert!(!all_fit(&[0; 9], 9), "no words before the records");
     }
 
     /// Every half: no weight is larger than its reach, and what no packer writes neither.

@@ -4,6 +4,8 @@ use super::conv2d_loops::{Block, Loops};
 
 #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 use arm::{mac_1x2, mac_4x2};
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+pub(super) use arm::{pair_1x2, pairs_1x2};
 #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 use portable::{mac_1x2, mac_4x2};
 
@@ -101,7 +103,8 @@ mod arm {
     }
 
     // Sums: s0 of the pixels in r1 r2 r3 r0, 256 s1 + s0 in r5 r6 r7 r4. Activations r8 to r11, their pointer r12, a word of weights or their
-    // pointer lr. s14: that pointer; s15: the activations' end. Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry 24, epilogue 28.
+    // pointer lr. s14: that pointer; s15: the activations' end. Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry 24, without FPU epilogue
+    // 28.
     #[cfg(cortex_m = "fpu")]
     macro_rules! enter {
         () => {
@@ -139,11 +142,23 @@ mod arm {
             bne.w   20b
             vmov    lr, s14
         29:
-            subs    r5, r5, r1
-            subs    r6, r6, r2
-            subs    r7, r7, r3
-            subs    r4, r4, r0
-            ldr.w   pc, [sp, #28]
+            vmrs    APSR_nzcv, fpscr
+            sub.w   r5, r5, r1
+            sub.w   r6, r6, r2
+            sub.w   r7, r7, r3
+            sub.w   r4, r4, r0
+            bpl.w   40f
+            "
+            )
+        };
+    }
+
+    /// Where the loop is entered for as many words as are left over beside whole dozens.
+    #[cfg(cortex_m = "fpu")]
+    macro_rules! entrances {
+        () => {
+            concat!(
+                "
             .p2align 2
         60:
             vmov    s14, lr
@@ -155,6 +170,26 @@ mod arm {
         };
     }
 
+    /// The FPU's flags say how sums are requantised, so that the short way needs no jump through memory: negative without signs, zero with them, else general.
+    #[cfg(cortex_m = "fpu")]
+    macro_rules! form {
+        () => {
+            "
+            sub.w   r11, r9, #2
+            lsl.w   r11, r11, #24
+            vmov    s12, r11
+            vcmp.f32 s12, #0
+            "
+        };
+    }
+
+    #[cfg(cortex_m = "fpu")]
+    macro_rules! general {
+        () => {
+            "bgt.w   50f"
+        };
+    }
+
     /// After a call of Rust.
     #[cfg(cortex_m = "fpu")]
     macro_rules! restore {
@@ -162,6 +197,8 @@ mod arm {
             "
             ldr.w   r0, [sp, #20]
             vmov    s15, r0
+            vmov.f32 s12, #1.0
+            vcmp.f32 s12, #0
             "
         };
     }
@@ -221,8 +258,38 @@ mod arm {
             subs    r7, r7, r3
             subs    r4, r4, r0
             ldr.w   pc, [sp, #28]
+            .p2align 2
             "
             )
+        };
+    }
+
+    #[cfg(not(cortex_m = "fpu"))]
+    macro_rules! entrances {
+        () => {
+            ""
+        };
+    }
+
+    #[cfg(not(cortex_m = "fpu"))]
+    macro_rules! form {
+        () => {
+            "
+            adr.w   r11, 30f
+            cmp     r9, #2
+            it      eq
+            addeq.w r11, r11, #(40f - 30f)
+            it      hi
+            addhi.w r11, r11, #(50f - 30f)
+            orr     r11, r11, #1
+            "
+        };
+    }
+
+    #[cfg(not(cortex_m = "fpu"))]
+    macro_rules! general {
+        () => {
+            ""
         };
     }
 
@@ -240,13 +307,7 @@ mod arm {
             "push.w {{r3-r11, lr}}",
             "ldm    r0, {{r1-r9}}",
             "mov    lr, r7",
-            "adr.w  r11, 30f",
-            "cmp    r9, #2",
-            "it     eq",
-            "addeq.w r11, r11, #(40f - 30f)",
-            "it     hi",
-            "addhi.w r11, r11, #(50f - 30f)",
-            "orr    r11, r11, #1",
+            form!(),
             // The first word starts the sums; the others enter the unrolled loop so that it ends on its last copy. Without others, straight on.
             "adr.w  r7, 29f",
             "orr    r7, r7, #1",
@@ -269,7 +330,6 @@ mod arm {
             "smlad  r0, r11, r8, r0",
             "ldr.w  pc, [sp, #24]",
             fours!(),
-            ".p2align 2",
             "30:",
             "ldm.w  lr!, {{r8-r11}}",
             positive!("16" "r1" "r2" "r3" "r0"),
@@ -277,14 +337,15 @@ mod arm {
             positive!("16" "r5" "r6" "r7" "r4"),
             "35:",
             "ldm.w  sp, {{r8-r11}}",
-            "strb   r2, [r8, r9]",
-            "strb   r3, [r8, r9, lsl #1]",
-            "strb   r0, [r8, r10]",
-            "strb   r1, [r8], #1",
-            "strb   r6, [r8, r9]",
-            "strb   r7, [r8, r9, lsl #1]",
-            "strb   r4, [r8, r10]",
-            "strb   r5, [r8], #1",
+            // Both channels of a pixel at once: a store with its offset in a register takes two cycles.
+            "bfi    r2, r6, #8, #8",
+            "bfi    r3, r7, #8, #8",
+            "bfi    r0, r4, #8, #8",
+            "bfi    r1, r5, #8, #8",
+            "strh   r2, [r8, r9]",
+            "strh   r3, [r8, r9, lsl #1]",
+            "strh   r0, [r8, r10]",
+            "strh   r1, [r8], #2",
             "36:",
             "str.w  r8, [sp]",
             "cmp    r8, r11",
@@ -293,6 +354,7 @@ mod arm {
             "pop.w  {{r3-r11, pc}}",
             ".p2align 2",
             "40:",
+            general!(),
             "ldm.w  lr!, {{r8-r11}}",
             signed!("16" "r1" "r2" "r3" "r0"),
             "ldm.w  lr!, {{r8-r11}}",
@@ -322,6 +384,7 @@ mod arm {
             "add.w  lr, r4, #32",
             "add.w  r8, r8, #2",
             "b      36b",
+            entrances!(),
             finish = sym finish_general,
         )
     }
@@ -365,6 +428,8 @@ mod arm {
             )
         };
     }
+
+    pub(in super::super) use {pair_1x2, pairs_1x2};
 
     /// All channels of one pixel.
     ///

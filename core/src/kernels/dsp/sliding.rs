@@ -6,7 +6,7 @@
 //! is widened once for its three outputs. Lines are rows or columns, whichever are longer. A channel is read before it is written, so the output may
 //! lie in the place of the input.
 //!
-//! The stream is that of [`super::depthwise`]. 26 instructions for two outputs of a channel, beside those of starting a line.
+//! The stream is that of [`super::depthwise`]. 25 instructions for two outputs of a channel, beside those of starting a line.
 
 #[cfg(any(test, packing))]
 use core::any::TypeId;

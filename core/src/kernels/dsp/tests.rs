@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-use super::{conv2d, depthwise, nibbles, pairs, record, sliding};
-use crate::arena::{Mem, Slot};
+use super::{conv2d, dense, depthwise, nibbles, pairs, record, sliding};
+use crate::arena::{Mem, Rounding, Slot};
 use crate::kernels::instructions::halves;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
@@ -43,6 +43,7 @@ fn run<K: Kernel>(op: &K::Op, arena: &mut [u128], weights: &mut [u128]) {
         regions: [Cell::from_mut(bytes_mut(arena)).as_slice_of_cells(), &[], &[], &[]],
         state: &[],
         weights: bytes_mut(weights),
+        rounding: Rounding::default(),
     };
     K::run(op, &mem).unwrap();
 }
@@ -54,6 +55,16 @@ impl Case {
         Self {
             weights,
             ..self.clone()
+        }
+    }
+
+    /// The same with one factor for all channels.
+    fn alike(&self) -> Self {
+        let [_, mantissa, shift] = self.channels[0];
+        let alike = |&[bias, ..]: &[i32; 3]| [bias, mantissa, shift];
+        Self {
+            channels: self.channels.iter().map(alike).collect(),
+            ..self.pairs()
         }
     }
 
@@ -264,6 +275,28 @@ proptest! {
     }
 
     #[test]
+    fn layers_of_channels_alike_equal_the_scalar_kernel(
+        batch in 1u16..4, input in prop_oneof![1u16..40, 1015u16..1025], output in 1u16..12, relu: bool, seed: u32,
+    ) {
+        let case = case(row(batch, input, output), 1, relu, [-128, 127], seed).alike();
+        let mut stream = vec![0; dense_bytes(&case)];
+        prop_assume!(dense::pack(&case.op, &case.weights, &case.channels, &mut stream).is_some());
+        let expected = case.scalar();
+        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, true).1, &expected);
+    }
+
+    #[test]
+    fn layers_by_tiles_equal_the_scalar_kernel(
+        batch in 1u16..4, input in prop_oneof![1025u16..1040, 1270u16..1290, 4000u16..4003], output in 1u16..6, relu: bool, clamp in clamps(), seed: u32,
+    ) {
+        let case = case(row(batch, input, output), 1, relu, clamp, seed).pairs();
+        let expected = case.scalar();
+        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, true).1, &expected);
+    }
+
+    #[test]
     fn convolutions_of_four_bits_equal_the_scalar_kernel(
         window in windows(), input in 1u16..14, output in 1u16..8, relu: bool, clamp in clamps(),
         seed: u32,
@@ -305,6 +338,113 @@ proptest! {
         let expected = case.scalar();
         prop_assert_eq!(&case.packed::<sliding::S8>(depthwise::pack, false).1, &expected);
         prop_assert_eq!(&case.packed::<sliding::S8>(depthwise::pack, true).1, &expected);
+    }
+}
+
+/// A fully connected layer.
+fn row(batch: u16, input: u16, output: u16) -> Window2d {
+    Window2d {
+        batch,
+        input: [1, 1, input],
+        output: [1, 1, output],
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding: [0, 0],
+    }
+}
+
+/// Bytes of its stream.
+fn dense_bytes(case: &Case) -> usize {
+    dense::S8::needs(&PackedConv2dS8::of(&case.op, Form::Signed)).weights as usize
+}
+
+/// Layers of channels alike, of those that are not, of few; by tiles of any.
+#[test]
+fn dense_layers_are_taken_where_they_serve() {
+    let form = |case: &Case| {
+        let mut stream = vec![0; dense_bytes(case)];
+        dense::pack(&case.op, &case.weights, &case.channels, &mut stream).map(|op| {
+            assert!(dense::S8::supports(&op), "{:?}", op.form);
+            op.form
+        })
+    };
+    for (relu, expected) in [(true, Form::Positive), (false, Form::Signed)] {
+        let of = |input, output| case(row(1, input, output), 1, relu, [-128, 127], 7).alike();
+        assert_eq!(form(&of(100, 64)), Some(expected));
+        assert_eq!(form(&of(250, 64)), Some(expected));
+        assert_eq!(form(&of(100, 62)), Some(expected));
+        for (input, output, pays) in [(100, 63, false), (100, 64, true), (1024, 63, false), (1025, 1, true)] {
+            let op = PackedConv2dS8::of(&of(input, output).op, expected);
+            assert_eq!(dense::pays(&op), pays, "{input} {output}");
+        }
+        assert_eq!(form(&of(1025, 3)), Some(Form::General));
+        let mut other = of(100, 64);
+        other.channels[5][1] += 1;
+        assert_eq!(form(&other), None, "a factor of its own");
+        let mut large = of(100, 64);
+        large.weights[100] = -128;
+        large.weights[0] = -1;
+        assert_eq!(form(&large), None, "a weight without room");
+        let mut bias = of(100, 64);
+        bias.channels[1][0] = 1 << 23;
+        assert_eq!(form(&bias), None, "sums beyond 24 bits");
+        let mut two = of(100, 64);
+        (two.op.window.input[0], two.op.window.output[0]) = (2, 2);
+        assert_eq!(form(&two), None, "two pixels");
+    }
+}
+
+/// What a load refuses of a stream: the bits of its records and biases that no packer writes.
+#[test]
+fn dense_streams_are_checked() {
+    for (input, output) in [(90, 64), (1030, 5)] {
+        let case = case(row(1, input, output), 1, true, [-128, 127], 7).alike();
+        let mut stream = aligned(dense_bytes(&case));
+        let bytes = dense_bytes(&case);
+        let mut op = dense::pack(
+            &case.op,
+            &case.weights,
+            &case.channels,
+            &mut bytes_mut(&mut stream)[..bytes],
+        )
+        .unwrap();
+        op.weights = 0;
+        let mut trusts = |word: usize, value: u32| {
+            let at = 4 * word..4 * word + 4;
+            let was = bytes_mut(&mut stream)[at.clone()].to_vec();
+            bytes_mut(&mut stream)[at.clone()].copy_from_slice(&value.to_le_bytes());
+            let trusted = dense::S8::trusts(&op, &bytes_mut(&mut stream)[..bytes]);
+            bytes_mut(&mut stream)[at].copy_from_slice(&was);
+            trusted
+        };
+        if input == 90 {
+            assert!(trusts(2, 8) && trusts(2, 31), "shifts that there are");
+            assert!(
+                !trusts(2, 7) && !trusts(2, 32) && !trusts(3, 1),
+                "shifts that there are not, a sign's correction"
+            );
+            // Biases, the first ones and the last ones.
+            for (first, second) in [(4, 5), (4 + 62, 4 + 63)] {
+                let word = |stream: &mut [u128], at: usize| {
+                    u32::from_le_bytes(bytes_mut(stream)[4 * at..][..4].try_into().unwrap())
+                };
+                let (b0, both) = (word(&mut stream, first), word(&mut stream, second));
+                let mut set = |value: u32| {
+                    bytes_mut(&mut stream)[4 * second..][..4].copy_from_slice(&value.to_le_bytes());
+                    dense::S8::trusts(&op, &bytes_mut(&mut stream)[..bytes])
+                };
+                assert!(set(b0) && !set(b0.wrapping_add(1)), "a bias that is no whole number");
+                assert!(!set(b0.wrapping_add(0x7fff_ff00)), "a bias beyond 24 bits");
+                assert!(set(both));
+            }
+        } else {
+            assert!(trusts(1, 31) && !trusts(1, 32), "a shift");
+            assert!(
+                trusts(4 * 5 + 1, 31) && !trusts(4 * 5 + 1, 32),
+                "that of the channel beside the last one"
+            );
+        }
     }
 }
 

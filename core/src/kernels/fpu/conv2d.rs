@@ -120,7 +120,7 @@ impl Candidate for F32 {
     fn bound(op: &Conv2dF32, on: &Machine) -> Option<u64> {
         let vectors = matches!(
             on.target,
-            Target::Aarch64 | Target::Aarch64Dotprod | Target::Aarch64I8mm | Target::X8664
+            Target::Aarch64 | Target::Aarch64Dotprod | Target::Aarch64I8mm | Target::Aarch64Sme | Target::X8664
         );
         Some(bound(op, vectors))
     }

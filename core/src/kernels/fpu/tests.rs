@@ -9,7 +9,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{conv2d, depthwise};
-use crate::arena::{Mem, Slot};
+use crate::arena::{Mem, Rounding, Slot};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
 use crate::ops::conv2d::Conv2dF32;
@@ -74,6 +74,7 @@ fn run_at<K: Kernel<Op = Conv2dF32>>(
         regions: [Cell::from_mut(bytes).as_slice_of_cells(), &[], &[], &[]],
         state: &[],
         weights,
+        rounding: Rounding::default(),
     };
     K::run(&op, &mem).unwrap();
     arena[output..output + outputs].to_vec()
