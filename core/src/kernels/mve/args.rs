@@ -27,6 +27,42 @@ pub(super) struct Product {
     pub(super) low: i32,
     /// Greatest output.
     pub(super) high: i32,
+    /// Bytes of the factors that eight channels have beside their weights ([`super::groups`]).
+    pub(super) factors: u32,
+}
+
+/// A product of one row and packed weights of channels that are requantised alike ([`super::dense`]).
+#[repr(C)]
+pub(super) struct Alike {
+    /// The outputs.
+    pub(super) out: *mut i8,
+    /// The row, of whole blocks.
+    pub(super) x: *const i8,
+    /// Groups of eight output channels; channels to write of half a group.
+    pub(super) groups: u32,
+    /// Blocks of 16 elements of the row, at least one.
+    pub(super) blocks: u32,
+    /// The first group.
+    pub(super) weights: *const u8,
+    /// Added to the outputs.
+    pub(super) zero_point: i32,
+    /// Mantissa and right shift (0 or negative) of all channels.
+    pub(super) factor: [i32; 2],
+    /// Least output.
+    pub(super) low: i32,
+    /// Greatest output.
+    pub(super) high: i32,
+}
+
+/// Weights of four bits of eight channels, their factors and tables, to int8 weights and tables ([`super::groups`]).
+#[repr(C)]
+pub(super) struct Widen {
+    pub(super) src: *const u8,
+    pub(super) dst: *mut i8,
+    /// Blocks of a row, at least one.
+    pub(super) blocks: u32,
+    /// Blocks that share factors, at least one.
+    pub(super) of_group: u32,
 }
 
 /// A copy of `rows` rows of `count` pieces.
@@ -152,6 +188,29 @@ pub(super) struct Depthwise {
     pub(super) outputs: *const [u32; 4],
     pub(super) low: i32,
     pub(super) high: i32,
+    /// Read by the loop alone that takes it.
+    pub(super) column: *const LastColumn,
+}
+
+/// The last column of a depthwise convolution, where it is the only one that whole units leave, four sets of rows at a time. Offsets are bytes.
+#[repr(C)]
+pub(super) struct LastColumn {
+    /// From the next channel's first column to this channel's last.
+    pub(super) x: u32,
+    /// From the next channel's first output to this channel's last column of outputs.
+    pub(super) out: u32,
+    /// From set to set of interleaved rows.
+    pub(super) set: u32,
+    /// From the third set to the fourth: nothing where there are three.
+    pub(super) last: u32,
+    /// 1 where there are more than four: the last four are done as well, of which some may be done twice.
+    pub(super) again: u32,
+    /// From the fourth set to the first of the last four.
+    pub(super) again_x: u32,
+    /// From the first set's outputs to those of the first of the last four.
+    pub(super) again_out: u32,
+    /// Offsets of the first, third, second and fourth set's outputs: the upper row's, and in the upper halves the lower row's.
+    pub(super) outputs: [u32; 4],
 }
 
 /// A run of pixels of a depthwise convolution of any windows ([`super::taps`]).

@@ -1,8 +1,10 @@
 //! Convolution as a product of rows (`rows`) and packed weights (`gemm`, `gemm_f32`).
 
+use super::args::Copy;
 use super::gemm::{self, Matrix};
 use super::gemm_f32;
 use super::geometry::{Geometry, Path};
+use super::loops::copy;
 use super::rows::{Product, Rows};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -52,7 +54,7 @@ pub(super) fn pack<const W4: bool>(op: &Conv2dS8, weights: &[i8], channels: &[[i
 }
 
 /// The least instructions of a step.
-fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
+pub(super) fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
     let output = super::Output::new(op.output_zero_point, op.clamp, left_shifts);
     gemm::bound(u64::from(op.window.batch) * h * w, op.window.depth(), c, output.fast)
@@ -172,8 +174,27 @@ fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
     )?;
     if is_one_row(op) {
         let (x, out) = (mem.src::<i8>(op.input, k)?, mem.dst::<i8>(op.output, channels)?);
+        let mut row = x.as_ptr();
+        if !k.is_multiple_of(gemm::BLOCK as u32) {
+            let copied = mem.dst::<i8>(op.scratch, gemm::padded(k))?;
+            // SAFETY: `k` bytes to scratch, which has room for whole blocks.
+            unsafe {
+                copy(&Copy {
+                    src: row,
+                    src_step: 0,
+                    dst: copied.as_mut_ptr(),
+                    dst_step: 0,
+                    bytes: k,
+                    count: 1,
+                    rows: 1,
+                    src_row: 0,
+                    dst_row: 0,
+                });
+            }
+            row = copied.as_src().as_ptr();
+        }
         // SAFETY: one row of whole blocks, and one output pixel.
-        unsafe { product.multiply(x.as_ptr(), 0, 1, out.as_mut_ptr()) };
+        unsafe { product.multiply(row, 0, 1, out.as_mut_ptr()) };
         return Some(());
     }
     let geometry = geometry(op);
@@ -191,16 +212,15 @@ fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
     .run()
 }
 
-/// Whether all there is to multiply is one row of whole blocks, as in a fully connected layer. It needs no plan of copies, and making one takes as many
-/// instructions as a product of 128 by 10.
+/// Whether all there is to multiply is one row, as in a fully connected layer. It needs no plan of copies but that of the row to whole blocks, and making
+/// one takes as many instructions as a product of 128 by 10.
 #[inline]
-fn is_one_row(op: &Conv2dS8) -> bool {
+pub(super) fn is_one_row(op: &Conv2dS8) -> bool {
     let window = &op.window;
-    let [rows, columns, depth] = window.input;
+    let [rows, columns, _] = window.input;
     [window.batch, rows, columns] == [1; 3]
         && window.output[..2] == [1, 1]
         && (window.kernel, window.padding) == ([1, 1], [0, 0])
-        && usize::from(depth).is_multiple_of(gemm::BLOCK)
 }
 
 #[inline]

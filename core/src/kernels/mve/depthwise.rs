@@ -8,8 +8,8 @@
 //! Their weights are the same bytes read from one column (four bytes) and one row (one byte) earlier: the layout keeps five
 //! zeros before them. At other strides or sizes a gather gives one output.
 //!
-//! An odd last column or row is computed without its neighbour; three last rows are two overlapping pairs, which costs the second
-//! row twice and saves a pass over all channels.
+//! An odd last column or row is computed without its neighbour; of three sets of rows and more, the last column four sets at a time. Three last rows are two
+//! overlapping pairs, which costs the second row twice and saves a pass over all channels.
 //!
 //! **Layout of the weights**: a header of 16 bytes, for each channel 16 bytes (column by column, four rows each; zeros outside the
 //! kernel), for each channel three words: bias - zero point * sum of the weights, mantissa, shift.
@@ -17,10 +17,10 @@
 //! **In cycles** a gather of four words takes four, as four loads would; two of its lanes' products a cycle still make it the cheapest
 //! way to the taps of one channel.
 
-use super::args::{Depthwise, Interleave, RowSet};
+use super::args::{Depthwise, Interleave, LastColumn, RowSet};
 use super::loops::{
-    depthwise_1x1_by_eight, depthwise_1x1_fast, depthwise_1x1_general, depthwise_2x2_by_eight, depthwise_2x2_fast,
-    depthwise_2x2_general, fill, interleave,
+    depthwise_1x1_by_eight, depthwise_1x1_fast, depthwise_1x1_general, depthwise_2x2_by_eight,
+    depthwise_2x2_by_eight_and_one, depthwise_2x2_fast, depthwise_2x2_general, fill, interleave,
 };
 use super::{HEADER, Output, clip, header, pack_header};
 use crate::arena::Mem;
@@ -244,6 +244,14 @@ impl Layout {
         let sets = if two_by_two { oh.div_ceil(2) } else { oh };
         // Never 0, which the compiler does not see.
         let most = (SCRATCH / (columns * pitch).max(1)).clamp(1, MOST).min(sets);
+        // As few as make as many chunks, so that chunks are alike. (Of images as wide as before; others might have to keep another distance.)
+        let most = if two_by_two && most >= 2 && iw == ow {
+            let pairs = (if oh % 2 == 1 { oh.saturating_sub(3) } else { oh }) / 2;
+            let chunks = pairs.div_ceil(most);
+            pairs.div_ceil(chunks.max(1)).max(2)
+        } else {
+            most
+        };
         let zero = c.next_multiple_of(VECTOR);
         Self {
             two_by_two,
@@ -451,7 +459,26 @@ impl Step<'_> {
             (false, true) => left as u32 * 2,
             (false, false) => left as u32,
         };
+        // One column that is left, of sets of rows enough to compute it four at a time.
+        let (set, to_set) = (layout.set_bytes() as u32, chunk.advance * row);
+        let column = eight && layout.two_by_two && left == 1 && chunk.sets >= 3 && 3 * to_set + row <= 0xffff;
+        let rest = if column { 0 } else { rest };
         let (out_step, moved) = (by * c, units * by * x_step / if layout.two_by_two { 2 } else { 1 });
+        let last = column.then(|| {
+            // Where a set's outputs are: of three, the last one's twice.
+            let at = |set: usize| (set.min(chunk.sets - 1) * to_set) as u32 * 0x1_0001 + ((row as u32) << 16);
+            let sets = chunk.sets as u32;
+            LastColumn {
+                x: (moved as u32).wrapping_sub(4),
+                out: ((units * out_step) as u32).wrapping_sub(1),
+                set,
+                last: if sets > 3 { set } else { 0 },
+                again: u32::from(sets > 4),
+                again_x: sets.wrapping_sub(7).wrapping_mul(set),
+                again_out: sets.wrapping_sub(4).wrapping_mul(to_set as u32),
+                outputs: [at(0), at(2), at(1), at(3)],
+            }
+        });
         let args = Depthwise {
             weights: taps.wrapping_add(1),
             lower_weights: taps.wrapping_add(usize::from(chunk.single)),
@@ -475,11 +502,13 @@ impl Step<'_> {
             outputs: &outputs.map(|at| at as u32 | if eight { ((at + columns * c) as u32) << 16 } else { 0 }),
             low: self.requantize.low,
             high: self.requantize.high,
+            column: last.as_ref().map_or(core::ptr::null(), core::ptr::from_ref),
         };
         // SAFETY: the sets have the columns that the units read (`Layout::of`); the outputs are rows of the chunk; weights and table
         // have `count` channels, with five zeros or the weights' zero end before the first.
         unsafe {
             match (layout.two_by_two, self.requantize.fast) {
+                (true, _) if column => depthwise_2x2_by_eight_and_one(&args),
                 (true, _) if eight => depthwise_2x2_by_eight(&args),
                 (false, _) if eight => depthwise_1x1_by_eight(&args),
                 (true, true) => depthwise_2x2_fast(&args),

@@ -30,7 +30,7 @@ pub(super) const BLOCK: usize = 16;
 /// Output channels of a group.
 pub(super) const GROUP: usize = 8;
 
-const TABLE: usize = 128;
+pub(super) const TABLE: usize = 128;
 
 /// K rounded up to whole blocks; saturates.
 pub(super) const fn padded(k: u32) -> u32 {
@@ -43,7 +43,7 @@ const fn shared<const W4: bool>() -> usize {
 }
 
 /// Bytes of half a group's weights.
-const fn half_bytes<const W4: bool>(k: usize) -> usize {
+pub(super) const fn half_bytes<const W4: bool>(k: usize) -> usize {
     padded(k as u32) as usize * GROUP / 2 / shared::<W4>()
 }
 
@@ -95,6 +95,15 @@ pub(super) fn pack<const W4: bool>(
     Some(())
 }
 
+/// What of a channel's last 16 weights lies beyond K.
+pub(super) fn beyond(k: usize) -> [u32; 4] {
+    let used = if k.is_multiple_of(BLOCK) { BLOCK } else { k % BLOCK };
+    core::array::from_fn(|word| match used.saturating_sub(4 * word) {
+        4.. => 0,
+        used => u32::MAX << (8 * used),
+    })
+}
+
 /// Whether weights of [`packed_bytes`] are as [`pack`] writes them in what the loops trust: shifts that are shifts, to the left only where the
 /// header says so, and zeros beyond K, where rows are read as well, and beyond the channels.
 pub(super) fn is_packed<const W4: bool>(weights: &[u8], channels: usize, k: usize) -> bool {
@@ -103,11 +112,7 @@ pub(super) fn is_packed<const W4: bool>(weights: &[u8], channels: usize, k: usiz
         return false;
     };
     let zero = |words: &[u32]| words.iter().all(|&word| word == 0);
-    // What of a channel's last 16 weights lies beyond K.
-    let beyond: [u32; 4] = core::array::from_fn(|word| match (k % BLOCK).saturating_sub(4 * word) {
-        4.. => 0,
-        used => u32::MAX << (8 * used),
-    });
+    let beyond = beyond(k);
     let (mut lefts, mut rights) = (0, 0);
     let group = (2 * half + TABLE) / 4;
     let tables = blocks(groups, group).all(|group| {
@@ -216,9 +221,23 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         }
     }
 
+    /// Eight channels' weights and tables, for [`Matrix::groups`] alone, of `channels` in all.
+    pub(super) fn of_group(weights: &'a [u8], k: usize, channels: usize, output: Output) -> Self {
+        Self {
+            weights,
+            k,
+            channels,
+            output,
+            copied: false,
+        }
+    }
+
     /// [`Matrix::multiply`] for groups that write `lanes` channels each.
+    ///
+    /// # Safety
+    /// As for [`Matrix::multiply`].
     #[expect(clippy::too_many_arguments, reason = "the extents of a matrix product")]
-    unsafe fn groups(
+    pub(super) unsafe fn groups(
         &self,
         first: usize,
         groups: usize,
@@ -246,6 +265,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             lanes: lanes as u32,
             low: self.output.low,
             high: self.output.high,
+            factors: 0,
         };
         let mut rows = rows;
         let words = (out.addr() | self.channels).is_multiple_of(4);

@@ -76,12 +76,22 @@ impl Geometry {
             step: padded as usize,
             scratch: 0,
         };
-        geometry.plan_copies(u32::from(window.kernel[0]).saturating_mul(pixel));
+        geometry.plan_copies(u32::from(window.kernel[0]).saturating_mul(pixel), 2);
         geometry
     }
 
-    /// Fills in how scratch is used; `column` is the bytes of a column under a window.
-    fn plan_copies(&mut self, column: u32) {
+    /// The same of bytes, with windows in the place of strips, whose weights are in an order of their own, and at least `least` copied at a time.
+    pub(super) fn of_windows(window: &Window2d, block: u32, least: u32) -> Self {
+        let mut geometry = Self::new(window, 1, block);
+        if geometry.path != Path::Pixels {
+            geometry.path = Path::Windows;
+            geometry.plan_copies(0, least);
+        }
+        geometry
+    }
+
+    /// Fills in how scratch is used, for at least `least` windows; `column` is the bytes of a column under a window.
+    fn plan_copies(&mut self, column: u32, least: u32) {
         let [oh, ow, _] = self.output.map(|n| n as u32);
         let (step, most) = match self.path {
             // Only for the last pixels, whose reads would pass the end of the input.
@@ -95,7 +105,7 @@ impl Geometry {
         // Strips overlap where the stride is below the kernel's width.
         let tail = self.padded.saturating_sub(step);
         let fit = SCRATCH.saturating_sub(tail).checked_div(step).unwrap_or(0);
-        let windows = (fit.max(2) & !1).min(most);
+        let windows = (fit.max(least) & !1).min(most);
         self.windows = windows as usize;
         self.step = step as usize;
         // A last vector may be written up to 15 bytes beyond.

@@ -6,8 +6,10 @@
 //! | the same, of rows that stay in registers: up to 48 elements, and the first 32 of more | 128 | 13 | 0.102 |
 //! | product of 16 elements, four rows by two channels, with the requantising of 8 outputs | 128 | 27 | 0.211 |
 //! | product, one row by eight channels | 128 | 17 | 0.133 |
+//! | the same of channels alike ([`dense`]), the last five blocks of a row | 128 | 16 | 0.125 |
 //! | the same two of weights of four bits | 128 | 14, 17 | 0.109, 0.133 |
 //! | depthwise up to 3 x 3 at stride 1, 2 x 2 outputs a gather ([`depthwise`]) | 72 | 29 with the requantising of 8 outputs | 0.40 |
+//! | the same of a last column alone, of four sets of rows | 36 | 35 with the requantising of 8 outputs | |
 //! | depthwise up to 4 x 4 at any stride, one output a gather | 8 outputs | 35 with the requantising | |
 //! | depthwise of any window, two taps of 16 channels ([`taps`]) | 32 | 25 | 0.78 |
 //! | requantising of 16 outputs of a product | | 39 | |
@@ -38,18 +40,21 @@
 
 mod args;
 pub mod conv2d;
+pub mod dense;
 pub mod depthwise;
 pub mod depthwise_f32;
 pub mod elementwise;
 mod gemm;
 mod gemm_f32;
 mod geometry;
+pub mod groups;
 pub mod linear_sum;
 #[cfg_attr(all(cortex_m = "mve", feature = "mve"), path = "asm/mod.rs")]
 #[cfg_attr(not(all(cortex_m = "mve", feature = "mve")), path = "portable.rs")]
 mod loops;
 pub mod pool2d;
 mod rows;
+pub mod svdf;
 pub mod taps;
 
 /// The zero point, limits and form of a requantising.

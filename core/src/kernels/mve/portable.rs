@@ -1,7 +1,8 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits. Only the vector width is gone.
 
 use super::args::{
-    Add, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Sum, Taps, Windows,
+    Add, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Sum, Taps, Widen,
+    Windows,
 };
 use crate::quant::{high_mul, rounding_shift_right};
 
@@ -82,7 +83,8 @@ unsafe fn rows<const W4: bool>(args: *const Product, count: usize, fast: bool) {
                             sum = sum.wrapping_add(i32::from(*x.add(i)) * w);
                         }
                         let of = |part: usize| word(table, part * 8 + half * 4 + lane);
-                        *value = requantize.apply(sum.wrapping_add(of(0)), of(1), of(2), of(3));
+                        let sum = sum.wrapping_add(of(0));
+                        *value = requantize.apply(sum, of(1), of(2), of(3));
                     }
                     let out = args.out.add(row * args.out_stride as usize + group * 8);
                     for (lane, value) in values.iter().enumerate().take(args.lanes as usize) {
@@ -92,6 +94,55 @@ unsafe fn rows<const W4: bool>(args: *const Product, count: usize, fast: bool) {
             }
         }
     }
+}
+
+/// A row by all channels of groups of eight, or of half a group, in order.
+unsafe fn alike(args: &Alike, group: usize, fast: bool) {
+    // SAFETY: the caller passes valid arguments; the layout is that of `dense::pack`.
+    unsafe {
+        let blocks = args.blocks as usize;
+        let requantize = Requantize {
+            fast,
+            zero_point: args.zero_point,
+            low: args.low,
+            high: args.high,
+        };
+        let halves = group / 4;
+        // Of half a group, the channels to write.
+        let channels = args.groups as usize * if halves == 1 { 1 } else { group };
+        for channel in 0..channels {
+            let (index, within) = (channel / group, channel % group);
+            let (half, lane) = (within % halves, within / halves);
+            let weights = args.weights.add(index * halves * (blocks * 64 + 16));
+            let mut sum = word(weights.add(halves * blocks * 64), half * 4 + lane);
+            for i in 0..blocks * 16 {
+                let w = *weights.add(half * blocks * 64 + (i / 16 * 4 + lane) * 16 + i % 16) as i8;
+                sum = sum.wrapping_add(i32::from(*args.x.add(i)) * i32::from(w));
+            }
+            let [mantissa, right] = args.factor;
+            *args.out.add(channel) = requantize.apply(sum, 0, mantissa, right);
+        }
+    }
+}
+
+pub(super) unsafe fn rows1_alike_fast(args: *const Alike) {
+    // SAFETY: the caller's promise.
+    unsafe { alike(&*args, 8, true) }
+}
+
+pub(super) unsafe fn rows1_alike_unlimited(args: *const Alike) {
+    // SAFETY: the caller's promise.
+    unsafe { alike(&*args, 8, false) }
+}
+
+pub(super) unsafe fn rows1_alike_general(args: *const Alike) {
+    // SAFETY: the caller's promise.
+    unsafe { alike(&*args, 8, false) }
+}
+
+pub(super) unsafe fn rows1_four(args: *const Alike) {
+    // SAFETY: the caller's promise.
+    unsafe { alike(&*args, 4, false) }
 }
 
 /// The loops over pairs of rows, and over one, for weights of 8 and of 4 bits.
@@ -126,6 +177,103 @@ products! {
     rows2_w4_k32_general true |args| args.pairs as usize * 2, false;
     rows1_w4_fast true |_| 1, true;
     rows1_w4_general true |_| 1, false;
+}
+
+/// One row, `of_group` blocks of weights of four bits with factors of their own.
+unsafe fn row_of_groups(args: *const Product, of_group: usize, fast: bool) {
+    // SAFETY: the caller passes valid arguments; the layout is that of `groups::pack`.
+    unsafe {
+        let args = &*args;
+        let blocks = args.blocks_less_one as usize + 1;
+        let requantize = Requantize {
+            fast,
+            zero_point: args.zero_point,
+            low: args.low,
+            high: args.high,
+        };
+        for group in 0..args.groups as usize {
+            let even = args.weights.add(group * (blocks * 64 + args.factors as usize + 128));
+            let table = even.add(blocks * 64 + args.factors as usize);
+            let mut values = [0i8; 8];
+            for (channel, value) in values.iter_mut().enumerate() {
+                let (half, lane) = (channel % 2, channel / 2);
+                let mut total = 0i32;
+                for first in (0..blocks).step_by(of_group) {
+                    let end = (first + of_group).min(blocks);
+                    let odd = even.add(blocks * 32 + first / of_group * 8);
+                    let [mut low, mut both] = [0i32; 2];
+                    for i in first * 16..end * 16 {
+                        let from = if half == 1 { odd } else { even };
+                        let w = *from.add(i / 16 * 32 + lane / 2 * 16 + i % 16) as i8;
+                        let x = i32::from(*args.x.add(i));
+                        low = low.wrapping_add(x * i32::from(w << 4));
+                        both = both.wrapping_add(x * i32::from(w));
+                    }
+                    let sum = if lane % 2 == 1 {
+                        both.wrapping_sub(low >> 4)
+                    } else {
+                        low
+                    };
+                    let factor = i32::from(*odd.add(end * 32 + half * 4 + lane));
+                    total = total.wrapping_add(sum.wrapping_mul(factor));
+                }
+                let of = |part: usize| word(table, part * 8 + half * 4 + lane);
+                *value = requantize.apply((total >> 4).wrapping_add(of(0)), of(1), of(2), of(3));
+            }
+            let out = args.out.add(group * 8);
+            for (lane, value) in values.iter().enumerate().take(args.lanes as usize) {
+                *out.add(lane) = *value;
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn rows1_g16_fast(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { row_of_groups(args, 1, true) }
+}
+
+pub(super) unsafe fn rows1_g16_general(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { row_of_groups(args, 1, false) }
+}
+
+pub(super) unsafe fn rows1_g32_fast(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { row_of_groups(args, 2, true) }
+}
+
+pub(super) unsafe fn rows1_g32_general(args: *const Product) {
+    // SAFETY: the caller's promise.
+    unsafe { row_of_groups(args, 2, false) }
+}
+
+pub(super) unsafe fn widen_groups(args: *const Widen) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let args = &*args;
+        let (blocks, of_group) = (args.blocks as usize, args.of_group as usize);
+        let odd = args.src.add(blocks * 32);
+        for block in 0..blocks {
+            let group = block / of_group;
+            let end = (group * of_group + of_group).min(blocks);
+            let odd = odd.add(group * 8);
+            for (half, from) in [args.src, odd].into_iter().enumerate() {
+                for i in 0..64 {
+                    let (lane, within) = (i / 16, i % 16);
+                    let w = *from.add(block * 32 + lane / 2 * 16 + within) as i8;
+                    let low = w << 4 >> 4;
+                    let number = if lane % 2 == 1 { w.wrapping_sub(low) >> 4 } else { low };
+                    let factor = *odd.add(end * 32 + half * 4 + lane) as i8;
+                    *args.dst.add(half * blocks * 64 + block * 64 + i) = number.wrapping_mul(factor);
+                }
+            }
+        }
+        let table = odd.add(blocks * 32 + blocks.div_ceil(of_group) * 8);
+        table
+            .cast::<i8>()
+            .copy_to_nonoverlapping(args.dst.add(blocks * 128), 128);
+    }
 }
 
 pub(super) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
@@ -244,7 +392,7 @@ fn masked(mask: u32) -> impl Fn(&usize) -> bool {
 }
 
 /// The loops of eight outputs at a time: `outputs` are offsets of 16 bits, of each of four outputs and of its neighbour four windows (or two columns) on.
-unsafe fn depthwise_by_eight(args: *const Depthwise, two_by_two: bool) {
+unsafe fn depthwise_by_eight(args: *const Depthwise, two_by_two: bool, column: bool) {
     // SAFETY: the caller's promise; the layout is that of `depthwise::pack`.
     unsafe {
         let args = &*args;
@@ -295,18 +443,41 @@ unsafe fn depthwise_by_eight(args: *const Depthwise, two_by_two: bool) {
                     out = out.offset(args.out_skip as i32 as isize);
                 }
             }
+            if !column {
+                continue;
+            }
+            let column = &*args.column;
+            let on = |by: u32| by as i32 as isize;
+            let mut x = args.x.add(4 * (channel + 1)).offset(on(column.x));
+            let mut out = args.out.add(channel + 1).offset(on(column.out));
+            for _ in 0..=column.again {
+                for (set, place) in [0, 2, 1, 3].into_iter().enumerate() {
+                    let to = column.outputs[place];
+                    *out.add((to & 0xffff) as usize) = output(x, 0);
+                    *out.add((to >> 16) as usize) = output(x, 1);
+                    let step = [column.set, column.set, column.last, 0][set];
+                    x = x.add(step as usize);
+                }
+                x = x.wrapping_offset(on(column.again_x));
+                out = out.wrapping_offset(on(column.again_out));
+            }
         }
     }
 }
 
 pub(super) unsafe fn depthwise_2x2_by_eight(args: *const Depthwise) {
     // SAFETY: the caller's promise.
-    unsafe { depthwise_by_eight(args, true) }
+    unsafe { depthwise_by_eight(args, true, false) }
+}
+
+pub(super) unsafe fn depthwise_2x2_by_eight_and_one(args: *const Depthwise) {
+    // SAFETY: the caller's promise.
+    unsafe { depthwise_by_eight(args, true, true) }
 }
 
 pub(super) unsafe fn depthwise_1x1_by_eight(args: *const Depthwise) {
     // SAFETY: the caller's promise.
-    unsafe { depthwise_by_eight(args, false) }
+    unsafe { depthwise_by_eight(args, false, false) }
 }
 
 unsafe fn depthwise(args: *const Depthwise, two_by_two: bool, fast: bool) {

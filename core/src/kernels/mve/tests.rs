@@ -2,9 +2,10 @@
 
 use core::cell::Cell;
 
-use super::{conv2d, depthwise, depthwise_f32, elementwise, pool2d, taps};
-use crate::arena::{MAX_REGIONS, Mem, Slot};
+use super::{conv2d, dense, depthwise, depthwise_f32, elementwise, pool2d, taps};
+use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
 use crate::cells::{Dst, Src};
+use crate::kernels::candidate::{Candidate, Job, PlainS8};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
@@ -47,6 +48,7 @@ fn mem<'a>(arena: &'a [Cell<u8>], weights: &'a [u8]) -> Mem<'a> {
         regions,
         state: &[],
         weights,
+        rounding: Rounding::default(),
     }
 }
 
@@ -83,9 +85,20 @@ fn run<K: Kernel<Op = Conv2dS8>>(op: &Conv2dS8, arena: usize, input: &[i8], weig
 
 /// Scalar and Helium kernel on one operator, apart and at the smallest distance.
 pub(in crate::kernels) fn compare<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2dS8>>(
+    op: Conv2dS8,
+    random: &mut Random,
+    left: bool,
+    pack: impl Fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>,
+) {
+    compare_changed::<S, V>(op, random, left, |_| {}, pack);
+}
+
+/// The same, with a change to the channels' `{ bias, mantissa, shift }`.
+fn compare_changed<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2dS8>>(
     mut op: Conv2dS8,
     random: &mut Random,
     left: bool,
+    change: impl Fn(&mut [[i32; 3]]),
     pack: impl Fn(&Conv2dS8, &[i8], &[[i32; 3]], &mut [u8]) -> Option<()>,
 ) {
     let (inputs, outputs) = (
@@ -99,7 +112,7 @@ pub(in crate::kernels) fn compare<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2
         .map(|&w| w.max(-127))
         .collect();
     let taps = op.weights_len().unwrap() / u32::from(op.window.output[2]);
-    let channels: Vec<[i32; 3]> = (0..op.window.output[2])
+    let mut channels: Vec<[i32; 3]> = (0..op.window.output[2])
         .map(|_| {
             let bias = random.below(20_000) as i32 - 10_000;
             let mantissa = (1 << 30) + random.below(1 << 30) as i32;
@@ -113,6 +126,7 @@ pub(in crate::kernels) fn compare<S: Kernel<Op = Conv2dS8>, V: Kernel<Op = Conv2
             [bias, mantissa, shift]
         })
         .collect();
+    change(&mut channels);
 
     let mut plain = to_bytes(&weights);
     plain.resize(plain.len().next_multiple_of(4), 0);
@@ -245,6 +259,109 @@ fn convolutions_equal_the_scalar_kernel() {
                 compare::<scalar::conv2d::S8, conv2d::S8>(op, &mut random, left, conv2d::pack::<false>);
             }
         }
+    }
+}
+
+/// Rows, channels that fill no group, one block and many; factors of the first channel for all, at the ends of the shifts.
+#[test]
+fn layers_of_channels_alike_equal_the_scalar_kernel() {
+    let mut random = Random(5);
+    for (batch, inputs, outputs) in [
+        (1, 640, 128),
+        (3, 16, 5),
+        (1, 32, 8),
+        (2, 144, 21),
+        (1, 4000, 4),
+        (2, 48, 9),
+        (1, 16, 1),
+        (1, 32, 18),
+    ] {
+        for op in forms(
+            window(batch, [1, 1, inputs], outputs, [1, 1], [1, 1], [0, 0], [0, 0]),
+            1,
+        ) {
+            for shift in [None, Some(0), Some(-31)] {
+                let alike = |channels: &mut [[i32; 3]]| {
+                    let [_, mantissa, own] = channels[0];
+                    channels
+                        .iter_mut()
+                        .for_each(|[_, m, s]| (*m, *s) = (mantissa, shift.unwrap_or(own)));
+                };
+                compare_changed::<scalar::conv2d::S8, dense::S8>(op, &mut random, false, alike, dense::pack);
+            }
+        }
+    }
+}
+
+/// What a packer writes of a factor, and nothing else; layers that are for it.
+#[test]
+fn factors_are_checked_and_layers_chosen() {
+    let [op, ..] = forms(window(1, [1, 1, 16], 90, [1, 1], [1, 1], [0, 0], [0, 0]), 1);
+    let (weights, mut channels) = (vec![1; 16 * 90], vec![[7, 1 << 30, -3]; 90]);
+    let candidate = |op: &Conv2dS8, channels: &[[i32; 3]]| {
+        let job = Job::Conv2dS8(
+            *op,
+            PlainS8 {
+                weights: &weights,
+                channels,
+            },
+        );
+        <dense::S8 as Candidate>::step(&job).is_some_and(|op| <dense::S8 as Kernel>::supports(&op))
+    };
+    let mut packed = vec![0; <dense::S8 as Kernel>::needs(&op).weights as usize];
+    dense::pack(&op, &weights, &channels, &mut packed).expect("a layer for it");
+    let mut words: Vec<i32> = packed
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|word| i32::from_le_bytes(*word))
+        .collect();
+    let trusts = |words: &[i32]| {
+        // SAFETY: bytes of the words.
+        let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
+        <dense::S8 as Kernel>::trusts(&op, bytes)
+    };
+    assert!(trusts(&words));
+    for (word, value, trusted) in [
+        (1, 0, true),
+        (1, -31, true),
+        (1, 1, false),
+        (1, -32, false),
+        (1, i32::MIN, false),
+        (2, 1, false),
+        (3, 1, false),
+    ] {
+        let was = core::mem::replace(&mut words[word], value);
+        assert_eq!(trusts(&words), trusted, "{word}: {value}");
+        words[word] = was;
+    }
+    assert!(candidate(&op, &channels));
+    let changes: [fn(&mut Conv2dS8); 3] = [
+        |op| op.window.input[2] = 15,
+        |op| op.groups = 2,
+        |op| op.window.input[1] = 2,
+    ];
+    for change in changes {
+        let mut other = op;
+        change(&mut other);
+        assert!(!candidate(&other, &channels));
+    }
+    channels[89][1] += 1;
+    assert!(!candidate(&op, &channels), "a factor of its own");
+    channels.fill([7, 1 << 30, 1]);
+    assert!(!candidate(&op, &channels), "a shift to the left");
+    assert!(dense::pays(&op), "90 channels");
+    for (inputs, outputs, pays) in [
+        (16, 85, false),
+        (16, 82, true),
+        (240, 4, false),
+        (256, 4, true),
+        (4000, 5, false),
+        (224, 10, false),
+        (240, 10, true),
+    ] {
+        let [few, ..] = forms(window(1, [1, 1, inputs], outputs, [1, 1], [1, 1], [0, 0], [0, 0]), 1);
+        assert_eq!(dense::pays(&few), pays, "{inputs} {outputs}");
     }
 }
 

@@ -75,11 +75,15 @@ macro_rules! channel {
     };
 }
 
-/// After the last unit of a set: the next set, the next channel.
+/// After the last unit of a set: the next set, what comes after all sets, the next channel.
 macro_rules! next {
     () => {
+        next!("")
+    };
+    ($after:expr) => {
         concat!(
             "6: ldrd r0, r2, [sp, #40]\n add r1, r0\n add r3, r2\n subs r12, #1\n bne 3b\n",
+            $after,
             "ldr r0, [sp, #20]\n subs r0, #1\n str r0, [sp, #20]\n bne.w 2b\n",
             "add sp, #76\n vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n",
         )
@@ -216,6 +220,42 @@ macro_rules! requantize_eight {
     };
 }
 
+/// One column of a set's two rows to these registers; the next set is as far as `$step` says.
+macro_rules! column_of_set {
+    ($upper:literal, $lower:literal, $step:literal) => {
+        concat!(
+            "vldrw.u32 q0, [r1, q1]\n",
+            $step,
+            "vmladav.s8 ",
+            $upper,
+            ", q0, q2\n vmladav.s8 ",
+            $lower,
+            ", q0, q4\n",
+        )
+    };
+}
+
+/// The last column of all sets, four at a time, by [`LastColumn`](super::super::args::LastColumn): 35 instructions for eight outputs.
+macro_rules! last_column {
+    () => {
+        concat!(
+            "ldr lr, [sp, #72]\n ldrd r1, r3, [sp, #12]\n ldm lr!, {{r0, r2, r10, r11, r12}}\n add r1, r0\n add r3, r2\n",
+            "vldrw.u32 q5, [lr, #8]\n",
+            "7:\n",
+            column_of_set!("r0", "r2", "add r1, r10\n"),
+            column_of_set!("r4", "r6", "add r1, r10\n"),
+            "vmov q6[2], q6[0], r0, r4\n vmov q3[2], q3[0], r2, r6\n",
+            column_of_set!("r0", "r2", "add r1, r11\n"),
+            column_of_set!("r4", "r6", ""),
+            "vmov q6[3], q6[1], r0, r4\n vmov q3[3], q3[1], r2, r6\n vmov q0, q3\n",
+            requantize_eight!(),
+            "vstrb.16 q6, [r3, q5]\n",
+            "cmp r12, #0\n beq 8f\n mov r12, #0\n ldrd r0, r2, [lr]\n add r1, r0\n add r3, r2\n b 7b\n",
+            "8: ldrd r10, r11, [sp, #32]\n",
+        )
+    };
+}
+
 /// Two columns of two rows to this vector.
 macro_rules! unit {
     ($q:literal) => {
@@ -244,36 +284,51 @@ macro_rules! rest_of_eight {
     };
 }
 
-/// Windows of at most 3 x 3 at stride 1, four columns of two rows at a time: 29 instructions for eight outputs of up to 9 taps. Where `fast` holds.
-#[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_2x2_by_eight(args: *const Depthwise) {
-    naked_asm!(concat!(
-        prologue!(),
-        // The channel's weights against the window, one column on, one row on, both on.
-        "2: ldrd r0, r2, [sp]\n vldrb.u8 q3, [r0, #-4]\n vldrb.u8 q2, [r0], #16\n",
-        "vldrb.u8 q5, [r2, #-4]\n vldrb.u8 q4, [r2], #16\n strd r0, r2, [sp]\n",
-        channel!(""),
-        "3: ldr lr, [sp, #28]\n wls lr, lr, 5f\n",
-        "4:\n",
+/// Defines the loop of four columns of two rows: 29 instructions for eight outputs of up to 9 taps.
+macro_rules! two_by_two_by_eight {
+    ($(#[$doc:meta])* $name:ident, $enter:expr, $rest:expr, $after:expr) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub(in crate::kernels::mve) unsafe extern "C" fn $name(args: *const Depthwise) {
+            naked_asm!(concat!(
+                prologue!(), $enter,
+                // The channel's weights against the window, one column on, one row on, both on.
+                "2: ldrd r0, r2, [sp]\n vldrb.u8 q3, [r0, #-4]\n vldrb.u8 q2, [r0], #16\n",
+                "vldrb.u8 q5, [r2, #-4]\n vldrb.u8 q4, [r2], #16\n strd r0, r2, [sp]\n",
+                channel!(""),
+                "3: ldr lr, [sp, #28]\n wls lr, lr, 5f\n",
+                "4:\n", unit!("q6"), "add r1, r10\n", unit!("q0"), "add r1, r10\n", requantize_eight!(),
+                "vstrb.16 q6, [r3, q7]\n add r3, r11\n le lr, 4b\n",
+                $rest,
+                next!($after),
+            ))
+        }
+    };
+}
+
+two_by_two_by_eight! {
+    /// Windows of at most 3 x 3 at stride 1, four columns of two rows at a time. Where `fast` holds.
+    depthwise_2x2_by_eight,
+    "",
+    rest_of_eight!(
         unit!("q6"),
-        "add r1, r10\n",
-        unit!("q0"),
-        "add r1, r10\n",
-        requantize_eight!(),
-        "vstrb.16 q6, [r3, q7]\n add r3, r11\n le lr, 4b\n",
-        rest_of_eight!(
-            unit!("q6"),
-            concat!(
-                "bpl 8f\n",
-                "vldrw.u32 q0, [r1, q1]\n vmladav.s8 r0, q0, q2\n vmladav.s8 r4, q0, q4\n",
-                "vmov q6[2], q6[0], r0, r0\n vmov q6[3], q6[1], r4, r4\n",
-                requantize_fast!(),
-                "b 9f\n 8:\n",
-            ),
-            concat!(unit!("q6"), "add r1, r10\n", unit!("q0"), "sub r1, r10\n")
+        concat!(
+            "bpl 8f\n",
+            "vldrw.u32 q0, [r1, q1]\n vmladav.s8 r0, q0, q2\n vmladav.s8 r4, q0, q4\n",
+            "vmov q6[2], q6[0], r0, r0\n vmov q6[3], q6[1], r4, r4\n",
+            requantize_fast!(),
+            "b 9f\n 8:\n",
         ),
-        next!(),
-    ))
+        concat!(unit!("q6"), "add r1, r10\n", unit!("q0"), "sub r1, r10\n")
+    ),
+    ""
+}
+two_by_two_by_eight! {
+    /// The same where one column is left, of at least three sets of rows.
+    depthwise_2x2_by_eight_and_one,
+    "ldr r0, [r0, #16]\n str r0, [sp, #72]\n",
+    "5:\n",
+    last_column!()
 }
 
 /// Windows of at most 4 x 4 at any stride, eight of a row at a time: 35 instructions for eight outputs of up to 16 taps. Where `fast` holds.

@@ -9,6 +9,7 @@
 //! These two rules decide the registers below. The figures beside the loops count instructions.
 
 mod copy;
+mod dense;
 mod depthwise;
 mod elementwise;
 mod float;
@@ -16,6 +17,7 @@ mod product;
 mod taps;
 
 pub(super) use copy::*;
+pub(super) use dense::*;
 pub(super) use depthwise::*;
 pub(super) use elementwise::*;
 pub(super) use float::*;

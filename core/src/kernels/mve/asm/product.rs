@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use super::super::args::Product;
+use super::super::args::{Product, Widen};
 
 /// One block of 16 elements of two rows (r9, r11) and four channels (r5): 128 MACs in 14 instructions of four bytes. The rows of the first two blocks stay
 /// in q0 to q3 for the other half of the group.
@@ -439,13 +439,17 @@ macro_rules! clamp_to_limits {
 /// 64 end of the weights, 68 from the last output of a pair to the next pair, 72 limits, 80 for the blocks.
 macro_rules! product_prologue {
     ($half:literal) => {
+        product_prologue!($half, "")
+    };
+    // `$more` adds to r1 what eight channels have beside.
+    ($half:literal, $more:literal) => {
         concat!(
             ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #92\n",
             "ldr r1, [r0, #0]\n ldr r2, [r0, #4]\n add r3, r1, r2\n strd r1, r3, [sp, #32]\n add r2, r2\n str r2, [sp, #56]\n",
             "ldr r1, [r0, #20]\n str r1, [sp, #40]\n add r1, #1\n lsl r1, #", $half, "\n str r1, [sp, #44]\n",
             "ldr r2, [r0, #32]\n str r2, [sp, #48]\n ldr r5, [r0, #12]\n str r5, [sp, #52]\n",
             "ldr r2, [r0, #8]\n str r2, [sp, #60]\n",
-            "ldr r2, [r0, #16]\n lsl r1, #1\n add r1, #128\n mla r1, r1, r2, r5\n str r1, [sp, #64]\n",
+            "ldr r2, [r0, #16]\n lsl r1, #1\n add r1, #128\n ", $more, "mla r1, r1, r2, r5\n str r1, [sp, #64]\n",
             "ldr r1, [r0, #24]\n ldr r4, [r0, #28]\n add r3, r1, r4\n add r4, r4\n sub r4, r4, r2, lsl #3\n",
             "str r4, [sp, #68]\n",
             "ldr r2, [r0, #36]\n vctp.16 r2\n ldrd r2, r4, [r0, #40]\n strd r2, r4, [sp, #72]\n",
@@ -465,7 +469,24 @@ macro_rules! enter {
     };
 }
 
-/// Defines a loop over pairs of rows: 39 (fast) instructions besides the blocks for 16 outputs.
+/// Of loops over so many blocks that nothing counts them: r7 is the end of the weights.
+macro_rules! enter_blocks {
+    () => {
+        "ldr r7, [sp, #64]\n"
+    };
+}
+
+/// Whether these were the last weights.
+macro_rules! at_end {
+    (enter_blocks) => {
+        "cmp r5, r7\n"
+    };
+    ($enter:ident) => {
+        "ldr r0, [sp, #64]\n cmp r5, r0\n"
+    };
+}
+
+/// Defines a loop over pairs of rows: 39 (fast; 38 of four blocks or fewer) instructions besides the blocks for 16 outputs.
 macro_rules! two_rows {
     (
         $(#[$doc:meta])* $name:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, past: $past:literal, left: $left:expr,
@@ -491,7 +512,7 @@ macro_rules! two_rows {
                 "vqadd.s16 q4, q4, r0\n vqadd.s16 q5, q5, r0\n",
                 $clamp,
                 "vpstt\n vstrbt.16 q4, [r1], #8\n vstrbt.16 q5, [r3], #8\n",
-                "ldr r0, [sp, #64]\n cmp r5, r0\n bne.w 3b\n",
+                at_end!($enter), "bne.w 3b\n",
                 // The next pair.
                 "ldrd r9, r11, [sp, #32]\n ldrd r0, r2, [sp, #56]\n add r9, r0\n add r11, r0\n strd r9, r11, [sp, #32]\n",
                 "ldr r0, [sp, #68]\n add r1, r0\n add r3, r0\n subs r2, #1\n str r2, [sp, #60]\n bne.w 2b\n",
@@ -527,10 +548,10 @@ macro_rules! two_rows_of {
 }
 two_rows_of! {
     rows2_fast, rows2_general, enter_any_blocks, any_blocks, accumulators, "6", "Pairs of rows, of at least three blocks.";
-    rows2_k16_fast, rows2_k16_general, enter, one_block, accumulators, "6", "Pairs of rows of one block: 66 (fast) instructions for 16 outputs.";
-    rows2_k32_fast, rows2_k32_general, enter, two_blocks, accumulators, "6", "Pairs of rows of two blocks: 92 (fast) instructions for 16 outputs.";
-    rows2_k48_fast, rows2_k48_general, enter, three_blocks, accumulators, "6", "Pairs of rows of three blocks: 118 (fast) instructions for 16 outputs.";
-    rows2_k64_fast, rows2_k64_general, enter, four_blocks, accumulators, "6", "Pairs of rows of four blocks: 148 (fast) instructions for 16 outputs.";
+    rows2_k16_fast, rows2_k16_general, enter_blocks, one_block, accumulators, "6", "Pairs of rows of one block: 65 (fast) instructions for 16 outputs.";
+    rows2_k32_fast, rows2_k32_general, enter_blocks, two_blocks, accumulators, "6", "Pairs of rows of two blocks: 91 (fast) instructions for 16 outputs.";
+    rows2_k48_fast, rows2_k48_general, enter_blocks, three_blocks, accumulators, "6", "Pairs of rows of three blocks: 117 (fast) instructions for 16 outputs.";
+    rows2_k64_fast, rows2_k64_general, enter_blocks, four_blocks, accumulators, "6", "Pairs of rows of four blocks: 147 (fast) instructions for 16 outputs.";
     rows2_w4_fast, rows2_w4_general, enter, any_blocks_w4, accumulators_w4, "5", "Pairs of rows, weights of four bits.";
     rows2_w4_k16_fast, rows2_w4_k16_general, enter, one_block_w4, accumulators_w4, "5", "Pairs of rows of one block, weights of four bits.";
     rows2_w4_k32_fast, rows2_w4_k32_general, enter, two_blocks_w4, accumulators_w4, "5", "Pairs of rows of two blocks, weights of four bits.";
@@ -626,17 +647,63 @@ macro_rules! blocks_of_one_row_w4 {
     };
 }
 
+/// Sums of a group of weights of four bits, times its factors, to the totals in q4 and q6, 16 times too large: 14 instructions.
+macro_rules! end_of_group {
+    () => {
+        concat!(
+            "sub.w r2, r2, r0, asr #4\n sub.w r6, r6, r4, asr #4\n sub.w r10, r10, r8, asr #4\n sub.w lr, lr, r12, asr #4\n",
+            moved!("q1", "q2"),
+            "vldrb.u32 q0, [r5], #4\n vldrb.u32 q3, [r5], #4\n vmul.i32 q1, q1, q0\n vmul.i32 q2, q2, q3\n",
+            "vadd.i32 q4, q4, q1\n vadd.i32 q6, q6, q2\n",
+        )
+    };
+}
+
+/// Blocks of one row, each a group.
+macro_rules! blocks_g16 {
+    () => {
+        concat!(
+            "add r7, #1\n vmov.i32 q4, #0\n vmov.i32 q6, #0\n 5:\n",
+            block_of_one_row_w4!("vmladav.s8"),
+            end_of_group!(),
+            "subs r7, #1\n bne.w 5b\n",
+        )
+    };
+}
+
+/// Blocks of one row, two a group; the last one may be alone.
+macro_rules! blocks_g32 {
+    () => {
+        concat!(
+            "add r7, #1\n vmov.i32 q4, #0\n vmov.i32 q6, #0\n 5:\n",
+            block_of_one_row_w4!("vmladav.s8"),
+            "subs r7, #1\n beq.w 6f\n",
+            block_of_one_row_w4!("vmladava.s8"),
+            "6:\n",
+            end_of_group!(),
+            "subs r7, #1\n bgt.w 5b\n",
+        )
+    };
+}
+
+/// Totals of groups, brought to their own size.
+macro_rules! totals {
+    (row) => {
+        "vshr.s32 q4, q4, #4\n vshr.s32 q6, q6, #4\n"
+    };
+}
+
 /// Defines a loop over one row.
 macro_rules! one_row {
     (
-        $(#[$doc:meta])* $name:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, past: $past:literal, left: $left:expr,
-        shift: $shift:expr, clamp: $clamp:expr
+        $(#[$doc:meta])* $name:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, more: $more:literal, past: $past:literal,
+        left: $left:expr, shift: $shift:expr, clamp: $clamp:expr
     ) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels::mve) unsafe extern "C" fn $name(args: *const Product) {
             naked_asm!(concat!(
-                product_prologue!($half), $enter!(),
+                product_prologue!($half, $more), $enter!(),
                 // r9: the row; r11, r5: weights of both halves of the group.
                 "3: ldr r9, [sp, #32]\n ldrd r7, r0, [sp, #40]\n mov r11, r5\n add r5, r0\n",
                 $blocks!(), $accumulators!(row),
@@ -656,12 +723,12 @@ macro_rules! one_row {
 
 /// The forms of a loop over one row.
 macro_rules! one_row_of {
-    ($($fast:ident, $general:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, $doc:literal;)*) => {$(
+    ($($fast:ident, $general:ident, $enter:ident, $blocks:ident, $accumulators:ident, $half:literal, $more:literal, $doc:literal;)*) => {$(
         one_row! {
             #[doc = $doc]
             #[doc = ""]
             #[doc = "See [`super::super::gemm`] for when `fast` holds."]
-            $fast, $enter, $blocks, $accumulators, $half,
+            $fast, $enter, $blocks, $accumulators, $half, more: $more,
             past: "48",
             left: "",
             shift: concat!(shift_ties_up!("q4"), shift_ties_up!("q6")),
@@ -669,7 +736,7 @@ macro_rules! one_row_of {
         }
         one_row! {
             #[doc = $doc]
-            $general, $enter, $blocks, $accumulators, $half,
+            $general, $enter, $blocks, $accumulators, $half, more: $more,
             past: "16",
             left: concat!(with_table!("vshl.s32", "q4"), with_table!("vshl.s32", "q6")),
             shift: concat!(shift_ties_away!("q4"), shift_ties_away!("q6")),
@@ -678,6 +745,57 @@ macro_rules! one_row_of {
     )*};
 }
 one_row_of! {
-    rows1_fast, rows1_general, enter_one_row, blocks_of_one_row, accumulators, "6", "One row.";
-    rows1_w4_fast, rows1_w4_general, enter, blocks_of_one_row_w4, accumulators_w4, "5", "One row, weights of four bits.";
+    rows1_fast, rows1_general, enter_one_row, blocks_of_one_row, accumulators, "6", "", "One row.";
+    rows1_w4_fast, rows1_w4_general, enter, blocks_of_one_row_w4, accumulators_w4, "5", "", "One row, weights of four bits.";
+    rows1_g16_fast, rows1_g16_general, enter, blocks_g16, totals, "5", "ldr r3, [r0, #48]\n add r1, r3\n ", "One row, a factor for each block.";
+    rows1_g32_fast, rows1_g32_general, enter, blocks_g32, totals, "5", "ldr r3, [r0, #48]\n add r1, r3\n ", "One row, a factor for two blocks.";
+}
+
+/// A block of half a group of channels (`$src`) to int8 weights (`$dst`), by the factors in r8 to r11: 18 instructions for 64.
+macro_rules! widened_block {
+    ($src:literal, $dst:literal) => {
+        concat!(
+            "vldrb.u8 q0, [",
+            $src,
+            "], #16\n vldrb.u8 q3, [",
+            $src,
+            "], #16\n",
+            "vshl.i8 q1, q0, #4\n vshr.s8 q1, q1, #4\n vsub.i8 q2, q0, q1\n vshr.s8 q2, q2, #4\n",
+            "vmul.i8 q1, q1, r8\n vmul.i8 q2, q2, r9\n vstrb.8 q1, [",
+            $dst,
+            "], #16\n vstrb.8 q2, [",
+            $dst,
+            "], #16\n",
+            "vshl.i8 q1, q3, #4\n vshr.s8 q1, q1, #4\n vsub.i8 q2, q3, q1\n vshr.s8 q2, q2, #4\n",
+            "vmul.i8 q1, q1, r10\n vmul.i8 q2, q2, r11\n vstrb.8 q1, [",
+            $dst,
+            "], #16\n vstrb.8 q2, [",
+            $dst,
+            "], #16\n",
+        )
+    };
+}
+
+/// Weights of four bits and factors of eight channels to int8 weights, and the tables as they are.
+#[unsafe(naked)]
+pub(in crate::kernels::mve) unsafe extern "C" fn widen_groups(args: *const Widen) {
+    naked_asm!(concat!(
+        ".cpu cortex-m55\n push {{r4-r11, lr}}\n",
+        // r1, r2: even and odd channels; r3, r4: theirs of eight bits; r5: blocks left; r6: those of a group; r7: of them left; r12: factors.
+        "ldr r1, [r0, #0]\n ldr r3, [r0, #4]\n ldr r5, [r0, #8]\n ldr lr, [r0, #12]\n",
+        "add r2, r1, r5, lsl #5\n add r4, r3, r5, lsl #6\n",
+        "1: mov r6, lr\n cmp r5, lr\n it lo\n movlo r6, r5\n sub r5, r5, r6\n add r12, r2, r6, lsl #5\n",
+        "ldrb r8, [r12, #0]\n ldrb r9, [r12, #1]\n ldrb r10, [r12, #2]\n ldrb r11, [r12, #3]\n mov r7, r6\n",
+        "2:\n",
+        widened_block!("r1", "r3"),
+        "subs r7, #1\n bne.w 2b\n",
+        "ldrb r8, [r12, #4]\n ldrb r9, [r12, #5]\n ldrb r10, [r12, #6]\n ldrb r11, [r12, #7]\n",
+        "3:\n",
+        widened_block!("r2", "r4"),
+        "subs r6, #1\n bne.w 3b\n",
+        "add r2, #8\n cmp r5, #0\n bne.w 1b\n",
+        "mov r5, #4\n",
+        "4: vldrb.u8 q0, [r2], #16\n vldrb.u8 q1, [r2], #16\n vstrb.8 q0, [r4], #16\n vstrb.8 q1, [r4], #16\n subs r5, #1\n bne 4b\n",
+        "pop {{r4-r11, pc}}\n",
+    ))
 }
