@@ -5,6 +5,8 @@
 //! sixteen channels, which fill half of the registers with sums, want 2 loads for an element's 16 multiplications.
 
 use super::args::ProductF32;
+#[cfg(target_arch = "x86_64")]
+use super::loops::{Convolution, convolution_f32};
 use super::loops::{four_rows_f32, one_row_f32};
 use super::rows::{Geometry, Product, Rows, TILE};
 use crate::arena::Mem;
@@ -15,6 +17,8 @@ use crate::kernels::candidate::{Candidate, Job, JobKind, Layout, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dF32;
 use crate::ops::operator::Needs;
+#[cfg(target_arch = "x86_64")]
+use crate::ops::window::Window2d;
 
 /// Output channels of a group.
 const GROUP: usize = 16;
@@ -140,7 +144,7 @@ impl Kernel for F32 {
         let geometry = geometry(op);
         let (k, channels) = (op.window.depth(), u32::from(op.window.output[2]));
         let outputs = op.window.output_len()?;
-        Rows {
+        let rows = Rows {
             input: mem.src::<i8>(op.input, op.window.input_len()?.checked_mul(4)?)?,
             output: mem.dst::<i8>(op.output, outputs.checked_mul(4)?)?,
             scratch: match geometry.scratch {
@@ -160,8 +164,34 @@ impl Kernel for F32 {
                 limits: op.clamp,
             },
             geometry: &geometry,
+        };
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: input, output and scratch have the bytes that the window asks for, weights and biases their lengths.
+        if unsafe { convolution_f32(&rows.convolution(&op.window, mem.rounding.fused)) } {
+            return Some(());
         }
-        .run()
+        rows.run()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Rows<'_, Matrix<'_>> {
+    /// The operands, for the loops that take a convolution as a whole.
+    fn convolution<'a>(&self, window: &'a Window2d, fused: bool) -> Convolution<'a> {
+        let product = &self.product;
+        Convolution {
+            window,
+            input: self.input.as_ptr().cast(),
+            output: self.output.as_mut_ptr().cast(),
+            scratch: self
+                .scratch
+                .map_or(core::ptr::null_mut(), |scratch| scratch.as_mut_ptr().cast()),
+            weights: product.weights.as_ptr(),
+            bias: product.biases(),
+            residual: product.residual,
+            limits: product.limits,
+            fused,
+        }
     }
 }
 
@@ -182,6 +212,17 @@ struct Matrix<'a> {
     limits: [f32; 2],
 }
 
+impl Matrix<'_> {
+    /// Null for none.
+    fn biases(&self) -> *const f32 {
+        if self.bias.is_empty() {
+            core::ptr::null()
+        } else {
+            self.bias.as_ptr()
+        }
+    }
+}
+
 impl Product for Matrix<'_> {
     unsafe fn multiply(&self, x: *const i8, stride: usize, rows: usize, out: *mut i8, pixel: usize) {
         let channels = self.channels;
@@ -194,11 +235,7 @@ impl Product for Matrix<'_> {
             x: x.cast(),
             x_stride: stride,
             weights: self.weights.as_ptr(),
-            bias: if self.bias.is_empty() {
-                core::ptr::null()
-            } else {
-                self.bias.as_ptr()
-            },
+            bias: self.biases(),
             out: out.cast(),
             out_stride: 4 * channels,
             residual: if self.residual.is_null() {

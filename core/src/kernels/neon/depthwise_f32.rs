@@ -97,6 +97,14 @@ impl Kernel for F32 {
             residual,
             limits: op.clamp,
         };
+        #[cfg(target_arch = "x86_64")]
+        let apart = {
+            let read = input.as_ptr()..input.as_ptr().wrapping_add(input.len());
+            let overlaps = |range: core::ops::Range<*const f32>| {
+                range.start < output.wrapping_add(outputs as usize).cast_const() && output.cast_const() < range.end
+            };
+            !overlaps(read) && (residual.is_null() || !overlaps(residual..residual.wrapping_add(outputs as usize)))
+        };
         // SAFETY: scratch is aligned for any kernel and has as many addresses as taps; a run's taps and outputs lie in the input, in scratch and in the output;
         // blocks end where a pixel does.
         unsafe {
@@ -106,6 +114,9 @@ impl Kernel for F32 {
                     args.residual = residual.wrapping_add(pixel * channels);
                 }
                 args.pixels = pixels;
+                #[cfg(target_arch = "x86_64")]
+                depthwise_f32(&args, apart, mem.rounding.fused);
+                #[cfg(not(target_arch = "x86_64"))]
                 depthwise_f32(&args);
             });
         }

@@ -24,7 +24,7 @@ pub(super) mod gemm;
 #[cfg_attr(target_arch = "x86_64", path = "x86/mod.rs")]
 #[cfg_attr(not(any(aarch64 = "neon", target_arch = "x86_64")), path = "portable.rs")]
 pub(super) mod loops;
-#[cfg(not(all(aarch64 = "dotprod", aarch64 = "i8mm")))]
+#[cfg(not(all(aarch64 = "dotprod", aarch64 = "i8mm", aarch64 = "sme")))]
 pub(super) mod numbers;
 #[cfg(target_arch = "x86_64")]
 mod portable;

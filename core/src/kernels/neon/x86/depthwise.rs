@@ -2,8 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use super::super::args::{Depthwise, DepthwiseF32};
-use super::floats::{Limits, from};
+use super::super::args::Depthwise;
 use super::outputs::{Stored, TABLE, bytes, parts, store, two};
 
 /// # Safety
@@ -81,51 +80,5 @@ unsafe fn widened<const COUNT: usize>(from: *const i8) -> __m256i {
         } else {
             _mm_loadl_epi64(from.cast())
         })
-    }
-}
-
-/// # Safety
-/// As for [`super::depthwise_f32`]; the processor has AVX2.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn f32(args: *const DepthwiseF32) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `depthwise_f32::pack`.
-    unsafe {
-        let args = &*args;
-        let channels = args.bytes / 4;
-        let limits = Limits::new(args.limits);
-        for pixel in 0..args.pixels {
-            let row = pixel * channels;
-            let tap = |tap: usize, first: usize| {
-                let x = (*args.entries.add(tap)).add(pixel * args.step).cast::<f32>();
-                (x.add(first), args.weights.add(tap * channels + first))
-            };
-            for first in (0..args.blocks).map(|block| 16 * block) {
-                let [mut low, mut high] = [0, 8].map(|more| from(args.bias, first + more));
-                for (x, w) in (0..args.taps).map(|at| tap(at, first)) {
-                    low = _mm256_add_ps(low, _mm256_mul_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(w)));
-                    let (x, w) = (_mm256_loadu_ps(x.add(8)), _mm256_loadu_ps(w.add(8)));
-                    high = _mm256_add_ps(high, _mm256_mul_ps(x, w));
-                }
-                for (more, sum) in [(0, low), (8, high)] {
-                    let at = row + first + more;
-                    _mm256_storeu_ps(args.out.add(at), limits.of(sum, args.residual, at));
-                }
-            }
-            for first in (0..args.quads).map(|quad| (16 * args.blocks + 4 * quad).min(channels - 4)) {
-                let mut sum = if args.bias.is_null() {
-                    _mm_setzero_ps()
-                } else {
-                    _mm_loadu_ps(args.bias.add(first))
-                };
-                for (x, w) in (0..args.taps).map(|at| tap(at, first)) {
-                    sum = _mm_add_ps(sum, _mm_mul_ps(_mm_loadu_ps(x), _mm_loadu_ps(w)));
-                }
-                if !args.residual.is_null() {
-                    sum = _mm_add_ps(sum, _mm_loadu_ps(args.residual.add(row + first)));
-                }
-                let [low, high] = args.limits.map(|limit| _mm_set1_ps(limit));
-                _mm_storeu_ps(args.out.add(row + first), _mm_min_ps(_mm_max_ps(sum, low), high));
-            }
-        }
     }
 }

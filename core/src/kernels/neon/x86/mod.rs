@@ -1,82 +1,20 @@
-//! The loops for x86-64 hosts, by what the processor has: AVX2, and the dot products of AVX-512 (VNNI) for int8. The same layouts, the same order of writes
-//! and the same bits as `portable`, which is what a processor without AVX2 runs: sums of f32 are rounded after every product there and here, so that nothing
-//! that is computed from them depends on the processor.
-//!
-//! What the processor has is asked once and kept: asking takes longer than a small step, on virtual machines most of all.
+//! The loops for x86-64 hosts, by what the processor has: AVX2, and the dot products of AVX-512 (VNNI) for int8. The same layouts and the same bits as
+//! `portable`, which is what a processor without AVX2 runs: sums of f32 are rounded after every product there and here, in one order, so that nothing that is
+//! computed from them depends on the processor. Only a session that allows it (`Session::allow_fused`) has products fused with their sums.
 
+mod blocks;
 mod depthwise;
-mod floats;
+mod depthwise_f32;
 mod outputs;
 mod product;
+mod tiles;
 
-use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
-use core::sync::atomic::{AtomicU8, Ordering};
-
-use super::args::{Depthwise, DepthwiseF32, Product, ProductF32};
+use super::args::{Depthwise, DepthwiseF32, Product};
 use super::portable;
 pub(in crate::kernels) use super::portable::{copy, fill, one_row, two_rows, windows};
-
-/// What a processor has, in the order of preference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-enum Level {
-    /// Nothing that is used here.
-    Portable = 1,
-    Avx2 = 2,
-    /// AVX2, and 512-bit dot products of bytes.
-    Vnni = 3,
-}
-
-impl Level {
-    /// The processor's.
-    #[inline]
-    fn get() -> Self {
-        // Which thread asks first does not matter: all find the same.
-        static FOUND: AtomicU8 = AtomicU8::new(0);
-        match FOUND.load(Ordering::Relaxed) {
-            1 => Level::Portable,
-            2 => Level::Avx2,
-            3 => Level::Vnni,
-            _ => {
-                let found = Self::ask();
-                FOUND.store(found as u8, Ordering::Relaxed);
-                found
-            }
-        }
-    }
-
-    /// Intel's manual, volume 1, 14.3 and 15.2: bits of CPUID, and of XCR0, by which the operating system says what it keeps of a thread.
-    fn ask() -> Self {
-        if cfg!(miri) || __cpuid(0).eax < 7 {
-            return Level::Portable;
-        }
-        let has = |word: u32, bits: &[u32]| bits.iter().all(|bit| word >> bit & 1 == 1);
-        let (first, seventh) = (__cpuid(1), __cpuid_count(7, 0));
-        // XSAVE by the operating system, AVX.
-        if !has(first.ecx, &[27, 28]) {
-            return Level::Portable;
-        }
-        // SAFETY: the processor has XGETBV, for the operating system uses it.
-        let kept = unsafe { state() };
-        let ymm = kept & 0b110 == 0b110;
-        let zmm = kept & 0b1110_0110 == 0b1110_0110;
-        // AVX2; AVX-512 F, BW and VL; VNNI.
-        let avx2 = ymm && has(seventh.ebx, &[5]);
-        let vnni = zmm && has(seventh.ebx, &[16, 30, 31]) && has(seventh.ecx, &[11]);
-        match (avx2, vnni) {
-            (true, true) => Level::Vnni,
-            (true, false) => Level::Avx2,
-            (false, _) => Level::Portable,
-        }
-    }
-}
-
-/// The vectors that the operating system keeps of a thread.
-#[target_feature(enable = "xsave")]
-fn state() -> u64 {
-    // SAFETY: the register is there where XSAVE is.
-    unsafe { _xgetbv(0) }
-}
+pub(in crate::kernels) use super::portable::{four_rows_f32, one_row_f32};
+use crate::kernels::x86::Level;
+pub(in crate::kernels) use blocks::Convolution;
 
 pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
     // SAFETY: the caller's promise; the processor has AVX2 where it is used.
@@ -88,34 +26,29 @@ pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
     }
 }
 
-pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
+/// `apart`: no output of the step overlaps its input or residual. `fused`: products may be fused with their sums.
+pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32, apart: bool, fused: bool) {
     // SAFETY: as above.
     unsafe {
         match Level::get() {
             Level::Portable => portable::depthwise_f32(args),
-            Level::Avx2 | Level::Vnni => depthwise::f32(args),
+            Level::Avx2 | Level::Vnni if fused => depthwise_f32::run::<true>(args, apart),
+            Level::Avx2 | Level::Vnni => depthwise_f32::run::<false>(args, apart),
         }
     }
 }
 
-pub(in crate::kernels) unsafe fn four_rows_f32(args: *const ProductF32) {
-    // SAFETY: as above.
-    unsafe {
-        match Level::get() {
-            Level::Portable => portable::four_rows_f32(args),
-            Level::Avx2 | Level::Vnni => floats::rows::<4>(args),
-        }
+/// All of a convolution of f32, where the processor has AVX2; whether it has.
+///
+/// # Safety
+/// The operands are as the window says, weights as `conv2d_f32::pack` lays them out, and overlap at most as the kernel allows.
+pub(in crate::kernels) unsafe fn convolution_f32(of: &Convolution<'_>) -> bool {
+    match Level::get() {
+        Level::Portable => return false,
+        // SAFETY: the caller's promise.
+        Level::Avx2 | Level::Vnni => unsafe { blocks::run(of) },
     }
-}
-
-pub(in crate::kernels) unsafe fn one_row_f32(args: *const ProductF32) {
-    // SAFETY: as above.
-    unsafe {
-        match Level::get() {
-            Level::Portable => portable::one_row_f32(args),
-            Level::Avx2 | Level::Vnni => floats::rows::<1>(args),
-        }
-    }
+    true
 }
 
 /// The outputs of tiles of `ROWS` rows, of weights of four elements side by side: what dot products of bytes compute.
@@ -133,5 +66,7 @@ pub(in crate::kernels) unsafe fn dots<const ROWS: usize>(args: *const Product) {
     }
 }
 
+#[cfg(test)]
+mod floats_tests;
 #[cfg(test)]
 mod tests;

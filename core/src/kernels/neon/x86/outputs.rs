@@ -47,6 +47,73 @@ impl Stored {
     }
 }
 
+/// What sums of sixteen channels go through: shifts left, mantissas, shifts right, and of the last the bits that go and half of what they count.
+pub(super) struct Wide {
+    left: __m512i,
+    mantissa: __m512i,
+    right: __m512i,
+    gone: __m512i,
+    half: __m512i,
+}
+
+impl Wide {
+    /// Of a table that has them by four, for `width` channels, 4 to 16; the last four stand for those that are not there.
+    ///
+    /// # Safety
+    /// `table` is valid for reads of [`TABLE`] bytes for every four channels.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(super) unsafe fn new(table: *const u8, width: usize) -> Self {
+        let four = |channels: usize, part: usize| {
+            let at = TABLE / 4 * channels.min(width - 4) + 16 * part;
+            // SAFETY: the caller's promise.
+            unsafe { _mm_loadu_si128(table.add(at).cast()) }
+        };
+        let part = |part: usize| {
+            let [a, b, c, d] = [0, 4, 8, 12].map(|channels| four(channels, part));
+            let two = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
+            _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(two, c), d)
+        };
+        let right = _mm512_sub_epi32(_mm512_setzero_si512(), part(2));
+        let gone = _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), right), _mm512_set1_epi32(1));
+        Self {
+            left: part(0),
+            mantissa: part(1),
+            right,
+            gone,
+            half: _mm512_srli_epi32::<1>(gone),
+        }
+    }
+
+    /// As [`Stored::of`].
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(super) fn of(&self, sums: __m512i, zero_point: i32, low: i32, high: i32) -> __m512i {
+        let one = _mm512_set1_epi32(1);
+        let shifted = _mm512_sllv_epi32(sums, self.left);
+        // (a * b + 2^30) >> 31 of the even and of the odd lanes.
+        let half = _mm512_set1_epi64(1 << 30);
+        let even = _mm512_add_epi64(_mm512_mul_epi32(shifted, self.mantissa), half);
+        let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(shifted), _mm512_srli_epi64::<32>(self.mantissa));
+        let odd = _mm512_slli_epi64::<1>(_mm512_add_epi64(odd, half));
+        let product = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64::<31>(even), odd);
+        // Only what exceeds the range is the least number: one less is the greatest.
+        let beyond = _mm512_cmpeq_epi32_mask(product, _mm512_set1_epi32(i32::MIN));
+        let product = _mm512_mask_sub_epi32(product, beyond, product, one);
+        // To nearest, ties away from zero.
+        let negative = _mm512_cmplt_epi32_mask(product, _mm512_setzero_si512());
+        let threshold = _mm512_mask_add_epi32(self.half, negative, self.half, one);
+        let up = _mm512_cmpgt_epi32_mask(_mm512_and_si512(product, self.gone), threshold);
+        let scaled = _mm512_srav_epi32(product, self.right);
+        let scaled = _mm512_mask_add_epi32(scaled, up, scaled, one);
+        let stored = _mm512_add_epi32(scaled, _mm512_set1_epi32(zero_point));
+        _mm512_min_epi32(
+            _mm512_max_epi32(stored, _mm512_set1_epi32(low)),
+            _mm512_set1_epi32(high),
+        )
+    }
+}
+
 /// Two times sixteen bytes as one vector.
 ///
 /// # Safety

@@ -6,7 +6,7 @@
 use core::arch::x86_64::*;
 
 use super::super::args::Product;
-use super::outputs::{Stored, TABLE, bytes, parts, store, two};
+use super::outputs::{Stored, TABLE, Wide, bytes, parts, store, two};
 
 /// Output channels of a group.
 const GROUP: usize = 16;
@@ -146,11 +146,7 @@ pub(super) unsafe fn vnni<const ROWS: usize>(args: *const Product) {
             if x != of {
                 of = x;
                 for (row, more) in more.iter_mut().enumerate() {
-                    let x = core::slice::from_raw_parts(x.add(row * args.x_stride), 4 * steps);
-                    *more = x
-                        .iter()
-                        .fold(0i32, |sum, &x| sum.wrapping_add(x.into()))
-                        .wrapping_mul(128);
+                    *more = sum(x.add(row * args.x_stride), 4 * steps).wrapping_mul(128);
                 }
             }
             let lanes = ((1u32 << group.width) - 1) as u16;
@@ -163,12 +159,32 @@ pub(super) unsafe fn vnni<const ROWS: usize>(args: *const Product) {
                     *sum = _mm512_dpbusd_epi32(*sum, weights, x);
                 }
             }
-            let mut halves = [[_mm256_setzero_si256(); 2]; ROWS];
-            for ((halves, sum), more) in halves.iter_mut().zip(sums).zip(more) {
-                let sum = _mm512_sub_epi32(sum, _mm512_set1_epi32(more));
-                *halves = [_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64(sum, 1)];
+            let wide = Wide::new(group.table, group.width);
+            let biases = _mm512_maskz_loadu_epi32(lanes, group.biases.cast());
+            for (row, (sum, more)) in sums.into_iter().zip(more).enumerate() {
+                let sum = _mm512_add_epi32(_mm512_sub_epi32(sum, _mm512_set1_epi32(more)), biases);
+                let stored = wide.of(sum, args.zero_point, args.low, args.high);
+                let out = out.add(row * args.out_stride);
+                _mm_mask_storeu_epi8(out, ((1u32 << group.count) - 1) as u16, _mm512_cvtepi32_epi8(stored));
             }
-            write(args, group, &halves, out);
         });
     }
+}
+
+/// The sum of so many bytes.
+///
+/// # Safety
+/// `x` is valid for reads of them; the processor has what [`vnni`] takes.
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512vl,avx512vnni")]
+#[inline]
+unsafe fn sum(x: *const i8, count: usize) -> i32 {
+    let (ones, mut sums, mut at) = (_mm512_set1_epi8(1), _mm512_setzero_si512(), 0);
+    while at < count {
+        let lanes = u64::MAX >> 64usize.saturating_sub(count - at);
+        // SAFETY: what is masked out is not read.
+        let bytes = unsafe { _mm512_maskz_loadu_epi8(lanes, x.add(at)) };
+        sums = _mm512_dpbusd_epi32(sums, ones, bytes);
+        at += 64;
+    }
+    _mm512_reduce_add_epi32(sums)
 }

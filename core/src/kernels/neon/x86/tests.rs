@@ -1,4 +1,4 @@
-//! Every loop against `portable`, bit by bit, on bytes that no packer writes too, by every level that this processor has.
+//! Every loop of int8 against `portable`, bit by bit, on bytes that no packer writes too, by every level that this processor has.
 
 extern crate std;
 use std::vec;
@@ -22,16 +22,6 @@ fn between(random: &mut Random, low: i64, high: i64) -> i64 {
 
 fn some_bytes(random: &mut Random, count: usize) -> Vec<i8> {
     (0..count).map(|_| between(random, -128, 127) as i8).collect()
-}
-
-/// Numbers between -2 and 2, and one in twenty of those that computations end in.
-fn some_floats(random: &mut Random, count: usize) -> Vec<f32> {
-    const ENDS: [f32; 6] = [0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE];
-    let one = |random: &mut Random| match between(random, 0, 119) {
-        end @ 0..=5 => ENDS[end as usize],
-        _ => between(random, -2000, 2000) as f32 / 1000.0,
-    };
-    (0..count).map(|_| one(random)).collect()
 }
 
 /// What multiplies tiles.
@@ -165,96 +155,6 @@ fn depthwise_ones_are_the_portable_ones() {
         let portable = run(portable::depthwise);
         if levels().next().is_some() {
             assert_eq!(run(depthwise::s8), portable, "{channels} {taps}");
-        }
-    }
-}
-
-/// What makes them equal: no sum is rounded less often, and none in another order.
-#[test]
-fn those_of_floats_are_the_portable_ones() {
-    let mut random = Random(13);
-    let same = |one: &[f32], other: &[f32]| {
-        one.len() == other.len() && one.iter().zip(other).all(|(a, b)| a.to_bits() == b.to_bits())
-    };
-    for (channels, k, tiles) in [(16, 5, 2), (3, 8, 1), (14, 1, 3), (37, 33, 2), (64, 71, 1)] {
-        let (groups, rest) = (channels / 16, channels % 16);
-        let width = 16 * groups + usize::next_multiple_of(rest, 4);
-        let weights = some_floats(&mut random, width * k);
-        let x = some_floats(&mut random, 4 * tiles * (k + 3));
-        let bias = some_floats(&mut random, channels);
-        let residual = some_floats(&mut random, 4 * tiles * channels);
-        let mut last_bias = [0.0; 16];
-        last_bias[..rest].copy_from_slice(&bias[16 * groups..]);
-        for (bias, residual) in [
-            (bias.as_ptr(), core::ptr::null()),
-            (core::ptr::null(), residual.as_ptr()),
-        ] {
-            let run = |rows: usize, tile: unsafe fn(*const ProductF32)| {
-                let mut out = vec![99f32; 4 * tiles * channels];
-                let args = ProductF32 {
-                    x: x.as_ptr(),
-                    x_stride: 4 * (k + 3),
-                    weights: weights.as_ptr(),
-                    bias,
-                    out: out.as_mut_ptr(),
-                    out_stride: 4 * channels,
-                    residual,
-                    groups,
-                    rest,
-                    quads: k / 4,
-                    odd: k % 4,
-                    tiles: 4 * tiles / rows,
-                    limits: [0.0, 6.0],
-                    last_bias: last_bias.as_ptr(),
-                };
-                // SAFETY: all rows, weights and outputs are there.
-                unsafe { tile(&args) };
-                out
-            };
-            let portable = run(4, portable::four_rows_f32);
-            if levels().next().is_some() {
-                let four = run(4, floats::rows::<4>);
-                assert!(same(&four, &portable), "{channels} {k}: {four:?} {portable:?}");
-                let one = run(1, floats::rows::<1>);
-                assert!(same(&one, &portable), "{channels} {k}, a row at a time");
-            }
-        }
-    }
-    for (channels, taps, pixels) in [(16, 9, 4), (4, 3, 2), (7, 2, 3), (29, 5, 2), (40, 1, 3)] {
-        let weights = some_floats(&mut random, taps * channels);
-        let x = some_floats(&mut random, (pixels + taps) * channels);
-        let bias = some_floats(&mut random, channels);
-        let residual = some_floats(&mut random, pixels * channels);
-        let entries: Vec<*const i8> = (0..taps).map(|tap| x[tap * channels..].as_ptr().cast()).collect();
-        for (bias, residual) in [
-            (bias.as_ptr(), core::ptr::null()),
-            (core::ptr::null(), residual.as_ptr()),
-        ] {
-            let run = |loops: unsafe fn(*const DepthwiseF32)| {
-                let mut out = vec![99f32; pixels * channels];
-                let args = DepthwiseF32 {
-                    entries: entries.as_ptr(),
-                    taps,
-                    weights: weights.as_ptr(),
-                    out: out.as_mut_ptr(),
-                    pixels,
-                    step: 4 * channels,
-                    bytes: 4 * channels,
-                    blocks: channels / 16,
-                    quads: usize::div_ceil(channels % 16, 4),
-                    bias,
-                    residual,
-                    limits: [-1.5, 6.0],
-                };
-                // SAFETY: all taps, weights and outputs are there.
-                unsafe { loops(&args) };
-                out
-            };
-            let portable = run(portable::depthwise_f32);
-            if levels().next().is_some() {
-                let found = run(depthwise::f32);
-                assert!(same(&found, &portable), "{channels} {taps}: {found:?} {portable:?}");
-            }
         }
     }
 }
