@@ -10,6 +10,7 @@ use crate::ops::elementwise_int::BinaryInt;
 use crate::ops::operator::Placed;
 use crate::ops::packed_sum::PackedSumS8;
 use crate::ops::pool2d::PoolInt;
+use crate::ops::svdf::PackedSvdfS8;
 use crate::target::Target;
 
 /// A kernel's operator over places `P`.
@@ -22,6 +23,8 @@ pub enum JobKind {
     Conv2dS8,
     /// One of int8 whose weights are -7 to 7, which four bits hold.
     Conv2dS8W4,
+    /// One of int8 whose weights are products of such numbers and of factors that groups of them share.
+    Conv2dS8Groups,
     /// The same as [`JobKind::Conv2dS8`] of f32.
     Conv2dF32,
     /// An int8 sum in its linear form, where it has one; it goes before the same sum as [`JobKind::BinaryInt`].
@@ -32,18 +35,22 @@ pub enum JobKind {
     MaxPoolInt,
     /// An integer average over windows.
     AvgPoolInt,
+    /// An int8 SVDF.
+    SvdfS8,
 }
 
 impl JobKind {
     /// All jobs.
-    pub const ALL: [JobKind; 7] = [
+    pub const ALL: [JobKind; 9] = [
         JobKind::Conv2dS8,
         JobKind::Conv2dS8W4,
+        JobKind::Conv2dS8Groups,
         JobKind::Conv2dF32,
         JobKind::LinearSumS8,
         JobKind::BinaryInt,
         JobKind::MaxPoolInt,
         JobKind::AvgPoolInt,
+        JobKind::SvdfS8,
     ];
 }
 
@@ -56,6 +63,56 @@ pub struct PlainS8<'a> {
     pub channels: &'a [[i32; 3]],
 }
 
+/// Groups of weights that are products of a number of -7 to 7 and a factor of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupsS8<'a> {
+    /// Weights of a group, neighbours in a filter, at whose end there may be fewer.
+    pub share: u32,
+    /// `[out, groups of an output]`.
+    pub factors: &'a [u8],
+}
+
+impl GroupsS8<'_> {
+    /// The factor of weight `at` of a channel, whose filter has so many.
+    pub fn of(&self, channel: usize, at: usize, filter: usize) -> Option<i8> {
+        let share = self.share as usize;
+        let group = at.checked_div(share).filter(|_| at < filter)?;
+        let index = channel.checked_mul(filter.div_ceil(share))?.checked_add(group)?;
+        i8::try_from(*self.factors.get(index)?).ok()
+    }
+
+    /// Whether all weights are such products.
+    pub fn fit(&self, plain: &PlainS8<'_>) -> bool {
+        let filter = plain
+            .weights
+            .len()
+            .checked_div(plain.channels.len())
+            .unwrap_or(0)
+            .max(1);
+        let mut filters = plain.weights.chunks(filter).enumerate();
+        filters.all(|(channel, weights)| {
+            weights.iter().enumerate().all(|(at, weight)| {
+                let number = self.of(channel, at, filter).and_then(|factor| {
+                    let whole = weight.checked_rem(factor)? == 0;
+                    weight.checked_div(factor).filter(|_| whole)
+                });
+                number.is_some_and(|number| (-7..=7).contains(&number))
+            })
+        })
+    }
+}
+
+/// The constants of an int8 SVDF in their plain form.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainSvdf<'a> {
+    /// `[filters, features]`, and a record for each filter: no bias, and the multiplier into the state.
+    pub features: PlainS8<'a>,
+    /// `[filters, memory]`.
+    pub times: &'a [i8],
+    /// `[units]`.
+    pub bias: &'a [i32],
+}
+
 /// A job as lowering states it: the operator over places `P`, its constants in their plain form beside it.
 #[derive(Debug, Clone)]
 pub enum Job<'a, P = Slot> {
@@ -63,6 +120,8 @@ pub enum Job<'a, P = Slot> {
     Conv2dS8(Conv2dS8<P>, PlainS8<'a>),
     /// [`JobKind::Conv2dS8W4`].
     Conv2dS8W4(Conv2dS8<P>, PlainS8<'a>),
+    /// [`JobKind::Conv2dS8Groups`].
+    Conv2dS8Groups(Conv2dS8<P>, PlainS8<'a>, GroupsS8<'a>),
     /// [`JobKind::Conv2dF32`], with its OHWI weights. They may be large: until a kernel is to pack them, they are empty.
     Conv2dF32(Conv2dF32<P>, &'a [f32]),
     /// [`JobKind::LinearSumS8`].
@@ -73,6 +132,8 @@ pub enum Job<'a, P = Slot> {
     MaxPoolInt(PoolInt<P>),
     /// [`JobKind::AvgPoolInt`].
     AvgPoolInt(PoolInt<P>),
+    /// [`JobKind::SvdfS8`].
+    SvdfS8(PackedSvdfS8<P>, PlainSvdf<'a>),
 }
 
 impl<'a, P: Place> Job<'a, P> {
@@ -88,6 +149,14 @@ impl<'a, P: Place> Job<'a, P> {
     pub fn conv2d_s8_w4(&self) -> Option<(Conv2dS8<P>, PlainS8<'a>)> {
         match self {
             Job::Conv2dS8W4(op, plain) => Some((*op, *plain)),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn conv2d_s8_groups(&self) -> Option<(Conv2dS8<P>, PlainS8<'a>, GroupsS8<'a>)> {
+        match self {
+            Job::Conv2dS8Groups(op, plain, groups) => Some((*op, *plain, *groups)),
             _ => None,
         }
     }
@@ -132,16 +201,26 @@ impl<'a, P: Place> Job<'a, P> {
         }
     }
 
+    /// See [`Job::conv2d_s8`].
+    pub fn svdf_s8(&self) -> Option<(PackedSvdfS8<P>, PlainSvdf<'a>)> {
+        match self {
+            Job::SvdfS8(op, plain) => Some((*op, *plain)),
+            _ => None,
+        }
+    }
+
     /// The job without its places.
     pub fn parameters(&self) -> Job<'a> {
         match self {
             Job::Conv2dS8(op, plain) => Job::Conv2dS8(op.parameters(), *plain),
             Job::Conv2dS8W4(op, plain) => Job::Conv2dS8W4(op.parameters(), *plain),
+            Job::Conv2dS8Groups(op, plain, groups) => Job::Conv2dS8Groups(op.parameters(), *plain, *groups),
             Job::Conv2dF32(op, weights) => Job::Conv2dF32(op.parameters(), weights),
             Job::LinearSumS8(op) => Job::LinearSumS8(op.parameters()),
             Job::BinaryInt(op) => Job::BinaryInt(op.clone().parameters()),
             Job::MaxPoolInt(op) => Job::MaxPoolInt(op.parameters()),
             Job::AvgPoolInt(op) => Job::AvgPoolInt(op.parameters()),
+            Job::SvdfS8(op, plain) => Job::SvdfS8(op.parameters(), *plain),
         }
     }
 }

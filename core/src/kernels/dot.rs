@@ -1,11 +1,7 @@
 //! Products of one input and rows of weights, for operators that have no weights in a layout of their own.
 
 use crate::cells::{Element, Src};
-#[cfg(any(
-    cortex_m = "baseline",
-    all(cortex_m = "dsp", feature = "dsp"),
-    all(cortex_m = "mve", feature = "mve")
-))]
+#[cfg(any(cortex_m = "baseline", cortex_m = "mainline"))]
 use crate::kernels::dot_loops as loops;
 use crate::kernels::instructions::{halves, smlad, sxtab16, sxtab16_ror8, sxtb16, sxtb16_ror8};
 
@@ -88,16 +84,12 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
 // A function by itself: within a kernel the loop would have no registers left.
 #[inline(never)]
 unsafe fn fours(x: *const i8, zero: i32, rows: [*const i8; 4], len: usize) -> [i32; 4] {
-    #[cfg(any(
-        cortex_m = "baseline",
-        all(cortex_m = "dsp", feature = "dsp"),
-        all(cortex_m = "mve", feature = "mve")
-    ))]
+    #[cfg(any(cortex_m = "baseline", cortex_m = "mainline"))]
     {
         // Only words are in fours: vectors take what is left over as well.
-        let by = if PAIRS && !HELIUM { 4 } else { 1 };
+        let by = if cfg!(cortex_m = "mainline") && !HELIUM { 4 } else { 1 };
         let done = len / by * by;
-        if (cfg!(cortex_m = "baseline") || ZEROS.contains(&zero)) && done > 0 {
+        if (!(PAIRS || HELIUM) || ZEROS.contains(&zero)) && done > 0 {
             let mut sums = [0; 4];
             // SAFETY: as the caller promises.
             unsafe { loops::dots(x, rows.as_ptr(), done, sums.as_mut_ptr(), zero) };

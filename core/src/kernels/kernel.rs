@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::arena::{Mem, Slot};
+use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator};
 
 /// One way of computing an operator.
@@ -40,6 +41,9 @@ pub trait Kernel {
 
     /// Whether the kernel trusts anything in the weights, such as records that say where to read and write: [`Kernel::trusts`] says whether it may.
     const TRUSTS: bool = false;
+
+    /// What load says of a step whose constants are not fit.
+    const UNFIT: Fault = Fault::Weights;
 
     /// Whether what the kernel trusts in its constants is fit to be trusted. Load asks where there is such ([`Kernel::TRUSTS`]), after it has checked the
     /// operands. Takes instructions in proportion to the constants among them, which load has paid for by then. The answer goes by the operator's parameters

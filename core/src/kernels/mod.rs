@@ -11,11 +11,7 @@ pub mod added;
 pub mod candidate;
 pub(crate) mod delay;
 pub(crate) mod dot;
-#[cfg(any(
-    cortex_m = "baseline",
-    all(cortex_m = "dsp", feature = "dsp"),
-    all(cortex_m = "mve", feature = "mve")
-))]
+#[cfg(any(cortex_m = "baseline", cortex_m = "mainline"))]
 mod dot_loops;
 #[cfg(any(cortex_m = "baseline", target_arch = "riscv32"))]
 mod entered;
@@ -36,6 +32,8 @@ pub(crate) mod rescaled;
 pub(crate) mod runs;
 pub mod steps;
 pub(crate) mod sums;
+pub mod svdf;
+mod svdf_loops;
 #[cfg(test)]
 mod svdf_tests;
 pub mod table;
@@ -51,10 +49,13 @@ pub(crate) mod wide;
 mod wide_loops;
 pub(crate) mod wide_steps;
 pub(crate) mod wide_taps;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86;
 
 pub mod compact;
 pub mod dotprod;
 pub mod dsp;
+pub mod ethos_u;
 pub mod fpu;
 pub mod i8mm;
 pub mod int;
@@ -62,8 +63,9 @@ pub mod mve;
 pub mod neon;
 pub mod rvv;
 pub mod scalar;
+pub mod sme;
 
-#[cfg(any(test, packing))]
+#[cfg(any(test, packing, feature = "accelerators"))]
 use crate::target::Target;
 
 macro_rules! backends {
@@ -95,7 +97,7 @@ macro_rules! backends {
                 match self { $(Backend::$variant => $name),* }
             }
 
-            #[cfg(any(test, packing))]
+            #[cfg(any(test, packing, feature = "accelerators"))]
             const fn tried(self) -> Tried {
                 match self { $(Backend::$variant => $tried),* }
             }
@@ -115,15 +117,20 @@ backends! {
     built: cfg!(any(not(target_os = "none"), all(cortex_m = "mve", feature = "mve")));
     tried: Tried::on(&[Target::CortexM55]);
 
+    /// The outer products of bytes of AArch64: builds with the feature `sme`. Hosts have the same kernels in portable Rust.
+    Sme = 10, "sme";
+    built: cfg!(any(not(target_os = "none"), aarch64 = "sme"));
+    tried: Tried::on(&[Target::Aarch64Sme]);
+
     /// The products of matrices of bytes of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust.
     I8mm = 8, "i8mm";
     built: cfg!(any(not(target_os = "none"), aarch64 = "i8mm"));
-    tried: Tried::on(&[Target::Aarch64I8mm]);
+    tried: Tried::on(&[Target::Aarch64I8mm, Target::Aarch64Sme]);
 
     /// The dot product instructions of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust, x86-64 ones by AVX2 and VNNI.
     Dotprod = 6, "dotprod";
     built: cfg!(any(not(target_os = "none"), aarch64 = "dotprod"));
-    tried: Tried::on(&[Target::Aarch64Dotprod, Target::Aarch64I8mm, Target::X8664]);
+    tried: Tried::on(&[Target::Aarch64Dotprod, Target::Aarch64I8mm, Target::Aarch64Sme, Target::X8664]);
 
     /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
     Dsp = 2, "dsp";
@@ -134,7 +141,13 @@ backends! {
     /// The vectors that every AArch64 core has. Hosts have the same kernels in portable Rust, x86-64 ones by AVX2.
     Neon = 7, "neon";
     built: cfg!(any(not(target_os = "none"), aarch64 = "neon"));
-    tried: Tried::on(&[Target::Aarch64, Target::Aarch64Dotprod, Target::Aarch64I8mm, Target::X8664]);
+    tried: Tried::on(&[
+        Target::Aarch64,
+        Target::Aarch64Dotprod,
+        Target::Aarch64I8mm,
+        Target::Aarch64Sme,
+        Target::X8664,
+    ]);
 
     /// The vector extension of RISC-V: builds with the feature `rvv`. Hosts have the same kernels in portable Rust.
     Rvv = 9, "rvv";
@@ -152,6 +165,7 @@ backends! {
         Target::Aarch64,
         Target::Aarch64Dotprod,
         Target::Aarch64I8mm,
+        Target::Aarch64Sme,
         Target::X8664,
     ]);
 
@@ -173,8 +187,14 @@ backends! {
         Target::Aarch64,
         Target::Aarch64Dotprod,
         Target::Aarch64I8mm,
+        Target::Aarch64Sme,
         Target::X8664,
     ]);
+
+    /// Commands for an NPU beside the core: builds with the feature `ethos-u`. Packing takes them from a compiled network, and never chooses them.
+    EthosU = 11, "ethos-u";
+    built: cfg!(feature = "ethos-u");
+    tried: Tried::on(&[]);
 
     /// Portable, safe, always there: oracle and fallback.
     Scalar = 0, "scalar";
@@ -183,13 +203,13 @@ backends! {
 }
 
 /// When packing tries a backend.
-#[cfg(any(test, packing))]
+#[cfg(any(test, packing, feature = "accelerators"))]
 struct Tried {
     targets: &'static [Target],
     size: bool,
 }
 
-#[cfg(any(test, packing))]
+#[cfg(any(test, packing, feature = "accelerators"))]
 impl Tried {
     /// For these targets where speed is preferred.
     const fn on(targets: &'static [Target]) -> Self {
@@ -202,7 +222,7 @@ impl Tried {
     }
 }
 
-#[cfg(any(test, packing))]
+#[cfg(any(test, packing, feature = "accelerators"))]
 impl Backend {
     /// The backends whose kernels packing tries for a target, best first; `size`: where small code is preferred over speed.
     pub fn order(target: Target, size: bool) -> impl Iterator<Item = Backend> {

@@ -69,6 +69,10 @@ fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     }
     if place.region == Slot::WEIGHTS {
         bounds.trusted.add(place.offset, bytes);
+        #[cfg(feature = "cores")]
+        if !bounds.groups.reaches_constant(place.offset) {
+            return Err(Fault::Reach);
+        }
     } else {
         #[cfg(feature = "cores")]
         match bounds
@@ -78,6 +82,7 @@ fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
             Meets::Nothing => {}
             Meets::Another => return Err(Fault::Race),
             Meets::Unknown => return Err(Fault::Group),
+            Meets::Beyond => return Err(Fault::Reach),
         }
     }
     if place.offset.is_multiple_of(align) {

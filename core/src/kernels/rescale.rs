@@ -38,6 +38,13 @@ impl Rescale {
     /// The largest magnitude.
     const REACH: i64 = 1 << 30;
 
+    /// Mantissa, addend and shift to the right, for loops in assembly: twice the number times the mantissa, its high word rounded, with the addend and one less
+    /// where the number is negative.
+    #[cfg_attr(not(any(cortex_m = "mainline", target_arch = "riscv32")), allow(dead_code))]
+    pub(crate) fn parts(&self) -> (i32, i32, u32) {
+        (self.mantissa, self.addend, self.right)
+    }
+
     /// The number scaled, with the zero point. Twice `x` has 32 bits.
     #[inline(always)]
     pub(crate) fn apply(&self, x: i32) -> i32 {

@@ -6,10 +6,14 @@ use core::cell::Cell;
 use std::vec;
 use std::vec::Vec;
 
-use crate::arena::{Mem, Slot};
+use crate::arena::{Mem, Rounding, Slot};
+use crate::kernels::candidate::{Candidate, Job, PlainS8, PlainSvdf};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::svdf::S8;
-use crate::ops::svdf::{SvdfS8, SvdfShape};
+use crate::kernels::{dsp, int, mve};
+use crate::ops::operator::Operator;
+use crate::ops::packed_conv2d::Form;
+use crate::ops::svdf::{PackedSvdfS8, SvdfS8, SvdfShape};
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 
@@ -75,6 +79,7 @@ fn found(case: &mut Case, state: &[i32]) -> (Vec<i32>, Vec<i32>) {
         regions: [Cell::from_mut(&mut *arena).as_slice_of_cells(), &[], &[], &[]],
         state: &[],
         weights,
+        rounding: Rounding::default(),
     };
     S8::run(&case.op, &mem).expect("an SVDF that runs");
     let output = arena[case.op.output.offset as usize..][..outputs].iter();
@@ -84,6 +89,171 @@ fn found(case: &mut Case, state: &[i32]) -> (Vec<i32>, Vec<i32>) {
         _ => unreachable!(),
     });
     (output.map(|&x| i32::from(x as i8)).collect(), state.collect())
+}
+
+/// A kernel with constants of its own.
+struct Packed<K: Kernel> {
+    op: K::Op,
+    constants: Vec<u64>,
+}
+
+impl<K: Candidate<Op = PackedSvdfS8>> Packed<K> {
+    /// `None` where the kernel is not for the case.
+    fn of(case: &Case) -> Option<Self> {
+        let op = case.op;
+        let narrow = |values: &[i32]| -> Vec<i8> { values.iter().map(|&value| value as i8).collect() };
+        let (weights, times) = (narrow(&case.weights), narrow(&case.time_weights));
+        let channels =
+            vec![[0, op.multipliers[0].mantissa, op.multipliers[0].shift.into()]; op.shape.filters() as usize];
+        let plain = PlainSvdf {
+            features: PlainS8 {
+                weights: &weights,
+                channels: &channels,
+            },
+            times: &times,
+            bias: &case.bias,
+        };
+        let packed = PackedSvdfS8 {
+            output: op.output,
+            input: op.input,
+            state: op.state,
+            scratch: op.output,
+            shape: op.shape,
+            weights: 0,
+            form: Form::General,
+            zero: [op.zero[0] as i8, op.zero[2] as i8],
+            multiplier: op.multipliers[1],
+        };
+        let job = Job::SvdfS8(packed, plain);
+        let mut op = K::step(&job).filter(K::supports)?;
+        let mut constants = vec![0; K::needs(&op).weights as usize];
+        K::pack(&job, &op, &mut constants, &mut [])?;
+        constants.resize(constants.len().next_multiple_of(4), 0);
+        op.set_constants(0, 0);
+        assert!(K::trusts(&op, &constants), "{op:?}");
+        Some(Self {
+            op,
+            constants: words(&constants),
+        })
+    }
+
+    /// The output; the state goes on.
+    fn run(&mut self, input: &[i32], state: &mut [i32]) -> Vec<i32> {
+        let outputs = (self.op.shape.batch * self.op.shape.units) as usize;
+        let mut memory = vec![0; K::needs(&self.op).scratch as usize];
+        let mut place = |values: &[i32]| {
+            let offset = memory.len() as u32;
+            memory.extend(bytes(DType::I8, values));
+            Slot { region: 0, offset }
+        };
+        self.op.scratch = Slot { region: 0, offset: 0 };
+        self.op.input = place(input);
+        self.op.state = place(state);
+        self.op.output = place(&vec![0; outputs]);
+        let mut arena = words(&memory);
+        // SAFETY: the bytes of the words.
+        let (arena, weights) = unsafe {
+            (
+                core::slice::from_raw_parts_mut(arena.as_mut_ptr().cast::<u8>(), arena.len() * 8),
+                core::slice::from_raw_parts(self.constants.as_ptr().cast::<u8>(), self.constants.len() * 8),
+            )
+        };
+        let mem = Mem {
+            regions: [Cell::from_mut(&mut *arena).as_slice_of_cells(), &[], &[], &[]],
+            state: &[],
+            weights,
+            rounding: Rounding::default(),
+        };
+        K::run(&self.op, &mem).expect("an SVDF that runs");
+        let read = |slot: Slot, len: usize| arena[slot.offset as usize..][..len].iter().map(|&x| i32::from(x as i8));
+        let len = state.len();
+        state
+            .iter_mut()
+            .zip(read(self.op.state, len))
+            .for_each(|(to, x)| *to = x);
+        read(self.op.output, outputs).collect()
+    }
+}
+
+/// Runs of a kernel one after the other, each beside the formula; whether it is for the case.
+fn goes_on_as_the_formula<K: Candidate<Op = PackedSvdfS8>>(case: &mut Case, state: &[i32]) -> bool {
+    let Some(mut packed) = Packed::<K>::of(case) else {
+        return false;
+    };
+    let (mut found, mut state, first) = (state.to_vec(), state.to_vec(), case.input.clone());
+    for step in 0..4 {
+        let output = packed.run(&case.input, &mut found);
+        assert_eq!(output, expected(case, &mut state), "{step} {:?}", packed.op);
+        assert_eq!(found, state, "{step} {:?}", packed.op);
+        case.input.rotate_left(1);
+        case.input.iter_mut().for_each(|x| *x = !*x);
+    }
+    case.input = first;
+    true
+}
+
+#[test]
+fn packed_kernels_go_on_as_the_formula() {
+    let mut seed = 7_u32;
+    let mut next = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) as i32
+    };
+    let mut tried = [0; 3];
+    let cases = if cfg!(miri) { 6 } else { 2000 };
+    for _ in 0..cases {
+        let mut one_of = |extents: [u32; 4]| extents[(next() & 3) as usize];
+        let shape = SvdfShape {
+            batch: one_of([1, 1, 1, 2]),
+            features: one_of([16, 32, 5, 48]),
+            units: one_of([1, 3, 8, 13]),
+            rank: one_of([1, 1, 2, 3]),
+            memory: one_of([8, 8, 12, 5]) + one_of([0, 0, 0, 1]),
+        };
+        let filters = shape.filters();
+        let limit = one_of([4, 40, 127, 128]) as i32;
+        let mut many =
+            |count: u32, limit: i32| -> Vec<i32> { (0..count).map(|_| (next() % (2 * limit)) - limit).collect() };
+        let (input, weights) = (
+            many(shape.batch * shape.features, 128),
+            many(filters * shape.features, limit),
+        );
+        let (time_weights, bias) = (many(filters * shape.memory, limit), many(shape.units, 20_000));
+        let state = many(shape.batch * filters * shape.memory, 128);
+        let mut multiplier = |shift: i32| Multiplier {
+            mantissa: 1 << 30 | next() << 6,
+            shift: (shift - next() % 6) as i8,
+        };
+        let multipliers = [multiplier(-5), multiplier(-4)];
+        let slot = Slot::default();
+        let op = SvdfS8 {
+            output: slot,
+            input: slot,
+            state: slot,
+            shape,
+            state_type: DType::I8,
+            weights: 0,
+            time_weights: 0,
+            bias: 0,
+            zero: [
+                next() % 256 - 128,
+                0,
+                if next() & 1 == 0 { -128 } else { next() % 256 - 128 },
+            ],
+            multipliers,
+        };
+        let mut case = Case {
+            op,
+            input,
+            weights,
+            time_weights,
+            bias,
+        };
+        tried[0] += u32::from(goes_on_as_the_formula::<dsp::svdf::S8>(&mut case, &state));
+        tried[1] += u32::from(goes_on_as_the_formula::<int::svdf::S8>(&mut case, &state));
+        tried[2] += u32::from(goes_on_as_the_formula::<mve::svdf::S8>(&mut case, &state));
+    }
+    assert!(tried.iter().all(|&tried| tried > cases / 4), "{tried:?}");
 }
 
 /// The formula.

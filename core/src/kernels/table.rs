@@ -13,7 +13,7 @@ use super::kernel::Kernel;
 use super::overlap::{Operands, check_operands};
 use crate::arena::{Bounds, Mem, Operand, Place, Slot};
 use crate::fields::{Fields, Malformed};
-use crate::kernels::{Backend, compact, dotprod, dsp, fpu, i8mm, int, mve, neon, rvv, scalar};
+use crate::kernels::{Backend, compact, dotprod, dsp, ethos_u, fpu, i8mm, int, mve, neon, rvv, scalar, sme};
 use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
@@ -319,7 +319,7 @@ macro_rules! table {
         /// Checks one record as load does.
         pub(crate) fn check_step<K: Kernels>(id: u8, params: &[u8], bounds: &Bounds<'_>) -> Option<Result<(), Fault>> {
             match id {
-                $($id if links::<K>($id, Backend::$backend) => Some(check::<$kernel>((id, params), bounds)),)*
+                $($id if knows::<K>($id, Backend::$backend) => Some(check::<$kernel>((id, params), bounds)),)*
                 _ => None,
             }
         }
@@ -327,10 +327,24 @@ macro_rules! table {
         /// What one record costs that [`check_step`] accepted.
         pub(crate) fn cost_step<K: Kernels>(id: u8, params: &[u8]) -> Option<Cost> {
             match id {
-                $($id if links::<K>($id, Backend::$backend) => {
+                $($id if knows::<K>($id, Backend::$backend) => {
                     let decoded = decode::<<$kernel as Kernel>::Op>(params);
                     let op = decoded.as_ref().ok()?;
                     Some(op.cost(<$kernel as Kernel>::needs(op)))
+                })*
+                _ => None,
+            }
+        }
+
+        /// Visits the operands of one record that [`check_step`] accepted.
+        #[cfg(feature = "accelerators")]
+        pub(crate) fn operands_step<K: Kernels>(id: u8, params: &[u8], visit: &mut dyn FnMut(Operand)) -> Option<()> {
+            match id {
+                $($id if knows::<K>($id, Backend::$backend) => {
+                    let decoded = decode::<<$kernel as Kernel>::Op>(params);
+                    let op = decoded.as_ref().ok()?;
+                    op.operands(<$kernel as Kernel>::needs(op), visit);
+                    Some(())
                 })*
                 _ => None,
             }
@@ -369,6 +383,8 @@ table! {
     9 SoftmaxF32 Scalar scalar::softmax::F32;
     10 LrnF32 Scalar scalar::lrn::F32;
     11 CopyBytes Scalar scalar::movement::Copy;
+    // Tried before the next one, which has a record for each channel.
+    94 DenseS8 Scalar scalar::dense::S8;
     12 Conv2dS8 Scalar scalar::conv2d::S8;
     13 DepthwiseS8 Scalar scalar::conv2d::DepthwiseS8;
     14 Conv2dS16 Scalar scalar::conv2d_s16::S16;
@@ -426,22 +442,29 @@ table! {
     52 IntAddS8 Int int::elementwise::S8;
     53 IntAvgPoolS8 Int int::pool2d::Average;
     54 IntMaxPoolS8 Int int::pool2d::Max;
+    104 IntSvdfS8 Int int::svdf::S8;
     // Tried before the next one, which has room for any sums.
+    79 DspDenseS8 Dsp dsp::dense::S8;
     69 DspPairsConv2dS8 Dsp dsp::pairs::S8;
     64 DspConv2dS8 Dsp dsp::conv2d::S8;
     // Likewise; of 3x3 windows.
     70 DspSlidingDepthwiseS8 Dsp dsp::sliding::S8;
     65 DspDepthwiseS8 Dsp dsp::depthwise::S8;
     92 DspW4Conv2dS8 Dsp dsp::nibbles::S8;
+    110 DspGroupsConv2dS8 Dsp dsp::groups::S8;
     66 DspSumS8 Dsp dsp::sum::S8;
     67 DspAvgPoolS8 Dsp dsp::pool2d::Average;
     68 DspMaxPoolS8 Dsp dsp::pool2d::Max;
+    59 DspSvdfS8 Dsp dsp::svdf::S8;
     72 FpuConv2dF32 Fpu fpu::conv2d::F32;
     73 FpuDepthwiseF32 Fpu fpu::depthwise::F32;
+    // Tried before the next one, which has factors for each channel.
+    95 MveDenseS8 Mve mve::dense::S8;
     80 MveConv2dS8 Mve mve::conv2d::S8;
     81 MveDepthwiseS8 Mve mve::depthwise::S8;
     89 MveTapsDepthwiseS8 Mve mve::taps::S8;
     93 MveW4Conv2dS8 Mve mve::conv2d::S8W4;
+    111 MveGroupsConv2dS8 Mve mve::groups::S8;
     82 MveConv2dF32 Mve mve::conv2d::F32;
     83 MveDepthwiseF32 Mve mve::depthwise_f32::F32;
     // Tried before the next one, which takes any sum.
@@ -449,7 +472,9 @@ table! {
     84 MveSumS8 Mve mve::elementwise::SumS8;
     85 MveMaxPoolS8 Mve mve::pool2d::MaxS8;
     86 MveAvgPoolS8 Mve mve::pool2d::AvgS8;
+    105 MveSvdfS8 Mve mve::svdf::S8;
     87 DotprodConv2dS8 Dotprod dotprod::conv2d::S8;
+    99 SmeConv2dS8 Sme sme::conv2d::S8;
     120 I8mmConv2dS8 I8mm i8mm::conv2d::S8;
     88 NeonDepthwiseS8 Neon neon::depthwise::S8;
     119 NeonConv2dS8 Neon neon::conv2d::S8;
@@ -461,11 +486,23 @@ table! {
     96 CompactConv2dS8 Compact compact::conv2d::S8;
     97 CompactMaxPoolS8 Compact compact::pool2d::Max;
     98 CompactAvgPoolS8 Compact compact::pool2d::Average;
+    55 EthosU EthosU ethos_u::stream::Stream;
 }
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
 const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {
     (K::SET >> id) & 1 == 1 && backend.available()
+}
+
+/// As [`links`], and with accelerators kernels that this build has not: steps that are handed over are checked all the same.
+const fn knows<K: Kernels>(id: u8, backend: Backend) -> bool {
+    links::<K>(id, backend) || (cfg!(feature = "accelerators") && (K::SET >> id) & 1 == 1)
+}
+
+/// Whether this build has the kernel of this number.
+#[cfg(feature = "accelerators")]
+pub(crate) fn is_built(id: u8) -> bool {
+    KernelId::from_u8(id).is_some_and(|kernel| kernel.backend().available())
 }
 
 /// Decodes an operator. To be looked at where it is: moved out of the `Result`, it would be copied.
@@ -501,7 +538,7 @@ pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, record: Record<'_>, bounds: &
         Before::Checked => Ok(()),
         Before::Shared => Err(Fault::Shared),
         Before::No if K::trusts(op, bounds.weights) => Ok(()),
-        Before::No => Err(Fault::Weights),
+        Before::No => Err(K::UNFIT),
     }
 }
 

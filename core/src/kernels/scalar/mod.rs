@@ -10,6 +10,7 @@ pub mod compare;
 pub mod conv2d;
 pub mod conv2d_s16;
 pub mod convert;
+pub mod dense;
 pub mod detections;
 pub mod elementwise;
 pub mod elementwise_int;

@@ -1,0 +1,19 @@
+//! What the loops over the state of an SVDF take on cores without vectors.
+
+/// They read the fields in this order.
+#[repr(C)]
+pub(super) struct Args {
+    pub(super) state: *mut i8,
+    pub(super) weights: *const i8,
+    pub(super) newest: *const i8,
+    pub(super) y: *mut i8,
+    pub(super) bias: *const i32,
+    pub(super) mantissa: i32,
+    pub(super) addend: i32,
+    pub(super) right: u32,
+    /// Past the last output.
+    pub(super) end: *mut i8,
+    /// What is left of a filter's memory without the newest, in what the loop takes at a time.
+    pub(super) less_one: usize,
+    pub(super) rank: usize,
+}
