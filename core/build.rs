@@ -10,7 +10,8 @@
 //!
 //! - `neon`: its vectors, which all its targets but the soft-float ones have;
 //! - `dotprod`: the dot product instructions, of Armv8.2 and later (`-C target-feature=+dotprod`, or a `target-cpu` that has them);
-//! - `i8mm`: the products of matrices of bytes, of Armv8.6 and later.
+//! - `i8mm`: the products of matrices of bytes, of Armv8.6 and later;
+//! - `sme`: the feature of that name says that this core has the scalable matrix extension.
 //!
 //! On RISC-V `cfg(riscv = "v")` with the feature `rvv`: this core has the vector extension.
 //!
@@ -32,7 +33,7 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(cortex_m, values(\"baseline\", \"mainline\", \"dsp\", \"mve\", \"fpu\"))");
-    println!("cargo:rustc-check-cfg=cfg(aarch64, values(\"neon\", \"dotprod\", \"i8mm\"))");
+    println!("cargo:rustc-check-cfg=cfg(aarch64, values(\"neon\", \"dotprod\", \"i8mm\", \"sme\"))");
     println!("cargo:rustc-check-cfg=cfg(riscv, values(\"v\"))");
     println!("cargo:rustc-check-cfg=cfg(packing)");
     let features = ["CARGO_FEATURE_PACK", "CARGO_FEATURE_TESTKIT"];
@@ -54,5 +55,10 @@ fn main() {
         let has = |name: &&str| features.split(',').any(|feature| feature == *name);
         let extensions = ["neon", "dotprod", "i8mm"].into_iter().filter(has);
         extensions.for_each(|has| println!("cargo:rustc-cfg=aarch64=\"{has}\""));
+        // Hosts compute with the portable loops: a processor of theirs is asked for nothing.
+        let bare = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "none");
+        if bare && env::var_os("CARGO_FEATURE_SME").is_some() {
+            println!("cargo:rustc-cfg=aarch64=\"sme\"");
+        }
     }
 }

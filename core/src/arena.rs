@@ -2,12 +2,13 @@
 
 use core::cell::Cell;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::align::ARENA_ALIGN;
 use crate::cells::{Dst, Element, Src, cast_slice};
 #[cfg(feature = "cores")]
-use crate::groups::Groups;
+use crate::groups::{Groups, Reach};
 use crate::tensor::DType;
 use crate::trusted::Trusted;
 
@@ -15,13 +16,40 @@ use crate::trusted::Trusted;
 pub const MAX_REGIONS: usize = 4;
 
 /// Where an operand starts. Its size follows from the step's shapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Slot {
     /// An arena region, [`Slot::STATE`] or [`Slot::WEIGHTS`].
     pub region: u8,
     /// Bytes from its start.
     pub offset: u32,
+}
+
+/// As derived, but inlined: every step has two or three, each of which would be returned through memory.
+impl<'de> Deserialize<'de> for Slot {
+    #[inline(always)]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_struct("Slot", &["region", "offset"], SlotVisitor)
+    }
+}
+
+struct SlotVisitor;
+
+impl<'de> Visitor<'de> for SlotVisitor {
+    type Value = Slot;
+
+    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a region and an offset")
+    }
+
+    #[inline(always)]
+    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<Slot, A::Error> {
+        let missing = || A::Error::custom("a number is missing");
+        Ok(Slot {
+            region: fields.next_element()?.ok_or_else(missing)?,
+            offset: fields.next_element()?.ok_or_else(missing)?,
+        })
+    }
 }
 
 impl Slot {
@@ -112,11 +140,23 @@ impl<P: Place> Operand<P> {
     }
 }
 
-/// All memory that a step can reach.
+/// How sums of f32 are rounded. By default after every product, in one order: the same bits on every host. A session may allow a host's kernels to fuse
+/// products with their sums; devices, whose kernels do so always, keep nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(crate) struct Rounding {
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fused: bool,
+}
+
+/// All memory that a step can reach, and how it computes.
 pub struct Mem<'a> {
     pub(crate) regions: [&'a [Cell<u8>]; MAX_REGIONS],
     pub(crate) state: &'a [Cell<u8>],
     pub(crate) weights: &'a [u8],
+    // Nothing, but on hosts whose kernels have a choice.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) rounding: Rounding,
 }
 
 impl<'a> Mem<'a> {
@@ -126,6 +166,7 @@ impl<'a> Mem<'a> {
             regions: [&[]; MAX_REGIONS],
             state: &[],
             weights,
+            rounding: Rounding::default(),
         }
     }
 
@@ -178,15 +219,15 @@ impl<'a> Bounds<'a> {
             weights,
             trusted: Trusted::new(weights, steps),
             #[cfg(feature = "cores")]
-            groups: Groups::new(0),
+            groups: Groups::new(0, None),
         }
     }
 
-    /// The same for so many cores that share the memory.
+    /// The same for so many cores that share the memory, and for what the last of them reaches, where it is an accelerator.
     #[cfg(feature = "cores")]
-    pub(crate) fn shared_by(self, cores: u8) -> Self {
+    pub(crate) fn shared_by(self, cores: u8, reach: Option<Reach>) -> Self {
         Self {
-            groups: Groups::new(cores),
+            groups: Groups::new(cores, reach),
             ..self
         }
     }

@@ -4,7 +4,7 @@
 //! none or it is beyond), or what else the cause counts. A cause keeps its number for ever.
 
 use crate::blob::{Header, Records};
-use crate::error::{LoadError, RunError, SessionError};
+use crate::error::{AcceleratorFault, LoadError, RunError, SessionError};
 #[cfg(feature = "guard")]
 use crate::guard::Overrun;
 use crate::ops::fault::Fault;
@@ -135,6 +135,7 @@ causes! {
     0x0A COST "LoadError::Cost" Step "the steps up to this one cost more than `load_within` allows: allow more, or take a smaller network";
     0x0B RECEIPT "LoadError::Receipt" Nothing "another file than the receipt's, or a damaged one: load it without the receipt, and keep its new one";
     0x0C CORES "LoadError::Cores" Nothing "the file names a number of cores that no file has: pack the model again";
+    0x0D LOAD_ACCELERATOR "LoadError::Accelerator" Nothing "the model is for an accelerator: turn the feature `accelerators` on";
     0x10 ENCODING "Fault::Encoding" Step "the step's parameters do not decode: pack the model again";
     0x11 SHAPE "Fault::Shape" Step "the step's shapes contradict each other: pack the model again";
     0x12 BOUNDS "Fault::Bounds" Step "an operand lies outside its memory: pack the model again";
@@ -147,6 +148,9 @@ causes! {
     0x19 CORE "Fault::Core" Step "the step runs on a core that the file does not have: pack the model again";
     0x1A RACE "Fault::Race" Step "two cores would touch the same bytes at one time: pack the model again";
     0x1B GROUP "Fault::Group" Step "the steps between two barriers have too many operands: pack the model again";
+    0x1C REACH "Fault::Reach" Step "the step's accelerator does not reach an operand, by region or alignment: pack the model again";
+    0x1D HANDED "Fault::Handed" Step "the step's accelerator has not its kernel: pack the model again";
+    0x1E COMMANDS "Fault::Commands" Step "commands for an NPU are not known, or touch what is not the step's: compile and pack the model again";
     0x20 ARENA_TOO_SMALL "SessionError::ArenaTooSmall" Region "an arena is too small: give what `arena_bytes` says";
     0x21 ARENA_MISALIGNED "SessionError::ArenaMisaligned" Region "an arena does not start at a multiple of 16 bytes";
     0x22 STATE_SIZE "SessionError::StateSize" Nothing "the state has the wrong size: give what `state_bytes` says";
@@ -158,6 +162,16 @@ causes! {
     0x33 CORRUPT "RunError::Corrupt" Step "the memory that holds the model was overwritten after it was loaded";
     0x34 PORT_TYPE "RunError::PortType" Port "an input or output was asked for as other numbers than it holds";
     0x35 RUN_CORES "RunError::Cores" Nothing "the model is for more cores than the board gives: `run` takes one";
+    0x36 OTHER_NAME "AcceleratorFault::Name" Step "the model is for an accelerator of another name: pack it for this one";
+    0x37 OTHER_VERSION "AcceleratorFault::Version" Step "the model is for another version of the accelerator: pack it for this one";
+    0x38 OTHER_LAYOUT "AcceleratorFault::Layout" Step "the accelerator has the kernels of another target than the model's: pack it for this one";
+    0x39 OTHER_REGIONS "AcceleratorFault::Regions" Step "the accelerator states other regions than the model: pack it for this one";
+    0x3A OTHER_ALIGNMENT "AcceleratorFault::Alignment" Step "the accelerator wants another alignment than the model's: pack it for this one";
+    0x3B NOT_REACHED "AcceleratorFault::Reach" Step "the accelerator does not reach an operand: give the session memory that it reaches";
+    0x3C TIMED_OUT "AcceleratorFault::TimedOut" Step "the accelerator was not done in time: set the inputs anew, and run on the core";
+    0x3D FAILED "AcceleratorFault::Failed" Step "the accelerator says that it failed: set the inputs anew, and run on the core";
+    0x3E UNWRITTEN "AcceleratorFault::Unwritten" Step "the accelerator said that it was done and its output is not written: its driver is wrong";
+    0x3F NEEDED "AcceleratorFault::Needed" Step "this build has not the kernel of a step that an accelerator is to have: run with the accelerator";
     0x40 NOT_SIGNED "VerifyError::NotSigned" Nothing "the file has no signature";
     0x41 SIGNED_TRUNCATED "VerifyError::Truncated" Nothing "the signed file is cut: give all of its bytes";
     0x42 SIGNED_VERSION "VerifyError::Version" Nothing "another version of the signature's envelope: update the runtime";
@@ -165,6 +179,7 @@ causes! {
     0x44 UNKNOWN_KEY "VerifyError::UnknownKey" Nothing "the file is signed by a key that is not trusted";
     0x45 SIGNATURE "VerifyError::Signature" Nothing "the file was changed after it was signed, or never signed by its key";
     0x46 OLD_COUNTER "VerifyError::OldCounter" Nothing "the file is older than the one before it";
+    0x48 OTHER_NPU "AcceleratorFault::Npu" Step "the model's commands are for another NPU: compile it for this one";
     0x50 SELF_TEST_MISSING "SelfTestError::Missing" Nothing "the model has no self-test: pack it with `--self-test`";
     0x51 SELF_TEST_MALFORMED "SelfTestError::Malformed" Nothing "the model's self-test does not decode: pack the model again";
     0x52 SELF_TEST_OUTPUT "SelfTestError::Output" Output "this output of the self-test is not what the packer computed: a broken core, memory or build";
@@ -194,6 +209,27 @@ impl Fault {
             Fault::Core => number::CORE,
             Fault::Race => number::RACE,
             Fault::Group => number::GROUP,
+            Fault::Reach => number::REACH,
+            Fault::Handed => number::HANDED,
+            Fault::Commands => number::COMMANDS,
+        }
+    }
+}
+
+impl AcceleratorFault {
+    const fn cause(self) -> u8 {
+        match self {
+            AcceleratorFault::Name => number::OTHER_NAME,
+            AcceleratorFault::Version => number::OTHER_VERSION,
+            AcceleratorFault::Layout => number::OTHER_LAYOUT,
+            AcceleratorFault::Regions => number::OTHER_REGIONS,
+            AcceleratorFault::Alignment => number::OTHER_ALIGNMENT,
+            AcceleratorFault::Reach => number::NOT_REACHED,
+            AcceleratorFault::TimedOut => number::TIMED_OUT,
+            AcceleratorFault::Failed { .. } => number::FAILED,
+            AcceleratorFault::Needed => number::NEEDED,
+            AcceleratorFault::Unwritten => number::UNWRITTEN,
+            AcceleratorFault::Npu => number::OTHER_NPU,
         }
     }
 }
@@ -209,6 +245,7 @@ impl LoadError {
             LoadError::Receipt { .. } => Code::of(number::RECEIPT),
             LoadError::Header => Code::of(number::HEADER),
             LoadError::Cores { .. } => Code::of(number::CORES),
+            LoadError::Accelerator => Code::of(number::LOAD_ACCELERATOR),
             LoadError::Kernel { step, kernel, .. } => Code::at(number::KERNEL, step).with(kernel as u8),
             LoadError::UnknownKernel { step, kernel } => Code::at(number::UNKNOWN_KERNEL, step).with(kernel),
             LoadError::Step { step, fault } => Code::at(fault.cause(), step),
@@ -251,6 +288,7 @@ impl RunError {
             RunError::PortType { port } => Code::at(number::PORT_TYPE, port),
             RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
             RunError::Cores { .. } => Code::of(number::RUN_CORES),
+            RunError::Accelerator { step, fault } => Code::at(fault.cause(), step),
         }
     }
 

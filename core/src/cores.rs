@@ -8,7 +8,7 @@ use core::hint::spin_loop;
 use core::slice;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::arena::{MAX_REGIONS, Mem};
+use crate::arena::{MAX_REGIONS, Mem, Rounding};
 use crate::blob::Records;
 use crate::error::RunError;
 use crate::groups::{BARRIER, MAX_CORES};
@@ -51,6 +51,7 @@ impl<K: Kernels> Session<'_, '_, K> {
     /// changed lets the others go, and the first such step is named.
     pub fn run_on(&mut self, cores: &mut impl Cores) -> Result<(), RunError> {
         let Some((wanted, assigned)) = self.model().parts().cores() else {
+            // Of one core, or of one and an accelerator, whose steps a core takes as well.
             return self.run();
         };
         let (wanted, given) = (usize::from(wanted), cores.count());
@@ -113,11 +114,13 @@ impl Shared<'_> {
     /// # Errors
     /// The step that failed, or before which another core left.
     fn steps_of<K: Kernels>(&self, core: usize, own: &Arrived, cores: &impl Cores) -> Result<(), u32> {
-        let [a, b, c, d, state] = self.memories.map(cells);
+        // SAFETY: borrowed exclusively while any core runs (see `Shared`); load has checked that no two cores write the same bytes at one time.
+        let [a, b, c, d, state] = self.memories.map(|memory| unsafe { cells(memory) });
         let mem = Mem {
             regions: [a, b, c, d],
             state,
             weights: self.weights,
+            rounding: Rounding::default(),
         };
         let mut step = self.first;
         for record in self.records.clone() {
@@ -135,10 +138,13 @@ impl Shared<'_> {
     }
 }
 
-/// The bytes of a memory as cells, for one of the cores.
-fn cells<'m>((start, len): (*mut u8, usize)) -> &'m [Cell<u8>] {
-    // SAFETY: from a slice that is borrowed exclusively while any core runs (see `Shared`). Cells may be written while others have them; that two cores do not
-    // write the same ones at one time is what load has checked.
+/// The bytes of a memory as cells, for one of those that share it.
+///
+/// # Safety
+/// So many bytes from there on are of a slice that is borrowed exclusively, by a call that does not return before this is done with. Cells may be written while
+/// others have them; nobody touches those that another one writes at that time.
+pub(crate) unsafe fn cells<'m>((start, len): (*mut u8, usize)) -> &'m [Cell<u8>] {
+    // SAFETY: as the caller promises.
     unsafe { slice::from_raw_parts(start.cast::<Cell<u8>>(), len) }
 }
 

@@ -4,7 +4,7 @@
 //! eight bytes a turn and leaves files beyond [`CHECKED_BYTES`] to load.
 
 use crate::arena::MAX_REGIONS;
-use crate::blob::{self, FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION, Receipt, half, section, word};
+use crate::blob::{self, FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION, Receipt, half, section, stored, word};
 use crate::bundle;
 use crate::crc;
 use crate::kernels::Backend;
@@ -41,10 +41,7 @@ pub const fn checked(file: &'static [u8]) -> &'static [u8] {
         );
     }
     let total = word(model, blob::field::TOTAL) as usize;
-    if half(model, blob::field::HEADER_LEN) as usize != HEADER_BYTES
-        || model[blob::field::RESERVED] != 0
-        || total < HEADER_BYTES
-    {
+    if half(model, blob::field::HEADER_LEN) as usize != HEADER_BYTES || total < HEADER_BYTES {
         panic!("the model's header contradicts itself: pack the model again");
     }
     if model.len() < total {
@@ -71,11 +68,27 @@ const fn inside(model: &[u8]) {
     let sections = blob::field::SECTIONS;
     let mut at = 0;
     while at < sections.len() {
-        let section = section(model, sections[at]);
+        let section = stored(model, sections[at]);
         if section.offset as usize > model.len() || section.len as usize > model.len() - section.offset as usize {
             panic!("the model's header contradicts itself: pack the model again");
         }
         at += 1;
+    }
+    let (init, stored) = (
+        section(model, blob::field::STATE_INIT),
+        stored(model, blob::field::STATE_INIT),
+    );
+    let (mut run, mut bytes) = (0, 0);
+    while run < model[blob::field::STATE_RUNS] as u32 {
+        let count = word(model, (stored.offset + 4 * run) as usize) >> 8;
+        if count == 0 {
+            panic!("the model's header contradicts itself: pack the model again");
+        }
+        bytes += count;
+        run += 1;
+    }
+    if run > 0 && bytes != init.len {
+        panic!("the model's header contradicts itself: pack the model again");
     }
 }
 
@@ -106,6 +119,10 @@ const fn linked(set: u128) {
                     Backend::I8mm => panic!(
                         "the model needs the products of matrices of bytes, which this build is not for: build with -C target-feature=+dotprod,+i8mm where the \
                          core has them, or pack for another target (--target aarch64-dotprod)"
+                    ),
+                    Backend::Sme => panic!(
+                        "the model needs kernels of the feature `sme`, which is off: turn it on (arenite = {{ features = [\"sme\"] }}) where the core has the \
+                         scalable matrix extension of AArch64, or pack for another target (--target aarch64-i8mm)"
                     ),
                     Backend::Rvv => panic!(
                         "the model needs kernels of the feature `rvv`, which is off: turn it on (arenite = {{ features = [\"rvv\"] }}) where the core has \

@@ -52,6 +52,8 @@ pub enum LoadError {
         /// The number.
         found: u8,
     },
+    /// The file is for an accelerator, and this build of the runtime hands nothing over.
+    Accelerator,
     /// The file was packed for a target whose kernels this build of the runtime does not have.
     Kernel {
         /// The step.
@@ -165,6 +167,46 @@ pub enum RunError {
         /// Cores that were given.
         given: u32,
     },
+    /// The accelerator is another one than the model is for, or did not do a step.
+    Accelerator {
+        /// The step; the first one that is handed over, where nothing was run.
+        step: u32,
+        /// What is wrong.
+        fault: AcceleratorFault,
+    },
+}
+
+/// What is wrong with an accelerator. Nothing was run with the first five: [`crate::Session::run`] takes the core alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum AcceleratorFault {
+    /// It has another name than the model's.
+    Name,
+    /// It is of another version.
+    Version,
+    /// Its kernels and layouts of weights are of another target.
+    Layout,
+    /// It states other regions.
+    Regions,
+    /// It wants another alignment.
+    Alignment,
+    /// It does not reach an operand of the step, where the memory lies that this session was given.
+    Reach,
+    /// It was not done after as many polls as it allows.
+    TimedOut,
+    /// It says that it failed.
+    Failed {
+        /// As it says.
+        code: u32,
+    },
+    /// There is none, and the step's kernel is not in this build: `Session::run_accelerated` runs the model, the core alone does not. Or the step has commands
+    /// for an NPU, which no core computes: `Session::run_ethos_u` runs the model.
+    Needed,
+    /// It said that it was done, and a part of the output is as it was.
+    Unwritten,
+    /// It is an NPU of another configuration than the step's commands are for; nothing was run.
+    Npu,
 }
 
 impl fmt::Display for LoadError {
@@ -195,6 +237,9 @@ impl fmt::Display for LoadError {
                 f,
                 "the model is for {found} cores: models are for 2 to 4, or say nothing"
             ),
+            LoadError::Accelerator => {
+                f.write_str("the model is for an accelerator, to which this build of the runtime hands nothing: its feature `accelerators` is off")
+            }
             LoadError::Kernel { step, kernel, target } => write!(
                 f,
                 "step {step} needs the kernel {}, which this build of the runtime does not have; the model was packed for {target}",
@@ -253,7 +298,26 @@ impl fmt::Display for RunError {
             RunError::Cores { needed, given } => {
                 write!(f, "the model is for {needed} cores, {given} run it: `run` takes one")
             }
+            RunError::Accelerator { step, fault } => write!(f, "step {step}, which an accelerator has: {fault}"),
         }
+    }
+}
+
+impl fmt::Display for AcceleratorFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AcceleratorFault::Name => "the model is for one of another name",
+            AcceleratorFault::Version => "the model is for another version of it",
+            AcceleratorFault::Layout => "the model's weights for it are in the layout of another target",
+            AcceleratorFault::Regions => "the model says that it reaches other regions",
+            AcceleratorFault::Alignment => "the model's operands for it are aligned to something else",
+            AcceleratorFault::Reach => "it does not reach an operand",
+            AcceleratorFault::TimedOut => "it was not done in time",
+            AcceleratorFault::Failed { code } => return write!(f, "it failed with code {code:#x}"),
+            AcceleratorFault::Needed => "this core has not its kernel, and nothing was to take it over",
+            AcceleratorFault::Unwritten => "it said that it was done, and its output is not written",
+            AcceleratorFault::Npu => "the model's commands are for an NPU of another configuration",
+        })
     }
 }
 

@@ -117,11 +117,13 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         let (regions, state) = self.memories();
         let changed = state
             .iter()
-            .zip(self.model().state_init())
-            .rposition(|(now, first)| now != first);
+            .zip(self.model().state_init().bytes())
+            .enumerate()
+            .filter(|(_, (now, first))| *now != first)
+            .last();
         let mut marks = Marks {
             arena: [0; MAX_REGIONS],
-            state: changed.map_or(0, |last| last as u32 + 1),
+            state: changed.map_or(0, |(last, _)| last as u32 + 1),
         };
         for (mark, memory) in marks.arena.iter_mut().zip(regions) {
             *mark = written(memory);

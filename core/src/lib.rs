@@ -52,7 +52,7 @@
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `slots` for updates in two
 //! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit` for generated cases of the kernels,
-//! `cores` for models of several cores,
+//! `cores` for models of several cores, `accelerators` for models of which an accelerator runs steps, `ethos-u` for models with commands for such an NPU,
 //! `critical-section` and `portable-atomic` for cores without compare-and-swap, `pack` for packers.
 //! A target whose cores cannot have an extension does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step
 //! that wants it. Where a feature is off, load
@@ -64,6 +64,9 @@
 #![no_std]
 #![deny(unsafe_code)]
 
+#[cfg(feature = "accelerators")]
+#[allow(unsafe_code)]
+pub mod accelerators;
 mod align;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod arena;
@@ -79,10 +82,15 @@ pub mod codes;
 pub mod cores;
 mod crc;
 pub mod cycles;
+#[cfg(feature = "accelerators")]
+mod declared;
 #[doc(hidden)]
 pub mod embed;
 mod error;
 mod errors;
+#[cfg(feature = "ethos-u")]
+#[allow(unsafe_code)]
+pub mod ethos_u;
 mod events;
 mod fields;
 #[cfg(feature = "cores")]
@@ -112,21 +120,31 @@ pub mod typed;
 #[cfg(feature = "verify")]
 pub mod verify;
 
+#[cfg(feature = "accelerators")]
+pub use accelerators::{Accelerator, Job, JobOperand, JobParts, Poll};
 pub use align::{ARENA_ALIGN, MODEL_ALIGN};
-#[cfg(feature = "pack")]
-pub use arena::{Access, Mem, Operand, Place};
+#[cfg(any(feature = "pack", feature = "accelerators"))]
+pub use arena::Access;
 pub use arena::{MAX_REGIONS, Slot};
+#[cfg(feature = "pack")]
+pub use arena::{Mem, Operand, Place};
 pub use blob::{
-    CrcUnit, FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Receipt, Section, Sections, Stated,
-    arena_bytes, checksum, checksummed, kernel_set, state_bytes,
+    CrcUnit, FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Receipt, Section, Sections, StateInit,
+    Stated, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
 #[cfg(feature = "cores")]
 pub use cores::Cores;
-pub use error::{LoadError, RunError, SessionError};
+#[cfg(feature = "accelerators")]
+pub use declared::{Declaration, Name};
+pub use error::{AcceleratorFault, LoadError, RunError, SessionError};
 pub use errors::Error;
+#[cfg(feature = "ethos-u")]
+pub use ethos_u::{EthosU, EthosUJob, EthosURegion};
 #[cfg(feature = "cores")]
 pub use groups::{BARRIER, MAX_CORES};
+#[cfg(feature = "ethos-u")]
+pub use kernels::ethos_u::commands::Config as EthosUConfig;
 #[cfg(feature = "pack")]
 pub use kernels::table::Step;
 pub use kernels::table::{All, KernelId, Kernels};
@@ -162,6 +180,12 @@ compile_error!(
 compile_error!(
     "the feature `mve` wants a core with Helium (Cortex-M55, M85) and the calling convention that has its registers: build for \
      thumbv8m.main-none-eabihf, or leave the feature out: see docs/features.md"
+);
+
+#[cfg(all(feature = "sme", target_os = "none", not(target_arch = "aarch64")))]
+compile_error!(
+    "the feature `sme` wants a core with AArch64's scalable matrix extension: build for aarch64-unknown-none, or leave the feature out: see \
+     docs/features.md"
 );
 
 #[cfg(all(feature = "rvv", target_os = "none", not(riscv = "v")))]

@@ -3,11 +3,15 @@
 use core::cell::Cell;
 
 use crate::align::ARENA_ALIGN;
-use crate::arena::{MAX_REGIONS, Mem, Slot};
+use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
 use crate::blob::{Model, Records};
+#[cfg(feature = "accelerators")]
+use crate::error::AcceleratorFault;
 use crate::error::{RunError, SessionError};
 use crate::events;
 use crate::kernels::table::{All, Kernels, run_step};
+#[cfg(feature = "accelerators")]
+use crate::kernels::table::{KernelId, is_built};
 
 /// The caller's arenas, one slice for each region of the model.
 #[derive(Debug, Default)]
@@ -62,6 +66,7 @@ pub struct Session<'m, 's, K: Kernels = All> {
     next: u32,
     /// A bit for each input that is still to be set.
     missing: u32,
+    rounding: Rounding,
 }
 
 impl<'m, 's, K: Kernels> Session<'m, 's, K> {
@@ -117,12 +122,22 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             state,
             rest: None,
             next: 0,
+            rounding: Rounding::default(),
         })
+    }
+
+    /// Lets runs fuse products of f32 with their sums where the processor can, which is faster: results are then within 1e-5 of the others, and differ with
+    /// the processor. It is for x86-64 hosts; kernels elsewhere compute as they do without it.
+    pub fn allow_fused(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.rounding.fused = true;
+        }
     }
 
     /// Gives the state its initial value.
     pub fn reset_state(&mut self) {
-        copy(self.state, self.model.state_init());
+        self.model.state_init().reset(self.state);
     }
 
     /// Sets input `index` for the next run, in the model's dtype, little-endian, row-major.
@@ -205,6 +220,18 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     pub fn step(&mut self) -> Result<Progress, RunError> {
         self.begin()?;
         let step = self.next;
+        self.advance(step.saturating_add(1), &mut |_| {})?;
+        let steps = self.model.parts().step_count();
+        Ok(match self.rest {
+            Some(_) => Progress::Step { step, steps },
+            None => Progress::Done,
+        })
+    }
+
+    /// Runs the steps before step `end`, and calls `after` with the index of each one that is done but for the last one of all. The memories are looked up
+    /// once for all of them.
+    fn advance(&mut self, end: u32, after: &mut dyn FnMut(u32)) -> Result<(), RunError> {
+        let steps = self.model.parts().step_count();
         let mem = Mem {
             regions: {
                 let [a, b, c, d] = &mut self.regions;
@@ -212,23 +239,31 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             },
             state: cells(self.state),
             weights: self.model.weights(),
+            rounding: self.rounding,
         };
-        let steps = self.model.parts().step_count();
-        if let Some(record) = self.rest.as_mut().and_then(Iterator::next) {
-            let done = record.and_then(|(id, params)| {
-                events::step(step, steps, id);
-                run_step::<K>(id, params, &mem)
-            });
-            if done.is_none() {
-                return Err(self.corrupt(step));
+        while self.next < end {
+            let step = self.next;
+            if let Some(record) = self.rest.as_mut().and_then(Iterator::next) {
+                let done = record.and_then(|(id, params)| {
+                    events::step(step, steps, id);
+                    run_step::<K>(id, params, &mem)
+                });
+                if done.is_none() {
+                    #[cfg(feature = "accelerators")]
+                    if let Some((id, _)) = record.filter(|&(id, _)| !is_built(id) || id == KernelId::EthosU as u8) {
+                        return Err(self.elsewhere(step, id));
+                    }
+                    return Err(self.corrupt(step));
+                }
+                self.next = step + 1;
             }
-            self.next = step + 1;
+            if self.next >= steps {
+                self.end(steps);
+                break;
+            }
+            after(step);
         }
-        if self.next < steps {
-            return Ok(Progress::Step { step, steps });
-        }
-        self.end(steps);
-        Ok(Progress::Done)
+        Ok(())
     }
 
     /// Begins a run, unless one is under way.
@@ -283,6 +318,26 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         }
     }
 
+    /// The step's kernel is not in this build, or on no core: an accelerator has it.
+    #[cfg(feature = "accelerators")]
+    fn elsewhere(&mut self, step: u32, kernel: u8) -> RunError {
+        self.give_up();
+        match KernelId::from_u8(kernel) {
+            Some(_) => RunError::Accelerator {
+                step,
+                fault: AcceleratorFault::Needed,
+            },
+            None => self.corrupt(step),
+        }
+    }
+
+    /// Such a run is over before its end: the next one wants its inputs anew.
+    #[cfg(feature = "accelerators")]
+    pub(crate) fn give_up(&mut self) {
+        self.rest = None;
+        self.missing = all_inputs(&self.model);
+    }
+
     /// The run is over: this step is not what was checked.
     fn corrupt(&mut self, step: u32) -> RunError {
         events::corrupt(step);
@@ -304,16 +359,10 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// # Errors
     /// See [`Session::step`].
     pub fn run_with(&mut self, mut after: impl FnMut(u32)) -> Result<(), RunError> {
-        loop {
-            let progress = self.step()?;
-            match progress {
-                Progress::Step { step, .. } => after(step),
-                Progress::Done => {
-                    after(self.model.parts().step_count().saturating_sub(1));
-                    return Ok(());
-                }
-            }
-        }
+        self.begin()?;
+        self.advance(u32::MAX, &mut after)?;
+        after(self.model.parts().step_count().saturating_sub(1));
+        Ok(())
     }
 
     /// The memories: arenas, and the state.

@@ -21,11 +21,12 @@ pub enum Target {
     Aarch64I8mm = 12,
     Riscv32imacv = 13,
     X8664 = 14,
+    Aarch64Sme = 15,
 }
 
 impl Target {
     /// All targets, in the order of their numbers.
-    pub const ALL: [Target; 15] = [
+    pub const ALL: [Target; 16] = [
         Target::Portable,
         Target::CortexM0,
         Target::CortexM3,
@@ -41,6 +42,7 @@ impl Target {
         Target::Aarch64I8mm,
         Target::Riscv32imacv,
         Target::X8664,
+        Target::Aarch64Sme,
     ];
 
     /// The name that `pack --target` takes.
@@ -61,6 +63,7 @@ impl Target {
             Target::Aarch64I8mm => "aarch64-i8mm",
             Target::Riscv32imacv => "riscv32imacv",
             Target::X8664 => "x86-64",
+            Target::Aarch64Sme => "aarch64-sme",
         }
     }
 }

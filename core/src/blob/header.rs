@@ -31,6 +31,7 @@ pub struct Header {
     pub meta: Section,
     pub weights: Section,
     pub state_init: Section,
+    pub state_runs: u8,
     pub arena: [u32; MAX_REGIONS],
     pub input_bytes: u32,
     pub output_bytes: u32,
@@ -74,6 +75,7 @@ impl Header {
             meta: section(file, field::META),
             weights: section(file, field::WEIGHTS),
             state_init: section(file, field::STATE_INIT),
+            state_runs: byte(file, field::STATE_RUNS),
             arena: [
                 word(file, field::ARENA),
                 word(file, field::ARENA + 4),
@@ -108,9 +110,7 @@ pub(super) fn check_head(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], LoadError>
             supported: FORMAT_VERSION,
         });
     }
-    if usize::from(half(head, field::HEADER_LEN)) != HEADER_BYTES
-        || head[field::RESERVED] != 0
-        || (word(head, field::TOTAL) as usize) < HEADER_BYTES
+    if usize::from(half(head, field::HEADER_LEN)) != HEADER_BYTES || (word(head, field::TOTAL) as usize) < HEADER_BYTES
     {
         return Err(LoadError::Header);
     }
@@ -177,7 +177,7 @@ pub(crate) mod field {
     pub(crate) const TARGET: usize = 12;
     pub(crate) const INPUTS: usize = 13;
     pub(crate) const OUTPUTS: usize = 14;
-    pub(crate) const RESERVED: usize = 15;
+    pub(crate) const STATE_RUNS: usize = 15;
     pub(crate) const TOTAL: usize = 16;
     pub(crate) const CRC: usize = 20;
     pub(crate) const PORTS: usize = 24;
@@ -210,6 +210,18 @@ pub(crate) const fn section(bytes: &[u8], at: usize) -> Section {
         offset: word(bytes, at),
         len: word(bytes, at + 4),
     }
+}
+
+/// What a section takes in the file: that of the state, where it is runs of bytes, less than its length says.
+pub(crate) const fn stored(bytes: &[u8], at: usize) -> Section {
+    let Section { offset, len } = section(bytes, at);
+    let runs = word(bytes, field::TARGET) >> 24;
+    let len = if at == field::STATE_INIT && runs > 0 {
+        4 * runs
+    } else {
+        len
+    };
+    Section { offset, len }
 }
 
 /// A little-endian word; 0 out of bounds, which callers exclude.

@@ -3,11 +3,17 @@
 use super::port::PortPlace;
 use super::sections::Parts;
 use crate::arena::{Bounds, Slot};
+#[cfg(feature = "accelerators")]
+use crate::declared::Declaration;
 use crate::error::LoadError;
 use crate::fields::Fields;
+#[cfg(feature = "accelerators")]
+use crate::groups::{ACCELERATOR, BARRIER};
 #[cfg(feature = "cores")]
-use crate::groups::MAX_CORES;
+use crate::groups::{MAX_CORES, Reach};
 use crate::kernels::table::KernelId;
+#[cfg(feature = "accelerators")]
+use crate::kernels::table::is_built;
 use crate::ops::fault::Fault;
 
 /// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
@@ -15,6 +21,7 @@ pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Faul
 
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
+    check_accelerator(parts)?;
     let bounds = bounds_of(parts);
     check_steps(parts, &bounds, check_step)?;
     check_ports(parts, &bounds)?;
@@ -27,13 +34,71 @@ fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
     let regions = [0, 1, 2, 3].map(|region| parts.arena_bytes(region));
     let bounds = Bounds::new(regions, parts.state_bytes(), parts.weights(), parts.steps().rest());
     #[cfg(feature = "cores")]
-    let bounds = bounds.shared_by(parts.cores().map_or(0, |(cores, _)| cores));
+    let bounds = match reach_of(parts) {
+        Some(reach) => bounds.shared_by(2, Some(reach)),
+        None => bounds.shared_by(parts.cores().map_or(0, |(cores, _)| cores), None),
+    };
     bounds
+}
+
+/// Refuses a file for an accelerator: this build hands nothing over.
+#[cfg(not(feature = "accelerators"))]
+fn check_accelerator(parts: Parts<'_>) -> Result<(), LoadError> {
+    if parts.is_accelerated() {
+        Err(LoadError::Accelerator)
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks that the accelerator that the file is for can be.
+#[cfg(feature = "accelerators")]
+fn check_accelerator(parts: Parts<'_>) -> Result<(), LoadError> {
+    match parts.accelerated() {
+        Some((_, declared)) if Declaration::of(declared).is_none() => Err(LoadError::Header),
+        _ => Ok(()),
+    }
+}
+
+/// What the file's accelerator reaches.
+#[cfg(feature = "cores")]
+fn reach_of(parts: Parts<'_>) -> Option<Reach> {
+    #[cfg(feature = "accelerators")]
+    return parts.accelerator().map(|(declared, _)| Reach {
+        alignment: declared.alignment,
+        regions: declared.regions,
+    });
+    #[cfg(not(feature = "accelerators"))]
+    {
+        let _ = parts;
+        None
+    }
+}
+
+/// Whether the step is handed over, by its byte; then its kernel need not be in this build.
+///
+/// # Errors
+/// [`Fault::Handed`] for a kernel that the accelerator has not.
+#[cfg(feature = "accelerators")]
+fn is_handed(parts: Parts<'_>, on: Option<u8>, kernel: u8) -> Result<bool, Fault> {
+    let accelerator = parts
+        .accelerator()
+        .filter(|_| on.is_some_and(|on| on & !BARRIER == ACCELERATOR));
+    match (accelerator, KernelId::from_u8(kernel)) {
+        (None, _) => Ok(false),
+        (Some((declared, _)), Some(kernel)) if !declared.takes(kernel) => Err(Fault::Handed),
+        // What nobody knows is refused as that.
+        _ => Ok(true),
+    }
 }
 
 /// Checks that the file is for a number of cores that there can be, and says where each step's core is.
 #[cfg(feature = "cores")]
 fn check_cores(parts: Parts<'_>) -> Result<&[u8], LoadError> {
+    #[cfg(feature = "accelerators")]
+    if let Some((_, steps)) = parts.accelerator() {
+        return Ok(steps);
+    }
     match parts.cores() {
         None => Ok(&[]),
         Some((cores, _)) if !(2..=MAX_CORES as u8).contains(&cores) => Err(LoadError::Cores { found: cores }),
@@ -52,8 +117,22 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
             return Err(LoadError::Step { step, fault });
         };
         #[cfg(feature = "cores")]
-        if on.next().is_some_and(|&on| !bounds.groups.begin(on)) {
+        let on = on.next().copied();
+        #[cfg(feature = "cores")]
+        if on.is_some_and(|on| !bounds.groups.begin(on)) {
             let fault = Fault::Core;
+            return Err(LoadError::Step { step, fault });
+        }
+        #[cfg(feature = "accelerators")]
+        match is_handed(sections, on, id) {
+            Ok(handed) if handed || is_built(id) => {}
+            Ok(_) => return Err(unknown_kernel(sections, step, id)),
+            Err(fault) => return Err(LoadError::Step { step, fault }),
+        }
+        // Runs that share steps hand no commands over.
+        #[cfg(feature = "ethos-u")]
+        if on.is_some() && id == KernelId::EthosU as u8 {
+            let fault = Fault::Handed;
             return Err(LoadError::Step { step, fault });
         }
         match check_step(id, params, bounds) {

@@ -7,12 +7,15 @@ mod load;
 mod port;
 mod receipt;
 mod sections;
+mod state;
 mod stated;
 #[cfg(feature = "pack")]
 mod write;
 
 use core::marker::PhantomData;
 
+#[cfg(feature = "accelerators")]
+use crate::declared::Declaration;
 use crate::error::LoadError;
 use crate::kernels::table::{All, Kernels, check_step, cost_step};
 use crate::ops::cost::Cost;
@@ -21,11 +24,14 @@ pub use header::{
     FORMAT_VERSION, HEADER_BYTES, Header, OLDEST_VERSION, Section, arena_bytes, checksum, checksummed, kernel_set,
     state_bytes,
 };
-pub(crate) use header::{field, half, section, starts, word};
+pub(crate) use header::{field, half, section, starts, stored, word};
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
+#[cfg(feature = "pack")]
+pub use sections::ACCELERATED;
 pub(crate) use sections::Parts;
 pub use sections::{Records, Sections};
+pub use state::StateInit;
 pub use stated::Stated;
 #[cfg(feature = "pack")]
 pub use write::{Lengths, MAX_STEP_BYTES, WEIGHTS_ALIGN, seal, write_port, write_record, write_step};
@@ -193,8 +199,14 @@ impl<'a, K: Kernels> Model<'a, K> {
         self.parts.cores().map_or(&[], |(_, steps)| steps)
     }
 
+    /// The accelerator that it is for: [`crate::Session::run_accelerated`] wants it.
+    #[cfg(feature = "accelerators")]
+    pub fn accelerator(&self) -> Option<Declaration> {
+        self.parts.accelerator().map(|(declared, _)| declared)
+    }
+
     /// The state's value after a reset.
-    pub fn state_init(&self) -> &'a [u8] {
+    pub fn state_init(&self) -> StateInit<'a> {
         self.parts.state_init()
     }
 

@@ -3,10 +3,17 @@
 use super::header::{self, HEADER_BYTES, Header, Section, check_head, checksum, checksummed, field, half, word};
 use super::port::{Port, PortPlace};
 use super::receipt::{CrcUnit, Receipt};
+use super::state::{Run, StateInit};
 use crate::align::MODEL_ALIGN;
+#[cfg(feature = "accelerators")]
+use crate::declared::Declaration;
 use crate::error::LoadError;
 use crate::fields::Fields;
 use crate::target::Target;
+
+/// What a file has for a number of cores where it is for one core and an accelerator, whose declaration follows the steps.
+#[cfg_attr(not(feature = "pack"), expect(unreachable_pub, reason = "packers write it"))]
+pub const ACCELERATED: u8 = 0x82;
 
 /// The sections of a file whose header, length and checksum are right. What they say is not checked: that makes a
 /// [`Model`](super::Model).
@@ -107,8 +114,14 @@ impl<'a> Sections<'a> {
         self.parts.cores()
     }
 
+    /// The accelerator that the file is for, and a byte for each step: 1 is the accelerator's, as of several cores.
+    #[cfg(feature = "accelerators")]
+    pub fn accelerator(&self) -> Option<(Declaration, &'a [u8])> {
+        self.parts.accelerator()
+    }
+
     /// The state's value after a reset.
-    pub fn state_init(&self) -> &'a [u8] {
+    pub fn state_init(&self) -> StateInit<'a> {
         self.parts.state_init()
     }
 
@@ -201,8 +214,17 @@ impl<'a> Parts<'a> {
     }
 
     /// The state's value after a reset.
-    pub(crate) fn state_init(self) -> &'a [u8] {
-        self.section(field::STATE_INIT)
+    pub(crate) fn state_init(self) -> StateInit<'a> {
+        match header::byte(self.head, field::STATE_RUNS) {
+            0 => StateInit::Bytes(self.section(field::STATE_INIT)),
+            runs => StateInit::Runs(self.runs(runs).unwrap_or_default()),
+        }
+    }
+
+    /// The runs of the initial state, so many; `None` where they are not in the file.
+    fn runs(self, count: u8) -> Option<&'a [Run]> {
+        let from = self.bytes.get(word(self.head, field::STATE_INIT) as usize..)?;
+        from.as_chunks().0.get(..count.into())
     }
 
     /// Inputs, and what the outputs must be; empty in a file without a self-test.
@@ -264,24 +286,62 @@ impl<'a> Parts<'a> {
     /// Whether every section lies inside the file and behind the header, and inputs and weights are as sessions and kernels want them.
     fn are_inside(self) -> bool {
         let inside = |at: usize| {
-            let Section { offset, len } = header::section(self.head, at);
+            let Section { offset, len } = header::stored(self.head, at);
             let end = (offset as usize).checked_add(len as usize);
             end.is_some_and(|end| end <= self.bytes.len()) && (len == 0 || (offset as usize) >= HEADER_BYTES)
         };
         let weights = word(self.head, field::WEIGHTS) as usize;
-        field::SECTIONS.into_iter().all(inside) && weights.is_multiple_of(MODEL_ALIGN) && self.inputs() <= 32
+        field::SECTIONS.into_iter().all(inside)
+            && self.is_state_whole()
+            && weights.is_multiple_of(MODEL_ALIGN)
+            && self.inputs() <= 32
+    }
+
+    /// Whether the initial state is as long as the state: of one in the file as it is, that it lies there says so.
+    fn is_state_whole(self) -> bool {
+        let Section { offset, len } = header::section(self.head, field::STATE_INIT);
+        match header::byte(self.head, field::STATE_RUNS) {
+            0 => true,
+            runs => are_whole(self.bytes, offset as usize, runs.into(), len),
+        }
     }
 
     /// The number of cores that the file is for, and a byte for each step; `None` for one core. A section outside of the file is empty.
     #[cfg(feature = "cores")]
     pub(crate) fn cores(self) -> Option<(u8, &'a [u8])> {
+        let (cores, steps) = self.shared().filter(|&(cores, _)| cores != ACCELERATED)?;
+        Some((cores, steps.get(..self.step_count() as usize).unwrap_or_default()))
+    }
+
+    /// The accelerator that the file is for, and a byte for each step; `None` for one that needs none, or declares none that can be.
+    #[cfg(feature = "accelerators")]
+    pub(crate) fn accelerator(self) -> Option<(Declaration, &'a [u8])> {
+        let (steps, declared) = self.accelerated()?;
+        Declaration::of(declared).map(|declared| (declared, steps))
+    }
+
+    /// Whether the file is for an accelerator.
+    #[cfg(not(feature = "accelerators"))]
+    pub(super) fn is_accelerated(self) -> bool {
+        matches!(self.shared(), Some((ACCELERATED, _)))
+    }
+
+    /// A byte for each step, and the bytes behind them, in a file that is for an accelerator.
+    #[cfg(feature = "accelerators")]
+    pub(super) fn accelerated(self) -> Option<(&'a [u8], &'a [u8])> {
+        let (_, steps) = self.shared().filter(|&(cores, _)| cores == ACCELERATED)?;
+        Some(steps.split_at_checked(self.step_count() as usize).unwrap_or_default())
+    }
+
+    /// The number of those that share the steps, and what follows it.
+    fn shared(self) -> Option<(u8, &'a [u8])> {
         let offset = word(self.head, field::CORES) as usize;
         if offset == 0 {
             return None;
         }
         let bytes = self.bytes.get(offset..).filter(|_| offset >= HEADER_BYTES);
-        let (&cores, steps) = bytes.and_then(<[u8]>::split_first).unwrap_or((&0, &[]));
-        Some((cores, steps.get(..self.step_count() as usize).unwrap_or_default()))
+        let (&cores, rest) = bytes.and_then(<[u8]>::split_first).unwrap_or((&0, &[]));
+        Some((cores, rest))
     }
 
     /// The bytes of the section whose offset and length are at `at` of the header.
@@ -307,6 +367,17 @@ impl<'a> Parts<'a> {
             .get(usize::from(header::byte(self.head, field::TARGET)))
             .map_or("an unknown target", |target| target.name())
     }
+}
+
+/// Whether so many runs at `offset` are `len` bytes, and none of them no byte. With what it reads and not the file's parts, which stay in registers then, and
+/// constants where the file is one.
+#[cold]
+#[inline(never)]
+fn are_whole(file: &[u8], offset: usize, runs: usize, len: u32) -> bool {
+    let Some(runs) = file.get(offset..).and_then(|from| from.as_chunks().0.get(..runs)) else {
+        return false;
+    };
+    StateInit::Runs(runs).len() == u64::from(len) && StateInit::Runs(runs).has_no_empty_run()
 }
 
 /// Iterates over step records: `None` inside for one that does not decode, after which the iteration ends.

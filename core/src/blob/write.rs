@@ -27,6 +27,8 @@ pub struct Lengths {
     pub cores: usize,
     /// Of the initial state.
     pub state_init: usize,
+    /// The runs that it is written as, see [`StateInit::runs_of`](super::StateInit::runs_of); 0 for its bytes.
+    pub state_runs: u8,
     /// Of the weights.
     pub weights: usize,
 }
@@ -53,7 +55,15 @@ impl Header {
         if lengths.cores > 0 {
             self.cores = next(lengths.cores)?.offset;
         }
-        self.state_init = next(lengths.state_init)?;
+        let state = match lengths.state_runs {
+            0 => lengths.state_init,
+            runs => 4 * usize::from(runs),
+        };
+        self.state_runs = lengths.state_runs;
+        self.state_init = Section {
+            len: u32::try_from(lengths.state_init).ok()?,
+            ..next(state)?
+        };
         self.weights = Section {
             offset: at.checked_next_multiple_of(WEIGHTS_ALIGN)?,
             len: u32::try_from(lengths.weights).ok()?,
@@ -73,7 +83,10 @@ impl Header {
         put(field::MAGIC, &MAGIC);
         put(field::VERSION, &FORMAT_VERSION.to_le_bytes());
         put(field::HEADER_LEN, &(HEADER_BYTES as u16).to_le_bytes());
-        put(field::TARGET, &[self.target, self.inputs, self.outputs, 0]);
+        put(
+            field::TARGET,
+            &[self.target, self.inputs, self.outputs, self.state_runs],
+        );
         put(field::TOTAL, &self.total.to_le_bytes());
         put(field::CRC, &self.crc.to_le_bytes());
         for (at, section) in [

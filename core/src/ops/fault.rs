@@ -31,6 +31,12 @@ pub enum Fault {
     Race,
     /// The steps between two barriers have more operands than load compares.
     Group,
+    /// It is handed to an accelerator that does not reach one of its operands, by region or alignment, as the file declares it.
+    Reach,
+    /// It is handed to an accelerator whose layout has not its kernel, or its kernel is none that can be handed over.
+    Handed,
+    /// Commands for an NPU among its constants are not known, or touch what is not the step's.
+    Commands,
 }
 
 impl fmt::Display for Fault {
@@ -48,6 +54,9 @@ impl fmt::Display for Fault {
             Fault::Core => "it runs on a core that the file does not have",
             Fault::Race => "another core writes what it touches, or reads what it writes, between the same barriers",
             Fault::Group => "the steps between its barriers have too many operands",
+            Fault::Reach => "an operand lies where its accelerator does not reach, or is not aligned as that wants it",
+            Fault::Handed => "its accelerator has not its kernel",
+            Fault::Commands => "its commands for an NPU are not known, or touch what is not the step's",
         })
     }
 }

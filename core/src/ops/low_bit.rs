@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
-use crate::ops::conv2d::check_groups;
+use crate::ops::conv2d::{Conv2dS8, check_groups};
 use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
@@ -70,6 +70,18 @@ operator! {
         pub output_zero_point: i8,
         /// Clamp of the result, in stored terms.
         pub clamp: [i8; 2],
+    }
+}
+
+operator! {
+    /// The same in a kernel's own layout: the int8 convolution of the products, and how many weights share a factor, which lies with them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct GroupsConv2dS8<P> {
+        /// The convolution of the products.
+        pub conv: Conv2dS8<P>;
+        /// Weights that share a factor.
+        pub share: u32,
     }
 }
 
@@ -218,5 +230,30 @@ impl<P: Place> Operator for Conv2dS8W4<P> {
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {
         Some(&mut self.window)
+    }
+}
+
+impl<P: Place> Operator for GroupsConv2dS8<P> {
+    fn check(&self) -> Result<(), Fault> {
+        if self.share == 0 {
+            return Err(Fault::Shape);
+        }
+        self.conv.check()
+    }
+
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<P>)) {
+        self.conv.operands(needs, visit);
+    }
+
+    fn set_constants(&mut self, weights: u32, records: u32) {
+        self.conv.set_constants(weights, records);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.conv.cost(needs)
+    }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        self.conv.window_mut()
     }
 }

@@ -14,6 +14,7 @@ pub mod detections;
 pub(crate) mod distance;
 pub mod elementwise;
 pub mod elementwise_int;
+pub mod ethos_u;
 pub mod fault;
 pub mod fft;
 pub mod frames;

@@ -101,3 +101,40 @@ impl<P: Place> Operator for PackedConv2dS8<P> {
         Some(&mut self.window)
     }
 }
+
+operator! {
+    /// The same of weights that are products: groups of neighbours share a factor, which the stream has with them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct PackedGroupsS8<P> {
+        /// The convolution of the products.
+        pub conv: PackedConv2dS8<P>;
+        /// Weights of a group.
+        pub share: u32,
+    }
+}
+
+impl<P: Place> Operator for PackedGroupsS8<P> {
+    fn check(&self) -> Result<(), Fault> {
+        if self.share == 0 {
+            return Err(Fault::Shape);
+        }
+        self.conv.check()
+    }
+
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<P>)) {
+        self.conv.operands(needs, visit);
+    }
+
+    fn set_constants(&mut self, weights: u32, records: u32) {
+        self.conv.set_constants(weights, records);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.conv.cost(needs)
+    }
+
+    fn window_mut(&mut self) -> Option<&mut Window2d> {
+        self.conv.window_mut()
+    }
+}

@@ -12,6 +12,7 @@ use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
+use crate::ops::packed_conv2d::Form;
 use crate::ops::size::{checked_size, size};
 use crate::quant::Multiplier;
 use crate::tensor::DType;
@@ -57,6 +58,33 @@ operator! {
         pub zero: [i32; 3],
         /// Into the state, and into the output.
         pub multipliers: [Multiplier; 2],
+    }
+}
+
+operator! {
+    /// An int8 SVDF with int8 state of zero point 0, whose constants are in the layout of a kernel for fully connected layers, which sums over the features.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct PackedSvdfS8<P> {
+        /// `[batch, units]`
+        pub output: P,
+        /// `[batch, features]`
+        pub input: P,
+        /// `[batch, filters, memory]`
+        pub state: P,
+        /// The kernel's scratch.
+        pub scratch: P;
+        /// Extents; features and filters have 16 bits.
+        pub shape: SvdfShape,
+        /// Offset of the constants: the feature weights as the fully connected kernel has them, the biases `[units]`, i32, and the time weights
+        /// `[filters, memory]`, int8. A multiple of 4.
+        pub weights: u32,
+        /// How the fully connected kernel requantises.
+        pub form: Form,
+        /// Zero points of input and output.
+        pub zero: [i8; 2],
+        /// Into the output.
+        pub multiplier: Multiplier,
     }
 }
 
@@ -157,6 +185,54 @@ impl<P: Place> Operator for SvdfS8<P> {
         let places = [self.output, self.input, self.state];
         let offsets = [self.weights, self.time_weights, self.bias];
         self.shape.operands(DType::I8, self.state_type, places, offsets, visit);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        self.shape.cost(of_operands(|visit| self.operands(needs, visit)))
+    }
+}
+
+impl<P: Place> PackedSvdfS8<P> {
+    /// Outputs of all rows.
+    pub(crate) fn outputs(&self) -> Option<u32> {
+        size(&[self.shape.batch, self.shape.units])
+    }
+
+    /// Elements of the state.
+    pub(crate) fn states(&self) -> Option<u32> {
+        size(&[self.shape.batch, self.shape.filters(), self.shape.memory])
+    }
+}
+
+impl<P: Place> Operator for PackedSvdfS8<P> {
+    fn check(&self) -> Result<(), Fault> {
+        self.shape.check()?;
+        let extents = [self.shape.batch, self.shape.features, self.shape.filters()];
+        if extents.iter().any(|&extent| u16::try_from(extent).is_err()) {
+            return Err(Fault::Shape);
+        }
+        if self.multiplier.is_valid() {
+            Ok(())
+        } else {
+            Err(Fault::Quantisation)
+        }
+    }
+
+    fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<P>)) {
+        let bytes = |access, place, len: Option<u32>| Operand::of::<i8>(access, place, len.unwrap_or(u32::MAX));
+        let inputs = size(&[self.shape.batch, self.shape.features]);
+        visit(bytes(Access::Write, self.output, self.outputs()));
+        visit(bytes(Access::Read, self.input, inputs));
+        visit(bytes(Access::Update, self.state, self.states()));
+        visit(Operand::scratch(self.scratch, needs.scratch));
+        visit(Operand {
+            align: 4,
+            ..Operand::constant::<i8>(self.weights, needs.weights)
+        });
+    }
+
+    fn set_constants(&mut self, weights: u32, _: u32) {
+        self.weights = weights;
     }
 
     fn cost(&self, needs: Needs) -> Cost {

@@ -4,8 +4,10 @@ use crate::arena::Slot;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise::Loop;
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
+use crate::ops::low_bit::MOST_FACTOR;
 use crate::ops::packed_sum::PackedSumS8;
 use crate::ops::pool2d::PoolInt;
+use crate::ops::svdf::{SvdfS8, SvdfShape};
 use crate::ops::window::Window2d;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
@@ -71,6 +73,10 @@ pub(super) enum Form {
     Convolution,
     /// A convolution of one pixel.
     Dense,
+    /// The same, of channels that are requantised alike.
+    Alike,
+    /// The same of one channel of more inputs than are widened at once.
+    Tiles,
     Depthwise,
     /// The same over an image that is much longer one way than the other, and an output as large.
     Long,
@@ -117,7 +123,8 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
             padding,
         };
     }
-    let pointwise = form == Form::Dense || (form == Form::Convolution && random.below(4) == 0);
+    let dense = matches!(form, Form::Dense | Form::Alike | Form::Tiles);
+    let pointwise = dense || (form == Form::Convolution && random.below(4) == 0);
     let kernel = match (pointwise, random.coin()) {
         (true, _) => [1, 1],
         (false, true) => [3, 3],
@@ -128,7 +135,7 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
     let dilation = [if dilated { 2 } else { 1 }; 2];
     let padding = kernel.map(|k| if random.coin() { (k / 2) as u8 } else { 0 });
     let [height, width] = match form {
-        Form::Dense => [1, 1],
+        _ if dense => [1, 1],
         _ => [0; 2].map(|_| random.between(1, most)),
     };
     let extent = |input: u16, axis: [u16; 3], stride: u8| {
@@ -148,7 +155,7 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
             padding.get(i).copied().map_or(0, u16::from),
         ]
     };
-    let [stride, _] = if form == Form::Dense || (pointwise && random.coin()) {
+    let [stride, _] = if dense || (pointwise && random.coin()) {
         [1, 1]
     } else {
         stride
@@ -159,11 +166,17 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
             let channels = random.one_of([4, 8, 8, random.0 as u16 % 8 + 1]);
             (channels, channels)
         }
+        Form::Tiles => (random.between(1025, 1040), 1),
+        Form::Alike => {
+            // Whole vectors mostly.
+            let inputs = random.one_of([16, 32, 48, random.0 as u16 % 48 + 1]);
+            (inputs, random.between(1, 2 * wide))
+        }
         _ if pointwise => (random.between(1, 6 * deep), random.between(1, 2 * wide)),
         _ => (random.between(1, deep), random.between(1, wide)),
     };
     Window2d {
-        batch: 1 + u16::from(height * width <= 6 && random.coin()),
+        batch: 1 + u16::from(height * width <= 6 && form != Form::Tiles && random.coin()),
         input: [height, width, input],
         output: [extent(height, axis(0), stride), extent(width, axis(1), stride), output],
         kernel,
@@ -216,6 +229,21 @@ pub(super) fn limit(random: &mut Random) -> u32 {
 /// The same of weights that four bits hold.
 pub(super) fn limit_of_four_bits(random: &mut Random) -> u32 {
     random.one_of([7, 7, 5, 1])
+}
+
+/// Multiplies weights of four bits, so many to a filter, by factors of their groups: how many weights share one, and how many factors were used.
+pub(super) fn grouped(random: &mut Random, weights: &mut [u8], filter: usize, factors: &mut [u8]) -> (usize, usize) {
+    let (share, mut used) = (random.one_of([8, 16, 32, 48]), 0);
+    let filters = weights.chunks_mut(filter.max(1));
+    let groups = filters.flat_map(|filter| filter.chunks_mut(share));
+    for (group, to) in groups.zip(factors) {
+        *to = 1 + random.below(MOST_FACTOR.into()) as u8;
+        used += 1;
+        for weight in group {
+            *weight = weight.wrapping_mul(*to);
+        }
+    }
+    (share, used)
 }
 
 /// An f32 convolution, without constants.
@@ -326,5 +354,37 @@ pub(super) fn packed_sum(random: &mut Random) -> PackedSumS8 {
         factors: [signed(30), signed(29)],
         offset: signed(28),
         count: 1 + random.below(SUM),
+    }
+}
+
+/// An int8 SVDF of state around 0, without constants.
+pub(super) fn svdf(random: &mut Random) -> SvdfS8 {
+    let [zero_in, zero_out] = [0; 2].map(|_| i32::from(random.byte()));
+    let (features, words, odd) = (random.between(1, 40), random.between(1, 4), random.between(1, 17));
+    let rank = random.one_of([1, 1, 2, 3]);
+    let shape = SvdfShape {
+        batch: random.one_of([1, 1, 1, 2]),
+        // Whole vectors mostly.
+        features: random.one_of([16, 16, 32, features]).into(),
+        units: u32::from(random.between(1, 12)) / rank + 1,
+        rank,
+        memory: random.one_of([8, 8, 4 * words, odd]).into(),
+    };
+    let mut multiplier = |shift: i32| Multiplier {
+        mantissa: (1 << 30) + random.below(1 << 30) as i32,
+        shift: (shift - random.below(4) as i32) as i8,
+    };
+    let multipliers = [multiplier(-6), multiplier(-5)];
+    SvdfS8 {
+        output: Slot::default(),
+        input: Slot::default(),
+        state: Slot::default(),
+        shape,
+        state_type: DType::I8,
+        weights: 0,
+        time_weights: 0,
+        bias: 0,
+        zero: [zero_in, 0, random.one_of([-128, -128, 3, zero_out])],
+        multipliers,
     }
 }

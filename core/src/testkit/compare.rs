@@ -7,7 +7,7 @@ use super::mutate::loads;
 use super::mutate::{Attack, Case, Mutations, attack, constants_len};
 use super::run::run;
 use crate::cells::{Element, cast_slice};
-use crate::kernels::candidate::{Candidate, Job, JobKind, Layout, PlainS8};
+use crate::kernels::candidate::{Candidate, GroupsS8, Job, JobKind, Layout, PlainS8};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::kernels::table::{KernelId, KernelVisitor};
@@ -106,11 +106,11 @@ enum Task<'t> {
 }
 
 /// `Ok(None)` for cases that the kernel does not compute.
-type Outcome = Result<Option<()>, Difference>;
+pub(super) type Outcome = Result<Option<()>, Difference>;
 
-struct Bench<'w> {
-    random: Random,
-    workspace: &'w mut Workspace,
+pub(super) struct Bench<'w> {
+    pub(super) random: Random,
+    pub(super) workspace: &'w mut Workspace,
     task: Task<'w>,
 }
 
@@ -136,33 +136,44 @@ impl KernelVisitor for CaseOf<'_, '_> {
         job! {
             Conv2dS8 => bench.conv2d_s8::<K>(seed),
             Conv2dS8W4 => bench.conv2d_s8::<K>(seed),
+            Conv2dS8Groups => bench.conv2d_s8::<K>(seed),
             Conv2dF32 => bench.conv2d_f32::<K>(seed),
             LinearSumS8 => bench.linear_sum::<K>(),
             BinaryInt => bench.binary::<K>(),
             MaxPoolInt => bench.pool::<K, MaxInt>(Job::MaxPoolInt),
             AvgPoolInt => bench.pool::<K, AvgInt>(Job::AvgPoolInt),
+            SvdfS8 => bench.svdf::<K>(),
         }
         Ok(None)
     }
 }
 
-/// Forms of a convolution. A case is of the first, from its seed's on, that the kernel is meant for; where that is none, of neighbouring windows.
+/// Forms of a convolution. A case is of the first, from its seed's on, that the kernel is meant for; where that is none, of neighbouring windows, or a layer
+/// of one pixel that few kernels are for.
 const FORMS: [Form; 4] = [Form::Convolution, Form::Depthwise, Form::Dense, Form::Long];
 
 fn forms(seed: u32) -> impl Iterator<Item = Form> {
     let first = seed as usize % FORMS.len();
     let usual = FORMS.into_iter().cycle().skip(first).take(FORMS.len());
-    usual.chain([Form::Neighbours])
+    let last = if seed & 4 == 0 {
+        [Form::Alike, Form::Tiles]
+    } else {
+        [Form::Tiles, Form::Alike]
+    };
+    usual.chain([Form::Neighbours]).chain(last)
 }
+
+/// Factors of groups of weights, at most.
+const FACTORS: usize = 160;
 
 /// Where the weights of an f32 convolution are: behind its bias.
 const WEIGHTS: usize = 4 * CHANNELS;
 
 /// A convolution for kernel `K` and for the scalar one, whose constants are in the workspace.
-struct Stated<K: Kernel, O> {
-    step: K::Op,
-    plain: O,
-    sizes: Sizes,
+pub(super) struct Stated<K: Kernel, O> {
+    pub(super) step: K::Op,
+    pub(super) plain: O,
+    pub(super) sizes: Sizes,
 }
 
 // Functions of their own for each kernel and job, so that a case takes the stack of its own alone: boards have little.
@@ -187,7 +198,8 @@ impl Bench<'_> {
     #[inline(never)]
     fn state_s8<K: Candidate>(&mut self, form: Form) -> Option<Stated<K, Conv2dS8>> {
         let op = cases::conv2d_s8(&mut self.random, form);
-        let of_four_bits = const { matches!(K::JOB, Some(JobKind::Conv2dS8W4)) };
+        let of_groups = const { matches!(K::JOB, Some(JobKind::Conv2dS8Groups)) };
+        let of_four_bits = const { matches!(K::JOB, Some(JobKind::Conv2dS8W4 | JobKind::Conv2dS8Groups)) };
         let random = &mut self.random;
         let Workspace {
             plain,
@@ -214,13 +226,30 @@ impl Bench<'_> {
                 *weight = (random.below(2 * limit + 1) as i32 - limit as i32) as u8;
             }
         }
+        let (mut factors, filter) = ([1; FACTORS], len / count.max(1));
+        let (mut share, mut used) = (filter.max(1), 0);
+        if of_groups {
+            (share, used) = cases::grouped(random, weights, filter, &mut factors);
+            (used == count * filter.div_ceil(share)).then_some(())?;
+        }
         channels.fill_with(|| cases::channel(random));
+        if let (Form::Alike, Some(&[_, mantissa, shift])) = (form, channels.first()) {
+            for [_, own, own_shift] in &mut *channels {
+                (*own, *own_shift) = (mantissa, shift);
+            }
+        }
         write(behind, channels.as_flattened(), i32::to_le_bytes)?;
         let plain_s8 = PlainS8 {
             weights: cast_slice(weights)?,
             channels,
         };
-        let job = if of_four_bits {
+        let groups = GroupsS8 {
+            share: share as u32,
+            factors: factors.get(..used)?,
+        };
+        let job = if of_groups {
+            Job::Conv2dS8Groups(op, plain_s8, groups)
+        } else if of_four_bits {
             Job::Conv2dS8W4(op, plain_s8)
         } else {
             Job::Conv2dS8(op, plain_s8)
@@ -339,7 +368,7 @@ impl Bench<'_> {
 
     /// The scalar kernel's outputs, then the kernel's in every placement.
     #[inline(never)]
-    fn against<K: Candidate, S: Kernel>(&mut self, op: K::Op, plain: S::Op, sizes: Sizes) -> Outcome {
+    pub(super) fn against<K: Candidate, S: Kernel>(&mut self, op: K::Op, plain: S::Op, sizes: Sizes) -> Outcome {
         if op.check().is_err() || plain.check().is_err() || !K::supports(&op) {
             return Ok(None);
         }
@@ -438,7 +467,7 @@ impl Bench<'_> {
 }
 
 /// Writes values, little-endian; `None` where they do not fit.
-fn write<T: Copy>(memory: &mut [u8], values: &[T], bytes: fn(T) -> [u8; 4]) -> Option<()> {
+pub(super) fn write<T: Copy>(memory: &mut [u8], values: &[T], bytes: fn(T) -> [u8; 4]) -> Option<()> {
     let places = memory.get_mut(..4 * values.len())?.as_chunks_mut().0;
     places
         .iter_mut()

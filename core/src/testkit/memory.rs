@@ -25,7 +25,7 @@ pub(super) const BROKEN: Difference = Difference {
 };
 
 const ARENA: usize = 3072;
-const CONSTANTS: usize = 2048;
+const CONSTANTS: usize = 2304;
 const PLAIN: usize = 1152;
 const EXPECTED: usize = 1472;
 const FLOATS: usize = 384;

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use crate::arena::{MAX_REGIONS, Mem};
+use crate::arena::{MAX_REGIONS, Mem, Rounding};
 use crate::kernels::kernel::Kernel;
 
 /// Runs a kernel on one region and constants. `None` where an operand of `op` is out of bounds or misaligned; unlike load, this does not
@@ -16,6 +16,7 @@ pub fn run<K: Kernel>(op: &K::Op, arena: &mut [u8], weights: &[u8]) -> Option<()
         regions,
         state: &[],
         weights,
+        rounding: Rounding::default(),
     };
     K::run(op, &mem)
 }
