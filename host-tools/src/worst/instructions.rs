@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::counts::{Counts, taps};
-use super::{loops, loops_mve, loops_neon, loops_rvv, loops_single};
+use super::{loops, loops_mve, loops_neon, loops_rvv, loops_single, loops_sme};
 use arenite::kernels::int::depthwise;
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::detections::Suppression;
@@ -100,8 +100,11 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         _ => " axes",
     };
     match step {
-        Step::DspConv2dS8(op) | Step::DspPairsConv2dS8(op) | Step::DspW4Conv2dS8(op) => format!(" {:?}", op.form),
+        Step::DspConv2dS8(op) | Step::DspPairsConv2dS8(op) | Step::DspDenseS8(op) | Step::DspW4Conv2dS8(op) => {
+            format!(" {:?}", op.form)
+        }
         // Nine taps have a loop of their own.
+        Step::DspGroupsConv2dS8(op) => format!(" {:?}", op.conv.form),
         Step::DspDepthwiseS8(op) if op.window.kernel == [3, 3] => format!("{} 3x3", stored(op.form)),
         Step::DspDepthwiseS8(op) | Step::DspSlidingDepthwiseS8(op) => stored(op.form),
         Step::IntDepthwiseS8(op) if depthwise::by_three(&op.window) => {
@@ -133,6 +136,16 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         Step::MatMulInt(op) => format!(" {}", op.dtype.name()),
         Step::LstmInt(op) => format!(" {}", op.dtype.name()),
         Step::SvdfS8(op) => format!(" {}", op.state_type.name()),
+        // Memories of eight elements have a loop of their own, those of whole words another.
+        Step::DspSvdfS8(op) => match (op.shape.rank, op.shape.memory) {
+            (1, 8) => format!(" {:?} eights", op.form),
+            (_, memory) if memory.is_multiple_of(4) => format!(" {:?} words", op.form),
+            _ => format!(" {:?}", op.form),
+        },
+        Step::MveSvdfS8(op) => match op.shape.rank.saturating_mul(op.shape.memory) {
+            0..=16 => " one vector".to_owned(),
+            _ => String::new(),
+        },
         Step::SoftmaxInt(op) => {
             let kind = format!("{:?}", op.kind);
             format!(" {}", kind.split('(').next().unwrap_or_default())
@@ -143,8 +156,18 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
             Suppression::Regular { .. } => " regular".to_owned(),
         },
         Step::SignalFftS16(op) | Step::SignalFftS32(op) | Step::SignalFftF32(op) if op.inverse => " inverse".to_owned(),
+        // No multiplier shifts left.
+        Step::MveDenseS8(op) if op.output_zero_point == -128 && op.clamp == [-128, 127] => String::new(),
+        Step::MveDenseS8(_) => " general".to_owned(),
         Step::MveConv2dS8(op) | Step::MveW4Conv2dS8(op) => {
             format!(" {}{}", loops_mve::path(&op.window, 1), outputs(op))
+        }
+        Step::MveGroupsConv2dS8(op) => {
+            let path = match loops_mve::path(&op.conv.window, 1) {
+                "strips" => "windows",
+                path => path,
+            };
+            format!(" {path} by {}{}", op.share, outputs(&op.conv))
         }
         Step::MveConv2dF32(op) => {
             // Few shapes have windows of short rows, and they cost what others cost.
@@ -163,6 +186,7 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
             format!(" {}", loops_neon::path(&op.window))
         }
         Step::NeonConv2dF32(op) => format!(" {}", loops_neon::path(&op.window)),
+        Step::SmeConv2dS8(op) => format!(" {}", loops_sme::path(&op.window)),
         Step::RvvConv2dS8(op) => format!(" {}", loops_rvv::path(&op.window)),
         Step::RvvDepthwiseS8(op) => format!(" {}", loops_rvv::tiles(&op.window)),
         Step::MaxPoolInt(op) | Step::AvgPoolInt(op) => format!(" {}", op.dtype.name()),
@@ -204,6 +228,8 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::NeonConv2dF32(op)
         | Step::NeonDepthwiseF32(op) => op.groups,
         Step::Conv2dS8(op)
+        | Step::DenseS8(op)
+        | Step::MveDenseS8(op)
         | Step::DepthwiseS8(op)
         | Step::IntConv2dS8(op)
         | Step::IntDepthwiseS8(op)
@@ -214,6 +240,7 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::MveDepthwiseS8(op)
         | Step::DotprodConv2dS8(op)
         | Step::I8mmConv2dS8(op)
+        | Step::SmeConv2dS8(op)
         | Step::NeonConv2dS8(op)
         | Step::RvvConv2dS8(op)
         | Step::RvvDepthwiseS8(op)
@@ -222,7 +249,12 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         Step::Conv2dS16(op) => op.groups,
         Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
         Step::W4Conv2dS8(op) => op.groups,
-        Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) | Step::DspW4Conv2dS8(_) => 1,
+        Step::MveGroupsConv2dS8(op) => op.conv.groups,
+        Step::DspConv2dS8(_)
+        | Step::DspPairsConv2dS8(_)
+        | Step::DspDenseS8(_)
+        | Step::DspW4Conv2dS8(_)
+        | Step::DspGroupsConv2dS8(_) => 1,
         _ => window.input[2],
     };
     inputs / f64::from(groups.max(1))

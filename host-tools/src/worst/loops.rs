@@ -6,12 +6,15 @@ use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::window::Window2d;
 
 use super::counts::{Counts, block, pointwise, taps, whole};
-use super::{loops_dsp, loops_mve, loops_neon, loops_rvv};
+use super::{loops_dsp, loops_mve, loops_neon, loops_rvv, loops_sme};
 
 /// The counts of kernels that take several pixels of a window at a time; `None` of the others.
 pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[Counts; 3]> {
     Some(match step {
+        Step::DspDenseS8(_) => loops_dsp::dense(window),
+        Step::MveDenseS8(_) => loops_mve::dense(window),
         Step::DspConv2dS8(_) | Step::DspPairsConv2dS8(_) | Step::DspW4Conv2dS8(_) => loops_dsp::conv2d(window),
+        Step::DspGroupsConv2dS8(op) => loops_dsp::groups(window, op.share),
         Step::DspDepthwiseS8(_) => loops_dsp::depthwise(window),
         Step::DspSlidingDepthwiseS8(_) => loops_dsp::sliding(window),
         Step::DotprodConv2dS8(_) | Step::I8mmConv2dS8(_) => loops_neon::conv2d(step, window, 4),
@@ -23,6 +26,7 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
         Step::MveTapsDepthwiseS8(_) | Step::NeonDepthwiseS8(_) => {
             loops_neon::depthwise(loops_dsp::depthwise(window), window)
         }
+        Step::SmeConv2dS8(_) => loops_sme::conv2d(window),
         Step::RvvConv2dS8(_) => loops_rvv::conv2d(window),
         Step::RvvDepthwiseS8(_) => loops_rvv::depthwise(window),
         Step::IntConv2dS8(op) => int_conv2d(op, weights),
@@ -35,6 +39,7 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
         Step::Conv2dF32(op) | Step::DepthwiseF32(op) => scalar(window, op.groups, op.residual.is_some()),
         Step::Conv2dS8(op) | Step::DepthwiseS8(op) => scalar(window, op.groups, false),
         Step::MveConv2dS8(_) | Step::MveW4Conv2dS8(_) => loops_mve::conv2d(step, window, 1),
+        Step::MveGroupsConv2dS8(op) => loops_mve::groups(op),
         Step::MveConv2dF32(op) => loops_mve::conv2d_f32(step, window, op.residual.is_some()),
         Step::MveDepthwiseS8(_) => loops_mve::depthwise(step, window),
         _ if step.kernel().name().contains("Pool") => pool(window),
@@ -296,7 +301,7 @@ fn int_dense(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
     ]
 }
 
-/// Channel by channel: a plane with its border is filled, then goes past the taps; one output is read where it lies.
+/// Channel by channel: a plane with its border is filled, then goes past the taps; without a border, taps are read where they lie.
 fn int_depthwise(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
     let by_three = depthwise::by_three(&op.window);
     let window = &if by_three {
@@ -323,25 +328,31 @@ fn int_depthwise(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
         ("k rows", kernel_rows),
         ("taps", kernel_rows * kernel_columns),
         ("k pairs", kernel_rows * block(kernel_columns, 2.0)),
+        ("k threes", kernel_rows * block(kernel_columns, 3.0)),
     ];
+    let direct = !by_three && depthwise::is_direct(window);
     let one = !by_three && depthwise::is_one(window);
-    let of_plane = |count: f64| if one { 0.0 } else { images * count };
+    let unless = |is: bool, count: f64| if is { 0.0 } else { images * count };
+    let (filled, lines) = (|count| unless(direct, count), |count| unless(one, count));
     let plane: f64 = depthwise::plane(window).map(f64::from).iter().product();
-    let rest = f64::from(u8::from(out_columns % 3.0 > 0.0));
-    let few = if out_columns < 3.0 { out_columns } else { 0.0 };
+    let left = out_columns % 3.0;
+    // Without a plane none is written twice.
+    let alone = if direct || out_columns < 3.0 { left } else { 0.0 };
+    let again = if left > 0.0 && !direct { out_rows } else { 0.0 };
     let places = vec![
         ("1", 1.0),
         ("images", images),
         ("points", if one { images } else { 0.0 }),
-        ("plane/4", of_plane(block(plane, 4.0))),
-        ("rows", of_plane(rows)),
-        ("fours in", of_plane(rows * (columns / 4.0).floor())),
-        ("left in", of_plane(rows * (columns % 4.0))),
-        ("rows out", of_plane(out_rows)),
-        ("threes", of_plane(out_rows * (out_columns / 3.0).floor())),
-        ("rests", of_plane(out_rows * rest)),
-        ("alone", of_plane(out_rows * few)),
-        ("pixels", of_plane(out_rows * out_columns)),
+        ("plane/4", filled(block(plane, 4.0))),
+        ("rows", filled(rows)),
+        ("fours in", filled(rows * (columns / 4.0).floor())),
+        ("left in", filled(rows * (columns % 4.0))),
+        ("rows out", lines(out_rows)),
+        ("threes", lines(out_rows * (out_columns / 3.0).floor())),
+        ("rests", lines(again)),
+        ("alone", lines(out_rows * alone)),
+        ("rows once", lines(if direct { out_rows } else { 0.0 })),
+        ("pixels", lines(out_rows * out_columns)),
         ("limited", limited(op)),
     ];
     [places, channels, terms]

@@ -90,6 +90,37 @@ pub(super) fn conv2d(window: &Window2d) -> [Counts; 3] {
     ]
 }
 
+/// As [`conv2d`], pairs by fours, and what ends with each group of them.
+pub(super) fn groups(window: &Window2d, share: u32) -> [Counts; 3] {
+    let [pixels, channels, mut terms] = conv2d(window);
+    if let Some((_, pairs)) = terms.iter_mut().find(|(name, _)| *name == "pairs") {
+        *pairs = block(*pairs, 4.0) * 4.0;
+        let groups = block(2.0 * *pairs, share.into());
+        terms.push(("groups", groups));
+    }
+    [pixels, channels, terms]
+}
+
+/// One row of activations after the other, widened whole or by tiles of 256.
+pub(super) fn dense(window: &Window2d) -> [Counts; 3] {
+    let [inputs, outputs] = [window.input[2], window.output[2]].map(f64::from);
+    [
+        vec![("1", 1.0), ("rows", window.batch.into())],
+        vec![
+            ("1", 1.0),
+            ("ch", outputs),
+            ("ch/2", block(outputs, 2.0)),
+            ("odd", outputs % 2.0),
+        ],
+        vec![
+            ("1", 1.0),
+            ("pairs", block(inputs, 2.0)),
+            ("rest", block(inputs, 2.0) % 4.0),
+            ("tiles", block(inputs, 256.0)),
+        ],
+    ]
+}
+
 /// Runs of pixels whose windows lie inside, and others pixel by pixel; a table of taps is made for each.
 pub(super) fn depthwise(window: &Window2d) -> [Counts; 3] {
     let (rows, columns) = (whole(window, 0), whole(window, 1));

@@ -1,7 +1,9 @@
 //! [`super::loops`] of the kernels for Helium.
 
 use arenite::Step;
+use arenite::kernels::mve::groups;
 use arenite::ops::conv2d::Conv2dS8;
+use arenite::ops::low_bit::GroupsConv2dS8;
 use arenite::ops::window::Window2d;
 
 use super::counts::{Counts, block, taps};
@@ -46,7 +48,11 @@ fn clipped(start: isize, extent: usize, len: usize) -> usize {
 #[derive(Default)]
 struct Multiplied {
     unit: usize,
+    /// Fewer are multiplied one by one.
+    least: usize,
     calls: f64,
+    /// Of so many at least.
+    large: f64,
     pairs: f64,
     ones: f64,
 }
@@ -55,10 +61,41 @@ impl Multiplied {
     fn add(&mut self, rows: usize) {
         if rows > 0 {
             self.calls += 1.0;
+            if rows < self.least {
+                self.ones += rows as f64;
+                return;
+            }
+            self.large += 1.0;
             self.pairs += (rows / self.unit) as f64;
             self.ones += (rows % self.unit) as f64;
         }
     }
+}
+
+/// One row of activations after the other, in groups of eight channels, of blocks.
+pub(super) fn dense(window: &Window2d) -> [Counts; 3] {
+    let [inputs, outputs] = [window.input[2], window.output[2]].map(f64::from);
+    [
+        vec![("1", 1.0), ("rows", window.batch.into())],
+        vec![
+            ("1", 1.0),
+            ("ch/8", ((outputs + 3.0) / 8.0).floor()),
+            ("rest", if outputs % 8.0 > 4.0 { 1.0 } else { 0.0 }),
+            (
+                "four",
+                if (1.0..=4.0).contains(&(outputs % 8.0)) {
+                    1.0
+                } else {
+                    0.0
+                },
+            ),
+        ],
+        vec![
+            ("1", 1.0),
+            ("blocks", block(inputs, 16.0)),
+            ("blocks/8", block(inputs, 128.0)),
+        ],
+    ]
 }
 
 /// As [`conv2d`], with the sums that outputs are added to.
@@ -88,6 +125,7 @@ pub(super) fn conv2d(step: &Step, window: &Window2d, element: usize) -> [Counts;
             depth,
             padded,
             unit,
+            least: 0,
             scratch: step.needs().scratch as usize,
         },
     );
@@ -116,6 +154,48 @@ pub(super) fn conv2d(step: &Step, window: &Window2d, element: usize) -> [Counts;
     ]
 }
 
+/// As [`conv2d`], of rows in the order of their weights; where a call has many, weights are widened for it.
+pub(super) fn groups(op: &GroupsConv2dS8) -> [Counts; 3] {
+    let window = &op.conv.window;
+    let depth = usize::from(window.input[2]);
+    let [kh, kw] = window.kernel.map(usize::from);
+    let padded = (kh * kw * depth).next_multiple_of(VECTOR);
+    let path = match path(window, 1) {
+        "strips" => "windows",
+        path => path,
+    };
+    let places = rows(
+        window,
+        &Rows {
+            path,
+            depth,
+            padded,
+            unit: 2,
+            least: groups::MANY,
+            scratch: groups::copies(op) as usize,
+        },
+    );
+    let outputs = usize::from(window.output[2]);
+    let blocks = padded / VECTOR;
+    let flag = |set: bool| f64::from(u8::from(set));
+    [
+        places,
+        vec![
+            ("1", 1.0),
+            ("groups", outputs.div_ceil(8) as f64),
+            ("part", flag(!outputs.is_multiple_of(8))),
+        ],
+        vec![
+            ("1", 1.0),
+            ("blocks", blocks as f64),
+            ("factors", block(padded as f64, op.share.into())),
+            ("vectors", depth.div_ceil(VECTOR) as f64),
+            ("k rows", kh as f64),
+            ("k vectors", (kh * (kw * depth).div_ceil(VECTOR)) as f64),
+        ],
+    ]
+}
+
 /// Where the rows of a product are from.
 pub(super) struct Rows {
     /// As [`path`] names it.
@@ -126,6 +206,8 @@ pub(super) struct Rows {
     pub(super) padded: usize,
     /// Rows that it takes together.
     pub(super) unit: usize,
+    /// Fewer rows of a call are taken one by one.
+    pub(super) least: usize,
     /// Bytes of scratch.
     pub(super) scratch: usize,
 }
@@ -142,11 +224,13 @@ pub(super) fn rows(window: &Window2d, how: &Rows) -> Counts {
         depth,
         padded,
         unit,
+        least,
         scratch,
         ..
     } = *how;
     let mut rows = Multiplied {
         unit,
+        least,
         ..Multiplied::default()
     };
     let [
@@ -269,6 +353,7 @@ pub(super) fn rows(window: &Window2d, how: &Rows) -> Counts {
     vec![
         ("1", 1.0),
         ("calls", rows.calls),
+        ("large", if least > 0 { rows.large } else { 0.0 }),
         ("row sets", rows.pairs),
         ("row ones", rows.ones),
         ("copied", copied),

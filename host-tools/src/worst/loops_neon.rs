@@ -26,6 +26,7 @@ pub(super) fn conv2d(step: &Step, window: &Window2d, unit: usize) -> [Counts; 3]
         depth,
         padded,
         unit,
+        least: 0,
         scratch: step.needs().scratch as usize,
     };
     let flag = |set: bool| f64::from(u8::from(set));
@@ -65,6 +66,7 @@ pub(super) fn conv2d_f32(step: &Step, window: &Window2d, summed: bool) -> [Count
         depth,
         padded: 4 * elements,
         unit: 4,
+        least: 0,
         scratch: step.needs().scratch as usize,
     };
     let [_, channels, _] = conv2d(step, window, 4);

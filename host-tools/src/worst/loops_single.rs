@@ -4,6 +4,7 @@ use arenite::ops::detections::{Detections, Suppression};
 use arenite::ops::elementwise::Loop;
 use arenite::ops::fft::FftPlan;
 use arenite::ops::movement::CopyStrided;
+use arenite::ops::svdf::SvdfShape;
 use arenite::{Access, Slot, Step};
 
 use super::counts::{Counts, block};
@@ -90,6 +91,9 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
         }
         Step::SvdfS8(op) => svdf(&op.shape),
         Step::SvdfF32(op) => svdf(&op.shape),
+        Step::DspSvdfS8(op) => dsp_svdf(&op.shape),
+        Step::IntSvdfS8(op) => int_svdf(&op.shape),
+        Step::MveSvdfS8(op) => mve_svdf(&op.shape),
         Step::LstmInt(op) => lstm(op.shape.batch, op.shape.time, op.shape.features, op.shape.cells),
         Step::LstmF32(op) => lstm(op.shape.batch, op.shape.time, op.shape.features, op.shape.cells),
         Step::LocallyConnectedF32(op) => {
@@ -288,7 +292,7 @@ fn reduced(shape: [u32; 5]) -> [Counts; 3] {
     )
 }
 
-fn svdf(shape: &arenite::ops::svdf::SvdfShape) -> [Counts; 3] {
+fn svdf(shape: &SvdfShape) -> [Counts; 3] {
     let filters = f64::from(shape.filters());
     grid(
         &[("images", shape.batch.into())],
@@ -304,6 +308,56 @@ fn svdf(shape: &arenite::ops::svdf::SvdfShape) -> [Counts; 3] {
             ("memory", shape.memory.into()),
             ("memory/4", f64::from(shape.memory / 4)),
             ("memory left", f64::from(shape.memory % 4)),
+        ],
+    )
+}
+
+/// Pairs of filters over pairs of features; then every filter's memory, by words.
+fn dsp_svdf(shape: &SvdfShape) -> [Counts; 3] {
+    let filters = f64::from(shape.filters());
+    let pairs = block(shape.features.into(), 2.0);
+    grid(
+        &[("rows", shape.batch.into())],
+        &[
+            ("units", shape.units.into()),
+            ("filters", filters),
+            ("filters/2", block(filters, 2.0)),
+            ("odd", filters % 2.0),
+        ],
+        &[
+            ("pairs", pairs),
+            ("rest", pairs % 4.0),
+            ("memory", shape.memory.into()),
+            ("memory/4", f64::from(shape.memory / 4)),
+            ("memory left", f64::from(shape.memory % 4)),
+        ],
+    )
+}
+
+/// Filters by fours over the features; then every filter's memory.
+fn int_svdf(shape: &SvdfShape) -> [Counts; 3] {
+    let [images, mut channels, terms] = svdf(shape);
+    channels.push(("filters/4", block(shape.filters().into(), 4.0)));
+    [images, channels, terms]
+}
+
+/// Filters by eights over the features; every memory by vectors, then units by fours, and those that are left one by one.
+fn mve_svdf(shape: &SvdfShape) -> [Counts; 3] {
+    let filters = f64::from(shape.filters());
+    let elements = f64::from(shape.rank) * f64::from(shape.memory);
+    grid(
+        &[("rows", shape.batch.into())],
+        &[
+            ("units", shape.units.into()),
+            ("units/4", f64::from(shape.units / 4)),
+            ("units left", f64::from(shape.units % 4)),
+            ("filters/4", block(filters, 4.0)),
+            ("filters/8", block(filters, 8.0)),
+            ("state/16", block(filters * f64::from(shape.memory), 16.0)),
+        ],
+        &[
+            ("blocks", block(shape.features.into(), 16.0)),
+            ("elements/8", block(elements, 8.0)),
         ],
     )
 }

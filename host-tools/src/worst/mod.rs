@@ -9,4 +9,5 @@ mod loops_mve;
 mod loops_neon;
 mod loops_rvv;
 mod loops_single;
+mod loops_sme;
 pub mod stack;
