@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 /// Files and folders of the checkout that a build for a board reads, and the plugin that counts for qemu.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 20] = [
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "core/Cargo.toml",
@@ -25,10 +25,12 @@ const SOURCES: [&str; 18] = [
     "firmware/footprint",
     "firmware/link",
     "firmware/protocol",
+    "firmware/second",
     "firmware/serial",
     "firmware/src",
     "firmware/stream",
     "host-tools/src/board/layout.rs",
+    "host-tools/src/board/parts.rs",
     "host-tools/src/board/table.rs",
 ];
 const PLUGIN: [&str; 3] = [

@@ -30,6 +30,8 @@ fn answer(path: &Path) -> Result<()> {
     let wrong = |e: arenite::RunError| Error::input(e.to_string());
     let arenas = [a.bytes(), b.bytes(), c.bytes(), d.bytes()];
     let mut session = Session::new(model, arenas, state.bytes()).map_err(|e| Error::internal(e.to_string()))?;
+    // As `arenite run` has it.
+    session.allow_fused();
     let mut stdout = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         line.map_err(|e| Error::io(Path::new("stdin"), "read", &e))?;

@@ -66,6 +66,11 @@ pub fn draft(
             .expected("one input")
             .help("a bundle's models run on one core: pack a network for several by itself"));
     }
+    if networks.len() > 1 && networks.iter().any(|network| network.accelerator.is_some()) {
+        return Err(Error::new(ErrorKind::Usage, "--accelerator with several inputs")
+            .expected("one input")
+            .help("a bundle's models run on the core alone: pack a network for an accelerator by itself"));
+    }
     let (mut packed, mut files) = (Vec::new(), Vec::new());
     for network in networks {
         let network = Options {

@@ -1,16 +1,17 @@
 //! Writes a program with its memory plan as a blob. Specified in `docs/format.md`.
 
+use std::borrow::Cow;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 
-use arenite::{DType, HEADER_BYTES, Header, Port, Slot, blob};
+use arenite::{DType, HEADER_BYTES, Header, Port, Slot, StateInit, blob};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::File;
 use crate::graph::{Graph, Tensor, TensorId};
 use crate::memory::Placed;
 use crate::metadata::{CutStep, Metadata, NO_TENSOR, StepMeta, TensorMeta};
-use crate::program::{Assigned, Content, LoweredStep, Piece, Place, Program};
+use crate::program::{Content, LoweredStep, Piece, Place, Program};
 use crate::weights::Weights;
 
 /// Sizes of a written blob, in bytes.
@@ -93,6 +94,7 @@ pub fn emit_part(
     let meta = metadata.encode()?;
     let labels = encode_labels(labels)?;
     let cores = encode_cores(program)?;
+    let (state, state_runs) = encode_state(&program.state.initial);
 
     let mut arena = [0; arenite::MAX_REGIONS];
     for (field, bytes) in arena.iter_mut().zip(memory.region_bytes()) {
@@ -135,12 +137,13 @@ pub fn emit_part(
         labels: labels.len(),
         cores: cores.len(),
         state_init: program.state.initial.len(),
+        state_runs,
         weights: length as usize,
     };
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &labels, &cores, &program.state.initial];
+    let sections = [&ports[..], &steps, &meta, &labels, &cores, &state];
     write(file, &mut header, &sections, &constants, weights, progress)?;
     let plan = (ports.len() + steps.len()) as u64;
     Ok(Written {
@@ -398,11 +401,23 @@ fn encode_labels(labels: &[String]) -> Result<Vec<u8>> {
     postcard::to_stdvec(labels).map_err(|e| Error::internal(format!("labels: {e}")))
 }
 
+/// The initial state as runs of equal bytes, and their number, where that is shorter; else as it is.
+fn encode_state(initial: &[u8]) -> (Cow<'_, [u8]>, u8) {
+    let mut runs = Vec::new();
+    let count = StateInit::runs_of(initial, &mut runs);
+    count.map_or((initial.into(), 0), |count| (runs.into(), count))
+}
+
 /// Nothing for one core.
 fn encode_cores(program: &Program) -> Result<Vec<u8>> {
-    let Assigned { cores, steps } = &program.assigned;
-    match (*cores, steps.len() == program.steps.len()) {
-        (0, _) => Ok(Vec::new()),
+    let assigned = &program.assigned;
+    let (steps, accelerator) = (&assigned.steps, &assigned.accelerator);
+    match (assigned.cores, steps.len() == program.steps.len()) {
+        (_, true) if let Some(declared) = accelerator => {
+            let declared = declared.to_bytes();
+            Ok([&[blob::ACCELERATED][..], steps, &declared].concat())
+        }
+        (0, _) if accelerator.is_none() => Ok(Vec::new()),
         (cores, true) => Ok(std::iter::once(cores as u8).chain(steps.iter().copied()).collect()),
         (_, false) => Err(Error::internal("steps without a core")),
     }

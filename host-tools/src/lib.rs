@@ -9,6 +9,7 @@
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod accelerator;
 mod array;
 pub mod board;
 pub mod build;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use arenite::signed::{Envelope, SIGNED_HEADER};
-use arenite::{Bundle, Fault, Header, KernelId, LoadError, Model, Port, Sections, Session, Step};
+use arenite::{
+    Bundle, Declaration, Fault, Header, KernelId, LoadError, Model, Port, RunError, Sections, Session, Step,
+};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{File, Input, system};
@@ -260,13 +262,18 @@ impl<'a> ModelView<'a> {
     }
 
     /// The state's value after a reset.
-    pub fn state_init(&self) -> &'a [u8] {
+    pub fn state_init(&self) -> arenite::StateInit<'a> {
         self.sections.state_init()
     }
 
     /// How many cores the file is for, and a byte for each step; `None` for one.
     pub fn cores(&self) -> Option<(u8, &'a [u8])> {
         self.sections.cores()
+    }
+
+    /// The accelerator that the file is for, and a byte for each step, 1 for those that it has; `None` for a file that needs none.
+    pub fn accelerator(&self) -> Option<(Declaration, &'a [u8])> {
+        self.sections.accelerator()
     }
 
     /// The weights.
@@ -373,6 +380,29 @@ pub fn run_changing(
     reset_each: bool,
     after: &mut dyn FnMut(usize, u32, &mut Session<'_, '_>),
 ) -> Result<Vec<Vec<Vec<u8>>>> {
+    run_each(model, runs, reset_each, &mut |run, session| {
+        let mut step = 0;
+        loop {
+            let progress = session.step()?;
+            after(run, step, session);
+            step += 1;
+            if progress == arenite::Progress::Done {
+                return Ok(());
+            }
+        }
+    })
+}
+
+/// As [`run`]; each run is made by `make`, with its number and the session whose inputs are set.
+///
+/// # Errors
+/// As [`run`], and those of `make`.
+pub fn run_each(
+    model: &Model<'_>,
+    runs: &[Vec<Vec<u8>>],
+    reset_each: bool,
+    make: &mut dyn FnMut(usize, &mut Session<'_, '_>) -> std::result::Result<(), RunError>,
+) -> Result<Vec<Vec<Vec<u8>>>> {
     let mut arenas: Vec<Aligned> = (0..arenite::MAX_REGIONS)
         .map(|r| Aligned::new(model.arena_bytes(r)))
         .collect();
@@ -382,7 +412,7 @@ pub fn run_changing(
     };
     let mut session = Session::new(*model, [a.bytes(), b.bytes(), c.bytes(), d.bytes()], state.bytes())
         .map_err(|e| Error::internal(e.to_string()))?;
-    let wrong = |e: arenite::RunError| Error::input(e.to_string());
+    let wrong = |e: RunError| Error::input(e.to_string());
     let mut results = Vec::with_capacity(runs.len());
     for (index, inputs) in runs.iter().enumerate() {
         if reset_each {
@@ -394,15 +424,7 @@ pub fn run_changing(
         for (port, bytes) in inputs.iter().enumerate() {
             session.set_input(port, bytes).map_err(wrong)?;
         }
-        let mut step = 0;
-        loop {
-            let progress = session.step().map_err(wrong)?;
-            after(index, step, &mut session);
-            step += 1;
-            if progress == arenite::Progress::Done {
-                break;
-            }
-        }
+        make(index, &mut session).map_err(wrong)?;
         let outputs = 0..usize::from(model.header().outputs);
         results.push(
             outputs

@@ -42,6 +42,7 @@ impl Portable {
             cost: |_, _, _| None,
             without: &[],
             paged: false,
+            accelerator: None,
         };
         let program = lower::lower(graph, preferences, weights)?;
         let request = Request {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arenite::{Operand, Step, Target};
+use arenite::{Declaration, Operand, Step, Target};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Expr, Graph, TensorId};
@@ -40,6 +40,10 @@ pub struct Assigned {
     pub cores: usize,
     /// A byte for each step, as the file has it: its core, and [`arenite::BARRIER`]. None where one core runs all.
     pub steps: Vec<u8>,
+    /// The accelerator that has the steps of core 1; the number of cores is 0 then.
+    pub accelerator: Option<Declaration>,
+    /// The steps of which it has a part.
+    pub shared: Vec<Shared>,
 }
 
 /// A step over places whose memory is still to be planned.
@@ -57,6 +61,41 @@ pub struct LoweredStep {
     pub completes: Option<TensorId>,
     /// The page of the weights that its constants lie on.
     pub page: u32,
+    /// Whether it is handed to an accelerator.
+    pub handed: bool,
+    /// The same step as the core would compute it, where the accelerator may leave a part of it to the core.
+    pub own: Option<Box<Own>>,
+}
+
+/// A step that is handed over, with the core's kernels.
+#[derive(Debug, Clone)]
+pub struct Own {
+    /// The step.
+    pub step: LoweredStep,
+    /// Bytes of weights that it has for itself.
+    pub bytes: u32,
+    /// What the accelerator and the core take for all of it, in the same terms; `None` where that is not known.
+    pub takes: Option<[u64; 2]>,
+}
+
+/// The name of part `index`, of `count`, of a layer or its tensor that is computed by output channels.
+pub fn name_of_part(whole: &str, index: usize, count: usize) -> String {
+    format!("{whole} ({}/{count})", index + 1)
+}
+
+/// A step that an accelerator and the core compute in parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shared {
+    /// The operator's name in the trace.
+    pub name: String,
+    /// Multiply-accumulates of the accelerator's part and of the core's.
+    pub macs: [u64; 2],
+    /// What each of them takes for all of it ([`Own::takes`]).
+    pub takes: [u64; 2],
+    /// What the one that takes longer takes for its part.
+    pub longest: u64,
+    /// Bytes of weights that are there for the core's part alone.
+    pub bytes: u64,
 }
 
 /// Where an operand is, before memory is planned.
@@ -235,6 +274,18 @@ impl Constants {
     /// The page that constants are added to.
     pub fn page(&self) -> u32 {
         self.page
+    }
+
+    /// The bytes of a section of one page; zeros where they are not here.
+    pub fn known(&self) -> Vec<u8> {
+        let mut known = vec![0; self.len as usize];
+        for piece in &self.pieces {
+            let place = known.get_mut(piece.offset as usize..).unwrap_or_default();
+            if let Content::Bytes(bytes) = &piece.content {
+                place.iter_mut().zip(bytes.iter()).for_each(|(to, from)| *to = *from);
+            }
+        }
+        known
     }
 
     /// The pieces, in the order of their pages and offsets.

@@ -9,7 +9,7 @@ use super::firmware::Firmware;
 use super::flash::Flash;
 use super::footprint::footprint_watched;
 use super::progress::Progress;
-use super::run::{RunOptions, run_with_progress};
+use super::run::{RunOptions, RunReport, run_with_progress};
 use super::table::Board;
 use super::trace::{CoreCount, Interval};
 use super::worst::most_instructions;
@@ -168,7 +168,7 @@ pub fn bench(
     };
     // Several cores run an undivided run alone.
     let undivided = RunOptions {
-        trace: board.cores() > 1 && view.cores().is_some(),
+        trace: board.cores() > 1 && (view.cores().is_some() || view.accelerator().is_some()),
         ..plain.clone()
     };
     let mut whole = run_with_progress(board, blob, inputs, &undivided, &mut *progress)?;
@@ -184,7 +184,11 @@ pub fn bench(
         flash: options.chip,
         ..plain
     };
-    let divided = run_with_progress(board, blob, inputs, &stepwise, &mut *progress)?;
+    // The core alone may lack kernels of steps that it hands over: there is no run of it step by step.
+    let divided = match view.accelerator() {
+        Some(_) => RunReport::default(),
+        None => run_with_progress(board, blob, inputs, &stepwise, &mut *progress)?,
+    };
 
     let counts = divided.steps.into_iter().next().unwrap_or_default();
     let (load, intervals) = divided.trace.map(|trace| (trace.load, trace.runs)).unzip();

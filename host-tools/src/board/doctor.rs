@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use arenite::kernels::Backend;
 use serde::Serialize;
 
 use super::error::BoardError;
@@ -36,6 +37,28 @@ pub fn ready(board: &Board) -> Result<(), BoardError> {
         }),
         _ => Ok(()),
     }
+}
+
+/// Before this version qemu's 32-bit `SMOPA` mixes rows and columns up: it computes two sums at once of elements that are not neighbours
+/// (<https://gitlab.com/qemu-project/qemu/-/issues/2083>).
+const OUTER_PRODUCTS: [u32; 3] = [8, 2, 1];
+
+/// What the emulator of a board is known to compute wrongly, of the runtime's kernels: what it says of them proves nothing. The instructions that they take are
+/// counted all the same.
+pub fn miscomputes(board: &Board) -> Option<(Backend, String)> {
+    if !board.runtime.contains(&"sme") {
+        return None;
+    }
+    let line = program(board.qemu, "").found?;
+    let numbers = line
+        .split(' ')
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let version: Vec<u32> = numbers.split('.').map_while(|number| number.parse().ok()).collect();
+    (version.as_slice() < &OUTER_PRODUCTS[..]).then(|| {
+        let mended = OUTER_PRODUCTS.map(|number| number.to_string()).join(".");
+        let reason = format!("the emulator, of version {numbers}, computes SMOPA wrongly, mended in {mended}");
+        (Backend::Sme, reason)
+    })
 }
 
 /// Looks for everything: the toolchain, its targets, the qemus, the firmware's sources, and per board whether it can run.

@@ -288,6 +288,9 @@ impl From<BoardError> for Error {
             BoardError::Refused { name, .. } if name == "Cores" => {
                 Some("choose a board of as many cores, or pack it with fewer --cores")
             }
+            BoardError::Refused { name, .. } if name == "Accelerator" => {
+                Some("choose a board that has the accelerator, or pack it without --accelerator")
+            }
             BoardError::Refused { .. } => Some("pack it with a --target that the board runs"),
             BoardError::Silent { .. } => Some(
                 "is it the board's port at the speed of its program, and does that call arenite_serial::serve? docs/firmware.md has an example",

@@ -22,6 +22,7 @@ mod flash;
 mod footprint;
 #[cfg(feature = "tools")]
 pub mod install;
+mod parts;
 #[cfg(feature = "tools")]
 mod plugin;
 #[cfg(feature = "tools")]
@@ -61,7 +62,7 @@ pub use worst::{most_instructions, tell as tell_worst};
 pub use {
     bench::{Bench, BenchOptions, BenchStep, bench},
     cycles::Estimate,
-    doctor::{Finding, doctor, ready, remedies},
+    doctor::{Finding, doctor, miscomputes, ready, remedies},
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},

@@ -158,6 +158,7 @@ mod tests {
             "firmware/src/bin/infer.rs",
             "firmware/footprint/src/main.rs",
             "host-tools/src/board/layout.rs",
+            "host-tools/src/board/parts.rs",
             "host-tools/src/board/table.rs",
             "host-tools/qemu-plugin/src/lib.rs",
         ] {

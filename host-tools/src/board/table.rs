@@ -262,8 +262,17 @@ const AARCH64: Board = Board {
     targets: &["portable", "aarch64"],
 };
 
+/// With vectors in streaming mode of one length.
+const AARCH64_MAX: Board = Board {
+    rustflags: &["-C", "target-feature=+dotprod,+i8mm"],
+    feature: "aarch64-virt-max",
+    runtime: &["sme"],
+    targets: &["portable", "aarch64", "aarch64-dotprod", "aarch64-i8mm", "aarch64-sme"],
+    ..AARCH64
+};
+
 /// All boards, in the order in which they are listed to users.
-pub static BOARDS: [Board; 19] = [
+pub static BOARDS: [Board; 21] = [
     AN385,
     Board {
         name: "mps2-an385:thumbv6m",
@@ -298,6 +307,24 @@ pub static BOARDS: [Board; 19] = [
         ram: memory(0x3800_0000, 4 * MIB),
         extra: Some(memory(0x8000_0000, 16 * MIB)),
         targets: &["portable", "cortex-m0", "cortex-m3", "cortex-m33"],
+        ..AN386
+    },
+    Board {
+        name: "mps2-an521",
+        core: "Cortex-M33 without DSP and FPU; an accelerator: a second one with both",
+        timings: Core::M33,
+        triple: "thumbv8m.main-none-eabi",
+        rustflags: &[],
+        feature: "mps2-an521",
+        runtime: &["accelerators"],
+        firmware: &["second"],
+        timer: cmsdk(0x5000_0000, 200),
+        uart: Some(Uart::Cmsdk(0x5020_0000)),
+        machine: &["-M", "mps2-an521"],
+        flash: memory(0x1000_0000, 4 * MIB),
+        ram: memory(0x3800_0000, 4 * MIB),
+        extra: Some(memory(0x8000_0000, 16 * MIB)),
+        targets: &["portable", "cortex-m0", "cortex-m3"],
         ..AN386
     },
     Board {
@@ -381,37 +408,23 @@ pub static BOARDS: [Board; 19] = [
         extra: Some(memory(0x8100_0000, GIB - 32 * MIB)),
         ..RISCV64
     },
-    several!(RISCV64, "riscv64-virt", "RV64GC", "2", "virt", "rv64", "-bios", "none"),
-    several!(RISCV64, "riscv64-virt", "RV64GC", "4", "virt", "rv64", "-bios", "none"),
+    several! { RISCV64, "riscv64-virt", "RV64GC", "2", "virt", "rv64", "-bios", "none" },
+    several! { RISCV64, "riscv64-virt", "RV64GC", "4", "virt", "rv64", "-bios", "none" },
     AARCH64,
     Board {
         name: "aarch64-virt:max",
-        core: "AArch64 with dot products and products of matrices of bytes",
-        rustflags: &["-C", "target-feature=+dotprod,+i8mm"],
-        machine: &["-M", "virt", "-cpu", "max", "-m", "4G", "-nic", "none"],
-        targets: &["portable", "aarch64", "aarch64-dotprod", "aarch64-i8mm"],
-        ..AARCH64
+        core: "AArch64 with dot products, products of matrices of bytes and outer products of 128 bits",
+        machine: &["-M", "virt", "-cpu", "max,sme128=on", "-m", "4G", "-nic", "none"],
+        ..AARCH64_MAX
     },
-    several!(
-        AARCH64,
-        "aarch64-virt",
-        "AArch64 (Cortex-A76)",
-        "2",
-        "virt",
-        "cortex-a76",
-        "-nic",
-        "none"
-    ),
-    several!(
-        AARCH64,
-        "aarch64-virt",
-        "AArch64 (Cortex-A76)",
-        "4",
-        "virt",
-        "cortex-a76",
-        "-nic",
-        "none"
-    ),
+    Board {
+        name: "aarch64-virt:sme512",
+        core: "AArch64 with dot products, products of matrices of bytes and outer products of 512 bits",
+        machine: &["-M", "virt", "-cpu", "max,sme512=on", "-m", "4G", "-nic", "none"],
+        ..AARCH64_MAX
+    },
+    several! { AARCH64, "aarch64-virt", "AArch64 (Cortex-A76)", "2", "virt", "cortex-a76", "-nic", "none" },
+    several! { AARCH64, "aarch64-virt", "AArch64 (Cortex-A76)", "4", "virt", "cortex-a76", "-nic", "none" },
 ];
 
 impl Board {
@@ -422,17 +435,22 @@ impl Board {
 
     /// The first board of the same build, whose instructions it counts: a step takes as many on one of several cores.
     pub fn counts_as(&self) -> &'static Self {
-        let runtime = if self.cores() > 1 { &[][..] } else { self.runtime };
+        let runtime = if self.runtime.contains(&"cores") {
+            &[][..]
+        } else {
+            self.runtime
+        };
         let same =
             |other: &&Self| (other.triple, other.rustflags, other.runtime) == (self.triple, self.rustflags, runtime);
         BOARDS.iter().find(same).unwrap_or(&BOARDS[0])
     }
 
-    /// How many cores run a network.
+    /// How many cores run a network, those among them to which steps are handed.
     pub fn cores(&self) -> usize {
+        let second = usize::from(self.runtime.contains(&"accelerators"));
         let after = self.machine.iter().skip_while(|argument| **argument != "-smp").nth(1);
         let cores = after.filter(|_| self.runtime.contains(&"cores"));
-        cores.and_then(|cores| cores.parse().ok()).unwrap_or(1)
+        cores.and_then(|cores| cores.parse().ok()).unwrap_or(1 + second)
     }
 
     /// The flash at its serial bus, which holds models in pieces.
@@ -454,42 +472,16 @@ impl Board {
     /// Bits of a register of vectors, where qemu is told how long they are.
     pub fn vector_bits(&self) -> u32 {
         let options = self.machine.iter().flat_map(|argument| argument.split(','));
-        let bits = options.filter_map(|option| option.strip_prefix("vlen="));
+        let length = |option: &'static str| {
+            let matrices = || option.strip_prefix("sme")?.strip_suffix("=on");
+            option.strip_prefix("vlen=").or_else(matrices)
+        };
+        let bits = options.filter_map(length);
         bits.filter_map(|bits| bits.parse().ok()).next().unwrap_or(0)
     }
 
     /// Name without characters that a file name or a cargo feature cannot have.
     pub fn slug(&self) -> String {
         self.name.replace(':', "-")
-    }
-}
-
-impl Timer {
-    /// The name in the firmware's `cfg(timer = "…")`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Timer::Cmsdk { .. } => "cmsdk",
-            Timer::SystemCounter => "system_counter",
-            Timer::Nrf => "nrf",
-            Timer::Core => "core",
-        }
-    }
-}
-
-impl Uart {
-    /// The name in the firmware's `cfg(uart = "…")`, and the address.
-    pub fn row(self) -> (&'static str, u64) {
-        match self {
-            Uart::Cmsdk(start) => ("cmsdk", start),
-            Uart::Ns16550(start) => ("ns16550", start),
-            Uart::Pl011(start) => ("pl011", start),
-        }
-    }
-}
-
-impl AddressRange {
-    /// First address behind the range.
-    pub fn end(self) -> u64 {
-        self.start + self.size
     }
 }

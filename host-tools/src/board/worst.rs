@@ -70,7 +70,10 @@ impl Board {
             Backend::Neon => any(&["aarch64"]),
             Backend::Dotprod => any(&["aarch64-dotprod"]),
             Backend::I8mm => any(&["aarch64-i8mm"]),
+            Backend::Sme => any(&["aarch64-sme"]),
             Backend::Rvv => any(&["riscv64gcv", "riscv32imacv"]),
+            // Commands that no board here has an NPU for.
+            Backend::EthosU => false,
             Backend::Fpu | Backend::Int | Backend::Scalar | Backend::Compact => true,
         }
     }

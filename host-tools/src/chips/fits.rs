@@ -74,6 +74,7 @@ pub fn fit(model: &ModelView<'_>, chip: &Chip) -> Result<Fit> {
         ("neon", Backend::Neon),
         ("dotprod", Backend::Dotprod),
         ("i8mm", Backend::I8mm),
+        ("sme", Backend::Sme),
     ] {
         let wants = |kernel: &&KernelId| (header.kernels >> **kernel as u8) & 1 == 1 && kernel.backend() == backend;
         if !chip.features.contains(&feature) && KernelId::ALL.iter().any(|kernel| wants(&kernel)) {

@@ -362,7 +362,7 @@ impl Shadow {
             .iter()
             .zip(0..)
             .map(|(&bytes, region)| (region, vec![0; bytes as usize]));
-        let state = (Slot::STATE, view.state_init().to_vec());
+        let state = (Slot::STATE, view.state_init().bytes().collect());
         Self {
             regions: arenas.chain([state]).collect(),
         }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use arenite::DType;
 
 use super::regions::parse_size;
-use super::unbuilt::not_built;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::LowBits;
 use crate::quantize::{Activations, Aims, Request, WeightOnly};
@@ -103,8 +102,10 @@ impl ElementTypeOptions {
                         "--weight-bits with --dtype {}",
                         self.dtype.as_deref().unwrap_or_default()
                     );
-                    return Err(not_built(&option, "weights of four bits under int16")
-                        .help("leave it out, or pass --dtype int8"));
+                    return Err(Error::unsupported(format!(
+                        "{option} is not built yet: it comes with weights of four bits under int16"
+                    ))
+                    .help("leave it out, or pass --dtype int8"));
                 }
                 None => {
                     return Err(usage("--weight-bits without --dtype").expected("--dtype f32 or --dtype int8"));

@@ -180,6 +180,7 @@ fn text(report: &Report) -> String {
     text += &format!("  steps      {} ({})\n", s.steps, counts(&s.ops_final));
     text += &format!("  arena      {} bytes, {proof}\n", grouped(s.arena_bytes));
     text += &s.cores_text();
+    text += &s.accelerator_text();
     text += &format!("  state      {} bytes\n", grouped(s.state_bytes));
     text += &format!(
         "  model      {} bytes: {} weights, {} plan, format version {}\n",

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_pieces;
+mod beside;
 mod compare;
 mod diagnostic;
 mod diff;
@@ -26,7 +27,6 @@ pub mod regions;
 mod report;
 mod run;
 mod size;
-mod unbuilt;
 mod update;
 mod verify;
 mod watch;

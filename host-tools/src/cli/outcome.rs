@@ -1,10 +1,12 @@
 //! Running a model, wherever: the same question and the same answer for the host and for boards.
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use arenite::Model;
 use serde::Serialize;
 
+use super::beside::Beside;
 use super::machine::{Machine, ready};
 use super::progress::Shown;
 use crate::board::{self, Progress, RunOptions, SerialOptions, SerialPort};
@@ -97,24 +99,91 @@ pub(crate) fn execute(file: &ModelFile, machine: Machine, runs: &[Vec<Vec<u8>>],
 
 fn on_host(model: &Model<'_>, runs: &[Vec<Vec<u8>>], how: How, told: &mut dyn FnMut(Progress)) -> Result<Outcome> {
     let steps = model.header().step_count;
+    if let Some(declared) = model.accelerator().filter(|_| !how.profile) {
+        let outputs = model::run_each(model, runs, how.reset_each, &mut |run, session| {
+            session.run_accelerated(&mut Beside::new(declared))?;
+            told(Progress::Running {
+                runs: u32::try_from(run).unwrap_or(u32::MAX),
+                steps,
+                of_steps: steps,
+            });
+            Ok(())
+        })?;
+        return Ok(Outcome {
+            outputs,
+            ..Outcome::default()
+        });
+    }
+    // A run that needs nothing of the one before may be anywhere.
+    if runs.len() > 1 && !how.profile && (how.reset_each || model.state_bytes() == 0) {
+        return side_by_side(model, runs, how, told);
+    }
     let mut nanoseconds = vec![0; steps as usize];
     let mut last = Instant::now();
-    let outputs = model::run(model, runs, how.reset_each, &mut |run, step, _| {
-        let now = Instant::now();
-        if let Some(place) = nanoseconds.get_mut(step as usize) {
-            *place = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
+    let outputs = model::run_each(model, runs, how.reset_each, &mut |run, session| {
+        session.allow_fused();
+        for step in 0.. {
+            let progress = session.step()?;
+            let now = Instant::now();
+            if let Some(place) = nanoseconds.get_mut(step as usize) {
+                *place = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
+            }
+            told(Progress::Running {
+                runs: u32::try_from(run).unwrap_or(u32::MAX),
+                steps: step + 1,
+                of_steps: steps,
+            });
+            last = Instant::now();
+            if progress == arenite::Progress::Done {
+                break;
+            }
         }
-        told(Progress::Running {
-            runs: u32::try_from(run).unwrap_or(u32::MAX),
-            steps: step + 1,
-            of_steps: steps,
-        });
-        last = Instant::now();
+        Ok(())
     })?;
     let step_nanoseconds = if how.profile { nanoseconds } else { Vec::new() };
     Ok(Outcome {
         outputs,
         step_nanoseconds,
+        ..Outcome::default()
+    })
+}
+
+/// Runs on all cores, neighbouring ones on each.
+fn side_by_side(model: &Model<'_>, runs: &[Vec<Vec<u8>>], how: How, told: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+    let steps = model.header().step_count;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let parts: Vec<Result<Vec<_>>> = std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        let start = |part| {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                model::run_each(model, part, how.reset_each, &mut |_, session| {
+                    session.allow_fused();
+                    session.run()?;
+                    // Nobody hears of it where the command is about to end.
+                    let _ = sender.send(());
+                    Ok(())
+                })
+            })
+        };
+        let threads: Vec<_> = runs.chunks(runs.len().div_ceil(cores)).map(start).collect();
+        drop(sender);
+        for (run, ()) in receiver.iter().enumerate() {
+            told(Progress::Running {
+                runs: u32::try_from(run).unwrap_or(u32::MAX),
+                steps,
+                of_steps: steps,
+            });
+        }
+        let gone = |_| Err(Error::internal("a thread of the runs is gone"));
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(gone))
+            .collect()
+    });
+    let parts: Vec<Vec<_>> = parts.into_iter().collect::<Result<_>>()?;
+    Ok(Outcome {
+        outputs: parts.into_iter().flatten().collect(),
         ..Outcome::default()
     })
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use arenite::DType;
 
+use crate::accelerator::{Accelerator, Sharing};
 use crate::bundle::{self, BundleSummary};
 use crate::channels::Removed;
 use crate::files::{Draft, Output, Print, print, publish, read_text};
@@ -22,7 +23,6 @@ use super::element_type::{ElementType, ElementTypeOptions};
 use super::program::Verdict;
 use super::progress::Shown;
 use super::regions::{Regions, parse_regions, parse_size};
-use super::unbuilt::UnbuiltPackOptions;
 
 /// Packs a traced network into one file for the Arenite runtime.
 #[derive(clap::Parser)]
@@ -102,6 +102,9 @@ pub(super) struct Args {
     /// Splits steps over so many cores that share the arena, 1 to 4: `Session::run_on` runs them.
     #[arg(long, value_name = "N", default_value_t = 1)]
     cores: usize,
+    /// Hands steps to the accelerator that this file (TOML) declares: `Session::run_accelerated` runs them.
+    #[arg(long, value_name = "FILE")]
+    accelerator: Option<PathBuf>,
     /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
     #[arg(long, value_name = "FILE")]
     self_test: Option<PathBuf>,
@@ -120,8 +123,6 @@ pub(super) struct Args {
     /// Prints the summary as JSON on stdout, and nothing else there.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    unbuilt: UnbuiltPackOptions,
 }
 
 /// What a caller gives or gets.
@@ -167,7 +168,7 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
         let message = "--report and --dump-after both want the graph's text";
         return Err(Error::new(ErrorKind::Usage, message).help("pass one of them"));
     }
-    let read_first = args.labels.iter().chain(&args.sign);
+    let read_first = args.labels.iter().chain(&args.sign).chain(&args.accelerator);
     read_first
         .into_iter()
         .try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
@@ -246,7 +247,6 @@ fn tell(packed: &Packed) {
 
 /// The options of each network.
 fn options(args: Args) -> Result<Vec<Options>> {
-    args.unbuilt.refuse()?;
     let ElementType {
         dtype,
         quantize,
@@ -296,6 +296,10 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .expected("one of them")
             .help("pack it once more without :stream for the report"));
     }
+    let accelerator = match &args.accelerator {
+        None => None,
+        Some(path) => Some(Accelerator::parse(&read_text(path, "read the accelerator")?, path)?),
+    };
     let inputs = args.input.clone();
     let options = Options {
         input: PathBuf::new(),
@@ -322,6 +326,8 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .transpose()?,
         max_step: args.max_step,
         cores: args.cores,
+        accelerator,
+        sharing: Sharing::default(),
         dtype,
         quantize,
         weight_only,
@@ -450,6 +456,7 @@ fn figures(summary: &Summary, output: &Path) -> String {
         );
     }
     text += &summary.cores_text();
+    text += &summary.accelerator_text();
     if summary.pareto.len() > 1 {
         text += &format!("  extra MACs {}\n", summary.extra_macs);
         for point in &summary.pareto {

@@ -100,6 +100,11 @@ fn terms(graph: &Graph, node: &Node) -> u64 {
     }
 }
 
+/// Whether operators are commands for an Ethos-U, which no kernel computes.
+pub fn has_commands(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| matches!(node.op, Op::EthosU(_)))
+}
+
 /// The key in [`Graph::pruned`] of forward operators that feed no output of the network.
 pub const UNUSED: &str = "unused";
 

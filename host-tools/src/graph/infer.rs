@@ -154,6 +154,7 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
         | Op::UnidirectionalLstm { .. }
         | Op::Signal(_)
         | Op::Detections(_)
+        | Op::EthosU(_)
         | Op::ReadState
         | Op::AssignState
         | Op::Opaque => None,
@@ -328,6 +329,7 @@ pub fn infer_dtype(op: &Op, inputs: &[Option<&Tensor>]) -> Option<DType> {
         | Op::Opaque
         | Op::Svdf { .. }
         | Op::Softmax { .. }
+        | Op::EthosU(_)
         | Op::Signal(_) => None,
         _ => inputs.first().copied().flatten().map(|t| t.dtype),
     }

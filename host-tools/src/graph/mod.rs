@@ -12,7 +12,7 @@ pub mod signal;
 
 pub use arenite::ops::binary::BinaryOp;
 pub use data::{Data, Expr};
-pub use op::{Activation, Conv2dAttrs, Detector, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
+pub use op::{Activation, Conv2dAttrs, Detector, EthosU, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
 pub use signal::Signal;
 
 use std::collections::BTreeMap;

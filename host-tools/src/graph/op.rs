@@ -98,6 +98,19 @@ pub struct Detector {
     pub scale: [f32; 4],
 }
 
+/// Attributes of [`Op::EthosU`]: what a compiler has laid out in the scratch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EthosU {
+    /// Bytes of the scratch, which inputs and outputs lie in.
+    pub scratch: u32,
+    /// Bytes of the fast scratch; 0 where there is none.
+    pub fast: u32,
+    /// Where in the scratch each input is.
+    pub inputs: Vec<u32>,
+    /// Where in the scratch each output is.
+    pub outputs: Vec<u32>,
+}
+
 /// Elementwise operators of one operand: the functions of the runtime's rows, and those with parameters or a meaning of their own in passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "named by their operation")]
@@ -344,6 +357,8 @@ pub enum Op {
     /// in 0: encodings `[.., anchors, width]`; in 1: scores `[.., anchors, background + labels]`; in 2: anchors `[anchors, 4]`; f32. Out 0: corners; out 1:
     /// classes; out 2: scores; out 3: how many.
     Detections(Detector),
+    /// Commands for an Ethos-U. in 0: the payload; in 1: its constants, where it has any; in 2 and on: its inputs.
+    EthosU(EthosU),
     /// in 0: state. The output aliases nothing: it is the state's value at this point of the order.
     ReadState,
     /// in 0: state (written); in 1: the new value. No outputs.

@@ -17,6 +17,7 @@ mod compound;
 mod constant;
 mod control;
 mod detections;
+mod ethos_u;
 mod flatbuffer;
 mod flexbuffer;
 mod fold;

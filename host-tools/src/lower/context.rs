@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arenite::{DType, KernelId, Step, Target};
+use arenite::{DType, Declaration, KernelId, Step, Target};
 
 use crate::error::{Error, Result};
 use crate::graph::{Data, Expr, Graph, Node, Tensor, TensorId, TensorKind};
@@ -25,6 +25,8 @@ pub struct Lower<'a> {
     pub cost: Cost,
     /// [`Preferences::without`](super::Preferences::without).
     pub without: &'a [KernelId],
+    /// The accelerator that takes the node at hand.
+    pub handed: Option<Declaration>,
 }
 
 impl Lower<'_> {
@@ -42,6 +44,7 @@ impl Lower<'_> {
     pub fn push(&mut self, node: &Node, kind: &'static str, step: Step<Place>, macs: u64) {
         let completes = node.outputs.first().copied();
         let page = self.program.weights.page();
+        let handed = self.handed.is_some_and(|to| to.takes(step.kernel()));
         self.program.steps.push(LoweredStep {
             name: node.name.clone(),
             kind,
@@ -49,6 +52,8 @@ impl Lower<'_> {
             macs,
             completes,
             page,
+            handed,
+            own: None,
         });
     }
 

@@ -190,6 +190,9 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         return push_groups(lower, node, kind, &conv, plain, macs);
     }
     let mut conv = conv;
+    if conv.groups == 1 {
+        conv.window = of_one_pixel(conv.window);
+    }
     let mut at = lower.place(x)?;
     if by_parts && c != oc {
         // Every channel as often as it has filters: then each filter has a channel of its own.
@@ -212,6 +215,25 @@ pub(super) fn push_s8(lower: &mut Lower<'_>, node: &Node, kind: &'static str, co
         at = Place::Tensor(repeated, 0);
     }
     push_plain(lower, node, kind, &conv, plain, [Place::Tensor(y, 0), at], macs)
+}
+
+/// A window that is all of its image as the same of one pixel, whose channels are all of the image: convolutions at the end of networks, and those of one
+/// new frame, are fully connected layers, and their weights are in that order already.
+fn of_one_pixel(window: Window2d) -> Window2d {
+    let [height, width, channels] = window.input;
+    let whole = window.kernel == [height, width]
+        && window.output[..2] == [1, 1]
+        && (window.dilation, window.padding) == ([1, 1], [0, 0]);
+    let inputs = [height, width, channels].map(u64::from).iter().product::<u64>();
+    match u16::try_from(inputs) {
+        Ok(inputs) if whole => Window2d {
+            input: [1, 1, inputs],
+            kernel: [1, 1],
+            stride: [1, 1],
+            ..window
+        },
+        _ => window,
+    }
 }
 
 /// Appends a convolution for each group, of channels that are copied out of the input's and into the output's.
@@ -390,5 +412,58 @@ pub(super) fn convolution_bias_f32(lower: &mut Lower<'_>, bias: Option<TensorId>
     match bias {
         None if !select::wants_bias_f32(&lower.program) => Ok(None),
         bias => lower.bias_f32(bias, len).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_are_the_image_are_pixels_and_no_others() {
+        let window = Window2d {
+            batch: 2,
+            input: [5, 3, 40],
+            output: [1, 1, 7],
+            kernel: [5, 3],
+            stride: [3, 1],
+            dilation: [1, 1],
+            padding: [0, 0],
+        };
+        let pixel = of_one_pixel(window);
+        assert_eq!(
+            (pixel.batch, pixel.input, pixel.output, pixel.kernel, pixel.stride),
+            (2, [1, 1, 600], [1, 1, 7], [1, 1], [1, 1])
+        );
+        assert_eq!(of_one_pixel(pixel), pixel);
+        for other in [
+            Window2d {
+                input: [6, 3, 40],
+                ..window
+            },
+            Window2d {
+                kernel: [5, 2],
+                ..window
+            },
+            Window2d {
+                padding: [1, 0],
+                ..window
+            },
+            Window2d {
+                dilation: [1, 2],
+                ..window
+            },
+            Window2d {
+                output: [2, 1, 7],
+                ..window
+            },
+            // More than a window can name.
+            Window2d {
+                input: [5, 3, 4370],
+                ..window
+            },
+        ] {
+            assert_eq!(of_one_pixel(other), other);
+        }
     }
 }

@@ -81,6 +81,7 @@ fn as_convolution(
             | Target::Aarch64
             | Target::Aarch64Dotprod
             | Target::Aarch64I8mm
+            | Target::Aarch64Sme
             | Target::X8664
     );
     let [Ok(rows), Ok(inputs), Ok(outs)] = sizes else {

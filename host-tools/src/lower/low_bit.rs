@@ -1,7 +1,7 @@
 //! Weights of 8 or 4 bits under f32 activations, and of 4 under int8 ones: rounded and laid out for the kernels that widen them.
 
 use arenite::Step;
-use arenite::kernels::candidate::PlainS8;
+use arenite::kernels::candidate::{GroupsS8, Job, PlainS8};
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32, filter_bytes};
 use arenite::ops::window::Window2d;
@@ -168,11 +168,11 @@ pub(super) fn push_s8(
 ) -> Result<()> {
     let filter = plain.weights.len() / plain.channels.len().max(1);
     let share = bits.share(filter);
-    if share == filter {
-        let op = plain_form(lower, node, conv)?;
-        if let Some(choice) = select::conv2d_s8_w4(&lower.program, op, plain) {
-            return push_packed(lower, node, choice, (kind, macs));
-        }
+    let op = plain_form(lower, node, conv)?;
+    if share == filter
+        && let Some(choice) = select::low_bits_s8(&lower.program, &Job::Conv2dS8W4(op, plain))
+    {
+        return push_packed(lower, node, choice, (kind, macs));
     }
     let other = || Error::internal(format!("the weights of `{}` are no products of four bits", node.name));
     let (mut factors, mut numbers) = (Vec::new(), Vec::with_capacity(plain.weights.len()));
@@ -185,6 +185,14 @@ pub(super) fn push_s8(
         numbers.extend(part.iter().map(|&product| product / factor as i8));
         factors.push(factor);
     }
+    let share = fit(share, "the number of weights that share a factor")?;
+    let groups = GroupsS8 {
+        share,
+        factors: &factors,
+    };
+    if let Some(choice) = select::low_bits_s8(&lower.program, &Job::Conv2dS8Groups(op, plain, groups)) {
+        return push_packed(lower, node, choice, (kind, macs));
+    }
     let op = Conv2dS8W4 {
         output: Place::Tensor(output(node)?, 0),
         input: lower.place(input(node, 0)?)?,
@@ -193,7 +201,7 @@ pub(super) fn push_s8(
         channels: lower.program.weights.add_i32(plain.channels.as_flattened())?,
         window: conv.window,
         groups: conv.groups,
-        share: fit(share, "the number of weights that share a factor")?,
+        share,
         input_zero_point: zero_point_s8(conv.input_q.1)?,
         output_zero_point: zero_point_s8(conv.output_q.1)?,
         clamp: conv.clamp,
@@ -219,7 +227,7 @@ fn plain_form(lower: &mut Lower<'_>, node: &Node, conv: &S8) -> Result<Conv2dS8<
     })
 }
 
-/// Adds the stream of the step that [`select::conv2d_s8_w4`] chose, and appends it.
+/// Adds the stream of the step that [`select::low_bits_s8`] chose, and appends it.
 fn push_packed(lower: &mut Lower<'_>, node: &Node, choice: Choice, (kind, macs): (&'static str, u64)) -> Result<()> {
     let Choice { mut step, constants } = choice;
     let Constants::Packed { weights, .. } = constants else {

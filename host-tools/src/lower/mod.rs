@@ -13,6 +13,7 @@ pub(crate) mod copies;
 mod detections;
 mod elementwise;
 pub(crate) mod elementwise_int;
+mod ethos_u;
 mod l2_norm;
 mod linear;
 mod locally_connected;
@@ -45,9 +46,10 @@ use arenite::ops::resize::Interpolation;
 use arenite::{KernelId, Target};
 
 use self::context::{Lower, input, output};
+use crate::accelerator::Handing;
 use crate::error::{Error, Result};
 use crate::graph::{Data, Graph, Node, Op, TensorId, TensorKind};
-use crate::program::{Assigned, Constants, Program, State};
+use crate::program::{Assigned, Constants, LoweredStep, Own, Program, State};
 use crate::weights::Weights;
 
 /// What lowering goes by.
@@ -67,6 +69,8 @@ pub struct Preferences<'a> {
     pub without: &'a [KernelId],
     /// Whether the constants of each node lie on a page of their own.
     pub paged: bool,
+    /// What steps are handed to.
+    pub accelerator: Option<Handing<'a>>,
 }
 
 /// Lowers every node of `graph`.
@@ -82,6 +86,7 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         cost,
         without,
         paged,
+        accelerator,
     } = preferences;
     let mut state = State::default();
     for (index, tensor) in graph.tensors.iter().enumerate() {
@@ -117,15 +122,56 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         spend,
         cost,
         without,
+        handed: None,
     };
-    for node in &nodes {
+    for (index, node) in nodes.iter().enumerate() {
+        let taken = accelerator.filter(|handing| handing.takes(&lower.program.graph, index));
+        lower.handed = taken.map(|handing| handing.declared);
+        // Its kernels and its layout of weights.
+        lower.program.target = taken.map_or(target, |handing| handing.accelerator.kernels);
         if paged {
             lower.program.weights.turn_page();
         }
+        let first = lower.program.steps.len();
+        let shared = taken.is_some_and(|handing| handing.shares(node));
         lower_node(&mut lower, node)
+            .and_then(|()| {
+                if shared {
+                    add_own(&mut lower, node, first, target)
+                } else {
+                    Ok(())
+                }
+            })
             .map_err(|e| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin)))?;
     }
+    lower.program.target = target;
     Ok(lower.program)
+}
+
+/// Lowers `node`, whose steps from `first` on are handed over, for the core as well, where both are one step and touch the same tensors.
+fn add_own(lower: &mut Lower<'_>, node: &Node, first: usize, target: Target) -> Result<()> {
+    if !matches!(&lower.program.steps[first..], [step] if step.handed) {
+        return Ok(());
+    }
+    let before = lower.program.clone();
+    // What is spent on speed is spent on whole steps.
+    let spend = lower.spend.take();
+    (lower.handed, lower.program.target) = (None, target);
+    let lowered = lower_node(lower, node);
+    lower.spend = spend;
+    lowered?;
+    let made = &mut lower.program;
+    let alike = made.views.len() == before.views.len() && made.graph.tensors.len() == before.graph.tensors.len();
+    let bytes = made.weights.len() - before.weights.len();
+    let own = made.steps.split_off(first + 1);
+    match (<[LoweredStep; 1]>::try_from(own), made.steps.last_mut()) {
+        (Ok([step]), Some(handed)) if alike => {
+            let takes = None;
+            handed.own = Some(Box::new(Own { step, bytes, takes }));
+        }
+        _ => lower.program = before,
+    }
+    Ok(())
 }
 
 /// Whether the first operand of `node` is of quantised integers.
@@ -195,6 +241,7 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::Signal(signal) => signal::lower(lower, node, signal),
         Op::L2Norm => l2_norm::lower(lower, node),
         Op::Detections(detector) => detections::lower(lower, node, detector),
+        Op::EthosU(attrs) => ethos_u::lower(lower, node, attrs),
         Op::ReadState => {
             let (state, output) = (input(node, 0)?, output(node)?);
             copies::copy_all(lower, node, "read_state", state, output)

@@ -3,12 +3,16 @@
 
 use std::convert::Infallible;
 
-use arenite::kernels::candidate::{Job, JobKind, Layout, PlainS8};
+use arenite::kernels::candidate::{Job, JobKind, Layout, PlainS8, PlainSvdf};
+use arenite::kernels::dsp::dense;
 use arenite::kernels::int::winograd;
 use arenite::kernels::linear_sum::linear_sum;
+use arenite::kernels::mve;
+use arenite::kernels::scalar;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
 use arenite::ops::pool2d::PoolInt;
+use arenite::ops::svdf::PackedSvdfS8;
 use arenite::{KernelId, Slot, Step, Target};
 
 use super::context::Cost;
@@ -42,9 +46,12 @@ pub(crate) const fn spends_flash(target: Target) -> bool {
     matches!(target, Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac)
 }
 
-/// Whether what a step spends of the flash buys instructions.
+/// Whether what a step spends of the flash buys instructions, or what it adds to a program saves memory.
 fn pays(step: &Step<Place>) -> bool {
     match step {
+        Step::DspDenseS8(op) => dense::pays(op),
+        Step::DenseS8(op) => scalar::dense::pays(op),
+        Step::MveDenseS8(op) => mve::dense::pays(op),
         Step::IntWinogradConv2dS8(op) => winograd::pays(&op.window),
         _ => true,
     }
@@ -119,6 +126,7 @@ pub(super) fn conv2d_s8(
     for kernel in kernels.skip_while(|&kernel| kernel != first).skip(1) {
         let fits = |step: &Step<Place>| {
             step.layout() == Layout::Own
+                && pays(step)
                 && constant_bytes(step) <= constant_bytes(&best.step)
                 && step.needs().scratch <= best.step.needs().scratch
         };
@@ -154,13 +162,28 @@ fn unplaced(step: &Step<Place>, weights: &[u8], records: &[i32]) -> (Step, Vec<u
     (step, constants)
 }
 
-/// Chooses a kernel for weights of four bits, all -7 to 7, where the target has one for them: the scalar one takes weights and factors of its own.
-pub(super) fn conv2d_s8_w4(program: &Program, op: Conv2dS8<Place>, plain: PlainS8<'_>) -> Option<Choice> {
-    let kernels = candidates(program, false).filter(|kernel| kernel.job() == Some(JobKind::Conv2dS8W4));
-    let job = Job::Conv2dS8W4(op, plain);
+/// Chooses a kernel for the weights of four bits that `job` states, where the target has one for them: the scalar one takes weights and factors of its own.
+pub(super) fn low_bits_s8(program: &Program, job: &Job<'_, Place>) -> Option<Choice> {
+    let (kind, outputs) = match job {
+        Job::Conv2dS8W4(_, plain) => (JobKind::Conv2dS8W4, plain.channels.len()),
+        Job::Conv2dS8Groups(_, plain, _) => (JobKind::Conv2dS8Groups, plain.channels.len()),
+        _ => return None,
+    };
+    let kernels = candidates(program, false).filter(|kernel| kernel.job() == Some(kind));
+    let mut steps = kernels.filter_map(|kernel| Step::candidate(kernel, job));
+    steps.find_map(|step| {
+        let constants = packed(&step, job, outputs)?;
+        Some(Choice { step, constants })
+    })
+}
+
+/// Chooses a kernel for an SVDF where the target has one for its constants: the scalar one takes them as they are.
+pub(super) fn svdf_s8(program: &Program, op: PackedSvdfS8<Place>, plain: PlainSvdf<'_>) -> Option<Choice> {
+    let kernels = candidates(program, false).filter(|kernel| kernel.job() == Some(JobKind::SvdfS8));
+    let job = Job::SvdfS8(op, plain);
     let mut steps = kernels.filter_map(|kernel| Step::candidate(kernel, &job));
     steps.find_map(|step| {
-        let constants = packed(&step, &job, plain.channels.len())?;
+        let constants = packed(&step, &job, 0)?;
         Some(Choice { step, constants })
     })
 }
@@ -331,12 +354,7 @@ mod tests {
         };
         for (target, convolution, dense, depthwise) in [
             (Target::CortexM0, "IntConv2dS8", "IntDenseS8", "IntDepthwiseS8"),
-            (
-                Target::CortexM4,
-                "DspPairsConv2dS8",
-                "DspPairsConv2dS8",
-                "DspDepthwiseS8",
-            ),
+            (Target::CortexM4, "DspPairsConv2dS8", "DspDenseS8", "DspDepthwiseS8"),
             (Target::CortexM55, "MveConv2dS8", "MveConv2dS8", "MveDepthwiseS8"),
             (Target::Aarch64, "NeonConv2dS8", "NeonConv2dS8", "NeonDepthwiseS8"),
             (
@@ -346,10 +364,11 @@ mod tests {
                 "NeonDepthwiseS8",
             ),
             (Target::Aarch64I8mm, "I8mmConv2dS8", "I8mmConv2dS8", "NeonDepthwiseS8"),
+            (Target::Aarch64Sme, "SmeConv2dS8", "I8mmConv2dS8", "NeonDepthwiseS8"),
             (Target::Riscv64gcv, "RvvConv2dS8", "RvvConv2dS8", "RvvDepthwiseS8"),
             (Target::Riscv32imacv, "RvvConv2dS8", "RvvConv2dS8", "RvvDepthwiseS8"),
             (Target::X8664, "DotprodConv2dS8", "DotprodConv2dS8", "NeonDepthwiseS8"),
-            (Target::Portable, "Conv2dS8", "Conv2dS8", "DepthwiseS8"),
+            (Target::Portable, "Conv2dS8", "DenseS8", "DepthwiseS8"),
         ] {
             let of = |extent, groups| chosen(target, false, &job(extent, groups))[0];
             assert_eq!([of(3, 1), of(1, 1), of(3, 8)], [convolution, dense, depthwise]);
@@ -388,7 +407,8 @@ mod tests {
             let outputs = usize::from(window.output[2]);
             let taps: usize = window.kernel.map(usize::from).iter().product();
             let weights = vec![1; outputs * taps * usize::from(window.input[2] / groups)];
-            let channels = vec![[0, 1 << 30, -4]; outputs];
+            // No two alike, so that no layer has one factor.
+            let channels: Vec<_> = (0..outputs as i32).map(|n| [0, (1 << 30) + (n << 16), -4]).collect();
             let plain = PlainS8 {
                 weights: &weights,
                 channels: &channels,

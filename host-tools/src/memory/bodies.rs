@@ -4,9 +4,9 @@
 //! that stream through a line buffer) is a body of parts, each alive only from its first to its last use.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use arenite::Access;
+use arenite::{Access, Declaration};
 
 use super::lifetimes::{self, Life, Moment, Touch, in_arena};
 use super::plan::{Buffer, Part, Problem, Relation};
@@ -24,9 +24,14 @@ pub struct Bodies {
     scratch: HashMap<usize, usize>,
     /// Bytes that steps read and write in each body, over the whole run.
     pub traffic: Vec<u64>,
+    /// The regions that each body may lie in, a bit for each.
+    pub regions: Vec<u8>,
     /// Number of steps, at least 1.
     steps: usize,
 }
+
+/// Any region.
+const ANYWHERE: u8 = u8::MAX;
 
 /// Collects the bodies of a program: one for each root tensor that lives in the arena, one for each step's scratch.
 pub fn bodies(program: &Program, in_place: bool) -> Bodies {
@@ -48,17 +53,23 @@ pub fn bodies(program: &Program, in_place: bool) -> Bodies {
         tensors: HashMap::new(),
         scratch: HashMap::new(),
         traffic: Vec::new(),
+        regions: Vec::new(),
         steps,
     };
+    let (handed, wanted) = (Handed::of(program), alignments(program));
     for &root in &order {
         let touches = &touches[&root];
         let tensor = graph.tensor(root);
         let by_steps = touches.iter().filter(|t| t.access.is_some());
         bodies.tensors.insert(root, bodies.problem.buffers.len());
+        let (regions, least) = handed.wants(handed.roots.contains(&root));
+        bodies.regions.push(regions);
         bodies.traffic.push(by_steps.map(|t| t.bytes.end - t.bytes.start).sum());
         bodies.problem.buffers.push(Buffer {
             name: tensor.name.clone(),
-            align: alignment(tensor.dtype.bytes()),
+            align: alignment(tensor.dtype.bytes())
+                .max(least)
+                .max(wanted.get(&root).copied().unwrap_or(1)),
             parts: parts(touches, tensor.bytes() as u64, steps),
             fixed: None,
         });
@@ -68,6 +79,7 @@ pub fn bodies(program: &Program, in_place: bool) -> Bodies {
         let bytes = u64::from(step.step.needs().scratch);
         if bytes > 0 {
             bodies.scratch.insert(index, bodies.problem.buffers.len());
+            bodies.regions.push(handed.wants(step.handed).0);
             bodies.traffic.push(bytes);
             let life = lifetimes::of_scratch(moments[index]).steps(steps);
             let buffer = Buffer::new(format!("{} (scratch)", step.name), life.start, life.end, bytes);
@@ -91,6 +103,7 @@ impl Bodies {
             problem,
             tensors: HashMap::new(),
             scratch: HashMap::new(),
+            regions: vec![ANYWHERE; traffic.len()],
             traffic,
         }
     }
@@ -116,6 +129,38 @@ impl Bodies {
         let live = lifetimes::live_bytes(self.steps, parts.map(|p| (p.lower..p.upper, p.size)));
         let peak = (0..live.len()).max_by_key(|&step| (live[step], std::cmp::Reverse(step)));
         peak.map_or((0, 0), |step| (step, live[step]))
+    }
+}
+
+/// What an accelerator touches, and what it wants of it.
+struct Handed {
+    roots: HashSet<TensorId>,
+    declared: Option<Declaration>,
+}
+
+impl Handed {
+    fn of(program: &Program) -> Self {
+        let operands = program
+            .steps
+            .iter()
+            .filter(|step| step.handed)
+            .flat_map(|step| step.operands());
+        let root = |operand: arenite::Operand<Place>| match operand.place {
+            Place::Tensor(id, _) => Some(program.root(id).0),
+            _ => None,
+        };
+        Self {
+            roots: operands.filter_map(root).collect(),
+            declared: program.assigned.accelerator,
+        }
+    }
+
+    /// The regions and the alignment of what it touches, or of anything else.
+    fn wants(&self, touches: bool) -> (u8, u64) {
+        match self.declared {
+            Some(declared) if touches => (declared.regions, declared.alignment.into()),
+            _ => (ANYWHERE, 1),
+        }
     }
 }
 
@@ -165,6 +210,20 @@ fn parts(touches: &[Touch], bytes: u64, steps: usize) -> Vec<Part> {
     parts
 }
 
+/// What steps want of the roots that they touch from the first byte on.
+fn alignments(program: &Program) -> HashMap<TensorId, u64> {
+    let mut wanted = HashMap::new();
+    for operand in program.steps.iter().flat_map(|step| step.operands()) {
+        if let Place::Tensor(id, 0) = operand.place
+            && let (root, 0) = program.root(id)
+        {
+            let most: &mut u64 = wanted.entry(root).or_insert(1);
+            *most = (*most).max(operand.align.into());
+        }
+    }
+    wanted
+}
+
 /// Kernels load words: a tensor of single bytes starts at a word all the same.
 fn alignment(element: usize) -> u64 {
     element.max(4) as u64
@@ -176,9 +235,9 @@ fn relations(program: &Program, bodies: &Bodies, lives: &HashMap<TensorId, Life>
     let mut relations = Vec::new();
     let moments = program.moments();
     for (index, step) in program.steps.iter().enumerate() {
-        // What one of several cores writes must not lie where another one reads, whatever its kernel allows.
+        // What one of several cores writes must not lie where another one reads, whatever its kernel allows; what an accelerator writes not where it reads.
         let next = index + 1;
-        if moments[index] != index || moments.get(next).is_some_and(|&moment| moment != next) {
+        if step.handed || moments[index] != index || moments.get(next).is_some_and(|&moment| moment != next) {
             continue;
         }
         let now = Moment::Step(index);

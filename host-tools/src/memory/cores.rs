@@ -14,6 +14,7 @@ use super::fit::Cuttable;
 use super::in_place;
 use super::place::{Placed, Request, place};
 use super::plan;
+use super::shares::Shares;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::program::{LoweredStep, Place, Program};
@@ -25,8 +26,8 @@ const LEAST_COST: u64 = 2000;
 const MOST_TURNS: usize = 16;
 /// Elements of a part are so many times this: vectors begin where the arena's do.
 const ELEMENTS: usize = 64;
-/// Blocks of neighbouring pixels that kernels take at a time, the most first.
-const BLOCKS: [usize; 4] = [16, 8, 4, 2];
+/// Blocks of neighbouring pixels, or of channels, that kernels take at a time, the most first.
+pub const BLOCKS: [usize; 4] = [16, 8, 4, 2];
 
 /// Divides the steps of `program`, whose tensors are not merged in place yet, over so many cores, and places what they touch: in as few turns as keep the arena
 /// within five quarters of what one core takes, and within its region.
@@ -160,7 +161,8 @@ fn groups(program: &Program, step: &LoweredStep, cores: usize, turns: usize) -> 
         return whole();
     }
     let count = cores.min(worth) * turns;
-    let ways = [pixels(step, count), rows(step, count), elements(step, count)];
+    let shares = Shares::equal(count);
+    let ways = WAYS.map(|way| way(step, &shares));
     let apart = |groups: &Vec<Vec<LoweredStep>>| groups.iter().all(|group| are_apart(program, group));
     // The one whose longest parts are the shortest; of equal ones the first.
     let cost = |groups: &Vec<Vec<LoweredStep>>| -> u64 {
@@ -179,16 +181,47 @@ fn groups(program: &Program, step: &LoweredStep, cores: usize, turns: usize) -> 
 
 /// Parts one behind the other, a group of them at a time.
 fn in_turns(parts: Vec<LoweredStep>, cores: usize) -> Vec<Vec<LoweredStep>> {
-    let groups = parts.len().div_ceil(cores);
+    let groups = Shares::equal(parts.len().div_ceil(cores));
     let mut parts = parts.into_iter();
-    let len = parts.len();
-    pieces(len, groups)
-        .map(|piece| parts.by_ref().take(piece.len()).collect())
-        .collect()
+    let pieces = groups.pieces(parts.len()).into_iter();
+    pieces.map(|piece| parts.by_ref().take(piece.len()).collect()).collect()
 }
 
+/// A step in two parts, the first of the first of these steps, which compute the same with kernels of unlike cores and `take` so much for all of it; and what
+/// the part takes that takes longer. `None` where it cannot be cut.
+pub(super) fn unlike(program: &Program, steps: [&LoweredStep; 2], takes: [u64; 2]) -> Option<([LoweredStep; 2], u64)> {
+    let shares = Shares::of_two(takes);
+    let output = |part: &LoweredStep| part.operands().first().map(|operand| (operand.place, operand.bytes));
+    let cut = |way: Way| {
+        let [first, second] = steps.map(|step| <[LoweredStep; 2]>::try_from(way(step, &shares)?).ok());
+        let ([first, rest], [begun, second]) = (first?, second?);
+        // Each kernel says by itself which parts it computes.
+        let same = output(&rest) == output(&second) && output(&first) == output(&begun);
+        let parts = [first, second];
+        (same && are_apart(program, &parts)).then_some(parts)
+    };
+    let longest = |parts: &[LoweredStep; 2]| {
+        let takes = parts.iter().zip(steps).zip(takes).map(|((part, whole), takes)| {
+            let [part, whole] = [part, whole].map(|step| u128::from(step.step.cost().total()));
+            (u128::from(takes) * part).div_ceil(whole.max(1)) as u64
+        });
+        takes.max().unwrap_or(0)
+    };
+    let found = WAYS.into_iter().filter_map(cut);
+    found
+        .map(|parts| (longest(&parts), parts))
+        .min_by_key(|(longest, _)| *longest)
+        .map(|(longest, parts)| (parts, longest))
+}
+
+/// A way to cut a step into parts of these shares, or some more.
+type Way = fn(&LoweredStep, &Shares) -> Option<Vec<LoweredStep>>;
+
+/// All of them; of equal ones the first is taken.
+const WAYS: [Way; 3] = [pixels, rows, elements];
+
 /// Whether no part touches what another one writes. All but scratch, which each has for itself.
-fn are_apart(program: &Program, group: &[LoweredStep]) -> bool {
+pub(super) fn are_apart(program: &Program, group: &[LoweredStep]) -> bool {
     let touches = |part: &LoweredStep| -> Vec<(TensorId, Range<u64>, bool)> {
         let of = |operand: arenite::Operand<Place>| match operand.place {
             Place::Tensor(id, bytes) => {
@@ -213,34 +246,27 @@ fn are_apart(program: &Program, group: &[LoweredStep]) -> bool {
 }
 
 /// By rows of the output.
-fn rows(step: &LoweredStep, count: usize) -> Option<Vec<LoweredStep>> {
+fn rows(step: &LoweredStep, shares: &Shares) -> Option<Vec<LoweredStep>> {
     let cut = Cuttable::of(step)?;
-    let tiles = cut.tiles(count);
+    let tiles = cut.tiles(shares);
     tiles.iter().map(|tile| cut.part(tile)).collect()
 }
 
 /// By pixels of the output, where each comes from the same one of the input.
-fn pixels(step: &LoweredStep, count: usize) -> Option<Vec<LoweredStep>> {
+fn pixels(step: &LoweredStep, shares: &Shares) -> Option<Vec<LoweredStep>> {
     let cut = Cuttable::of_pixels(step)?;
-    let all = cut.columns();
-    // Blocks stay whole where that makes no part much longer.
-    let even = all.div_ceil(count);
-    let block = BLOCKS
-        .into_iter()
-        .find(|&block| 16 * all.div_ceil(block).div_ceil(count) * block <= 17 * even);
-    let block = block.unwrap_or(1);
-    let edge = |n: usize| (n * block).min(all);
-    let tiles = pieces(all.div_ceil(block), count).filter(|piece| !piece.is_empty());
-    tiles
-        .map(|piece| cut.part(&cut.tile(edge(piece.start)..edge(piece.end))))
-        .collect()
+    let pieces = shares.pieces_of_blocks(cut.columns(), &BLOCKS).into_iter();
+    pieces.map(|piece| cut.part(&cut.tile(piece))).collect()
 }
 
 /// By elements, where each comes from the same ones of all operands.
-fn elements(step: &LoweredStep, count: usize) -> Option<Vec<LoweredStep>> {
+fn elements(step: &LoweredStep, shares: &Shares) -> Option<Vec<LoweredStep>> {
     let all = step.step.elements()?;
     let operands = step.operands();
-    let blocks = pieces((all as usize).div_ceil(ELEMENTS), count).filter(|piece| !piece.is_empty());
+    let blocks = shares
+        .pieces((all as usize).div_ceil(ELEMENTS))
+        .into_iter()
+        .filter(|piece| !piece.is_empty());
     let edge = |block: usize| ((block * ELEMENTS) as u32).min(all);
     let part = |piece: Range<usize>| {
         let (start, end) = (edge(piece.start), edge(piece.end));
@@ -268,9 +294,4 @@ fn elements(step: &LoweredStep, count: usize) -> Option<Vec<LoweredStep>> {
         })
     };
     blocks.map(part).collect()
-}
-
-/// `total` in `count` pieces that differ by one at most.
-fn pieces(total: usize, count: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..count).map(move |n| total * n / count..total * (n + 1) / count)
 }

@@ -30,6 +30,10 @@ fn merge_where(program: &mut Program, wants: &dyn Fn(&Step<Place>, usize) -> boo
     let mut lives = lifetimes::lives(&lifetimes::of_program(program));
     for index in 0..program.steps.len() {
         let step = &program.steps[index];
+        // Whether an accelerator wrote an output is seen at its place.
+        if step.handed {
+            continue;
+        }
         let places = step.places();
         let wanted = (1..places.len()).find(|&operand| wants(&step.step, operand));
         let (Some(&Place::Tensor(output, 0)), Some(&Place::Tensor(input, 0))) =

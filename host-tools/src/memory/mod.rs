@@ -2,8 +2,10 @@
 //!
 //! [`lifetimes`] states when a tensor lives. By it [`schedule`] orders the steps, [`in_place`] merges outputs into inputs, and [`mod@bodies`] says what
 //! wants a place and what may overlap. [`place()`] asks the planner ([`plan`]) for offsets; [`fit`] cuts steps until they fit a memory,
-//! [`mod@cores`] shares them among several cores. [`prove`] proves the finished file's plan and shares nothing with any of them.
+//! [`mod@cores`] shares them among several cores, [`accelerate`] with an accelerator, both in `shares.rs`.
+//! [`prove`] proves the finished file's plan and shares nothing with any of them.
 
+pub mod accelerate;
 pub mod bodies;
 pub mod cores;
 pub mod fit;
@@ -13,6 +15,8 @@ mod place;
 pub mod plan;
 pub mod prove;
 pub mod schedule;
+mod shares;
 
 pub use bodies::{Bodies, bodies};
 pub use place::{Placed, Region, Request, place, whole_words};
+pub use shares::Shares;

@@ -169,7 +169,14 @@ fn assign(bodies: &Bodies, request: &Request) -> Result<Vec<usize>> {
         let Some(size) = region.size else { return Ok(true) };
         Ok(whole_words(estimate(problem)?.height) <= size)
     };
-    if request.regions.len() == 1 || fits(&request.regions[0], &bodies.problem)? {
+    let may = |body: usize, region: usize| {
+        bodies
+            .regions
+            .get(body)
+            .is_none_or(|regions| regions & (1 << region) != 0)
+    };
+    let in_first = (0..count).all(|body| may(body, 0));
+    if request.regions.len() == 1 || (in_first && fits(&request.regions[0], &bodies.problem)?) {
         return Ok(vec![0; count]);
     }
     let size = |body: usize| bodies.problem.buffers[body].bytes().max(1);
@@ -182,7 +189,12 @@ fn assign(bodies: &Bodies, request: &Request) -> Result<Vec<usize>> {
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); request.regions.len()];
     for body in order {
         let mut placed = false;
-        for (index, region) in request.regions.iter().enumerate() {
+        for (index, region) in request
+            .regions
+            .iter()
+            .enumerate()
+            .filter(|&(index, _)| may(body, index))
+        {
             members[index].push(body);
             members[index].sort_unstable();
             if fits(region, &subproblem(&bodies.problem, &members[index]))? {

@@ -5,10 +5,13 @@
 //! nothing but bytes of its own tensor. Overlaps within a step are held against the kernel's own rule. A tensor that is complete is not
 //! written again: its parts come in their order.
 
+mod together;
+
 use std::collections::BTreeMap;
 
 use arenite::{Access, Operand, Slot, Step};
 
+use self::together::Together;
 use crate::metadata::{Metadata, NO_TENSOR, StepMeta};
 use crate::model::ModelView;
 use crate::{Error, Result};
@@ -146,67 +149,6 @@ impl Followed {
         for (name, &number) in &self.tensors {
             metadata.tensors[number as usize].clone_from(name);
         }
-    }
-}
-
-/// What the cores of a file touch since the last barrier: its step, and the operand.
-#[derive(Default)]
-struct Together<'f> {
-    cores: u8,
-    steps: &'f [u8],
-    since: Vec<(u8, usize, Operand)>,
-}
-
-impl<'f> Together<'f> {
-    fn of(view: &ModelView<'f>, count: usize) -> Result<Self> {
-        let Some((cores, steps)) = view.cores() else {
-            return Ok(Self::default());
-        };
-        if !(2..=4).contains(&cores) || steps.len() != count {
-            let named = steps.len();
-            return Err(Error::input(format!(
-                "the file names cores of {named} steps of {count}, of {cores} cores"
-            )));
-        }
-        let since = Vec::new();
-        Ok(Self { cores, steps, since })
-    }
-
-    /// That the step touches nothing that another core writes at its time, and writes nothing that another one touches.
-    fn step(&mut self, index: usize, operands: &[Operand]) -> Result<()> {
-        let Some(&on) = self.steps.get(index) else {
-            return Ok(());
-        };
-        if on >= 0x80 {
-            self.since.clear();
-        }
-        let core = on % 0x80;
-        if core >= self.cores {
-            return Err(Error::input(format!("it runs on core {core} of {}", self.cores)));
-        }
-        for operand in operands.iter().filter(|operand| operand.place.region != Slot::WEIGHTS) {
-            let bytes = |operand: &Operand| {
-                let from = u64::from(operand.place.offset);
-                from..from + u64::from(operand.bytes)
-            };
-            let own = bytes(operand);
-            let meets = |(other, _, touched): &&(u8, usize, Operand)| {
-                let theirs = bytes(touched);
-                let written = [touched.access, operand.access]
-                    .iter()
-                    .any(|&access| access != Access::Read);
-                let same = *other != core && written && touched.place.region == operand.place.region;
-                same && !own.is_empty() && !theirs.is_empty() && own.start < theirs.end && theirs.start < own.end
-            };
-            if let Some((other, step, _)) = self.since.iter().find(meets) {
-                let message =
-                    format!("core {core} and core {other} (step {step}) touch the same bytes between two barriers");
-                return Err(Error::input(message));
-            }
-        }
-        self.since
-            .extend(operands.iter().map(|&operand| (core, index, operand)));
-        Ok(())
     }
 }
 

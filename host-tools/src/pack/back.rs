@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use arenite::Target;
+use arenite::{Declaration, Target};
 
 use super::cost;
 use super::dump::Dump;
 use super::options::{Options, Progress};
+use crate::accelerator::Handing;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::import;
 use crate::lower::{self, Preferences};
-use crate::memory::{self, Placed, Region, Request, cores, fit, in_place, schedule};
+use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, schedule};
 use crate::program::Program;
 use crate::report::{Summary, explain};
 use crate::stage::Stage;
@@ -56,7 +57,11 @@ pub fn place(
 ) -> Result<Back> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
     let request = request(options);
-    let (cuts, sums) = fit::sums(&program, &request).map_err(at_input)?;
+    let (cuts, sums) = match options.accelerator {
+        // It takes whole steps.
+        Some(_) => (Vec::new(), None),
+        None => fit::sums(&program, &request).map_err(at_input)?,
+    };
     summary.sums_by_rows = sums;
     // Merged tensors cannot be cut: a fit starts from separate ones and merges what is left of them.
     let separate = (options.fit.is_some() || options.explain).then(|| program.clone());
@@ -64,8 +69,9 @@ pub fn place(
     if let Some(limit) = options.max_step {
         fit::split(&mut program, limit).map_err(at_input)?;
     }
-    // Steps for several cores are merged when it is known which of them are.
-    if options.in_place && options.cores == 1 {
+    // Steps for several cores or an accelerator are merged when it is known which of them are.
+    let declared = declared(options)?;
+    if options.in_place && options.cores == 1 && declared.is_none() {
         in_place::merge(&mut program);
     }
     dump.program(Stage::Schedule, &program, None);
@@ -75,6 +81,12 @@ pub fn place(
         None if options.cores > 1 => {
             let (divided, placed) = cores::divide(&program, options.cores, &request, progress).map_err(at_input)?;
             program = divided;
+            placed
+        }
+        None if let Some(declared) = declared => {
+            let (handed, placed) = accelerate::hand_over(&program, declared, &request, progress).map_err(at_input)?;
+            program = handed;
+            accelerate::tell(&mut program, &options.sharing.channels);
             placed
         }
         None => memory::place(memory::bodies(&program, options.in_place), &request, progress).map_err(at_input)?,
@@ -130,6 +142,9 @@ pub fn steps(
         spend,
     };
     let mut program = lowered(graph, source, progress)?;
+    if let Some(accelerator) = options.accelerator.as_ref().filter(|accelerator| accelerator.share) {
+        cost::estimate(&mut program, accelerator.kernels);
+    }
     let found = schedule::schedule(&program, options.plan_nodes, progress);
     schedule::apply(&mut program, &found.order);
     Ok(program)
@@ -153,6 +168,15 @@ pub fn lowered(graph: Graph, source: Source<'_>, progress: &mut Progress<'_>) ->
         cost: cost::cycles,
         without: &options.without,
         paged: options.stream.is_some(),
+        accelerator: options
+            .accelerator
+            .as_ref()
+            .zip(declared(options)?)
+            .map(|(accelerator, declared)| Handing {
+                accelerator,
+                declared,
+                sharing: &options.sharing,
+            }),
     };
     progress("choosing kernels", 0, 0);
     lower::lower(graph, preferences, weights)
@@ -161,6 +185,17 @@ pub fn lowered(graph: Graph, source: Source<'_>, progress: &mut Progress<'_>) ->
 /// Whether flash buys instructions on this target.
 pub fn spends_flash(target: Target) -> bool {
     lower::spends_flash(target)
+}
+
+/// What the file says of the accelerator, where there is one.
+fn declared(options: &Options) -> Result<Option<Declaration>> {
+    let regions = request(options).regions;
+    let names: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();
+    let declared = options
+        .accelerator
+        .as_ref()
+        .map(|accelerator| accelerator.declaration(&names));
+    declared.transpose()
 }
 
 /// How memory is to be planned: in one region without limit, where none is given.

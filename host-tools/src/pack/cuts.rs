@@ -15,11 +15,14 @@ use crate::error::{Error, Result};
 use crate::graph::{Data, Graph, Layout, Node, Op, Quant, Tensor, TensorId, TensorKind};
 use crate::lower::copies::copy_elements;
 use crate::memory::fit::Cuttable;
-use crate::program::{LoweredStep, Place, Program};
+use crate::program::{LoweredStep, Place, Program, name_of_part};
 use crate::weights::Weights;
 
 /// The most output channels that a piece has of each layer that is cut, by the node's name.
 pub(super) type Cuts = BTreeMap<String, usize>;
+
+/// The ranges of output channels that are computed by themselves, by the node's name.
+pub(super) type Ranges = BTreeMap<String, Vec<Range<usize>>>;
 
 /// The layer of each step that computes a part of one, by their names.
 pub(super) type Layers = HashMap<String, String>;
@@ -55,6 +58,12 @@ impl<'g> Layer<'g> {
         (one && plain && weights.shape.first() == Some(&channels)).then_some(Self { node, channels })
     }
 
+    /// Whether its output is one pixel, whose channels lie together.
+    pub(super) fn is_one_pixel(&self, graph: &Graph) -> bool {
+        let elements = self.node.outputs.iter().map(|&id| graph.tensor(id).elements());
+        elements.eq([self.channels])
+    }
+
     /// Ranges of at most so many channels, as equal as blocks allow.
     fn ranges(&self, most: usize) -> Vec<Range<usize>> {
         let most = most.max(1);
@@ -74,13 +83,13 @@ impl<'g> Layer<'g> {
 }
 
 /// A part of a layer.
-struct Part {
+pub(super) struct Part {
     /// The layer's node.
-    layer: String,
+    pub(super) layer: String,
     /// The tensor that it computes, and the layer's.
     outputs: [TensorId; 2],
     /// The first channel.
-    first: usize,
+    pub(super) first: usize,
 }
 
 /// The steps of `whole`, which are `graph`'s in the order in which they run, with these layers cut; what is computed aside has at most `aside` bytes where rows
@@ -95,7 +104,11 @@ pub(super) fn cut(
     source: Source<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<(Program, Layers)> {
-    let (graph, parts) = split(graph, cuts, source.weights)?;
+    let ranges = cuts.iter().filter_map(|(name, &most)| {
+        let layer = Layer::of(graph, name)?;
+        Some((name.clone(), layer.ranges(most)))
+    });
+    let (graph, parts) = split(graph, &ranges.collect(), source.weights)?;
     // Parts are what their layers are.
     let spend = source.spend.map(|without| {
         let of = parts.iter().filter(|(_, part)| without.contains(&part.layer));
@@ -137,26 +150,25 @@ pub(super) fn cut(
 }
 
 /// The graph with a node for each range of channels, and a concatenation of them; the parts by their nodes' names.
-fn split(graph: &Graph, cuts: &Cuts, weights: &Weights) -> Result<(Graph, HashMap<String, Part>)> {
+pub(super) fn split(graph: &Graph, cuts: &Ranges, weights: &Weights) -> Result<(Graph, HashMap<String, Part>)> {
     let (mut made, mut parts) = (graph.clone(), HashMap::new());
     made.nodes.clear();
     for node in &graph.nodes {
-        let cut = cuts.get(&node.name).copied().zip(Layer::of(graph, &node.name));
-        let Some((most, layer)) = cut else {
+        let cut = cuts.get(&node.name).zip(Layer::of(graph, &node.name));
+        let Some((ranges, layer)) = cut else {
             made.nodes.push(node.clone());
             continue;
         };
         let y = node.outputs[0];
-        let ranges = layer.ranges(most);
         let mut outputs = Vec::with_capacity(ranges.len());
         let constants: Vec<Option<Constant>> = node.inputs[1..]
             .iter()
             .map(|id| id.map(|id| Constant::of(graph.tensor(id), weights)).transpose())
             .collect::<Result<_>>()?;
         for (index, range) in ranges.iter().enumerate() {
-            let name = format!("{} ({}/{})", node.name, index + 1, ranges.len());
+            let name = name_of_part(&node.name, index, ranges.len());
             let mut output = graph.tensor(y).clone();
-            output.name = format!("{} ({}/{})", output.name, index + 1, ranges.len());
+            output.name = name_of_part(&output.name, index, ranges.len());
             if let Some(last) = output.shape.last_mut() {
                 *last = range.len();
             }
@@ -322,6 +334,8 @@ fn tiles(graph: &mut Graph, step: &LoweredStep, part: &Part, aside: usize) -> Re
             macs: 0,
             completes: None,
             page: step.page,
+            handed: false,
+            own: None,
         });
     }
     Ok(steps)

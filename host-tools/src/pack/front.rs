@@ -69,6 +69,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         files,
     } = imported;
     let at_input = |e: Error| import::remedied(e, dialect).in_file(&options.input);
+    options.refuse_beside_ethos_u(&graph)?;
     if let Some(name) = &options.name {
         graph.name.clone_from(name);
     }
@@ -203,7 +204,8 @@ fn last_passes(
     let mut whole = None;
     // Factors are of parts of whole filters.
     let cut = graph.low_bits.values().all(|bits| bits.group.is_none());
-    if !options.keep_dead_channels && cut {
+    // What is cut is compared by runs of both networks.
+    if !options.keep_dead_channels && cut && !facts::has_commands(graph) {
         whole = Some(graph.clone());
         let block = select::channels_at_a_time(options.target, options.size);
         summary.dead_channels = Some(channels::remove(graph, block)?);

@@ -10,6 +10,7 @@ pub mod dump;
 mod finish;
 pub mod front;
 mod options;
+mod shares;
 mod stream;
 mod whole;
 mod winograd;
@@ -50,6 +51,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     if flash.is_some() {
         stream::refuse(options)?;
     }
+    let asked = options;
     let whole = flash.map(|_| Options {
         stream: None,
         ..options.clone()
@@ -58,15 +60,27 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let mut dump = Dump::of(options)?;
 
     progress("reading the network", 0, 0);
-    let front = front::run(options, &mut dump, progress).map_err(|e| match e.kind() {
+    let mut front = front::run(options, &mut dump, progress).map_err(|e| match e.kind() {
         ErrorKind::Input | ErrorKind::Unsupported => e.in_file(&options.input),
         _ => e,
     })?;
+    asked.refuse_beside_ethos_u(&front.graph)?;
     front.files.iter().try_for_each(|file| output.differs_from(file))?;
     let mut summary = front.summary;
 
     let stated = (&front.keys, front.input_sha256.as_str());
     let bytes = |back: &back::Back, summary: &Summary| finish::bytes(back, stated, &front.weights, options, summary);
+    let shared = match shares::choose(&front.graph, &front.weights, options, &summary, bytes, progress)? {
+        Some((graph, sharing)) => {
+            front.graph = graph;
+            Options {
+                sharing,
+                ..options.clone()
+            }
+        }
+        None => options.clone(),
+    };
+    let options = &shared;
     let spent = winograd::choose(&front.graph, &front.weights, options, &summary, bytes, progress)?;
     let (spend, warning) = winograd::told(spent, options, &mut summary);
     let in_pieces = flash.map(|flash| (front.graph.clone(), flash));

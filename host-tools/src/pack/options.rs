@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use arenite::{DType, KernelId, MAX_CORES, Target};
 
+use crate::accelerator::{Accelerator, Sharing};
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Graph, facts};
 use crate::import::ImportOptions;
 use crate::memory::{Region, plan};
 use crate::preprocess::Preprocess;
@@ -50,6 +52,10 @@ pub struct Options {
     pub max_step: Option<u64>,
     /// How many cores share the steps.
     pub cores: usize,
+    /// The accelerator that takes some of them.
+    pub accelerator: Option<Accelerator>,
+    /// What it leaves to the core, where it shares. No command has it.
+    pub sharing: Sharing,
     /// The element type that is wanted, if not the network's own.
     pub dtype: Option<DType>,
     /// Quantises an f32 network.
@@ -106,7 +112,14 @@ impl Options {
     pub fn reads(&self) -> Vec<&Path> {
         let weights = self.weights.as_deref().map(Path::new);
         let samples = self.quantize.as_ref().map(|request| request.samples.as_path());
-        let files = [Some(self.input.as_path()), self.self_test.as_deref(), samples, weights];
+        let accelerator = self.accelerator.as_ref().map(|accelerator| accelerator.path.as_path());
+        let files = [
+            Some(self.input.as_path()),
+            self.self_test.as_deref(),
+            samples,
+            weights,
+            accelerator,
+        ];
         files.into_iter().flatten().collect()
     }
 
@@ -129,6 +142,8 @@ impl Options {
             max_flash: None,
             max_step: None,
             cores: 1,
+            accelerator: None,
+            sharing: Sharing::default(),
             dtype: None,
             quantize: None,
             weight_only: None,
@@ -163,7 +178,7 @@ pub struct Packed {
 }
 
 impl Options {
-    /// Refuses what does not go with several cores.
+    /// Refuses what does not go with several cores or an accelerator.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`].
@@ -179,11 +194,51 @@ impl Options {
             (self.max_step.is_some(), "--max-step"),
             (self.explain, "--explain"),
         ];
-        match beside.into_iter().find(|&(given, _)| given && self.cores > 1) {
+        let found = beside.into_iter().find(|&(given, _)| given);
+        if self.accelerator.is_some() {
+            let found = found.or((self.cores > 1).then_some((true, "--cores")));
+            return match found {
+                None => Ok(()),
+                Some((_, option)) => Err(Error::new(ErrorKind::Usage, format!("--accelerator with {option}"))
+                    .expected("one of them")
+                    .help("steps are handed to an accelerator beside one core, whole: leave one of the options out")),
+            };
+        }
+        match found.filter(|_| self.cores > 1) {
             None => Ok(()),
             Some((_, option)) => Err(Error::new(ErrorKind::Usage, format!("--cores {} with {option}", self.cores))
                 .expected("one of them")
                 .help("steps are shared by cores or planned for one that has little memory or time: leave one of the options out")),
+        }
+    }
+}
+
+impl Options {
+    /// Refuses what does not go with a network that was compiled for an Ethos-U.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`].
+    pub(super) fn refuse_beside_ethos_u(&self, graph: &Graph) -> Result<()> {
+        if !facts::has_commands(graph) {
+            return Ok(());
+        }
+        let beside = [
+            (self.accelerator.is_some(), "--accelerator"),
+            (self.cores > 1, "--cores"),
+            (self.max_step.is_some(), "--max-step"),
+            (self.stream.is_some(), "--region NAME=SIZE:stream"),
+            (self.self_test.is_some(), "--self-test"),
+            (self.quantize.is_some(), "--quantize"),
+        ];
+        match beside.into_iter().find(|&(given, _)| given) {
+            None => Ok(()),
+            Some((_, option)) => Err(Error::new(
+                ErrorKind::Usage,
+                format!("{option} with a network that is compiled for an Ethos-U"),
+            )
+            .in_file(&self.input)
+            .expected("one of them")
+            .help("its steps are the NPU's, whole, and nothing here computes them: leave the option out, or pack the network that was compiled")),
         }
     }
 }

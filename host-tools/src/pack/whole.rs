@@ -152,6 +152,7 @@ mod tests {
             cost: |_, _, _| None,
             without: &[],
             paged: false,
+            accelerator: None,
         };
         let program = lower::lower(graph, preferences, &weights).expect("steps");
         let options = Options::new("sample", "sample.arenite");

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::quantization::{Quantization, WeightOnlyReport};
 use crate::channels::Removed;
 use crate::graph::{Assumption, Graph, Tensor, TensorId, facts};
-use crate::memory::{Placed, cores, fit, lifetimes, whole_words};
-use crate::program::Program;
+use crate::memory::{Placed, accelerate, cores, fit, lifetimes, whole_words};
+use crate::program::{Program, Shared};
 
 /// The summary; all sizes in bytes. The fields are specified in the README.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct Summary {
     /// How several cores share the steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<Shares>,
+    /// What an accelerator has of the steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accelerator: Option<HandedOver>,
     /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
     #[serde(default)]
     pub pareto: Vec<fit::Point>,
@@ -108,6 +111,45 @@ pub struct Shares {
     pub groups: usize,
     /// The part of the estimated cost (`Model::costs`) that the core with most of it has.
     pub busiest_share: f64,
+}
+
+/// What an accelerator has of the steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HandedOver {
+    /// The accelerator's name.
+    pub name: String,
+    /// Its version.
+    pub version: u16,
+    /// The target whose kernels its steps have.
+    pub kernels: String,
+    /// Indices of the steps that are handed over.
+    pub steps: Vec<usize>,
+    /// The part of the estimated cost (`Model::costs`) that they have.
+    pub share: f64,
+    /// The part of that beside which the core has steps of its own.
+    pub beside: f64,
+    /// The layers of which the core computes a part, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedLayers>,
+}
+
+/// The layers that an accelerator and the core compute in parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedLayers {
+    /// How many.
+    pub layers: usize,
+    /// Their multiply-accumulates that the accelerator computes.
+    pub macs_handed: u64,
+    /// Those that the core computes.
+    pub macs_own: u64,
+    /// Instructions of all of them by the accelerator alone, as the bounds estimate them.
+    pub takes_handed: u64,
+    /// The same by the core alone.
+    pub takes_own: u64,
+    /// The same of the parts that take longer.
+    pub takes_shared: u64,
+    /// Bytes of weights that are there for the core's parts alone.
+    pub weights_bytes: u64,
 }
 
 /// The most instructions of a run on a board.
@@ -215,6 +257,19 @@ impl Summary {
                 busiest_share,
             }
         });
+        self.accelerator = program.assigned.accelerator.map(|declared| {
+            let (share, beside) = accelerate::shares(program);
+            let steps = program.steps.iter().enumerate().filter(|(_, step)| step.handed);
+            HandedOver {
+                name: declared.name.to_string(),
+                version: declared.version,
+                kernels: declared.layout.name().to_string(),
+                steps: steps.map(|(index, _)| index).collect(),
+                share,
+                beside,
+                shared: SharedLayers::of(&program.assigned.shared),
+            }
+        });
         self.plan_proven_optimal = placed.proven_optimal();
         self.plan_lower_bound_bytes = placed.lower_bound();
         let regions = placed.plans.iter().map(|(region, plan)| RegionSummary {
@@ -226,6 +281,22 @@ impl Summary {
 }
 
 impl Summary {
+    /// What an accelerator has, for people; nothing where there is none.
+    pub fn accelerator_text(&self) -> String {
+        let text = |handed: &HandedOver| {
+            let (share, beside) = (100.0 * handed.share, 100.0 * handed.beside);
+            let whole = format!(
+                "  handed     {} steps to {} (version {}, {}): {share:.1} % of the estimated cost, {beside:.1} % of it beside the core's own\n",
+                handed.steps.len(),
+                handed.name,
+                handed.version,
+                handed.kernels
+            );
+            whole + &handed.shared.as_ref().map_or(String::new(), SharedLayers::text)
+        };
+        self.accelerator.as_ref().map_or(String::new(), text)
+    }
+
     /// What several cores share, for people; nothing for one.
     pub fn cores_text(&self) -> String {
         let text = |shares: &Shares| {
@@ -243,6 +314,34 @@ impl Summary {
         let (board, run) = self.stack_bytes.iter().max_by_key(|(_, bytes)| **bytes)?;
         let load = self.load_stack_bytes.get(board)?;
         Some(format!("at most {run} bytes, {load} of the load ({board})"))
+    }
+}
+
+impl SharedLayers {
+    fn of(shared: &[Shared]) -> Option<Self> {
+        let sum = |of: fn(&Shared) -> u64| shared.iter().map(of).sum();
+        (!shared.is_empty()).then(|| Self {
+            layers: shared.len(),
+            macs_handed: sum(|shared| shared.macs[0]),
+            macs_own: sum(|shared| shared.macs[1]),
+            takes_handed: sum(|shared| shared.takes[0]),
+            takes_own: sum(|shared| shared.takes[1]),
+            takes_shared: sum(|shared| shared.longest),
+            weights_bytes: sum(|shared| shared.bytes),
+        })
+    }
+
+    /// For people.
+    fn text(&self) -> String {
+        let part = |of: u64, whole: u64| 100.0 * of as f64 / whole.max(1) as f64;
+        format!(
+            "  shared     {} layers: the core computes {:.1} % of their multiply-accumulates, in {:.1} % of the instructions of the \
+             accelerator alone; {} bytes of weights for it\n",
+            self.layers,
+            part(self.macs_own, self.macs_own + self.macs_handed),
+            part(self.takes_shared, self.takes_handed),
+            self.weights_bytes
+        )
     }
 }
 

@@ -109,17 +109,45 @@ fn wrong_usage_ends_with_2() {
     );
 }
 
+/// The same bits with a thread for the accelerator and without, and the summary says what was handed over.
 #[test]
-fn what_is_not_built_is_refused_by_name() {
+fn files_for_an_accelerator_run_beside_a_thread() {
     let bench = Bench::new();
-    let mut command = Command::new(PACK);
-    command
-        .arg(digits("mlp.trace.json"))
-        .arg("-o")
-        .arg(bench.path("m.bin"))
-        .args(["--accelerator", "npu.toml"]);
-    assert!(refused(command.output().expect("it starts"), 1).contains("--accelerator"));
-    assert_eq!(bench.names(), [""; 0]);
+    let declared = bench.path("npu.toml");
+    let text = "name = 'npu'\nversion = 2\nkernels = 'cortex-m33'\noperators = ['conv2d', 'linear']\n";
+    fs::write(&declared, text).expect("written");
+    let packed = |name: &str, with: &[&str]| {
+        let mut command = Command::new(PACK);
+        command
+            .arg(digits("residual.trace.json"))
+            .arg("-o")
+            .arg(bench.path(name));
+        if !with.is_empty() {
+            command.arg("--accelerator").arg(&declared).args(with);
+        }
+        done(command.output().expect("it starts"))
+    };
+    packed("alone.bin", &[]);
+    assert!(packed("handed.bin", &["--name", "x"]).contains(" to npu (version 2, cortex-m33): "));
+    let summary = json(&packed("handed.bin", &["--json"]));
+    assert_eq!(summary["accelerator"]["name"], "npu");
+    assert!(
+        summary["accelerator"]["steps"]
+            .as_array()
+            .is_some_and(|steps| !steps.is_empty()),
+        "{summary}"
+    );
+    let output = |name: &str, with: &[&str]| {
+        let mut command = Command::new(ARENITE);
+        command
+            .arg("run")
+            .arg(bench.path(name))
+            .arg("--input")
+            .arg(digits("test_images.npy"));
+        let report = json(&done(command.args(with).arg("--json").output().expect("it starts")));
+        report["outputs"][0]["sha256"].to_string()
+    };
+    assert_eq!(output("handed.bin", &[]), output("handed.bin", &["--profile"]));
 }
 
 #[test]

@@ -72,6 +72,7 @@ fn lowered(op: Op, tensors: Vec<Tensor>) -> String {
         cost: |_, _, _| None,
         without: &[],
         paged: false,
+        accelerator: None,
     };
     let weights = Weights::nothing(&graph).expect("no parameters");
     lower(graph, preferences, &weights).expect_err("refused").to_string()

@@ -28,6 +28,9 @@ pub(crate) fn readers(bench: &Bench) -> Vec<Reader> {
         bench.path("r.npz"),
     );
     fs::write(&labels, "zero\none\n").expect("written");
+    let npu = bench.path("npu.toml");
+    let declared = "name = 'npu'\nversion = 1\nkernels = 'portable'\noperators = ['linear']\n";
+    fs::write(&npu, declared).expect("written");
     fs::write(&buffers, "id,lower,upper,size\na,0,2,100\nb,1,3,50\n").expect("written");
     write_npz(&npz, &parameters());
     let model = bench.packed("mlp");
@@ -74,6 +77,7 @@ pub(crate) fn readers(bench: &Bench) -> Vec<Reader> {
     vec![
         reader(&trace, PACK, &[&"HERE", &"-o", &"-"]),
         reader(&labels, PACK, &[&trace, &"--labels", &"HERE", &"-o", &"-"]),
+        reader(&npu, PACK, &[&trace, &"--accelerator", &"HERE", &"-o", &"-"]),
         reader(&weights, PACK, &[&trace, &"--weights", &"HERE", &"-o", &"-"]),
         reader(&npz, PACK, &[&trace, &"--weights", &"HERE", &"-o", &"-"]),
         reader(&one, PACK, &[&trace, &"--self-test", &"HERE", &"-o", &"-"]),

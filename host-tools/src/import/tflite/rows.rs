@@ -150,6 +150,7 @@ const ROWS: &[Row] = &[
         F_I8,
         By(|i, v| i.detections(v)),
     ),
+    row("CUSTOM `ethos-u`", 1, &[], By(|i, v| i.ethos_u(v))),
     row("VAR_HANDLE", 1, &[], By(|i, v| i.var_handle(v))),
     row("READ_VARIABLE", 1, &[], By(|i, v| i.read_variable(v))),
     row("ASSIGN_VARIABLE", 1, &[], By(|i, v| i.assign_variable(v))),

@@ -25,6 +25,8 @@ pub(super) struct Model<'a> {
     pub(super) subgraphs: Vec<Subgraph<'a>>,
     /// Bytes of the file.
     pub(super) len: usize,
+    /// Where in an arena a compiler has placed the main subgraph's tensors; negative where it has not. None of a file that no compiler has planned.
+    pub(super) planned: Vec<i32>,
 }
 
 /// What operators of one kind and version refer to.
@@ -118,8 +120,24 @@ impl<'a> Model<'a> {
             codes,
             subgraphs,
             len: file.len(),
+            planned: planned(model, &buffers)?,
         })
     }
+}
+
+/// The entry of the metadata that TensorFlow Lite Micro takes its memory plan from: a version, a number that it does not read, how many offsets there are, then
+/// these.
+fn planned(model: Table<'_>, buffers: &[&[u8]]) -> Result<Vec<i32>> {
+    let mut found = Vec::new();
+    each(model.tables(6)?, "metadata entry", |entry| {
+        if entry.string(0)? == "OfflineMemoryAllocation" {
+            let index = entry.scalar::<u32>(1, 0)? as usize;
+            let (words, _) = buffers.get(index).copied().unwrap_or_default().as_chunks::<4>();
+            found = words.iter().skip(3).map(|word| i32::from_le_bytes(*word)).collect();
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// How often tensors may share the bytes of a name, a shape or a list of scales, on average: a file in which all do is no larger than one in

@@ -341,6 +341,8 @@ impl<'a> Builder<'a> {
             macs: 0,
             completes: None,
             page: self.originals[index].page,
+            handed: false,
+            own: None,
         });
         Some(())
     }

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use arenite::ops::window::Window2d;
 
+use super::super::shares::Shares;
 use super::stage::input_range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::program::{LoweredStep, Place, Program};
@@ -80,7 +81,7 @@ fn parts(step: &LoweredStep, limit: u64) -> std::result::Result<Vec<LoweredStep>
         .unwrap_or(most)
         .clamp(2, most.max(2));
     while count <= most {
-        let tiles = cut.tiles(count);
+        let tiles = cut.tiles(&Shares::equal(count));
         if tiles.len() > MOST_PARTS {
             break;
         }
@@ -170,15 +171,25 @@ impl<'a> Cuttable<'a> {
         Tile { rows: 0..1, columns }
     }
 
-    /// `count` tiles or a few more, as equal as they can be: no part spans two images, and columns are cut where a row is too long by itself.
-    pub fn tiles(&self, count: usize) -> Vec<Tile> {
+    /// As many tiles as there are shares or a few more: no part spans two images, and columns are cut where a row is too long by itself. In these shares where
+    /// one axis of one image is cut, as equal as they can be otherwise.
+    pub fn tiles(&self, shares: &Shares) -> Vec<Tile> {
         let [rows, columns] = self.extents;
+        let count = shares.count();
         let images = rows / self.height;
         let bands = count.div_ceil(images).min(self.height);
         let across = if self.across {
             count.div_ceil(bands * images).min(columns)
         } else {
             1
+        };
+        let pieces = |total: usize, parts: usize| {
+            let pieces = if parts == count {
+                shares.pieces(total)
+            } else {
+                Shares::equal(parts).pieces(total)
+            };
+            pieces.into_iter().filter(|piece| !piece.is_empty())
         };
         let mut tiles = Vec::new();
         for image in 0..images {
@@ -204,7 +215,7 @@ impl<'a> Cuttable<'a> {
         } else {
             rows
         };
-        self.tiles(count)
+        self.tiles(&Shares::equal(count))
     }
 
     /// The pixels of a tile, counted over all images: they lie together.
@@ -259,9 +270,4 @@ impl<'a> Cuttable<'a> {
             ..self.step.clone()
         })
     }
-}
-
-/// `total` in `count` pieces that differ by one at most.
-fn pieces(total: usize, count: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..count).map(move |n| total * n / count..total * (n + 1) / count)
 }
