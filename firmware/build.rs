@@ -2,20 +2,24 @@
 
 use std::{env, fs, path::PathBuf};
 
+#[path = "../host-tools/src/board/parts.rs"]
+mod parts;
 #[path = "../host-tools/src/board/table.rs"]
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod table;
 
-use table::{BOARDS, Timer, Uart};
+use table::{BOARDS, Board, Timer, Uart};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=../host-tools/src/board/table.rs");
+    println!("cargo:rerun-if-changed=../host-tools/src/board/parts.rs");
     println!("cargo:rerun-if-changed=link");
 
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
     println!("cargo:rustc-check-cfg=cfg(board)");
     println!("cargo:rustc-check-cfg=cfg(smp)");
+    println!("cargo:rustc-check-cfg=cfg(second)");
     println!("cargo:rustc-check-cfg=cfg(few_kernels)");
     println!("cargo:rustc-check-cfg=cfg(timer, values(any()))");
     if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
@@ -52,12 +56,15 @@ fn main() {
     if board.runtime.contains(&"cores") {
         println!("cargo:rustc-cfg=smp");
     }
+    if board.runtime.contains(&"accelerators") {
+        println!("cargo:rustc-cfg=second");
+    }
     println!("cargo:rustc-cfg=timer=\"{}\"", board.timer.name());
     println!("cargo:rustc-check-cfg=cfg(uart, values(any()))");
 
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    fs::write(out.join("memory.x"), board.memory_x()).expect("OUT_DIR is writable");
+    fs::write(out.join("memory.x"), board.memory_x() + &beside(&board)).expect("OUT_DIR is writable");
     let mut row = format!(
         "/// The board that this build is for.\npub const NAME: &str = {:?};\n",
         board.feature
@@ -93,4 +100,16 @@ fn main() {
     println!("cargo:rustc-link-arg-bins=-T{script}");
     println!("cargo:rustc-link-arg-bins=-Tdefmt.x");
     println!("cargo:rustc-link-arg-bins=--nmagic");
+}
+
+/// Where the flash is small and models have a memory of their own, what tests alone call (`testkit`) lies there: with it all kernels together are larger than
+/// the flash.
+fn beside(board: &Board) -> String {
+    match board.extra {
+        Some(extra) if board.flash.size < 1 << 20 => format!(
+            "MEMORY {{ EXTRA : ORIGIN = {:#x}, LENGTH = {} }}\nSECTIONS {{ .testkit : {{ *(.text.*7arenite7testkit*) }} > EXTRA }}\n",
+            extra.start, extra.size
+        ),
+        _ => String::new(),
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::{env, fs, path::PathBuf};
 
+#[path = "../../host-tools/src/board/parts.rs"]
+#[allow(dead_code, reason = "the build wants a part of each row")]
+mod parts;
 #[path = "../../host-tools/src/board/table.rs"]
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod table;
@@ -12,6 +15,7 @@ const NEVER_FULL: u64 = 256 << 20;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=ARENITE_BOARD");
+    println!("cargo:rerun-if-changed=../../host-tools/src/board/parts.rs");
     println!("cargo:rerun-if-changed=../../host-tools/src/board/table.rs");
     let Ok(name) = env::var("ARENITE_BOARD") else { return };
     let Some(board) = table::BOARDS.iter().find(|board| board.feature == name) else {

@@ -2,7 +2,8 @@
 
 #[cfg(few_kernels)]
 use arenite::KernelId::{
-    Compare, Gather, IntWinogradConv2dS8, L2NormS8, LstmF32, LstmInt, SignalOverlapAdd, SignalWindow, W8Conv2dF32,
+    Compare, Gather, IntWinogradConv2dS8, L2NormS8, LstmF32, LstmInt, SignalOverlapAdd, SignalWindow, SpecialBinaryF32,
+    SpecialF32, W8Conv2dF32,
 };
 use arenite::{LoadError, Model};
 
@@ -10,7 +11,7 @@ use arenite::{LoadError, Model};
 pub use arenite::All as Linked;
 
 /// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
-/// weights of few bits, detections, rows divided by their length, Winograd convolutions, LSTMs.
+/// weights of few bits, detections, rows divided by their length, Winograd convolutions, LSTMs, special functions and powers of f32.
 /// A model with one of them is refused at load, by its name.
 #[cfg(few_kernels)]
 #[derive(Debug)]
@@ -22,7 +23,9 @@ impl arenite::Kernels for Linked {
         | between(Compare, Gather)
         | between(W8Conv2dF32, L2NormS8)
         | between(LstmInt, LstmF32)
-        | between(IntWinogradConv2dS8, IntWinogradConv2dS8));
+        | between(IntWinogradConv2dS8, IntWinogradConv2dS8)
+        | between(SpecialF32, SpecialF32)
+        | between(SpecialBinaryF32, SpecialBinaryF32));
 }
 
 /// Loads a model of these kernels.

@@ -91,6 +91,9 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
     #[cfg(smp)]
     // SAFETY: once, on the first core.
     let mut cores = unsafe { arenite_firmware::cores::All::wake() };
+    #[cfg(second)]
+    // SAFETY: once, on the first core.
+    let mut second = unsafe { arenite_firmware::second::Second::wake() };
     let mut deepest = 0;
     let mut next_place = if request.dump_steps {
         exchange.next_place()
@@ -125,7 +128,9 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
             let mut result = Ok(());
             #[cfg(smp)]
             let cost = meter.measure(watch_stack, &mut || result = session.run_on(&mut cores));
-            #[cfg(not(smp))]
+            #[cfg(second)]
+            let cost = meter.measure(watch_stack, &mut || result = session.run_accelerated(&mut second));
+            #[cfg(not(any(smp, second)))]
             let cost = meter.measure(watch_stack, &mut || result = session.run());
             result.map_err(|error| refused(exchange, During::Run, &error))?;
             deepest = deepest.max(cost.stack);

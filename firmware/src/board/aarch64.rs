@@ -3,7 +3,9 @@
 
 use core::arch::{asm, global_asm};
 
-// CPACR_EL1.FPEN = 0b11 lets floating point and NEON through. Each of the 16 vectors has 128 bytes; all lead to one place.
+// CPACR_EL1.FPEN = 0b11 lets floating point and NEON through, SMEN = 0b11 the scalable matrix extension, where ID_AA64PFR1_EL1 has it; SMCR_EL1.LEN (of the
+// register s3_0_c1_c2_6) then asks for the longest vectors, and FA64 stays 0: in streaming mode there is no NEON. Each of the 16 vectors has 128 bytes; all
+// lead to one place.
 global_asm!(
     r#"
     .section .text.start, "ax"
@@ -14,7 +16,15 @@ _start:
     mov     sp, x0
     mov     x0, #(3 << 20)
     msr     cpacr_el1, x0
-    adrp    x0, arenite_vectors
+    mrs     x1, id_aa64pfr1_el1
+    ubfx    x1, x1, #24, #4
+    cbz     x1, 3f
+    orr     x0, x0, #(3 << 24)
+    msr     cpacr_el1, x0
+    isb
+    mov     x0, #15
+    msr     s3_0_c1_c2_6, x0
+3:  adrp    x0, arenite_vectors
     add     x0, x0, :lo12:arenite_vectors
     msr     vbar_el1, x0
     isb
