@@ -1,10 +1,10 @@
 //! Model files made and changed by hand, with a good checksum: for what no packer writes.
 
 pub use arenite::blob::seal;
-use arenite::blob::{Lengths, write_port, write_record};
+use arenite::blob::{ACCELERATED, Lengths, write_port, write_record};
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::window::Window2d;
-use arenite::{DType, HEADER_BYTES, Header, KernelId, MAX_REGIONS, Port, Section, Slot, Step};
+use arenite::{DType, Declaration, HEADER_BYTES, Header, KernelId, MAX_REGIONS, Port, Section, Slot, StateInit, Step};
 use arenite_host::model::Aligned;
 
 /// The parts of a model file. [`Blob::file`] lays them out and puts lengths, sums and the checksum right.
@@ -96,6 +96,10 @@ impl Blob {
     pub fn of(file: &[u8]) -> Self {
         let header = Header::parse(file).expect("a header");
         let section = |at: Section| &file[at.offset as usize..][..at.len as usize];
+        let state = match header.state_runs {
+            0 => StateInit::Bytes(section(header.state_init)),
+            runs => StateInit::Runs(&file[header.state_init.offset as usize..].as_chunks().0[..runs.into()]),
+        };
         let mut rest = section(header.ports);
         let mut ports = Vec::new();
         while !rest.is_empty() {
@@ -127,10 +131,14 @@ impl Blob {
             labels: section(header.labels).to_vec(),
             cores: match header.cores as usize {
                 0 => Vec::new(),
-                at => file[at..=at + header.step_count as usize].to_vec(),
+                at => {
+                    // An accelerator's declaration follows.
+                    let declared = if file[at] == ACCELERATED { Declaration::BYTES } else { 0 };
+                    file[at..=at + header.step_count as usize + declared].to_vec()
+                }
             },
             weights: section(header.weights).to_vec(),
-            state: section(header.state_init).to_vec(),
+            state: state.bytes().collect(),
         }
     }
 
@@ -183,11 +191,15 @@ impl Blob {
             kernels: self.steps.iter().fold(0, |set, &(kernel, _)| set | 1 << (kernel % 128)),
             ..Header::default()
         };
+        let mut runs = Vec::new();
+        let state_runs = StateInit::runs_of(&self.state, &mut runs);
+        let state = state_runs.map_or(&self.state, |_| &runs);
         let lengths = Lengths {
             ports: ports.len(),
             steps: steps.len(),
             meta: self.meta.len(),
             state_init: self.state.len(),
+            state_runs: state_runs.unwrap_or(0),
             labels: self.labels.len(),
             cores: self.cores.len(),
             weights: self.weights.len(),
@@ -200,7 +212,7 @@ impl Blob {
             &self.meta,
             &self.labels,
             &self.cores,
-            &self.state,
+            state,
         ]
         .concat();
         file.resize(header.weights.offset as usize, 0);

@@ -1,8 +1,8 @@
 //! Generated convolutions.
 
-use arenite::kernels::candidate::{Job, JobKind, Layout, PlainS8};
+use arenite::kernels::candidate::{GroupsS8, Job, JobKind, Layout, PlainS8};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
-use arenite::ops::low_bit::{Conv2dS8W4, WeightOnlyF32};
+use arenite::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32};
 use arenite::ops::window::Window2d;
 use arenite::{KernelId, Slot, Step};
 
@@ -27,7 +27,8 @@ pub(super) fn conv2d_s8(kernel: KernelId, random: &mut Random, form: Form, base:
     };
     let (len, count) = (op.weights_len()? as usize, usize::from(window.output[2]));
     let uncommon = random.chance(4);
-    let of_four_bits = kernel.job() == Some(JobKind::Conv2dS8W4);
+    let of_groups = kernel.job() == Some(JobKind::Conv2dS8Groups);
+    let of_four_bits = of_groups || kernel.job() == Some(JobKind::Conv2dS8W4);
     let most = if of_four_bits { 7 } else { 127 };
     let spread = random.one_of(&[127, 127, 60, 30, 8]).min(most);
     let mut values = vec![0i8; len];
@@ -36,9 +37,18 @@ pub(super) fn conv2d_s8(kernel: KernelId, random: &mut Random, form: Form, base:
         let spread = if random.chance(8) { most } else { spread };
         row.fill_with(|| (random.between(0, 2 * spread) as i32 - spread as i32) as i8);
     }
+    let (share, mut factors) = (random.one_of(&[8, 16, 16, 32]), Vec::new());
+    if of_groups {
+        for group in values.chunks_mut(terms).flat_map(|row| row.chunks_mut(share)) {
+            let factor = random.between(1, MOST_FACTOR.into()) as i8;
+            group.iter_mut().for_each(|value| *value *= factor);
+            factors.push(factor as u8);
+        }
+    }
     // Sums of so many products are of the order of the outputs' range.
+    let spread = if of_groups { spread * 10 } else { spread };
     let usual = -((terms as f32).sqrt() * spread as f32 / 2.0).log2() as i32;
-    let channels: Vec<[i32; 3]> = (0..count)
+    let mut channels: Vec<[i32; 3]> = (0..count)
         .map(|_| {
             let bias = random.between(0, 8000) as i32 - 4000;
             let mantissa = (1 << 30) + random.between(0, (1 << 30) - 1) as i32;
@@ -50,11 +60,23 @@ pub(super) fn conv2d_s8(kernel: KernelId, random: &mut Random, form: Form, base:
             [bias, mantissa, shift]
         })
         .collect();
+    // Some layers are for channels that are requantised alike.
+    if let ("DspDenseS8" | "DenseS8" | "MveDenseS8", &[[_, mantissa, shift], ..]) = (kernel.name(), &channels[..]) {
+        channels
+            .iter_mut()
+            .for_each(|channel| *channel = [channel[0], mantissa, shift]);
+    }
     let plain = PlainS8 {
         weights: &values,
         channels: &channels,
     };
-    let job = if of_four_bits {
+    let groups = GroupsS8 {
+        share: share as u32,
+        factors: &factors,
+    };
+    let job = if of_groups {
+        Job::Conv2dS8Groups(op, plain, groups)
+    } else if of_four_bits {
         Job::Conv2dS8W4(op, plain)
     } else {
         Job::Conv2dS8(op, plain)

@@ -34,7 +34,8 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
     let depthwise = kernel.name().contains("Depthwise");
     let form = match kernel.name() {
         _ if depthwise => Form::Depthwise,
-        "IntDenseS8" => Form::Dense,
+        "DspDenseS8" if random.chance(2) => Form::Tiles,
+        "IntDenseS8" | "DspDenseS8" | "DenseS8" | "MveDenseS8" => Form::Dense,
         "IntWinogradConv2dS8" => Form::Neighbours,
         "CompactConv2dS8" if random.chance(2) => Form::Depthwise,
         "Conv2dS16" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => Form::Depthwise,
@@ -42,7 +43,9 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         _ => Form::Convolution,
     };
     let (step, constants) = match kernel.job() {
-        Some(JobKind::Conv2dS8 | JobKind::Conv2dS8W4) => convolution::conv2d_s8(kernel, random, form, weights)?,
+        Some(JobKind::Conv2dS8 | JobKind::Conv2dS8W4 | JobKind::Conv2dS8Groups) => {
+            convolution::conv2d_s8(kernel, random, form, weights)?
+        }
         Some(JobKind::Conv2dF32) => convolution::conv2d_f32(kernel, random, form, weights)?,
         Some(JobKind::LinearSumS8) => {
             let mut factor = |bits: u32| random.between(0, (1 << bits) - 1) as i32 - (1 << (bits - 1));
@@ -68,6 +71,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         }
         Some(JobKind::MaxPoolInt) => (Step::candidate(kernel, &Job::MaxPoolInt(pool(random)))?, Vec::new()),
         Some(JobKind::AvgPoolInt) => (Step::candidate(kernel, &Job::AvgPoolInt(pool(random)))?, Vec::new()),
+        Some(JobKind::SvdfS8) => recurrent::packed_svdf(kernel, random, weights)?,
         None => match kernel {
             KernelId::Conv2dS16 => convolution::conv2d_s16(random, form, weights),
             KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {

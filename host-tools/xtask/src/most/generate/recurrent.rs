@@ -1,7 +1,9 @@
 //! Generated steps of recurrent operators.
 
+use arenite::kernels::candidate::{Job, PlainS8, PlainSvdf};
 use arenite::ops::lstm::{Gate, LstmF32, LstmInt, LstmShape};
-use arenite::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
+use arenite::ops::packed_conv2d::Form;
+use arenite::ops::svdf::{PackedSvdfS8, SvdfF32, SvdfS8, SvdfShape};
 use arenite::quant::SigmoidI16;
 use arenite::{DType, KernelId, Slot, Step};
 
@@ -69,6 +71,59 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
         }),
     };
     (step, constants)
+}
+
+/// A step of a kernel that packs its constants, and these from `base` on; `None` where it cannot pack them.
+pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
+    let slot = Slot::default();
+    let features = random.wide(100);
+    let memory = random.wide(20);
+    let shape = SvdfShape {
+        batch: if random.chance(8) { 2 } else { 1 },
+        // Helium takes whole vectors alone.
+        features: if random.chance(2) {
+            features.next_multiple_of(16)
+        } else {
+            features
+        },
+        units: random.wide(40),
+        rank: if random.chance(4) { 2 } else { 1 },
+        memory: random.one_of(&[8, 8, memory, memory.next_multiple_of(4)]),
+    };
+    let filters = shape.filters();
+    let into_state = multiplier(random, -8);
+    let mut bytes = |count: u32| -> Vec<i8> { (0..count).map(|_| random.byte() as i8 / 2).collect() };
+    let (weights, times) = (bytes(filters * shape.features), bytes(filters * shape.memory));
+    let bias: Vec<i32> = bytes(shape.units)
+        .into_iter()
+        .map(|bias| 20 * i32::from(bias))
+        .collect();
+    let channels = vec![[0, into_state.mantissa, into_state.shift.into()]; filters as usize];
+    let op = PackedSvdfS8 {
+        output: slot,
+        input: slot,
+        state: slot,
+        scratch: slot,
+        shape,
+        weights: 0,
+        form: Form::General,
+        zero: [-3, random.one_of(&[-128, 5])],
+        multiplier: multiplier(random, -8),
+    };
+    let plain = PlainSvdf {
+        features: PlainS8 {
+            weights: &weights,
+            channels: &channels,
+        },
+        times: &times,
+        bias: &bias,
+    };
+    let job = Job::SvdfS8(op, plain);
+    let mut step = Step::candidate(kernel, &job)?;
+    let mut constants = vec![0; step.needs().weights as usize];
+    step.pack(&job, &mut constants, &mut [])?;
+    step.set_constants(base, base);
+    Some((step, constants))
 }
 
 fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {

@@ -65,6 +65,8 @@ const CONSTANTS: u64 = 48 << 10;
 pub(super) enum Form {
     Convolution,
     Dense,
+    /// A layer of one pixel and many inputs.
+    Tiles,
     /// A convolution of 3 x 3 windows, each a step from the next, over channels by fours.
     Neighbours,
     Depthwise,
@@ -74,11 +76,12 @@ pub(super) enum Form {
 fn window(random: &mut Random, form: Form) -> Window2d {
     let [height, width] = match form {
         Form::Dense => [1, if random.chance(4) { random.wide(12) } else { 1 }],
+        Form::Tiles => [1, 1],
         _ if random.chance(8) => [1, random.wide(64)],
         _ => [random.wide(28), random.wide(28)],
     };
     let kernel = match form {
-        Form::Dense => [1, 1],
+        Form::Dense | Form::Tiles => [1, 1],
         Form::Pool if random.chance(3) => [height, width],
         Form::Pool => random.one_of(&[[2, 2], [3, 3], [2, 3], [1, 2], [4, 4]]),
         Form::Depthwise => random.one_of(&[[3, 3], [3, 3], [3, 3], [5, 5], [1, 3], [3, 1], [2, 2], [4, 3]]),
@@ -96,7 +99,7 @@ fn window(random: &mut Random, form: Form) -> Window2d {
             [2, 3],
         ]),
     };
-    let stride = if matches!(form, Form::Dense | Form::Neighbours) {
+    let stride = if matches!(form, Form::Dense | Form::Tiles | Form::Neighbours) {
         1
     } else {
         random.one_of(&[1, 1, 2])
@@ -128,6 +131,7 @@ fn window(random: &mut Random, form: Form) -> Window2d {
     let [inputs, outputs] = match form {
         Form::Depthwise | Form::Pool => [random.wide(160); 2],
         Form::Dense => [random.wide(800), random.wide(300)],
+        Form::Tiles => [1024 + random.wide(3000), random.wide(24)],
         Form::Neighbours => [4 * random.wide(40), random.wide(160)],
         Form::Convolution => [random.wide(256), random.wide(256)],
     };
