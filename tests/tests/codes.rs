@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use arenite::codes::{CAUSES, Code, Counts, NO_KERNEL};
 use arenite::guard::Overrun;
 use arenite::slots::SlotError;
-use arenite::{Fault, KernelId, LoadError, Model, RunError, SelfTestError, SessionError, VerifyError};
+use arenite::{
+    AcceleratorFault, Fault, KernelId, LoadError, Model, RunError, SelfTestError, SessionError, VerifyError,
+};
 use arenite_host::model::Aligned;
 use arenite_tests::variants::variants;
 
@@ -53,6 +55,22 @@ fn every_error_has_its_cause() {
         Fault::Core,
         Fault::Race,
         Fault::Group,
+        Fault::Reach,
+        Fault::Handed,
+        Fault::Commands,
+    ];
+    let accelerator = [
+        AcceleratorFault::Name,
+        AcceleratorFault::Version,
+        AcceleratorFault::Layout,
+        AcceleratorFault::Regions,
+        AcceleratorFault::Alignment,
+        AcceleratorFault::Reach,
+        AcceleratorFault::TimedOut,
+        AcceleratorFault::Failed { code: 9 },
+        AcceleratorFault::Unwritten,
+        AcceleratorFault::Needed,
+        AcceleratorFault::Npu,
     ];
     let load = [
         LoadError::Misaligned,
@@ -67,6 +85,7 @@ fn every_error_has_its_cause() {
         },
         LoadError::Header,
         LoadError::Cores { found: 5 },
+        LoadError::Accelerator,
         LoadError::Kernel {
             step,
             kernel: KernelId::Table,
@@ -135,6 +154,8 @@ fn every_error_has_its_cause() {
     let mut all: Vec<(u32, &str, String)> = Vec::new();
     all.extend(load.map(|e| (e.code(), "LoadError", format!("{e:?}"))));
     all.extend(faults.map(|fault| (LoadError::Step { step, fault }.code(), "Fault", format!("{fault:?}"))));
+    let handed = |fault| RunError::Accelerator { step, fault };
+    all.extend(accelerator.map(|fault| (handed(fault).code(), "AcceleratorFault", format!("{fault:?}"))));
     all.extend(session.map(|e| (e.code(), "SessionError", format!("{e:?}"))));
     all.extend(run.map(|e| (e.code(), "RunError", format!("{e:?}"))));
     all.extend(verify.map(|e| (e.code(), "VerifyError", format!("{e:?}"))));
@@ -159,6 +180,7 @@ fn every_error_has_its_cause() {
     // Errors that hold another error have its code.
     let held = [
         "LoadError::Step",
+        "RunError::Accelerator",
         "VerifyError::Load",
         "SelfTestError::Session",
         "SelfTestError::Run",
@@ -176,6 +198,7 @@ fn every_error_has_its_cause() {
         ("error.rs", "LoadError"),
         ("error.rs", "SessionError"),
         ("error.rs", "RunError"),
+        ("error.rs", "AcceleratorFault"),
         ("ops/fault.rs", "Fault"),
         ("verify.rs", "VerifyError"),
         ("self_test.rs", "SelfTestError"),

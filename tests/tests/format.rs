@@ -92,6 +92,13 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
             },
         ),
         (
+            "runs that the initial state is stored as",
+            Header {
+                state_runs: 255,
+                ..zero
+            },
+        ),
+        (
             "arena bytes of regions 0 to 3",
             Header {
                 arena: [u32::MAX; 4],

@@ -178,7 +178,8 @@ fn a_run_is_bounded_by_what_load_within_allows() {
 /// writes, nor below a product for each output of a convolution.
 #[test]
 fn no_cost_is_below_the_operands() {
-    for &kernel in KernelId::ALL {
+    // Commands for an NPU are no steps that numbers make.
+    for &kernel in KernelId::ALL.iter().filter(|&&kernel| kernel != KernelId::EthosU) {
         let mut random = Random::new(kernel as u64);
         let steps: Vec<_> = (0..60)
             .filter_map(|_| step(kernel, &mut random, 0, 0))

@@ -326,6 +326,7 @@ fn a_state_is_read_before_it_is_written() {
         share: true,
         spend: None,
         paged: false,
+        accelerator: None,
         without: &[],
     };
     let program = lower(graph, preferences, &weights).expect("it lowers");

@@ -15,7 +15,7 @@ use arenite_tests::{shared, skip};
 use sha2::{Digest, Sha256};
 
 /// One target for each way of choosing kernels, and whether it is packed for size.
-const WAYS: [(Target, bool); 11] = [
+const WAYS: [(Target, bool); 12] = [
     (Target::Portable, false),
     (Target::CortexM0, false),
     (Target::CortexM4, false),
@@ -27,6 +27,7 @@ const WAYS: [(Target, bool); 11] = [
     (Target::Aarch64I8mm, false),
     (Target::Riscv64gcv, false),
     (Target::X8664, false),
+    (Target::Aarch64Sme, false),
 ];
 
 const HEADER: &str =

@@ -404,7 +404,18 @@ fn boards_run_and_update_over_their_ports() {
         let over = run(&format!("serial:{}", emulated.port));
         let counted = run(&format!("qemu:{name}"));
         assert_eq!(over["outputs"], counted["outputs"], "{name}");
-        assert_eq!(over["counts"], counted["instructions"], "{name}");
+        // The programs differ in how their code has been laid out and inlined around the same kernels.
+        let [over, counted] = [&over["counts"], &counted["instructions"]].map(|of| {
+            let of = of.as_array().expect("a count of each run").iter();
+            of.map(|count| count.as_u64().expect("a count")).collect::<Vec<_>>()
+        });
+        assert_eq!(over.len(), counted.len(), "{name}");
+        for (over, counted) in over.iter().zip(&counted) {
+            assert!(
+                over.abs_diff(*counted) * 100 <= *counted,
+                "{name}: {over} instructions over the port, {counted}"
+            );
+        }
         let update = |more: &[&str]| arenite(&[&["update", model, "--serial", &emulated.port], more].concat());
         let said = |then: &str| {
             let bytes = file.bytes().len();

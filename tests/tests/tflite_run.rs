@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use arenite::Target;
+use arenite::{DType, Target};
 use arenite_host::model::run;
 use arenite_tests::golden::{Archive, Runs, difference, packed};
 use arenite_tests::{oracle, shared, skip};
@@ -108,6 +108,46 @@ fn compare_all(operators: &str) -> [usize; 2] {
     }
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
     [compared, by_other]
+}
+
+/// Real models and what they are made to: records of channels, biases, filling and states are no reason for a larger file. Cores without multiplications of
+/// several bytes at once have fully connected layers of 16 bits, for speed.
+#[test]
+fn no_int8_file_is_larger_than_its_tflite() {
+    let Some(shared) = shared() else {
+        return skip("no_int8_file_is_larger_than_its_tflite", "no shared data");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut compared = 0;
+    for entry in std::fs::read_dir(shared.join("data/models")).expect("models") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|e| e != "tflite") {
+            continue;
+        }
+        let most = std::fs::metadata(&path).expect("a model").len() as usize;
+        for target in [
+            Target::Portable,
+            Target::CortexM4,
+            Target::CortexM7,
+            Target::CortexM33,
+            Target::CortexM55,
+        ] {
+            let file = packed(&path, folder.path(), target).expect("it packs");
+            let model = file.load().expect("it loads");
+            if model.input(0).expect("an input").dtype == DType::F32 {
+                continue;
+            }
+            let bytes = file.bytes().len();
+            assert!(
+                bytes <= most,
+                "{} for {}: {bytes} bytes, {most} as .tflite",
+                path.display(),
+                target.name()
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared >= 5 * 10, "{compared} files");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Files that load refuses, each for one reason.
 
+use super::commands::no_payload;
 use super::*;
 
 /// Two channels, each a group of its own: no dense kernel computes it.
@@ -249,7 +250,7 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, LoadError)> {
     case("a flipped bit", flipped, checksum);
 
     case("another header length", patched(10, &[127, 0]), LoadError::Header);
-    case("a reserved byte", patched(15, &[1]), LoadError::Header);
+    case("runs of a state that is none", patched(15, &[1]), LoadError::Header);
     case(
         "a length below the header's",
         patched(16, &[127, 0, 0, 0]),
@@ -276,6 +277,7 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, LoadError)> {
     header("state in the header", |h| {
         (h.state_init.offset, h.state_init.len) = (127, 1)
     });
+    let mut header = |what, change| case(what, with_header(change), LoadError::Header);
     header("misaligned weights", |h| h.weights.offset = 136);
     header("a step too many", |h| h.step_count = 2);
     header("a step too few", |h| h.step_count = 0);
@@ -403,6 +405,10 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     );
     provoked.push(shared);
 
+    let commands = load(&no_payload()).expect_err("no commands");
+    assert_eq!(commands, at(0, Fault::Commands));
+    provoked.push(commands);
+
     /// Everything but the kernel of [`small`].
     #[derive(Debug, Clone, Copy)]
     struct Others;
@@ -411,9 +417,8 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     }
     let mut blob = small();
     blob.target = Target::CortexM7 as u8;
-    let unlinked = Model::<Others>::load_with(aligned(&blob.file()).bytes())
-        .map(|_| ())
-        .expect_err("not linked");
+    let unlinked = Model::<Others>::load_with(aligned(&blob.file()).bytes()).map(|_| ());
+    let unlinked = unlinked.expect_err("not linked");
     let expected = LoadError::Kernel {
         step: 0,
         kernel: KernelId::UnaryF32,
@@ -422,13 +427,17 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     assert_eq!(unlinked, expected);
     provoked.push(unlinked);
 
+    // What files for an accelerator are refused for, and all of them on a board without one, `accelerators` provokes.
     let debug = provoked.iter().map(|error| format!("{error:?}"));
-    assert_eq!(unprovoked("core/src/error.rs", "LoadError", debug), [""; 0]);
+    assert_eq!(unprovoked("core/src/error.rs", "LoadError", debug), ["Accelerator"]);
     let faults = provoked.iter().filter_map(|error| match error {
         LoadError::Step { fault, .. } => Some(format!("{fault:?}")),
         _ => None,
     });
-    assert_eq!(unprovoked("core/src/ops/fault.rs", "Fault", faults), [""; 0]);
+    assert_eq!(
+        unprovoked("core/src/ops/fault.rs", "Fault", faults),
+        ["Reach", "Handed"]
+    );
 }
 
 /// What the guards let through next to each refusal: they refuse no more than they must.
@@ -468,27 +477,5 @@ fn neighbours_of_refused_files_load_and_run() {
         let mut session = Session::new(model, arena.bytes(), state.bytes()).expect("memory as stated");
         session.input_mut(0).expect("an input").fill(0);
         assert_eq!(bounded(&mut session), Ok(()), "file {index}");
-    }
-}
-
-/// What a file of any version says is read where there is a header with the magic number, and nowhere else.
-#[test]
-fn what_is_no_model_file_states_nothing() {
-    let file = small().file();
-    let stated = Stated::of(&file).expect("a model file");
-    assert_eq!(stated.intact(&file), Some(&file[..]));
-    assert_eq!(stated.total as usize, file.len());
-    for len in 0..HEADER_BYTES {
-        assert_eq!(Stated::of(&file[..len]), None, "{len} bytes");
-    }
-    assert!(Stated::of(&file[..HEADER_BYTES]).is_some());
-    assert_eq!(stated.intact(&file[..file.len() - 1]), None);
-    for at in 0..4 {
-        let mut other = file.clone();
-        other[at] ^= 0x20;
-        assert_eq!(Stated::of(&other), None, "byte {at}");
-        let mut damaged = file.clone();
-        damaged[HEADER_BYTES + at] ^= 1;
-        assert_eq!(stated.intact(&damaged), None);
     }
 }

@@ -1,7 +1,9 @@
 //! Every guard of the runtime is seen to fire: small files made by hand, with a good checksum, and exactly the error that each must give.
 
+mod commands;
 mod files;
 mod sessions;
+mod states;
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;

@@ -154,6 +154,9 @@ fn a_run_wants_its_inputs_and_takes_its_steps() {
     let few = session.run_on(&mut OneCore).expect_err("one core of two");
     provoked.push(format!("{few:?}"));
 
+    // Faults of accelerators have a test of their own, `accelerators`.
+    provoked.push("Accelerator".to_owned());
+
     let corrupt = a_file_that_changes_under_its_session();
     provoked.push(format!("{corrupt:?}"));
     assert_eq!(unprovoked("core/src/error.rs", "RunError", provoked), [""; 0]);

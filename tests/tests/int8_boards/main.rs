@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::case::*;
+use arenite::kernels::Backend;
 use arenite::{DType, KernelId, Target};
-use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, ready, run};
+use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, miscomputes, ready, run};
 use arenite_host::metadata::Restored;
 use arenite_host::model::{self, ModelFile};
 use arenite_tests::golden::{Archive, completed, difference, first_difference, packed, packed_small};
@@ -104,6 +105,7 @@ on_boards! {
     sifive_u "sifive-u"
     aarch64_virt "aarch64-virt"
     aarch64_virt_max "aarch64-virt:max"
+    aarch64_virt_sme512 "aarch64-virt:sme512"
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod digits;
 mod folder;
 mod four_bits;
+mod instruction_sets;
 mod int16;
 mod mixed;
 mod network;
