@@ -25,7 +25,16 @@ const PUBLISHED: [&str; 6] = [
 const WORKSPACES: [&str; 2] = ["Cargo.toml", "firmware/Cargo.toml"];
 
 /// Features of the runtime that leave parts of it out, each alone, and none.
-const ALONE: [&str; 8] = ["", "testkit", "pack", "cores", "accelerators", "ethos-u", "guard", "slots"];
+const ALONE: [&str; 8] = [
+    "",
+    "testkit",
+    "pack",
+    "cores",
+    "accelerators",
+    "ethos-u",
+    "guard",
+    "slots",
+];
 
 /// The kernels of each architecture, which a host never compiles; the runtime with few features.
 pub(super) fn kernels() -> Result<Outcome> {
@@ -41,7 +50,9 @@ pub(super) fn kernels() -> Result<Outcome> {
     }
     // As programs on hosts have it: the workspace's own lints see it with all that tests want, and so with nothing out of reach.
     for features in ALONE {
-        run(cargo(&["clippy", "--package", "arenite", "--lib", "--features", features]).args(["--", "-D", "warnings"]))?;
+        run(
+            cargo(&["clippy", "--package", "arenite", "--lib", "--features", features]).args(["--", "-D", "warnings"]),
+        )?;
     }
     Ok(Outcome::Held)
 }

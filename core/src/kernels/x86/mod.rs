@@ -10,7 +10,10 @@ use core::sync::atomic::{AtomicU8, Ordering};
 /// What a processor has, in the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-#[cfg_attr(not(feature = "testkit"), expect(unreachable_pub, reason = "the test kit exports it"))]
+#[cfg_attr(
+    not(feature = "testkit"),
+    expect(unreachable_pub, reason = "the test kit exports it")
+)]
 pub enum Level {
     /// Nothing that is used here.
     Portable = 1,
