@@ -236,30 +236,31 @@ fn outer_products_are_refused_where_there_are_none() {
         let error = run(board, Blob::Bytes(file.bytes()), &inputs, &options).expect_err("refused");
         Some(error.to_string())
     };
-    let sme = || of_board("sme.toml", false);
-    let another = |from: &str, to: &str| {
+    // The network is smaller than what is worth handing over.
+    let declared = |from: &str, to: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/sme.toml");
-        let text = std::fs::read_to_string(&path).expect("committed").replacen(from, to, 1);
+        let text = std::fs::read_to_string(&path).expect("committed");
+        let text = text.replacen(from, to, 1).replace("least_work", "#");
         Declared::parse(&text, &path).expect("a declaration")
     };
     for (board, accelerator, processor, said) in [
-        ("aarch64-virt", sme(), &[][..], "is for an accelerator"),
+        ("aarch64-virt", declared("", ""), &[][..], "is for an accelerator"),
         (
             "aarch64-virt:max",
-            another("version = 1", "version = 2"),
+            declared("version = 1", "version = 2"),
             &[],
             "another version",
         ),
         (
             "aarch64-virt:max",
-            another("alignment = 1", "alignment = 4"),
+            declared("alignment = 1", "alignment = 4"),
             &[],
             "aligned",
         ),
-        ("aarch64-virt:max", another("\"sme\"", "\"smo\""), &[], "another name"),
+        ("aarch64-virt:max", declared("\"sme\"", "\"smo\""), &[], "another name"),
         (
             "aarch64-virt:max",
-            sme(),
+            declared("", ""),
             &["-cpu", "neoverse-n1"],
             "failed with code 0x1",
         ),
