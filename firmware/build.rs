@@ -19,7 +19,7 @@ fn main() {
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
     println!("cargo:rustc-check-cfg=cfg(board)");
     println!("cargo:rustc-check-cfg=cfg(smp)");
-    println!("cargo:rustc-check-cfg=cfg(second)");
+    println!("cargo:rustc-check-cfg=cfg(accelerator)");
     println!("cargo:rustc-check-cfg=cfg(few_kernels)");
     println!("cargo:rustc-check-cfg=cfg(timer, values(any()))");
     if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
@@ -56,8 +56,9 @@ fn main() {
     if board.runtime.contains(&"cores") {
         println!("cargo:rustc-cfg=smp");
     }
-    if board.runtime.contains(&"accelerators") {
-        println!("cargo:rustc-cfg=second");
+    // The table of stacks is of the runs of a core alone.
+    if board.runtime.contains(&"accelerators") && !chosen("every-kernel") {
+        println!("cargo:rustc-cfg=accelerator");
     }
     println!("cargo:rustc-cfg=timer=\"{}\"", board.timer.name());
     println!("cargo:rustc-check-cfg=cfg(uart, values(any()))");

@@ -2,8 +2,8 @@
 //!
 //! Layers, lowest first: [`stack`] and [`memory`] measure and hand out memory; [`exchange`] talks to the host, and [`answers`] says
 //! why a program ends early; `run` is what every board runs from start to end, faults and panics among it; `board` starts a core
-//! family and catches its faults; `cores` wakes the other cores of a board that has several, `second` the one that takes over
-//! steps; [`counter`] counts instructions with whatever timer the board has.
+//! family and catches its faults; `cores` wakes the other cores of a board that has several; `second` and `sme` are what takes
+//! over steps; [`counter`] counts instructions with whatever timer the board has.
 //! A program is an ordinary function named by [`entry!`]:
 //!
 //! ```ignore
@@ -29,8 +29,10 @@ pub mod key;
 pub mod linked;
 pub mod memory;
 mod run;
-#[cfg(second)]
+#[cfg(feature = "second")]
 pub mod second;
+#[cfg(feature = "sme")]
+pub mod sme;
 #[cfg(spi)]
 pub mod spi;
 pub mod stack;

@@ -45,6 +45,8 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
         None => return Err(exit::REFUSED),
     };
     let header = model.header();
+    #[cfg(accelerator)]
+    let hands_over = model.accelerator().is_some();
     let arena_bytes = (0..MAX_REGIONS).map(|region| model.arena_bytes(region) as u64).sum();
     exchange.record(&Record::Loaded {
         instructions: cost.instructions,
@@ -91,9 +93,11 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
     #[cfg(smp)]
     // SAFETY: once, on the first core.
     let mut cores = unsafe { arenite_firmware::cores::All::wake() };
-    #[cfg(second)]
+    #[cfg(all(accelerator, feature = "second"))]
     // SAFETY: once, on the first core.
-    let mut second = unsafe { arenite_firmware::second::Second::wake() };
+    let mut accelerator = unsafe { arenite_firmware::second::Second::wake() };
+    #[cfg(all(accelerator, feature = "sme"))]
+    let mut accelerator = arenite_firmware::sme::Sme::find();
     let mut deepest = 0;
     let mut next_place = if request.dump_steps {
         exchange.next_place()
@@ -128,9 +132,13 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
             let mut result = Ok(());
             #[cfg(smp)]
             let cost = meter.measure(watch_stack, &mut || result = session.run_on(&mut cores));
-            #[cfg(second)]
-            let cost = meter.measure(watch_stack, &mut || result = session.run_accelerated(&mut second));
-            #[cfg(not(any(smp, second)))]
+            #[cfg(accelerator)]
+            let cost = if hands_over {
+                meter.measure(watch_stack, &mut || result = session.run_accelerated(&mut accelerator))
+            } else {
+                meter.measure(watch_stack, &mut || result = session.run())
+            };
+            #[cfg(not(any(smp, accelerator)))]
             let cost = meter.measure(watch_stack, &mut || result = session.run());
             result.map_err(|error| refused(exchange, During::Run, &error))?;
             deepest = deepest.max(cost.stack);

@@ -217,7 +217,11 @@ pub fn bench(
             chip_cycles: on_chip.get(index).copied().flatten(),
         }
     });
-    let stack = stack::TABLE.bound(board.name, steps.iter().map(arenite::Step::kernel));
+    // The table is of a core alone.
+    let stack = match view.accelerator() {
+        Some(_) => None,
+        None => stack::TABLE.bound(board.name, steps.iter().map(arenite::Step::kernel)),
+    };
     let code = options.code && board.triple.starts_with("thumb");
     Ok(Bench {
         board: board.name.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use arenite::KernelId;
 use arenite::kernels::Backend;
 use serde::Serialize;
 
@@ -59,6 +60,13 @@ pub fn miscomputes(board: &Board) -> Option<(Backend, String)> {
         let reason = format!("the emulator, of version {numbers}, computes SMOPA wrongly, mended in {mended}");
         (Backend::Sme, reason)
     })
+}
+
+/// Why the outputs of a file with these kernels prove nothing on `board`, where its emulator [miscomputes](miscomputes) one of them.
+pub fn doubted(board: &Board, kernels: impl IntoIterator<Item = KernelId>) -> Option<String> {
+    let (backend, reason) = miscomputes(board)?;
+    let used = |kernel: KernelId| kernel.backend() == backend;
+    kernels.into_iter().any(used).then_some(reason)
 }
 
 /// Looks for everything: the toolchain, its targets, the qemus, the firmware's sources, and per board whether it can run.

@@ -62,7 +62,7 @@ pub use worst::{most_instructions, tell as tell_worst};
 pub use {
     bench::{Bench, BenchOptions, BenchStep, bench},
     cycles::Estimate,
-    doctor::{Finding, doctor, miscomputes, ready, remedies},
+    doctor::{Finding, doctor, doubted, miscomputes, ready, remedies},
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},

@@ -266,7 +266,8 @@ const AARCH64: Board = Board {
 const AARCH64_MAX: Board = Board {
     rustflags: &["-C", "target-feature=+dotprod,+i8mm"],
     feature: "aarch64-virt-max",
-    runtime: &["sme"],
+    runtime: &["accelerators", "sme"],
+    firmware: &["sme"],
     targets: &["portable", "aarch64", "aarch64-dotprod", "aarch64-i8mm", "aarch64-sme"],
     ..AARCH64
 };
@@ -447,7 +448,8 @@ impl Board {
 
     /// How many cores run a network, those among them to which steps are handed.
     pub fn cores(&self) -> usize {
-        let second = usize::from(self.runtime.contains(&"accelerators"));
+        // Other accelerators are parts of the core.
+        let second = usize::from(self.firmware.contains(&"second"));
         let after = self.machine.iter().skip_while(|argument| **argument != "-smp").nth(1);
         let cores = after.filter(|_| self.runtime.contains(&"cores"));
         cores.and_then(|cores| cores.parse().ok()).unwrap_or(1 + second)

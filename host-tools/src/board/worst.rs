@@ -11,10 +11,12 @@ use crate::worst::{instructions, stack};
 
 /// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them.
 pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8]) {
+    // What handing steps over takes is not in the tables.
+    let hands_over = |board: &Board| summary.accelerator.is_some() && board.runtime.contains(&"accelerators");
     // One of several cores takes what one by itself takes.
     let boards = BOARDS
         .iter()
-        .filter(|board| board.cores() == 1 && board.targets.contains(&target));
+        .filter(|board| board.cores() == 1 && board.targets.contains(&target) && !hands_over(board));
     let (mut runs, mut loads, mut most) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for board in boards {
         if let Some(bound) = stack::TABLE.bound(board.name, steps.iter().map(Step::kernel)) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::machine::{Machine, ready};
+use super::machine::{Machine, ready, warn};
 use super::outcome::StepFigures;
 use super::program::{Verdict, print_json};
 use super::progress::Shown;
@@ -102,6 +102,7 @@ pub(super) fn boards_with(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'sta
 }
 
 fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &Args) -> Result<Bench> {
+    warn(board, view)?;
     let zeros = vec![0; view.header().input_bytes as usize];
     let options = BenchOptions {
         chip: chip(args, board)?,

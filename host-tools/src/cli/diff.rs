@@ -12,7 +12,7 @@ use arenite::{DType, Slot};
 use serde::Serialize;
 
 use self::traced::{Traced, unravel};
-use super::machine::{Machine, ready};
+use super::machine::{Machine, ready, warn};
 use super::program::{Verdict, print_json};
 use super::progress::Shown;
 use super::run::{Arrays, assign, read_inputs};
@@ -161,6 +161,7 @@ fn compared(args: &Args) -> Result<Report> {
         }
         Machine::Board(board) => {
             ready(board)?;
+            warn(board, &view)?;
             let options = RunOptions {
                 dump_steps: true,
                 guard_blob: file.bytes().len() <= board::GUARDED_BYTES,

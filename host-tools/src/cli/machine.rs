@@ -2,7 +2,11 @@
 
 use std::str::FromStr;
 
+use arenite::Step;
+
 use crate::board::{self, BOARDS, Board, SerialPort};
+use crate::files::print;
+use crate::model::ModelView;
 use crate::spelling::meant;
 use crate::{Error, ErrorKind, Result};
 
@@ -76,4 +80,19 @@ impl FromStr for Machine {
 /// What is missing, with its remedy.
 pub(crate) fn ready(board: &Board) -> Result<()> {
     board::ready(board).map_err(Error::from)
+}
+
+/// Says on stderr where the board's emulator is known to compute a kernel of the file wrongly.
+///
+/// # Errors
+/// Those of a damaged file.
+pub(crate) fn warn(board: &Board, view: &ModelView<'_>) -> Result<()> {
+    let steps = view.steps()?;
+    if let Some(reason) = board::doubted(board, steps.iter().map(Step::kernel)) {
+        print::note(format_args!(
+            "warning: {}: {reason}: outputs on this board are wrong, counts of instructions hold",
+            board.name
+        ));
+    }
+    Ok(())
 }

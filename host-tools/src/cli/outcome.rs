@@ -7,7 +7,7 @@ use arenite::Model;
 use serde::Serialize;
 
 use super::beside::Beside;
-use super::machine::{Machine, ready};
+use super::machine::{Machine, ready, warn};
 use super::progress::Shown;
 use crate::board::{self, Progress, RunOptions, SerialOptions, SerialPort};
 use crate::metadata::StepMeta;
@@ -196,6 +196,7 @@ fn on_board(
     told: &mut dyn FnMut(Progress),
 ) -> Result<Outcome> {
     ready(board)?;
+    warn(board, &file.view()?)?;
     let sizes = file.output_sizes()?;
     let options = RunOptions {
         runs: u32::try_from(runs.len()).map_err(|_| Error::input(format!("{} runs", runs.len())))?,

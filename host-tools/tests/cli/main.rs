@@ -12,6 +12,8 @@ mod dead_channels;
 mod diagnostics;
 mod doctor;
 #[cfg(unix)]
+mod emulators;
+#[cfg(unix)]
 mod endings;
 mod graphs;
 mod inputs;

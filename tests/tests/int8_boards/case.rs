@@ -215,7 +215,6 @@ pub(crate) fn compare(test: &str, board: &'static Board, cases: &[Case], host: b
     if let Err(reason) = ready(board) {
         return skip(test, &format!("{}: {reason}", board.name));
     }
-    let wrong_here = miscomputes(board);
     let mut wrong = Vec::new();
     let mut same = 0;
     for case in cases {
@@ -225,13 +224,10 @@ pub(crate) fn compare(test: &str, board: &'static Board, cases: &[Case], host: b
             let file = pack(&case.file, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
             let size = if small { " --size" } else { "" };
             let what = format!("{} for {}{size} on {}", case.name, target.name(), board.name);
-            let takes = |backend: Backend| {
-                let steps = file.view().and_then(|view| view.steps());
-                let steps = steps.unwrap_or_else(|e| panic!("{what}: {e}"));
-                steps.iter().any(|step| step.kernel().backend() == backend)
-            };
-            if let Some((_, reason)) = wrong_here.as_ref().filter(|(backend, _)| takes(*backend)) {
-                skip(&what, reason);
+            let steps = file.view().and_then(|view| view.steps());
+            let steps = steps.unwrap_or_else(|e| panic!("{what}: {e}"));
+            if let Some(reason) = doubted(board, steps.iter().map(Step::kernel)) {
+                skip(&what, &reason);
                 continue;
             }
             let start = Instant::now();

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::case::*;
-use arenite::kernels::Backend;
-use arenite::{DType, KernelId, Target};
-use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, miscomputes, ready, run};
+use arenite::{DType, KernelId, Step, Target};
+use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, doubted, ready, run};
 use arenite_host::metadata::Restored;
 use arenite_host::model::{self, ModelFile};
 use arenite_tests::golden::{Archive, completed, difference, first_difference, packed, packed_small};
