@@ -20,6 +20,7 @@ fn main() {
     println!("cargo:rustc-check-cfg=cfg(board)");
     println!("cargo:rustc-check-cfg=cfg(smp)");
     println!("cargo:rustc-check-cfg=cfg(accelerator)");
+    println!("cargo:rustc-check-cfg=cfg(identified)");
     println!("cargo:rustc-check-cfg=cfg(few_kernels)");
     println!("cargo:rustc-check-cfg=cfg(timer, values(any()))");
     if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
@@ -59,6 +60,10 @@ fn main() {
     // The table of stacks is of the runs of a core alone.
     if board.runtime.contains(&"accelerators") && !chosen("every-kernel") {
         println!("cargo:rustc-cfg=accelerator");
+    }
+    // Instructions that not every core of the family has: the program asks the one that it runs on.
+    if ["rvv", "sme"].iter().any(|of| board.runtime.contains(of)) {
+        println!("cargo:rustc-cfg=identified");
     }
     println!("cargo:rustc-cfg=timer=\"{}\"", board.timer.name());
     println!("cargo:rustc-check-cfg=cfg(uart, values(any()))");

@@ -4,7 +4,7 @@
 //! none or it is beyond), or what else the cause counts. A cause keeps its number for ever.
 
 use crate::blob::{Header, Records};
-use crate::error::{AcceleratorFault, LoadError, RunError, SessionError};
+use crate::error::{AcceleratorFault, Lack, LoadError, RunError, SessionError};
 #[cfg(feature = "guard")]
 use crate::guard::Overrun;
 use crate::ops::fault::Fault;
@@ -136,6 +136,7 @@ causes! {
     0x0B RECEIPT "LoadError::Receipt" Nothing "another file than the receipt's, or a damaged one: load it without the receipt, and keep its new one";
     0x0C CORES "LoadError::Cores" Nothing "the file names a number of cores that no file has: pack the model again";
     0x0D LOAD_ACCELERATOR "LoadError::Accelerator" Nothing "the model is for an accelerator: turn the feature `accelerators` on";
+    0x0E CPU "LoadError::Cpu" Step "the core lacks what the model is for (instructions, cores, an accelerator): pack the model for what it has";
     0x10 ENCODING "Fault::Encoding" Step "the step's parameters do not decode: pack the model again";
     0x11 SHAPE "Fault::Shape" Step "the step's shapes contradict each other: pack the model again";
     0x12 BOUNDS "Fault::Bounds" Step "an operand lies outside its memory: pack the model again";
@@ -246,6 +247,10 @@ impl LoadError {
             LoadError::Header => Code::of(number::HEADER),
             LoadError::Cores { .. } => Code::of(number::CORES),
             LoadError::Accelerator => Code::of(number::LOAD_ACCELERATOR),
+            LoadError::Cpu {
+                lack: Lack::Kernel { step, kernel },
+            } => Code::at(number::CPU, step).with(kernel as u8),
+            LoadError::Cpu { .. } => Code::of(number::CPU),
             LoadError::Kernel { step, kernel, .. } => Code::at(number::KERNEL, step).with(kernel as u8),
             LoadError::UnknownKernel { step, kernel } => Code::at(number::UNKNOWN_KERNEL, step).with(kernel),
             LoadError::Step { step, fault } => Code::at(fault.cause(), step),

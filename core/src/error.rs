@@ -54,6 +54,11 @@ pub enum LoadError {
     },
     /// The file is for an accelerator, and this build of the runtime hands nothing over.
     Accelerator,
+    /// The core that was stated lacks what the file wants: see [`crate::Model::load_on`].
+    Cpu {
+        /// What it lacks.
+        lack: Lack,
+    },
     /// The file was packed for a target whose kernels this build of the runtime does not have.
     Kernel {
         /// The step.
@@ -92,6 +97,29 @@ pub enum LoadError {
         /// Its index, inputs first.
         port: u32,
     },
+}
+
+/// What a core lacks that a file wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Lack {
+    /// The instructions of a step's kernel.
+    Kernel {
+        /// The step.
+        step: u32,
+        /// The kernel.
+        kernel: KernelId,
+    },
+    /// Other cores.
+    Cores {
+        /// Cores that the file is for.
+        needed: u8,
+        /// Cores that there are.
+        given: u8,
+    },
+    /// An accelerator.
+    Accelerator,
 }
 
 /// Why a session cannot be opened on the memory it was given.
@@ -240,6 +268,7 @@ impl fmt::Display for LoadError {
             LoadError::Accelerator => {
                 f.write_str("the model is for an accelerator, to which this build of the runtime hands nothing: its feature `accelerators` is off")
             }
+            LoadError::Cpu { lack } => lack.fmt(f),
             LoadError::Kernel { step, kernel, target } => write!(
                 f,
                 "step {step} needs the kernel {}, which this build of the runtime does not have; the model was packed for {target}",
@@ -254,6 +283,26 @@ impl fmt::Display for LoadError {
                 )
             }
             LoadError::Port { port } => write!(f, "the description of input or output {port} is wrong"),
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lack::Kernel { step, kernel } => write!(
+                f,
+                "step {step} needs the kernel {}, and this core has not the instructions of `{}`: pack the model for a target without them",
+                kernel.name(),
+                kernel.backend().name()
+            ),
+            Lack::Cores { needed, given } => write!(
+                f,
+                "the model is for {needed} cores, and {given} are there: pack it with `--cores {given}`, or for one"
+            ),
+            Lack::Accelerator => {
+                f.write_str("the model is for an accelerator, and there is none: pack it without `--accelerator`")
+            }
         }
     }
 }

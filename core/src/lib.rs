@@ -129,20 +129,21 @@ pub use arena::{MAX_REGIONS, Slot};
 #[cfg(feature = "pack")]
 pub use arena::{Mem, Operand, Place};
 pub use blob::{
-    CrcUnit, FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Receipt, Section, Sections, StateInit,
-    Stated, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
+    Cpu, CrcUnit, FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Receipt, Section, Sections,
+    StateInit, Stated, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
 #[cfg(feature = "cores")]
 pub use cores::Cores;
 #[cfg(feature = "accelerators")]
 pub use declared::{Declaration, Name};
-pub use error::{AcceleratorFault, LoadError, RunError, SessionError};
+pub use error::{AcceleratorFault, Lack, LoadError, RunError, SessionError};
 pub use errors::Error;
 #[cfg(feature = "ethos-u")]
 pub use ethos_u::{EthosU, EthosUJob, EthosURegion};
 #[cfg(feature = "cores")]
 pub use groups::{BARRIER, MAX_CORES};
+pub use kernels::Backend;
 #[cfg(feature = "ethos-u")]
 pub use kernels::ethos_u::commands::Config as EthosUConfig;
 #[cfg(feature = "pack")]

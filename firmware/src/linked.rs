@@ -28,13 +28,16 @@ impl arenite::Kernels for Linked {
         | between(SpecialBinaryF32, SpecialBinaryF32));
 }
 
-/// Loads a model of these kernels.
+/// Loads a model of these kernels, for the core that this runs on.
 ///
 /// # Errors
 /// As [`Model::load`].
 #[cfg(not(few_kernels))]
 #[inline(always)]
 pub fn load(blob: &[u8]) -> Result<Model<'_>, LoadError> {
+    #[cfg(identified)]
+    return Model::load_on(blob, crate::board::cpu());
+    #[cfg(not(identified))]
     Model::load(blob)
 }
 

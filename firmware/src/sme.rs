@@ -1,9 +1,10 @@
 //! The core's own unit of outer products as an accelerator: a step that is handed over is computed when it is started, by kernels that enter and leave streaming
 //! mode themselves.
 
-use core::arch::asm;
-
+use arenite::Backend;
 use arenite::{Accelerator, Declaration, Job, Name, Poll, Target};
+
+use crate::board::cpu;
 
 /// Codes of [`arenite::AcceleratorFault::Failed`]: the core has no such unit; the file changed since it was loaded.
 pub const ABSENT: u32 = 1;
@@ -17,11 +18,8 @@ pub struct Sme {
 impl Sme {
     /// Asks the core.
     pub fn find() -> Self {
-        let features: u64;
-        // SAFETY: reads a register that says what the core has; exception level 1 may.
-        unsafe { asm!("mrs {}, id_aa64pfr1_el1", out(reg) features, options(nomem, nostack, preserves_flags)) };
         Self {
-            present: features >> 24 & 0xf != 0,
+            present: cpu().has(Backend::Sme),
         }
     }
 }

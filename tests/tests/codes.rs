@@ -8,7 +8,7 @@ use arenite::codes::{CAUSES, Code, Counts, NO_KERNEL};
 use arenite::guard::Overrun;
 use arenite::slots::SlotError;
 use arenite::{
-    AcceleratorFault, Fault, KernelId, LoadError, Model, RunError, SelfTestError, SessionError, VerifyError,
+    AcceleratorFault, Fault, KernelId, Lack, LoadError, Model, RunError, SelfTestError, SessionError, VerifyError,
 };
 use arenite_host::model::Aligned;
 use arenite_tests::variants::variants;
@@ -86,6 +86,12 @@ fn every_error_has_its_cause() {
         LoadError::Header,
         LoadError::Cores { found: 5 },
         LoadError::Accelerator,
+        LoadError::Cpu {
+            lack: Lack::Kernel {
+                step,
+                kernel: KernelId::Table,
+            },
+        },
         LoadError::Kernel {
             step,
             kernel: KernelId::Table,

@@ -2,6 +2,7 @@
 //!
 //! [`Model::load`] is the one trust boundary: after it nothing in the file can make a run fail or read out of bounds.
 
+mod cpu;
 mod header;
 mod load;
 mod port;
@@ -20,6 +21,7 @@ use crate::error::LoadError;
 use crate::kernels::table::{All, Kernels, check_step, cost_step};
 use crate::ops::cost::Cost;
 
+pub use cpu::Cpu;
 pub use header::{
     FORMAT_VERSION, HEADER_BYTES, Header, OLDEST_VERSION, Section, arena_bytes, checksum, checksummed, kernel_set,
     state_bytes,
@@ -72,6 +74,15 @@ impl<'a> Model<'a> {
         Self::load_receipt_with(bytes, receipt)
     }
 
+    /// As [`Model::load`], for a core that may have less than this build is compiled with: a file that wants more is refused by name. Where the core has all of
+    /// it, [`Cpu::COMPILED`], this is [`Model::load`].
+    ///
+    /// # Errors
+    /// See [`LoadError`]; [`LoadError::Cpu`] says what the core lacks.
+    pub fn load_on(bytes: &'a [u8], cpu: Cpu) -> Result<Self, LoadError> {
+        Self::load_on_with(bytes, cpu)
+    }
+
     /// As [`Model::load`]; the checksum is computed by `unit`. One that computes something else makes no other check weaker.
     ///
     /// # Errors
@@ -89,6 +100,22 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// See [`LoadError`].
     pub fn load_with(bytes: &'a [u8]) -> Result<Self, LoadError> {
         sections::intact(bytes).and_then(Self::of)
+    }
+
+    /// As [`Model::load_with`], for a core that may have less than this build: see [`Model::load_on`].
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load_on_with(bytes: &'a [u8], cpu: Cpu) -> Result<Self, LoadError> {
+        Self::load_with(bytes)?.on(cpu)
+    }
+
+    /// This model, loaded in whichever way, for a core that may have less than this build.
+    ///
+    /// # Errors
+    /// [`LoadError::Cpu`].
+    pub fn on(self, cpu: Cpu) -> Result<Self, LoadError> {
+        cpu.check(self.parts).map(|()| self)
     }
 
     /// As [`Model::load_with`], with a receipt for the checksum: see [`Model::load_with_receipt`].

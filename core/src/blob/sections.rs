@@ -321,7 +321,6 @@ impl<'a> Parts<'a> {
     }
 
     /// Whether the file is for an accelerator.
-    #[cfg(not(feature = "accelerators"))]
     pub(super) fn is_accelerated(self) -> bool {
         matches!(self.shared(), Some((ACCELERATED, _)))
     }

@@ -161,3 +161,32 @@ pub(crate) mod timer {
         end.wrapping_sub(start)
     }
 }
+
+/// What this core has of what programs for such boards are compiled with, by its identification registers (Arm ARM, D23.2): `ID_AA64ISAR0_EL1.DP`,
+/// `ID_AA64ISAR1_EL1.I8MM`, `ID_AA64PFR1_EL1.SME`.
+#[cfg(identified)]
+pub(crate) fn cpu() -> arenite::Cpu {
+    use arenite::Backend;
+    let (first, second, third): (u64, u64, u64);
+    // SAFETY: registers that say what the core has; exception level 1 may read them.
+    unsafe {
+        asm!(
+            "mrs {}, id_aa64isar0_el1",
+            "mrs {}, id_aa64isar1_el1",
+            "mrs {}, id_aa64pfr1_el1",
+            out(reg) first, out(reg) second, out(reg) third,
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+    let mut cpu = arenite::Cpu::COMPILED;
+    for (backend, register, lowest) in [
+        (Backend::Dotprod, first, 44),
+        (Backend::I8mm, second, 52),
+        (Backend::Sme, third, 24),
+    ] {
+        if register >> lowest & 15 == 0 {
+            cpu = cpu.without(backend);
+        }
+    }
+    cpu
+}

@@ -15,6 +15,8 @@ mod cortex_m;
 mod riscv;
 #[cfg(all(smp, target_arch = "riscv64"))]
 pub(crate) use riscv::cores;
+#[cfg(all(identified, any(target_arch = "riscv32", target_arch = "riscv64")))]
+pub(crate) use riscv::cpu;
 #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
 pub(crate) use riscv::timer;
 
@@ -22,6 +24,8 @@ pub(crate) use riscv::timer;
 mod aarch64;
 #[cfg(all(smp, target_arch = "aarch64"))]
 pub(crate) use aarch64::cores;
+#[cfg(all(identified, target_arch = "aarch64"))]
+pub(crate) use aarch64::cpu;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::timer;
 

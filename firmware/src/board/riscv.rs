@@ -199,3 +199,15 @@ pub(crate) mod timer {
         count(end).wrapping_sub(count(start))
     }
 }
+
+/// Whether this hart has the vectors that programs for such boards are compiled with: bit 21 of `misa` (Privileged Architecture, 3.1.1).
+#[cfg(identified)]
+pub(crate) fn cpu() -> arenite::Cpu {
+    let misa: usize;
+    // SAFETY: says what the hart has; machine mode may read it.
+    unsafe { asm!("csrr {}, misa", out(reg) misa, options(nomem, nostack, preserves_flags)) };
+    match misa >> 21 & 1 {
+        0 => arenite::Cpu::COMPILED.without(arenite::Backend::Rvv),
+        _ => arenite::Cpu::COMPILED,
+    }
+}

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use arenite::ops::pool2d::PoolInt;
 use arenite::ops::window::Window2d;
 use arenite::{
-    AcceleratorFault, BARRIER, DType, Declaration, Fault, LoadError, Model, Name, RunError, Slot, Step, Target,
+    AcceleratorFault, BARRIER, Backend, Cpu, DType, Declaration, Fault, Lack, LoadError, Model, Name, RunError, Slot,
+    Step, Target,
 };
 use arenite_host::accelerator::Accelerator as Declared;
 use arenite_host::memory::prove::prove;
@@ -73,6 +74,30 @@ fn small_with(more: &str) -> Vec<u8> {
     );
     let (_, file) = packed(&path, folder.path(), Target::Portable, Some(accelerator)).unwrap_or_else(|e| panic!("{e}"));
     file.bytes().to_vec()
+}
+
+/// A core that states that nothing is beside it refuses the file by name, as it does steps that it would compute itself and cannot.
+#[test]
+fn a_core_without_an_accelerator_refuses_the_file() {
+    let mut file = aligned(&small());
+    let mut lack = |cpu| match Model::load_on(file.bytes(), cpu).map(|_| ()) {
+        Err(LoadError::Cpu { lack }) => Some(lack),
+        Ok(()) => None,
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(lack(Cpu::COMPILED.with_cores(1)), None);
+    assert_eq!(lack(Cpu::COMPILED.without_accelerator()), Some(Lack::Accelerator));
+    assert!(
+        Lack::Accelerator
+            .to_string()
+            .contains("for an accelerator, and there is none")
+    );
+    let first = steps_of(&small())[0];
+    let fpu = lack(Cpu::COMPILED.without(Backend::Fpu));
+    assert!(
+        matches!(fpu, Some(Lack::Kernel { step, .. }) if step == first),
+        "{fpu:?}"
+    );
 }
 
 /// Whatever it does, the run says so, and the session runs on: on the core, and with an accelerator that is right.

@@ -1,6 +1,7 @@
 //! Every guard of the runtime is seen to fire: small files made by hand, with a good checksum, and exactly the error that each must give.
 
 mod commands;
+mod cpus;
 mod files;
 mod sessions;
 mod states;

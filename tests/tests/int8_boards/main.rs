@@ -318,6 +318,72 @@ fn a_kernel_that_small_flash_leaves_out_is_refused_by_name() {
     }
 }
 
+/// A program that is compiled for more than its core has asks the core: the file is refused by name, and no instruction is undefined.
+#[test]
+fn what_a_core_lacks_is_refused_by_name() {
+    const TEST: &str = "what_a_core_lacks_is_refused_by_name";
+    let case = Case::operators("models/tflite_wide", &["wide_conv_odd"]).remove(0);
+    for (name, target, lacks, processor, portable) in [
+        (
+            "aarch64-virt:max",
+            Target::Aarch64Dotprod,
+            "dotprod",
+            "cortex-a57",
+            Target::Aarch64,
+        ),
+        (
+            "aarch64-virt:max",
+            Target::Aarch64I8mm,
+            "i8mm",
+            "neoverse-n1",
+            Target::Aarch64Dotprod,
+        ),
+        (
+            "aarch64-virt:max",
+            Target::Aarch64Sme,
+            "sme",
+            "neoverse-n1",
+            Target::Aarch64,
+        ),
+        (
+            "riscv64-virt:v128",
+            Target::Riscv64gcv,
+            "rvv",
+            "rv64",
+            Target::Riscv64gc,
+        ),
+        (
+            "riscv32-virt:v128",
+            Target::Riscv32imacv,
+            "rvv",
+            "rv32",
+            Target::Riscv32imac,
+        ),
+    ] {
+        let board = board(name);
+        if let Err(reason) = ready(board) {
+            return skip(TEST, &reason.to_string());
+        }
+        let scratch = tempfile::tempdir().expect("a folder");
+        let options = RunOptions {
+            qemu_arguments: ["-cpu", processor].map(str::to_owned).to_vec(),
+            ..RunOptions::default()
+        };
+        let on = |target| {
+            let file = packed(&case.file, scratch.path(), target).unwrap_or_else(|e| panic!("{e}"));
+            let inputs = vec![0; file.view().expect("a model").header().input_bytes as usize];
+            run(board, Blob::File(file.path()), &inputs, &options)
+        };
+        let error = on(target).expect_err("refused").to_string();
+        assert!(
+            error.contains(&format!("not the instructions of `{lacks}`")),
+            "{name}: {error}"
+        );
+        // What the core has runs there.
+        on(portable).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
 /// What every step leaves on a board is what it leaves on the host, and what the portable kernels leave there; `tflite_intermediates`
 /// compares those with the references.
 #[test]

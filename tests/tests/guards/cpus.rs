@@ -1,0 +1,56 @@
+//! What a core lacks, as its program states it: a file that wants it is refused by name, and no other file is.
+
+use arenite::{Backend, Cpu, Lack};
+
+use super::*;
+
+/// Files of all targets: the first step of the backend that is left out is named, and a file without one loads.
+#[test]
+fn instructions_that_the_core_lacks_are_refused_by_name() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_wide");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut refused = std::collections::BTreeSet::new();
+    for name in ["wide_conv_odd", "wide_add_pixels", "wide_linear_odd"] {
+        let path = models.join(name).with_extension("tflite");
+        for target in Target::ALL {
+            let file = packed(&path, folder.path(), target).unwrap_or_else(|e| panic!("{e}"));
+            let backends: Vec<Backend> = file
+                .view()
+                .expect("a view")
+                .steps()
+                .expect("steps")
+                .iter()
+                .map(|step| step.kernel().backend())
+                .collect();
+            for &backend in Backend::ALL {
+                let cpu = Cpu::COMPILED.without(backend);
+                assert!(!cpu.has(backend));
+                let found = Model::load_on(file.bytes(), cpu).map(|_| ());
+                match backends.iter().position(|&of| of == backend) {
+                    None => assert_eq!(found, Ok(()), "{name} for {target:?} without {backend:?}"),
+                    Some(at) => {
+                        let Err(LoadError::Cpu {
+                            lack: Lack::Kernel { step, kernel },
+                        }) = found
+                        else {
+                            panic!("{name} for {target:?} without {backend:?}: {found:?}");
+                        };
+                        assert_eq!((step as usize, kernel.backend()), (at, backend));
+                        let said = found.expect_err("refused").to_string();
+                        let named = format!(
+                            "step {at} needs the kernel {}, and this core has not the instructions of `{}`",
+                            kernel.name(),
+                            backend.name()
+                        );
+                        assert!(said.starts_with(&named), "{said}");
+                        refused.insert(backend.name());
+                    }
+                }
+            }
+            assert!(Model::load_on(file.bytes(), Cpu::COMPILED).is_ok());
+        }
+    }
+    for backend in ["dsp", "mve", "dotprod", "i8mm", "sme", "neon", "rvv", "int", "scalar"] {
+        assert!(refused.contains(backend), "{backend}: {refused:?}");
+    }
+}
