@@ -16,10 +16,25 @@ pub(super) enum Method {
     Percentile,
     /// The mean square of rounding and clipping together is least.
     Mse,
+    /// The same by values of samples that the range does not come from, which reach further: clipping weighs as much as rounding.
+    Held1,
+    /// Four times as much: it is alike for many values, and the layers behind do not average it away.
+    Held4,
+    /// Sixteen times as much.
+    Held16,
 }
 
 impl Method {
-    pub(super) const ALL: [Self; 5] = [Self::MinMax, Self::Wide, Self::Wider, Self::Percentile, Self::Mse];
+    pub(super) const ALL: [Self; 8] = [
+        Self::MinMax,
+        Self::Wide,
+        Self::Wider,
+        Self::Percentile,
+        Self::Mse,
+        Self::Held1,
+        Self::Held4,
+        Self::Held16,
+    ];
 
     /// Its name in summaries.
     pub(super) fn name(self) -> &'static str {
@@ -29,11 +44,14 @@ impl Method {
             Self::Wider => "min/max + 1/4",
             Self::Percentile => "percentile",
             Self::Mse => "mse",
+            Self::Held1 => "held out, 1",
+            Self::Held4 => "held out, 4",
+            Self::Held16 => "held out, 16",
         }
     }
 
     /// The range; zero is always inside.
-    pub(super) fn range(self, values: &Values, activations: Activations) -> [f64; 2] {
+    pub(super) fn range(self, values: &Values, folds: &[Values], activations: Activations) -> [f64; 2] {
         let ends = [f64::from(values.min).min(0.0), f64::from(values.max).max(0.0)];
         match self {
             Self::MinMax => ends,
@@ -41,6 +59,9 @@ impl Method {
             Self::Wider => wider(ends, 1.25),
             Self::Percentile => percentile(values, ends),
             Self::Mse => least_square(values, ends, activations),
+            Self::Held1 => held_out(ends, folds, activations, 1.0),
+            Self::Held4 => held_out(ends, folds, activations, 4.0),
+            Self::Held16 => held_out(ends, folds, activations, 16.0),
         }
     }
 }
@@ -78,15 +99,16 @@ const STEPS: usize = 80;
 
 /// Both ends in turn move inwards as long as the sum of the squares of rounding (a twelfth of a squared step each) and clipping falls.
 fn least_square(values: &Values, ends: [f64; 2], activations: Activations) -> [f64; 2] {
+    let curve = Curve::of(values);
     let mut best = ends;
-    let mut least = square_error(values, best, activations);
+    let mut least = curve.error(best, activations, 1.0);
     for _ in 0..2 {
         for end in 0..2 {
             let from = best[end];
             for step in 1..STEPS {
                 let mut tried = best;
                 tried[end] = from * (1.0 - step as f64 / STEPS as f64);
-                let error = square_error(values, tried, activations);
+                let error = curve.error(tried, activations, 1.0);
                 if error < least {
                     (best, least) = (tried, error);
                 }
@@ -96,26 +118,96 @@ fn least_square(values: &Values, ends: [f64; 2], activations: Activations) -> [f
     best
 }
 
-fn square_error(values: &Values, [low, high]: [f64; 2], activations: Activations) -> f64 {
-    let step = activations.step([low, high]);
-    let rounding = step * step / 12.0;
-    let counted = values.bins.iter().enumerate().filter(|(_, count)| **count > 0);
-    counted
-        .map(|(bin, &count)| {
-            let value = values.middle(bin);
-            // Zero is exact, and after a ReLU most values are.
-            let exact = value.abs() < step / 512.0;
-            let outside = (low - value).max(value - high).max(0.0);
-            let error = if outside > 0.0 {
-                outside * outside
-            } else if exact {
-                0.0
-            } else {
-                rounding
-            };
-            count as f64 * error
+/// Values of a fold, summed from the least on: their number, their sum and that of their squares.
+struct Curve {
+    low: f64,
+    width: f64,
+    sums: Vec<[f64; 3]>,
+    zeros: f64,
+}
+
+impl Curve {
+    fn of(values: &Values) -> Self {
+        let mut sums = vec![[0.0; 3]];
+        let mut sum = [0.0; 3];
+        for (bin, &count) in values.bins.iter().enumerate() {
+            let (count, middle) = (count as f64, values.middle(bin));
+            sum = [
+                sum[0] + count,
+                sum[1] + count * middle,
+                sum[2] + count * middle * middle,
+            ];
+            sums.push(sum);
+        }
+        Self {
+            low: f64::from(values.ends[0]),
+            width: values.width(),
+            sums,
+            zeros: values.zeros as f64,
+        }
+    }
+
+    /// The first bin whose middle is this or more.
+    fn bin(&self, value: f64) -> usize {
+        if self.width > 0.0 {
+            ((value - self.low) / self.width - 0.5).ceil().clamp(0.0, BINS as f64) as usize
+        } else {
+            BINS
+        }
+    }
+
+    /// Squares of rounding and clipping.
+    fn error(&self, [low, high]: [f64; 2], activations: Activations, weight: f64) -> f64 {
+        let step = activations.step([low, high]);
+        let (first, last) = (self.bin(low), self.bin(high).max(self.bin(low)));
+        let square = |[n, s, q]: [f64; 3], end: f64| (q - 2.0 * end * s + end * end * n).max(0.0);
+        let all = self.sums[BINS];
+        let (below, upto) = (self.sums[first], self.sums[last]);
+        let above = [all[0] - upto[0], all[1] - upto[1], all[2] - upto[2]];
+        let inside = (upto[0] - below[0] - self.zeros).max(0.0);
+        inside * step * step / 12.0 + weight * (square(below, low) + square(above, high))
+    }
+}
+
+/// The ends of all values times factors with which the ranges of all folds but one give the others' values the least error.
+fn held_out(ends: [f64; 2], folds: &[Values], activations: Activations, weight: f64) -> [f64; 2] {
+    if folds.len() < 2 {
+        return ends;
+    }
+    let held: Vec<([f64; 2], Curve)> = folds
+        .iter()
+        .enumerate()
+        .map(|(fold, own)| {
+            let others = folds.iter().enumerate().filter(|(other, _)| *other != fold);
+            let ends = others.fold([0.0_f64; 2], |[low, high], (_, v)| {
+                [low.min(v.min.into()), high.max(v.max.into())]
+            });
+            (ends, Curve::of(own))
         })
-        .sum()
+        .collect();
+    let error = |factors: [f64; 2]| -> f64 {
+        held.iter()
+            .map(|([low, high], curve)| curve.error([low * factors[0], high * factors[1]], activations, weight))
+            .sum()
+    };
+    let mut best = [1.0, 1.0];
+    let mut least = error(best);
+    for _ in 0..2 {
+        for end in 0..2 {
+            for step in 8..=64 {
+                let mut tried = best;
+                tried[end] = f64::from(step) / 40.0;
+                if end == 1 && ends[1] == 6.0 && tried[1] > 1.0 {
+                    continue;
+                }
+                let error = error(tried);
+                if error < least * (1.0 - 1e-9) {
+                    (best, least) = (tried, error);
+                }
+            }
+        }
+    }
+    [ends[0] * best[0], ends[1] * best[1]]
 }
 
 /// The share of values outside of a range, by the middles of their bins.
@@ -141,6 +233,7 @@ mod tests {
             max,
             ends: [min, max],
             bins: all,
+            zeros: 0,
         }
     }
 
@@ -148,15 +241,15 @@ mod tests {
     fn a_few_far_values_are_clipped_and_counted() {
         // Values all over the first quarter, and one at the far end.
         let spread = values(0.0, 4.0, (0..BINS / 4).map(|bin| (bin, 1000)).chain([(BINS - 1, 1)]));
-        assert_eq!(Method::MinMax.range(&spread, Activations::Int8), [0.0, 4.0]);
-        assert_eq!(Method::Wide.range(&spread, Activations::Int8), [0.0, 4.5]);
+        assert_eq!(Method::MinMax.range(&spread, &[], Activations::Int8), [0.0, 4.0]);
+        assert_eq!(Method::Wide.range(&spread, &[], Activations::Int8), [0.0, 4.5]);
         assert_eq!(
-            Method::Wider.range(&values(-1.0, 6.0, [(0, 1)]), Activations::Int8),
+            Method::Wider.range(&values(-1.0, 6.0, [(0, 1)]), &[], Activations::Int8),
             [-1.25, 6.0]
         );
         // The least of 512,001 (h / 255)² / 12 + (4 - h)² is at 2.41.
         for (method, expected) in [(Method::Percentile, 0.9..1.6), (Method::Mse, 2.3..2.5)] {
-            let [low, high] = method.range(&spread, Activations::Int8);
+            let [low, high] = method.range(&spread, &[], Activations::Int8);
             assert!(low == 0.0 && expected.contains(&high), "{method:?} {high}");
             let share = outside(&spread, [low, high]);
             assert!(share > 0.0 && share < 1e-4, "{share}");

@@ -57,12 +57,19 @@ impl Ranges {
             })
             .collect();
         let input = |members: &[TensorId]| graph.inputs.iter().position(|id| members.contains(id));
-        let candidates = |values: &BTreeMap<TensorId, Values>| {
+        let candidates = |values: &BTreeMap<TensorId, Values>, by_fold: &[BTreeMap<TensorId, Values>]| {
             let of_group = |members: &Vec<TensorId>| {
                 let seen = members.iter().filter_map(|id| values.get(id));
                 let together = seen.cloned().reduce(|a, b| a.joined(&b));
+                let apart: Vec<Values> = by_fold
+                    .iter()
+                    .filter_map(|values| {
+                        let seen = members.iter().filter_map(|id| values.get(id));
+                        seen.cloned().reduce(|a, b| a.joined(&b))
+                    })
+                    .collect();
                 let mut candidates = match &together {
-                    Some(values) => Method::ALL.map(|method| method.range(values, activations)),
+                    Some(values) => Method::ALL.map(|method| method.range(values, &apart, activations)),
                     None => Candidates::default(),
                 };
                 if let Some(steps) = input(members).and_then(|input| images[input]) {
@@ -77,11 +84,17 @@ impl Ranges {
             };
             groups.members.iter().map(of_group).collect::<Vec<Candidates>>()
         };
-        let all = candidates(&statistics::without(parts, None));
+        let all = candidates(
+            &statistics::without(parts, None),
+            &statistics::by_fold(parts, None, folds),
+        );
         // What is judged by the samples that made it has no fold to leave out.
         let left_out = |fold: usize| match folds {
             1 => all.clone(),
-            _ => candidates(&statistics::without(parts, Some((fold, folds)))),
+            _ => candidates(
+                &statistics::without(parts, Some((fold, folds))),
+                &statistics::by_fold(parts, Some(fold), folds),
+            ),
         };
         let zero = groups
             .members

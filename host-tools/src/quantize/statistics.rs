@@ -20,6 +20,8 @@ pub(super) struct Values {
     pub(super) ends: [f32; 2],
     /// Values in each of [`BINS`] equal parts.
     pub(super) bins: Vec<u64>,
+    /// Of these, values that are zero, which is stored exactly: after a ReLU most are.
+    pub(super) zeros: u64,
 }
 
 impl Values {
@@ -41,6 +43,7 @@ impl Values {
             max: self.max.max(other.max),
             ends: [self.ends[0].min(other.ends[0]), self.ends[1].max(other.ends[1])],
             bins: vec![0; BINS],
+            zeros: self.zeros + other.zeros,
         };
         let (low, span) = (f64::from(joined.ends[0]), joined.width() * BINS as f64);
         for values in [self, other] {
@@ -69,24 +72,31 @@ fn bin_of(value: f64, low: f64, span: f64) -> usize {
 const TABLES: usize = 4;
 
 /// A histogram under way.
-struct Counts([Vec<u64>; TABLES]);
+struct Counts {
+    tables: [Vec<u64>; TABLES],
+    zeros: u64,
+}
 
 impl Counts {
     fn new() -> Self {
-        Self(std::array::from_fn(|_| vec![0; BINS]))
+        Self {
+            tables: std::array::from_fn(|_| vec![0; BINS]),
+            zeros: 0,
+        }
     }
 
     fn add(&mut self, bytes: &[u8], low: f64, span: f64) {
         let (words, _) = bytes.as_chunks::<4>();
+        self.zeros += words.iter().filter(|word| f32::from_le_bytes(**word) == 0.0).count() as u64;
         for words in words.chunks(TABLES) {
-            for (word, table) in words.iter().zip(&mut self.0) {
+            for (word, table) in words.iter().zip(&mut self.tables) {
                 table[bin_of(f32::from_le_bytes(*word).into(), low, span)] += 1;
             }
         }
     }
 
     fn bins(&self) -> Vec<u64> {
-        let [first, rest @ ..] = &self.0;
+        let [first, rest @ ..] = &self.tables;
         let mut bins = first.clone();
         for table in rest {
             bins.iter_mut().zip(table).for_each(|(sum, count)| *sum += count);
@@ -149,6 +159,26 @@ pub(super) fn without(parts: &Parts, fold: Option<(usize, usize)>) -> BTreeMap<T
     all
 }
 
+/// The values of every activation in each fold but `fold`, of so many.
+pub(super) fn by_fold(parts: &Parts, fold: Option<usize>, folds: usize) -> Vec<BTreeMap<TensorId, Values>> {
+    let mut all = vec![BTreeMap::<TensorId, Values>::new(); folds];
+    for (index, part) in parts.iter().enumerate() {
+        let own = fold_of(index, parts.len(), folds);
+        if fold == Some(own) {
+            continue;
+        }
+        let of_fold = &mut all[own];
+        for (&id, values) in part {
+            let joined = match of_fold.get(&id) {
+                Some(others) => others.joined(values),
+                None => values.clone(),
+            };
+            of_fold.insert(id, joined);
+        }
+    }
+    all
+}
+
 /// Neighbouring parts are a fold: samples that were made of one another stand side by side.
 pub(super) fn fold_of(part: usize, parts: usize, folds: usize) -> usize {
     part * folds / parts.max(1)
@@ -200,8 +230,15 @@ pub(super) fn collect(
     let part = |(bins, ends): (BTreeMap<TensorId, Counts>, &BTreeMap<TensorId, [f32; 2]>)| {
         let values = bins.into_iter().filter_map(|(id, counts)| {
             let &[min, max] = ends.get(&id)?;
-            let (ends, bins) = (*all.get(&id)?, counts.bins());
-            Some((id, Values { min, max, ends, bins }))
+            let (ends, bins, zeros) = (*all.get(&id)?, counts.bins(), counts.zeros);
+            let values = Values {
+                min,
+                max,
+                ends,
+                bins,
+                zeros,
+            };
+            Some((id, values))
         });
         values.collect()
     };
