@@ -136,10 +136,10 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
             let cost = if hands_over {
                 meter.measure(watch_stack, &mut || result = session.run_accelerated(&mut accelerator))
             } else {
-                meter.measure(watch_stack, &mut || result = session.run())
+                meter.measure(watch_stack, &mut || result = alone(&mut session))
             };
             #[cfg(not(any(smp, accelerator)))]
-            let cost = meter.measure(watch_stack, &mut || result = session.run());
+            let cost = meter.measure(watch_stack, &mut || result = alone(&mut session));
             result.map_err(|error| refused(exchange, During::Run, &error))?;
             deepest = deepest.max(cost.stack);
             cost.instructions
@@ -168,6 +168,14 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
         arena_touched: touched,
     });
     Ok(())
+}
+
+/// A run on the core alone. Beside one with an accelerator it is not inlined, nor is it in the program that the table of stacks is made of.
+#[cfg(not(smp))]
+#[cfg_attr(feature = "sme", inline(never))]
+#[cfg_attr(not(feature = "sme"), inline(always))]
+fn alone(session: &mut Session<'_, '_, Linked>) -> Result<(), arenite::RunError> {
+    session.run()
 }
 
 /// One run, every step counted by itself; returns the sum.

@@ -238,6 +238,58 @@ mod tests {
     }
 
     #[test]
+    fn zeros_are_exact_and_move_no_range() {
+        // Behind a ReLU: nine of ten values are zero, which every scale stores as it is.
+        let tail = |bin: usize| (bin, (BINS - bin) as u64);
+        let alone = values(0.0, 4.0, (1..BINS).map(tail));
+        let with = Values {
+            zeros: 10_000_000,
+            ..values(0.0, 4.0, (1..BINS).map(tail).chain([(0, 10_000_000)]))
+        };
+        assert_eq!(
+            Method::Mse.range(&with, &[], Activations::Int8),
+            Method::Mse.range(&alone, &[], Activations::Int8)
+        );
+    }
+
+    #[test]
+    fn ranges_are_as_wide_as_values_of_other_samples_want() {
+        // Two folds of which the second reaches half as far again: ranges of the first alone clip it.
+        let spread = |max: f32| values(0.0, max, (0..BINS).map(|bin| (bin, 100)));
+        let folds = [spread(2.0), spread(3.0)];
+        let all = folds[0].joined(&folds[1]);
+        let [low, high] = Method::Held16.range(&all, &folds, Activations::Int8);
+        assert!(low == 0.0 && high > 4.0 && high <= 3.0 * 1.6, "{high}");
+        // The same values in every fold: nothing beyond them is wanted, and little less.
+        let [_, high] = Method::Held16.range(&all, &[all.clone(), all.clone()], Activations::Int8);
+        assert!((2.7..=3.05).contains(&high), "{high}");
+        // One fold says nothing of others.
+        assert_eq!(Method::Held1.range(&all, &folds[..1], Activations::Int8), [0.0, 3.0]);
+    }
+
+    /// Sums of squares beside a loop over all values.
+    #[test]
+    fn errors_are_those_of_single_values() {
+        let spread = values(-1.0, 3.0, (0..BINS).map(|bin| (bin, (bin * 7 % 13) as u64)));
+        let curve = Curve::of(&spread);
+        for [low, high] in [[-1.0, 3.0], [-0.4, 1.7], [0.0, 0.9], [-2.0, 5.0]] {
+            let step = Activations::Int8.step([low, high]);
+            let each = (0..BINS).map(|bin| {
+                let middle = spread.middle(bin);
+                let outside = (low - middle).max(middle - high).max(0.0);
+                let error = if outside > 0.0 {
+                    4.0 * outside * outside
+                } else {
+                    step * step / 12.0
+                };
+                spread.bins[bin] as f64 * error
+            });
+            let (naive, found) = (each.sum::<f64>(), curve.error([low, high], Activations::Int8, 4.0));
+            assert!((naive - found).abs() <= 1e-6 * naive, "{low} {high}: {naive} {found}");
+        }
+    }
+
+    #[test]
     fn a_few_far_values_are_clipped_and_counted() {
         // Values all over the first quarter, and one at the far end.
         let spread = values(0.0, 4.0, (0..BINS / 4).map(|bin| (bin, 1000)).chain([(BINS - 1, 1)]));
