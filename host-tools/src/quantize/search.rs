@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_larger_the_network_the_fewer_samples_judge_but_one_of_a_fold_at_least() {
         assert_eq!(judges(7_489_664, 4), JUDGES as usize);
-        assert_eq!(judges(40_000_000, 4), 2);
+        assert_eq!(judges(30_000_000, 4), 2);
         assert_eq!(judges(76_473_920, 4), 1);
         assert_eq!(judges(4_089_184_256, 4), 1);
         assert_eq!(judges(0, 1), JUDGES as usize);
