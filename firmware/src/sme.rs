@@ -1,5 +1,5 @@
-//! The core's own unit of outer products as an accelerator: a step that is handed over is computed when it is started, by kernels that enter and leave streaming
-//! mode themselves.
+//! The core's own unit of outer products as an accelerator: a step that is handed over is computed when it is started, by kernels that enter and leave
+//! streaming mode themselves.
 
 use arenite::Backend;
 use arenite::{Accelerator, Declaration, Job, Name, Poll, Target};

@@ -54,3 +54,28 @@ fn instructions_that_the_core_lacks_are_refused_by_name() {
         assert!(refused.contains(backend), "{backend}: {refused:?}");
     }
 }
+
+/// The error of a core without the kernel of [`small`]; and fewer cores than a file is for.
+pub(super) fn lacking() -> LoadError {
+    let mut blob = small();
+    let without = Cpu::COMPILED.without(KernelId::UnaryF32.backend());
+    let file = blob.file();
+    let lacking = Model::load_on(aligned(&file).bytes(), without).map(|_| ());
+    let lacking = lacking.expect_err("no scalar kernel");
+    let lack = Lack::Kernel {
+        step: 0,
+        kernel: KernelId::UnaryF32,
+    };
+    assert_eq!(lacking, LoadError::Cpu { lack });
+    blob.cores = vec![3, 0];
+    let file = blob.file();
+    let on = |cores| Model::load_on(aligned(&file).bytes(), Cpu::COMPILED.with_cores(cores)).map(|_| ());
+    let lack = Lack::Cores { needed: 3, given: 2 };
+    assert_eq!(on(2), Err(LoadError::Cpu { lack }));
+    assert_eq!(
+        lack.to_string(),
+        "the model is for 3 cores, and 2 are there: pack it with `--cores 2`, or for one"
+    );
+    assert_eq!(on(3), Ok(()));
+    lacking
+}

@@ -1,6 +1,7 @@
 //! Files that load refuses, each for one reason.
 
 use super::commands::no_payload;
+use super::cpus;
 use super::*;
 
 /// Two channels, each a group of its own: no dense kernel computes it.
@@ -405,29 +406,7 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     );
     provoked.push(shared);
 
-    // A core that has less than this build.
-    let mut blob = small();
-    let without = arenite::Cpu::COMPILED.without(KernelId::UnaryF32.backend());
-    let lack = arenite::Lack::Kernel {
-        step: 0,
-        kernel: KernelId::UnaryF32,
-    };
-    let file = blob.file();
-    let lacking = Model::load_on(aligned(&file).bytes(), without)
-        .map(|_| ())
-        .expect_err("no scalar kernel");
-    assert_eq!(lacking, LoadError::Cpu { lack });
-    provoked.push(lacking);
-    blob.cores = vec![3, 0];
-    let file = blob.file();
-    let on = |cores| Model::load_on(aligned(&file).bytes(), arenite::Cpu::COMPILED.with_cores(cores)).map(|_| ());
-    let lack = arenite::Lack::Cores { needed: 3, given: 2 };
-    assert_eq!(on(2), Err(LoadError::Cpu { lack }));
-    assert_eq!(
-        lack.to_string(),
-        "the model is for 3 cores, and 2 are there: pack it with `--cores 2`, or for one"
-    );
-    assert_eq!(on(3), Ok(()));
+    provoked.push(cpus::lacking());
 
     let commands = load(&no_payload()).expect_err("no commands");
     assert_eq!(commands, at(0, Fault::Commands));
