@@ -5,8 +5,8 @@
 //! and sums `s0`. The difference is `256 s1`, a number that requantising shifts left by 8 less. Exact while `s1` fits 24 bits, whatever
 //! overflows on the way; `s0` has all 32.
 //!
-//! Of four pixels, 16 MACs take 8 SMLAD, 1 SXTB16, 1 LDM of activations and 1 VMOV of a weight word, which wait in registers of the FPU twelve at
-//! a time: 0.69 a MAC, 0.72 with the loop; where there is no FPU, LDR and 2 LDRD, 0.75. One pixel takes 14 instructions for 16 MACs, 0.88.
+//! Of four pixels, 16 MACs take 8 SMLAD, 1 SXTB16, 1 LDM of activations and 1 VMOV of a weight word, which wait in registers of the FPU sixteen at
+//! a time: 0.69 a MAC, 0.71 with the loop; where there is no FPU, LDR and 2 LDRD, 0.75. One pixel takes 14 instructions for 16 MACs, 0.88.
 //!
 //! **The stream** is that of [`super::conv2d`], but for: halves `256 w1 + w0`; the second bias, which is `256 b1 + b0`; and the second record, whose
 //! `k` is less by 8. An odd last channel has weights of zero beside it.

@@ -83,12 +83,12 @@ mod arm {
         ", pair_4x2!("lr")),*) };
     }
 
-    /// The words that are left over beside whole dozens, in the last registers: 12 bytes each.
+    /// The words that are left over beside whole sixteens, in the last registers: 12 bytes each.
     #[cfg(cortex_m = "fpu")]
     macro_rules! entries {
         ($($label:literal $s:literal)*) => { concat!($("
-            vldmia  lr!, {{", $s, "-s11}}
-            vmov    s14, lr
+            vldmia  lr!, {{", $s, "-s15}}
+            vmov    s16, lr
             b.w     ", $label, "b
         "),*) };
     }
@@ -103,18 +103,17 @@ mod arm {
     }
 
     // Sums: s0 of the pixels in r1 r2 r3 r0, 256 s1 + s0 in r5 r6 r7 r4. Activations r8 to r11, their pointer r12, a word of weights or their
-    // pointer lr. s14: that pointer; s15: the activations' end. Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry 24, without FPU epilogue
+    // pointer lr. s16: that pointer; s17: the activations' end. Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry 24, without FPU epilogue
     // 28.
     #[cfg(cortex_m = "fpu")]
     macro_rules! enter {
         () => {
             "
-            vmov    s15, r6
+            vpush   {{s16, s17}}
+            vmov    s17, r6
             subs    r8, #1
             beq     1f
-            movs    r7, #12
-            udiv    r10, r8, r7
-            mls     r7, r10, r7, r8
+            and     r7, r8, #15
             add.w   r7, r7, r7, lsl #1
             adr.w   r10, 60f
             add.w   r7, r10, r7, lsl #2
@@ -131,16 +130,15 @@ mod arm {
                 "
             .p2align 2
         20:
-            vmov    lr, s14
-            vldmia  lr!, {{s0-s11}}
-            vmov    s14, lr
+            vldmia  lr!, {{s0-s15}}
+            vmov    s16, lr
             ",
-                words!("70" "s0" "71" "s1" "72" "s2" "73" "s3" "74" "s4" "75" "s5" "76" "s6" "77" "s7" "78" "s8" "79" "s9" "80" "s10" "81" "s11"),
+                words!("70" "s0" "71" "s1" "72" "s2" "73" "s3" "74" "s4" "75" "s5" "76" "s6" "77" "s7"),
+                words!("78" "s8" "79" "s9" "80" "s10" "81" "s11" "82" "s12" "83" "s13" "84" "s14" "85" "s15"),
                 "
-            vmov    lr, s15
-            cmp     r12, lr
+            vmov    lr, r8, s16, s17
+            cmp     r12, r8
             bne.w   20b
-            vmov    lr, s14
         29:
             vmrs    APSR_nzcv, fpscr
             sub.w   r5, r5, r1
@@ -153,7 +151,7 @@ mod arm {
         };
     }
 
-    /// Where the loop is entered for as many words as are left over beside whole dozens.
+    /// Where the loop is entered for as many words as are left over beside whole sixteens.
     #[cfg(cortex_m = "fpu")]
     macro_rules! entrances {
         () => {
@@ -161,11 +159,12 @@ mod arm {
                 "
             .p2align 2
         60:
-            vmov    s14, lr
             b.w     20b
             nop.w
+            nop.w
             ",
-                entries!("81" "s11" "80" "s10" "79" "s9" "78" "s8" "77" "s7" "76" "s6" "75" "s5" "74" "s4" "73" "s3" "72" "s2" "71" "s1")
+                entries!("85" "s15" "84" "s14" "83" "s13" "82" "s12" "81" "s11" "80" "s10" "79" "s9" "78" "s8"),
+                entries!("77" "s7" "76" "s6" "75" "s5" "74" "s4" "73" "s3" "72" "s2" "71" "s1")
             )
         };
     }
@@ -195,11 +194,23 @@ mod arm {
     macro_rules! restore {
         () => {
             "
-            ldr.w   r0, [sp, #20]
-            vmov    s15, r0
             vmov.f32 s12, #1.0
             vcmp.f32 s12, #0
             "
+        };
+    }
+
+    #[cfg(cortex_m = "fpu")]
+    macro_rules! leave {
+        () => {
+            "vpop    {{s16, s17}}"
+        };
+    }
+
+    #[cfg(not(cortex_m = "fpu"))]
+    macro_rules! leave {
+        () => {
+            ""
         };
     }
 
@@ -351,6 +362,7 @@ mod arm {
             "cmp    r8, r11",
             "bne.w  10b",
             "add    sp, #32",
+            leave!(),
             "pop.w  {{r3-r11, pc}}",
             ".p2align 2",
             "40:",
