@@ -113,12 +113,18 @@ pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp
             let quotient = (sum.unsigned_abs().wrapping_add(half) / count) as i32;
             ((quotient ^ sign).wrapping_sub(sign)) as i8
         };
-        if lanes > 0 {
+        let sums = if lanes > 0 {
             // SAFETY: four channels from `channel` of every pixel of the patch lie inside the input, as `each_window` says.
-            let sums = unsafe { patch.sums(channel) };
-            return put(output, at, lanes, sums.map(mean));
+            unsafe { patch.sums(channel) }
+        } else {
+            [0, 0, 0, patch.fold(input, channel, 0, |sum, x| sum + x)?]
+        };
+        let written = lanes.max(1);
+        let out = output.slice(at, written)?;
+        for (out, &sum) in out.cells().iter().zip(sums.get(4 - written..)?) {
+            out.set(mean(sum));
         }
-        output.set(at, mean(patch.fold(input, channel, 0, |sum, x| sum + x)?))
+        Some(())
     })?;
     limit(output, clamp);
     Some(())
@@ -187,30 +193,23 @@ impl Patch {
     #[inline(always)]
     unsafe fn sums(&self, channel: usize) -> [i32; 4] {
         let mut row = self.start.wrapping_add(channel);
-        if self.rows.wrapping_mul(self.columns) <= FULL {
-            let (mut even, mut odd) = (0, 0);
-            for _ in 0..self.rows {
-                let mut pixel = row;
-                for _ in 0..self.columns {
-                    // SAFETY: as the caller promises.
-                    let x = unsafe { pixel.cast::<u32>().read_unaligned() };
-                    even = sxtab16(even, x);
-                    odd = sxtab16_ror8(odd, x);
-                    pixel = pixel.wrapping_add(self.channels);
-                }
-                row = row.wrapping_add(self.pitch);
-            }
-            let ([s0, s2], [s1, s3]) = (split(even), split(odd));
-            return [s0, s1, s2, s3];
-        }
+        let (mut even, mut odd, mut room) = (0, 0, FULL);
         let mut sums = [0; 4];
+        let mut add = |even, odd| {
+            let ([s0, s2], [s1, s3]) = (split(even), split(odd));
+            sums.iter_mut().zip([s0, s1, s2, s3]).for_each(|(sum, s)| *sum += s);
+        };
         for _ in 0..self.rows {
             let mut pixel = row;
             let mut left = self.columns;
             while left > 0 {
-                let part = left.min(FULL);
+                if room == 0 {
+                    add(even, odd);
+                    (even, odd, room) = (0, 0, FULL);
+                }
+                let part = left.min(room);
                 left -= part;
-                let (mut even, mut odd) = (0, 0);
+                room -= part;
                 for _ in 0..part {
                     // SAFETY: as the caller promises.
                     let x = unsafe { pixel.cast::<u32>().read_unaligned() };
@@ -218,11 +217,10 @@ impl Patch {
                     odd = sxtab16_ror8(odd, x);
                     pixel = pixel.wrapping_add(self.channels);
                 }
-                let ([s0, s2], [s1, s3]) = (split(even), split(odd));
-                sums.iter_mut().zip([s0, s1, s2, s3]).for_each(|(sum, s)| *sum += s);
             }
             row = row.wrapping_add(self.pitch);
         }
+        add(even, odd);
         sums
     }
 
@@ -290,21 +288,18 @@ fn each_window(
                     pitch,
                 };
                 let mut channel = 0;
-                while channel + 4 <= channels {
-                    value(&patch, out, channel, 4)?;
-                    channel += 4;
-                    out += 4;
-                }
-                let left = channels - channel;
-                if left > 0 && channels >= 4 {
-                    // What was written of the others is read again, for nothing.
-                    value(&patch, out, channels - 4, left)?;
-                    out += left;
-                } else {
-                    for channel in 0..left {
-                        value(&patch, out, channel, 0)?;
-                        out += 1;
-                    }
+                while channel < channels {
+                    let left = channels - channel;
+                    // Of the last four, what was written is read again, for nothing.
+                    let (from, lanes) = if channels >= 4 {
+                        (channel.min(channels - 4), left.min(4))
+                    } else {
+                        (channel, 0)
+                    };
+                    value(&patch, out, from, lanes)?;
+                    let written = lanes.max(1);
+                    channel += written;
+                    out += written;
                 }
             }
         }
