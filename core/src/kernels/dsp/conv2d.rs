@@ -14,21 +14,23 @@
 
 use core::ops::RangeInclusive;
 
-use super::conv2d_loops::{Block, Loops, Separate, widen_4};
+use super::conv2d_loops::{Block, Loops, Separate};
 use super::record;
 use super::requant::{SHIFT, Short};
+use super::widen::{widen_columns, widen_pixel};
+use super::widen_loops::{Windows, widen_4};
+use super::windows::{Geometry, Layout, lanes, pointwise_pixels};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
-use crate::kernels::instructions::{halves, sxtb16, sxtb16_ror8};
+use crate::kernels::instructions::sxtb16;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::steps::Requantize;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
-use crate::ops::window::{Window2d, three, two};
 use crate::quant::Multiplier;
 
 /// int8, one group.
@@ -277,140 +279,6 @@ pub(super) fn staged_stride(channels: u32) -> u32 {
     if channels % 2 == 1 { channels + 1 } else { 0 }
 }
 
-/// The runs of one window.
-#[derive(Clone, Copy)]
-pub(super) struct Layout {
-    pub(super) runs: u32,
-    /// Bytes in a run.
-    len: u32,
-}
-
-impl Layout {
-    pub(super) fn of(window: &Window2d) -> Self {
-        let [rows, columns] = two::<_, u32>(window.kernel);
-        let channels = u32::from(window.input[2]);
-        // Within 32 bits by `check`; before it, saturate.
-        match window.dilation[1] {
-            1 => Self {
-                runs: rows,
-                len: columns.saturating_mul(channels),
-            },
-            _ => Self {
-                runs: rows.saturating_mul(columns),
-                len: channels,
-            },
-        }
-    }
-
-    pub(super) fn words(&self) -> u32 {
-        self.len / 4
-    }
-
-    pub(super) fn tail(&self) -> u32 {
-        self.len % 4
-    }
-
-    pub(super) fn pairs(&self) -> u32 {
-        let body = self.runs.saturating_mul(self.words() * 2);
-        body.saturating_add((self.runs * self.tail()).div_ceil(2))
-            .min(u32::MAX / 64)
-    }
-
-    /// Words of the stream for two channels.
-    fn stream_words(&self) -> u32 {
-        2 + self.pairs() + 2 * record::WORDS as u32
-    }
-
-    /// The activations of pair `at`, as offsets into the runs laid end to end.
-    pub(super) fn pair(&self, at: u32) -> (u32, Option<u32>) {
-        // At least one: a division by what may be none is a panic.
-        let [words, tail] = [self.words().max(1), self.tail().max(1)];
-        let body = self.runs * self.words() * 2;
-        if at < body {
-            let (run, word) = (at / 2 / words, at / 2 % words);
-            let first = run * self.len + word * 4 + at % 2;
-            return (first, Some(first + 2));
-        }
-        let byte = |t: u32| t / tail * self.len + self.words() * 4 + t % tail;
-        let t = (at - body) * 2;
-        (byte(t), (t + 1 < self.runs * self.tail()).then(|| byte(t + 1)))
-    }
-}
-
-/// Pixels of a block: four, or one where an image has fewer.
-pub(super) fn lanes(window: &Window2d) -> u32 {
-    let [height, width, _] = three::<_, u32>(window.output);
-    let pixels = pointwise_pixels(window).unwrap_or(height * width);
-    if pixels < 4 { 1 } else { 4 }
-}
-
-/// The pixels of all images, where a pixel of the output needs its pixel of the input alone.
-fn pointwise_pixels(window: &Window2d) -> Option<u32> {
-    let unpadded = window.input[..2] == window.output[..2] && window.padding == [0, 0];
-    (window.kernel == [1, 1] && window.stride == [1, 1] && unpadded)
-        .then(|| u32::from(window.batch) * u32::from(window.input[0]) * u32::from(window.input[1]))
-}
-
-/// What the pixel loop knows of a window.
-struct Geometry {
-    images: usize,
-    input: [usize; 3],
-    output: [usize; 3],
-    kernel: [usize; 2],
-    stride: [usize; 2],
-    dilation: [usize; 2],
-    padding: [usize; 2],
-    runs: usize,
-    words: usize,
-    tail: usize,
-    /// Bytes of a row of the input.
-    row: usize,
-    /// Columns of the output whose windows lie inside the input's columns: from, to.
-    inside: (usize, usize),
-    zero_point: i8,
-}
-
-impl Geometry {
-    fn of(op: &PackedConv2dS8) -> Self {
-        let window = &op.window;
-        let layout = Layout::of(window);
-        let (mut input, mut output) = (three::<_, usize>(window.input), three::<_, usize>(window.output));
-        let mut images = usize::from(window.batch);
-        if let Some(pixels) = pointwise_pixels(window) {
-            // One long row: blocks then cross rows and images.
-            images = 1;
-            input = [1, pixels as usize, input[2]];
-            output = [1, pixels as usize, output[2]];
-        }
-        let kernel = two::<_, usize>(window.kernel);
-        let stride = two::<_, usize>(window.stride);
-        let dilation = two::<_, usize>(window.dilation);
-        let padding = two::<_, usize>(window.padding);
-        Self {
-            images,
-            input,
-            output,
-            kernel,
-            stride,
-            dilation,
-            padding,
-            runs: layout.runs as usize,
-            words: layout.words() as usize,
-            tail: layout.tail() as usize,
-            row: input[1] * input[2],
-            inside: super::inside(input[1], output[1], kernel[1], stride[1], dilation[1], padding[1]),
-            zero_point: op.input_zero_point,
-        }
-    }
-
-    /// The first row and column of a pixel's window.
-    #[inline(always)]
-    fn corner(&self, y: usize, x: usize) -> (isize, isize) {
-        let at = |i: usize, axis: usize| (i * self.stride[axis]) as isize - self.padding[axis] as isize;
-        (at(y, 0), at(x, 1))
-    }
-}
-
 /// The whole step.
 ///
 /// # Safety
@@ -456,17 +324,22 @@ unsafe fn convolve<L: Loops>(
                 L::mac_1x2(&block)
             }
             if staged > 0 {
-                for pixel in 0..pixels {
-                    copy(stage.add(pixel * stride), out.add(pixel * channels), channels);
-                }
+                unstage(stage, out, channels, pixels);
             }
         }
         out = out.wrapping_add(pixels * channels);
     };
-    let reach = (g.kernel[0] - 1) * g.dilation[0];
     let direct = g.dilation[1] == 1 || g.kernel[1] == 1;
-    let step = g.stride[1] * g.input[2];
-    let line = g.dilation[0] * g.row;
+    let alone = if direct { g.alone() } else { 0 };
+    let mut windows = Windows {
+        to: scratch,
+        step: g.stride[1] * g.input[2],
+        words: g.words,
+        runs: 0,
+        gap: (g.dilation[0] * g.row) as isize - (g.words * 4 + g.tail) as isize,
+        tail: g.tail,
+        tails: scratch.cast(),
+    };
     let (from, to) = g.inside;
     let mut image = input;
     for _ in 0..g.images {
@@ -474,48 +347,47 @@ unsafe fn convolve<L: Loops>(
         let mut left = height * width;
         while left > 0 {
             let (top, column) = g.corner(y, x);
-            let rows_inside = top >= 0 && top as usize + reach < g.input[0];
-            let mut pixels = if direct && rows_inside && x >= from {
+            let rows = g.rows_inside(top);
+            let mut pixels = if direct && !rows.is_empty() && x >= from {
                 to.saturating_sub(x) / 4 * 4
             } else {
                 0
             };
             if pixels > 0 {
-                // Four whole windows of a row at a time.
+                // Four whole windows of a row at a time. What of them lies above or below the image stays in scratch.
+                if rows.len() < g.runs {
+                    let outside = sxtb16(u32::from_ne_bytes([g.zero_point as u8; 4]));
+                    // SAFETY: the words of four pixels.
+                    (0..pairs * 4).for_each(|word| unsafe { *scratch.add(word) = outside });
+                }
+                let tail = rows.start * g.tail;
+                windows.to = scratch.wrapping_add(rows.start * g.words * 8);
+                windows.runs = rows.len();
+                windows.tails = scratch
+                    .wrapping_add(g.runs * g.words * 8)
+                    .cast::<i16>()
+                    .wrapping_add(tail / 2 * 8 + tail % 2);
+                let top = top + (rows.start * g.dilation[0]) as isize;
                 let mut first = image.wrapping_offset(top * g.row as isize + column * g.input[2] as isize);
                 for _ in 0..pixels / 4 {
-                    // SAFETY: the windows lie inside the image.
-                    unsafe {
-                        if g.words > 0 {
-                            widen_4(
-                                scratch,
-                                first,
-                                step,
-                                g.words,
-                                g.runs,
-                                line as isize - (g.words * 4) as isize,
-                            );
-                        }
-                        if g.tail > 0 {
-                            widen_tails(
-                                scratch.add(g.runs * g.words * 8),
-                                first.add(g.words * 4),
-                                step,
-                                line,
-                                &g,
-                            );
-                        }
-                    }
+                    // SAFETY: these rows of the windows lie inside the image.
+                    unsafe { widen_4(&windows, first) };
                     emit(4);
-                    first = first.wrapping_add(4 * step);
+                    first = first.wrapping_add(4 * windows.step);
                 }
                 x += pixels;
             } else {
-                pixels = if left >= 4 { 4 } else { 1 };
+                pixels = if left >= 4 && (y > 0 || x >= alone) { 4 } else { 1 };
                 for pixel in 0..pixels {
                     let (top, column) = g.corner(y, x);
                     // SAFETY: what lies outside the image is not read.
-                    unsafe { widen_pixel(&g, scratch.add(pixel), pixels, image, top, column) };
+                    unsafe {
+                        if g.shares_words(column) {
+                            widen_columns(&g, scratch.add(pixel), pixels, image, top, column);
+                        } else {
+                            widen_pixel(&g, scratch.add(pixel), pixels, image, top, column);
+                        }
+                    }
                     x += 1;
                     if x == width && pixel + 1 < pixels {
                         (y, x) = (y + 1, 0);
@@ -529,6 +401,21 @@ unsafe fn convolve<L: Loops>(
             }
         }
         image = image.wrapping_add(g.input[0] * g.row);
+    }
+}
+
+/// Copies staged pixels of an odd number of channels to where they belong.
+///
+/// # Safety
+/// `pixels` pixels of [`staged_stride`] bytes are readable at `stage`, and of `channels` writable at `out`; they do not overlap.
+#[inline(never)]
+unsafe fn unstage(stage: *const i8, out: *mut i8, channels: usize, pixels: usize) {
+    let (mut from, mut to) = (stage, out);
+    for _ in 0..pixels {
+        // SAFETY: as the caller promises.
+        unsafe { copy(from, to, channels) };
+        from = from.wrapping_add(channels + 1);
+        to = to.wrapping_add(channels);
     }
 }
 
@@ -549,164 +436,5 @@ pub(super) unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
         // SAFETY: a byte of them.
         unsafe { *to.add(byte) = *from.add(byte) };
         core::hint::black_box(());
-    }
-}
-
-/// The bytes left over at the ends of the runs of four windows `step` bytes apart.
-///
-/// # Safety
-/// `src` is the first such byte of the first window, all inside the image; `dst` is the place of the first pair of them.
-#[inline(always)]
-unsafe fn widen_tails(dst: *mut u32, src: *const i8, step: usize, line: usize, g: &Geometry) {
-    let (mut dst, mut run, mut byte) = (dst, src, 0);
-    let mut next = || {
-        let at = run.wrapping_add(byte);
-        byte += 1;
-        if byte == g.tail {
-            (run, byte) = (run.wrapping_add(line), 0);
-        }
-        at
-    };
-    let mut left = g.runs * g.tail;
-    while left > 0 {
-        let mut low = next();
-        // The weight of a missing second one is zero.
-        let mut high = if left > 1 { next() } else { low };
-        left = left.saturating_sub(2);
-        for pixel in 0..4 {
-            // SAFETY: as the caller promises.
-            unsafe { *dst.add(pixel) = halves(i32::from(*low), i32::from(*high)) };
-            (low, high) = (low.wrapping_add(step), high.wrapping_add(step));
-        }
-        dst = dst.wrapping_add(4);
-    }
-}
-
-/// Widens one window, which may reach over the borders, into pairs `step` words apart.
-///
-/// # Safety
-/// As for [`convolve`]; `top` and `left` are the window's first row and column.
-#[inline(never)]
-unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image: *const i8, top: isize, left: isize) {
-    let channels = g.input[2];
-    let mut lane = Lane {
-        body: dst,
-        tails: dst.wrapping_add(g.runs * g.words * 2 * step).cast(),
-        half: 0,
-        step,
-    };
-    let columns_inside = left >= 0 && left as usize + g.kernel[1] <= g.input[1];
-    let mut y = top;
-    for _ in 0..g.kernel[0] {
-        let row = (y as usize) < g.input[0];
-        let line = image.wrapping_offset(y * g.row as isize);
-        let at = |x: isize| line.wrapping_offset(x * channels as isize);
-        // SAFETY: what lies outside is not read.
-        unsafe {
-            if g.dilation[1] == 1 && (columns_inside || !row) {
-                lane.run(row.then(|| at(left)), g.words, g.tail, g.zero_point);
-            } else if g.dilation[1] > 1 || channels.is_multiple_of(4) {
-                let mut x = left;
-                for _ in 0..g.kernel[1] {
-                    let inside = row && (x as usize) < g.input[1];
-                    lane.run(inside.then(|| at(x)), channels / 4, channels % 4, g.zero_point);
-                    x += g.dilation[1] as isize;
-                }
-            } else {
-                lane.clipped_run(at(left), left, g);
-            }
-        }
-        y += g.dilation[0] as isize;
-    }
-}
-
-/// Where one pixel's next pairs go.
-struct Lane {
-    body: *mut u32,
-    tails: *mut i16,
-    half: usize,
-    /// Words between pairs.
-    step: usize,
-}
-
-impl Lane {
-    /// A run, or as many zero points.
-    ///
-    /// # Safety
-    /// The run is readable, the pairs' places writable.
-    #[inline(always)]
-    unsafe fn run(&mut self, src: Option<*const i8>, words: usize, tail: usize, zero_point: i8) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            match src {
-                Some(src) => {
-                    let mut word = src.cast::<u32>();
-                    for _ in 0..words {
-                        let x = word.read_unaligned();
-                        word = word.add(1);
-                        self.word(sxtb16(x), sxtb16_ror8(x));
-                    }
-                    for byte in 0..tail {
-                        self.tail(*word.cast::<i8>().add(byte));
-                    }
-                }
-                None => {
-                    let pair = sxtb16(u32::from_ne_bytes([zero_point as u8; 4]));
-                    (0..words).for_each(|_| self.word(pair, pair));
-                    (0..tail).for_each(|_| self.tail(zero_point));
-                }
-            }
-        }
-    }
-
-    /// A row of few channels that begins or ends outside: byte by byte.
-    ///
-    /// # Safety
-    /// What of the run lies inside the input's columns is readable.
-    #[inline(always)]
-    unsafe fn clipped_run(&mut self, src: *const i8, left: isize, g: &Geometry) {
-        let channels = g.input[2] as isize;
-        // Bytes of the run that lie inside.
-        let inside = -left * channels..(g.input[1] as isize - left) * channels;
-        let byte = |i: isize| {
-            if inside.contains(&i) {
-                // SAFETY: as the caller promises.
-                unsafe { *src.offset(i) }
-            } else {
-                g.zero_point
-            }
-        };
-        let wide = |i: isize| u32::from(i16::from(byte(i)) as u16);
-        let mut i = 0;
-        for _ in 0..g.words {
-            // SAFETY: the places are writable.
-            unsafe { self.word(wide(i) | wide(i + 2) << 16, wide(i + 1) | wide(i + 3) << 16) };
-            i += 4;
-        }
-        for _ in 0..g.tail {
-            // SAFETY: as above.
-            unsafe { self.tail(byte(i)) };
-            i += 1;
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn word(&mut self, even: u32, odd: u32) {
-        // SAFETY: the caller's places.
-        unsafe {
-            *self.body = even;
-            *self.body.add(self.step) = odd;
-            self.body = self.body.add(2 * self.step);
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn tail(&mut self, byte: i8) {
-        // SAFETY: the caller's place.
-        unsafe { *self.tails = i16::from(byte) };
-        self.tails = self
-            .tails
-            .wrapping_add(if self.half == 0 { 1 } else { 2 * self.step - 1 });
-        self.half ^= 1;
     }
 }

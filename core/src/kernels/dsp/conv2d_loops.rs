@@ -35,9 +35,7 @@ pub(super) struct Block {
 #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 use arm::{mac_1x2, mac_4x2};
 #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
-pub(super) use arm::{positive, signed, widen_4};
-#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
-pub(super) use portable::widen_4;
+pub(super) use arm::{positive, signed};
 #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
 use portable::{mac_1x2, mac_4x2};
 
@@ -421,62 +419,6 @@ mod arm {
             finish = sym finish_general,
         )
     }
-
-    /// Widens `runs` runs of `words` words of four pixels `step` bytes apart, `gap` bytes between runs, into pairs side by side: 16 instructions
-    /// for 16 activations.
-    ///
-    /// # Safety
-    /// `words > 0`, `runs > 0`; the runs are readable, `runs * words * 8` words at `dst` writable.
-    #[unsafe(naked)]
-    pub(in super::super) unsafe extern "C" fn widen_4(
-        dst: *mut u32,
-        src: *const i8,
-        step: usize,
-        words: usize,
-        runs: usize,
-        gap: isize,
-    ) {
-        naked_asm!(
-            ".cpu cortex-m33",
-            "push.w {{r3-r11, lr}}", // words 0, runs 40, gap 44
-            "mov    r12, r0",
-            "mov    r4, r1",
-            "add.w  r5, r4, r2",
-            "add.w  r6, r5, r2",
-            "add.w  r7, r6, r2",
-            "mov    lr, r3",
-            "10:",
-            "ldr.w  r8, [r4], #4",
-            "ldr.w  r9, [r5], #4",
-            "ldr.w  r10, [r6], #4",
-            "ldr.w  r11, [r7], #4",
-            "sxtb16 r0, r8",
-            "sxtb16 r1, r9",
-            "sxtb16 r2, r10",
-            "sxtb16 r3, r11",
-            "stm.w  r12!, {{r0-r3}}",
-            "sxtb16 r8, r8, ror #8",
-            "sxtb16 r9, r9, ror #8",
-            "sxtb16 r10, r10, ror #8",
-            "sxtb16 r11, r11, ror #8",
-            "subs.w lr, lr, #1",
-            "stm.w  r12!, {{r8-r11}}",
-            "bne    10b",
-            "ldr.w  lr, [sp]",
-            "ldr.w  r0, [sp, #40]",
-            "subs   r0, #1",
-            "beq    20f",
-            "str.w  r0, [sp, #40]",
-            "ldr.w  r1, [sp, #44]",
-            "add    r4, r1",
-            "add    r5, r1",
-            "add    r6, r1",
-            "add    r7, r1",
-            "b      10b",
-            "20:",
-            "pop.w  {{r3-r11, pc}}",
-        )
-    }
 }
 
 /// The same loops in Rust, for hosts.
@@ -539,38 +481,6 @@ mod portable {
                 }
                 weights = weights.add(8);
                 out = out.add(2);
-            }
-        }
-    }
-
-    /// Widens `runs` runs of `words` words of four pixels `step` bytes apart, `gap` bytes between runs, into pairs side by side.
-    ///
-    /// # Safety
-    /// `words > 0`, `runs > 0`; the runs are readable, `runs * words * 8` words at `dst` writable.
-    pub(in super::super) unsafe fn widen_4(
-        dst: *mut u32,
-        src: *const i8,
-        step: usize,
-        words: usize,
-        runs: usize,
-        gap: isize,
-    ) {
-        for pixel in 0..4 {
-            let src = src.wrapping_add(pixel * step);
-            for run in 0..runs {
-                for word in 0..words {
-                    // SAFETY: as the caller promises.
-                    unsafe {
-                        let at = (run * words + word) * 4;
-                        let x = src
-                            .offset(at as isize + run as isize * gap)
-                            .cast::<u32>()
-                            .read_unaligned();
-                        let dst = dst.add(at * 2 + pixel);
-                        *dst = sxtb16(x);
-                        *dst.add(4) = sxtb16_ror8(x);
-                    }
-                }
             }
         }
     }

@@ -11,11 +11,12 @@
 //! added to sums in scratch. No tile's sums leave 24 bits. The stream: a record for each channel, an odd last one's twice; the biases; and for each tile, for
 //! every two channels, its words.
 
-use super::conv2d::{self, Channel, Layout, Plain};
+use super::conv2d::{self, Channel, Plain};
 use super::dense_loops::{Dense, multiply};
 use super::pairs::{half, sums_fit};
 use super::record::{self, WORDS};
 use super::requant::{PAIRS_SHIFT, Short};
+use super::windows::Layout;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;

@@ -7,12 +7,13 @@
 //! the factors of both channels in its lower bytes; two records (`record.rs`), the second one's `k` less by 4. Activations come by eights: what is not there
 //! has weights of zero, and so has a channel beside an odd last one, whose factors are 1.
 
-use super::conv2d::{self, Layout};
+use super::conv2d;
 use super::groups_loops::Groups;
 use super::nibbles::NOTHING;
 #[cfg(any(test, packing))]
 use super::nibbles::{Pair, SECOND, form_of_pairs};
 use super::record;
+use super::windows::{Layout, lanes};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -47,7 +48,7 @@ impl Kernel for S8 {
             Form::Folded => None,
             _ => stream_words(op).checked_mul(channels.div_ceil(2)),
         };
-        let lanes = conv2d::lanes(window);
+        let lanes = lanes(window);
         let kept = groups(op) * (lanes + 1) * 4;
         let staged = conv2d::staged_stride(channels) * 4;
         Needs {

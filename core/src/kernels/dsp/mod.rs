@@ -26,6 +26,9 @@ pub mod sum;
 pub mod svdf;
 #[cfg(test)]
 mod tests;
+mod widen;
+mod widen_loops;
+mod windows;
 
 /// Places along one axis whose window lies inside the input: from, to.
 fn inside(

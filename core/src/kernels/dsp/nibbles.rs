@@ -12,10 +12,11 @@
 //! b, d; two records (`record.rs`), the second one's `k` less by 4. An activation that is not there has weights of zero, and so has a channel beside an odd
 //! last one.
 
-use super::conv2d::{self, Channel, Layout, Plain};
+use super::conv2d::{self, Channel, Plain};
 use super::nibbles_loops::Nibbles;
 use super::record;
 use super::requant::PAIRS_SHIFT;
+use super::windows::{Layout, lanes};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -55,7 +56,7 @@ impl Kernel for S8 {
         };
         let staged = conv2d::staged_stride(channels) * 4;
         Needs {
-            scratch: (pairs(&op.window) * 4 * conv2d::lanes(&op.window)).saturating_add(staged),
+            scratch: (pairs(&op.window) * 4 * lanes(&op.window)).saturating_add(staged),
             weights: stream.and_then(|words| words.checked_mul(4)).unwrap_or(u32::MAX),
         }
     }
