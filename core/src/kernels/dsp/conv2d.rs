@@ -19,7 +19,7 @@ use super::record;
 use super::requant::{SHIFT, Short};
 use super::widen::{widen_columns, widen_pixel};
 use super::widen_loops::{Windows, widen_4};
-use super::windows::{Geometry, Layout, lanes, pointwise_pixels};
+use super::windows::{Geometry, Layout, pointwise_pixels};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -41,17 +41,7 @@ impl Kernel for S8 {
     type Op = PackedConv2dS8;
 
     fn needs(op: &PackedConv2dS8) -> Needs {
-        let layout = Layout::of(&op.window);
-        let channels = u32::from(op.window.output[2]);
-        // A form that this kernel has no sequence for asks for more than any file has.
-        let stream = match op.form {
-            Form::Folded => None,
-            _ => layout.stream_words().checked_mul(channels.div_ceil(2)),
-        };
-        Needs {
-            scratch: (layout.pairs() * 4 * lanes(&op.window)).saturating_add(staged_stride(channels) * 4),
-            weights: stream.and_then(|words| words.checked_mul(4)).unwrap_or(u32::MAX),
-        }
+        needs(&Geometry::of(op), op.form)
     }
 
     fn distance(op: &PackedConv2dS8, index: usize) -> Option<i64> {
@@ -74,7 +64,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        run::<Separate>(op, mem, Self::needs(op), 0)
+        run::<Separate>(op, mem, |g| needs(g, op.form), 0)
     }
 }
 
@@ -88,20 +78,57 @@ pub(super) fn packed<'m>(op: &PackedConv2dS8, weights: &'m [u8]) -> Option<(&'m 
     } else {
         0
     };
-    let words = layout.stream_words() as usize;
+    let words = stream_words(layout.pairs()) as usize;
     record::pairs_are_packed(stream, words, missing, op.form).then_some((stream, words))
 }
 
-/// The step, in the loops for its stream, `share` weights of which share a factor.
+/// What a step of such windows needs.
 #[inline(always)]
-pub(super) fn run<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, needs: Needs, share: u32) -> Option<()> {
+pub(super) fn needs(g: &Geometry, form: Form) -> Needs {
+    let [_, _, channels] = g.output;
+    // A form that this kernel has no sequence for asks for more than any file has.
+    let stream = match form {
+        Form::Folded => None,
+        _ => stream_words(g.pairs as u32).checked_mul(channels.div_ceil(2) as u32),
+    };
+    Needs {
+        scratch: (g.pairs as u32 * 4 * g.lanes() as u32).saturating_add(g.staged() as u32 * 4),
+        weights: stream.and_then(|words| words.checked_mul(4)).unwrap_or(u32::MAX),
+    }
+}
+
+/// Words of the stream for two channels.
+fn stream_words(pairs: u32) -> u32 {
+    2 + pairs + 2 * record::WORDS as u32
+}
+
+/// The step, in the loops for its stream, `share` weights of which share a factor; `needs`: what its kernel says.
+#[inline(always)]
+pub(super) fn run<L: Loops>(
+    op: &PackedConv2dS8,
+    mem: &Mem<'_>,
+    needs: impl Fn(&Geometry) -> Needs,
+    share: u32,
+) -> Option<()> {
+    let g = Geometry::of(op);
+    let needs = needs(&g);
     let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
     let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
     let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
     let (input, output) = (input.as_ptr(), output.as_mut_ptr());
     // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
-    unsafe { convolve::<L>(op, input, weights.as_ptr(), output, scratch.as_mut_ptr(), share) };
+    unsafe {
+        convolve::<L>(
+            &g,
+            op.form,
+            input,
+            weights.as_ptr(),
+            output,
+            scratch.as_mut_ptr(),
+            share,
+        )
+    };
     Some(())
 }
 
@@ -274,29 +301,23 @@ impl Channel {
     }
 }
 
-/// Bytes between the staged output pixels of an odd number of channels, which the loops write with one more; else 0.
-pub(super) fn staged_stride(channels: u32) -> u32 {
-    if channels % 2 == 1 { channels + 1 } else { 0 }
-}
-
 /// The whole step.
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
 unsafe fn convolve<L: Loops>(
-    op: &PackedConv2dS8,
+    g: &Geometry,
+    form: Form,
     input: *const i8,
     stream: *const u32,
     output: *mut i8,
     scratch: *mut u32,
     share: u32,
 ) {
-    let g = Geometry::of(op);
-    let pairs = Layout::of(&op.window).pairs() as usize;
-    let pairs = pairs.next_multiple_of(L::PAIRS);
+    let pairs = g.pairs.next_multiple_of(L::PAIRS);
     let [height, width, channels] = g.output;
-    let staged = staged_stride(channels as u32) as usize;
-    let stage = scratch.wrapping_add(pairs * lanes(&op.window) as usize).cast::<i8>();
+    let staged = g.staged();
+    let stage = scratch.wrapping_add(pairs * g.lanes()).cast::<i8>();
     let stride = if staged > 0 { staged } else { channels };
     let mut block = Block {
         out: output,
@@ -307,7 +328,7 @@ unsafe fn convolve<L: Loops>(
         x_end: scratch.wrapping_add(pairs * 4),
         weights: stream,
         pairs,
-        form: op.form as usize,
+        form: form as usize,
         share: share as usize / 2,
         groups: stage.wrapping_add(staged * 4).cast(),
     };
@@ -383,9 +404,9 @@ unsafe fn convolve<L: Loops>(
                     // SAFETY: what lies outside the image is not read.
                     unsafe {
                         if g.shares_words(column) {
-                            widen_columns(&g, scratch.add(pixel), pixels, image, top, column);
+                            widen_columns(g, scratch.add(pixel), pixels, image, top, column);
                         } else {
-                            widen_pixel(&g, scratch.add(pixel), pixels, image, top, column);
+                            widen_pixel(g, scratch.add(pixel), pixels, image, top, column);
                         }
                     }
                     x += 1;

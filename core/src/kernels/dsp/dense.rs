@@ -16,7 +16,7 @@ use super::dense_loops::{Dense, multiply};
 use super::pairs::{half, sums_fit};
 use super::record::{self, WORDS};
 use super::requant::{PAIRS_SHIFT, Short};
-use super::windows::Layout;
+use super::windows::{Layout, staged_stride};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -63,7 +63,7 @@ impl Kernel for S8 {
         let beside = if by_tiles(&op.window) {
             pairs * 8
         } else {
-            conv2d::staged_stride(op.window.output[2].into()).next_multiple_of(4)
+            staged_stride(op.window.output[2].into()).next_multiple_of(4)
         };
         Needs {
             scratch: widened(&op.window) * 4 + beside,

@@ -13,7 +13,7 @@ use super::nibbles::NOTHING;
 #[cfg(any(test, packing))]
 use super::nibbles::{Pair, SECOND, form_of_pairs};
 use super::record;
-use super::windows::{Layout, lanes};
+use super::windows::{Layout, lanes, staged_stride};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -50,7 +50,7 @@ impl Kernel for S8 {
         };
         let lanes = lanes(window);
         let kept = groups(op) * (lanes + 1) * 4;
-        let staged = conv2d::staged_stride(channels) * 4;
+        let staged = staged_stride(channels) * 4;
         Needs {
             scratch: (pairs(window) * 4 * lanes).saturating_add(staged).saturating_add(kept),
             weights: stream.and_then(|words| words.checked_mul(4)).unwrap_or(u32::MAX),
@@ -68,7 +68,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedGroupsS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d::run::<Groups>(&op.conv, mem, Self::needs(op), op.share)
+        conv2d::run::<Groups>(&op.conv, mem, |_| Self::needs(op), op.share)
     }
 }
 

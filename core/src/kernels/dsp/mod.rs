@@ -42,7 +42,7 @@ fn inside(
     // Never 0, as load has checked and the compiler does not see.
     let stride = stride.max(1);
     let from = padding.div_ceil(stride).min(output);
-    let reach = (kernel - 1) * dilation;
+    let reach = kernel.saturating_sub(1) * dilation;
     let to = match (input + padding).checked_sub(reach + 1) {
         Some(last) => (last / stride + 1).min(output),
         None => 0,

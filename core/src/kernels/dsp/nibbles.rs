@@ -16,7 +16,7 @@ use super::conv2d::{self, Channel, Plain};
 use super::nibbles_loops::Nibbles;
 use super::record;
 use super::requant::PAIRS_SHIFT;
-use super::windows::{Layout, lanes};
+use super::windows::{Layout, lanes, staged_stride};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -54,7 +54,7 @@ impl Kernel for S8 {
             Form::Folded => None,
             _ => stream_words(&op.window).checked_mul(channels.div_ceil(2)),
         };
-        let staged = conv2d::staged_stride(channels) * 4;
+        let staged = staged_stride(channels) * 4;
         Needs {
             scratch: (pairs(&op.window) * 4 * lanes(&op.window)).saturating_add(staged),
             weights: stream.and_then(|words| words.checked_mul(4)).unwrap_or(u32::MAX),
@@ -72,7 +72,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d::run::<Nibbles>(op, mem, Self::needs(op), 0)
+        conv2d::run::<Nibbles>(op, mem, |_| Self::needs(op), 0)
     }
 }
 

@@ -61,7 +61,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d::run::<Paired>(op, mem, Self::needs(op), 0)
+        conv2d::run::<Paired>(op, mem, |g| conv2d::needs(g, op.form), 0)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use core::ops::Range;
 
-use super::record;
 use crate::ops::packed_conv2d::PackedConv2dS8;
 use crate::ops::window::{Window2d, three, two};
 
@@ -45,11 +44,6 @@ impl Layout {
             .min(u32::MAX / 64)
     }
 
-    /// Words of the stream for two channels.
-    pub(super) fn stream_words(&self) -> u32 {
-        2 + self.pairs() + 2 * record::WORDS as u32
-    }
-
     /// The activations of pair `at`, as offsets into the runs laid end to end.
     pub(super) fn pair(&self, at: u32) -> (u32, Option<u32>) {
         // At least one: a division by what may be none is a panic.
@@ -64,6 +58,11 @@ impl Layout {
         let t = (at - body) * 2;
         (byte(t), (t + 1 < self.runs * self.tail()).then(|| byte(t + 1)))
     }
+}
+
+/// Bytes between the staged output pixels of an odd number of channels, which the loops write with one more; else 0.
+pub(super) fn staged_stride(channels: u32) -> u32 {
+    if channels % 2 == 1 { channels + 1 } else { 0 }
 }
 
 /// Pixels of a block: four, or one where an image has fewer.
@@ -97,9 +96,12 @@ pub(super) struct Geometry {
     /// Columns of the output whose windows lie inside the input's columns: from, to.
     pub(super) inside: (usize, usize),
     pub(super) zero_point: i8,
+    /// Of a window.
+    pub(super) pairs: usize,
 }
 
 impl Geometry {
+    #[inline(never)]
     pub(super) fn of(op: &PackedConv2dS8) -> Self {
         let window = &op.window;
         let layout = Layout::of(window);
@@ -129,7 +131,20 @@ impl Geometry {
             row: input[1] * input[2],
             inside: super::inside(input[1], output[1], kernel[1], stride[1], dilation[1], padding[1]),
             zero_point: op.input_zero_point,
+            pairs: layout.pairs() as usize,
         }
+    }
+
+    /// [`lanes`].
+    #[inline(always)]
+    pub(super) fn lanes(&self) -> usize {
+        if self.output[0] * self.output[1] < 4 { 1 } else { 4 }
+    }
+
+    /// [`staged_stride`].
+    #[inline(always)]
+    pub(super) fn staged(&self) -> usize {
+        staged_stride(self.output[2] as u32) as usize
     }
 
     /// The rows of a window from row `top` of the input on that lie inside.
