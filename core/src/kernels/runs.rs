@@ -7,6 +7,7 @@ use crate::kernels::entered;
 use crate::kernels::turned;
 use crate::ops::elementwise::{Loop, MAX_LOOPS};
 use crate::ops::movement::CopyLoop;
+use crate::ops::size::product;
 
 /// Bytes from which on the compiler's own `memmove` is worth its call, where a loop of words is not allowed to be unaligned.
 const LONG: usize = 24;
@@ -34,8 +35,8 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
     let (mut last, mut low, mut high) = (0_u32, from, from);
     for l in loops {
         let steps = l.count.checked_sub(1)?;
-        last = last.checked_add(steps.checked_mul(l.to)?)?;
-        let reach = steps.checked_mul(l.from.unsigned_abs())?;
+        last = last.checked_add(product(steps, l.to)?)?;
+        let reach = product(steps, l.from.unsigned_abs())?;
         if l.from < 0 {
             low = low.checked_sub(reach)?;
         } else {

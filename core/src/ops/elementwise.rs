@@ -9,7 +9,7 @@ use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
 use crate::ops::pointwise::{Pointwise, UnaryOp};
-use crate::ops::size::checked_size;
+use crate::ops::size::{checked_size, product};
 
 /// Axes of a broadcast after the host has merged what can be merged.
 pub const MAX_LOOPS: usize = 6;
@@ -64,13 +64,13 @@ operator! {
 
 /// Elements of the broadcast result.
 pub fn output_len(loops: &[Loop]) -> Option<u32> {
-    loops.iter().try_fold(1u32, |len, l| len.checked_mul(l.count))
+    loops.iter().try_fold(1, |len, l| product(len, l.count))
 }
 
 /// Elements that an operand must have so that the last of them is reached with these strides.
 pub fn operand_len(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> Option<u32> {
     loops.iter().try_fold(1u32, |len, l| {
-        len.checked_add(l.count.checked_sub(1)?.checked_mul(stride(l))?)
+        len.checked_add(product(l.count.checked_sub(1)?, stride(l))?)
     })
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn only_line(loops: &mut [Loop]) -> Option<&mut u32> {
 
 /// Whether a walk along all axes stays within 32 bits, one step beyond the end of each included.
 pub(crate) fn is_walkable(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
-    let walk = |len: u32, l: &Loop| len.checked_add(l.count.checked_mul(stride(l))?);
+    let walk = |len: u32, l: &Loop| len.checked_add(product(l.count, stride(l))?);
     loops.iter().try_fold(0, walk).is_some()
 }
 

@@ -11,7 +11,7 @@ use crate::ops::elementwise::MAX_LOOPS;
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
-use crate::ops::size::checked_size;
+use crate::ops::size::{checked_size, product};
 
 /// An axis of a copy: its extent, and the elements between neighbours along it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,9 +48,9 @@ operator! {
 impl<P: Place> CopyStrided<P> {
     /// Elements from the first one written to the last one, inclusive.
     pub fn output_len(&self) -> Option<u32> {
-        self.loops.iter().try_fold(1u32, |len, l| {
-            len.checked_add(l.count.checked_sub(1)?.checked_mul(l.to)?)
-        })
+        self.loops
+            .iter()
+            .try_fold(1u32, |len, l| len.checked_add(product(l.count.checked_sub(1)?, l.to)?))
     }
 
     fn source_in_range(&self) -> bool {
@@ -78,7 +78,7 @@ impl<P: Place> Operator for CopyStrided<P> {
         let mut writes = Some(1u32);
         self.loops
             .iter()
-            .for_each(|l| writes = writes.and_then(|writes| writes.checked_mul(l.count)));
+            .for_each(|l| writes = writes.and_then(|writes| product(writes, l.count)));
         if writes.is_some_and(|writes| writes <= output_len) {
             Ok(())
         } else {

@@ -6,6 +6,7 @@ use crate::cells::Element;
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::ops::arg_max::ArgMax;
+use crate::ops::size::product;
 use crate::ops::size::size;
 use crate::tensor::DType;
 
@@ -30,7 +31,7 @@ impl Candidate for ArgMaxKernel {}
 fn search<T: Element + PartialOrd>(op: &ArgMax, mem: &Mem<'_>) -> Option<()> {
     let [outer, extent, inner] = op.shape.map(|n| n as usize);
     let input = mem.src::<T>(op.input, size(&op.shape)?)?;
-    let output = mem.dst::<i32>(op.output, op.shape[0].checked_mul(op.shape[2])?)?;
+    let output = mem.dst::<i32>(op.output, product(op.shape[0], op.shape[2])?)?;
     for i in 0..outer {
         for k in 0..inner {
             let mut largest = (0, input.get(i * extent * inner + k)?);

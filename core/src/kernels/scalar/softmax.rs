@@ -6,6 +6,7 @@ use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
+use crate::ops::size::product;
 use crate::ops::softmax::{EXPONENTIALS, SoftmaxF32, SoftmaxInt, SoftmaxKind, TABLE_LEN};
 use crate::quant::softmax_by_table;
 
@@ -21,7 +22,7 @@ impl Kernel for F32 {
     }
 
     fn run(op: &SoftmaxF32, mem: &Mem<'_>) -> Option<()> {
-        let len = op.rows.checked_mul(op.classes)?;
+        let len = product(op.rows, op.classes)?;
         let classes = op.classes as usize;
         let input = mem.src::<f32>(op.input, len)?;
         let output = mem.dst::<f32>(op.output, len)?;
@@ -109,7 +110,7 @@ impl Kernel for Quantised {
 impl Candidate for Quantised {}
 
 fn rows<X: Element, Y: Element>(op: &SoftmaxInt, mem: &Mem<'_>, run: impl Fn(Src<'_, X>, Dst<'_, Y>)) -> Option<()> {
-    let len = op.rows.checked_mul(op.classes)?;
+    let len = product(op.rows, op.classes)?;
     let classes = op.classes as usize;
     let input = mem.src::<X>(op.input, len)?;
     let output = mem.dst::<Y>(op.output, len)?;
