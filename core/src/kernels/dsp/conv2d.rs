@@ -368,11 +368,15 @@ unsafe fn convolve<L: Loops>(
         let mut left = height * width;
         while left > 0 {
             let (top, column) = g.corner(y, x);
-            let rows = g.rows_inside(top);
-            let mut pixels = if direct && !rows.is_empty() && x >= from {
-                to.saturating_sub(x) / 4 * 4
+            let rows = if direct && left >= 4 && x >= from {
+                g.rows_inside(top)
             } else {
+                0..0
+            };
+            let mut pixels = if rows.is_empty() {
                 0
+            } else {
+                to.saturating_sub(x) / 4 * 4
             };
             if pixels > 0 {
                 // Four whole windows of a row at a time. What of them lies above or below the image stays in scratch.
