@@ -366,4 +366,39 @@ mod tests {
             prop_assert_eq!(bytes.iter().map(|&b| i32::from(b as i8)).collect::<Vec<_>>(), maxima);
         }
     }
+
+    /// Windows of more elements than a 16-bit sum holds, of the ends of int8, in one run or in rows apart.
+    #[test]
+    fn large_windows_are_summed_in_parts() {
+        for (input, kernel) in [
+            ([3, 200, 5], [3, 200]),
+            ([3, 200, 5], [3, 171]),
+            ([2, 600, 6], [2, 599]),
+            ([300, 2, 4], [300, 1]),
+        ] {
+            let [height, width, channels]: [u16; 3] = input;
+            let window = Window2d {
+                batch: 1,
+                input,
+                output: [1, 1, channels],
+                kernel,
+                stride: [1, 1],
+                dilation: [1, 1],
+                padding: [0, 0],
+            };
+            let ends = [-128, 127, -128, 126, 127, -1];
+            let input: Vec<i8> = (0..height * width)
+                .flat_map(|_| ends.into_iter().take(channels.into()))
+                .collect();
+            let mut bytes = vec![0u8; channels.into()];
+            let output = Dst::from_cells(Cell::from_mut(&mut bytes[..]).as_slice_of_cells()).unwrap();
+            average(&window, Src::from_slice(&input), output, [-128, 127]).unwrap();
+            let averages: Vec<i8> = bytes.iter().map(|&byte| byte as i8).collect();
+            assert_eq!(
+                averages,
+                ends[..usize::from(channels)],
+                "{kernel:?} of {height} x {width}"
+            );
+        }
+    }
 }
