@@ -40,6 +40,8 @@ pub struct S8;
 impl Kernel for S8 {
     type Op = PackedConv2dS8;
 
+    // A function by itself, so that a load takes no stack for what it has of windows.
+    #[inline(never)]
     fn needs(op: &PackedConv2dS8) -> Needs {
         needs(&Geometry::of(op), op.form)
     }
