@@ -5,6 +5,9 @@ use arenite::ops::window::Window2d;
 /// Counts that features are products of.
 pub(super) type Counts = Vec<(&'static str, f64)>;
 
+/// How the names of places begin whose work is done once for all channels.
+pub(super) const ONCE: &str = "once ";
+
 /// Blocks, the last one begun too.
 pub(super) fn block(of: f64, by: f64) -> f64 {
     (of / by).ceil()

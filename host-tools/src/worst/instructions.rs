@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::counts::{Counts, taps};
+use super::counts::{Counts, ONCE, taps};
 use super::{loops, loops_mve, loops_neon, loops_rvv, loops_single, loops_sme};
 use arenite::kernels::int::depthwise;
 use arenite::ops::conv2d::Conv2dS8;
@@ -266,6 +266,10 @@ pub fn features(step: &Step, weights: &[u8]) -> BTreeMap<String, f64> {
     let [pixels, channels, terms] = counts(step, weights);
     for (a, x) in &pixels {
         for (b, y) in &channels {
+            // Such products would be as good for steps that are generated, and wrong for others.
+            if *b != "1" && a.starts_with(ONCE) {
+                continue;
+            }
             for (c, z) in &terms {
                 let names: Vec<&str> = [*a, *b, *c].into_iter().filter(|name| *name != "1").collect();
                 let value = x * y * z;

@@ -1,45 +1,79 @@
 //! [`super::loops`] of the kernels for the DSP extension.
 
+use arenite::kernels::dsp::conv2d::pixels_alone;
 use arenite::ops::window::Window2d;
 
 use super::counts::{Counts, block, in_one_row, taps, whole};
 
-/// Blocks of four pixels: those of a row whose windows lie inside side by side, others pixel by pixel, and single pixels.
+/// Blocks of four pixels: those of a row whose windows lie inside side by side, others pixel by pixel, and single pixels. What widens windows is entered once
+/// for all channels.
 pub(super) fn conv2d(window: &Window2d) -> [Counts; 3] {
     let (images, rows, columns) = in_one_row(window);
     let (height, width) = (rows.len(), columns.len());
     let from = columns.iter().position(|&whole| whole).unwrap_or(width);
     let to = from + columns.iter().skip(from).take_while(|&&whole| whole).count();
-    let [mut direct, mut fours, mut ones, mut runs_of_fours] = [0.0; 4];
-    // Windows taken one by one: the rows of them that are copied as one, by column, and those with an end outside.
-    let [mut single, mut plain, mut outside] = [0.0; 3];
     let kernel_rows = f64::from(window.kernel[0]);
-    let reached: Vec<f64> = taps(window, 0).map(|(_, count)| count as f64).collect();
+    let reached: Vec<f64> = match taps(window, 0).map(|(_, count)| count as f64).collect() {
+        reached if height == usize::from(window.output[0]) => reached,
+        // All pixels in one row, of windows of one.
+        _ => vec![kernel_rows],
+    };
+    let [inputs, outputs] = [window.input[2], window.output[2]].map(f64::from);
+    let is_plain = window.dilation[1] == 1;
+    // As the kernel's layout has them.
+    let kernel_columns = f64::from(window.kernel[1]);
+    let (runs, run) = if is_plain {
+        (kernel_rows, kernel_columns * inputs)
+    } else {
+        (kernel_rows * kernel_columns, inputs)
+    };
+    let [words, tail] = [(run / 4.0).floor(), run % 4.0];
+    let is_direct = is_plain || window.kernel[1] == 1;
+    let alone = if is_direct {
+        pixels_alone([height, width, window.output[2].into()], (from, to))
+    } else {
+        0
+    };
+    let [mut fours, mut ones] = [0.0; 2];
+    // Of blocks whose windows lie inside side by side: rows of the output with such, blocks, rows of their windows inside, blocks' rows with some outside.
+    let [mut runs_of_fours, mut direct, mut direct_rows, mut filled] = [0.0; 4];
+    // Windows taken one by one: the rows of them that are copied as one and those by column; those that go by words, with their rows inside; and those that
+    // go by bytes, of images whose rows have no word.
+    let [mut single, mut plain, mut split] = [0.0; 3];
+    let [mut shared, mut shared_rows, mut narrow] = [0.0; 3];
+    let is_narrow = u32::from(window.input[1]) * u32::from(window.input[2]) < 4;
     let (mut y, mut x, mut left) = (0, 0, height * width);
     while left > 0 {
-        let mut pixels = if rows[y] && x >= from {
+        let mut pixels = if is_direct && left >= 4 && x >= from && reached[y] > 0.0 {
             to.saturating_sub(x) / 4 * 4
         } else {
             0
         };
         if pixels > 0 {
+            let blocks = pixels as f64 / 4.0;
             runs_of_fours += 1.0;
-            direct += pixels as f64 / 4.0;
-            fours += pixels as f64 / 4.0;
+            direct += blocks;
+            direct_rows += blocks * reached[y];
+            filled += f64::from(u8::from(!rows[y]));
+            fours += blocks;
             x += pixels;
         } else {
-            pixels = if left >= 4 { 4 } else { 1 };
+            pixels = if left >= 4 && (y > 0 || x >= alone) { 4 } else { 1 };
             for pixel in 0..pixels {
-                single += 1.0;
-                let rows_inside = if height == reached.len() {
-                    reached[y]
-                } else {
-                    kernel_rows
-                };
                 // A row that lies outside altogether is filled as one.
-                let across = if columns[x] { 0.0 } else { rows_inside };
-                plain += kernel_rows - across;
-                outside += across;
+                let across = if columns[x] { 0.0 } else { reached[y] };
+                if is_plain && inputs % 4.0 != 0.0 && (!columns[x] || words == 1.0) {
+                    if is_narrow {
+                        narrow += 1.0;
+                    } else {
+                        shared += 1.0;
+                        shared_rows += reached[y];
+                    }
+                } else {
+                    single += 1.0;
+                    plain += kernel_rows - across;
+                    split += across;
+                }
                 x += 1;
                 if x == width && pixel + 1 < pixels {
                     (y, x) = (y + 1, 0);
@@ -52,23 +86,23 @@ pub(super) fn conv2d(window: &Window2d) -> [Counts; 3] {
             (y, x) = (y + 1, 0);
         }
     }
-    let [inputs, outputs] = [window.input[2], window.output[2]].map(f64::from);
-    let run = f64::from(window.kernel[1]) * inputs;
-    let [words, tail] = [(run / 4.0).floor(), run % 4.0];
-    let by_channel = inputs % 4.0 == 0.0;
-    let pairs = kernel_rows * words * 2.0 + block(kernel_rows * tail, 2.0);
+    let pairs = runs * words * 2.0 + block(runs * tail, 2.0);
     let odd = outputs % 2.0;
     [
         vec![
             ("1", 1.0),
-            ("runs of fours", images * runs_of_fours),
-            ("direct", images * direct),
             ("fours", images * fours),
             ("ones", images * ones),
-            ("single", images * single),
-            ("plain rows", images * plain),
-            ("split rows", if by_channel { images * outside } else { 0.0 }),
-            ("clipped rows", if by_channel { 0.0 } else { images * outside }),
+            ("once runs of fours", images * runs_of_fours),
+            ("once direct", images * direct),
+            ("once direct rows", images * direct_rows),
+            ("once filled", images * filled),
+            ("once single", images * single),
+            ("once plain rows", images * plain),
+            ("once split rows", images * split),
+            ("once shared", images * shared),
+            ("once shared rows", images * shared_rows),
+            ("once narrow", images * narrow),
         ],
         vec![
             ("1", 1.0),
@@ -79,13 +113,13 @@ pub(super) fn conv2d(window: &Window2d) -> [Counts; 3] {
         vec![
             ("1", 1.0),
             ("pairs", pairs),
-            ("pairs/12", block(pairs, 12.0)),
+            ("pairs/16", block(pairs, 16.0)),
             ("k rows", kernel_rows),
-            ("k columns", window.kernel[1].into()),
+            ("k columns", kernel_columns),
             ("words", words),
             ("tail", tail),
-            ("all words", kernel_rows * words),
-            ("tails/2", block(kernel_rows * tail, 2.0)),
+            ("all words", runs * words),
+            ("tails/2", block(runs * tail, 2.0)),
         ],
     ]
 }

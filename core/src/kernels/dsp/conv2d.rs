@@ -19,6 +19,7 @@ use super::record;
 use super::requant::{SHIFT, Short};
 use super::widen::{widen_columns, widen_pixel};
 use super::widen_loops::{Windows, widen_4};
+pub use super::windows::pixels_alone;
 use super::windows::{Geometry, Layout, pointwise_pixels};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]

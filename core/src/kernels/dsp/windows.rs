@@ -79,6 +79,16 @@ pub(super) fn pointwise_pixels(window: &Window2d) -> Option<u32> {
         .then(|| u32::from(window.batch) * u32::from(window.input[0]) * u32::from(window.input[1]))
 }
 
+/// Pixels at an image's start that go one at a time, so that the blocks of each row begin where windows begin to lie inside: as many of a row's pixels as
+/// can be are then in blocks without a border. Only where all rows gain by it, and more than what single pixels cost. `inside`: the columns whose windows lie
+/// inside.
+#[inline(always)]
+pub fn pixels_alone([height, width, channels]: [usize; 3], (from, to): (usize, usize)) -> usize {
+    let blocks = |from: usize| to.saturating_sub(from) / 4;
+    let gains = width.is_multiple_of(4) && from < 4 && blocks(from) > blocks(from.next_multiple_of(4));
+    if gains && 6 * height > channels { from } else { 0 }
+}
+
 /// What the pixel loop knows of a window.
 pub(super) struct Geometry {
     pub(super) images: usize,
@@ -169,13 +179,8 @@ impl Geometry {
         (at(y, 0), at(x, 1))
     }
 
-    /// Pixels at an image's start that go one at a time, so that the blocks of each row begin where windows begin to lie inside: as many of a row's pixels
-    /// as can be are then in blocks without a border. Only where all rows gain by it, and more than what single pixels cost.
+    /// [`pixels_alone`].
     pub(super) fn alone(&self) -> usize {
-        let [height, width, channels] = self.output;
-        let (from, to) = self.inside;
-        let blocks = |from: usize| to.saturating_sub(from) / 4;
-        let gains = width.is_multiple_of(4) && from < 4 && blocks(from) > blocks(from.next_multiple_of(4));
-        if gains && 6 * height > channels { from } else { 0 }
+        pixels_alone(self.output, self.inside)
     }
 }
