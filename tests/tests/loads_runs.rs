@@ -23,7 +23,7 @@ const CONSTANTS: usize = 4096;
 
 /// Choices of types and operations that load is known to accept, where there is not just one. The records and the factors of one half of the last five come
 /// from their packers alone.
-const EXPECTED: [(KernelId, usize); 36] = [
+const EXPECTED: [(KernelId, usize); 37] = [
     (KernelId::BinaryF32, 8),
     (KernelId::SpecialBinaryF32, 7),
     (KernelId::UnaryF32, 12),
@@ -50,6 +50,7 @@ const EXPECTED: [(KernelId, usize); 36] = [
     (KernelId::IntConv2dS8, 0),
     (KernelId::IntDepthwiseS8, 0),
     (KernelId::IntDenseS8, 0),
+    (KernelId::IntNarrowDenseS8, 0),
     // One pixel, which numbers that nobody chose seldom state; its weights are any.
     (KernelId::DenseS8, 0),
     (KernelId::MveSumS8, 0),

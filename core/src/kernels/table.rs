@@ -438,6 +438,8 @@ table! {
     48 IntConv2dS8 Int int::conv2d::S8;
     49 IntDepthwiseS8 Int int::depthwise::S8;
     50 IntDenseS8 Int int::dense::S8;
+    // Where flash is not spent on the one before.
+    125 IntNarrowDenseS8 Int int::dense::Narrow;
     51 IntSumS8 Int int::sum::S8;
     52 IntAddS8 Int int::elementwise::S8;
     53 IntAvgPoolS8 Int int::pool2d::Average;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Data, Expr, Graph, Node, Op, Role, Tensor, TensorKind};
+use super::{Data, Expr, Graph, Node, Op, Role, Tensor, TensorId, TensorKind};
 
 /// Scalars in the parameters that the weights source or the input file itself holds, each parameter once.
 pub fn params(graph: &Graph) -> u64 {
@@ -53,6 +53,20 @@ pub fn macs_per_element(graph: &Graph) -> u64 {
 /// Multiply-accumulates of all nodes, for the whole batch.
 pub fn macs_of_a_run(graph: &Graph) -> u64 {
     (0..graph.nodes.len()).map(|index| macs(graph, index)).sum()
+}
+
+/// Whether layers that use each weight once, as fully connected ones do, make a quarter of all products.
+pub fn uses_weights_once(graph: &Graph) -> bool {
+    let (mut all, mut once) = (0_u64, 0_u64);
+    for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {
+        let elements = |id: Option<TensorId>| id.map_or(0, |id| graph.tensor(id).elements() as u64);
+        let products = elements(node.outputs.first().copied()).saturating_mul(terms(graph, node));
+        let is_layer = matches!(node.op, Op::Conv2d(_) | Op::Linear { .. });
+        let weights = elements(node.inputs.get(1).copied().flatten());
+        all = all.saturating_add(products);
+        once = once.saturating_add(if is_layer && products == weights { products } else { 0 });
+    }
+    once >= all.div_ceil(4)
 }
 
 /// Multiply-accumulates of one node: each output element sums over the inputs of its window or row.

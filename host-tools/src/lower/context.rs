@@ -23,8 +23,8 @@ pub struct Lower<'a> {
     pub spend: Option<&'a BTreeSet<String>>,
     /// [`Preferences::cost`](super::Preferences::cost).
     pub cost: Cost,
-    /// [`Preferences::without`](super::Preferences::without).
-    pub without: &'a [KernelId],
+    /// [`Preferences::without`](super::Preferences::without), and those that take more flash than they gain speed.
+    pub without: Vec<KernelId>,
     /// The accelerator that takes the node at hand.
     pub handed: Option<Declaration>,
 }

@@ -317,7 +317,7 @@ fn push_plain(
         op,
         plain,
         lower.spends(node),
-        (lower.cost, lower.without),
+        (lower.cost, &lower.without),
     )?;
     let (packed, records) = match constants {
         Constants::Packed { weights, records } => (weights, records),

@@ -48,7 +48,7 @@ use arenite::{KernelId, Target};
 use self::context::{Lower, input, output};
 use crate::accelerator::Handing;
 use crate::error::{Error, Result};
-use crate::graph::{Data, Graph, Node, Op, TensorId, TensorKind};
+use crate::graph::{Data, Graph, Node, Op, TensorId, TensorKind, facts};
 use crate::program::{Assigned, Constants, LoweredStep, Own, Program, State};
 use crate::weights::Weights;
 
@@ -104,6 +104,11 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         }
     }
     let nodes = graph.nodes.clone();
+    let mut without = without.to_vec();
+    // Twice the weights: worth it where they are what the network is.
+    if select::has_no_vectors(target) && !facts::uses_weights_once(&graph) {
+        without.push(KernelId::IntDenseS8);
+    }
     let program = Program {
         graph,
         target,

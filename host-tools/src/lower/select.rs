@@ -46,6 +46,12 @@ pub(crate) const fn spends_flash(target: Target) -> bool {
     matches!(target, Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac)
 }
 
+/// Whether `int`'s kernels are the first of a target: its cores multiply one number at a time.
+pub(super) fn has_no_vectors(target: Target) -> bool {
+    let mut kernels = KernelId::candidates(target, false).filter(|kernel| kernel.job() == Some(JobKind::Conv2dS8));
+    kernels.find(|kernel| !kernel.spends_flash()) == Some(KernelId::IntConv2dS8)
+}
+
 /// Whether what a step spends of the flash buys instructions, or what it adds to a program saves memory.
 fn pays(step: &Step<Place>) -> bool {
     match step {

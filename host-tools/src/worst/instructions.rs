@@ -234,6 +234,7 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::IntConv2dS8(op)
         | Step::IntDepthwiseS8(op)
         | Step::IntDenseS8(op)
+        | Step::IntNarrowDenseS8(op)
         | Step::CompactConv2dS8(op)
         | Step::MveConv2dS8(op)
         | Step::MveW4Conv2dS8(op)

@@ -32,6 +32,7 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
         Step::IntConv2dS8(op) => int_conv2d(op, weights),
         Step::IntWinogradConv2dS8(op) => int_winograd(op, weights),
         Step::IntDenseS8(op) => int_dense(op, weights),
+        Step::IntNarrowDenseS8(op) => int_narrow_dense(op, weights),
         Step::IntDepthwiseS8(op) => int_depthwise(op, weights),
         Step::Conv2dS16(op) => wide(window, op.groups),
         Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => low_bit(window, op.groups, op.share),
@@ -299,6 +300,19 @@ fn int_dense(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
             ("copied", if inputs % 4.0 == 0.0 { 0.0 } else { padded }),
         ],
     ]
+}
+
+/// As [`int_dense`], but of one or two channels that are left the others are not computed.
+fn int_narrow_dense(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
+    let [pixels, mut channels, terms] = int_dense(op, weights);
+    let halved = f64::from(u8::from(matches!(op.window.output[2] % 4, 1 | 2)));
+    for (name, count) in &mut channels {
+        if *name == "fours by 2" {
+            *count -= halved;
+        }
+    }
+    channels.push(("half", halved));
+    [pixels, channels, terms]
 }
 
 /// Channel by channel: a plane with its border is filled, then goes past the taps; without a border, taps are read where they lie.

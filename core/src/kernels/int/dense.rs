@@ -1,13 +1,16 @@
-//! int8 fully connected layers, and pointwise convolutions of few pixels: pixel by pixel, two channels' weights in a word.
-//!
-//! Four output channels at a time; the input is read in place, byte by byte. Twice the flash of [`super::conv2d`], and nothing to unpack.
+//! int8 fully connected layers, and pointwise convolutions of few pixels: pixel by pixel, four output channels at a time; the input is read in place, byte by
+//! byte.
 //!
 //! **Weights**: for every four output channels (the last ones filled up with zeros) and every input two words, `w0 + (w1 << 16)` and
-//! `w2 + (w3 << 16)`; inputs are filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block, of up to 32
+//! `w2 + (w3 << 16)`, which take twice the flash and nothing to unpack, or the four bytes from which the loops make them (`dense_layout`);
+//! inputs are filled up to a multiple of 4. **Channels**: [records](Record) in order; the four of a group name the same block, of up to 32
 //! inputs (`dense_sums`).
 
+use core::marker::PhantomData;
+
 use super::conv2d::{limit, pointwise_pixels};
-use super::dense_sums::{self, DOUBLED_AT, divisors, number, sums};
+use super::dense_layout::{Bytes, Halves, Layout};
+use super::dense_sums::{self, DOUBLED_AT, divisors, number};
 use super::four::four;
 use super::pack;
 use super::record::{self, BLOCK, BLOCK2, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record, SINGLE, padded};
@@ -15,18 +18,24 @@ use super::{Core, requant};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
-use crate::blocks::{blocks, last};
+use crate::blocks::blocks;
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job as Wanted, JobKind, Machine};
 use crate::kernels::kernel::Kernel;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 
-/// int8, 1 x 1 windows.
-#[derive(Debug)]
-pub struct S8;
+/// int8, 1 x 1 windows: weights of 16 bits.
+pub type S8 = Dense<Halves>;
 
-impl Kernel for S8 {
+/// Weights of 8 bits.
+pub type Narrow = Dense<Bytes>;
+
+/// In either layout of weights.
+#[derive(Debug)]
+pub struct Dense<L>(PhantomData<L>);
+
+impl<L: Layout> Kernel for Dense<L> {
     type Op = Conv2dS8;
 
     fn supports(op: &Conv2dS8) -> bool {
@@ -38,7 +47,7 @@ impl Kernel for S8 {
         let groups = u32::from(op.window.output[2]).div_ceil(4);
         Needs {
             scratch: if inputs.is_multiple_of(4) { 0 } else { padded(inputs) },
-            weights: padded(inputs).saturating_mul(8).saturating_mul(groups),
+            weights: padded(inputs).saturating_mul(4 * L::WORDS).saturating_mul(groups),
         }
     }
 
@@ -63,22 +72,22 @@ impl Kernel for S8 {
         ) else {
             return false;
         };
-        // The four channels of a group share a block.
-        let divisors = divisors(words as usize);
+        let (divisors, per_input) = (divisors(words as usize) & L::BLOCKS, L::WORDS as usize);
         let block = |record: &Record| record[2] & (BLOCK | -1 << DOUBLED_AT);
-        let plain = |group: &[Record]| {
-            let first = group.first().map_or(0, block);
-            let divides = dense_sums::is_packed(first) && divisors >> number(first) & 1 == 1;
-            let packed =
-                |record: &Record| record[2] & SINGLE == 0 && record::is_packed(record, words, op.output_zero_point);
-            divides && group.iter().all(|record| block(record) == first && packed(record))
-        };
-        let zero = |words: &[i32]| words.iter().all(|&w| w == 0);
-        let padding = |group: &[i32]| group.get(2 * inputs..).is_some_and(zero);
-        let group = words as usize * 2;
-        records.chunks(4).all(plain)
-            && (inputs.is_multiple_of(4) || blocks(weights, group).all(padding))
-            && last(weights, group).is_some_and(|group| lanes_are_zero(group, records.len() % 4))
+        let is_packed =
+            |record: &Record| record[2] & SINGLE == 0 && record::is_packed(record, words, op.output_zero_point);
+        let mut groups = blocks(weights, words as usize * per_input).zip(records.chunks(4));
+        groups.all(|(weights, records)| {
+            // The four channels of a group share a block.
+            let first = records.first().map_or(0, block);
+            let number = number(first);
+            let filling = weights.get(per_input * inputs..).unwrap_or(&[]);
+            dense_sums::is_packed(first)
+                && divisors >> number & 1 == 1
+                && records.iter().all(|record| block(record) == first && is_packed(record))
+                && L::are_zero(filling, number, 0)
+                && (records.len() == 4 || L::are_zero(weights, number, records.len()))
+        })
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
@@ -98,9 +107,9 @@ impl Kernel for S8 {
                 x = scratch.as_src();
             }
             let y = output.slice(pixel * records.len(), records.len())?;
-            // SAFETY: two words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding in scratch
+            // SAFETY: the words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding in scratch
             // meets weights of zero.
-            unsafe { outputs(op, words, x.as_ptr(), weights.as_ptr(), records, y.as_mut_ptr()) }?;
+            unsafe { outputs::<L>(op, words, x.as_ptr(), weights.as_ptr(), records, y.as_mut_ptr()) }?;
         }
         limit(output, op.clamp);
         Some(())
@@ -108,7 +117,7 @@ impl Kernel for S8 {
 }
 
 #[cfg(any(test, packing))]
-impl Candidate for S8 {
+impl<L: Layout> Candidate for Dense<L> {
     const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
     const RECORDS: bool = true;
 
@@ -119,7 +128,7 @@ impl Candidate for S8 {
 
     fn pack(job: &Wanted<'_>, _: &Conv2dS8, packed: &mut [u8], records: &mut [Record]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
-        pack(&op, plain.weights, plain.channels, packed, records)
+        pack::<L>(&op, plain.weights, plain.channels, packed, records)
     }
 
     fn varies(op: &Conv2dS8, at: usize) -> bool {
@@ -132,7 +141,7 @@ impl Candidate for S8 {
 }
 
 /// Packs for this kernel; as [`super::conv2d::pack`], with this layout. `None` also where the window is not 1 x 1 at stride 1 without padding.
-pub(super) fn pack(
+pub(super) fn pack<L: Layout>(
     op: &Conv2dS8,
     weights: &[i8],
     channels: &[Record],
@@ -143,38 +152,37 @@ pub(super) fn pack(
     let count = usize::from(op.window.output[2]);
     let lengths = weights.len() == inputs * count && channels.len() == count && packed_records.len() == count;
     let fits = pointwise_pixels(&op.window).is_some() && op.groups == 1;
-    if !fits || !lengths || packed.len() != S8::needs(op).weights as usize {
+    if !fits || !lengths || packed.len() != Dense::<L>::needs(op).weights as usize {
         return None;
     }
     let groups = weights
         .chunks(inputs * 4)
         .zip(channels.chunks(4))
         .zip(packed_records.chunks_mut(4));
-    for (((rows, channels), records), out) in groups.zip(packed.chunks_exact_mut(padded(inputs as u32) as usize * 8)) {
-        let block = largest(inputs, rows)?;
+    let per_input = 4 * L::WORDS as usize;
+    for (((rows, channels), records), out) in
+        groups.zip(packed.chunks_exact_mut(padded(inputs as u32) as usize * per_input))
+    {
+        let block = largest::<L>(inputs, rows)?;
         for ((row, &channel), place) in rows.chunks_exact(inputs).zip(channels).zip(records) {
             let [bias, multiplier, code] = pack::channel(op, row.iter().copied(), channel, 0);
             *place = [bias, multiplier, code | block];
         }
-        for (i, words) in out.chunks_exact_mut(8).enumerate() {
-            let w = |c: usize| {
-                if i < inputs {
-                    rows.get(c * inputs + i).map_or(0, |&w| i32::from(w))
-                } else {
-                    0
-                }
+        for (i, words) in out.chunks_exact_mut(per_input).enumerate() {
+            let of = |channel: usize| {
+                let row = rows.get(channel * inputs..).and_then(|row| row.get(..inputs));
+                row.and_then(|row| row.get(i)).copied().unwrap_or(0)
             };
-            for (pair, word) in words.chunks_exact_mut(4).enumerate() {
-                let value = w(2 * pair).wrapping_add(w(2 * pair + 1) << 16);
-                word.copy_from_slice(&value.to_le_bytes());
-            }
+            L::put([0, 1, 2, 3].map(of), number(block), words);
         }
     }
     Some(())
 }
 
 /// The code of the largest block whose products with any int8 fit 16 bits in all of four rows; `None` where not even two do.
-fn largest(inputs: usize, rows: &[i8]) -> Option<i32> {
+fn largest<L: Layout>(inputs: usize, rows: &[i8]) -> Option<i32> {
+    // Half a group has half the products without blocks.
+    let halved = rows.len() <= 2 * inputs;
     let fits = |block: usize| {
         let mut rows = rows.chunks_exact(inputs);
         (padded(inputs as u32) as usize).is_multiple_of(block)
@@ -188,26 +196,20 @@ fn largest(inputs: usize, rows: &[i8]) -> Option<i32> {
         (4, BLOCK4),
         (2, BLOCK2),
     ];
-    codes.into_iter().find(|&(block, _)| fits(block)).map(|(_, code)| code)
+    let has = |code: i32| L::BLOCKS >> number(code) & 1 == 1;
+    codes
+        .into_iter()
+        .find(|&(block, code)| match L::PLAIN {
+            Some(plain) if halved || plain == number(code) => plain == number(code),
+            _ => has(code) && fits(block),
+        })
+        .map(|(_, code)| code)
 }
 
 /// As [`super::conv2d::bound`].
 fn bound(op: &Conv2dS8, core: Core) -> u64 {
     let outputs = op.window.output_len().map_or(0, u64::from);
     outputs * u64::from(op.window.input[2]) * core.rows() / 16 + outputs * core.requantize()
-}
-
-/// Whether a group of `channels` channels (0: four) has no weights beyond them.
-fn lanes_are_zero(group: &[i32], channels: usize) -> bool {
-    let (pairs, _) = group.as_chunks::<2>();
-    // The upper half of a word is its second channel; the first one's sign is borrowed from it.
-    let single = |w: i32| w == i32::from(w as i16);
-    match channels {
-        1 => pairs.iter().all(|&[a, b]| single(a) && b == 0),
-        2 => pairs.iter().all(|&[_, b]| b == 0),
-        3 => pairs.iter().all(|&[_, b]| single(b)),
-        _ => true,
-    }
 }
 
 /// The records of a step.
@@ -220,10 +222,10 @@ fn records<'a>(op: &Conv2dS8, mem: &Mem<'a>) -> Option<&'a [Record]> {
 /// The outputs of one pixel, four channels at a time; `None` at a block that does not divide the inputs.
 ///
 /// # Safety
-/// `x` has `words` bytes, `weights` two words for each of them and every four of the records; `y` takes as many outputs as there are records.
+/// `x` has `words` bytes, `weights` the layout's words for each of them and every four of the records; `y` takes as many outputs as there are records.
 // A function by itself: in one with all kernels the loop would have no registers.
 #[inline(never)]
-unsafe fn outputs(
+unsafe fn outputs<L: Layout>(
     op: &Conv2dS8,
     words: usize,
     x: *const i8,
@@ -231,7 +233,7 @@ unsafe fn outputs(
     records: &[Record],
     y: *mut i8,
 ) -> Option<()> {
-    let divisors = divisors(words);
+    let divisors = divisors(words) & L::BLOCKS;
     let divides = |number: u32| number < u32::BITS && divisors >> number & 1 == 1;
     let twice = requant::twice(op.output_zero_point);
     let (mut weights, mut record, mut y, mut left) = (weights, records.as_ptr(), y, records.len());
@@ -244,7 +246,7 @@ unsafe fn outputs(
             if !divides(number) {
                 return None;
             }
-            sums(weights, x, words, number, &mut found);
+            L::sums(weights, x, words, (number, left), &mut found);
             if left < 4 {
                 some(op, record, &found, y, left);
                 break;
@@ -256,7 +258,7 @@ unsafe fn outputs(
                 some(op, record, &found, y, 4);
             }
         }
-        weights = weights.wrapping_add(2 * words);
+        weights = weights.wrapping_add(L::WORDS as usize * words);
         record = record.wrapping_add(4);
         y = y.wrapping_add(4);
         left -= 4;

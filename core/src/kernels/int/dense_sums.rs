@@ -1,4 +1,4 @@
-//! The sums of four channels' products, whose weights lie two in a word: the inner loop of [`super::dense`].
+//! The sums of four channels' products, whose weights lie two in a word, or are made so from bytes: the inner loops of [`super::dense`].
 //!
 //! A block is 2, 4, 8, 16 or 32 inputs long; blocks of three, which older files have, run in Rust.
 
@@ -59,6 +59,26 @@ pub(super) unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, number
             3 => loops::by_8(words, x, inputs, sums),
             4 => loops::by_16(words, x, inputs, sums),
             _ => loops::by_32(words, x, inputs, sums),
+        }
+    }
+}
+
+/// The sums of weights that are bytes. Where they go by blocks, each is 128 more than the weight: the even bytes of a word are the halves of one of [`sums`]'s
+/// words, the odd ones of the other. Without, as what takes the place of blocks of two goes, they lie in order, and those of two channels are left out where
+/// there are no more than two.
+///
+/// # Safety
+/// As for [`sums`], with one word for each input; the number is none of 2 and 5.
+#[inline(always)]
+pub(super) unsafe fn narrow(words: *const i32, x: *const i8, inputs: usize, how: (u32, usize), sums: &mut [i32; 4]) {
+    // SAFETY: passed on.
+    unsafe {
+        match how {
+            (0, _) => loops::narrow_by_4(words, x, inputs, sums),
+            (1, 3..) => loops::plain(words, x, inputs, sums),
+            (1, _) => loops::plain_two(words, x, inputs, sums),
+            (3, _) => loops::narrow_by_8(words, x, inputs, sums),
+            _ => loops::narrow_by_16(words, x, inputs, sums),
         }
     }
 }

@@ -29,6 +29,7 @@ mod accumulate;
 mod args;
 pub mod conv2d;
 pub mod dense;
+mod dense_layout;
 mod dense_sums;
 pub mod depthwise;
 pub mod elementwise;

@@ -8,6 +8,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::dense_layout::{Bytes, Halves, Layout};
 use super::pack::blocks_fit;
 use super::record::{
     BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, GENERAL, LEAST_BITS, Record, SINGLE, is_packed, single_bits,
@@ -243,9 +244,11 @@ proptest! {
     #[test]
     fn dense_layers_equal_the_scalar_kernel(layer in layer(false, 1)) {
         if conv2d::pointwise_pixels(&layer.op.window).is_some() {
-            layer.check::<dense::S8>(dense::pack)?;
+            layer.check::<dense::S8>(dense::pack::<Halves>)?;
+            layer.check::<dense::Narrow>(dense::pack::<Bytes>)?;
         } else {
-            prop_assert!(layer.packed::<dense::S8>(dense::pack).is_none());
+            prop_assert!(layer.packed::<dense::S8>(dense::pack::<Halves>).is_none());
+            prop_assert!(layer.packed::<dense::Narrow>(dense::pack::<Bytes>).is_none());
         }
     }
 
@@ -374,13 +377,41 @@ fn dense_blocks_hold_their_largest_sums() {
         });
         (layer.op.window.input, layer.op.window.output) = ([1, 1, 96], [1, 1, 24]);
         layer.input = (0..96).map(|i| [i8::MIN, i8::MIN, i8::MAX][i % 3]).collect();
-        let (weights, records) = layer.packed::<dense::S8>(dense::pack).unwrap();
-        let numbers: Vec<u32> = records
-            .iter()
-            .step_by(4)
-            .map(|record| dense_sums::number(record[2]))
-            .collect();
-        assert_eq!(numbers, if more { [4, 3, 0, 1, 1, 1] } else { [5, 4, 3, 0, 1, 1] });
+        let numbers = |records: &[Record]| -> Vec<u32> {
+            let firsts = records.iter().step_by(4);
+            firsts.map(|record| dense_sums::number(record[2])).collect()
+        };
+        let (weights, records) = layer.packed::<dense::Narrow>(dense::pack::<Bytes>).unwrap();
+        assert_eq!(
+            numbers(&records),
+            if more { [4, 3, 0, 1, 1, 1] } else { [4, 4, 3, 0, 1, 1] }
+        );
+        assert_eq!(
+            layer.run::<dense::Narrow>(&weights, &records, None).unwrap(),
+            layer.reference()
+        );
+        // It has no loops for blocks of three and of 32.
+        for code in [BLOCK3, BLOCK8 | 2 << 16] {
+            let mut wrong = records.clone();
+            wrong
+                .iter_mut()
+                .take(4)
+                .for_each(|record| record[2] = record[2] & 0xff | code);
+            let op = Conv2dS8 {
+                channels: weights.len() as u32,
+                ..layer.op
+            };
+            assert!(
+                !dense::Narrow::trusts(&op, bytes(&constants(&weights, &wrong))),
+                "{code:#x}"
+            );
+            assert_eq!(layer.run::<dense::Narrow>(&weights, &wrong, None), None, "{code:#x}");
+        }
+        let (weights, records) = layer.packed::<dense::S8>(dense::pack::<Halves>).unwrap();
+        assert_eq!(
+            numbers(&records),
+            if more { [4, 3, 0, 1, 1, 1] } else { [5, 4, 3, 0, 1, 1] }
+        );
         assert_eq!(
             layer.run::<dense::S8>(&weights, &records, None).unwrap(),
             layer.reference()
@@ -429,12 +460,23 @@ fn both_ends_of_a_block_are_looked_at() {
 fn a_dense_layers_records_and_filling_are_looked_at() {
     let mut layer = fixed(6, 7, |o, i| (o * i) as i8);
     (layer.op.window.input, layer.op.window.output) = ([1, 1, 6], [1, 1, 7]);
-    let (weights, records) = layer.packed::<dense::S8>(dense::pack).unwrap();
+    looked_at::<Halves>(&layer, |at| (at / 64, at / 8 % 8, at / 2 % 4));
+    looked_at::<Bytes>(&layer, |at| (at / 32, at / 4 % 8, [0, 2, 1, 3][at % 4]));
+    // Without blocks.
+    let mut layer = fixed(6, 7, |_, _| i8::MIN);
+    (layer.op.window.input, layer.op.window.output) = ([1, 1, 6], [1, 1, 7]);
+    looked_at::<Bytes>(&layer, |at| (at / 32, at / 4 % 8, at % 4));
+}
+
+/// `of`: the group, the input and the channel of a byte of the weights.
+fn looked_at<L: Layout>(layer: &Layer, of: fn(usize) -> (usize, usize, usize)) {
+    let (weights, records) = layer.packed::<dense::Dense<L>>(dense::pack::<L>).unwrap();
     let op = Conv2dS8 {
         channels: weights.len() as u32,
         ..layer.op
     };
-    let trusts = |weights: &[u8], records: &[Record]| dense::S8::trusts(&op, bytes(&constants(weights, records)));
+    let trusts =
+        |weights: &[u8], records: &[Record]| dense::Dense::<L>::trusts(&op, bytes(&constants(weights, records)));
     assert!(trusts(&weights, &records));
     for channel in 0..records.len() {
         for bit in [BLOCK & -BLOCK, 1 << 16, i32::MIN] {
@@ -446,14 +488,14 @@ fn a_dense_layers_records_and_filling_are_looked_at() {
     // Eight inputs of four channels, of which two inputs and, in the second group, the last channel are not there.
     let mut filled = 0;
     for at in 0..weights.len() {
-        let (group, input, channel) = (at / 64, at / 8 % 8, at / 2 % 4);
+        let (group, input, channel) = of(at);
         let is_there = input < 6 && group * 4 + channel < 7;
         let mut weights = weights.clone();
         weights[at] ^= 0x40;
         assert_eq!(trusts(&weights, &records), is_there, "byte {at}");
         filled += usize::from(!is_there);
     }
-    assert_eq!(filled, 2 * (2 * 8 + 6));
+    assert_eq!(filled, L::WORDS as usize * (2 * 8 + 6));
 }
 
 /// Behind a fused ReLU channels round once, with what cores without 64-bit products want of the record.

@@ -35,7 +35,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
     let form = match kernel.name() {
         _ if depthwise => Form::Depthwise,
         "DspDenseS8" if random.chance(2) => Form::Tiles,
-        "IntDenseS8" | "DspDenseS8" | "DenseS8" | "MveDenseS8" => Form::Dense,
+        "IntDenseS8" | "IntNarrowDenseS8" | "DspDenseS8" | "DenseS8" | "MveDenseS8" => Form::Dense,
         "IntWinogradConv2dS8" => Form::Neighbours,
         "CompactConv2dS8" if random.chance(2) => Form::Depthwise,
         "Conv2dS16" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => Form::Depthwise,
