@@ -105,8 +105,7 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
     }
     let nodes = graph.nodes.clone();
     let mut without = without.to_vec();
-    // Twice the weights: worth it where they are what the network is.
-    if select::has_no_vectors(target) && !facts::uses_weights_once(&graph) {
+    if select::has_no_vectors(target) && !facts::doubles_weights(&graph) {
         without.push(KernelId::IntDenseS8);
     }
     let program = Program {
