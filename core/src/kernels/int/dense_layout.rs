@@ -65,7 +65,8 @@ impl Layout for Halves {
     }
 }
 
-/// A word of bytes: the weights in order, or, for loops in blocks, each with 128 added, those of channels 0 and 1 in the even bytes, of 2 and 3 in the odd ones.
+/// A word of bytes: the weights in order, or, for loops in blocks, each with 128 added, those of channels 0 and 1 in the even bytes, of 2 and 3 in the
+/// odd ones.
 #[derive(Debug)]
 pub struct Bytes;
 

@@ -1,6 +1,8 @@
-//! [`super::sums`] and [`super::narrow`] for ARMv7-M: two inputs at a time, 7 instructions for their 8 products, 15 where words are made from bytes, and 19 without blocks.
+//! [`super::sums`] and [`super::narrow`] for ARMv7-M: two inputs at a time, 7 instructions for their 8 products, 15 where words are made from bytes, and
+//! 19 without blocks.
 //!
-//! r0 words, r1 x, r2 2^15, or a mask of even bytes, r3 an activation, r4-r7 words, r8 and r9 the block's sums, r10 and r11 totals, r12 and lr high halves. On the stack: the sums'
+//! r0 words, r1 x, r2 2^15, or a mask of even bytes, r3 an activation, r4-r7 words, r8 and r9 the block's sums, r10 and r11 totals, r12 and lr high
+//! halves. On the stack: the sums'
 //! place, the end of x.
 
 macro_rules! m3 {

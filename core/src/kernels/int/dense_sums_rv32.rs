@@ -41,7 +41,8 @@ macro_rules! rv {
     (block $first:literal $($next:literal)*) => { concat!(rv!(first $first), rv!(next $($next)*), rv!(add)) };
 }
 
-/// `$width`: bytes of an input. `$fixed`: what stays. `$shift`: 15 less the block's power of two. `$taken`: inputs that the loop takes. `$from`: where it is entered.
+/// `$width`: bytes of an input. `$fixed`: what stays. `$shift`: 15 less the block's power of two. `$taken`: inputs that the loop takes.
+/// `$from`: where it is entered.
 macro_rules! by {
     ($width:literal $fixed:literal $($name:ident $shift:literal $taken:literal ($($from:expr),*) ($($block:tt)*))*) => { $(
         /// # Safety
