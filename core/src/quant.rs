@@ -17,6 +17,8 @@ mod lrn;
 mod rounding;
 mod softmax;
 
+#[cfg(cortex_m = "mainline")]
+pub(crate) use activation::SIGMOID;
 pub use activation::{HardSwish, LogisticI8, SigmoidI16, leaky_relu, lookup_i16, rsqrt_i8, table_index};
 pub use fixed::{
     exp_on_negative_values, inverse_sqrt, log_for_at_least_one, logistic, one_over_one_plus_x, quotient, reciprocal,

@@ -1,7 +1,11 @@
 //! Products of one input and rows of weights, for operators that have no weights in a layout of their own.
 
 use crate::cells::{Element, Src};
-#[cfg(any(cortex_m = "baseline", cortex_m = "mainline"))]
+#[cfg(any(
+    cortex_m = "baseline",
+    cortex_m = "mainline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
 use crate::kernels::dot_loops as loops;
 use crate::kernels::instructions::{halves, smlad, sxtab16, sxtab16_ror8, sxtb16, sxtb16_ror8};
 
@@ -11,6 +15,12 @@ const PAIRS: bool = cfg!(all(cortex_m = "dsp", feature = "dsp"));
 /// Whether it has vectors, which take as much of a row as there is.
 #[cfg_attr(not(any(cortex_m = "baseline", cortex_m = "dsp")), allow(dead_code))]
 const HELIUM: bool = cfg!(all(cortex_m = "mve", feature = "mve"));
+
+/// Whether it has a loop over many rows.
+const ROWS: bool = cfg!(any(
+    cortex_m = "mainline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+));
 
 /// Zero points that leave room for an int8 value in a half.
 const ZEROS: core::ops::RangeInclusive<i32> = -32_000..=32_000;
@@ -44,19 +54,66 @@ pub(crate) fn rows_s8(
     Some(())
 }
 
-/// At most [`MOST`] of them, and not none.
+/// The sums of [`rows_s8`] for `count` rows, not none, to the first of `sums`. `None` where there are fewer of either.
+#[inline(always)]
+pub(crate) fn block_s8<const N: usize>(
+    x: Src<'_, i8>,
+    zero: i32,
+    weights: &[i8],
+    count: usize,
+    sums: &mut [i32; N],
+) -> Option<()> {
+    let len = x.len();
+    if !(1..=N).contains(&count) || count.checked_mul(len)? > weights.len() {
+        return None;
+    }
+    // SAFETY: rows of the weights, which have all of them, as just checked.
+    unsafe { block(x.as_ptr(), zero, weights.as_ptr(), [count, len], sums) };
+    Some(())
+}
+
+/// [`some_rows`], a function by itself: within a kernel the loop would have no registers left.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn block(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32]) {
+    #[cfg(any(
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    ))]
+    if len > 0 && takes(zero, len) && count.is_multiple_of(4) {
+        // SAFETY: as the caller promises.
+        unsafe { loops::rows(x, weights, len, sums.as_mut_ptr(), zero, count / 4) };
+        return;
+    }
+    // SAFETY: likewise.
+    unsafe { some_rows(x, zero, weights, [count, len], sums) };
+}
+
+/// Whether a core's loop over rows takes such lines.
+#[inline(always)]
+fn takes(zero: i32, len: usize) -> bool {
+    // Without pairs the sums are 32 bits wide all along.
+    ROWS && (!(PAIRS || HELIUM) || ZEROS.contains(&zero)) && (!PAIRS || HELIUM || len.is_multiple_of(4))
+}
+
+/// No more of them than fours of sums, and not none.
 ///
 /// # Safety
 /// `len` elements, and as many of `count` rows.
 #[inline(always)]
-unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32; MOST]) {
+unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32]) {
     let (fours_of, _) = sums.as_chunks_mut::<4>();
-    let whole = if len > 0 && count >= 4 && ZEROS.contains(&zero) && (HELIUM || (PAIRS && len.is_multiple_of(4))) {
+    let whole = if len > 0 && count >= 4 && takes(zero, len) {
         count / 4
     } else {
         0
     };
-    #[cfg(any(all(cortex_m = "dsp", feature = "dsp"), all(cortex_m = "mve", feature = "mve")))]
+    #[cfg(any(
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    ))]
     if whole > 0 {
         // SAFETY: as the caller promises.
         unsafe { loops::rows(x, weights, len, fours_of.as_mut_ptr().cast(), zero, whole) };
@@ -393,12 +450,22 @@ mod tests {
                     rows_s8(src, zero, &together, count, put).unwrap();
                     let expected: Vec<i32> = (0..count).map(|i| found[(i % 3).min(1)]).collect();
                     assert_eq!(all, expected, "{len} {zero} {count}");
+                    let mut sums = [7; 12];
+                    let some = block_s8(src, zero, &together, count, &mut sums);
+                    assert_eq!(some, (1..=12).contains(&count).then_some(()));
+                    if some.is_some() {
+                        assert_eq!(sums[..count], expected, "{len} {zero} {count}");
+                    }
                 }
                 assert_eq!(
                     rows_s8(src, zero, &together, ROWS + 1, |_| Some(())),
                     (len == 0).then_some(())
                 );
                 assert_eq!(rows_s8(src, zero, &together, usize::MAX, |_| None), None);
+                assert_eq!(
+                    block_s8(src, zero, &together[..len * 3], 4, &mut [0; 4]),
+                    (len == 0).then_some(())
+                );
                 if ZEROS.contains(&zero) {
                     let rows = [a.as_ptr(), b.as_ptr()];
                     // SAFETY: the lengths of all three.

@@ -11,10 +11,19 @@ pub mod added;
 pub mod candidate;
 pub(crate) mod delay;
 pub(crate) mod dot;
-#[cfg(any(cortex_m = "baseline", cortex_m = "mainline"))]
+#[cfg(any(
+    cortex_m = "baseline",
+    cortex_m = "mainline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
 mod dot_loops;
 #[cfg(any(cortex_m = "baseline", target_arch = "riscv32"))]
 mod entered;
+pub(crate) mod gates;
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+mod gates_helium;
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
+mod gates_mainline;
 pub(crate) mod instructions;
 pub mod kernel;
 mod line_loops;

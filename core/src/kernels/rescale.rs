@@ -20,7 +20,7 @@ impl Rescale {
     /// For numbers of at most `magnitude`. `None` where the multiplier is not positive or does not shift to the right, or something has more than 32 bits.
     pub(crate) fn new(multiplier: Multiplier, magnitude: i64, zero: i32) -> Option<Self> {
         let Multiplier { mantissa, shift } = multiplier;
-        if mantissa < 0 || !(-30..0).contains(&shift) || magnitude > Self::REACH {
+        if !multiplier.narrows() || magnitude > Self::REACH {
             return None;
         }
         let right = u32::from(shift.unsigned_abs());
@@ -92,6 +92,44 @@ impl Enlarge {
     }
 }
 
+/// A multiplier that shifts either way; no zero point.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Either {
+    mantissa: i32,
+    left: u32,
+    right: u32,
+}
+
+impl Either {
+    /// For numbers of at most `magnitude`. `None` where the multiplier is negative, or something has more than 32 bits.
+    pub(crate) fn new(multiplier: Multiplier, magnitude: i64) -> Option<Self> {
+        let Multiplier { mantissa, shift } = multiplier;
+        let (left, right) = (shift.max(0) as u32, shift.min(0).unsigned_abs().into());
+        let fits = mantissa >= 0 && left < 30 && right <= 30 && magnitude <= (Rescale::REACH - 1) >> left;
+        fits.then_some(Self { mantissa, left, right })
+    }
+
+    /// Mantissa, shift to the left and to the right, for loops in assembly.
+    #[cfg_attr(not(cortex_m = "mainline"), allow(dead_code))]
+    pub(crate) fn parts(&self) -> (i32, u32, u32) {
+        (self.mantissa, self.left, self.right)
+    }
+
+    /// The number scaled.
+    #[inline(always)]
+    pub(crate) fn apply(&self, x: i32) -> i32 {
+        let twice = x.wrapping_shl(self.left.wrapping_add(1));
+        // Without a second rounding nothing is taken off.
+        let (half, sign) = (
+            (1_i32.wrapping_shl(self.right)) >> 1,
+            i32::from(self.right > 0).wrapping_neg(),
+        );
+        high_of_twice(twice, self.mantissa, half)
+            .wrapping_add((twice >> 31) & sign)
+            .wrapping_shr(self.right)
+    }
+}
+
 /// `acc + ((twice * m / 2 + 2^30) >> 31)` of an even number.
 #[inline(always)]
 fn high_of_twice(twice: i32, m: i32, acc: i32) -> i32 {
@@ -114,7 +152,7 @@ impl Term {
     /// `None` where the multiplier is not positive or does not shift to the right.
     pub(crate) fn new(multiplier: Multiplier) -> Option<Self> {
         let Multiplier { mantissa, shift } = multiplier;
-        (mantissa >= 0 && (-30..0).contains(&shift)).then(|| Self {
+        multiplier.narrows().then(|| Self {
             mantissa,
             right: u32::from(shift.unsigned_abs()),
             half: 1 << (shift.unsigned_abs() - 1),
@@ -137,6 +175,37 @@ impl Term {
             .wrapping_shr(16);
         let q = x.wrapping_mul(self.mantissa >> 16).wrapping_add(low);
         q.wrapping_add(q >> 31).wrapping_add(self.half).wrapping_shr(self.right)
+    }
+}
+
+/// [`Multiplier::apply_wide`] of numbers of 32 bits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wide {
+    mantissa: i32,
+    /// 1 to 31.
+    right: u32,
+}
+
+impl Wide {
+    /// `None` where it shifts by more than 31.
+    pub(crate) fn new(multiplier: Multiplier) -> Option<Self> {
+        let (mantissa, right) = multiplier.wide();
+        (right < 32).then_some(Self { mantissa, right })
+    }
+
+    /// Mantissa, shift to the left of a product's high word, and to the right of its low one as a number below 0.
+    #[cfg(all(cortex_m = "mve", feature = "mve"))]
+    pub(crate) fn parts(&self) -> [i32; 3] {
+        let right = self.right as i32;
+        [self.mantissa, 32 - right, -right]
+    }
+
+    /// The number scaled.
+    #[inline(always)]
+    pub(crate) fn apply(&self, x: i32) -> i32 {
+        let round = i64::from(1_u32 << (self.right - 1));
+        let product = i64::from(x) * i64::from(self.mantissa) + round;
+        ((product as u32 >> self.right) | (((product >> 32) as u32) << (32 - self.right))) as i32
     }
 }
 
@@ -174,6 +243,17 @@ mod tests {
         }
 
         #[test]
+        fn either_way_is_the_multiplier(x in 1 - (1_i32 << 30)..1 << 30, bits in 0..30, near in -3_i32..4, mantissa: i32, shift in -31_i8..=31) {
+            let multiplier = Multiplier { mantissa, shift };
+            for x in [x >> bits, near << (bits % 28), (1 << 30) - 1, 1 - (1 << 30)] {
+                match Either::new(multiplier, i64::from(x).abs()) {
+                    Some(either) => prop_assert_eq!(either.apply(x), multiplier.apply(x), "{} {:?}", x, multiplier),
+                    None => prop_assert!(mantissa < 0 || shift == -31 || shift >= 30 || i64::from(x).abs() << shift.max(0) >= 1 << 30),
+                }
+            }
+        }
+
+        #[test]
         fn a_term_is_its_multiplier(x: i16, mantissa in 0..=i32::MAX, shift in -31_i8..2) {
             let multiplier = Multiplier { mantissa, shift };
             if let Some(term) = Term::new(multiplier) {
@@ -207,6 +287,11 @@ mod tests {
         assert!(Enlarge::new(of(1 << 30, 1), 1 << 29, 0).is_none());
         assert!(Enlarge::new(of(1 << 30, -1), 1, 0).is_none());
         assert!(Enlarge::new(of(-1, 0), 1, 0).is_none());
+        assert!(Either::new(of(1 << 30, 1), (1 << 29) - 1).is_some());
+        assert!(Either::new(of(1 << 30, 1), 1 << 29).is_none());
+        assert!(Either::new(of(-1, 1), 1).is_none());
+        assert!(Either::new(of(1 << 30, -31), 1).is_none());
+        assert!(Either::new(of(1 << 30, 30), 0).is_none());
         assert!(Term::new(of(1 << 30, 0)).is_none());
         assert!(Term::new(of(-1, -1)).is_none());
     }

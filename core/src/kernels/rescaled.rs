@@ -40,16 +40,6 @@ impl Rescaled {
         Some(())
     }
 
-    /// The same to neighbours, of as many as there are of both.
-    #[inline(always)]
-    pub(crate) fn fill<T: Products>(&self, sums: &[i32], y: &mut [T]) {
-        let sums = sums.get(..y.len()).unwrap_or(sums);
-        if !sums.is_empty() {
-            // SAFETY: as many places as sums at least.
-            unsafe { self.write(sums, y.as_mut_ptr(), 1) };
-        }
-    }
-
     /// # Safety
     /// A place for each sum, of which there is one.
     #[inline(always)]
@@ -175,6 +165,8 @@ mod helium {
 
 #[cfg(test)]
 mod tests {
+    use core::cell::Cell;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -188,13 +180,15 @@ mod tests {
             let [low, high] = [ends[0].min(ends[1]), ends[0].max(ends[1])].map(i32::from);
             let [a, b, c, d] = near.map(i32::from);
             let sums = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], a, b, c, d, 0, i32::MIN, i32::MAX];
-            let mut found = [0_i16; 20];
-            Rescaled::new(multiplier, 5, (low, high), -3).fill(&sums, &mut found);
-            for (sum, found) in sums.into_iter().zip(found) {
+            let found: [Cell<u8>; 40] = core::array::from_fn(|_| Cell::new(0));
+            let places = Dst::<i16>::from_cells(&found).unwrap();
+            Rescaled::new(multiplier, 5, (low, high), -3).put(&sums, places, 0, 1).unwrap();
+            let found = places.as_src();
+            for (sum, found) in sums.into_iter().zip(found.iter()) {
                 let expected = multiplier.apply(sum).wrapping_add(5).max(low).min(high).wrapping_sub(3) as i16;
                 prop_assert_eq!(found, expected, "{} {:?}", sum, multiplier);
             }
-            prop_assert_eq!(&found[sums.len()..], [0; 6]);
+            prop_assert!(found.iter().skip(sums.len()).all(|found| found == 0));
         }
     }
 }

@@ -31,6 +31,19 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// What the loop over whole fours of their elements takes.
+    #[cfg(all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve"))))]
+    #[inline(always)]
+    fn in_fours(&self) -> wide_loops::Args {
+        let len = self.len & !3;
+        wide_loops::Args {
+            lines: self.count,
+            bytes: len.wrapping_mul(2),
+            skip: self.step.wrapping_sub(len).wrapping_mul(2),
+            weights_skip: self.weights_step.wrapping_sub(len),
+        }
+    }
+
     /// Whether all of them lie in `len` elements from `start` on.
     fn fit(&self, step: usize, start: usize, len: usize) -> Option<bool> {
         let last = self.count.checked_sub(1)?.checked_mul(step)?;
@@ -54,23 +67,46 @@ pub(crate) fn dots(x: Src<'_, i16>, start: usize, weights: &[i8], rows: [usize; 
     Some(unsafe { sums(x, rows, &lines) })
 }
 
-/// `sum of x[i] * row[i]` for four neighbouring rows of `weights` from row `first` on, or for as many as there are and the last one again; `None` where they
-/// are empty or longer than [`LONGEST`], or there is none.
-pub(crate) fn rows(x: Src<'_, i16>, weights: &[i8], first: usize) -> Option<[i32; 4]> {
+/// `sum of x[i] * row[i]` of `count` neighbouring rows of `weights`, not none, to the first of `sums`; `None` where there are fewer of either, or where rows
+/// are empty or longer than [`LONGEST`].
+#[inline(never)]
+pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usize, sums: &mut [i32; N]) -> Option<()> {
     let len = x.len();
-    let lines = Lines {
+    if !(1..=N).contains(&count) || !(1..=LONGEST).contains(&len) || count.checked_mul(len)? > weights.len() {
+        return None;
+    }
+    let line = Lines {
         count: 1,
         len,
         step: 0,
         weights_step: 0,
     };
-    let last = weights.len().checked_div(len)?.checked_sub(1)?;
-    let rows = [0, 1, 2, 3].map(|i| first.saturating_add(i).min(last).wrapping_mul(len));
-    if len > LONGEST {
-        None
-    } else {
-        dots(x, 0, weights, rows, lines)
+    let (x, mut row, mut left) = (x.as_ptr(), weights.as_ptr(), count);
+    #[cfg(all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve"))))]
+    if (len | count).is_multiple_of(4) {
+        let args = line.in_fours();
+        for found in sums.as_chunks_mut::<4>().0.iter_mut().take(count / 4) {
+            let rows = [0, 1, 2, 3].map(|i| row.wrapping_add(len.wrapping_mul(i)));
+            // SAFETY: lines of whole fours, rows of the weights, which have as many as the count.
+            unsafe { wide_loops::fours(x, rows.as_ptr(), &args, found.as_mut_ptr()) };
+            row = row.wrapping_add(len.wrapping_mul(4));
+        }
+        return Some(());
     }
+    for found in sums.as_chunks_mut::<4>().0 {
+        // Where fewer are left, the last one is taken again in place of those that are not there.
+        let step = |i: usize| if left > i { len } else { 0 };
+        let second = row.wrapping_add(step(1));
+        let third = second.wrapping_add(step(2));
+        // SAFETY: rows of the weights, which have as many as the count, as just checked.
+        *found = unsafe { self::sums(x, [row, second, third, third.wrapping_add(step(3))], &line) };
+        if left <= 4 {
+            break;
+        }
+        row = row.wrapping_add(len.wrapping_mul(4));
+        left -= 4;
+    }
+    Some(())
 }
 
 /// # Safety
@@ -161,14 +197,8 @@ unsafe fn pairs(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] 
     {
         let len = lines.len & !3;
         if len > 0 {
-            let args = wide_loops::Args {
-                lines: lines.count,
-                bytes: len.wrapping_mul(2),
-                skip: lines.step.wrapping_sub(len).wrapping_mul(2),
-                weights_skip: lines.weights_step.wrapping_sub(len),
-            };
             // SAFETY: as the caller promises.
-            unsafe { wide_loops::fours(x, rows.as_ptr(), &args, sums.as_mut_ptr()) };
+            unsafe { wide_loops::fours(x, rows.as_ptr(), &lines.in_fours(), sums.as_mut_ptr()) };
         }
         sums
     }
@@ -386,15 +416,30 @@ mod tests {
     fn neighbouring_rows_are_lines() {
         let (x, w) = ([3_i16, -20_000, 7], [2_i8, -128, 5, 1, 0, 1]);
         let (first, second) = (6 + 20_000 * 128 + 35, 10);
-        assert_eq!(
-            super::rows(Src::from_slice(&x), &w, 0),
-            Some([first, second, second, second])
-        );
-        assert_eq!(super::rows(Src::from_slice(&x), &w, 1), Some([second; 4]));
-        assert_eq!(super::rows(Src::from_slice(&x), &w[..2], 0), None);
-        assert_eq!(super::rows(Src::from_slice(&x[..0]), &w, 0), None);
-        let (x, w) = ([0; LONGEST + 1], [0; LONGEST + 1]);
-        assert_eq!(super::rows(Src::from_slice(&x), &w, 0), None);
+        let of = |x: &[i16], w: &[i8], count| {
+            let mut sums = [-1; 4];
+            block(Src::from_slice(x), w, count, &mut sums).map(|()| sums[..count].to_vec())
+        };
+        assert_eq!(of(&x, &w, 2), Some(Vec::from([first, second])));
+        assert_eq!(of(&x, &w[3..], 1), Some(Vec::from([second])));
+        for (x, w, count) in [(&x[..], &w[..5], 2), (&x[..0], &w, 1), (&x, &w, 0), (&x, &[0; 15], 5)] {
+            assert_eq!(of(x, w, count), None);
+        }
+        assert_eq!(of(&[0; LONGEST + 1], &[0; LONGEST + 1], 1), None);
+        for (len, count) in (1..14).flat_map(|len| (1..14).map(move |count| (len, count))) {
+            let (x, w) = (numbers(5, len), numbers(6, len * count));
+            let weights: Vec<i8> = w.iter().map(|&w| (w >> 8) as i8).collect();
+            let rows = weights.chunks(len);
+            let sum = |row: &[i8]| {
+                x.iter()
+                    .zip(row)
+                    .map(|(&x, &w)| i32::from(x) * i32::from(w))
+                    .sum::<i32>()
+            };
+            let mut sums = [0; 16];
+            block(Src::from_slice(&x), &weights, count, &mut sums).unwrap();
+            assert_eq!(sums[..count], rows.map(sum).collect::<Vec<_>>(), "{len} {count}");
+        }
     }
 
     #[test]

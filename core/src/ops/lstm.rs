@@ -66,13 +66,13 @@ operator! {
         pub shape: LstmShape<P>;
         /// Type of input, hidden state and output.
         pub dtype: DType,
-        /// Zero points of input and hidden state.
+        /// Zero points of input and hidden state; 0 for int16.
         pub zero: [i32; 2],
         /// Of W x and of R h, for each gate.
         pub gates: [[Multiplier; 2]; 4],
-        /// Of f * c, i * g and o * tanh(c).
+        /// Of f * c, i * g and o * tanh(c): not negative, and to the right by 1 to 30.
         pub products: [Multiplier; 3],
-        /// tanh for the cell state's scale.
+        /// tanh for the cell state's scale; what it rounds has 32 bits.
         pub tanh: SigmoidI16,
         /// Largest magnitude of c; none where 0.
         pub clip: i16,
@@ -139,8 +139,9 @@ impl<P: Place> LstmShape<P> {
 impl<P: Place> Operator for LstmInt<P> {
     fn check(&self) -> Result<(), Fault> {
         self.shape.check()?;
-        let valid = self.gates.iter().flatten().chain(&self.products).all(|m| m.is_valid());
-        if valid && self.clip >= 0 && matches!(self.dtype, DType::I8 | DType::I16) {
+        let valid = self.gates.iter().flatten().all(|m| m.is_valid()) && self.products.iter().all(|m| m.narrows());
+        let zero = self.dtype == DType::I8 || self.zero == [0; 2];
+        if valid && zero && self.clip >= 0 && self.tanh.has_room() && matches!(self.dtype, DType::I8 | DType::I16) {
             Ok(())
         } else {
             Err(Fault::Quantisation)

@@ -3,6 +3,7 @@
 mod detections;
 mod forms;
 mod l2_norm;
+mod recurrent;
 mod signals;
 
 use super::binary::BinaryOp;

@@ -122,6 +122,26 @@ impl SigmoidI16 {
         (result >> 8) as i16
     }
 
+    /// Whether nothing is rounded, or no product with an input has more than 32 bits when it is.
+    pub(crate) const fn has_room(self) -> bool {
+        let largest = (self.multiplier.unsigned_abs() as u64) << 15;
+        self.shift == 0 || (self.shift <= 31 && largest + self.round() as u64 <= i32::MAX as u64)
+    }
+
+    /// What brings an input to the table's scale, and the shift to the right after it.
+    #[cfg(cortex_m = "mainline")]
+    pub(crate) const fn parts(self) -> (i32, u8) {
+        (self.multiplier, self.shift)
+    }
+
+    /// What is added before that shift.
+    pub(crate) const fn round(self) -> i32 {
+        match self.shift {
+            0 => 0,
+            shift => 1_i32.wrapping_shl(shift as u32 - 1),
+        }
+    }
+
     fn of_scale(scale: f32, largest_exact_shift: i32) -> Option<Self> {
         if !(scale > 0.0 && scale.is_finite()) {
             return None;
@@ -147,13 +167,9 @@ impl SigmoidI16 {
 
     #[inline]
     fn rescale(self, x: i16) -> i32 {
-        let round = match self.shift {
-            0 => 0,
-            shift => 1_i32.wrapping_shl(u32::from(shift) - 1),
-        };
         i32::from(x)
             .wrapping_mul(self.multiplier)
-            .wrapping_add(round)
+            .wrapping_add(self.round())
             .wrapping_shr(u32::from(self.shift))
     }
 }
@@ -307,16 +323,17 @@ fn saturating_shift_left_i16(x: i16, amount: i32) -> i16 {
 /// sigmoid(x / (24 * 2^fraction_bits)) with `fraction_bits` more bits than the table; `None` beyond its end.
 fn interpolate(x: u32, fraction_bits: u32) -> Option<u32> {
     let index = (x >> fraction_bits) as usize;
-    let (Some(&low), Some(&high)) = (SIGMOID.get(index), SIGMOID.get(index + 1)) else {
+    if index >= SIGMOID.len() - 2 {
         return None;
-    };
+    }
+    let (&low, &high) = (SIGMOID.get(index)?, SIGMOID.get(index + 1)?);
     let fraction = x & ((1 << fraction_bits) - 1);
-    Some((u32::from(low) << fraction_bits) + fraction * u32::from(high - low))
+    Some((u32::from(low) << fraction_bits) + fraction * u32::from(high).wrapping_sub(low.into()))
 }
 
-/// 65536 * sigmoid(i / 24), as TensorFlow Lite tabulates it: rounded up in places.
+/// 65536 * sigmoid(i / 24), as TensorFlow Lite tabulates it: rounded up in places. The last value is there twice, so that each of its own has a next one.
 #[rustfmt::skip]
-static SIGMOID: [u16; 256] = [
+pub(crate) static SIGMOID: [u16; 257] = [
     32768, 33451, 34133, 34813, 35493, 36169, 36843, 37513, 38180, 38841, 39498, 40149, 40794, 41432, 42064, 42688,
     43304, 43912, 44511, 45102, 45683, 46255, 46817, 47369, 47911, 48443, 48964, 49475, 49975, 50464, 50942, 51409,
     51865, 52311, 52745, 53169, 53581, 53983, 54374, 54755, 55125, 55485, 55834, 56174, 56503, 56823, 57133, 57433,
@@ -333,6 +350,7 @@ static SIGMOID: [u16; 256] = [
     65525, 65525, 65526, 65526, 65526, 65527, 65527, 65528, 65528, 65528, 65529, 65529, 65529, 65529, 65530, 65530,
     65530, 65530, 65531, 65531, 65531, 65531, 65531, 65532, 65532, 65532, 65532, 65532, 65532, 65533, 65533, 65533,
     65533, 65533, 65533, 65533, 65533, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65535,
+    65535,
 ];
 
 #[cfg(test)]

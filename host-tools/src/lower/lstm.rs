@@ -88,10 +88,23 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, time_major: bool, clip: 
         factor(UNIT * UNIT / cell_scale)?,
         factor(UNIT * UNIT / f64::from(qh.0))?,
     ];
+    let zero = [qx.1, qh.1];
+    if dtype == DType::I16 && zero != [0; 2] {
+        return Err(Error::input(format!("int16 activations of zero points {zero:?}")).expected("0"));
+    }
+    if let Some(product) = products.iter().find(|product| !(-30..0).contains(&product.shift)) {
+        return Err(Error::input(format!(
+            "a cell state of scale {} and a hidden state of scale {}, whose products are scaled by {}",
+            qc.0,
+            qh.0,
+            product.to_real()
+        ))
+        .expected("a factor below 0.5, and of 2^-31 at least"));
+    }
     let step = LstmInt {
         shape,
         dtype,
-        zero: [qx.1, qh.1],
+        zero,
         gates: multipliers,
         products,
         tanh,

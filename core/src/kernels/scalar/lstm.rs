@@ -3,18 +3,15 @@
 //! All gates of a time read the hidden state of the time before, so the new one is written to the output first and copied to the state
 //! when the time is complete.
 
-use super::int::Int;
 use crate::arena::Mem;
 use crate::blocks::blocks;
 use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
-use crate::kernels::dot::{MOST, rows_s8};
+use crate::kernels::gates::{Activation, BLOCK, finish, products};
 use crate::kernels::kernel::Kernel;
-use crate::kernels::rescaled::Rescaled;
-use crate::kernels::wide;
 use crate::ops::lstm::{LstmF32, LstmInt, LstmShape};
-use crate::quant::{Multiplier, Rescaler, SigmoidI16};
+use crate::quant::Multiplier;
 use crate::tensor::DType;
 
 /// int8 or int16 activations.
@@ -30,8 +27,8 @@ impl Kernel for Quantised {
 
     fn run(op: &LstmInt, mem: &Mem<'_>) -> Option<()> {
         match op.dtype {
-            DType::I16 => quantised::<i16>(op, mem, (-32768, 32767)),
-            _ => quantised::<i8>(op, mem, (-128, 127)),
+            DType::I16 => quantised::<i16>(op, mem),
+            _ => quantised::<i8>(op, mem),
         }
     }
 }
@@ -79,142 +76,102 @@ impl Kernel for F32 {
 #[cfg(any(test, packing))]
 impl Candidate for F32 {}
 
-/// Cells at a time.
-const BLOCK: usize = MOST;
-
-/// An activation.
-trait Activation: Int {
-    /// An element of the biases.
-    type Bias: Element;
-
-    /// `multiplier * (bias + sum of (x[i] - zero) * row[i])`, saturated, for as many rows of `weights` as there are sums; without biases these are 0.
-    fn scaled(
-        x: Src<'_, Self>,
-        zero: i32,
-        weights: &[i8],
-        bias: Option<&[Self::Bias]>,
-        multiplier: Multiplier,
-        sums: &mut [i16],
-    ) -> Option<()>;
+/// Parameters of a gate.
+struct Gate<'a, A: Activation> {
+    weights: &'a [i8],
+    recurrent: &'a [i8],
+    bias: &'a [A::Bias],
 }
 
-impl Activation for i8 {
-    type Bias = i32;
-
-    // A function by itself: in one with all gates the loops would have no registers.
-    #[inline(never)]
-    fn scaled(
-        x: Src<'_, i8>,
-        zero: i32,
-        weights: &[i8],
-        bias: Option<&[i32]>,
-        multiplier: Multiplier,
-        sums: &mut [i16],
-    ) -> Option<()> {
-        let scale = Rescaled::new(multiplier, 0, (-32768, 32767), 0);
-        let count = sums.len().min(BLOCK);
-        rows_s8(x, zero, weights, count, |found| {
-            for (sum, bias) in found.iter_mut().zip(bias.unwrap_or_default()) {
-                *sum = sum.wrapping_add(*bias);
-            }
-            scale.fill(found, sums);
-            Some(())
-        })
+/// Whether the sums of all gates are known to be small enough to be scaled without a look at each, which takes the fewest instructions.
+#[cfg(packing)]
+pub fn is_short(op: &LstmInt, weights: &[u8]) -> bool {
+    let mem = Mem::of_weights(weights);
+    match op.dtype {
+        DType::I16 => gates::<i16>(op, &mem).is_some_and(|gates| scales(op, &gates).is_some()),
+        _ => gates::<i8>(op, &mem).is_some_and(|gates| scales(op, &gates).is_some()),
     }
 }
 
-impl Activation for i16 {
-    type Bias = i64;
-
-    #[inline(never)]
-    fn scaled(
-        x: Src<'_, i16>,
-        zero: i32,
-        weights: &[i8],
-        bias: Option<&[i64]>,
-        multiplier: Multiplier,
-        sums: &mut [i16],
-    ) -> Option<()> {
-        let (len, mut at) = (x.len(), 0);
-        for sums in sums.chunks_mut(4) {
-            let found = match wide::rows(x, weights, at) {
-                Some(found) if zero == 0 => found.map(i64::from),
-                _ => {
-                    let mut found = [0_i64; 4];
-                    for (found, row) in found.iter_mut().zip(blocks(weights.get(at * len..)?, len)) {
-                        *found = x.iter().zip(row).fold(0, |sum: i64, (x, &w)| {
-                            sum.wrapping_add(i64::from(x.widen().wrapping_sub(zero)) * i64::from(w))
-                        });
-                    }
-                    found
-                }
-            };
-            for ((sum, found), i) in sums.iter_mut().zip(found).zip(at..) {
-                let bias = bias.and_then(|bias| bias.get(i)).copied().unwrap_or(0);
-                *sum = saturate(multiplier.apply_wide(found.wrapping_add(bias)));
-            }
-            at += 4;
-        }
-        Some(())
-    }
-}
-
-fn quantised<A: Activation>(op: &LstmInt, mem: &Mem<'_>, (low, high): (i32, i32)) -> Option<()> {
+#[inline(always)]
+fn gates<'a, A: Activation>(op: &LstmInt, mem: &Mem<'a>) -> Option<[Gate<'a, A>; 4]> {
     let shape = &op.shape;
-    let (features, cells) = (shape.features as usize, shape.cells as usize);
-    let mut gates = [(&[][..], &[][..], &[][..]); 4];
-    for (gate, offsets) in gates.iter_mut().zip(&shape.gates) {
-        *gate = (
-            mem.weights::<i8>(offsets.weights, shape.cells.checked_mul(shape.features)?)?,
-            mem.weights::<i8>(offsets.recurrent, shape.cells.checked_mul(shape.cells)?)?,
-            mem.weights::<A::Bias>(offsets.bias, shape.cells)?,
-        );
-    }
+    let gate = |index: usize| {
+        let offsets = shape.gates.get(index)?;
+        Some(Gate {
+            weights: mem.weights(offsets.weights, shape.cells.checked_mul(shape.features)?)?,
+            recurrent: mem.weights(offsets.recurrent, shape.cells.checked_mul(shape.cells)?)?,
+            bias: mem.weights(offsets.bias, shape.cells)?,
+        })
+    };
+    Some([gate(0)?, gate(1)?, gate(2)?, gate(3)?])
+}
+
+fn quantised<A: Activation>(op: &LstmInt, mem: &Mem<'_>) -> Option<()> {
+    let shape = &op.shape;
+    let [features, cells] = [shape.features, shape.cells].map(|extent| extent as usize);
+    let gates = gates::<A>(op, mem)?;
+    let (scales, products) = (scales(op, &gates), products(op)?);
+    let (mut values, mut sums) = ([[0; BLOCK]; 4], [[0; BLOCK]; 2]);
     each_time::<A, i16>(shape, mem, |x, h, c, y| {
-        let mut first = 0;
-        while first < cells {
+        let h = h.as_src();
+        for first in (0..cells).step_by(BLOCK) {
             let count = (cells - first).min(BLOCK);
-            let (mut sums, mut from_hidden) = ([[0_i16; BLOCK]; 4], [0_i16; BLOCK]);
-            for ((sums, (weights, recurrent, bias)), scales) in sums.iter_mut().zip(gates).zip(&op.gates) {
-                let (sums, more) = (sums.get_mut(..count)?, from_hidden.get_mut(..count)?);
-                let (weights, recurrent) = (weights.get(first * features..)?, recurrent.get(first * cells..)?);
-                let &[of_input, of_hidden] = scales;
-                A::scaled(x, op.zero[0], weights, Some(bias.get(first..)?), of_input, sums)?;
-                A::scaled(h.as_src(), op.zero[1], recurrent, None, of_hidden, more)?;
-                for (sum, more) in sums.iter_mut().zip(more) {
-                    *sum = sum.saturating_add(*more);
-                }
+            for (index, (gate, values)) in gates.iter().zip(&mut values).enumerate() {
+                let weights = gate.weights.get(first * features..)?;
+                let recurrent = gate.recurrent.get(first * cells..)?;
+                let bias = gate.bias.get(first..)?.get(..count)?;
+                let Some(scales) = &scales else {
+                    let multipliers = op.gates.get(index)?;
+                    any_gate(op, (x, h), (weights, recurrent), bias, multipliers, values);
+                    continue;
+                };
+                let [of_input, of_hidden] = &mut sums;
+                A::sums(x, op.zero[0], weights, count, of_input)?;
+                A::sums(h, op.zero[1], recurrent, count, of_hidden)?;
+                A::gate([of_input, of_hidden], bias, scales.get(index)?, values);
             }
-            finish(op, &sums, c.slice(first, count)?, y.slice(first, count)?, (low, high));
-            first += count;
+            finish(op, &products, &values, c.slice(first, count)?, y.slice(first, count)?)?;
         }
         Some(())
     })
 }
 
-/// New states of a block of cells from their gates' sums.
+/// What scales the sums of each gate without a look at them; `None` where some might be too large for that.
 #[inline(never)]
-fn finish<A: Activation>(
+fn scales<A: Activation>(op: &LstmInt, gates: &[Gate<'_, A>; 4]) -> Option<[[A::Scale; 2]; 4]> {
+    let [features, cells] = [op.shape.features, op.shape.cells].map(|extent| extent as usize);
+    // Their magnitudes go by zero points that are activations.
+    if op.zero.iter().any(|&zero| i8::try_from(zero).is_err()) {
+        return None;
+    }
+    let of = |index: usize| {
+        let &[of_input, of_hidden] = op.gates.get(index)?;
+        let largest = gates
+            .get(index)?
+            .bias
+            .iter()
+            .fold(0, |largest, &bias| A::magnitude(bias).max(largest));
+        Some([A::scale(of_input, features, largest)?, A::scale(of_hidden, cells, 0)?])
+    };
+    Some([of(0)?, of(1)?, of(2)?, of(3)?])
+}
+
+/// A gate of sums of any size, cell by cell.
+#[cold]
+#[inline(never)]
+fn any_gate<A: Activation>(
     op: &LstmInt,
-    [input, forget, cell, output]: &[[i16; BLOCK]; 4],
-    states: Dst<'_, i16>,
-    y: Dst<'_, A>,
-    (low, high): (i32, i32),
+    (x, h): (Src<'_, A>, Src<'_, A>),
+    (weights, recurrent): (&[i8], &[i8]),
+    bias: &[A::Bias],
+    &[of_input, of_hidden]: &[Multiplier; 2],
+    values: &mut [i16; BLOCK],
 ) {
-    // Gates have scale 2^-12, which the table takes as it is.
-    const GATE: SigmoidI16 = SigmoidI16::power_of_two(0);
-    let [keep, add, show] = op.products.map(Rescaler::new);
-    let product = |m: &Rescaler, a: i16, b: i16| m.apply(i32::from(a) * i32::from(b));
-    let limit = if op.clip > 0 { op.clip } else { i16::MAX };
-    let least = if op.clip > 0 { op.clip.wrapping_neg() } else { i16::MIN };
-    let of_gates = input.iter().zip(forget).zip(cell.iter().zip(output));
-    for ((state, y), ((&input, &forget), (&cell, &output))) in states.cells().iter().zip(y.cells()).zip(of_gates) {
-        let kept = saturate(product(&keep, GATE.logistic(forget), state.get()));
-        let added = saturate(product(&add, GATE.logistic(input), GATE.tanh(cell)));
-        let new = kept.saturating_add(added).min(limit).max(least);
-        state.set(new);
-        let shown = product(&show, op.tanh.tanh(new), GATE.logistic(output));
-        y.set(A::narrow(shown.wrapping_add(op.zero[1]).max(low).min(high)));
+    let rows = blocks(weights, x.len()).zip(blocks(recurrent, h.len()));
+    for ((value, &bias), (row, recurrent)) in values.iter_mut().zip(bias).zip(rows) {
+        let first = A::term(x, op.zero[0], row, bias, of_input);
+        *value = first.saturating_add(A::term(h, op.zero[1], recurrent, A::NO_BIAS, of_hidden));
     }
 }
 
@@ -222,7 +179,7 @@ fn finish<A: Activation>(
 fn each_time<A: Element, C: Element>(
     shape: &LstmShape,
     mem: &Mem<'_>,
-    step: impl Fn(Src<'_, A>, Dst<'_, A>, Dst<'_, C>, Dst<'_, A>) -> Option<()>,
+    mut step: impl FnMut(Src<'_, A>, Dst<'_, A>, Dst<'_, C>, Dst<'_, A>) -> Option<()>,
 ) -> Option<()> {
     let (batch, time) = (shape.batch as usize, shape.time as usize);
     let (features, cells) = (shape.features as usize, shape.cells as usize);
@@ -243,8 +200,4 @@ fn each_time<A: Element, C: Element>(
         }
     }
     Some(())
-}
-
-fn saturate(x: i32) -> i16 {
-    x.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
 }
