@@ -9,6 +9,9 @@ use crate::kernels::delay::advance;
 use crate::kernels::dot::{Products, lines, rows_s8};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::rescaled::Rescaled;
+#[cfg(packing)]
+use crate::kernels::svdf_loops::wide_args::short;
+use crate::kernels::svdf_loops::wide_args::{Constants, Row};
 use crate::ops::size::size;
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
 use crate::tensor::DType;
@@ -26,8 +29,8 @@ impl Kernel for S8 {
 
     fn run(op: &SvdfS8, mem: &Mem<'_>) -> Option<()> {
         match op.state_type {
-            DType::I16 => run_s8::<i16>(op, mem, (-32768, 32767)),
-            _ => run_s8::<i8>(op, mem, (-128, 127)),
+            DType::I16 => run_s8::<i16>(op, mem, (-32768, 32767), wide),
+            _ => run_s8::<i8>(op, mem, (-128, 127), |_, _, _| Some(false)),
         }
     }
 }
@@ -72,7 +75,29 @@ impl Kernel for F32 {
 #[cfg(any(test, packing))]
 impl Candidate for F32 {}
 
-fn run_s8<S: Products>(op: &SvdfS8, mem: &Mem<'_>, limits: (i32, i32)) -> Option<()> {
+/// Whether a layer of int16 state is one for these loops; some take even memories alone.
+#[cfg(packing)]
+pub fn is_short(op: &SvdfS8) -> bool {
+    short(op).is_some()
+}
+
+/// A row by loops of its own; `false` on cores that have none for the layer.
+fn wide(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>) -> Option<bool> {
+    #[cfg(cortex_m = "mainline")]
+    return crate::kernels::svdf_loops::wide::run(op, row, constants);
+    #[cfg(not(cortex_m = "mainline"))]
+    {
+        let _ = (op, row, constants);
+        Some(false)
+    }
+}
+
+fn run_s8<S: Products>(
+    op: &SvdfS8,
+    mem: &Mem<'_>,
+    limits: (i32, i32),
+    loops: impl Fn(&SvdfS8, Row<'_, S>, Constants<'_, S>) -> Option<bool>,
+) -> Option<()> {
     let shape = op.shape;
     let (features, memory, units) = (shape.features as usize, shape.memory as usize, shape.units as usize);
     let input = mem.src::<i8>(op.input, shape.batch.checked_mul(shape.features)?)?;
@@ -81,13 +106,27 @@ fn run_s8<S: Products>(op: &SvdfS8, mem: &Mem<'_>, limits: (i32, i32)) -> Option
     let weights = mem.weights::<i8>(op.weights, shape.filters().checked_mul(shape.features)?)?;
     let time_weights = mem.weights::<S>(op.time_weights, shape.filters().checked_mul(shape.memory)?)?;
     let bias = mem.weights::<i32>(op.bias, shape.units)?;
-    let len = shape.filters() as usize * memory;
+    let len = (shape.filters() as usize).checked_mul(memory)?;
+    let rows = |b: usize| {
+        Some((
+            input.slice(b * features, features)?,
+            output.slice(b * units, units)?,
+            state.slice(b * len, len)?,
+        ))
+    };
+    let batch = shape.batch as usize;
+    // They take all rows or none.
+    let mut taken = 0;
+    while taken < batch && loops(op, rows(taken)?, (weights, time_weights, bias))? {
+        taken += 1;
+    }
+    if taken == batch {
+        return Some(());
+    }
     // The newest of each filter is written over below.
     advance(state);
-    for b in 0..shape.batch as usize {
-        let x = input.slice(b * features, features)?;
-        let y = output.slice(b * units, units)?;
-        let state = state.slice(b * len, len)?;
+    for b in 0..batch {
+        let (x, y, state) = rows(b)?;
         append(op, x, weights, state, limits)?;
         finish(op, state.as_src(), time_weights, bias, y)?;
     }

@@ -32,6 +32,13 @@ mod loops;
 mod args;
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 mod helium;
+#[cfg(cortex_m = "mainline")]
+pub(super) mod wide;
+pub(super) mod wide_args;
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+mod wide_helium;
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
+mod wide_mainline;
 
 /// A row of an SVDF.
 pub(super) struct Times<'a> {

@@ -1,0 +1,45 @@
+//! Layers of int16 state that some cores have loops for, and what these take.
+
+use crate::cells::{Dst, Src};
+use crate::kernels::rescale::Either;
+use crate::ops::svdf::SvdfS8;
+
+/// Weights of the features, of the times, and biases.
+pub(crate) type Constants<'a, S> = (&'a [i8], &'a [S], &'a [i32]);
+
+/// A row of inputs, its outputs, and the state of its filters.
+pub(crate) type Row<'a, S> = (Src<'a, i8>, Dst<'a, i8>, Dst<'a, S>);
+
+/// Filters of int16 state that the loops of some cores take at a time.
+pub(crate) const BLOCK: usize = 32;
+
+/// What scales the newest of each filter, where such loops take the layer: a block has whole units, and no sum over features leaves its range.
+#[cfg_attr(not(any(packing, cortex_m = "mainline")), allow(dead_code))]
+pub(crate) fn short(op: &SvdfS8) -> Option<Either> {
+    let ([zero_in, zero_state, _], [into_state, into_output]) = (op.zero, op.multipliers);
+    let (shape, zeros) = (op.shape, i8::try_from(zero_in).is_ok() && zero_state == 0);
+    let whole = shape.memory > 0 && (BLOCK as u32).checked_rem(shape.rank) == Some(0);
+    // 255 times 128 at most for each.
+    let scale = Either::new(into_state, i64::from(shape.features) << 15);
+    scale.filter(|_| whole && zeros && into_output.narrows())
+}
+
+/// What the loops take. They read the fields in this order.
+#[cfg_attr(not(cortex_m = "mainline"), allow(dead_code))]
+#[repr(C)]
+pub(super) struct Args {
+    pub(super) state: *mut i16,
+    pub(super) weights: *const i16,
+    pub(super) newest: *const i16,
+    pub(super) bias: *const i32,
+    pub(super) y: *mut i8,
+    /// Past the last output, of which there is one.
+    pub(super) end: *mut i8,
+    pub(super) mantissa: i32,
+    /// Shift to the right: one less than the multiplier has.
+    pub(super) places: u32,
+    pub(super) zero: i32,
+    /// Of a filter, not 0.
+    pub(super) memory: usize,
+    pub(super) rank: usize,
+}
