@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use super::counts::{Counts, ONCE, taps};
 use super::{loops, loops_mve, loops_neon, loops_rvv, loops_single, loops_sme};
 use arenite::kernels::int::depthwise;
+use arenite::kernels::scalar::{lstm, svdf};
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::detections::Suppression;
 use arenite::ops::packed_conv2d::Form as Requantised;
@@ -134,7 +135,14 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         Step::Resize(op) => format!(" {:?} {}", op.interpolation, op.dtype.name()),
         Step::ArgMax(op) => format!(" {}", op.dtype.name()),
         Step::MatMulInt(op) => format!(" {}", op.dtype.name()),
+        Step::LstmInt(op) if !lstm::is_short(op, weights) => format!(" {} general", op.dtype.name()),
         Step::LstmInt(op) => format!(" {}", op.dtype.name()),
+        // Pairs of halves go by even memories.
+        Step::SvdfS8(op) if op.state_type == DType::I16 => match (svdf::is_short(op), op.shape.memory % 2) {
+            (false, _) => " int16 general".to_owned(),
+            (true, 0) => " int16".to_owned(),
+            (true, _) => " int16 odd".to_owned(),
+        },
         Step::SvdfS8(op) => format!(" {}", op.state_type.name()),
         // Memories of eight elements have a loop of their own, those of whole words another.
         Step::DspSvdfS8(op) => match (op.shape.rank, op.shape.memory) {

@@ -90,9 +90,9 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
             )
         }
         Step::SvdfS8(op) => svdf(&op.shape),
+        Step::IntSvdfS8(op) => svdf(&op.shape),
         Step::SvdfF32(op) => svdf(&op.shape),
         Step::DspSvdfS8(op) => dsp_svdf(&op.shape),
-        Step::IntSvdfS8(op) => int_svdf(&op.shape),
         Step::MveSvdfS8(op) => mve_svdf(&op.shape),
         Step::LstmInt(op) => lstm(op.shape.batch, op.shape.time, op.shape.features, op.shape.cells),
         Step::LstmF32(op) => lstm(op.shape.batch, op.shape.time, op.shape.features, op.shape.cells),
@@ -300,6 +300,9 @@ fn svdf(shape: &SvdfShape) -> [Counts; 3] {
             ("units", shape.units.into()),
             ("filters", filters),
             ("filters/2", block(filters, 2.0)),
+            // Rows of weights go by fours; of int16 state they are followed through memories by blocks.
+            ("filters/4", block(filters, 4.0)),
+            ("filters/32", block(filters, 32.0)),
         ],
         &[
             ("features", shape.features.into()),
@@ -334,13 +337,6 @@ fn dsp_svdf(shape: &SvdfShape) -> [Counts; 3] {
     )
 }
 
-/// Filters by fours over the features; then every filter's memory.
-fn int_svdf(shape: &SvdfShape) -> [Counts; 3] {
-    let [images, mut channels, terms] = svdf(shape);
-    channels.push(("filters/4", block(shape.filters().into(), 4.0)));
-    [images, channels, terms]
-}
-
 /// Filters by eights over the features; every memory by vectors, then units by fours, and those that are left one by one.
 fn mve_svdf(shape: &SvdfShape) -> [Counts; 3] {
     let filters = f64::from(shape.filters());
@@ -365,7 +361,12 @@ fn mve_svdf(shape: &SvdfShape) -> [Counts; 3] {
 fn lstm(batch: u32, time: u32, features: u32, cells: u32) -> [Counts; 3] {
     grid(
         &[("images", batch.into()), ("steps", f64::from(batch) * f64::from(time))],
-        &[("cells", cells.into())],
+        &[
+            ("cells", cells.into()),
+            // Rows of weights go by fours, cells by blocks.
+            ("cells/4", block(cells.into(), 4.0)),
+            ("cells/32", block(cells.into(), 32.0)),
+        ],
         &[
             ("features", features.into()),
             ("features/4", f64::from(features / 4)),

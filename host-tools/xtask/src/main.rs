@@ -161,7 +161,10 @@ fn main() -> ExitCode {
         Task::Bench { most: true, models, .. } => setup::prepare(false).and_then(|()| bench::most(&models)),
         Task::Bench {
             stacks: true, models, ..
-        } => setup::prepare(false).and_then(|()| bench::stacks(&models)),
+        } => setup::prepare(false)
+            // The machine's own disassembler may not know all instructions.
+            .and_then(|()| setup::component("llvm-tools"))
+            .and_then(|()| bench::stacks(&models)),
         Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
         Task::Test { list: true, .. } => {
             println!("{}", suite::list());

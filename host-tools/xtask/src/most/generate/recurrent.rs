@@ -24,7 +24,8 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
         batch: if random.chance(8) { 2 } else { 1 },
         features: random.wide(100),
         units: random.wide(40),
-        rank: if random.chance(4) { 2 } else { 1 },
+        // Three are no divisor of a block.
+        rank: if random.chance(4) { random.one_of(&[2, 3]) } else { 1 },
         memory: random.wide(20),
     };
     let state_type = random.one_of(&[DType::I16, DType::I16, DType::I8]);
@@ -129,7 +130,9 @@ pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> O
 fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
     let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
     let mut constants = Vec::new();
-    let (features, cells) = (random.wide(40), random.wide(24));
+    // More than 511 int16 inputs, or large biases, have sums of any size.
+    let is_general = random.chance(6);
+    let (features, cells) = (random.wide(40), random.wide(40));
     let float = kernel == KernelId::LstmF32;
     let dtype = random.one_of(&[DType::I8, DType::I16]);
     let of_bias = match dtype {
@@ -144,7 +147,7 @@ fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
             4 if float => constants.extend((0..elements).flat_map(|_| random.float().to_le_bytes())),
             // Biases are small.
             4 | 8 => (0..elements).for_each(|_| {
-                let bias = i64::from(random.byte() as i8);
+                let bias = i64::from(random.byte() as i8) << if is_general { 25 } else { 0 };
                 constants.extend(bias.to_le_bytes().iter().take(bytes as usize));
             }),
             _ => constants.extend((0..elements).map(|_| random.byte())),
@@ -178,7 +181,7 @@ fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
         Step::LstmInt(LstmInt {
             shape,
             dtype,
-            zero: [-1, if dtype == DType::I8 { 2 } else { 0 }],
+            zero: if dtype == DType::I8 { [-1, 2] } else { [0; 2] },
             gates: [[0; 2]; 4].map(|both| both.map(|_: i32| multiplier(random, -2))),
             products: [0; 3].map(|_: i32| multiplier(random, -15)),
             tanh: SigmoidI16::power_of_two(0),
