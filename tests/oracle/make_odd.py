@@ -194,15 +194,15 @@ def indices():
             shaped(f"{op.lower()}_{name}", op, [[2, 3, 5]], result, [f"a result of {list(result)}", "expected [2, 3, 5]"], options)
 
 
-def lstm():
+def lstm(dtype="int8"):
     """Three cells of four features, five times: tensors 0 input, 1 to 8 weights, 9 to 12 biases, 13 state, 14 cell, 15 result."""
     b = Builder()
-    x = b.tensor((1, 5, 4), "int8", scale=0.03, zero_point=3)
+    x = b.tensor((1, 5, 4), dtype, scale=0.03, zero_point=3)
     weights = [b.const(np.arange(3 * n).reshape(3, n) - 5, "int8", scale=0.01) for n in [4] * 4 + [3] * 4]
-    biases = [b.const(np.arange(3), "int32", scale=0.0002) for _ in range(4)]
-    hidden = b.tensor((1, 3), "int8", variable=True, scale=0.008, zero_point=-4)
+    biases = [b.const(np.arange(3), "int32" if dtype == "int8" else "int64", scale=0.0002) for _ in range(4)]
+    hidden = b.tensor((1, 3), dtype, variable=True, scale=0.008, zero_point=-4)
     cell = b.tensor((1, 3), "int16", variable=True, scale=2.0**-11)
-    y = b.tensor((1, 5, 3), "int8", scale=0.008, zero_point=-4)
+    y = b.tensor((1, 5, 3), dtype, scale=0.008, zero_point=-4)
     b.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *weights, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1], [y],
          "UnidirectionalSequenceLSTMOptions", version=3, fusedActivationFunction=4)
     return b, [x], [y]
@@ -243,6 +243,13 @@ def lstms():
         ("bias_type", lambda m: setattr(m.subgraphs[0].tensors[10], "type", schema.TensorType.FLOAT32), ["t10", "f32", "int32"]),
     ]:
         odd(f"lstm_{name}", edited(lstm(), edit), error=error)
+
+    def hidden_scale(m):
+        for tensor in [13, 15]:
+            quantised(tensor, "scale", 1e-9)(m)
+
+    odd("lstm_hidden_scale", edited(lstm(), hidden_scale), error=["a hidden state of scale 0.000000001", "below 0.5"])
+    odd("lstm_wide_zero_point", edited(lstm("int16"), lambda m: None), error=["zero point"])
 
 
 def hybrid_svdf(time="float32", state="float32", computed=False):

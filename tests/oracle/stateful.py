@@ -51,11 +51,14 @@ def svdf(name, batch, inputs, units, rank, memory, state, act=ACT.NONE):
 
 svdf("svdf_i16_state", 1, 7, 4, 2, 3, "int16", ACT.RELU)
 svdf("svdf_i16_state_rank1", 2, 5, 3, 1, 4, "int16")
+svdf("svdf_i16_state_vector", 1, 16, 37, 1, 8, "int16")
+svdf("svdf_i16_state_vectors", 2, 6, 19, 2, 16, "int16")
+svdf("svdf_i16_state_many", 1, 5, 3, 33, 6, "int16")
 svdf("svdf_i8_state", 1, 7, 4, 2, 3, "int8")
 svdf("svdf_f32", 2, 7, 4, 2, 3, "float32", ACT.RELU)
 
 
-def lstm(name, batch, time, inputs, cells, dtype="int8", time_major=False, clip=0.0):
+def lstm(name, batch, time, inputs, cells, dtype="int8", time_major=False, clip=0.0, coarse=1):
     @case(name)
     def make(rng):
         b = Builder()
@@ -69,7 +72,7 @@ def lstm(name, batch, time, inputs, cells, dtype="int8", time_major=False, clip=
         def weight(n):
             if real:
                 return b.const(rng.normal(0, 0.4, (cells, n)).astype(np.float32))
-            return b.const(rng.integers(-127, 128, (cells, n)), "int8", scale=rng.uniform(0.004, 0.01))
+            return b.const(rng.integers(-127, 128, (cells, n)), "int8", scale=coarse * rng.uniform(0.004, 0.01))
 
         weights = [weight(inputs) for _ in range(4)] + [weight(cells) for _ in range(4)]
         bias_dtype = "float32" if real else "int32" if dtype == "int8" else "int64"
@@ -88,6 +91,10 @@ lstm("lstm_batch", 2, 3, 5, 4)
 lstm("lstm_time_major", 2, 3, 5, 4, time_major=True)
 lstm("lstm_clip", 1, 4, 4, 3, clip=0.5)
 lstm("lstm_i16", 1, 4, 5, 4, dtype="int16")
+lstm("lstm_blocks", 1, 2, 6, 37)
+lstm("lstm_coarse", 1, 4, 3, 5, coarse=40)
+lstm("lstm_i16_blocks", 1, 2, 5, 37, dtype="int16")
+lstm("lstm_i16_long", 1, 2, 520, 3, dtype="int16")
 lstm("lstm_f32", 2, 4, 5, 4, dtype="float32", clip=1.0)
 
 
