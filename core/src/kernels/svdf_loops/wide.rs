@@ -38,7 +38,7 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
     let (mut sums, mut newest) = ([0; BLOCK], [0_i16; BLOCK]);
     for first in (0..filters).step_by(BLOCK) {
         let count = (filters - first).min(BLOCK);
-        let unit = first / rank;
+        let unit = first.checked_div(rank)?;
         block_s8(
             x,
             zero_in,
@@ -53,7 +53,7 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
             newest: newest.as_ptr(),
             bias: bias.as_ptr().wrapping_add(unit),
             y,
-            end: y.wrapping_add(count / rank),
+            end: y.wrapping_add(count.checked_div(rank)?),
             mantissa: into_output.mantissa,
             places: i32::from(into_output.shift).wrapping_neg().wrapping_sub(1) as u32,
             zero,
