@@ -7,8 +7,9 @@ use std::convert::Infallible;
 
 use arenite::ops::elementwise::{BinaryF32, BinaryOp, Loop};
 use arenite::ops::elementwise_int::{BinaryInt, IntOp};
+use arenite::ops::lstm::LstmInt;
 use arenite::ops::window::Window2d;
-use arenite::quant::Multiplier;
+use arenite::quant::{Multiplier, SigmoidI16};
 use arenite::testkit::{Packed, Workspace, packed};
 use arenite::{Access, DType, Fault, KernelId, Model, Operand, RunError, Session, Slot, Step};
 use arenite_tests::blob::Blob;
@@ -273,6 +274,18 @@ fn described(kernel: KernelId, seed: u64, step: &Step) -> String {
     format!("{}, stream {seed}: {step:?}", kernel.name())
 }
 
+/// Products of cells and a state that load accepts, which hardly any numbers are.
+fn cells(op: &mut LstmInt, random: &mut Random) {
+    for product in &mut op.products {
+        product.mantissa &= i32::MAX;
+        product.shift = -1 - random.below(30) as i8;
+    }
+    op.tanh = SigmoidI16::power_of_two(random.below(16) as u8);
+    if op.dtype == DType::I16 {
+        op.zero = [0; 2];
+    }
+}
+
 /// Steps from `streams` streams for each kernel; how many files were tried.
 fn campaign(streams: u64) -> u64 {
     let mut tried = 0;
@@ -286,6 +299,11 @@ fn campaign(streams: u64) -> u64 {
             };
             if let Some(window) = step.window_mut().filter(|_| random.below(8) > 0) {
                 shape(window, &mut random);
+            }
+            if let Step::LstmInt(op) = &mut step
+                && random.below(8) > 0
+            {
+                cells(op, &mut random);
             }
             if step.check().is_err() {
                 continue;
