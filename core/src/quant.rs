@@ -16,6 +16,7 @@ mod fixed;
 mod lrn;
 mod rounding;
 mod softmax;
+mod wide;
 
 #[cfg(cortex_m = "mainline")]
 pub(crate) use activation::SIGMOID;
@@ -30,3 +31,4 @@ pub use rounding::{
 };
 pub(crate) use rounding::{Rescaler, high_mul_in_range};
 pub use softmax::{LogSoftmaxI8, SoftmaxI8, SoftmaxI16, softmax_by_table};
+pub(crate) use wide::wide_product;

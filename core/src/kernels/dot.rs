@@ -82,6 +82,7 @@ unsafe fn block(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usiz
         cortex_m = "mainline",
         all(target_arch = "riscv32", target_feature = "m", target_os = "none")
     ))]
+    // Nothing is left over: no registers are saved for it.
     if len > 0 && takes(zero, len) && count.is_multiple_of(4) {
         // SAFETY: as the caller promises.
         unsafe { loops::rows(x, weights, len, sums.as_mut_ptr(), zero, count / 4) };

@@ -62,6 +62,28 @@ pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: 
     )
 }
 
+/// An element of the input, from r0, with that of each row, from r1 to r4: zero point r12, sums r5 to r8.
+#[cfg(all(
+    cortex_m = "mainline",
+    not(any(all(cortex_m = "dsp", feature = "dsp"), all(cortex_m = "mve", feature = "mve")))
+))]
+macro_rules! element {
+    () => {
+        concat!(
+            "ldrsb r9, [r0], #1\n",
+            "ldrsb r10, [r1], #1\n",
+            "ldrsb r11, [r2], #1\n",
+            "sub r9, r9, r12\n",
+            "mla r5, r9, r10, r5\n",
+            "mla r6, r9, r11, r6\n",
+            "ldrsb r10, [r3], #1\n",
+            "ldrsb r11, [r4], #1\n",
+            "mla r7, r9, r10, r7\n",
+            "mla r8, r9, r11, r8\n"
+        )
+    };
+}
+
 /// Sixteen products in 42 instructions, on ARMv7-M. `len` is a multiple of four and not 0.
 #[cfg(all(
     cortex_m = "mainline",
@@ -69,22 +91,6 @@ pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: 
 ))]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: usize, sums: *mut i32, zero: i32) {
-    macro_rules! element {
-        () => {
-            concat!(
-                "ldrsb r9, [r0], #1\n",
-                "ldrsb r10, [r1], #1\n",
-                "ldrsb r11, [r2], #1\n",
-                "sub r9, r9, r12\n",
-                "mla r5, r9, r10, r5\n",
-                "mla r6, r9, r11, r6\n",
-                "ldrsb r10, [r3], #1\n",
-                "ldrsb r11, [r4], #1\n",
-                "mla r7, r9, r10, r7\n",
-                "mla r8, r9, r11, r8\n"
-            )
-        };
-    }
     naked_asm!(
         ".cpu cortex-m3",
         "ldr r12, [sp]",
@@ -122,22 +128,6 @@ pub(super) unsafe extern "C" fn rows(
     zero: i32,
     fours: usize,
 ) {
-    macro_rules! element {
-        () => {
-            concat!(
-                "ldrsb r9, [r0], #1\n",
-                "ldrsb r10, [r1], #1\n",
-                "ldrsb r11, [r2], #1\n",
-                "sub r9, r9, r12\n",
-                "mla r5, r9, r10, r5\n",
-                "mla r6, r9, r11, r6\n",
-                "ldrsb r10, [r3], #1\n",
-                "ldrsb r11, [r4], #1\n",
-                "mla r7, r9, r10, r7\n",
-                "mla r8, r9, r11, r8\n"
-            )
-        };
-    }
     naked_asm!(
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",

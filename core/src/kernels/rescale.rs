@@ -5,7 +5,7 @@
 //! 32 bits where the numbers are as small as they are said to be.
 
 use super::instructions::smmlar;
-use crate::quant::{Multiplier, high_mul_in_range};
+use crate::quant::{Multiplier, high_mul_in_range, wide_product};
 
 /// A multiplier that shifts to the right, and the zero point of the result.
 #[derive(Debug, Clone, Copy)]
@@ -203,9 +203,7 @@ impl Wide {
     /// The number scaled.
     #[inline(always)]
     pub(crate) fn apply(&self, x: i32) -> i32 {
-        let round = i64::from(1_u32 << (self.right - 1));
-        let product = i64::from(x) * i64::from(self.mantissa) + round;
-        ((product as u32 >> self.right) | (((product >> 32) as u32) << (32 - self.right))) as i32
+        wide_product(x, self.mantissa, self.right)
     }
 }
 

@@ -57,7 +57,7 @@ impl Multiplier {
     }
 
     /// Whether it is not negative and shifts to the right, by at most 30.
-    pub(crate) const fn narrows(self) -> bool {
+    pub const fn narrows(self) -> bool {
         self.mantissa >= 0 && -30 <= self.shift && self.shift < 0
     }
 
@@ -70,27 +70,6 @@ impl Multiplier {
         let shift = i32::from(self.shift);
         let shifted = x.wrapping_shl(shift.max(0) as u32);
         rounding_shift_right(high_mul(shifted, self.mantissa), shift.min(0).unsigned_abs())
-    }
-
-    /// `x` times the factor for 48-bit accumulators of 16-bit activations: the mantissa is rounded to 16 bits, the product once.
-    /// The result is cut to 32 bits. Defined for shifts up to 7.
-    #[inline]
-    pub fn apply_wide(self, x: i64) -> i32 {
-        let (mantissa, shift) = self.wide();
-        if let (Ok(x), 1..=31) = (i32::try_from(x), shift) {
-            // Most sums: one product of words, and the result from both of its halves.
-            let product = i64::from(x) * i64::from(mantissa) + i64::from(1_u32 << (shift - 1));
-            return ((product as u32 >> shift) | (((product >> 32) as u32) << (32 - shift))) as i32;
-        }
-        let product = x.wrapping_mul(i64::from(mantissa)).wrapping_add(1 << (shift - 1));
-        (product >> shift) as i32
-    }
-
-    /// What [`Multiplier::apply_wide`] multiplies with, and its shift to the right, 1 to 63.
-    #[inline]
-    pub(crate) fn wide(self) -> (i32, u32) {
-        let mantissa = self.mantissa.min(0x7FFE_FFFF).wrapping_add(1 << 15) >> 16;
-        (mantissa, (15 - i32::from(self.shift)).clamp(1, 63) as u32)
     }
 }
 

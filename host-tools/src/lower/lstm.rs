@@ -92,7 +92,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, time_major: bool, clip: 
     if dtype == DType::I16 && zero != [0; 2] {
         return Err(Error::input(format!("int16 activations of zero points {zero:?}")).expected("0"));
     }
-    if let Some(product) = products.iter().find(|product| !(-30..0).contains(&product.shift)) {
+    if let Some(product) = products.iter().find(|product| !product.narrows()) {
         return Err(Error::input(format!(
             "a cell state of scale {} and a hidden state of scale {}, whose products are scaled by {}",
             qc.0,

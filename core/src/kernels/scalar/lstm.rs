@@ -201,3 +201,74 @@ fn each_time<A: Element, C: Element>(
     }
     Some(())
 }
+
+#[cfg(all(test, packing))]
+mod tests {
+    use super::*;
+    use crate::arena::Slot;
+    use crate::ops::lstm::Gate as Offsets;
+    use crate::quant::SigmoidI16;
+
+    /// Weights of 0 for both inputs, and a bias that the four gates share.
+    #[repr(align(8))]
+    struct Constants([u8; 2048]);
+
+    fn op(dtype: DType, features: u32) -> LstmInt {
+        let (output, input, hidden, cell) = (Slot::default(), Slot::default(), Slot::default(), Slot::default());
+        let multiplier = |shift| Multiplier {
+            mantissa: 1 << 30,
+            shift,
+        };
+        LstmInt {
+            shape: LstmShape {
+                output,
+                input,
+                hidden,
+                cell,
+                batch: 1,
+                time: 1,
+                features,
+                cells: 3,
+                time_major: false,
+                gates: [Offsets {
+                    weights: 0,
+                    recurrent: 0,
+                    bias: 1600,
+                }; 4],
+            },
+            dtype,
+            zero: [0; 2],
+            gates: [[multiplier(-3); 2]; 4],
+            products: [multiplier(-15); 3],
+            tanh: SigmoidI16::power_of_two(1),
+            clip: 0,
+        }
+    }
+
+    #[test]
+    fn sums_that_may_be_large_are_seen() {
+        let mut constants = Constants([0; 2048]);
+        let short = |op: &LstmInt, constants: &Constants| is_short(op, &constants.0);
+        let (narrow, wide) = (op(DType::I8, 511), op(DType::I16, 511));
+        assert!(short(&narrow, &constants) && short(&wide, &constants));
+        assert!(short(&op(DType::I8, 512), &constants) && !short(&op(DType::I16, 512), &constants));
+        for (index, zero) in [(0, -129), (0, 128), (1, -129), (1, 128)] {
+            let mut far = narrow;
+            far.zero[index] = zero;
+            assert!(!short(&far, &constants), "{index} {zero}");
+        }
+        for gate in 0..4 {
+            let mut up = narrow;
+            up.gates[gate][1].shift = 20;
+            assert!(!short(&up, &constants), "{gate}");
+        }
+        // The last cell's bias: 2^30 of int8, what 511 products leave of 2^31 of int16.
+        constants.0[1608..1612].copy_from_slice(&(1_i32 << 30).to_le_bytes());
+        assert!(!short(&narrow, &constants));
+        constants.0[1608..1612].fill(0);
+        for (bias, fits) in [((1_i64 << 22) - 1, true), (1 << 22, false), (-1 << 22, false)] {
+            constants.0[1616..1624].copy_from_slice(&bias.to_le_bytes());
+            assert_eq!(short(&wide, &constants), fits, "{bias}");
+        }
+    }
+}

@@ -43,3 +43,55 @@ pub(super) struct Args {
     pub(super) memory: usize,
     pub(super) rank: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Slot;
+    use crate::ops::svdf::SvdfShape;
+    use crate::quant::Multiplier;
+    use crate::tensor::DType;
+
+    #[test]
+    fn what_the_loops_do_not_take() {
+        let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
+        let of = |mantissa, shift| Multiplier { mantissa, shift };
+        let taken = SvdfS8 {
+            output,
+            input,
+            state,
+            shape: SvdfShape {
+                batch: 1,
+                features: 96,
+                units: 5,
+                rank: 2,
+                memory: 6,
+            },
+            state_type: DType::I16,
+            weights: 0,
+            time_weights: 0,
+            bias: 0,
+            zero: [-128, 0, 127],
+            multipliers: [of(1 << 30, 8), of(1 << 30, -30)],
+        };
+        assert!(short(&taken).is_some());
+        let changes: [fn(&mut SvdfS8); 10] = [
+            |op| op.zero[0] = -129,
+            |op| op.zero[0] = 128,
+            |op| op.zero[1] = 1,
+            |op| op.shape.memory = 0,
+            |op| op.shape.rank = 0,
+            |op| op.shape.rank = 3,
+            |op| op.shape.rank = 64,
+            // 2^15 of them, doubled eight times, are all that fits.
+            |op| op.shape.features = 128,
+            |op| op.multipliers[0].mantissa = -1,
+            |op| op.multipliers[1].shift = 0,
+        ];
+        for (index, change) in changes.iter().enumerate() {
+            let mut op = taken;
+            change(&mut op);
+            assert!(short(&op).is_none(), "change {index}");
+        }
+    }
+}

@@ -82,7 +82,6 @@ unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
-        "sub sp, #4",
         // As below; vectors before the last r5, the sums' end r10.
         "mov r5, r2",
         "ldrd r6, r7, [r0, #16]",
@@ -108,7 +107,6 @@ unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
         "str r4, [r1], #4",
         "cmp r1, r10",
         "bne 1b",
-        "add sp, #4",
         "pop {{r4-r11, pc}}",
     )
 }
@@ -122,8 +120,8 @@ unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
-        "sub sp, #4",
-        // State r0, sums r1, weights r2, newest r3, elements but the last r5, filters left r7, biases r8, and r9 back from the last vector to the next filter.
+        // State r0, sums r1, weights r2, newest r3, elements but the last r5, filters left r7, biases r8, the sums' end r10, and r9 back from the
+        // last vector to the next filter.
         "ldrd r6, r7, [r0, #16]",
         "subs r7, r7, r6",
         "add r10, r1, r7, lsl #2",
@@ -134,7 +132,6 @@ unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
         "sub r9, r5, r9",
         "lsl r9, r9, #1",
         "adds r9, #2",
-        "str r10, [sp]",
         "ldrd r3, r8, [r0, #8]",
         "ldrd r0, r2, [r0]",
         "1: ldr r4, [r8], #4",
@@ -154,10 +151,8 @@ unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
         "subs r7, #1",
         "bne 2b",
         "str r4, [r1], #4",
-        "ldr r12, [sp]",
-        "cmp r1, r12",
+        "cmp r1, r10",
         "bne 1b",
-        "add sp, #4",
         "pop {{r4-r11, pc}}",
     )
 }
