@@ -36,6 +36,18 @@ pub(crate) fn rows_s8(
     zero: i32,
     weights: &[i8],
     count: usize,
+    put: impl FnMut(&mut [i32]) -> Option<()>,
+) -> Option<()> {
+    rows_of(x, zero, Src::from_slice(weights), count, put)
+}
+
+/// The same of rows that are no constants.
+#[inline(always)]
+pub(crate) fn rows_of(
+    x: Src<'_, i8>,
+    zero: i32,
+    weights: Src<'_, i8>,
+    count: usize,
     mut put: impl FnMut(&mut [i32]) -> Option<()>,
 ) -> Option<()> {
     let (x, len) = (x.as_ptr(), x.len());

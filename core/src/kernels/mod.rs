@@ -9,6 +9,9 @@
 pub mod added;
 #[cfg(any(test, packing))]
 pub mod candidate;
+pub(crate) mod columns;
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+mod columns_helium;
 pub(crate) mod delay;
 pub(crate) mod dot;
 #[cfg(any(

@@ -1,10 +1,13 @@
-//! Products of matrices, straight from the formula.
+//! Products of matrices: a line of one with all rows of the other, or with its columns, several at a time.
 
-use super::int::Int;
 use crate::arena::Mem;
+use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
+use crate::kernels::columns::{Row, Spaced, add_wide, columns_s8, columns_s16};
+use crate::kernels::dot;
 use crate::kernels::kernel::Kernel;
+use crate::kernels::rescaled::Rescaled;
 use crate::ops::elementwise::{MAX_LOOPS, output_len};
 use crate::ops::matmul::MatMulInt;
 use crate::tensor::DType;
@@ -17,27 +20,160 @@ impl Kernel for Quantised {
     type Op = MatMulInt;
 
     fn run(op: &MatMulInt, mem: &Mem<'_>) -> Option<()> {
-        match op.dtype {
-            DType::I8 => products::<i8>(op, mem, |sum| op.multiplier.apply(sum as i32)),
-            _ => products::<i16>(op, mem, |sum| op.multiplier.apply_wide(sum)),
+        let ([.., zero], [low, high]) = (op.zero, op.clamp);
+        if op.dtype == DType::I8 {
+            let scale = Rescaled::new(op.multiplier, zero, (low, high), 0);
+            return products::<i8>(op, mem, |sums, y, start, step| scale.put(sums, y, start, step));
         }
+        products::<i16>(op, mem, |sums, y, start, step| {
+            for (i, &sum) in sums.iter().enumerate() {
+                let value = op.multiplier.apply_wide(sum).wrapping_add(zero);
+                let value = if value < low { low } else { value.min(high) };
+                y.set(start.wrapping_add(i.wrapping_mul(step)), value as i16)?;
+            }
+            Some(())
+        })
     }
 }
 
 #[cfg(any(test, packing))]
 impl Candidate for Quantised {}
 
-fn products<T: Int>(op: &MatMulInt, mem: &Mem<'_>, scaled: impl Fn(i64) -> i32) -> Option<()> {
+/// Elements of matrices.
+trait Terms: Row {
+    /// Of 32 bits for int8, of 64 for int16; beyond those it wraps.
+    type Sum: Copy;
+
+    /// A sum without what another zero point adds to it.
+    fn less(sum: Self::Sum, beside: i64) -> Self::Sum;
+
+    /// Calls `put` with an index and `sum of (x[k] - zero) * m[i, k]` of the rows from it on: of `count` rows of as many elements as x has.
+    fn rows(
+        x: Src<'_, Self>,
+        zero: i32,
+        m: Src<'_, Self>,
+        count: usize,
+        put: impl FnMut(usize, &mut [Self::Sum]) -> Option<()>,
+    ) -> Option<()>;
+
+    /// The same with `sum of (x[k] - zero) * m[k, i]`, of `width` columns.
+    fn columns(
+        x: Spaced<'_, Self>,
+        zero: i32,
+        m: Src<'_, Self>,
+        width: usize,
+        put: impl FnMut(usize, &mut [Self::Sum]) -> Option<()>,
+    ) -> Option<()>;
+}
+
+impl Terms for i8 {
+    type Sum = i32;
+
+    #[inline(always)]
+    fn less(sum: i32, beside: i64) -> i32 {
+        sum.wrapping_sub(beside as i32)
+    }
+
+    #[inline(always)]
+    fn rows(
+        x: Src<'_, i8>,
+        zero: i32,
+        m: Src<'_, i8>,
+        count: usize,
+        mut put: impl FnMut(usize, &mut [i32]) -> Option<()>,
+    ) -> Option<()> {
+        let mut at = 0usize;
+        dot::rows_of(x, zero, m, count, |sums| {
+            put(at, sums)?;
+            at = at.wrapping_add(sums.len());
+            Some(())
+        })
+    }
+
+    #[inline(always)]
+    fn columns(
+        x: Spaced<'_, i8>,
+        zero: i32,
+        m: Src<'_, i8>,
+        width: usize,
+        put: impl FnMut(usize, &mut [i32]) -> Option<()>,
+    ) -> Option<()> {
+        columns_s8(x, zero, m, width, put)
+    }
+}
+
+impl Terms for i16 {
+    type Sum = i64;
+
+    #[inline(always)]
+    fn less(sum: i64, beside: i64) -> i64 {
+        sum.wrapping_sub(beside)
+    }
+
+    #[inline(always)]
+    fn rows(
+        x: Src<'_, i16>,
+        zero: i32,
+        m: Src<'_, i16>,
+        count: usize,
+        mut put: impl FnMut(usize, &mut [i64]) -> Option<()>,
+    ) -> Option<()> {
+        for i in 0..count {
+            let row = m.slice(i.checked_mul(x.len())?, x.len())?;
+            let mut sum = 0;
+            for (x, w) in x.iter().zip(row.iter()) {
+                sum = add_wide(sum, x.into(), w.into());
+            }
+            put(i, &mut [centred(sum, zero, || Spaced::new(row, 0, 1, row.len()))?])?;
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    fn columns(
+        x: Spaced<'_, i16>,
+        zero: i32,
+        m: Src<'_, i16>,
+        width: usize,
+        mut put: impl FnMut(usize, &mut [i64]) -> Option<()>,
+    ) -> Option<()> {
+        columns_s16(x, m, width, |at, sums| {
+            for (sum, i) in sums.iter_mut().zip(at..) {
+                *sum = centred(*sum, zero, || Spaced::new(m, i, width, x.count))?;
+            }
+            put(at, sums)
+        })
+    }
+}
+
+/// A sum of products whose first factors lack their zero point: those of int16 are 0 in TensorFlow Lite.
+#[inline(always)]
+fn centred<'a>(sum: i64, zero: i32, factors: impl Fn() -> Option<Spaced<'a, i16>>) -> Option<i64> {
+    if zero == 0 {
+        return Some(sum);
+    }
+    Some(sum.wrapping_sub(i64::from(zero).wrapping_mul(factors()?.sum())))
+}
+
+/// All products; `finish` makes outputs of sums, from an index of theirs on, a step from one to the next.
+fn products<T: Terms>(
+    op: &MatMulInt,
+    mem: &Mem<'_>,
+    finish: impl Fn(&[T::Sum], Dst<'_, T>, usize, usize) -> Option<()>,
+) -> Option<()> {
     let [output_len_, a_len, b_len] = op.lens()?;
     let output = mem.dst::<T>(op.output, output_len_)?;
     let (a, b) = (mem.src::<T>(op.a, a_len)?, mem.src::<T>(op.b, b_len)?);
     let [rows, terms, columns] = op.shape.map(|n| n as usize);
-    // Steps from row to row, and along a sum, in each operand.
-    let (a_row, a_term) = if op.transpose_a { (1, rows) } else { (terms, 1) };
-    let (b_column, b_term) = if op.transpose_b { (terms, 1) } else { (1, columns) };
-    let [zero_a, zero_b, zero_y] = op.zero;
-    let [low, high] = op.clamp;
-    let mut at = 0usize;
+    let [zero_a, zero_b, _] = op.zero;
+    // Where both are stored with their columns as rows, a line is a column of the result, and a row of b makes it; else a row, which one of a makes.
+    let turned = op.transpose_a && op.transpose_b;
+    let (lines, zeros) = if turned {
+        (columns, [zero_b, zero_a])
+    } else {
+        (rows, [zero_a, zero_b])
+    };
+    let spaced = op.transpose_a && !turned;
     for matrix in 0..output_len(&op.loops)? {
         let [a_at, b_at] = matrices(op, matrix);
         let (a, b) = (
@@ -47,22 +183,38 @@ fn products<T: Int>(op: &MatMulInt, mem: &Mem<'_>, scaled: impl Fn(i64) -> i32) 
                 terms.wrapping_mul(columns),
             )?,
         );
-        for row in 0..rows {
-            for column in 0..columns {
-                let (mut i, mut j) = (row.wrapping_mul(a_row), column.wrapping_mul(b_column));
-                let mut sum = 0i64;
-                for _ in 0..terms {
-                    let (x, w) = (
-                        a.get(i)?.widen().wrapping_sub(zero_a),
-                        b.get(j)?.widen().wrapping_sub(zero_b),
-                    );
-                    sum = sum.wrapping_add(i64::from(x).wrapping_mul(i64::from(w)));
-                    i = i.wrapping_add(a_term);
-                    j = j.wrapping_add(b_term);
+        let len = rows.wrapping_mul(columns);
+        let y = output.slice((matrix as usize).wrapping_mul(len), len)?;
+        for line in 0..lines {
+            let (start, step) = if spaced {
+                (line, rows)
+            } else {
+                (line.wrapping_mul(terms), 1)
+            };
+            let x = Spaced::new(if turned { b } else { a }, start, step, terms)?;
+            // The zero point of the second factors, times the sum of the first.
+            let beside = match zeros[1] {
+                0 => 0,
+                zero => {
+                    let all = i64::from(zeros[0]).wrapping_mul(terms as i64);
+                    i64::from(zero).wrapping_mul(x.sum().wrapping_sub(all))
                 }
-                let y = scaled(sum).wrapping_add(zero_y);
-                output.set(at, T::narrow(if y < low { low } else { y.min(high) }))?;
-                at = at.wrapping_add(1);
+            };
+            let (from, step) = if turned {
+                (line, columns)
+            } else {
+                (line.wrapping_mul(columns), 1)
+            };
+            let put = |at: usize, sums: &mut [T::Sum]| {
+                for sum in sums.iter_mut() {
+                    *sum = T::less(*sum, beside);
+                }
+                finish(sums, y, from.wrapping_add(at.wrapping_mul(step)), step)
+            };
+            match (op.transpose_a, op.transpose_b) {
+                (false, true) => T::rows(x.from, zeros[0], b, columns, put)?,
+                (true, true) => T::columns(x, zeros[0], a, rows, put)?,
+                _ => T::columns(x, zeros[0], b, columns, put)?,
             }
         }
     }

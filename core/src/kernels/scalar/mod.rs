@@ -17,7 +17,7 @@ pub mod elementwise_int;
 pub mod fft;
 pub mod frames;
 pub mod gather;
-mod int;
+pub(crate) mod int;
 pub mod l2_norm;
 pub mod linear;
 pub mod locally_connected;
