@@ -56,6 +56,8 @@ impl Kernel for S16 {
             .product::<usize>()
             .saturating_mul(group);
         let short = products <= wide::LONGEST && channels.are_short(products);
+        #[cfg(all(cortex_m = "mve", feature = "mve"))]
+        let short = short || (products > wide::LONGEST && wide_rows::are_short(&channels));
         let finish = |o: usize, sum: i64| {
             let (&record, sum) = (records.get(o)?, sum.wrapping_add(*bias.get(o)?));
             Some(if short {
