@@ -59,6 +59,8 @@ pub(crate) mod wide;
     all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve")))
 ))]
 mod wide_loops;
+#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
+pub(crate) mod wide_rows;
 pub(crate) mod wide_steps;
 pub(crate) mod wide_taps;
 #[cfg(target_arch = "x86_64")]

@@ -18,7 +18,7 @@ use super::loops::{
     rows1_fast, rows1_general, rows1_w4_fast, rows1_w4_general, rows2_fast, rows2_general, rows2_k16_fast,
     rows2_k16_general, rows2_k32_fast, rows2_k32_general, rows2_k48_fast, rows2_k48_general, rows2_k64_fast,
     rows2_k64_general, rows2_w4_fast, rows2_w4_general, rows2_w4_k16_fast, rows2_w4_k16_general, rows2_w4_k32_fast,
-    rows2_w4_k32_general, rows4_k16_fast,
+    rows2_w4_k32_general, rows4_k16_fast, rows4_k16_right,
 };
 use super::{HEADER, Output, header, pack_header};
 use crate::blocks::{blocks, last};
@@ -269,10 +269,16 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         };
         let mut rows = rows;
         let words = (out.addr() | self.channels).is_multiple_of(4);
-        if !W4 && blocks == 1 && rows >= 4 && lanes == GROUP && self.output.fast && words {
+        if !W4 && blocks == 1 && rows >= 4 && lanes == GROUP && !self.output.left && words {
             args.pairs = (rows / 4) as u32;
             // SAFETY: the caller's promise; at least four rows, and one group of one block.
-            unsafe { rows4_k16_fast(&args) };
+            unsafe {
+                if self.output.fast {
+                    rows4_k16_fast(&args)
+                } else {
+                    rows4_k16_right(&args)
+                }
+            };
             let done = rows & !3;
             args.x = args.x.wrapping_add(done * x_stride);
             args.out = args.out.wrapping_add(done * self.channels);
@@ -322,11 +328,12 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
 pub(super) const fn bound(rows: u64, k: u32, channels: u64, fast: bool) -> u64 {
     let blocks = (padded(k) / BLOCK as u32) as u64;
     let (two_rows, one_row) = if fast { (36, 23) } else { (63, 37) };
-    let four = if fast && blocks == 1 && channels.is_multiple_of(GROUP as u64) {
+    let four = if blocks == 1 && channels.is_multiple_of(GROUP as u64) {
         4
     } else {
         u64::MAX
     };
+    let four_rows = if fast { 113 } else { 144 };
     // Of a group of eight channels; rows are loaded once for both halves, of many blocks the first two.
     let group = match blocks {
         1..=3 => blocks * 26,
@@ -334,5 +341,5 @@ pub(super) const fn bound(rows: u64, k: u32, channels: u64, fast: bool) -> u64 {
     };
     let (fours, rows) = (rows / four, rows % four);
     channels.div_ceil(GROUP as u64)
-        * (fours * 113 + (rows / 2) * (group + two_rows) + (rows % 2) * (blocks * 17 + one_row))
+        * (fours * four_rows + (rows / 2) * (group + two_rows) + (rows % 2) * (blocks * 17 + one_row))
 }

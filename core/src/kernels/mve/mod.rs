@@ -36,7 +36,8 @@
 //! **Fast requantising.** The reference rounds ties of the right shift away from zero, the vector shift rounds them up: they differ for
 //! negative values only. Where the output's zero point is the lower limit (any layer with a fused ReLU), a negative value ends at that
 //! limit in both, and the correction is left out. `fast` further wants the limits of the type (then narrowing saturates at them) and no
-//! left shift; every other step runs the general loop, which has all three.
+//! left shift; every other step runs the general loop, which has all three,
+//! or of four rows of one block, where nothing shifts left, the one without that.
 
 mod args;
 pub mod conv2d;
@@ -64,16 +65,18 @@ struct Output {
     low: i32,
     high: i32,
     fast: bool,
+    /// Whether any multiplier shifts left.
+    left: bool,
 }
 
 impl Output {
-    /// `left`: whether any multiplier shifts left.
     fn new(zero_point: i8, [low, high]: [i8; 2], left: bool) -> Self {
         Self {
             zero_point: i32::from(zero_point),
             low: i32::from(low),
             high: i32::from(high),
             fast: !left && low == zero_point && [low, high] == [i8::MIN, i8::MAX],
+            left,
         }
     }
 }

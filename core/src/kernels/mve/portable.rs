@@ -167,6 +167,7 @@ products! {
     rows2_k64_fast false |args| args.pairs as usize * 2, true;
     rows2_k64_general false |args| args.pairs as usize * 2, false;
     rows4_k16_fast false |args| args.pairs as usize * 4, true;
+    rows4_k16_right false |args| args.pairs as usize * 4, false;
     rows1_fast false |_| 1, true;
     rows1_general false |_| 1, false;
     rows2_w4_fast true |args| args.pairs as usize * 2, true;

@@ -9,6 +9,8 @@ use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::taps::inside;
 use crate::kernels::wide::{self, Lines, Taps};
+#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
+use crate::kernels::wide_rows;
 use crate::kernels::wide_steps::Channels;
 use crate::kernels::wide_taps;
 use crate::ops::conv2d::Conv2dS16;
@@ -54,6 +56,8 @@ impl Kernel for S16 {
             .product::<usize>()
             .saturating_mul(group);
         let short = products <= wide::LONGEST && channels.are_short(products);
+        #[cfg(all(cortex_m = "mve", feature = "mve"))]
+        let short = short || (products > wide::LONGEST && wide_rows::are_short(&channels));
         let finish = |o: usize, sum: i64| {
             let (&record, sum) = (records.get(o)?, sum.wrapping_add(*bias.get(o)?));
             Some(if short {
@@ -65,6 +69,10 @@ impl Kernel for S16 {
         let depthwise = group == 1 && window.input[2] == window.output[2] && op.groups != 1;
         if depthwise && short {
             return pixels(window, input, output, &channels);
+        }
+        #[cfg(all(cortex_m = "mve", feature = "mve"))]
+        if short && usize::from(window.output[2]) >= wide_rows::LANES.saturating_mul(op.groups.into()) {
+            return lines(window, op.groups, input, output, &channels);
         }
         if op.groups == 1 || depthwise {
             return blocks_of_four(window, op.groups, input, output, weights, finish);
@@ -118,6 +126,72 @@ fn pixels(window: &Window2d, input: Src<'_, i16>, output: Dst<'_, i16>, channels
             let places = output.slice(at, run * c)?;
             wide_taps::run(input, [start, stride * c], channels, first, &under, places)?;
             (x, at) = (x + run, at + run * c);
+        }
+    }
+    Some(())
+}
+
+/// A convolution of short sums of as many channels in a group as Helium's loop takes.
+#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
+fn lines(
+    window: &Window2d,
+    groups: u16,
+    input: Src<'_, i16>,
+    output: Dst<'_, i16>,
+    channels: &Channels<'_>,
+) -> Option<()> {
+    let [h, w, c] = three::<_, usize>(window.input);
+    let [oh, ow, oc] = three::<_, usize>(window.output);
+    let [kh, kw] = two::<_, usize>(window.kernel);
+    let [dh, dw] = two::<_, usize>(window.dilation);
+    let (stride, before) = (usize::from(window.stride[1]), usize::from(window.padding[1]));
+    let groups = usize::from(groups).max(1);
+    let (group, count) = (c / groups, oc / groups);
+    let filter = kh * kw * group;
+    let (from, to) = inside(w, ow, (kw - 1) * dw + 1, stride, before);
+    let mut at = 0;
+    for (image, y) in (0..usize::from(window.batch)).flat_map(|image| (0..oh).map(move |y| (image, y))) {
+        let (ky, rows, iy) = taps(y, window, 0)?;
+        let mut x = 0;
+        while x < ow {
+            // Those whose windows have all their columns together, unless groups take turns at each pixel.
+            let (run, kx, columns, ix) = if x >= from && x < to && groups == 1 {
+                (to - x, 0, kw, x * stride - before)
+            } else {
+                let (kx, columns, ix) = taps(x, window, 1)?;
+                (1, kx, columns, ix)
+            };
+            // Columns that are neighbours are one line.
+            let (row, weights_row) = (dh * w * c, kw * group);
+            let (counts, len, [step, weights_step]) = if group == c && dw == 1 {
+                ([1, rows], columns * c, [row, weights_row])
+            } else {
+                ([rows, columns], group, [dw * c, group])
+            };
+            let mut under = wide_rows::Lines {
+                count: counts,
+                len,
+                steps: [row, step],
+                weights_steps: [weights_row, weights_step],
+            };
+            let (mut start, mut first) = (((image * h + iy) * w + ix) * c, (ky * kw + kx) * group);
+            // A window of padding alone may begin behind the input.
+            if rows * columns == 0 {
+                (under.count, under.len, start, first) = ([1, 1], 0, 0, 0);
+            }
+            let mut o = 0;
+            while o < oc {
+                let of_group = Channels {
+                    weights: channels.weights.get(o * filter..(o + count) * filter)?,
+                    bias: channels.bias.get(o..o + count)?,
+                    records: channels.records.get(o..o + count)?,
+                    clamp: channels.clamp,
+                };
+                let places = output.slice(at + o, (run - 1) * oc + count)?;
+                wide_rows::run(input, [start, stride * c], &of_group, first, &under, places, oc)?;
+                (start, o) = (start + group, o + count);
+            }
+            (x, at) = (x + run, at + run * oc);
         }
     }
     Some(())
@@ -285,57 +359,106 @@ mod tests {
     #[repr(align(2))]
     struct Aligned([Cell<u8>; 1 << 15]);
 
+    type Convolve = fn(&Window2d, u16, Src<'_, i16>, Dst<'_, i16>, &Channels<'_>) -> Option<()>;
+
+    /// Checks a convolution of `groups` groups by the definition; a window that has no place is none.
+    fn check(
+        of: Convolve,
+        groups: u16,
+        shapes: ([u16; 4], u16, [u16; 2]),
+        rest: [[u8; 2]; 3],
+        seed: u32,
+    ) -> Result<(), TestCaseError> {
+        let ([batch, h, w, c], oc, kernel) = shapes;
+        let [stride, dilation, padding] = rest;
+        let extent = |axis: usize| {
+            let reach = (kernel[axis] - 1) * u16::from(dilation[axis]) + 1;
+            let room = [h, w][axis] + 2 * u16::from(padding[axis]);
+            room.checked_sub(reach).map(|left| left / u16::from(stride[axis]) + 1)
+        };
+        let (Some(oh), Some(ow)) = (extent(0), extent(1)) else {
+            return Ok(());
+        };
+        let window = Window2d {
+            batch,
+            input: [h, w, c],
+            output: [oh, ow, oc],
+            kernel,
+            stride,
+            dilation,
+            padding,
+        };
+        let mut state = seed;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as i16
+        };
+        let filter = usize::from(kernel[0] * kernel[1] * (c / groups));
+        let input: Vec<i16> = (0..window.input_len().unwrap()).map(|_| random()).collect();
+        let weights: Vec<i8> = (0..filter * usize::from(oc)).map(|_| random() as i8).collect();
+        let bias: Vec<i64> = (0..oc).map(|_| i64::from(random())).collect();
+        let records: Vec<[i32; 2]> = (0..oc).map(|_| [1 << 30 | i32::from(random()).abs(), -5]).collect();
+        let channels = Channels {
+            weights: &weights,
+            bias: &bias,
+            records: &records,
+            clamp: [-32768, 32767],
+        };
+        let memory = Aligned([const { Cell::new(0) }; 1 << 15]);
+        let output = Dst::<i16>::from_cells(&memory.0[..2 * window.output_len().unwrap() as usize]).unwrap();
+        prop_assert!(channels.are_short(filter));
+        of(&window, groups, Src::from_slice(&input), output, &channels).unwrap();
+        let [h, w, c] = [h, w, c].map(usize::from);
+        let ([kh, kw], oc) = (kernel.map(usize::from), usize::from(oc));
+        let group = c / usize::from(groups);
+        for (at, y) in output.cells().iter().enumerate() {
+            let (o, x, rest) = (at % oc, at / oc % usize::from(ow), at / oc / usize::from(ow));
+            let (row, image) = (rest % usize::from(oh), rest / usize::from(oh));
+            let first = o / (oc / usize::from(groups)) * group;
+            let mut sum = bias[o];
+            for (i, j) in (0..kh).flat_map(|i| (0..kw).map(move |j| (i, j))) {
+                let place = |at: usize, tap: usize, axis: usize| {
+                    (at * usize::from(stride[axis]) + tap * usize::from(dilation[axis]))
+                        .checked_sub(usize::from(padding[axis]))
+                };
+                if let (Some(iy), Some(ix)) = (place(row, i, 0), place(x, j, 1))
+                    && iy < h
+                    && ix < w
+                {
+                    for k in 0..group {
+                        let weight = weights[((o * kh + i) * kw + j) * group + k];
+                        sum += i64::from(input[((image * h + iy) * w + ix) * c + first + k]) * i64::from(weight);
+                    }
+                }
+            }
+            prop_assert_eq!(y.get(), channels.long(sum, records[o]), "{:?} at {}", window, at);
+        }
+        Ok(())
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 2))]
 
-        /// Windows of every kind, of padding alone among them, by the definition.
+        /// Windows of every kind, of padding alone among them.
         #[test]
         fn depthwise_pixels_are_sums_of_their_taps(
             image in (1..=2_u16, 1..6_u16, 1..7_u16, 2..11_u16), kernel in (1..4_u16, 1..5_u16), stride in [1..4_u8, 1..4_u8], dilation in [1..4_u8, 1..4_u8],
             padding in [0..9_u8, 0..9_u8], seed: u32,
         ) {
             let (batch, h, w, c) = image;
-            let kernel = [kernel.0, kernel.1];
-            let extent = |axis: usize| {
-                let reach = (kernel[axis] - 1) * u16::from(dilation[axis]) + 1;
-                let room = [h, w][axis] + 2 * u16::from(padding[axis]);
-                room.checked_sub(reach).map(|left| left / u16::from(stride[axis]) + 1)
-            };
-            let (Some(oh), Some(ow)) = (extent(0), extent(1)) else {
-                return Ok(());
-            };
-            let window = Window2d { batch, input: [h, w, c], output: [oh, ow, c], kernel, stride, dilation, padding };
-            let mut state = seed;
-            let mut random = || {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (state >> 16) as i16
-            };
-            let input: Vec<i16> = (0..window.input_len().unwrap()).map(|_| random()).collect();
-            let weights: Vec<i8> = (0..kernel[0] * kernel[1] * c).map(|_| random() as i8).collect();
-            let bias: Vec<i64> = (0..c).map(|_| i64::from(random())).collect();
-            let records: Vec<[i32; 2]> = (0..c).map(|_| [1 << 30 | i32::from(random()).abs(), -5]).collect();
-            let channels = Channels { weights: &weights, bias: &bias, records: &records, clamp: [-32768, 32767] };
-            let memory = Aligned([const { Cell::new(0) }; 1 << 15]);
-            let output = Dst::<i16>::from_cells(&memory.0[..2 * window.output_len().unwrap() as usize]).unwrap();
-            prop_assert!(channels.are_short(weights.len() / usize::from(c)));
-            pixels(&window, Src::from_slice(&input), output, &channels).unwrap();
-            let [h, w, c] = [h, w, c].map(usize::from);
-            let [kh, kw] = kernel.map(usize::from);
-            for (at, y) in output.cells().iter().enumerate() {
-                let (o, x, rest) = (at % c, at / c % usize::from(ow), at / c / usize::from(ow));
-                let (row, image) = (rest % usize::from(oh), rest / usize::from(oh));
-                let mut sum = bias[o];
-                for (i, j) in (0..kh).flat_map(|i| (0..kw).map(move |j| (i, j))) {
-                    let place = |at: usize, tap: usize, axis: usize| {
-                        (at * usize::from(stride[axis]) + tap * usize::from(dilation[axis])).checked_sub(usize::from(padding[axis]))
-                    };
-                    if let (Some(iy), Some(ix)) = (place(row, i, 0), place(x, j, 1)) && iy < h && ix < w {
-                        let weight = weights[(o * kh + i) * kw + j];
-                        sum += i64::from(input[((image * h + iy) * w + ix) * c + o]) * i64::from(weight);
-                    }
-                }
-                prop_assert_eq!(y.get(), channels.long(sum, records[o]), "{:?} at {}", window, at);
-            }
+            let shapes = ([batch, h, w, c], c, [kernel.0, kernel.1]);
+            check(|window, _, x, y, channels| pixels(window, x, y, channels), c, shapes, [stride, dilation, padding], seed)?;
+        }
+
+        /// The same in groups.
+        #[test]
+        fn lines_are_sums_of_their_taps(
+            image in (1..=2_u16, 1..6_u16, 1..7_u16, 1..11_u16), kernel in (1..4_u16, 1..5_u16), stride in [1..4_u8, 1..4_u8], dilation in [1..4_u8, 1..4_u8],
+            padding in [0..4_u8, 0..4_u8], outputs in 4..8_u16, groups in 1..4_u16, seed: u32,
+        ) {
+            let (batch, h, w, c) = image;
+            let shapes = ([batch, h, w, c * groups], outputs * groups, [kernel.0, kernel.1]);
+            check(lines, groups, shapes, [stride, dilation, padding], seed)?;
         }
     }
 }

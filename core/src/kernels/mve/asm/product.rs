@@ -557,9 +557,35 @@ two_rows_of! {
     rows2_w4_k32_fast, rows2_w4_k32_general, enter, two_blocks_w4, accumulators_w4, "5", "Pairs of rows of two blocks, weights of four bits.";
 }
 
+/// Ties of the shifts to the right in r8 (q6) and r10 (q7) away from zero: one less where negative and shifted.
+macro_rules! ties_of_four_rows {
+    (up) => {
+        ""
+    };
+    (away) => {
+        "asr r0, r8, #31\n asr r2, r10, #31\n vpt.s32 lt, q6, zr\n vaddt.i32 q6, q6, r0\n vpt.s32 lt, q7, zr\n vaddt.i32 q7, q7, r2\n"
+    };
+}
+
+/// The limits of four rows' outputs in q4 and q5, of which the frame has room behind what the loop without them wants.
+macro_rules! limits_of_four_rows {
+    (up) => {
+        ""
+    };
+    (enter away) => {
+        "ldrd r4, r6, [r0, #40]\n strd r4, r6, [sp, #36]\n"
+    };
+    (enter up) => {
+        ""
+    };
+    (away) => {
+        "ldrd r0, r2, [sp, #36]\n vdup.8 q6, r0\n vdup.8 q7, r2\n vmax.s8 q4, q4, q6\n vmin.s8 q4, q4, q7\n vmax.s8 q5, q5, q6\n vmin.s8 q5, q5, q7\n"
+    };
+}
+
 /// Two channels of four rows to 16-bit lanes of q6, a row each 32 bits: their weights are next, their numbers `$at` bytes into each part of the table.
 macro_rules! two_channels_of_four_rows {
-    ($at:literal) => {
+    ($at:literal $ties:tt) => {
         concat!(
             "vldrb.u8 q6, [r5], #16\n vldrb.u8 q7, [r5], #16\n",
             "vmladav.s8 r0, q0, q6\n vmladav.s8 r2, q1, q6\n vmladav.s8 r4, q2, q6\n vmladav.s8 r6, q3, q6\n",
@@ -573,40 +599,57 @@ macro_rules! two_channels_of_four_rows {
             $at,
             "]\n",
             "vadd.i32 q6, q6, r0\n vadd.i32 q7, q7, r2\n vqrdmulh.s32 q6, q6, r4\n vqrdmulh.s32 q7, q7, r6\n",
+            ties_of_four_rows!($ties),
             "vrshl.s32 q6, r8\n vrshl.s32 q7, r10\n vqmovnb.s32 q6, q6\n vqmovnt.s32 q6, q7\n vqadd.s16 q6, q6, r11\n",
         )
     };
 }
 
-/// Four rows of one block, whole groups of channels, outputs at multiples of four bytes: 117 instructions for 32 outputs, whose rows stay in registers and
-/// whose numbers are scalars. `pairs` counts fours; see [`super::super::gemm`] for when `fast` holds, which it has to.
+/// Defines a loop over four rows of one block, whole groups of channels, outputs at multiples of four bytes, without shifts to the left. The rows stay in
+/// registers, and their numbers are scalars. `pairs` counts fours.
 ///
-/// A frame: 0 offsets of four outputs, 16 the weights, 20 fours, 24 bytes of a row, 28 from the last output of four rows to the next four.
-#[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn rows4_k16_fast(args: *const Product) {
-    naked_asm!(concat!(
-        ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #36\n",
-        "ldr r9, [r0, #0]\n ldr r2, [r0, #8]\n ldr r5, [r0, #12]\n strd r5, r2, [sp, #16]\n",
-        "ldr r4, [r0, #16]\n add r3, r5, r4, lsl #8\n ldr r1, [r0, #24]\n ldr r6, [r0, #28]\n",
-        "lsl r8, r6, #1\n add r10, r8, r6\n mov r2, #0\n strd r2, r6, [sp]\n strd r8, r10, [sp, #8]\n",
-        "lsl r6, r6, #2\n sub r6, r6, r4, lsl #3\n ldr r4, [r0, #4]\n strd r4, r6, [sp, #24]\n ldr r11, [r0, #32]\n",
-        "2: ldrd r5, r0, [sp, #16]\n subs r0, #1\n str r0, [sp, #20]\n ldr r4, [sp, #24]\n",
-        "vldrb.u8 q0, [r9]\n add r9, r4\n vldrb.u8 q1, [r9]\n add r9, r4\n vldrb.u8 q2, [r9]\n add r9, r4\n vldrb.u8 q3, [r9]\n add r9, r4\n",
-        // r1: outputs; r3: end of the weights; r5: weights; r7: table; r11: zero point.
-        "3: add r7, r5, #128\n",
-        two_channels_of_four_rows!("0"),
-        "vqmovnb.s16 q4, q6\n",
-        two_channels_of_four_rows!("8"),
-        "vqmovnb.s16 q5, q6\n",
-        two_channels_of_four_rows!("16"),
-        "vqmovnt.s16 q4, q6\n",
-        two_channels_of_four_rows!("24"),
-        "vqmovnt.s16 q5, q6\n",
-        "vldrw.u32 q6, [sp]\n vstrw.32 q4, [r1, q6]\n add r1, #4\n vstrw.32 q5, [r1, q6]\n add r1, #4\n",
-        "add r5, r7, #128\n cmp r5, r3\n bne.w 3b\n",
-        "ldr r0, [sp, #20]\n ldr r2, [sp, #28]\n add r1, r2\n cmp r0, #0\n bne.w 2b\n",
-        "add sp, #36\n vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n",
-    ))
+/// A frame: 0 offsets of four outputs, 16 the weights, 20 fours, 24 bytes of a row, 28 from the last output of four rows to the next four, 36 limits.
+macro_rules! four_rows {
+    ($(#[$doc:meta])* $name:ident, $ties:tt) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub(in crate::kernels::mve) unsafe extern "C" fn $name(args: *const Product) {
+            naked_asm!(concat!(
+                ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #44\n",
+                "ldr r9, [r0, #0]\n ldr r2, [r0, #8]\n ldr r5, [r0, #12]\n strd r5, r2, [sp, #16]\n",
+                "ldr r4, [r0, #16]\n add r3, r5, r4, lsl #8\n ldr r1, [r0, #24]\n ldr r6, [r0, #28]\n",
+                "lsl r8, r6, #1\n add r10, r8, r6\n mov r2, #0\n strd r2, r6, [sp]\n strd r8, r10, [sp, #8]\n",
+                "lsl r6, r6, #2\n sub r6, r6, r4, lsl #3\n ldr r4, [r0, #4]\n strd r4, r6, [sp, #24]\n ldr r11, [r0, #32]\n",
+                limits_of_four_rows!(enter $ties),
+                "2: ldrd r5, r0, [sp, #16]\n subs r0, #1\n str r0, [sp, #20]\n ldr r4, [sp, #24]\n",
+                "vldrb.u8 q0, [r9]\n add r9, r4\n vldrb.u8 q1, [r9]\n add r9, r4\n vldrb.u8 q2, [r9]\n add r9, r4\n vldrb.u8 q3, [r9]\n add r9, r4\n",
+                // r1: outputs; r3: end of the weights; r5: weights; r7: table; r11: zero point.
+                "3: add r7, r5, #128\n",
+                two_channels_of_four_rows!("0" $ties),
+                "vqmovnb.s16 q4, q6\n",
+                two_channels_of_four_rows!("8" $ties),
+                "vqmovnb.s16 q5, q6\n",
+                two_channels_of_four_rows!("16" $ties),
+                "vqmovnt.s16 q4, q6\n",
+                two_channels_of_four_rows!("24" $ties),
+                "vqmovnt.s16 q5, q6\n",
+                limits_of_four_rows!($ties),
+                "vldrw.u32 q6, [sp]\n vstrw.32 q4, [r1, q6]\n add r1, #4\n vstrw.32 q5, [r1, q6]\n add r1, #4\n",
+                "add r5, r7, #128\n cmp r5, r3\n bne.w 3b\n",
+                "ldr r0, [sp, #20]\n ldr r2, [sp, #28]\n add r1, r2\n cmp r0, #0\n bne.w 2b\n",
+                "add sp, #44\n vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n",
+            ))
+        }
+    };
+}
+
+four_rows! {
+    /// 117 instructions for 32 outputs; see [`super::super::gemm`] for when `fast` holds, which it has to.
+    rows4_k16_fast, up
+}
+four_rows! {
+    /// 148 instructions for 32 outputs, any zero point and limits.
+    rows4_k16_right, away
 }
 
 /// Blocks of one row by eights, as [`blocks_by_four`], after the first.
