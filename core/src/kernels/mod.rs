@@ -56,10 +56,9 @@ mod vectors;
 pub(crate) mod wide;
 #[cfg(any(
     cortex_m = "baseline",
-    all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve")))
+    all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve")))
 ))]
 mod wide_loops;
-#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
 pub(crate) mod wide_rows;
 pub(crate) mod wide_steps;
 pub(crate) mod wide_taps;

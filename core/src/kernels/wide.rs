@@ -2,20 +2,14 @@
 //! is loaded once for all of them, and in 32 bits as long as these hold.
 
 use crate::cells::Src;
-#[cfg(not(any(all(cortex_m = "mve", feature = "mve"), all(cortex_m = "dsp", feature = "dsp"))))]
-use crate::kernels::instructions::{smlad, sxtb16, sxtb16_ror8};
 #[cfg(any(
     cortex_m = "baseline",
-    all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve")))
+    all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve")))
 ))]
 use crate::kernels::wide_loops;
 
 /// Products whose sum has 32 bits, whatever they are.
 pub(crate) const LONGEST: usize = 511;
-
-/// Whether a core multiplies pairs of halves at once.
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
-const PAIRS: bool = cfg!(all(cortex_m = "dsp", feature = "dsp"));
 
 /// Lines of neighbours, as the rows under a window are.
 #[derive(Debug, Clone, Copy)]
@@ -31,16 +25,16 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// What the loop over whole fours of their elements takes.
-    #[cfg(all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve"))))]
+    /// What the loop over whole fours of their elements, and over what is left of a line, takes.
+    #[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
     #[inline(always)]
     fn in_fours(&self) -> wide_loops::Args {
-        let len = self.len & !3;
         wide_loops::Args {
             lines: self.count,
-            bytes: len.wrapping_mul(2),
-            skip: self.step.wrapping_sub(len).wrapping_mul(2),
-            weights_skip: self.weights_step.wrapping_sub(len),
+            bytes: (self.len & !3).wrapping_mul(2),
+            skip: self.step.wrapping_sub(self.len).wrapping_mul(2),
+            weights_skip: self.weights_step.wrapping_sub(self.len),
+            rest: self.len & 3,
         }
     }
 
@@ -82,12 +76,12 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
         weights_step: 0,
     };
     let (x, mut row, mut left) = (x.as_ptr(), weights.as_ptr(), count);
-    #[cfg(all(cortex_m = "dsp", feature = "dsp", not(all(cortex_m = "mve", feature = "mve"))))]
-    if (len | count).is_multiple_of(4) {
+    #[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
+    if count.is_multiple_of(4) {
         let args = line.in_fours();
         for found in sums.as_chunks_mut::<4>().0.iter_mut().take(count / 4) {
             let rows = [0, 1, 2, 3].map(|i| row.wrapping_add(len.wrapping_mul(i)));
-            // SAFETY: lines of whole fours, rows of the weights, which have as many as the count.
+            // SAFETY: rows of the weights, which have as many as the count.
             unsafe { wide_loops::fours(x, rows.as_ptr(), &args, found.as_mut_ptr()) };
             row = row.wrapping_add(len.wrapping_mul(4));
         }
@@ -113,34 +107,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
 /// `lines`, none of them empty, lie in what `x` and `rows` point to.
 #[cfg(not(all(cortex_m = "mve", feature = "mve")))]
 #[inline(never)]
-unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let (done, fours) = if cfg!(cortex_m = "baseline") {
-            (lines.len, all(x, rows, lines))
-        } else if PAIRS {
-            (lines.len & !3, pairs(x, rows, lines))
-        } else {
-            (0, [0; 4])
-        };
-        if done == lines.len {
-            return fours;
-        }
-        let mut sums = plain(x, rows, lines, done);
-        for (sum, four) in sums.iter_mut().zip(fours) {
-            *sum = sum.wrapping_add(four);
-        }
-        sums
-    }
-}
-
-/// All of them on a core with few registers.
-///
-/// # Safety
-/// As [`sums`].
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
-#[inline(always)]
-unsafe fn all(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
+pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
     #[cfg(cortex_m = "baseline")]
     {
         let (mut x, mut rows, mut sums) = (x, rows, [0; 4]);
@@ -154,25 +121,32 @@ unsafe fn all(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
         }
         sums
     }
-    #[cfg(not(cortex_m = "baseline"))]
+    #[cfg(cortex_m = "mainline")]
+    {
+        let mut sums = [0; 4];
+        // SAFETY: as the caller promises.
+        unsafe { wide_loops::fours(x, rows.as_ptr(), &lines.in_fours(), sums.as_mut_ptr()) };
+        sums
+    }
+    #[cfg(not(any(cortex_m = "baseline", cortex_m = "mainline")))]
     // SAFETY: as the caller promises.
     unsafe {
-        plain(x, rows, lines, 0)
+        plain(x, rows, lines)
     }
 }
 
-/// One product after the other, from element `first` of each line on.
+/// One product after the other.
 ///
 /// # Safety
 /// As [`sums`].
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[cfg(not(any(cortex_m = "baseline", cortex_m = "mainline")))]
 #[inline(always)]
-unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lines, first: usize) -> [i32; N] {
+unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lines) -> [i32; N] {
     let mut sums = [0_i32; N];
     for line in 0..lines.count {
         let x = x.wrapping_add(line.wrapping_mul(lines.step));
         let rows = rows.map(|row| row.wrapping_add(line.wrapping_mul(lines.weights_step)));
-        for i in first..lines.len {
+        for i in 0..lines.len {
             // SAFETY: element `i` of a line.
             let x = i32::from(unsafe { x.add(i).read() });
             for (sum, row) in sums.iter_mut().zip(rows) {
@@ -183,47 +157,6 @@ unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lin
         }
     }
     sums
-}
-
-/// Four elements at a time, as far as they go in each line.
-///
-/// # Safety
-/// As [`sums`].
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
-#[inline(always)]
-unsafe fn pairs(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
-    let mut sums = [0_i32; 4];
-    #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
-    {
-        let len = lines.len & !3;
-        if len > 0 {
-            // SAFETY: as the caller promises.
-            unsafe { wide_loops::fours(x, rows.as_ptr(), &lines.in_fours(), sums.as_mut_ptr()) };
-        }
-        sums
-    }
-    #[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
-    {
-        for line in 0..lines.count {
-            let mut x = x.wrapping_add(line.wrapping_mul(lines.step));
-            let mut rows = rows.map(|row| row.wrapping_add(line.wrapping_mul(lines.weights_step)));
-            for _ in 0..lines.len / 4 {
-                // SAFETY: four elements of a line, each time the next ones.
-                let [low, high] = [0, 2].map(|i| u32::from_le(unsafe { x.add(i).cast::<u32>().read_unaligned() }));
-                // Elements 0 and 2, 1 and 3, as the weights are widened.
-                let even = (low & 0xFFFF) | high << 16;
-                let odd = low >> 16 | (high & 0xFFFF_0000);
-                x = x.wrapping_add(4);
-                for (sum, row) in sums.iter_mut().zip(&mut rows) {
-                    // SAFETY: likewise.
-                    let w = u32::from_le(unsafe { row.cast::<u32>().read_unaligned() });
-                    *sum = smlad(odd, sxtb16_ror8(w), smlad(even, sxtb16(w), *sum));
-                    *row = row.wrapping_add(4);
-                }
-            }
-        }
-        sums
-    }
 }
 
 /// # Safety
@@ -400,15 +333,6 @@ mod tests {
                 i32::try_from((0..count).map(of).sum::<i64>()).unwrap()
             });
             assert_eq!(dots(Src::from_slice(&x), 7, &weights, rows, lines), Some(expected));
-            let begin = rows.map(|row| weights[row..].as_ptr());
-            // SAFETY: as `dots` has checked.
-            let (fours, rest) = unsafe {
-                (
-                    pairs(x[7..].as_ptr(), begin, &lines),
-                    plain(x[7..].as_ptr(), begin, &lines, len & !3),
-                )
-            };
-            assert_eq!([0, 1, 2, 3].map(|i: usize| fours[i] + rest[i]), expected);
         }
     }
 

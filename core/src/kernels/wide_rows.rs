@@ -1,10 +1,16 @@
-//! int16 convolutions on Helium, where 32 bits hold every sum: all channels of neighbouring output pixels at a time, whose places are checked once.
+//! int16 convolutions where 32 bits hold every sum: all channels of neighbouring output pixels at a time, whose places are checked once.
 
 use crate::cells::{Dst, Src};
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+use crate::kernels::wide;
 use crate::kernels::wide_steps::Channels;
 
-/// Channels at a time.
-pub(crate) const LANES: usize = 4;
+/// Channels that there are at least: Helium takes four at a time.
+pub(crate) const LANES: usize = if cfg!(all(cortex_m = "mve", feature = "mve")) {
+    4
+} else {
+    1
+};
 
 /// The lines of neighbours under a window.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +108,7 @@ pub(crate) fn run(
 }
 
 /// Whether sums of any number of products have 32 bits, and [`Channels::short`] finishes them, as the weights are no larger than they are.
+#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
 #[inline(never)]
 pub(crate) fn are_short(channels: &Channels<'_>) -> bool {
     let filter = channels.weights.len().checked_div(channels.bias.len()).unwrap_or(0);
@@ -118,6 +125,7 @@ pub(crate) fn are_short(channels: &Channels<'_>) -> bool {
 }
 
 /// The sum of absolute weights, at most 2^16 of them.
+#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
 #[inline(always)]
 fn magnitude(weights: &[i8]) -> u32 {
     #[cfg(all(cortex_m = "mve", feature = "mve"))]
@@ -368,40 +376,84 @@ unsafe extern "C" fn pixels_of(args: *const Args) {
     )
 }
 
-/// The same for tests of what is around it.
+/// The same on other cores: pixel by pixel, four channels at a time.
 ///
 /// # Safety
 /// As above.
 #[cfg(not(all(cortex_m = "mve", feature = "mve")))]
 unsafe fn pixels_of(args: &Args) {
+    let halved = |bytes: usize| (bytes.cast_signed() >> 1).cast_unsigned();
+    let loaded = args.len.next_multiple_of(8);
+    let line = [
+        loaded.wrapping_add(halved(args.skip)),
+        loaded.wrapping_add(args.weights_skip),
+    ];
+    let [step, weights_step] = line.map(|step| step.wrapping_mul(args.lines));
+    let row = [
+        step.wrapping_add(halved(args.row_skip)),
+        weights_step.wrapping_add(args.weights_row_skip),
+    ];
+    // Rows of a line each are lines.
+    let (rows, count, [step, weights_step]) = if args.lines == 1 {
+        (1, args.rows, row)
+    } else {
+        (args.rows, args.lines, line)
+    };
+    let under = wide::Lines {
+        count,
+        len: args.len,
+        step,
+        weights_step,
+    };
+    let (mut x, mut y) = (args.x, args.y);
+    for _ in 0..args.pixels {
+        // SAFETY: as the caller promises.
+        unsafe { pixel(x, y, args, rows, row, &under) };
+        (x, y) = (x.wrapping_byte_add(args.step), y.wrapping_byte_add(args.pitch));
+    }
+}
+
+/// One pixel, whose rows of lines are `row` elements apart in the input and in the weights.
+///
+/// # Safety
+/// As above.
+#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[inline(always)]
+unsafe fn pixel(x: *const i16, y: *mut i16, args: &Args, rows: usize, row: [usize; 2], lines: &wide::Lines) {
     let channels = Channels {
         weights: &[],
         bias: &[],
         records: &[],
         clamp: [args.low as i16, args.high as i16],
     };
-    let bias = args.records.wrapping_byte_add(args.to_bias).cast::<i64>();
-    let loaded = args.len.next_multiple_of(8);
-    for (pixel, o) in (0..args.pixels).flat_map(|pixel| (0..args.count).map(move |o| (pixel, o))) {
-        let mut x = args.x.wrapping_byte_add(pixel * args.step);
-        let mut w = args.weights.wrapping_add(o * args.filter);
-        // SAFETY: as the caller promises.
+    let (mut w, mut y, mut record, mut left) = (args.weights, y, args.records, args.count);
+    while left > 0 {
+        // Of fewer than four the last channel several times.
+        let step = |i: usize| if left > i { args.filter } else { 0 };
+        let second = w.wrapping_add(step(1));
+        let third = second.wrapping_add(step(2));
+        let of = [w, second, third, third.wrapping_add(step(3))];
+        let mut sums = [0; 4];
+        // SAFETY: rows of lines of channels that are there, an output and constants of each, as the caller promises.
         unsafe {
-            let mut sum = bias.add(o).read() as i32;
-            for _ in 0..args.rows {
-                for _ in 0..args.lines {
-                    for i in 0..args.len {
-                        sum = sum.wrapping_add(i32::from(x.add(i).read()) * i32::from(w.add(i).read()));
+            if lines.len > 0 {
+                sums = wide::sums(x, of, lines);
+                for r in 1..rows {
+                    let x = x.wrapping_add(row[0].wrapping_mul(r));
+                    let of = of.map(|w| w.wrapping_add(row[1].wrapping_mul(r)));
+                    for (sum, more) in sums.iter_mut().zip(wide::sums(x, of, lines)) {
+                        *sum = sum.wrapping_add(more);
                     }
-                    x = x.wrapping_add(loaded).wrapping_byte_add(args.skip);
-                    w = w.wrapping_add(loaded).wrapping_add(args.weights_skip);
                 }
-                x = x.wrapping_byte_add(args.row_skip);
-                w = w.wrapping_add(args.weights_row_skip);
             }
-            let y = args.y.wrapping_byte_add(pixel * args.pitch).add(o);
-            y.write(channels.short(sum, args.records.add(o).read()));
+            for sum in sums.into_iter().take(left) {
+                let bias = record.wrapping_byte_add(args.to_bias).cast::<i64>().read() as i32;
+                y.write(channels.short(sum.wrapping_add(bias), record.read()));
+                (y, record) = (y.wrapping_add(1), record.wrapping_add(1));
+            }
         }
+        w = third.wrapping_add(step(3)).wrapping_add(args.filter);
+        left = left.saturating_sub(4);
     }
 }
 

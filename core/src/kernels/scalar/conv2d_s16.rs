@@ -9,7 +9,6 @@ use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::taps::inside;
 use crate::kernels::wide::{self, Lines, Taps};
-#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
 use crate::kernels::wide_rows;
 use crate::kernels::wide_steps::Channels;
 use crate::kernels::wide_taps;
@@ -70,7 +69,6 @@ impl Kernel for S16 {
         if depthwise && short {
             return pixels(window, input, output, &channels);
         }
-        #[cfg(all(cortex_m = "mve", feature = "mve"))]
         if short && usize::from(window.output[2]) >= wide_rows::LANES.saturating_mul(op.groups.into()) {
             return lines(window, op.groups, input, output, &channels);
         }
@@ -131,8 +129,7 @@ fn pixels(window: &Window2d, input: Src<'_, i16>, output: Dst<'_, i16>, channels
     Some(())
 }
 
-/// A convolution of short sums of as many channels in a group as Helium's loop takes.
-#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
+/// A convolution of short sums of as many channels in a group as the loop takes.
 fn lines(
     window: &Window2d,
     groups: u16,
