@@ -83,9 +83,17 @@ pub fn is_short(op: &SvdfS8) -> bool {
 
 /// A row by loops of its own; `false` on cores that have none for the layer.
 fn wide(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>) -> Option<bool> {
-    #[cfg(cortex_m = "mainline")]
+    #[cfg(any(
+        cortex_m = "baseline",
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    ))]
     return crate::kernels::svdf_loops::wide::run(op, row, constants);
-    #[cfg(not(cortex_m = "mainline"))]
+    #[cfg(not(any(
+        cortex_m = "baseline",
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    )))]
     {
         let _ = (op, row, constants);
         Some(false)

@@ -1,15 +1,21 @@
 //! int8 SVDF of int16 state on the cores that have loops for it: a block of filters at a time, whose newest values go from their sums straight into the pass
 //! over the state, which moves every memory on by one and multiplies it.
 
+#[cfg(not(cortex_m = "mainline"))]
+use super::wide_args::Scale;
 use super::wide_args::{Args, BLOCK, Constants, Row, short};
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 use super::wide_helium as loops;
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[cfg(cortex_m = "baseline")]
+use super::wide_m0 as loops;
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
 use super::wide_mainline as loops;
+#[cfg(target_arch = "riscv32")]
+use super::wide_rv32 as loops;
 use crate::kernels::dot::block_s8;
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 use crate::kernels::gates_helium::halves;
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
 use crate::kernels::gates_mainline::halves;
 use crate::ops::svdf::{SvdfS8, SvdfShape};
 
@@ -35,7 +41,11 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
     if y.cells().len() != units || bias.len() != units || state.cells().len() != elements || times.len() != elements {
         return None;
     }
-    let (mut sums, mut newest) = ([0; BLOCK], [0_i16; BLOCK]);
+    let mut sums = [0; BLOCK];
+    #[cfg(cortex_m = "mainline")]
+    let mut newest = [0; BLOCK];
+    #[cfg(not(cortex_m = "mainline"))]
+    let scale = Scale::new(&scale);
     for first in (0..filters).step_by(BLOCK) {
         let count = (filters - first).min(BLOCK);
         let unit = first.checked_div(rank)?;
@@ -47,10 +57,12 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
             &mut sums,
         )?;
         let y = y.as_mut_ptr().wrapping_add(unit);
+        #[cfg(not(cortex_m = "mainline"))]
+        let newest = &mut sums;
         let args = Args {
             state: state.as_mut_ptr().wrapping_add(first * memory),
             weights: times.as_ptr().wrapping_add(first * memory),
-            newest: newest.as_ptr(),
+            newest: newest.as_mut_ptr(),
             bias: bias.as_ptr().wrapping_add(unit),
             y,
             end: y.wrapping_add(count.checked_div(rank)?),
@@ -62,8 +74,13 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
         };
         // SAFETY: a block of filters, which are those of whole units and not none, as just checked.
         unsafe {
-            halves(sums.as_ptr(), &scale, newest.as_mut_ptr(), count);
-            loops::times(&args);
+            #[cfg(cortex_m = "mainline")]
+            {
+                halves(sums.as_ptr(), &scale, newest.as_mut_ptr(), count);
+                loops::times(&args);
+            }
+            #[cfg(not(cortex_m = "mainline"))]
+            loops::times(&args, &scale);
         }
     }
     Some(true)
