@@ -9,6 +9,8 @@
 use core::marker::PhantomData;
 
 use super::conv2d::{limit, pointwise_pixels};
+#[cfg(cortex_m = "baseline")]
+use super::dense_fours_m0::{Groups, fours};
 use super::dense_layout::{Bytes, Halves, Layout};
 use super::dense_sums::{self, DOUBLED_AT, divisors, number};
 use super::four::four;
@@ -245,6 +247,16 @@ unsafe fn outputs<L: Layout>(
             let number = number((*record)[2]);
             if !divides(number) {
                 return None;
+            }
+            #[cfg(cortex_m = "baseline")]
+            if L::WORDS == 2 && left >= 8 && Groups::takes(number) {
+                let mut groups = Groups::new((weights, x, words), (record, y, left / 4), twice, number);
+                fours(&mut groups);
+                if groups.records != record {
+                    left -= groups.y.offset_from(y) as usize;
+                    (weights, record, y) = (groups.words, groups.records, groups.y);
+                    continue;
+                }
             }
             L::sums(weights, x, words, (number, left), &mut found);
             if left < 4 {

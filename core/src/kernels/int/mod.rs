@@ -29,6 +29,8 @@ mod accumulate;
 mod args;
 pub mod conv2d;
 pub mod dense;
+#[cfg(cortex_m = "baseline")]
+mod dense_fours_m0;
 mod dense_layout;
 mod dense_sums;
 pub mod depthwise;

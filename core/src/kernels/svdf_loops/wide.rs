@@ -17,27 +17,23 @@ use crate::kernels::dot::block_s8;
 use crate::kernels::gates_helium::halves;
 #[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
 use crate::kernels::gates_mainline::halves;
-use crate::ops::svdf::{SvdfS8, SvdfShape};
+use crate::ops::size::product;
+use crate::ops::svdf::SvdfS8;
 
 /// Runs a row; `false` where the loops do not take the layer, of which nothing has been done then. `None` where lengths disagree.
 #[inline(never)]
 pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>) -> Option<bool> {
     let (x, y, state) = row;
-    let SvdfShape {
-        features,
-        units,
-        rank,
-        memory,
-        ..
-    } = op.shape;
     let ([zero_in, _, zero], [_, into_output]) = (op.zero, op.multipliers);
-    let [units, rank, memory, features] = [units, rank, memory, features].map(|extent| extent as usize);
-    let Some(scale) = short(op).filter(|_| loops::takes(memory)) else {
+    let Some(scale) = short(op).filter(|_| loops::takes(op.shape.memory as usize)) else {
         return Some(false);
     };
-    let (weights, times, bias) = constants;
-    let filters = units.checked_mul(rank)?;
-    let elements = filters.checked_mul(memory)?;
+    let (mut weights, times, bias) = constants;
+    let [units, rank, memory] = [op.shape.units, op.shape.rank, op.shape.memory];
+    let filters = product(units, rank)?;
+    let elements = product(filters, memory)? as usize;
+    let [units, rank, memory, filters, features] =
+        [units, rank, memory, filters, op.shape.features].map(|extent| extent as usize);
     if y.cells().len() != units || bias.len() != units || state.cells().len() != elements || times.len() != elements {
         return None;
     }
@@ -46,26 +42,24 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
     let mut newest = [0; BLOCK];
     #[cfg(not(cortex_m = "mainline"))]
     let scale = Scale::new(&scale);
-    for first in (0..filters).step_by(BLOCK) {
-        let count = (filters - first).min(BLOCK);
-        let unit = first.checked_div(rank)?;
-        block_s8(
-            x,
-            zero_in,
-            weights.get(first.checked_mul(features)?..)?,
-            count,
-            &mut sums,
-        )?;
-        let y = y.as_mut_ptr().wrapping_add(unit);
+    // Divisions are functions on some cores.
+    let outputs = if rank == 1 { BLOCK } else { BLOCK.checked_div(rank)? };
+    let (mut state, mut times) = (state.as_mut_ptr(), times.as_ptr());
+    let (mut bias, mut y, end) = (bias.as_ptr(), y.as_mut_ptr(), y.as_mut_ptr().wrapping_add(units));
+    let mut left = filters;
+    while left > 0 {
+        let count = left.min(BLOCK);
+        block_s8(x, zero_in, weights, count, &mut sums)?;
         #[cfg(not(cortex_m = "mainline"))]
         let newest = &mut sums;
+        left -= count;
         let args = Args {
-            state: state.as_mut_ptr().wrapping_add(first * memory),
-            weights: times.as_ptr().wrapping_add(first * memory),
+            state,
+            weights: times,
             newest: newest.as_mut_ptr(),
-            bias: bias.as_ptr().wrapping_add(unit),
+            bias,
             y,
-            end: y.wrapping_add(count.checked_div(rank)?),
+            end: if left > 0 { y.wrapping_add(outputs) } else { end },
             mantissa: into_output.mantissa,
             places: i32::from(into_output.shift).wrapping_neg().wrapping_sub(1) as u32,
             zero,
@@ -82,6 +76,10 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
             #[cfg(not(cortex_m = "mainline"))]
             loops::times(&args, &scale);
         }
+        weights = weights.get(count.wrapping_mul(features)..)?;
+        let done = count.wrapping_mul(memory);
+        (state, times) = (state.wrapping_add(done), times.wrapping_add(done));
+        (bias, y) = (bias.wrapping_add(outputs), y.wrapping_add(outputs));
     }
     Some(true)
 }

@@ -12,6 +12,7 @@ pub(crate) type Row<'a, S> = (Src<'a, i8>, Dst<'a, i8>, Dst<'a, S>);
 
 /// Filters of int16 state that the loops of some cores take at a time.
 pub(crate) const BLOCK: usize = 32;
+const _: () = assert!(BLOCK.is_power_of_two());
 
 /// What scales the newest of each filter, where such loops take the layer: a block has whole units, and no sum over features leaves its range.
 #[cfg_attr(
@@ -26,7 +27,7 @@ pub(crate) const BLOCK: usize = 32;
 pub(crate) fn short(op: &SvdfS8) -> Option<Either> {
     let ([zero_in, zero_state, _], [into_state, into_output]) = (op.zero, op.multipliers);
     let (shape, zeros) = (op.shape, i8::try_from(zero_in).is_ok() && zero_state == 0);
-    let whole = shape.memory > 0 && (BLOCK as u32).checked_rem(shape.rank) == Some(0);
+    let whole = shape.memory > 0 && shape.rank.is_power_of_two() && shape.rank <= BLOCK as u32;
     // 255 times 128 at most for each.
     let scale = Either::new(into_state, i64::from(shape.features) << 15);
     scale.filter(|_| whole && zeros && into_output.narrows())
