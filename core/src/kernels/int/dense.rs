@@ -9,8 +9,11 @@
 use core::marker::PhantomData;
 
 use super::conv2d::{limit, pointwise_pixels};
-#[cfg(cortex_m = "baseline")]
-use super::dense_fours_m0::{Groups, fours};
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+use super::dense_fours::{Groups, fours};
 use super::dense_layout::{Bytes, Halves, Layout};
 use super::dense_sums::{self, DOUBLED_AT, divisors, number};
 use super::four::four;
@@ -248,7 +251,10 @@ unsafe fn outputs<L: Layout>(
             if !divides(number) {
                 return None;
             }
-            #[cfg(cortex_m = "baseline")]
+            #[cfg(any(
+                cortex_m = "baseline",
+                all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+            ))]
             if L::WORDS == 2 && left >= 8 && Groups::takes(number) {
                 let mut groups = Groups::new((weights, x, words), (record, y, left / 4), twice, number);
                 fours(&mut groups);

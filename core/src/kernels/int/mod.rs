@@ -29,8 +29,11 @@ mod accumulate;
 mod args;
 pub mod conv2d;
 pub mod dense;
-#[cfg(cortex_m = "baseline")]
-mod dense_fours_m0;
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+mod dense_fours;
 mod dense_layout;
 mod dense_sums;
 pub mod depthwise;
