@@ -60,17 +60,9 @@ impl SoftmaxI8 {
         table
     }
 
-    // A function by itself on cores of few registers: in one with all kernels it has none.
-    #[cfg_attr(cortex_m = "baseline", inline(never))]
     fn row<I: Iterator<Item = i8>>(&self, row: impl Fn() -> I, output_bits: i32, mut store: impl FnMut(u32)) {
         let largest = largest(row());
         let Self { multiplier, diff_min } = *self;
-        // A mantissa of a half or more leaves more than half of what is below that.
-        let far = if cfg!(cortex_m = "baseline") && multiplier.mantissa >= 1 << 30 {
-            2 * NOTHING - 1
-        } else {
-            i32::MIN
-        };
         let exp = |q: i8| {
             let diff = i32::from(q) - largest;
             if diff == 0 && diff_min <= 0 {
@@ -78,12 +70,7 @@ impl SoftmaxI8 {
             }
             let scaled = if diff >= diff_min {
                 // Its shift is to the left.
-                let shifted = diff.wrapping_shl(multiplier.shift as u32);
-                if shifted < far {
-                    NOTHING
-                } else {
-                    high_mul_in_range(shifted, multiplier.mantissa)
-                }
+                high_mul_in_range(diff.wrapping_shl(multiplier.shift as u32), multiplier.mantissa)
             } else {
                 NOTHING
             };

@@ -255,9 +255,11 @@ unsafe fn outputs<L: Layout>(
                 cortex_m = "baseline",
                 all(target_arch = "riscv32", target_feature = "m", target_os = "none")
             ))]
-            if L::WORDS == 2 && left >= 8 && Groups::takes(number) {
+            // What follows the loop's first group must be for it too, or entering it takes longer than it saves.
+            if L::WORDS == 2 && left >= 8 && Groups::takes([(*record)[2], (*record.add(4))[2]], number) {
                 let mut groups = Groups::new((weights, x, words), (record, y, left / 4), twice, number);
                 fours(&mut groups);
+                // None where another record of the first group is not for it.
                 if groups.records != record {
                     left -= groups.y.offset_from(y) as usize;
                     (weights, record, y) = (groups.words, groups.records, groups.y);

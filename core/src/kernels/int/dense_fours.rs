@@ -33,6 +33,9 @@ pub(super) struct Groups {
 }
 
 impl Groups {
+    /// Block, and what is no short form.
+    const MASK: i32 = BLOCK | -1 << DOUBLED_AT | SINGLE | GENERAL | CONSTANT;
+
     /// For `inputs` from `x` on, and `left` groups of the block of this number, which has a loop here.
     #[inline(always)]
     pub(super) fn new(
@@ -56,15 +59,16 @@ impl Groups {
             y,
             left,
             twice,
-            mask: BLOCK | -1 << DOUBLED_AT | SINGLE | GENERAL | CONSTANT,
+            mask: Self::MASK,
             expected: (number as i32) << 8,
             start: (inputs << shift).wrapping_neg(),
         }
     }
 
-    /// Whether there is a loop for blocks of this number.
+    /// Whether there is a loop for blocks of this number, and whether both codes are for it.
     #[inline(always)]
-    pub(super) const fn takes(number: u32) -> bool {
-        matches!(number, 0 | 1 | 3)
+    pub(super) fn takes(codes: [i32; 2], number: u32) -> bool {
+        let is_plain = |code: i32| code & Self::MASK == (number as i32) << 8;
+        matches!(number, 0 | 1 | 3) && codes.into_iter().all(is_plain)
     }
 }

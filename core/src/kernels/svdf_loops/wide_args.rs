@@ -33,7 +33,7 @@ pub(crate) fn short(op: &SvdfS8) -> Option<Either> {
     scale.filter(|_| whole && zeros && into_output.narrows())
 }
 
-/// The newest value of a filter. Cores without Thumb-2 have it in the place of the sum that it comes from.
+/// The newest value of a filter; where the loops make it themselves it has the place of the sum that it comes from.
 #[cfg(cortex_m = "mainline")]
 pub(super) type Newest = i16;
 #[cfg(not(cortex_m = "mainline"))]
