@@ -18,6 +18,7 @@ const HELIUM: bool = cfg!(all(cortex_m = "mve", feature = "mve"));
 
 /// Whether it has a loop over many rows.
 const ROWS: bool = cfg!(any(
+    cortex_m = "baseline",
     cortex_m = "mainline",
     all(target_arch = "riscv32", target_feature = "m", target_os = "none")
 ));
@@ -91,6 +92,7 @@ pub(crate) fn block_s8<const N: usize>(
 #[inline(never)]
 unsafe fn block(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32]) {
     #[cfg(any(
+        cortex_m = "baseline",
         cortex_m = "mainline",
         all(target_arch = "riscv32", target_feature = "m", target_os = "none")
     ))]
@@ -124,6 +126,7 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
         0
     };
     #[cfg(any(
+        cortex_m = "baseline",
         cortex_m = "mainline",
         all(target_arch = "riscv32", target_feature = "m", target_os = "none")
     ))]

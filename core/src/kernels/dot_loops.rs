@@ -2,6 +2,30 @@
 
 use core::arch::naked_asm;
 
+/// An element of the input, from r0, with that of each row, from r1 to r4, all at index r7: zero point r12, which has its sign changed, sums r8 to r11.
+#[cfg(cortex_m = "baseline")]
+macro_rules! element {
+    () => {
+        concat!(
+            "ldrsb r6, [r0, r7]\n",
+            "add r6, r12\n",
+            "ldrsb r5, [r1, r7]\n",
+            "muls r5, r6, r5\n",
+            "add r8, r5\n",
+            "ldrsb r5, [r2, r7]\n",
+            "muls r5, r6, r5\n",
+            "add r9, r5\n",
+            "ldrsb r5, [r3, r7]\n",
+            "muls r5, r6, r5\n",
+            "add r10, r5\n",
+            "ldrsb r5, [r4, r7]\n",
+            "muls r5, r6, r5\n",
+            "add r11, r5\n",
+            "adds r7, #1\n"
+        )
+    };
+}
+
 /// Four products in sixteen instructions: the sums are in registers that only add. `len` is not 0.
 #[cfg(cortex_m = "baseline")]
 #[unsafe(naked)]
@@ -31,21 +55,8 @@ pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: 
         "adds r2, r3, r6",
         "adds r3, r4, r6",
         "adds r4, r5, r6",
-        "2: ldrsb r6, [r0, r7]",
-        "add r6, r12",
-        "ldrsb r5, [r1, r7]",
-        "muls r5, r6, r5",
-        "add r8, r5",
-        "ldrsb r5, [r2, r7]",
-        "muls r5, r6, r5",
-        "add r9, r5",
-        "ldrsb r5, [r3, r7]",
-        "muls r5, r6, r5",
-        "add r10, r5",
-        "ldrsb r5, [r4, r7]",
-        "muls r5, r6, r5",
-        "add r11, r5",
-        "adds r7, #1",
+        "2:",
+        element!(),
         "bne 2b",
         "pop {{r3}}",
         "mov r4, r8",
@@ -53,6 +64,90 @@ pub(super) unsafe extern "C" fn dots(x: *const i8, rows: *const *const i8, len: 
         "mov r6, r10",
         "mov r7, r11",
         "stm r3!, {{r4-r7}}",
+        "pop {{r4-r7}}",
+        "mov r8, r4",
+        "mov r9, r5",
+        "mov r10, r6",
+        "mov r11, r7",
+        "pop {{r4-r7, pc}}",
+    )
+}
+
+/// [`dots`] of many rows one behind the other, four at a time: `fours` of them, not 0. `len` is not 0. Sixteen products in 61 instructions.
+#[cfg(cortex_m = "baseline")]
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn rows(
+    x: *const i8,
+    weights: *const i8,
+    len: usize,
+    sums: *mut i32,
+    zero: i32,
+    fours: usize,
+) {
+    naked_asm!(
+        ".cpu cortex-m0",
+        "push {{r4-r7, lr}}",
+        "mov r4, r8",
+        "mov r5, r9",
+        "mov r6, r10",
+        "mov r7, r11",
+        "push {{r4-r7}}",
+        "ldr r4, [sp, #36]",
+        "rsbs r4, r4, #0",
+        "mov r12, r4",
+        // The sums, their end, and the index at which fours begin.
+        "ldr r4, [sp, #40]",
+        "lsls r4, r4, #4",
+        "adds r4, r4, r3",
+        "lsrs r5, r2, #2",
+        "lsls r5, r5, #2",
+        "rsbs r5, r5, #0",
+        "push {{r3-r5}}",
+        // Everything from its end on, with an index from -len to 0.
+        "adds r0, r0, r2",
+        "rsbs r7, r2, #0",
+        "mov lr, r7",
+        "mov r4, r1",
+        // The end of the last row is where the next one begins.
+        "1: mov r7, lr",
+        "subs r1, r4, r7",
+        "subs r2, r1, r7",
+        "subs r3, r2, r7",
+        "subs r4, r3, r7",
+        "movs r5, #0",
+        "mov r8, r5",
+        "mov r9, r5",
+        "mov r10, r5",
+        "mov r11, r5",
+        "ldr r6, [sp, #8]",
+        "cmp r7, r6",
+        "beq 4f",
+        // What is no four first.
+        "2:",
+        element!(),
+        "ldr r5, [sp, #8]",
+        "cmp r7, r5",
+        "bne 2b",
+        "cmp r7, #0",
+        "beq 5f",
+        "4:",
+        element!(),
+        element!(),
+        element!(),
+        element!(),
+        "bne 4b",
+        "5: ldr r7, [sp]",
+        "mov r1, r8",
+        "mov r2, r9",
+        "mov r3, r10",
+        "mov r6, r11",
+        "stm r7!, {{r1-r3, r6}}",
+        "str r7, [sp]",
+        "ldr r6, [sp, #4]",
+        "cmp r7, r6",
+        "beq 6f",
+        "b 1b",
+        "6: add sp, #12",
         "pop {{r4-r7}}",
         "mov r8, r4",
         "mov r9, r5",
@@ -177,7 +272,7 @@ pub(super) unsafe extern "C" fn rows(
     )
 }
 
-/// The same on RV32IM: four products in fourteen instructions.
+/// The same on RV32IM: eight rows at a time, 32 products in 114 instructions, and four that are left, sixteen in 62.
 #[cfg(target_arch = "riscv32")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn rows(
@@ -188,65 +283,58 @@ pub(super) unsafe extern "C" fn rows(
     zero: i32,
     fours: usize,
 ) {
-    macro_rules! element {
+    /// An element of the input, s1, with those of four rows.
+    macro_rules! four {
+        ($at:literal $($row:literal $sum:literal)*) => {
+            concat!($(
+                "lb s2, ", $at, "(", $row, ")\n",
+                "mul s2, s2, s1\n",
+                "add ", $sum, ", ", $sum, ", s2\n",
+            )*)
+        };
+    }
+    macro_rules! input {
         ($at:literal) => {
-            concat!(
-                "lb s1, ",
-                $at,
-                "(t0)\n",
-                "lb s2, ",
-                $at,
-                "(a1)\n",
-                "sub s1, s1, a4\n",
-                "lb s3, ",
-                $at,
-                "(t1)\n",
-                "mul s2, s2, s1\n",
-                "add t4, t4, s2\n",
-                "lb s2, ",
-                $at,
-                "(t2)\n",
-                "mul s3, s3, s1\n",
-                "add t5, t5, s3\n",
-                "lb s3, ",
-                $at,
-                "(t3)\n",
-                "mul s2, s2, s1\n",
-                "add t6, t6, s2\n",
-                "mul s3, s3, s1\n",
-                "add s0, s0, s3\n"
-            )
+            concat!("lb s1, ", $at, "(t0)\n", "sub s1, s1, a4\n")
+        };
+    }
+    macro_rules! element {
+        ($($at:literal)*) => {
+            concat!($(input!($at), four!($at "a1" "t4" "t1" "t5" "t2" "t6" "t3" "s0")),*)
+        };
+    }
+    macro_rules! both {
+        ($($at:literal)*) => {
+            concat!($(
+                input!($at),
+                four!($at "a1" "t4" "t1" "t5" "t2" "t6" "t3" "s0"),
+                four!($at "s8" "s4" "s9" "s5" "s10" "s6" "s11" "s7")
+            ),*)
         };
     }
     macro_rules! on {
-        ($by:literal) => {
-            concat!(
-                "addi t0, t0, ",
-                $by,
-                "\n",
-                "addi a1, a1, ",
-                $by,
-                "\n",
-                "addi t1, t1, ",
-                $by,
-                "\n",
-                "addi t2, t2, ",
-                $by,
-                "\n",
-                "addi t3, t3, ",
-                $by,
-                "\n"
-            )
+        ($by:literal $($row:literal)*) => {
+            concat!($("addi ", $row, ", ", $row, ", ", $by, "\n"),*)
         };
+    }
+    macro_rules! clear {
+        ($($sum:literal)*) => { concat!($("li ", $sum, ", 0\n"),*) };
     }
     naked_asm!(
         ".option push",
         ".option arch, +m",
-        "addi sp, sp, -16",
+        "addi sp, sp, -48",
         "sw s0, 0(sp)",
         "sw s1, 4(sp)",
         "sw s2, 8(sp)",
-        "sw s3, 12(sp)",
+        "sw s4, 12(sp)",
+        "sw s5, 16(sp)",
+        "sw s6, 20(sp)",
+        "sw s7, 24(sp)",
+        "sw s8, 28(sp)",
+        "sw s9, 32(sp)",
+        "sw s10, 36(sp)",
+        "sw s11, 40(sp)",
         // The end of the input's elements that are no four, and of all of them.
         "andi a6, a2, 3",
         "add a6, a6, a0",
@@ -255,37 +343,64 @@ pub(super) unsafe extern "C" fn rows(
         "add t1, a1, a2",
         "add t2, t1, a2",
         "add t3, t2, a2",
-        "li t4, 0",
-        "li t5, 0",
-        "li t6, 0",
-        "li s0, 0",
+        clear!("t4" "t5" "t6" "s0"),
+        "addi a5, a5, -2",
+        "bltz a5, 6f",
+        "add s8, t3, a2",
+        "add s9, s8, a2",
+        "add s10, s9, a2",
+        "add s11, s10, a2",
+        clear!("s4" "s5" "s6" "s7"),
         "beq t0, a6, 3f",
         "2:",
-        element!("0"),
-        on!("1"),
+        both!("0"),
+        on!("1" "t0" "a1" "t1" "t2" "t3" "s8" "s9" "s10" "s11"),
         "bne t0, a6, 2b",
         "3: beq t0, a7, 5f",
         "4:",
-        element!("0"),
-        element!("1"),
-        element!("2"),
-        element!("3"),
-        on!("4"),
+        both!("0" "1" "2" "3"),
+        on!("4" "t0" "a1" "t1" "t2" "t3" "s8" "s9" "s10" "s11"),
         "bne t0, a7, 4b",
         "5: sw t4, 0(a3)",
         "sw t5, 4(a3)",
         "sw t6, 8(a3)",
         "sw s0, 12(a3)",
-        "addi a3, a3, 16",
+        "sw s4, 16(a3)",
+        "sw s5, 20(a3)",
+        "sw s6, 24(a3)",
+        "sw s7, 28(a3)",
+        "addi a3, a3, 32",
         // The end of the last row is where the next one begins.
-        "mv a1, t3",
-        "addi a5, a5, -1",
+        "mv a1, s11",
         "bnez a5, 1b",
-        "lw s0, 0(sp)",
+        "j 9f",
+        // Four rows are left.
+        "6: beq t0, a6, 7f",
+        "2:",
+        element!("0"),
+        on!("1" "t0" "a1" "t1" "t2" "t3"),
+        "bne t0, a6, 2b",
+        "7: beq t0, a7, 8f",
+        "4:",
+        element!("0" "1" "2" "3"),
+        on!("4" "t0" "a1" "t1" "t2" "t3"),
+        "bne t0, a7, 4b",
+        "8: sw t4, 0(a3)",
+        "sw t5, 4(a3)",
+        "sw t6, 8(a3)",
+        "sw s0, 12(a3)",
+        "9: lw s0, 0(sp)",
         "lw s1, 4(sp)",
         "lw s2, 8(sp)",
-        "lw s3, 12(sp)",
-        "addi sp, sp, 16",
+        "lw s4, 12(sp)",
+        "lw s5, 16(sp)",
+        "lw s6, 20(sp)",
+        "lw s7, 24(sp)",
+        "lw s8, 28(sp)",
+        "lw s9, 32(sp)",
+        "lw s10, 36(sp)",
+        "lw s11, 40(sp)",
+        "addi sp, sp, 48",
         "ret",
         ".option pop",
     )

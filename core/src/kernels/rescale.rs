@@ -110,7 +110,14 @@ impl Either {
     }
 
     /// Mantissa, shift to the left and to the right, for loops in assembly.
-    #[cfg_attr(not(cortex_m = "mainline"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(
+            cortex_m = "baseline",
+            cortex_m = "mainline",
+            all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+        )),
+        allow(dead_code)
+    )]
     pub(crate) fn parts(&self) -> (i32, u32, u32) {
         (self.mantissa, self.left, self.right)
     }

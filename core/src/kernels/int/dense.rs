@@ -9,6 +9,11 @@
 use core::marker::PhantomData;
 
 use super::conv2d::{limit, pointwise_pixels};
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+use super::dense_fours::{Groups, fours};
 use super::dense_layout::{Bytes, Halves, Layout};
 use super::dense_sums::{self, DOUBLED_AT, divisors, number};
 use super::four::four;
@@ -245,6 +250,21 @@ unsafe fn outputs<L: Layout>(
             let number = number((*record)[2]);
             if !divides(number) {
                 return None;
+            }
+            #[cfg(any(
+                cortex_m = "baseline",
+                all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+            ))]
+            // What follows the loop's first group must be for it too, or entering it takes longer than it saves.
+            if L::WORDS == 2 && left >= 8 && Groups::takes([(*record)[2], (*record.add(4))[2]], number) {
+                let mut groups = Groups::new((weights, x, words), (record, y, left / 4), twice, number);
+                fours(&mut groups);
+                // None where another record of the first group is not for it.
+                if groups.records != record {
+                    left -= groups.y.offset_from(y) as usize;
+                    (weights, record, y) = (groups.words, groups.records, groups.y);
+                    continue;
+                }
             }
             L::sums(weights, x, words, (number, left), &mut found);
             if left < 4 {

@@ -23,6 +23,11 @@ mod loops;
 #[path = "dense_sums_portable.rs"]
 mod loops;
 
+#[cfg(cortex_m = "baseline")]
+pub(super) use loops::m0;
+#[cfg(all(target_arch = "riscv32", target_feature = "m", target_os = "none"))]
+pub(super) use loops::rv;
+
 /// What a dense layer's code has in the place of a channel's number: how often its block of 8 is doubled.
 pub(super) const DOUBLED_AT: u32 = 16;
 

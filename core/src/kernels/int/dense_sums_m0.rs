@@ -109,6 +109,8 @@ macro_rules! m0 {
     };
 }
 
+pub(in super::super) use m0;
+
 /// `$shift`: 15 less the block's power of two.
 macro_rules! by {
     ($($name:ident $shift:literal $block:tt)*) => { $(

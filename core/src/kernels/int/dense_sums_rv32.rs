@@ -41,6 +41,8 @@ macro_rules! rv {
     (block $first:literal $($next:literal)*) => { concat!(rv!(first $first), rv!(next $($next)*), rv!(add)) };
 }
 
+pub(in super::super) use rv;
+
 /// `$width`: bytes of an input. `$fixed`: what stays. `$shift`: 15 less the block's power of two. `$taken`: inputs that the loop takes.
 /// `$from`: where it is entered.
 macro_rules! by {

@@ -29,6 +29,11 @@ mod accumulate;
 mod args;
 pub mod conv2d;
 pub mod dense;
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+mod dense_fours;
 mod dense_layout;
 mod dense_sums;
 pub mod depthwise;

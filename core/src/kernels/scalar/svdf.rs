@@ -12,7 +12,7 @@ use crate::kernels::rescaled::Rescaled;
 #[cfg(packing)]
 use crate::kernels::svdf_loops::wide_args::short;
 use crate::kernels::svdf_loops::wide_args::{Constants, Row};
-use crate::ops::size::size;
+use crate::ops::size::{product, size};
 use crate::ops::svdf::{SvdfF32, SvdfS8, SvdfShape};
 use crate::tensor::DType;
 
@@ -83,9 +83,17 @@ pub fn is_short(op: &SvdfS8) -> bool {
 
 /// A row by loops of its own; `false` on cores that have none for the layer.
 fn wide(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>) -> Option<bool> {
-    #[cfg(cortex_m = "mainline")]
+    #[cfg(any(
+        cortex_m = "baseline",
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    ))]
     return crate::kernels::svdf_loops::wide::run(op, row, constants);
-    #[cfg(not(cortex_m = "mainline"))]
+    #[cfg(not(any(
+        cortex_m = "baseline",
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    )))]
     {
         let _ = (op, row, constants);
         Some(false)
@@ -99,14 +107,14 @@ fn run_s8<S: Products>(
     loops: impl Fn(&SvdfS8, Row<'_, S>, Constants<'_, S>) -> Option<bool>,
 ) -> Option<()> {
     let shape = op.shape;
-    let (features, memory, units) = (shape.features as usize, shape.memory as usize, shape.units as usize);
-    let input = mem.src::<i8>(op.input, shape.batch.checked_mul(shape.features)?)?;
-    let output = mem.dst::<i8>(op.output, shape.batch.checked_mul(shape.units)?)?;
+    let (features, units) = (shape.features as usize, shape.units as usize);
+    let input = mem.src::<i8>(op.input, product(shape.batch, shape.features)?)?;
+    let output = mem.dst::<i8>(op.output, product(shape.batch, shape.units)?)?;
     let state = mem.dst::<S>(op.state, states(&shape)?)?;
-    let weights = mem.weights::<i8>(op.weights, shape.filters().checked_mul(shape.features)?)?;
-    let time_weights = mem.weights::<S>(op.time_weights, shape.filters().checked_mul(shape.memory)?)?;
+    let weights = mem.weights::<i8>(op.weights, product(shape.filters(), shape.features)?)?;
+    let time_weights = mem.weights::<S>(op.time_weights, product(shape.filters(), shape.memory)?)?;
     let bias = mem.weights::<i32>(op.bias, shape.units)?;
-    let len = (shape.filters() as usize).checked_mul(memory)?;
+    let len = product(shape.filters(), shape.memory)? as usize;
     let rows = |b: usize| {
         Some((
             input.slice(b * features, features)?,

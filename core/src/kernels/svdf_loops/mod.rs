@@ -32,13 +32,21 @@ mod loops;
 mod args;
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 mod helium;
-#[cfg(cortex_m = "mainline")]
+#[cfg(any(
+    cortex_m = "baseline",
+    cortex_m = "mainline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
 pub(super) mod wide;
 pub(super) mod wide_args;
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 mod wide_helium;
+#[cfg(cortex_m = "baseline")]
+mod wide_m0;
 #[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
 mod wide_mainline;
+#[cfg(all(target_arch = "riscv32", target_feature = "m", target_os = "none"))]
+mod wide_rv32;
 
 /// A row of an SVDF.
 pub(super) struct Times<'a> {

@@ -1,59 +1,65 @@
 //! int8 SVDF of int16 state on the cores that have loops for it: a block of filters at a time, whose newest values go from their sums straight into the pass
 //! over the state, which moves every memory on by one and multiplies it.
 
+#[cfg(not(cortex_m = "mainline"))]
+use super::wide_args::Scale;
 use super::wide_args::{Args, BLOCK, Constants, Row, short};
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 use super::wide_helium as loops;
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[cfg(cortex_m = "baseline")]
+use super::wide_m0 as loops;
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
 use super::wide_mainline as loops;
+#[cfg(target_arch = "riscv32")]
+use super::wide_rv32 as loops;
 use crate::kernels::dot::block_s8;
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 use crate::kernels::gates_helium::halves;
-#[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
 use crate::kernels::gates_mainline::halves;
-use crate::ops::svdf::{SvdfS8, SvdfShape};
+use crate::ops::size::product;
+use crate::ops::svdf::SvdfS8;
 
 /// Runs a row; `false` where the loops do not take the layer, of which nothing has been done then. `None` where lengths disagree.
 #[inline(never)]
 pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>) -> Option<bool> {
     let (x, y, state) = row;
-    let SvdfShape {
-        features,
-        units,
-        rank,
-        memory,
-        ..
-    } = op.shape;
     let ([zero_in, _, zero], [_, into_output]) = (op.zero, op.multipliers);
-    let [units, rank, memory, features] = [units, rank, memory, features].map(|extent| extent as usize);
-    let Some(scale) = short(op).filter(|_| loops::takes(memory)) else {
+    let Some(scale) = short(op).filter(|_| loops::takes(op.shape.memory as usize)) else {
         return Some(false);
     };
-    let (weights, times, bias) = constants;
-    let filters = units.checked_mul(rank)?;
-    let elements = filters.checked_mul(memory)?;
+    let (mut weights, times, bias) = constants;
+    let [units, rank, memory] = [op.shape.units, op.shape.rank, op.shape.memory];
+    let filters = product(units, rank)?;
+    let elements = product(filters, memory)? as usize;
+    let [units, rank, memory, filters, features] =
+        [units, rank, memory, filters, op.shape.features].map(|extent| extent as usize);
     if y.cells().len() != units || bias.len() != units || state.cells().len() != elements || times.len() != elements {
         return None;
     }
-    let (mut sums, mut newest) = ([0; BLOCK], [0_i16; BLOCK]);
-    for first in (0..filters).step_by(BLOCK) {
-        let count = (filters - first).min(BLOCK);
-        let unit = first.checked_div(rank)?;
-        block_s8(
-            x,
-            zero_in,
-            weights.get(first.checked_mul(features)?..)?,
-            count,
-            &mut sums,
-        )?;
-        let y = y.as_mut_ptr().wrapping_add(unit);
+    let mut sums = [0; BLOCK];
+    #[cfg(cortex_m = "mainline")]
+    let mut newest = [0; BLOCK];
+    #[cfg(not(cortex_m = "mainline"))]
+    let scale = Scale::new(&scale);
+    // Divisions are functions on some cores.
+    let outputs = if rank == 1 { BLOCK } else { BLOCK.checked_div(rank)? };
+    let (mut state, mut times) = (state.as_mut_ptr(), times.as_ptr());
+    let (mut bias, mut y, end) = (bias.as_ptr(), y.as_mut_ptr(), y.as_mut_ptr().wrapping_add(units));
+    let mut left = filters;
+    while left > 0 {
+        let count = left.min(BLOCK);
+        block_s8(x, zero_in, weights, count, &mut sums)?;
+        #[cfg(not(cortex_m = "mainline"))]
+        let newest = &mut sums;
+        left -= count;
         let args = Args {
-            state: state.as_mut_ptr().wrapping_add(first * memory),
-            weights: times.as_ptr().wrapping_add(first * memory),
-            newest: newest.as_ptr(),
-            bias: bias.as_ptr().wrapping_add(unit),
+            state,
+            weights: times,
+            newest: newest.as_mut_ptr(),
+            bias,
             y,
-            end: y.wrapping_add(count.checked_div(rank)?),
+            end: if left > 0 { y.wrapping_add(outputs) } else { end },
             mantissa: into_output.mantissa,
             places: i32::from(into_output.shift).wrapping_neg().wrapping_sub(1) as u32,
             zero,
@@ -62,9 +68,18 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
         };
         // SAFETY: a block of filters, which are those of whole units and not none, as just checked.
         unsafe {
-            halves(sums.as_ptr(), &scale, newest.as_mut_ptr(), count);
-            loops::times(&args);
+            #[cfg(cortex_m = "mainline")]
+            {
+                halves(sums.as_ptr(), &scale, newest.as_mut_ptr(), count);
+                loops::times(&args);
+            }
+            #[cfg(not(cortex_m = "mainline"))]
+            loops::times(&args, &scale);
         }
+        weights = weights.get(count.wrapping_mul(features)..)?;
+        let done = count.wrapping_mul(memory);
+        (state, times) = (state.wrapping_add(done), times.wrapping_add(done));
+        (bias, y) = (bias.wrapping_add(outputs), y.wrapping_add(outputs));
     }
     Some(true)
 }

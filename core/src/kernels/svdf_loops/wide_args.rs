@@ -12,25 +12,47 @@ pub(crate) type Row<'a, S> = (Src<'a, i8>, Dst<'a, i8>, Dst<'a, S>);
 
 /// Filters of int16 state that the loops of some cores take at a time.
 pub(crate) const BLOCK: usize = 32;
+const _: () = assert!(BLOCK.is_power_of_two());
 
 /// What scales the newest of each filter, where such loops take the layer: a block has whole units, and no sum over features leaves its range.
-#[cfg_attr(not(any(packing, cortex_m = "mainline")), allow(dead_code))]
+#[cfg_attr(
+    not(any(
+        packing,
+        cortex_m = "baseline",
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    )),
+    allow(dead_code)
+)]
 pub(crate) fn short(op: &SvdfS8) -> Option<Either> {
     let ([zero_in, zero_state, _], [into_state, into_output]) = (op.zero, op.multipliers);
     let (shape, zeros) = (op.shape, i8::try_from(zero_in).is_ok() && zero_state == 0);
-    let whole = shape.memory > 0 && (BLOCK as u32).checked_rem(shape.rank) == Some(0);
+    let whole = shape.memory > 0 && shape.rank.is_power_of_two() && shape.rank <= BLOCK as u32;
     // 255 times 128 at most for each.
     let scale = Either::new(into_state, i64::from(shape.features) << 15);
     scale.filter(|_| whole && zeros && into_output.narrows())
 }
 
+/// The newest value of a filter; where the loops make it themselves it has the place of the sum that it comes from.
+#[cfg(cortex_m = "mainline")]
+pub(super) type Newest = i16;
+#[cfg(not(cortex_m = "mainline"))]
+pub(super) type Newest = i32;
+
 /// What the loops take. They read the fields in this order.
-#[cfg_attr(not(cortex_m = "mainline"), allow(dead_code))]
+#[cfg_attr(
+    not(any(
+        cortex_m = "baseline",
+        cortex_m = "mainline",
+        all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+    )),
+    allow(dead_code)
+)]
 #[repr(C)]
 pub(super) struct Args {
     pub(super) state: *mut i16,
     pub(super) weights: *const i16,
-    pub(super) newest: *const i16,
+    pub(super) newest: *mut Newest,
     pub(super) bias: *const i32,
     pub(super) y: *mut i8,
     /// Past the last output, of which there is one.
@@ -42,6 +64,39 @@ pub(super) struct Args {
     /// Of a filter, not 0.
     pub(super) memory: usize,
     pub(super) rank: usize,
+}
+
+/// What makes the newest value of a sum, where the loops do it themselves: they read the fields in this order.
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+#[repr(C)]
+pub(super) struct Scale {
+    mantissa: i32,
+    left: u32,
+    right: u32,
+    /// Half of what it shifts to one, and -1; or both 0 where it does not shift.
+    half: i32,
+    sign: i32,
+}
+
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+impl Scale {
+    #[inline(always)]
+    pub(super) fn new(scale: &Either) -> Self {
+        let (mantissa, left, right) = scale.parts();
+        Self {
+            mantissa,
+            left,
+            right,
+            half: 1_i32.wrapping_shl(right) >> 1,
+            sign: i32::from(right > 0).wrapping_neg(),
+        }
+    }
 }
 
 #[cfg(test)]

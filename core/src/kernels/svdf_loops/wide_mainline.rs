@@ -80,6 +80,46 @@ macro_rules! last {
     };
 }
 
+/// All steps but the last: lr of them. Also in use: r6.
+#[cfg(all(cortex_m = "dsp", feature = "dsp"))]
+macro_rules! steps {
+    () => {
+        concat!(
+            "movs r6, lr\n",
+            "beq 4f\n",
+            "3:\n",
+            step!(),
+            "subs r6, #1\n",
+            "bne 3b\n",
+            "4:\n"
+        )
+    };
+}
+#[cfg(not(all(cortex_m = "dsp", feature = "dsp")))]
+macro_rules! steps {
+    () => {
+        concat!(
+            // What is no four of them first.
+            "ands r6, lr, #3\n",
+            "beq 4f\n",
+            "3:\n",
+            step!(),
+            "subs r6, #1\n",
+            "bne 3b\n",
+            "4: lsrs r6, lr, #2\n",
+            "beq 6f\n",
+            "5:\n",
+            step!(),
+            step!(),
+            step!(),
+            step!(),
+            "subs r6, #1\n",
+            "bne 5b\n",
+            "6:\n"
+        )
+    };
+}
+
 /// Eight elements of a memory.
 #[cfg(all(cortex_m = "dsp", feature = "dsp"))]
 macro_rules! eight {
@@ -174,13 +214,8 @@ unsafe extern "C" fn any(args: &Args, less_one: usize) {
         "ldrd r1, r2, [r0]",
         "1: ldr r0, [r8], #4",
         "ldr r7, [sp, #4]",
-        "2: movs r6, lr",
-        "beq 4f",
-        "3:",
-        step!(),
-        "subs r6, #1",
-        "bne 3b",
-        "4:",
+        "2:",
+        steps!(),
         last!(),
         "subs r7, #1",
         "bne 2b",
