@@ -1,6 +1,7 @@
 //! Depthwise windows of any size, of one channel, in its plane or where they lie in the input ([`super::depthwise`]).
 
-use super::args::{FLIP, Points, Threes};
+use super::args::{FLIP, Few, MOST_TAPS, Points, Threes};
+use super::few;
 use super::points;
 use super::record::{CONSTANT, Record, SINGLE, bits_of, padded};
 use super::requant;
@@ -8,6 +9,14 @@ use super::requant::Rounding;
 use super::threes;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::window::Window2d;
+
+/// Which loop computes windows.
+pub(super) enum Loop {
+    /// That of [`few`].
+    Few(Few),
+    /// That of [`threes`].
+    Threes(Threes),
+}
 
 /// Where the taps of a channel's windows lie, in bytes.
 pub(super) struct Taps {
@@ -38,17 +47,66 @@ impl Taps {
         let [lines, across, stride] = window.output.map(usize::from);
         let [down, right] = window.stride.map(usize::from);
         let [tap_down, tap_right] = window.dilation.map(usize::from);
+        let (next, below) = (right * pixel, down * pitch);
+        // Lines that follow one another are one.
+        let [lines, across] = if below == next.wrapping_mul(across) {
+            [1, lines * across]
+        } else {
+            [lines, across]
+        };
         Self {
             rows,
             columns,
             right: tap_right * pixel,
             down: tap_down * pitch,
-            next: right * pixel,
-            below: down * pitch,
+            next,
+            below,
             across,
             lines,
             stride,
             flip,
+        }
+    }
+
+    /// What computes windows, but for a channel's own. `again`: whether the last three of a line may overlap their neighbours.
+    pub(super) fn job(&self, again: bool) -> Loop {
+        if self.rows.wrapping_mul(self.columns) <= MOST_TAPS {
+            Loop::Few(self.few())
+        } else {
+            Loop::Threes(self.threes(again && self.across >= 3))
+        }
+    }
+
+    /// Windows of [`MOST_TAPS`] at most, but for a channel's own: as [`fews`] sets it.
+    fn few(&self) -> Few {
+        let rest = self.across % 3;
+        let mut taps = [[0; 2]; MOST_TAPS];
+        let mut down = few::origin(self.next);
+        let (mut left, mut at) = (self.columns, down);
+        for tap in &mut taps {
+            if left == 0 {
+                down = down.wrapping_add(self.down);
+                (left, at) = (self.columns, down);
+            }
+            *tap = [0, at as i32];
+            at = at.wrapping_add(self.right);
+            left = left.wrapping_sub(1);
+        }
+        Few {
+            taps,
+            x: core::ptr::null(),
+            out: core::ptr::null_mut(),
+            next: self.next,
+            stride: self.stride,
+            multiplier: 0,
+            addend: 0,
+            code: 0,
+            groups: self.next.wrapping_mul(self.across.wrapping_sub(rest)),
+            rest,
+            step: self.below.wrapping_sub(self.next.wrapping_mul(self.across)),
+            lines: 0,
+            count: self.rows.wrapping_mul(self.columns),
+            own: [0; 2],
         }
     }
 
@@ -82,7 +140,7 @@ impl Taps {
     }
 
     /// Lines of windows in threes, but for a channel's own: as [`windows`] sets it. `again`: whether the last three of a line may overlap their neighbours.
-    pub(super) fn threes(&self, again: bool) -> Threes {
+    fn threes(&self, again: bool) -> Threes {
         let slides = threes::slides(self.next, self.right);
         let rest = self.columns % threes::leap(slides);
         // Where windows slide, their row is read to the end of the third.
@@ -180,6 +238,53 @@ unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weight
         _ => bias,
     };
     requant::any(sum, record, zero_point, [i8::MIN, i8::MAX])
+}
+
+/// Windows of few taps, of one channel.
+///
+/// # Safety
+/// As for [`windows`]; `job` is [`Taps::few`].
+#[inline(always)]
+pub(super) unsafe fn fews(
+    taps: &Taps,
+    job: &mut Few,
+    record: &Record,
+    rounding: &Rounding,
+    x: *const i8,
+    weights: *const i8,
+    out: *mut i8,
+) {
+    let [bias, multiplier, code] = *record;
+    if !few::holds(bias, code, job.count) {
+        // SAFETY: passed on.
+        return unsafe { long(taps, record, rounding, x, weights, out) };
+    }
+    job.multiplier = multiplier;
+    job.addend = rounding.addend(code);
+    job.code = code & 0xff | (rounding.left(code) << 8) as i32;
+    let left = few::left(job.code);
+    let mut weights = weights;
+    for [weight, _] in job.taps.iter_mut().take(job.count) {
+        // SAFETY: a weight for each tap.
+        *weight = i32::from(unsafe { *weights }).wrapping_shl(left);
+        weights = weights.wrapping_add(1);
+    }
+    let [[_, start], ..] = &mut job.taps;
+    *start = bias.wrapping_shl(left);
+    (job.x, job.out, job.lines) = (x, out, taps.lines);
+    // SAFETY: passed on.
+    unsafe { few::few(job) };
+}
+
+/// A channel of [`fews`] that its loop does not hold for.
+///
+/// # Safety
+/// As for it.
+#[cold]
+#[inline(never)]
+unsafe fn long(taps: &Taps, record: &Record, rounding: &Rounding, x: *const i8, weights: *const i8, out: *mut i8) {
+    // SAFETY: passed on; none is computed again.
+    unsafe { windows(taps, &mut taps.threes(false), record, rounding, x, weights, out) };
 }
 
 /// Any windows of one channel, three outputs of a row at a time; those that are left over one by one, or with their neighbours once more.
