@@ -392,7 +392,7 @@ unsafe fn others(
                 x = scratch;
             }
             let weights = weights.add(c * row_bytes);
-            if code & GENERAL != 0 {
+            if !job.holds(record) {
                 generals(&taps, record, op.output_zero_point, x, weights, out);
             } else {
                 match &mut job {

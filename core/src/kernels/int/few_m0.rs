@@ -10,7 +10,7 @@
 use super::super::args::{Few, MOST_TAPS};
 use super::super::requant;
 
-/// All outputs of the lines; the short form's accumulators are below 2^20 in magnitude.
+/// All outputs of the lines, where `few::holds`: the short form's accumulators are below 2^20 in magnitude.
 ///
 /// # Safety
 /// Every tap is there, and every output.

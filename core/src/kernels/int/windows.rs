@@ -3,7 +3,7 @@
 use super::args::{FLIP, Few, MOST_TAPS, Points, Threes};
 use super::few;
 use super::points;
-use super::record::{CONSTANT, Record, SINGLE, bits_of, padded};
+use super::record::{CONSTANT, GENERAL, Record, SINGLE, bits_of, padded};
 use super::requant;
 use super::requant::Rounding;
 use super::threes;
@@ -16,6 +16,18 @@ pub(super) enum Loop {
     Few(Few),
     /// That of [`threes`].
     Threes(Threes),
+}
+
+impl Loop {
+    /// Whether its arithmetic holds for a channel.
+    #[inline(always)]
+    pub(super) fn holds(&self, &[bias, _, code]: &Record) -> bool {
+        let few = match self {
+            Self::Few(job) => few::holds(bias, code, job.count),
+            Self::Threes(_) => true,
+        };
+        code & GENERAL == 0 && few
+    }
 }
 
 /// Where the taps of a channel's windows lie, in bytes.
@@ -70,7 +82,10 @@ impl Taps {
 
     /// What computes windows, but for a channel's own. `again`: whether the last three of a line may overlap their neighbours.
     pub(super) fn job(&self, again: bool) -> Loop {
-        if self.rows.wrapping_mul(self.columns) <= MOST_TAPS {
+        let last = |count: usize, apart: usize| count.wrapping_sub(1).saturating_mul(apart);
+        let reach = last(self.rows, self.down).saturating_add(last(self.columns, self.right));
+        // Places of taps are of 32 bits.
+        if self.rows.wrapping_mul(self.columns) <= MOST_TAPS && i32::try_from(reach).is_ok() {
             Loop::Few(self.few())
         } else {
             Loop::Threes(self.threes(again && self.across >= 3))
@@ -79,11 +94,11 @@ impl Taps {
 
     /// Windows of [`MOST_TAPS`] at most, but for a channel's own: as [`fews`] sets it.
     fn few(&self) -> Few {
-        let rest = self.across % 3;
+        let (rest, count) = (self.across % 3, self.rows.wrapping_mul(self.columns));
         let mut taps = [[0; 2]; MOST_TAPS];
         let mut down = few::origin(self.next);
         let (mut left, mut at) = (self.columns, down);
-        for tap in &mut taps {
+        for tap in taps.iter_mut().take(count) {
             if left == 0 {
                 down = down.wrapping_add(self.down);
                 (left, at) = (self.columns, down);
@@ -105,7 +120,7 @@ impl Taps {
             rest,
             step: self.below.wrapping_sub(self.next.wrapping_mul(self.across)),
             lines: 0,
-            count: self.rows.wrapping_mul(self.columns),
+            count,
             own: [0; 2],
         }
     }
@@ -243,7 +258,7 @@ unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weight
 /// Windows of few taps, of one channel.
 ///
 /// # Safety
-/// As for [`windows`]; `job` is [`Taps::few`].
+/// As for [`windows`]; `job` is [`Taps::few`], and [`Loop::holds`] of it.
 #[inline(always)]
 pub(super) unsafe fn fews(
     taps: &Taps,
@@ -255,10 +270,6 @@ pub(super) unsafe fn fews(
     out: *mut i8,
 ) {
     let [bias, multiplier, code] = *record;
-    if !few::holds(bias, code, job.count) {
-        // SAFETY: passed on.
-        return unsafe { long(taps, record, rounding, x, weights, out) };
-    }
     job.multiplier = multiplier;
     job.addend = rounding.addend(code);
     job.code = code & 0xff | (rounding.left(code) << 8) as i32;
@@ -274,17 +285,6 @@ pub(super) unsafe fn fews(
     (job.x, job.out, job.lines) = (x, out, taps.lines);
     // SAFETY: passed on.
     unsafe { few::few(job) };
-}
-
-/// A channel of [`fews`] that its loop does not hold for.
-///
-/// # Safety
-/// As for it.
-#[cold]
-#[inline(never)]
-unsafe fn long(taps: &Taps, record: &Record, rounding: &Rounding, x: *const i8, weights: *const i8, out: *mut i8) {
-    // SAFETY: passed on; none is computed again.
-    unsafe { windows(taps, &mut taps.threes(false), record, rounding, x, weights, out) };
 }
 
 /// Any windows of one channel, three outputs of a row at a time; those that are left over one by one, or with their neighbours once more.
@@ -341,7 +341,7 @@ pub(super) unsafe fn windows(
     }
 }
 
-/// Any windows of one channel whose record is of the general form.
+/// Any windows of one channel, of any form.
 ///
 /// # Safety
 /// As for [`windows`].
