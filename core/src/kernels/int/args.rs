@@ -161,3 +161,40 @@ impl Points {
         self.out = self.out.wrapping_add(1);
     }
 }
+
+/// Taps of the windows that `few` is for.
+pub(super) const MOST_TAPS: usize = 9;
+
+/// Windows of few taps of one channel, wherever its pixels lie: groups of three outputs of a line, and those that are left over one by one. The assembly
+/// knows these offsets.
+#[repr(C)]
+pub(super) struct Few {
+    /// Of each tap the weight, as `few::weight` says, and where it lies from a window's first one; that one has the start of the sums in its offset's place.
+    pub(super) taps: [[i32; 2]; MOST_TAPS],
+    /// The first window's first tap.
+    pub(super) x: *const i8,
+    /// First output; outputs follow one another.
+    pub(super) out: *mut i8,
+    /// From window to window.
+    pub(super) next: usize,
+    /// Bytes between outputs.
+    pub(super) stride: usize,
+    /// Q31.
+    pub(super) multiplier: i32,
+    /// [`super::requant::Rounding::addend`].
+    pub(super) addend: i32,
+    /// As in [`Plane`].
+    pub(super) code: i32,
+    /// From the first window of a line to the first that is in no group of three.
+    pub(super) groups: usize,
+    /// Windows of a line that are in none.
+    pub(super) rest: usize,
+    /// From the end of a line of windows to the next one, modulo the address space.
+    pub(super) step: usize,
+    /// Lines of windows, of which there is one at least; the loop counts them down.
+    pub(super) lines: usize,
+    /// Taps, of which there is one at least and [`MOST_TAPS`] at most.
+    pub(super) count: usize,
+    /// The loop's own.
+    pub(super) own: [usize; 2],
+}

@@ -2,18 +2,19 @@
 //!
 //! A channel's plane is copied to scratch with its border, so the loops have neither borders nor strides between neighbours; the border is written once for
 //! all channels. Windows go three outputs of a row at a time, 3 x 3 ones in a loop of their own (`plane`), along the columns where that leaves fewer over;
-//! those over one column go as over one row. Windows of other sizes without a border are read from the input itself. Since a channel's input is read before its
+//! those over one column go as over one row, and lines of windows that follow one another as one. Windows of few taps have a loop of their own too (`few`).
+//! Windows of other sizes than 3 x 3 without a border are read from the input itself. Since what an output takes is read before the
 //! output is written, the output may be the input itself.
 //!
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
 use super::args::{FLIP, Plane};
-use super::conv2d::{beyond, limit, packed_records, records};
+use super::conv2d::{beyond, limit, packed_records};
 use super::pack;
 use super::plane;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, bits_of, padded};
 use super::requant::Rounding;
-use super::windows::{Taps, generals, points, windows};
+use super::windows::{Loop, Taps, fews, generals, points, windows};
 use super::{Core, requant};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -71,7 +72,10 @@ impl Kernel for S8 {
         let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
         let weights = mem.weights::<i8>(op.weights, needs.weights)?;
-        let records = records(op, 4, mem)?;
+        // No loop here takes a block or a place from them: what load has seen of them will do.
+        let (records, _) = mem
+            .weights::<i32>(op.channels, u32::from(op.window.output[2]).checked_mul(3)?)?
+            .as_chunks::<3>();
         let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
         let pixels = |extents: [u16; 3]| usize::from(extents[0]) * usize::from(extents[1]) * records.len();
         for image in 0..usize::from(op.window.batch) {
@@ -365,7 +369,7 @@ unsafe fn others(
     };
     let taps = Taps::new(window, line, pixel, 0);
     // Where outputs may lie in the input's place, those that are written have taken theirs: none is computed again.
-    let mut job = taps.threes(!direct && usize::from(window.output[1]) >= 3);
+    let mut job = taps.job(!direct);
     let row_bytes = padded(self::taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
     if !direct {
@@ -388,10 +392,13 @@ unsafe fn others(
                 x = scratch;
             }
             let weights = weights.add(c * row_bytes);
-            if code & GENERAL != 0 {
+            if !job.holds(record) {
                 generals(&taps, record, op.output_zero_point, x, weights, out);
             } else {
-                windows(&taps, &mut job, record, &rounding, x, weights, out);
+                match &mut job {
+                    Loop::Few(job) => fews(&taps, job, record, &rounding, x, weights, out),
+                    Loop::Threes(job) => windows(&taps, job, record, &rounding, x, weights, out),
+                }
             }
         }
     }

@@ -18,7 +18,8 @@
 //! the reference arithmetic needs 64 bits, and the Cortex-M0 makes do with three or four products of 32 bits there (`requant.rs`).
 //!
 //! **Depthwise** layers have no operand to share between channels: a channel's plane is copied to scratch with its border, and three outputs of a row at a
-//! time share weights and activations ([`depthwise`]).
+//! time share weights and activations ([`depthwise`]). Windows of nine taps at most that are not 3 x 3 go without loops over their taps (`few`): requantising
+//! is most of what they take.
 //!
 //! **Where flash may be spent**, 3 x 3 convolutions take 16 products for four outputs instead of 36 ([`winograd`]), one in a multiply: 1.81 instructions on
 //! Cortex-M3, 3.78 on Cortex-M0, 2.84 on RV32IM, so 0.8, 1.7 and 1.3 a MAC, with some 60 to 100 a tile and channel for the transforms on either side.
@@ -38,6 +39,7 @@ mod dense_layout;
 mod dense_sums;
 pub mod depthwise;
 pub mod elementwise;
+mod few;
 mod four;
 mod pack;
 mod patches;

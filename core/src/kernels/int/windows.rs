@@ -1,13 +1,34 @@
 //! Depthwise windows of any size, of one channel, in its plane or where they lie in the input ([`super::depthwise`]).
 
-use super::args::{FLIP, Points, Threes};
+use super::args::{FLIP, Few, MOST_TAPS, Points, Threes};
+use super::few;
 use super::points;
-use super::record::{CONSTANT, Record, SINGLE, bits_of, padded};
+use super::record::{CONSTANT, GENERAL, Record, SINGLE, bits_of, padded};
 use super::requant;
 use super::requant::Rounding;
 use super::threes;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::window::Window2d;
+
+/// Which loop computes windows.
+pub(super) enum Loop {
+    /// That of [`few`].
+    Few(Few),
+    /// That of [`threes`].
+    Threes(Threes),
+}
+
+impl Loop {
+    /// Whether its arithmetic holds for a channel.
+    #[inline(always)]
+    pub(super) fn holds(&self, &[bias, _, code]: &Record) -> bool {
+        let few = match self {
+            Self::Few(job) => few::holds(bias, code, job.count),
+            Self::Threes(_) => true,
+        };
+        code & GENERAL == 0 && few
+    }
+}
 
 /// Where the taps of a channel's windows lie, in bytes.
 pub(super) struct Taps {
@@ -38,17 +59,69 @@ impl Taps {
         let [lines, across, stride] = window.output.map(usize::from);
         let [down, right] = window.stride.map(usize::from);
         let [tap_down, tap_right] = window.dilation.map(usize::from);
+        let (next, below) = (right * pixel, down * pitch);
+        // Lines that follow one another are one.
+        let [lines, across] = if below == next.wrapping_mul(across) {
+            [1, lines * across]
+        } else {
+            [lines, across]
+        };
         Self {
             rows,
             columns,
             right: tap_right * pixel,
             down: tap_down * pitch,
-            next: right * pixel,
-            below: down * pitch,
+            next,
+            below,
             across,
             lines,
             stride,
             flip,
+        }
+    }
+
+    /// What computes windows, but for a channel's own. `again`: whether the last three of a line may overlap their neighbours.
+    pub(super) fn job(&self, again: bool) -> Loop {
+        let last = |count: usize, apart: usize| count.wrapping_sub(1).saturating_mul(apart);
+        let reach = last(self.rows, self.down).saturating_add(last(self.columns, self.right));
+        // Places of taps are of 32 bits.
+        if self.rows.wrapping_mul(self.columns) <= MOST_TAPS && i32::try_from(reach).is_ok() {
+            Loop::Few(self.few())
+        } else {
+            Loop::Threes(self.threes(again && self.across >= 3))
+        }
+    }
+
+    /// Windows of [`MOST_TAPS`] at most, but for a channel's own: as [`fews`] sets it.
+    fn few(&self) -> Few {
+        let (rest, count) = (self.across % 3, self.rows.wrapping_mul(self.columns));
+        let mut taps = [[0; 2]; MOST_TAPS];
+        let mut down = few::origin(self.next);
+        let (mut left, mut at) = (self.columns, down);
+        for tap in taps.iter_mut().take(count) {
+            if left == 0 {
+                down = down.wrapping_add(self.down);
+                (left, at) = (self.columns, down);
+            }
+            *tap = [0, at as i32];
+            at = at.wrapping_add(self.right);
+            left = left.wrapping_sub(1);
+        }
+        Few {
+            taps,
+            x: core::ptr::null(),
+            out: core::ptr::null_mut(),
+            next: self.next,
+            stride: self.stride,
+            multiplier: 0,
+            addend: 0,
+            code: 0,
+            groups: self.next.wrapping_mul(self.across.wrapping_sub(rest)),
+            rest,
+            step: self.below.wrapping_sub(self.next.wrapping_mul(self.across)),
+            lines: 0,
+            count,
+            own: [0; 2],
         }
     }
 
@@ -82,7 +155,7 @@ impl Taps {
     }
 
     /// Lines of windows in threes, but for a channel's own: as [`windows`] sets it. `again`: whether the last three of a line may overlap their neighbours.
-    pub(super) fn threes(&self, again: bool) -> Threes {
+    fn threes(&self, again: bool) -> Threes {
         let slides = threes::slides(self.next, self.right);
         let rest = self.columns % threes::leap(slides);
         // Where windows slide, their row is read to the end of the third.
@@ -182,6 +255,38 @@ unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weight
     requant::any(sum, record, zero_point, [i8::MIN, i8::MAX])
 }
 
+/// Windows of few taps, of one channel.
+///
+/// # Safety
+/// As for [`windows`]; `job` is [`Taps::few`], and [`Loop::holds`] of it.
+#[inline(always)]
+pub(super) unsafe fn fews(
+    taps: &Taps,
+    job: &mut Few,
+    record: &Record,
+    rounding: &Rounding,
+    x: *const i8,
+    weights: *const i8,
+    out: *mut i8,
+) {
+    let [bias, multiplier, code] = *record;
+    job.multiplier = multiplier;
+    job.addend = rounding.addend(code);
+    job.code = code & 0xff | (rounding.left(code) << 8) as i32;
+    let left = few::left(job.code);
+    let mut weights = weights;
+    for [weight, _] in job.taps.iter_mut().take(job.count) {
+        // SAFETY: a weight for each tap.
+        *weight = i32::from(unsafe { *weights }).wrapping_shl(left);
+        weights = weights.wrapping_add(1);
+    }
+    let [[_, start], ..] = &mut job.taps;
+    *start = bias.wrapping_shl(left);
+    (job.x, job.out, job.lines) = (x, out, taps.lines);
+    // SAFETY: passed on.
+    unsafe { few::few(job) };
+}
+
 /// Any windows of one channel, three outputs of a row at a time; those that are left over one by one, or with their neighbours once more.
 ///
 /// # Safety
@@ -236,7 +341,7 @@ pub(super) unsafe fn windows(
     }
 }
 
-/// Any windows of one channel whose record is of the general form.
+/// Any windows of one channel, of any form.
 ///
 /// # Safety
 /// As for [`windows`].
