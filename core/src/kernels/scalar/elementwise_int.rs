@@ -4,11 +4,13 @@ use super::int::Int;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+use crate::kernels::byte_loops::{self, SumS8};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::line_loops::{ProductS16, SumS16};
 use crate::kernels::lines;
+use crate::kernels::rescale::Either;
 use crate::kernels::runs::broadcast;
 use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
@@ -32,7 +34,7 @@ impl Kernel for Binary {
 
     fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         match op.dtype {
-            DType::I8 => quantised::<i8>(op, mem),
+            DType::I8 => bytes(op, mem).unwrap_or_else(|| quantised::<i8>(op, mem)),
             DType::I16 => match wide(op) {
                 Some(wide) => wide.run(op, mem),
                 None => quantised::<i16>(op, mem),
@@ -68,6 +70,43 @@ fn wide(op: &BinaryInt) -> Option<Wide> {
     }
 }
 
+/// Those of int8: `None` of what has no loop of its own. Its frame is not that of the other loops.
+#[inline(never)]
+fn bytes(op: &BinaryInt, mem: &Mem<'_>) -> Option<Option<()>> {
+    Bytes::of(op).map(|bytes| bytes.run(op, mem))
+}
+
+/// Likewise.
+enum Bytes {
+    Sum(SumS8),
+    /// The larger one, or the smaller one.
+    Extreme(bool),
+}
+
+impl Bytes {
+    fn of(op: &BinaryInt) -> Option<Self> {
+        let whole = op.clamp[0] <= i8::MIN.into() && op.clamp[1] >= i8::MAX.into();
+        match op.op {
+            IntOp::Add | IntOp::Sub => {
+                SumS8::new(op.multipliers, op.zero, op.shift, op.op == IntOp::Sub, op.clamp).map(Self::Sum)
+            }
+            IntOp::Minimum | IntOp::Maximum => whole.then_some(Self::Extreme(op.op == IntOp::Minimum)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn run(&self, op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+        let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
+        let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+        let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+        match self {
+            Self::Sum(sum) => sum.run(&op.loops, output, a, b),
+            Self::Extreme(smaller) => byte_loops::extremes(&op.loops, output, a, b, *smaller),
+        }
+    }
+}
+
 impl Wide {
     fn run(&self, op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<i16>(op.output, output_len(&op.loops)?)?;
@@ -97,12 +136,38 @@ fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         IntOp::Mul => walk::<T>(op, mem, |a, b| m2.apply(product(a, b)).wrapping_add(z2)),
         IntOp::Minimum => walk::<T>(op, mem, i32::min),
         IntOp::Maximum => walk::<T>(op, mem, i32::max),
+        IntOp::Prelu if size_of::<T>() == 1 => prelu(op, mem),
         IntOp::Prelu => walk::<T>(op, mem, |a, b| {
             let x = a.wrapping_sub(z0);
             let scaled = if x >= 0 { m0.apply(x) } else { m2.apply(product(a, b)) };
             scaled.wrapping_add(z2)
         }),
         IntOp::Div => None,
+    }
+}
+
+/// PReLU of int8, of which the products have 18 bits where the zero points are numbers of int8.
+#[inline(never)]
+fn prelu(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    let [m0, _, m2] = op.multipliers;
+    let [z0, z1, z2] = op.zero;
+    let product = |a: i32, b: i32| a.wrapping_mul(b.wrapping_sub(z1));
+    let short = [z0, z1].iter().all(|&zero| i8::try_from(zero).is_ok());
+    match (Either::new(m0, 255), Either::new(m2, 255 * 255)) {
+        (Some(above), Some(below)) if short => walk::<i8>(op, mem, |a, b| {
+            let x = a.wrapping_sub(z0);
+            let scaled = if x >= 0 {
+                above.apply(x)
+            } else {
+                below.apply(product(x, b))
+            };
+            scaled.wrapping_add(z2)
+        }),
+        _ => walk::<i8>(op, mem, |a, b| {
+            let x = a.wrapping_sub(z0);
+            let scaled = if x >= 0 { m0.apply(x) } else { m2.apply(product(x, b)) };
+            scaled.wrapping_add(z2)
+        }),
     }
 }
 
