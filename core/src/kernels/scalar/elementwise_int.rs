@@ -4,6 +4,7 @@ use super::int::Int;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+use crate::cells::{Dst, Src};
 use crate::kernels::byte_loops::{self, SumS8};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind};
@@ -32,13 +33,14 @@ impl Kernel for Binary {
         in_step.then_some(0)
     }
 
+    // Each of these has a frame of its own, and this none that would lie above them.
     fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
-        match op.dtype {
-            DType::I8 => bytes(op, mem).unwrap_or_else(|| quantised::<i8>(op, mem)),
-            DType::I16 => match wide(op) {
-                Some(wide) => wide.run(op, mem),
-                None => quantised::<i16>(op, mem),
-            },
+        let whole = op.clamp[0] <= i8::MIN.into() && op.clamp[1] >= i8::MAX.into();
+        match (op.dtype, op.op) {
+            (DType::I8, IntOp::Add | IntOp::Sub) => sums(op, mem).unwrap_or_else(|| quantised::<i8>(op, mem)),
+            (DType::I8, IntOp::Minimum | IntOp::Maximum) if whole => extremes(op, mem),
+            (DType::I8, _) => quantised::<i8>(op, mem),
+            (DType::I16, _) => words(op, mem),
             _ => plain(op, mem),
         }
     }
@@ -70,40 +72,34 @@ fn wide(op: &BinaryInt) -> Option<Wide> {
     }
 }
 
-/// Those of int8: `None` of what has no loop of its own. Its frame is not that of the other loops.
+/// int8 sums and differences; `None` of those that are not of quantised networks.
 #[inline(never)]
-fn bytes(op: &BinaryInt, mem: &Mem<'_>) -> Option<Option<()>> {
-    Bytes::of(op).map(|bytes| bytes.run(op, mem))
+fn sums(op: &BinaryInt, mem: &Mem<'_>) -> Option<Option<()>> {
+    let sum = SumS8::new(op.multipliers, op.zero, op.shift, op.op == IntOp::Sub, op.clamp)?;
+    Some(bytes(op, mem).and_then(|(output, a, b)| sum.run(&op.loops, output, a, b)))
 }
 
-/// Likewise.
-enum Bytes {
-    Sum(SumS8),
-    /// The larger one, or the smaller one.
-    Extreme(bool),
+/// int8 maxima and minima, without limits.
+fn extremes(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    let (output, a, b) = bytes(op, mem)?;
+    byte_loops::extremes(&op.loops, output, a, b, op.op == IntOp::Minimum)
 }
 
-impl Bytes {
-    fn of(op: &BinaryInt) -> Option<Self> {
-        let whole = op.clamp[0] <= i8::MIN.into() && op.clamp[1] >= i8::MAX.into();
-        match op.op {
-            IntOp::Add | IntOp::Sub => {
-                SumS8::new(op.multipliers, op.zero, op.shift, op.op == IntOp::Sub, op.clamp).map(Self::Sum)
-            }
-            IntOp::Minimum | IntOp::Maximum => whole.then_some(Self::Extreme(op.op == IntOp::Minimum)),
-            _ => None,
-        }
-    }
+type Bytes<'a> = (Dst<'a, i8>, Src<'a, i8>, Src<'a, i8>);
 
-    #[inline(always)]
-    fn run(&self, op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
-        let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
-        let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
-        let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
-        match self {
-            Self::Sum(sum) => sum.run(&op.loops, output, a, b),
-            Self::Extreme(smaller) => byte_loops::extremes(&op.loops, output, a, b, *smaller),
-        }
+fn bytes<'a>(op: &BinaryInt, mem: &Mem<'a>) -> Option<Bytes<'a>> {
+    let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
+    let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+    let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+    Some((output, a, b))
+}
+
+/// int16.
+#[inline(never)]
+fn words(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    match wide(op) {
+        Some(wide) => wide.run(op, mem),
+        None => quantised::<i16>(op, mem),
     }
 }
 
@@ -119,6 +115,7 @@ impl Wide {
     }
 }
 
+#[inline(never)]
 fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     let [m0, m1, m2] = op.multipliers;
     let [z0, z1, z2] = op.zero;
@@ -171,6 +168,7 @@ fn prelu(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     }
 }
 
+#[inline(never)]
 fn plain(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     match op.op {
         IntOp::Add => walk::<i32>(op, mem, i32::wrapping_add),
