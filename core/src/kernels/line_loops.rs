@@ -251,7 +251,7 @@ enum Terms {
 }
 
 /// One half.
-const HALF: Multiplier = Multiplier {
+pub(super) const HALF: Multiplier = Multiplier {
     mantissa: 1 << 30,
     shift: 0,
 };
@@ -334,7 +334,7 @@ fn within([low, high]: [i32; 2], x: i32) -> i16 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     extern crate std;
     use core::cell::Cell;
     use std::vec::Vec;
@@ -343,12 +343,12 @@ mod tests {
     use crate::cells::Element;
     use proptest::prelude::*;
 
-    fn multiplier() -> impl Strategy<Value = Multiplier> {
+    pub(in crate::kernels) fn multiplier() -> impl Strategy<Value = Multiplier> {
         (1 << 30..=i32::MAX, -20_i8..2).prop_map(|(mantissa, shift)| Multiplier { mantissa, shift })
     }
 
     /// What `line` writes for lines of `count` elements, three of them, of `a` and `b` with these steps.
-    fn written<T: Element + Default>(
+    pub(in crate::kernels) fn written<T: Element + Default>(
         a: &[T],
         b: &[T],
         count: u32,
@@ -376,7 +376,7 @@ mod tests {
         output.cells().iter().map(Cell::get).collect()
     }
 
-    fn expected<T: Copy>(
+    pub(in crate::kernels) fn expected<T: Copy>(
         a: &[T],
         b: &[T],
         count: u32,
@@ -388,7 +388,7 @@ mod tests {
         places.map(|(x, y)| f(a[x as usize], b[y as usize])).collect()
     }
 
-    const STEPS: [[u32; 2]; 5] = [[1, 1], [1, 0], [0, 1], [0, 0], [2, 1]];
+    pub(in crate::kernels) const STEPS: [[u32; 2]; 5] = [[1, 1], [1, 0], [0, 1], [0, 0], [2, 1]];
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 4))]

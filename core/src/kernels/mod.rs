@@ -7,6 +7,7 @@
 #![cfg_attr(not(any(test, packing)), allow(dead_code))]
 
 pub mod added;
+pub(crate) mod byte_loops;
 #[cfg(any(test, packing))]
 pub mod candidate;
 pub(crate) mod columns;
@@ -36,6 +37,7 @@ pub(crate) mod lines;
 #[cfg(test)]
 mod low_bit_tests;
 mod overlap;
+pub(crate) mod pixels;
 #[cfg(test)]
 mod pool_tests;
 mod quantised;

@@ -185,6 +185,49 @@ impl Term {
     }
 }
 
+/// A term of an int8 sum, `(x - zero) * 2^20` times a multiplier that does not shift to the left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByteTerm {
+    mantissa: i32,
+    right: u32,
+    half: i32,
+    /// What of the sign is added to a quotient.
+    sign: i32,
+    zero: i32,
+}
+
+impl ByteTerm {
+    /// `None` where the multiplier is negative or shifts to the left.
+    pub(crate) fn new(multiplier: Multiplier, zero: i8) -> Option<Self> {
+        let Multiplier { mantissa, shift } = multiplier;
+        let right = u32::from(shift.unsigned_abs());
+        (mantissa >= 0 && (-30..=0).contains(&shift)).then_some(Self {
+            mantissa,
+            right,
+            half: (1 << right) >> 1,
+            sign: -i32::from(right > 0),
+            zero: zero.into(),
+        })
+    }
+
+    /// `((x - zero) * 2^20 * m + 2^30) >> 31`, and the second rounding.
+    #[inline(always)]
+    pub(crate) fn apply(&self, x: i8) -> i32 {
+        let x = i32::from(x).wrapping_sub(self.zero);
+        let q = if cfg!(all(cortex_m = "dsp", feature = "dsp")) {
+            smmlar(x << 21, self.mantissa, self.half)
+        } else {
+            // Two products of 32 bits.
+            let low = x.wrapping_mul(self.mantissa & 0xFFFF).wrapping_add(1 << 10) >> 11;
+            x.wrapping_mul((self.mantissa >> 16) << 5)
+                .wrapping_add(low)
+                .wrapping_add(self.half)
+        };
+        // Where a negative number's quotient is 0, one less does not matter.
+        ((x >> 31) & self.sign).wrapping_add(q).wrapping_shr(self.right)
+    }
+}
+
 /// [`Multiplier::apply_wide`] of numbers of 32 bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide {
@@ -265,6 +308,19 @@ mod tests {
                 for x in [x, i16::MIN, i16::MAX, -1, 0, 1].map(i32::from) {
                     prop_assert_eq!(term.apply(x), multiplier.apply(x << 15), "{} {:?}", x, multiplier);
                 }
+            }
+        }
+
+        #[test]
+        fn a_byte_term_is_its_multiplier(mantissa in 0..=i32::MAX, shift in -31_i8..2, zero: i8) {
+            let multiplier = Multiplier { mantissa, shift };
+            if let Some(term) = ByteTerm::new(multiplier, zero) {
+                for x in i8::MIN..=i8::MAX {
+                    let expected = multiplier.apply((i32::from(x) - i32::from(zero)) << 20);
+                    prop_assert_eq!(term.apply(x), expected, "{} - {} {:?}", x, zero, multiplier);
+                }
+            } else {
+                prop_assert!(shift > 0 || shift == -31);
             }
         }
 

@@ -313,6 +313,17 @@ unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize, words: bool) {
     }
 }
 
+/// Copies `count` neighbours that do not overlap.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+pub(crate) unsafe fn line<T: Element>(to: *mut T, from: *const T, count: usize) {
+    let words = UNALIGNED || size_of::<T>() == 4;
+    // SAFETY: as the caller promises; words of four bytes lie at multiples of four.
+    unsafe { run(to.cast(), from.cast(), count.wrapping_mul(size_of::<T>()), words) };
+}
+
 /// Writes `len` bytes of a word again and again. `words`: whether the core may write words there.
 ///
 /// # Safety

@@ -84,23 +84,35 @@ pub(crate) fn sums<T: Element + Into<i32>>(
     shape: [u32; 5],
     f: impl Fn(i32) -> T,
 ) -> Option<()> {
+    folds(input, output, shape, (0, i32::wrapping_add), f)
+}
+
+/// The same of what `fold` makes of the elements, from `initial` on.
+#[inline(always)]
+pub(crate) fn folds<T: Element + Into<i32>>(
+    input: Src<'_, T>,
+    output: Dst<'_, T>,
+    shape: [u32; 5],
+    (initial, fold): (i32, impl Fn(i32, i32) -> i32),
+    f: impl Fn(i32) -> T,
+) -> Option<()> {
     // SAFETY: neighbours of the operands, whose lengths are those of all axes.
-    lines(input, output, shape, |line| unsafe { line.each(&f) })
+    lines(input, output, shape, |line| unsafe { line.each(initial, &fold, &f) })
 }
 
 impl<T: Element + Into<i32>> Line<T> {
-    /// Writes what `f` makes of the sums.
+    /// Writes what `f` makes of the sums, or of what `fold` makes of the elements.
     ///
     /// # Safety
     /// The line lies inside the operands.
     #[inline(always)]
-    unsafe fn each(&self, f: &impl Fn(i32) -> T) {
+    unsafe fn each(&self, initial: i32, fold: &impl Fn(i32, i32) -> i32, f: &impl Fn(i32) -> T) {
         let (mut x, mut y, mut left) = (self.from, self.to, self.count);
         // SAFETY: as the caller promises.
         unsafe {
             if self.stride == 1 {
                 while left >= LANES {
-                    for (i, sum) in self.along::<LANES>(x).into_iter().enumerate() {
+                    for (i, sum) in self.along::<LANES>(x, initial, fold).into_iter().enumerate() {
                         y.wrapping_add(i).write(f(sum));
                     }
                     (x, y) = (x.wrapping_add(LANES), y.wrapping_add(LANES));
@@ -108,14 +120,14 @@ impl<T: Element + Into<i32>> Line<T> {
                 }
             } else if self.rows == 1 && self.column == 1 {
                 match self.columns {
-                    2 => return self.short::<2>(f),
-                    3 => return self.short::<3>(f),
-                    4 => return self.short::<4>(f),
+                    2 => return self.short::<2>(initial, fold, f),
+                    3 => return self.short::<3>(initial, fold, f),
+                    4 => return self.short::<4>(initial, fold, f),
                     _ => {}
                 }
             }
             while left > 0 {
-                let [sum] = self.along::<1>(x);
+                let [sum] = self.along::<1>(x, initial, fold);
                 y.write(f(sum));
                 (x, y) = (x.wrapping_add(self.stride), y.wrapping_add(1));
                 left -= 1;
@@ -128,12 +140,12 @@ impl<T: Element + Into<i32>> Line<T> {
     /// # Safety
     /// Likewise.
     #[inline(always)]
-    unsafe fn short<const N: usize>(&self, f: &impl Fn(i32) -> T) {
+    unsafe fn short<const N: usize>(&self, initial: i32, fold: &impl Fn(i32, i32) -> i32, f: &impl Fn(i32) -> T) {
         let one = |x: *const T| {
-            let mut sum = 0_i32;
+            let mut sum = initial;
             for i in 0..N {
                 // SAFETY: as the caller promises.
-                sum = sum.wrapping_add(unsafe { x.wrapping_add(i).read() }.into());
+                sum = fold(sum, unsafe { x.wrapping_add(i).read() }.into());
             }
             f(sum)
         };
@@ -161,8 +173,8 @@ impl<T: Element + Into<i32>> Line<T> {
     /// # Safety
     /// All of it is there.
     #[inline(always)]
-    unsafe fn along<const N: usize>(&self, x: *const T) -> [i32; N] {
-        let (mut sums, mut line) = ([0_i32; N], x);
+    unsafe fn along<const N: usize>(&self, x: *const T, initial: i32, fold: &impl Fn(i32, i32) -> i32) -> [i32; N] {
+        let (mut sums, mut line) = ([initial; N], x);
         let Self { row, column, .. } = *self;
         for _ in 0..self.rows {
             let mut at = line;
@@ -170,7 +182,7 @@ impl<T: Element + Into<i32>> Line<T> {
                 for (lane, sum) in sums.iter_mut().enumerate() {
                     // SAFETY: as the caller promises.
                     let x: i32 = unsafe { at.wrapping_add(lane).read() }.into();
-                    *sum = sum.wrapping_add(x);
+                    *sum = fold(*sum, x);
                 }
                 at = at.wrapping_add(column);
             }
@@ -283,7 +295,9 @@ fn pairs_of(
         if line.stride == 1 {
             rest = line.eights(zeros, &narrow);
         }
-        rest.each(&|sum| narrow((sum << 1).wrapping_add(twice_zeros)));
+        rest.each(0, &i32::wrapping_add, &|sum| {
+            narrow((sum << 1).wrapping_add(twice_zeros))
+        });
     })
 }
 

@@ -127,36 +127,67 @@ product! {
     products_s16, scaled_s16, i16, "vldrh.s32", "#8"
 }
 
-/// Defines the loop of an int16 sum, in 25 instructions for four elements.
+/// What sums of int8 take: `M(A((a - a_zero) * 2^20) ± B((b - b_zero) * 2^20)) + zero`, otherwise likewise.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct SumOfBytes {
+    pub(super) sum: Sum,
+    /// Zero points of the operands, negated.
+    pub(super) zeros: [i32; 2],
+    /// Bytes from four elements of an operand to the next four: 4, or 0 of four that are one.
+    pub(super) steps: [usize; 2],
+}
+
+/// Defines the loop of a sum, in 25 instructions for four elements of int16, and in 29 for four of int8.
 macro_rules! sum {
-    ($(#[$doc:meta])* $name:ident, $add:expr) => {
+    ($(#[$doc:meta])* $name:ident, $x:tt, $args:ty, $add:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn $name(a: *const i16, b: *const i16, out: *mut i16, count: usize, args: *const Sum) {
+        pub(super) unsafe extern "C" fn $name(a: *const $x, b: *const $x, out: *mut $x, count: usize, args: *const $args) {
             naked_asm!(concat!(
-                ".cpu cortex-m55\n push {{r4-r8, lr}}\n vpush {{d8-d15}}\n ldr r12, [sp, #88]\n",
+                ".cpu cortex-m55\n push {{r4-r10, lr}}\n vpush {{d8-d15}}\n ldr r12, [sp, #96]\n",
                 "ldrd r4, r5, [r12, #16]\n vdup.32 q4, r4\n vdup.32 q5, r5\n ldrd r4, r5, [r12, #24]\n vdup.32 q6, r4\n vdup.32 q7, r5\n",
                 "ldr r8, [r12, #32]\n vdup.32 q3, r8\n ldm r12, {{r4-r7}}\n",
-                "dlstp.32 lr, r3\n",
-                "2: vldrh.s32 q0, [r0], #8\n vldrh.s32 q1, [r1], #8\n vshl.i32 q0, q0, #15\n vshl.i32 q1, q1, #15\n",
+                sum!(loaded $x),
                 "vqrdmulh.s32 q0, q0, r4\n vand q2, q0, q4\n vshr.s32 q2, q2, #31\n vadd.i32 q0, q0, q2\n vrshl.s32 q0, q0, q4\n",
                 "vqrdmulh.s32 q1, q1, r5\n vand q2, q1, q5\n vshr.s32 q2, q2, #31\n vadd.i32 q1, q1, q2\n vrshl.s32 q1, q1, q5\n",
                 $add,
                 "vqrdmulh.s32 q0, q0, r6\n vand q2, q0, q6\n vshr.s32 q2, q2, #31\n vadd.i32 q0, q0, q2\n vrshl.s32 q0, q0, q6\n",
-                "vadd.i32 q0, q0, r7\n vmax.s32 q0, q0, q7\n vmin.s32 q0, q0, q3\n vstrh.32 q0, [r2], #8\n letp lr, 2b\n",
-                "vpop {{d8-d15}}\n pop {{r4-r8, pc}}\n",
+                "vadd.i32 q0, q0, r7\n vmax.s32 q0, q0, q7\n vmin.s32 q0, q0, q3\n",
+                sum!(stored $x),
+                "letp lr, 2b\n vpop {{d8-d15}}\n pop {{r4-r10, pc}}\n",
             ))
         }
     };
+    (loaded i16) => {
+        "dlstp.32 lr, r3\n2: vldrh.s32 q0, [r0], #8\n vldrh.s32 q1, [r1], #8\n vshl.i32 q0, q0, #15\n vshl.i32 q1, q1, #15\n"
+    };
+    (loaded i8) => {
+        concat!(
+            "ldrd r9, r10, [r12, #36]\n ldrd r8, r12, [r12, #44]\n",
+            "dlstp.32 lr, r3\n2: vldrb.s32 q0, [r0]\n vldrb.s32 q1, [r1]\n add r0, r0, r8\n add r1, r1, r12\n",
+            "vadd.i32 q0, q0, r9\n vadd.i32 q1, q1, r10\n vshl.i32 q0, q0, #20\n vshl.i32 q1, q1, #20\n",
+        )
+    };
+    (stored i16) => { "vstrh.32 q0, [r2], #8\n" };
+    (stored i8) => { "vstrb.32 q0, [r2], #4\n" };
 }
 
 sum! {
     /// `a + b`
-    sums_s16, "vadd.i32 q0, q0, q1\n"
+    sums_s16, i16, Sum, "vadd.i32 q0, q0, q1\n"
 }
 sum! {
     /// `a - b`
-    differences_s16, "vsub.i32 q0, q0, q1\n"
+    differences_s16, i16, Sum, "vsub.i32 q0, q0, q1\n"
+}
+sum! {
+    /// `a + b`
+    sums_s8, i8, SumOfBytes, "vadd.i32 q0, q0, q1\n"
+}
+sum! {
+    /// `a - b`
+    differences_s8, i8, SumOfBytes, "vsub.i32 q0, q0, q1\n"
 }
 
 /// Means of neighbours, each of the elements along two axes: `clamp(M(sum - zeros) + zero)`. The multiplier does not shift to the left, a sum has 16 bits.

@@ -8,10 +8,10 @@ use crate::arena::Place;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
-use crate::kernels::instructions::{max_s8x4, split, sxtab16, sxtab16_ror8};
+use crate::kernels::instructions::{max_s8x4, sadd16, split, sxtab16, sxtab16_ror8};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::scalar::inside;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
-use crate::kernels::scalar::taps;
 use crate::ops::pool2d::PoolInt;
 use crate::ops::window::{Window2d, three};
 use crate::tensor::DType;
@@ -104,41 +104,51 @@ const FULL: usize = 255;
 /// Average pooling: the mean of the elements inside the input, rounded half away from zero, then clamped. `None` where the
 /// operands are not of the window's sizes or dilated.
 pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i8; 2]) -> Option<()> {
-    each_window(window, input, |patch, at, channel, lanes| {
+    let mean_of_few = |corners: [u32; 4]| {
+        let add = |[even, odd]: [u32; 2], x| [sxtab16(even, x), sxtab16_ror8(odd, x)];
+        let [even, odd] = corners.into_iter().fold([0; 2], add).map(quarters);
+        even | odd << 8
+    };
+    each_window(window, input, output, mean_of_few, |patch, from, lanes| {
         // A window of padding alone has the sum 0.
         let count = NonZeroU32::new((patch.rows * patch.columns) as u32).unwrap_or(NonZeroU32::MIN);
         let half = count.get() / 2;
         let mean = |sum: i32| {
             let sign = sum >> 31;
             let quotient = (sum.unsigned_abs().wrapping_add(half) / count) as i32;
-            ((quotient ^ sign).wrapping_sub(sign)) as i8
+            ((quotient ^ sign).wrapping_sub(sign)) as u8
         };
-        let sums = if lanes > 0 {
-            // SAFETY: four channels from `channel` of every pixel of the patch lie inside the input, as `each_window` says.
-            unsafe { patch.sums(channel) }
-        } else {
-            [0, 0, 0, patch.fold(input, channel, 0, |sum, x| sum + x)?]
-        };
-        let written = lanes.max(1);
-        let out = output.slice(at, written)?;
-        for (out, &sum) in out.cells().iter().zip(sums.get(4 - written..)?) {
-            out.set(mean(sum));
+        // SAFETY: as `each_window` says.
+        unsafe {
+            if lanes == 1 {
+                mean(patch.fold(from, 0, |sum, x| sum + x)).into()
+            } else {
+                u32::from_le_bytes(patch.sums(from).map(mean))
+            }
         }
-        Some(())
     })?;
     limit(output, clamp);
     Some(())
 }
 
+/// Quarters of halves that are sums of four bytes, rounded half away from zero: the low bytes.
+#[inline(always)]
+fn quarters(sums: u32) -> u32 {
+    // Below zero the half is one less.
+    let half = 0x0002_0002 - (sums >> 15 & 0x0001_0001);
+    sadd16(sums, half) >> 2 & 0x00FF_00FF
+}
+
 /// Max pooling, then clamped. `None` where the operands are not of the window's sizes or dilated.
 pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i8; 2]) -> Option<()> {
-    each_window(window, input, |patch, at, channel, lanes| {
-        if lanes > 0 {
-            // SAFETY: as in `average`.
-            let maxima = unsafe { patch.maxima(channel) };
-            return put(output, at, lanes, maxima.to_le_bytes().map(|max| max as i8));
+    let max_of_few = |[a, b, c, d]: [u32; 4]| max_s8x4(max_s8x4(a, b), max_s8x4(c, d));
+    // SAFETY: as `each_window` says.
+    each_window(window, input, output, max_of_few, |patch, from, lanes| unsafe {
+        if lanes == 1 {
+            patch.fold(from, -128, i32::max) as u32
+        } else {
+            patch.maxima(from)
         }
-        output.set(at, patch.fold(input, channel, -128, |max, x| max.max(x))? as i8)
     })?;
     limit(output, clamp);
     Some(())
@@ -151,22 +161,6 @@ fn limit(output: Dst<'_, i8>, [low, high]: [i8; 2]) {
     }
 }
 
-/// Writes the last `lanes` of four outputs.
-#[inline(always)]
-fn put(output: Dst<'_, i8>, at: usize, lanes: usize, values: [i8; 4]) -> Option<()> {
-    let out = output.slice(at, lanes)?;
-    if let [a, b, c, d] = out.cells() {
-        for (out, value) in [a, b, c, d].into_iter().zip(values) {
-            out.set(value);
-        }
-    } else {
-        for (out, value) in out.cells().iter().rev().zip(values.into_iter().rev()) {
-            out.set(value);
-        }
-    }
-    Some(())
-}
-
 /// The fewest instructions of an average: three for each four elements, and the division.
 fn bound(window: &Window2d) -> u64 {
     let outputs = window.output_len().map_or(0, u64::from);
@@ -176,10 +170,6 @@ fn bound(window: &Window2d) -> u64 {
 
 /// What of a window lies inside the input.
 struct Patch {
-    /// The first pixel's first channel.
-    start: *const i8,
-    /// The same as an index.
-    at: usize,
     rows: usize,
     columns: usize,
     channels: usize,
@@ -189,10 +179,10 @@ struct Patch {
 
 impl Patch {
     /// # Safety
-    /// Four channels from `channel` of every pixel lie inside the input.
+    /// Four channels of every pixel, of the first one from `from` on, lie inside the input.
     #[inline(always)]
-    unsafe fn sums(&self, channel: usize) -> [i32; 4] {
-        let mut row = self.start.wrapping_add(channel);
+    unsafe fn sums(&self, from: *const i8) -> [i32; 4] {
+        let mut row = from;
         let (mut even, mut odd, mut room) = (0, 0, FULL);
         let mut sums = [0; 4];
         let mut add = |even, odd| {
@@ -227,9 +217,9 @@ impl Patch {
     /// # Safety
     /// As for `sums`.
     #[inline(always)]
-    unsafe fn maxima(&self, channel: usize) -> u32 {
+    unsafe fn maxima(&self, from: *const i8) -> u32 {
         let mut maxima = u32::from_ne_bytes([0x80; 4]);
-        let mut row = self.start.wrapping_add(channel);
+        let mut row = from;
         for _ in 0..self.rows {
             let mut pixel = row;
             for _ in 0..self.columns {
@@ -242,65 +232,114 @@ impl Patch {
         maxima
     }
 
-    fn fold(&self, input: Src<'_, i8>, channel: usize, first: i32, f: impl Fn(i32, i32) -> i32) -> Option<i32> {
-        let mut value = first;
-        for row in 0..self.rows {
-            for column in 0..self.columns {
-                let at = self.at + row * self.pitch + column * self.channels + channel;
-                value = f(value, i32::from(input.get(at)?));
+    /// Of a single channel.
+    ///
+    /// # Safety
+    /// It is there in every pixel, in the first one at `from`.
+    #[inline(always)]
+    unsafe fn fold(&self, from: *const i8, first: i32, f: impl Fn(i32, i32) -> i32) -> i32 {
+        let (mut value, mut row) = (first, from);
+        for _ in 0..self.rows {
+            let mut pixel = row;
+            for _ in 0..self.columns {
+                // SAFETY: as the caller promises.
+                value = f(value, i32::from(unsafe { pixel.read() }));
+                pixel = pixel.wrapping_add(self.channels);
             }
+            row = row.wrapping_add(self.pitch);
         }
-        Some(value)
+        value
     }
 }
 
-/// Calls `value(patch, output index, channel, lanes)` for every output in order: for the last `lanes` of four channels from `channel` on, or for that channel
-/// alone, where there are not as many and `lanes` is 0.
+/// Writes the last `lanes` of four bytes, or the only one.
+///
+/// # Safety
+/// There is room for them.
+#[inline(always)]
+unsafe fn put(to: *mut i8, values: u32, lanes: usize, of: usize) {
+    let mut values = values.wrapping_shr(8 * of.wrapping_sub(lanes) as u32);
+    for i in 0..lanes {
+        // SAFETY: as the caller promises.
+        unsafe { to.wrapping_add(i).write(values as i8) };
+        values >>= 8;
+    }
+}
+
+/// Writes `values(patch, first element, lanes)` for every output in order: bytes of four channels, or of one where there are not as many. So many lie inside the
+/// input, from the first element on and at every pixel of the patch. Four channels of up to two rows of two pixels are `of_few` of these, twice of a single row
+/// or column.
+#[inline(always)]
 fn each_window(
     window: &Window2d,
     input: Src<'_, i8>,
-    value: impl Fn(&Patch, usize, usize, usize) -> Option<()>,
+    output: Dst<'_, i8>,
+    of_few: impl Fn([u32; 4]) -> u32,
+    values: impl Fn(&Patch, *const i8, usize) -> u32,
 ) -> Option<()> {
-    if input.len() != window.input_len()? as usize || window.dilation != [1, 1] || window.input[2] != window.output[2] {
+    let sizes = input.len() == window.input_len()? as usize && output.cells().len() == window.output_len()? as usize;
+    if !sizes || window.dilation != [1, 1] || window.input[2] != window.output[2] {
         return None;
     }
     let [height, width, channels] = three::<_, usize>(window.input);
-    let mut out = 0;
+    let lanes = if channels < 4 { 1 } else { 4 };
+    let last = channels.checked_sub(lanes)?;
+    let pitch = width * channels;
+    let mut to = output.as_mut_ptr();
     for image in 0..usize::from(window.batch) {
         for y in 0..usize::from(window.output[0]) {
-            let (_, rows, top) = taps(y, window, 0)?;
+            let (top, rows) = inside(y, window, 0)?;
             for x in 0..usize::from(window.output[1]) {
-                let (_, columns, left) = taps(x, window, 1)?;
-                let at = ((image * height + top) * width + left) * channels;
-                let pitch = width * channels;
-                // Whole rows are one long one.
-                let (rows, columns) = if columns == width {
-                    (1, rows * columns)
-                } else {
-                    (rows, columns)
-                };
-                let patch = Patch {
-                    start: input.as_ptr().wrapping_add(at),
-                    at,
-                    rows,
-                    columns,
-                    channels,
-                    pitch,
-                };
-                let mut channel = 0;
-                while channel < channels {
-                    let left = channels - channel;
-                    // Of the last four, what was written is read again, for nothing.
-                    let (from, lanes) = if channels >= 4 {
-                        (channel.min(channels - 4), left.min(4))
+                let (left, columns) = inside(x, window, 1)?;
+                let first = input
+                    .as_ptr()
+                    .wrapping_add(((image * height + top) * width + left) * channels);
+                // SAFETY: the sizes say that there is an output for each channel of each window, whose elements are in the input.
+                unsafe {
+                    if lanes == 4 && (1..=2).contains(&rows) && (1..=2).contains(&columns) {
+                        let below = first.wrapping_add(if rows == 2 { pitch } else { 0 });
+                        let right = if columns == 2 { channels } else { 0 };
+                        let corners = [first, first.wrapping_add(right), below, below.wrapping_add(right)];
+                        let four = |at: usize| {
+                            of_few(corners.map(|corner| corner.wrapping_add(at).cast::<u32>().read_unaligned()))
+                        };
+                        let mut at = 0;
+                        while at <= last {
+                            to.wrapping_add(at).cast::<u32>().write_unaligned(four(at));
+                            at += 4;
+                        }
+                        if at < channels {
+                            // Of the last four, what was written is read again, for nothing.
+                            put(to.wrapping_add(at), four(last), channels - at, 4);
+                        }
                     } else {
-                        (channel, 0)
-                    };
-                    value(&patch, out, from, lanes)?;
-                    let written = lanes.max(1);
-                    channel += written;
-                    out += written;
+                        // Whole rows are one long one.
+                        let (rows, columns) = if columns == width {
+                            (1, rows * columns)
+                        } else {
+                            (rows, columns)
+                        };
+                        let patch = Patch {
+                            rows,
+                            columns,
+                            channels,
+                            pitch,
+                        };
+                        let mut at = 0;
+                        while at < channels {
+                            let from = at.min(last);
+                            let written = lanes - (at - from);
+                            put(
+                                to.wrapping_add(at),
+                                values(&patch, first.wrapping_add(from), lanes),
+                                written,
+                                lanes,
+                            );
+                            at += written;
+                        }
+                    }
                 }
+                to = to.wrapping_add(channels);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use core::num::NonZeroU32;
 
+use super::conv2d::limit;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -9,6 +10,7 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
+use crate::kernels::scalar::inside;
 use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
 use crate::ops::pool2d::PoolInt;
 use crate::ops::window::Window2d;
@@ -104,21 +106,27 @@ const MOST: u32 = 256;
 
 /// Average pooling within limits. `None` where the operands are not of the window's sizes.
 pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
-    each_window(window, input, output, 0, i32::wrapping_add, |sum, divisor| {
-        within(divisor.mean(sum), limits)
-    })
+    let mean = |sum, divisor: Divisor| divisor.mean(sum) as i8;
+    // Ties away from zero: below it the half is one less.
+    let of_few = |sum: i32| ((sum + (sum >> 31) + 2) >> 2) as i8;
+    each_window(window, input, output, 0, i32::wrapping_add, mean, of_few)?;
+    limit(output, limits);
+    Some(())
 }
 
 /// Max pooling within limits. `None` where the operands are not of the window's sizes.
 pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
-    each_window(window, input, output, i8::MIN.into(), i32::max, |max, _| {
-        within(max, limits)
-    })
-}
-
-#[inline(always)]
-fn within(value: i32, [low, high]: [i8; 2]) -> i8 {
-    value.max(low.into()).min(high.into()) as i8
+    each_window(
+        window,
+        input,
+        output,
+        i8::MIN.into(),
+        i32::max,
+        |max, _| max as i8,
+        |max| max as i8,
+    )?;
+    limit(output, limits);
+    Some(())
 }
 
 /// The elements of a window, as means divide by them.
@@ -190,17 +198,29 @@ impl Patch {
     }
 }
 
-/// Of the window at `out` along an axis: where in the input it begins, and how many of its places lie there.
-fn inside(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize)> {
-    let extent = usize::from(*window.input.get(axis)?);
-    let kernel = usize::from(*window.kernel.get(axis)?);
-    let padding = usize::from(*window.padding.get(axis)?);
-    let start = out * usize::from(*window.stride.get(axis)?);
-    let (from, to) = (start.max(padding), (start + kernel).min(padding + extent));
-    Some((from - padding, to.saturating_sub(from)))
+/// Writes `finish` of what `fold` makes of four elements, for `count` neighbouring channels.
+///
+/// # Safety
+/// All of them are there, and room for the outputs.
+#[inline(always)]
+unsafe fn few(
+    from: [*const i8; 4],
+    to: *mut i8,
+    count: usize,
+    fold: impl Fn(i32, i32) -> i32,
+    finish: impl Fn(i32) -> i8,
+) {
+    for i in 0..count {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let [a, b, c, d] = from.map(|x| i32::from(x.add(i).read()));
+            to.add(i).write(finish(fold(fold(a, b), fold(c, d))));
+        }
+    }
 }
 
-/// Every output in order: `finish` of what `fold` makes of the elements inside the input, from `initial` on, and of their number.
+/// Every output in order: `finish` of what `fold` makes of the elements inside the input, from `initial` on, and of their number; of up to two rows of two
+/// elements `of_few` of what it makes of these, twice of a single row or column.
 #[inline(always)]
 fn each_window(
     window: &Window2d,
@@ -209,6 +229,7 @@ fn each_window(
     initial: i32,
     fold: impl Fn(i32, i32) -> i32 + Copy,
     finish: impl Fn(i32, Divisor) -> i8,
+    of_few: impl Fn(i32) -> i8 + Copy,
 ) -> Option<()> {
     let [height, width, channels] = window.input.map(usize::from);
     let [out_height, out_width, _] = window.output.map(usize::from);
@@ -217,7 +238,8 @@ fn each_window(
     if !right || !sizes {
         return None;
     }
-    let mut outputs = output.cells().iter();
+    let mut to = output.as_mut_ptr();
+    let pitch = width * channels;
     let (mut counted, mut divisor) = (0, Divisor::new(0));
     for image in 0..usize::from(window.batch) {
         for y in 0..out_height {
@@ -227,35 +249,49 @@ fn each_window(
                 if top + rows > height || left + columns > width {
                     return None;
                 }
-                if counted != rows * columns {
-                    counted = rows * columns;
-                    divisor = Divisor::new(counted);
-                }
-                // Rows of the whole width are one; there are none without columns.
-                let patch = Patch {
-                    rows: if columns == width { 1 } else { rows }.min(counted),
-                    columns: if columns == width { counted } else { columns },
-                    right: channels,
-                    down: (width - columns) * channels,
-                };
                 let first = ((image * height + top) * width + left) * channels;
                 let (mut at, mut left) = (input.as_ptr().wrapping_add(first), channels);
-                // SAFETY: so many channels from `at` on are left, at every element of the patch, which lies inside the input.
+                // SAFETY: all channels of the window's elements, which lie inside the input, and as many outputs, as the sizes say.
                 unsafe {
-                    while left >= LANES {
-                        for value in patch.fold::<LANES>(at, initial, fold) {
-                            outputs.next()?.set(finish(value, divisor));
+                    match (rows, columns) {
+                        (1 | 2, 1 | 2) => {
+                            let below = at.wrapping_add(if rows == 2 { pitch } else { 0 });
+                            let right = if columns == 2 { channels } else { 0 };
+                            let corners = [at, at.wrapping_add(right), below, below.wrapping_add(right)];
+                            few(corners, to, channels, fold, of_few);
                         }
-                        at = at.wrapping_add(LANES);
-                        left -= LANES;
-                    }
-                    while left > 0 {
-                        let [value] = patch.fold(at, initial, fold);
-                        outputs.next()?.set(finish(value, divisor));
-                        at = at.wrapping_add(1);
-                        left -= 1;
+                        _ => {
+                            if counted != rows * columns {
+                                counted = rows * columns;
+                                divisor = Divisor::new(counted);
+                            }
+                            // Rows of the whole width are one; there are none without columns.
+                            let patch = Patch {
+                                rows: if columns == width { 1 } else { rows }.min(counted),
+                                columns: if columns == width { counted } else { columns },
+                                right: channels,
+                                down: (width - columns) * channels,
+                            };
+                            let mut to = to;
+                            while left >= LANES {
+                                for value in patch.fold::<LANES>(at, initial, fold) {
+                                    to.write(finish(value, divisor));
+                                    to = to.wrapping_add(1);
+                                }
+                                at = at.wrapping_add(LANES);
+                                left -= LANES;
+                            }
+                            while left > 0 {
+                                let [value] = patch.fold(at, initial, fold);
+                                to.write(finish(value, divisor));
+                                to = to.wrapping_add(1);
+                                at = at.wrapping_add(1);
+                                left -= 1;
+                            }
+                        }
                     }
                 }
+                to = to.wrapping_add(channels);
             }
         }
     }

@@ -119,13 +119,13 @@ const FULL: usize = 256;
 /// Average pooling within limits. `None` where the operands are not of the window's sizes.
 pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
     let [low, high] = limits.map(i32::from);
-    each_window(window, input, |x, patch, at| {
-        let out = output.slice(at * patch.channels, patch.channels)?;
+    // SAFETY: as `each_window` says.
+    each_window(window, input, output, |patch| unsafe {
         match patch.rows * patch.columns {
             // The mean of one element is its maximum.
-            1 => patch.maxima(x, out, low, high),
-            2..=FULL => patch.mean(x, out, low, high),
-            _ => patch.mean_of_parts(x, out, low, high),
+            1 => patch.maxima(low, high),
+            2..=FULL => patch.mean(low, high),
+            _ => patch.mean_of_parts(low, high),
         }
     })
 }
@@ -133,10 +133,8 @@ pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limit
 /// Max pooling within limits. `None` where the operands are not of the window's sizes.
 pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
     let [low, high] = limits.map(i32::from);
-    each_window(window, input, |x, patch, at| {
-        let out = output.slice(at * patch.channels, patch.channels)?;
-        patch.maxima(x, out, low, high)
-    })
+    // SAFETY: likewise.
+    each_window(window, input, output, |patch| unsafe { patch.maxima(low, high) })
 }
 
 /// How far the output must start below the input; see [`crate::kernels::kernel::Kernel::distance`]. Channels of a pixel are written in turn.
@@ -159,61 +157,62 @@ fn bound(window: &Window2d, average: bool) -> u64 {
 
 /// The part of a window that lies inside the input.
 struct Patch {
+    /// The first pixel's channels.
+    src: *const i8,
     rows: usize,
     columns: usize,
     /// Bytes from row to row of the input.
     pitch: usize,
     channels: usize,
+    /// As many outputs.
+    dst: *mut i8,
 }
 
-/// A part of a patch, without its destination.
-struct Part(Pool);
-
-impl Part {
-    fn to(mut self, dst: *mut i8) -> Pool {
-        self.0.dst = dst;
-        self.0
-    }
-}
-
+/// All its methods' safety: the patch lies in the input, and there is room for an output of each channel.
 impl Patch {
-    fn maxima(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
-        for first in (0..self.channels).step_by(MAXIMA) {
-            let lanes = (self.channels - first).min(MAXIMA);
-            let part = self.part(x, first, self.rows, self.columns, lanes)?;
-            let out = out.slice(first, lanes)?;
-            // SAFETY: the patch lies in the input; `out` takes `lanes` maxima.
-            unsafe { maximum(&part.to(out.as_mut_ptr()), low, high) };
+    #[inline(always)]
+    unsafe fn maxima(&self, low: i32, high: i32) {
+        let mut part = self.part(0, self.rows, self.columns);
+        let mut left = self.channels;
+        while left > 0 {
+            let lanes = left.min(MAXIMA);
+            part.lanes = lanes as u32;
+            // SAFETY: as the caller promises; so many channels are left.
+            unsafe { maximum(&part, low, high) };
+            part.src = part.src.wrapping_add(MAXIMA);
+            part.dst = part.dst.wrapping_add(MAXIMA);
+            left -= lanes;
         }
-        Some(())
     }
 
     /// The mean of 2 to [`FULL`] elements.
-    fn mean(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
-        let Part(all) = self.part(x, 0, self.rows, self.columns, self.channels)?;
+    #[inline(always)]
+    unsafe fn mean(&self, low: i32, high: i32) {
+        let all = self.part(0, self.rows, self.columns);
         let count = ((self.rows * self.columns) as u32).max(1);
-        // SAFETY: the patch lies in the input; `out` takes all channels.
+        // SAFETY: as the caller promises.
         unsafe {
             mean(&Mean {
                 src: all.src,
                 step: all.step,
                 columns: all.columns,
                 skip: all.skip,
-                channels: all.lanes,
+                channels: self.channels as u32,
                 rows: all.rows,
-                dst: out.as_mut_ptr(),
+                dst: all.dst,
                 reciprocal: u32::MAX / count + 1,
                 half: count / 2,
                 low,
                 high,
             })
         };
-        Some(())
     }
 
-    fn mean_of_parts(&self, x: Src<'_, i8>, out: Dst<'_, i8>, low: i32, high: i32) -> Option<()> {
+    #[inline(never)]
+    unsafe fn mean_of_parts(&self, low: i32, high: i32) {
         // Never 0, which the compiler does not see.
         let rows_at_once = (FULL / self.columns.max(1)).min(self.rows).max(1);
+        let count = ((self.rows * self.columns) as i32).max(1);
         for first in (0..self.channels).step_by(SUMS) {
             let lanes = (self.channels - first).min(SUMS);
             let mut sums = [0i32; SUMS];
@@ -222,69 +221,77 @@ impl Patch {
                 for column in (0..self.columns).step_by(FULL) {
                     let columns = (self.columns - column).min(FULL);
                     let from = row * self.pitch + column * self.channels + first;
-                    let part = self.part(x, from, rows, columns, lanes)?;
                     let mut partial = [0i16; SUMS];
-                    // SAFETY: the part lies in the input; `partial` takes eight sums.
-                    unsafe { sum(&part.to(partial.as_mut_ptr().cast())) };
+                    let part = Pool {
+                        lanes: lanes as u32,
+                        dst: partial.as_mut_ptr().cast(),
+                        ..self.part(from, rows, columns)
+                    };
+                    // SAFETY: the part lies in the patch; `partial` takes eight sums.
+                    unsafe { sum(&part) };
                     for (sum, partial) in sums.iter_mut().zip(partial) {
                         *sum += i32::from(partial);
                     }
                 }
             }
-            let count = (self.rows * self.columns) as i32;
-            for (out, sum) in out.slice(first, lanes)?.cells().iter().zip(sums) {
+            for (i, sum) in sums.into_iter().take(lanes).enumerate() {
                 let half = if sum > 0 { count / 2 } else { -(count / 2) };
-                out.set((sum + half).checked_div(count)?.max(low).min(high) as i8);
+                let mean = (sum + half).wrapping_div(count).max(low).min(high) as i8;
+                // SAFETY: one of `lanes` outputs.
+                unsafe { self.dst.add(first + i).write(mean) };
             }
         }
-        Some(())
     }
 
-    fn part(&self, x: Src<'_, i8>, from: usize, rows: usize, columns: usize, lanes: usize) -> Option<Part> {
-        let reach = (rows - 1) * self.pitch + (columns - 1) * self.channels + lanes;
-        Some(Part(Pool {
-            src: x.slice(from, reach)?.as_ptr(),
+    /// A part of the patch; no channels of it yet.
+    #[inline(always)]
+    fn part(&self, from: usize, rows: usize, columns: usize) -> Pool {
+        Pool {
+            src: self.src.wrapping_add(from),
             step: self.channels as u32,
             columns: columns as u32,
-            skip: (self.pitch - columns * self.channels) as u32,
+            skip: self.pitch.wrapping_sub(columns.wrapping_mul(self.channels)) as u32,
             rows: rows as u32,
-            lanes: lanes as u32,
-            dst: core::ptr::null_mut(),
-        }))
+            lanes: 0,
+            dst: self.dst,
+        }
     }
 }
 
-/// Calls `pool(input from the patch's first pixel, patch, output pixel)` for every output pixel in order.
-fn each_window(
-    window: &Window2d,
-    input: Src<'_, i8>,
-    mut pool: impl FnMut(Src<'_, i8>, &Patch, usize) -> Option<()>,
-) -> Option<()> {
+/// Calls `pool` for every output pixel in order; what it is given has an element at least.
+#[inline(always)]
+fn each_window(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, pool: impl Fn(&Patch)) -> Option<()> {
+    let sizes = input.len() == window.input_len()? as usize && output.cells().len() == window.output_len()? as usize;
+    if !sizes || window.input[2] != window.output[2] {
+        return None;
+    }
     let [ih, iw, c] = window.input.map(usize::from);
     let [oh, ow, _] = window.output.map(usize::from);
     let [kh, kw] = window.kernel.map(usize::from);
     let [sh, sw] = window.stride.map(usize::from);
     let [top, left] = window.padding.map(usize::from);
-    let mut at = 0;
+    let mut dst = output.as_mut_ptr();
     for image in 0..usize::from(window.batch) {
         for y in 0..oh {
             let row = (y * sh) as isize - top as isize;
             let (skip_rows, rows) = clip(row, kh, ih);
+            let line = (image * ih).wrapping_add((row + skip_rows as isize) as usize) * iw;
             for x in 0..ow {
                 let column = (x * sw) as isize - left as isize;
                 let (skip, columns) = clip(column, kw, iw);
                 if rows == 0 || columns == 0 {
                     return None;
                 }
-                let from = (image * ih + (row + skip_rows as isize) as usize) * iw + (column + skip as isize) as usize;
-                let patch = Patch {
+                let from = line.wrapping_add((column + skip as isize) as usize).wrapping_mul(c);
+                pool(&Patch {
+                    src: input.as_ptr().wrapping_add(from),
                     rows,
                     columns,
                     pitch: iw * c,
                     channels: c,
-                };
-                pool(input.slice(from * c, input.len().checked_sub(from * c)?)?, &patch, at)?;
-                at += 1;
+                    dst,
+                });
+                dst = dst.wrapping_add(c);
             }
         }
     }

@@ -4,11 +4,14 @@ use super::int::Int;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+use crate::cells::{Dst, Src};
+use crate::kernels::byte_loops::{self, SumS8};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind};
 use crate::kernels::kernel::Kernel;
 use crate::kernels::line_loops::{ProductS16, SumS16};
 use crate::kernels::lines;
+use crate::kernels::rescale::Either;
 use crate::kernels::runs::broadcast;
 use crate::ops::elementwise::{is_contiguous, operand_len, output_len};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
@@ -30,13 +33,14 @@ impl Kernel for Binary {
         in_step.then_some(0)
     }
 
+    // Each of these has a frame of its own, and this none that would lie above them.
     fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
-        match op.dtype {
-            DType::I8 => quantised::<i8>(op, mem),
-            DType::I16 => match wide(op) {
-                Some(wide) => wide.run(op, mem),
-                None => quantised::<i16>(op, mem),
-            },
+        let whole = op.clamp[0] <= i8::MIN.into() && op.clamp[1] >= i8::MAX.into();
+        match (op.dtype, op.op) {
+            (DType::I8, IntOp::Add | IntOp::Sub) => sums(op, mem).unwrap_or_else(|| quantised::<i8>(op, mem)),
+            (DType::I8, IntOp::Minimum | IntOp::Maximum) if whole => extremes(op, mem),
+            (DType::I8, _) => quantised::<i8>(op, mem),
+            (DType::I16, _) => words(op, mem),
             _ => plain(op, mem),
         }
     }
@@ -68,6 +72,37 @@ fn wide(op: &BinaryInt) -> Option<Wide> {
     }
 }
 
+/// int8 sums and differences; `None` of those that are not of quantised networks.
+#[inline(never)]
+fn sums(op: &BinaryInt, mem: &Mem<'_>) -> Option<Option<()>> {
+    let sum = SumS8::new(op.multipliers, op.zero, op.shift, op.op == IntOp::Sub, op.clamp)?;
+    Some(bytes(op, mem).and_then(|(output, a, b)| sum.run(&op.loops, output, a, b)))
+}
+
+/// int8 maxima and minima, without limits.
+fn extremes(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    let (output, a, b) = bytes(op, mem)?;
+    byte_loops::extremes(&op.loops, output, a, b, op.op == IntOp::Minimum)
+}
+
+type Bytes<'a> = (Dst<'a, i8>, Src<'a, i8>, Src<'a, i8>);
+
+fn bytes<'a>(op: &BinaryInt, mem: &Mem<'a>) -> Option<Bytes<'a>> {
+    let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
+    let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+    let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+    Some((output, a, b))
+}
+
+/// int16.
+#[inline(never)]
+fn words(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    match wide(op) {
+        Some(wide) => wide.run(op, mem),
+        None => quantised::<i16>(op, mem),
+    }
+}
+
 impl Wide {
     fn run(&self, op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<i16>(op.output, output_len(&op.loops)?)?;
@@ -80,6 +115,7 @@ impl Wide {
     }
 }
 
+#[inline(never)]
 fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     let [m0, m1, m2] = op.multipliers;
     let [z0, z1, z2] = op.zero;
@@ -97,6 +133,7 @@ fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         IntOp::Mul => walk::<T>(op, mem, |a, b| m2.apply(product(a, b)).wrapping_add(z2)),
         IntOp::Minimum => walk::<T>(op, mem, i32::min),
         IntOp::Maximum => walk::<T>(op, mem, i32::max),
+        IntOp::Prelu if size_of::<T>() == 1 => prelu(op, mem),
         IntOp::Prelu => walk::<T>(op, mem, |a, b| {
             let x = a.wrapping_sub(z0);
             let scaled = if x >= 0 { m0.apply(x) } else { m2.apply(product(a, b)) };
@@ -106,6 +143,32 @@ fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     }
 }
 
+/// PReLU of int8, of which the products have 18 bits where the zero points are numbers of int8.
+#[inline(never)]
+fn prelu(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    let [m0, _, m2] = op.multipliers;
+    let [z0, z1, z2] = op.zero;
+    let product = |a: i32, b: i32| a.wrapping_mul(b.wrapping_sub(z1));
+    let short = [z0, z1].iter().all(|&zero| i8::try_from(zero).is_ok());
+    match (Either::new(m0, 255), Either::new(m2, 255 * 255)) {
+        (Some(above), Some(below)) if short => walk::<i8>(op, mem, |a, b| {
+            let x = a.wrapping_sub(z0);
+            let scaled = if x >= 0 {
+                above.apply(x)
+            } else {
+                below.apply(product(x, b))
+            };
+            scaled.wrapping_add(z2)
+        }),
+        _ => walk::<i8>(op, mem, |a, b| {
+            let x = a.wrapping_sub(z0);
+            let scaled = if x >= 0 { m0.apply(x) } else { m2.apply(product(x, b)) };
+            scaled.wrapping_add(z2)
+        }),
+    }
+}
+
+#[inline(never)]
 fn plain(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     match op.op {
         IntOp::Add => walk::<i32>(op, mem, i32::wrapping_add),

@@ -54,6 +54,17 @@ pub(crate) fn taps(out: usize, window: &Window2d, axis: usize) -> Option<(usize,
     Some((first, end - first, (start + first * dilation).saturating_sub(padding)))
 }
 
+/// Of the window at `out` along an axis, without dilation: where in the input it begins, and how many of its places lie there.
+#[inline(always)]
+pub(crate) fn inside(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize)> {
+    let extent = usize::from(*window.input.get(axis)?);
+    let kernel = usize::from(*window.kernel.get(axis)?);
+    let padding = usize::from(*window.padding.get(axis)?);
+    let start = out * usize::from(*window.stride.get(axis)?);
+    let (from, to) = (start.max(padding), (start + kernel).min(padding + extent));
+    Some((from - padding, to.saturating_sub(from)))
+}
+
 /// Dot product with eight accumulators, so that the compiler can use vectors; a fixed order of additions, the same on every target.
 pub(crate) fn dot(x: Src<'_, f32>, w: &[f32]) -> f32 {
     let mut sums = [0.0f32; 8];

@@ -7,7 +7,7 @@ use crate::cells::{Dst, Src};
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::rescale::{Enlarge, Rescale};
-use crate::kernels::sums::{Scaling, means_s8, sums};
+use crate::kernels::sums::{Scaling, folds, means_s8, sums};
 use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
 use crate::ops::size::size;
 use crate::tensor::DType;
@@ -111,8 +111,14 @@ fn quantised<T: Int + Into<i32>>(op: &ReduceInt, mem: &Mem<'_>, limits: (i32, i3
     let output = mem.dst::<T>(op.output, size(&[na, nb, nc])?)?;
     match op.kind {
         Reduction::Mean | Reduction::Sum => means(op, input, output, limits),
-        Reduction::Max => extremes(op, input, output, i32::MIN, i32::max),
-        Reduction::Min => extremes(op, input, output, i32::MAX, i32::min),
+        Reduction::Max | Reduction::Min => {
+            // The smallest one is the complement of complements' largest one.
+            let turn = i32::from(op.kind == Reduction::Min).wrapping_neg();
+            let larger = |largest: i32, x: i32| largest.max(x ^ turn);
+            folds(input, output, op.shape, (i32::MIN, larger), |largest| {
+                T::narrow(largest ^ turn)
+            })
+        }
     }
 }
 
@@ -139,32 +145,4 @@ fn means<T: Int + Into<i32>>(
             narrow(op.multiplier.apply(sum.wrapping_sub(zeros)).wrapping_add(op.zero_out))
         })
     }
-}
-
-/// Maxima and minima.
-fn extremes<T: Int>(
-    op: &ReduceInt,
-    input: Src<'_, T>,
-    output: Dst<'_, T>,
-    first: i32,
-    f: fn(i32, i32) -> i32,
-) -> Option<()> {
-    let [a, r, b, s, c] = op.shape.map(|n| n as usize);
-    let mut at = 0;
-    for (i, j) in (0..a).flat_map(|i| (0..b).map(move |j| (i, j))) {
-        for k in 0..c {
-            let (mut value, mut line) = (first, (i * r * b + j) * s * c + k);
-            for _ in 0..r {
-                let mut x = line;
-                for _ in 0..s {
-                    value = f(value, input.get(x)?.widen());
-                    x += c;
-                }
-                line += b * s * c;
-            }
-            output.set(at, T::narrow(value))?;
-            at += 1;
-        }
-    }
-    Some(())
 }
