@@ -1,18 +1,17 @@
 //! Products of one line and the columns of a matrix, several columns at a time.
 
-use crate::cells::Src;
+use crate::cells::{Element, Src};
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 use crate::kernels::columns_helium as helium;
-use crate::kernels::scalar::int::Int;
 
 /// Elements that are read several at a time.
-pub(crate) trait Row: Int {
+pub(crate) trait Row: Element + Into<i32> {
     /// # Safety
     /// As many elements.
     #[inline(always)]
     unsafe fn read<const N: usize>(from: *const Self) -> [i32; N] {
         // SAFETY: as the caller promises.
-        unsafe { from.cast::<[Self; N]>().read_unaligned() }.map(Self::widen)
+        unsafe { from.cast::<[Self; N]>().read_unaligned() }.map(Self::into)
     }
 }
 
@@ -51,7 +50,7 @@ impl<'a, T: Row> Spaced<'a, T> {
 
     /// Their sum.
     pub(crate) fn sum(self) -> i64 {
-        let sum = |sum: i64, x: T| sum.wrapping_add(x.widen().into());
+        let sum = |sum: i64, x: T| sum.wrapping_add(i64::from(x.into()));
         self.from.iter().step_by(self.step.max(1)).fold(0, sum)
     }
 
@@ -70,7 +69,7 @@ impl<'a, T: Row> Spaced<'a, T> {
         let (mut x, mut m, mut sums) = (self.from.as_ptr(), m, [S::default(); N]);
         for _ in 0..self.count {
             // SAFETY: an element of x, and a row, as the caller promises.
-            let (value, row) = unsafe { (x.read().widen(), T::read::<N>(m)) };
+            let (value, row) = unsafe { (x.read().into(), T::read::<N>(m)) };
             for (sum, w) in sums.iter_mut().zip(row) {
                 *sum = add(*sum, value, w);
             }

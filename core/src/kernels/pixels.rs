@@ -37,8 +37,8 @@ impl<T: Element> Pixels<'_, T> {
         })
     }
 
-    /// Calls `pixel([low low, low high, high low, high high], [row fraction, column fraction], output, channels)`, corners named row first: each the first of as
-    /// many elements as there are channels, and so is the output. `None` where an operand is too short.
+    /// Calls `pixel([low low, low high, high low, high high], [row fraction, column fraction], output, channels)`, corners named row first: each the first of
+    /// as many elements as there are channels, and so is the output. `None` where an operand is too short.
     #[inline(always)]
     fn each(&self, pixel: impl Fn([*const T; 4], [i32; 2], *mut T, usize)) -> Option<()> {
         let [h, w] = self.from;

@@ -266,7 +266,7 @@ unsafe fn put(to: *mut i8, values: u32, lanes: usize, of: usize) {
     }
 }
 
-/// Writes `values(patch, first element, lanes)` for every output in order: bytes of four channels, or of one where there are not as many. So many lie inside the
+/// Writes `values(patch, first element, lanes)` for every output in order: bytes of four channels, or of one where there are fewer. So many lie inside the
 /// input, from the first element on and at every pixel of the patch. Four channels of up to two rows of two pixels are `of_few` of these, twice of a single row
 /// or column.
 #[inline(always)]

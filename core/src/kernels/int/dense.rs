@@ -13,7 +13,12 @@ use super::conv2d::{limit, pointwise_pixels};
     cortex_m = "baseline",
     all(target_arch = "riscv32", target_feature = "m", target_os = "none")
 ))]
-use super::dense_fours::{Groups, fours};
+use super::dense_fours::fours;
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+use super::dense_groups::Groups;
 use super::dense_layout::{Bytes, Halves, Layout};
 use super::dense_sums::{self, DOUBLED_AT, divisors, number};
 use super::four::four;

@@ -1,9 +1,9 @@
 //! [`fours`] for ARMv6-M.
 
-use super::super::dense_sums::m0;
-use super::Groups;
+use super::dense_groups::Groups;
+use super::dense_sums::m0;
 
-/// As [`four`](super::super::four), of the sum in a register: r0 records, r7 output, r12 2^14, lr `twice`.
+/// As [`four`](super::four), of the sum in a register: r0 records, r7 output, r12 2^14, lr `twice`.
 macro_rules! one {
     ($($i:literal $sum:literal)*) => {
         concat!($(
@@ -46,12 +46,12 @@ macro_rules! one {
     };
 }
 
-/// Until none are left, or the codes of one are not as expected. Sums as in [`dense_sums`](super::super::dense_sums); blocks of 2, 4, or 8 by the expected code.
+/// Until none are left, or the codes of one are not as expected. Sums as in [`dense_sums`](super::dense_sums); blocks of 2, 4 or 8 by the expected code.
 ///
 /// # Safety
 /// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn fours(groups: &mut Groups) {
+pub(super) unsafe extern "C" fn fours(groups: &mut Groups) {
     core::arch::naked_asm!(
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",

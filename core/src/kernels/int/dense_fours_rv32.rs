@@ -1,9 +1,9 @@
 //! [`fours`] for RV32IM.
 
-use super::super::dense_sums::rv;
-use super::Groups;
+use super::dense_groups::Groups;
+use super::dense_sums::rv;
 
-/// As [`four`](super::super::four), of the sum in a register: s0 records, s1 output, s3 `twice`, s8 and s9 the limits.
+/// As [`four`](super::four), of the sum in a register: s0 records, s1 output, s3 `twice`, s8 and s9 the limits.
 macro_rules! one {
     ($($i:literal $sum:literal)*) => {
         concat!($(
@@ -31,12 +31,12 @@ macro_rules! one {
     };
 }
 
-/// Until none are left, or the codes of one are not as expected. Sums as in [`dense_sums`](super::super::dense_sums); blocks of 2, 4, or 8 by the expected code.
+/// Until none are left, or the codes of one are not as expected. Sums as in [`dense_sums`](super::dense_sums); blocks of 2, 4 or 8 by the expected code.
 ///
 /// # Safety
 /// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn fours(groups: &mut Groups) {
+pub(super) unsafe extern "C" fn fours(groups: &mut Groups) {
     core::arch::naked_asm!(
         ".option push",
         ".option arch, +m",

@@ -30,11 +30,17 @@ mod accumulate;
 mod args;
 pub mod conv2d;
 pub mod dense;
+#[cfg(cortex_m = "baseline")]
+#[path = "dense_fours_m0.rs"]
+mod dense_fours;
+#[cfg(all(target_arch = "riscv32", target_feature = "m", target_os = "none"))]
+#[path = "dense_fours_rv32.rs"]
+mod dense_fours;
 #[cfg(any(
     cortex_m = "baseline",
     all(target_arch = "riscv32", target_feature = "m", target_os = "none")
 ))]
-mod dense_fours;
+mod dense_groups;
 mod dense_layout;
 mod dense_sums;
 pub mod depthwise;

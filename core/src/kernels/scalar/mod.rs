@@ -17,7 +17,7 @@ pub mod elementwise_int;
 pub mod fft;
 pub mod frames;
 pub mod gather;
-pub(crate) mod int;
+mod int;
 pub mod l2_norm;
 pub mod linear;
 pub mod locally_connected;

@@ -102,7 +102,7 @@ macro_rules! output {
     };
 }
 
-/// Saves registers, and loads what stays: state a1, weights a2, sums a3, biases a4, output a5, its end a6. The multiplier into the output a7, its places a0, the
+/// Saves registers, loads what stays: state a1, weights a2, sums a3, biases a4, output a5, its end a6. The multiplier into the output a7, its places a0, the
 /// zero point t4, its limits t5 and t6; that into the state s0, left s1, half s2, sign s3, right s4, its limits s5 and s6; memory and rank s7 and s8.
 macro_rules! enter {
     () => {

@@ -1,16 +1,7 @@
-//! Groups of four outputs of a fully connected layer, one behind the other: their sums stay in registers until they are outputs. For cores that have a loop.
+//! Groups of four outputs of a fully connected layer, one behind the other: what the loops of the cores that have one are told.
 
 use super::dense_sums::DOUBLED_AT;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, SINGLE};
-
-#[cfg(cortex_m = "baseline")]
-#[path = "dense_fours_m0.rs"]
-mod loops;
-#[cfg(target_arch = "riscv32")]
-#[path = "dense_fours_rv32.rs"]
-mod loops;
-
-pub(super) use loops::fours;
 
 /// Groups of one block. The loop reads the fields in this order, and counts on.
 #[repr(C)]
