@@ -258,6 +258,10 @@ impl Patch {
 /// There is room for them.
 #[inline(always)]
 unsafe fn put(to: *mut i8, values: u32, lanes: usize, of: usize) {
+    if lanes == 4 {
+        // SAFETY: as the caller promises.
+        return unsafe { to.cast::<u32>().write_unaligned(values) };
+    }
     let mut values = values.wrapping_shr(8 * of.wrapping_sub(lanes) as u32);
     for i in 0..lanes {
         // SAFETY: as the caller promises.
@@ -294,50 +298,38 @@ fn each_window(
                 let first = input
                     .as_ptr()
                     .wrapping_add(((image * height + top) * width + left) * channels);
-                // SAFETY: the sizes say that there is an output for each channel of each window, whose elements are in the input.
-                unsafe {
-                    if lanes == 4 && (1..=2).contains(&rows) && (1..=2).contains(&columns) {
-                        let below = first.wrapping_add(if rows == 2 { pitch } else { 0 });
-                        let right = if columns == 2 { channels } else { 0 };
-                        let corners = [first, first.wrapping_add(right), below, below.wrapping_add(right)];
-                        let four = |at: usize| {
-                            of_few(corners.map(|corner| corner.wrapping_add(at).cast::<u32>().read_unaligned()))
-                        };
-                        let mut at = 0;
-                        while at <= last {
-                            to.wrapping_add(at).cast::<u32>().write_unaligned(four(at));
-                            at += 4;
-                        }
-                        if at < channels {
-                            // Of the last four, what was written is read again, for nothing.
-                            put(to.wrapping_add(at), four(last), channels - at, 4);
-                        }
-                    } else {
-                        // Whole rows are one long one.
-                        let (rows, columns) = if columns == width {
-                            (1, rows * columns)
+                let few = lanes == 4 && (1..=2).contains(&rows) && (1..=2).contains(&columns);
+                let below = if rows == 2 { pitch } else { 0 };
+                let right = if columns == 2 { channels } else { 0 };
+                // Whole rows are one long one.
+                let (rows, columns) = if columns == width {
+                    (1, rows * columns)
+                } else {
+                    (rows, columns)
+                };
+                let patch = Patch {
+                    rows,
+                    columns,
+                    channels,
+                    pitch,
+                };
+                let mut at = 0;
+                while at < channels {
+                    // Of the last four, what was written is read again, for nothing.
+                    let from = at.min(last);
+                    let written = lanes - (at - from);
+                    let from = first.wrapping_add(from);
+                    // SAFETY: the sizes say that there is an output for each channel of each window, whose elements are in the input.
+                    unsafe {
+                        let found = if few {
+                            let corners = [0, right, below, below + right];
+                            of_few(corners.map(|corner| from.wrapping_add(corner).cast::<u32>().read_unaligned()))
                         } else {
-                            (rows, columns)
+                            values(&patch, from, lanes)
                         };
-                        let patch = Patch {
-                            rows,
-                            columns,
-                            channels,
-                            pitch,
-                        };
-                        let mut at = 0;
-                        while at < channels {
-                            let from = at.min(last);
-                            let written = lanes - (at - from);
-                            put(
-                                to.wrapping_add(at),
-                                values(&patch, first.wrapping_add(from), lanes),
-                                written,
-                                lanes,
-                            );
-                            at += written;
-                        }
+                        put(to.wrapping_add(at), found, written, lanes);
                     }
+                    at += written;
                 }
                 to = to.wrapping_add(channels);
             }
