@@ -1,6 +1,6 @@
 //! int16 convolution with int8 weights, OHWI.
 
-use super::conv2d::{are_shifts, each_output, each_row};
+use super::conv2d::are_shifts;
 use super::taps;
 use crate::arena::Mem;
 use crate::cells::{Dst, Src};
@@ -72,19 +72,7 @@ impl Kernel for S16 {
         if short && usize::from(window.output[2]) >= wide_rows::LANES.saturating_mul(op.groups.into()) {
             return lines(window, op.groups, input, output, &channels);
         }
-        if op.groups == 1 || depthwise {
-            return blocks_of_four(window, op.groups, input, output, weights, finish);
-        }
-        each_output(window, op.groups, output, |_, image, y, x, o, first_channel| {
-            let mut sum = 0_i64;
-            let add = |x: Src<'_, i16>, w: &[i8]| {
-                for (x, &w) in x.iter().zip(w) {
-                    sum = sum.wrapping_add(i64::from(x) * i64::from(w));
-                }
-            };
-            each_row(window, input, weights, group, image, y, x, o, first_channel, add)?;
-            finish(o, sum)
-        })
+        blocks_of_four(window, op.groups, input, output, weights, finish)
     }
 }
 
@@ -194,7 +182,7 @@ fn lines(
     Some(())
 }
 
-/// Every output element in order, four channels at a time: `finish(channel, sum)` of convolutions of one group, and of those of a group for each channel.
+/// Every output element in order, four channels at a time: `finish(channel, sum)`.
 fn blocks_of_four(
     window: &Window2d,
     groups: u16,
@@ -207,54 +195,63 @@ fn blocks_of_four(
     let [oh, ow, oc] = three::<_, usize>(window.output);
     let [kh, kw] = two::<_, usize>(window.kernel);
     let [dh, dw] = two::<_, usize>(window.dilation);
-    let depthwise = groups != 1;
-    let group = if depthwise { 1 } else { c };
-    let filter = kh * kw * group;
+    // Groups of a channel each are taken four at a time.
+    let depthwise = groups != 1 && c == oc && usize::from(groups) == c;
+    let groups = usize::from(if depthwise { 1 } else { groups });
+    let (group, count) = (c.checked_div(groups)?, oc.checked_div(groups)?);
+    let filter = kh * kw * if depthwise { 1 } else { group };
     let mut at = 0;
     for (image, y) in (0..usize::from(window.batch)).flat_map(|image| (0..oh).map(move |y| (image, y))) {
         let (ky, rows, iy) = taps(y, window, 0)?;
         for x in 0..ow {
             let (kx, columns, ix) = taps(x, window, 1)?;
-            let start = ((image * h + iy) * w + ix) * c;
-            let tap = (ky * kw + kx) * group;
-            let mut o = 0;
-            while o < oc {
-                let place = output.slice(at + o, (oc - o).min(4))?;
-                let sums = if rows * columns == 0 {
-                    [0; 4]
-                } else if !depthwise {
-                    // Of fewer than four the last channel several times.
-                    let rows_of = [o, o + 1, o + 2, o + 3].map(|o| o.min(oc - 1) * filter + tap);
-                    let (len, more) = if dw == 1 { (columns * c, 1) } else { (c, columns) };
-                    let lines = Lines {
-                        count: rows,
-                        len,
-                        step: dh * w * c,
-                        weights_step: kw * c,
-                    };
-                    let mut sums = [0; 4];
-                    for column in 0..more {
-                        let rows_of = rows_of.map(|row| row + column * c);
-                        add_lines(&mut sums, input, start + column * dw * c, weights, rows_of, lines)?;
-                    }
-                    sums
-                } else {
-                    let taps = Taps {
-                        count: [rows, columns],
-                        steps: [dh * w * c, dw * c],
-                        weights_steps: [kw, filter],
-                    };
-                    let first = o * filter + tap;
-                    if place.cells().len() == 4 && rows * columns <= wide::LONGEST {
-                        wide::columns::<4>(input, start + o, weights, first, &taps)?.map(i64::from)
+            for of in 0..groups {
+                let start = ((image * h + iy) * w + ix) * c + of * group;
+                let (mut o, end) = (of * count, of * count + count);
+                while o < end {
+                    let place = output.slice(at + o, (end - o).min(4))?;
+                    let sums = if rows * columns == 0 {
+                        [0; 4]
+                    } else if !depthwise {
+                        // Of fewer than four the last channel several times.
+                        let tap = (ky * kw + kx) * group;
+                        let rows_of = [o, o + 1, o + 2, o + 3].map(|o| o.min(end - 1) * filter + tap);
+                        // Columns that are neighbours are one line.
+                        let (len, more) = if dw == 1 && group == c {
+                            (columns * c, 1)
+                        } else {
+                            (group, columns)
+                        };
+                        let lines = Lines {
+                            count: rows,
+                            len,
+                            step: dh * w * c,
+                            weights_step: kw * group,
+                        };
+                        let mut sums = [0; 4];
+                        for column in 0..more {
+                            let rows_of = rows_of.map(|row| row + column * group);
+                            add_lines(&mut sums, input, start + column * dw * c, weights, rows_of, lines)?;
+                        }
+                        sums
                     } else {
-                        add_taps(input, start + o, weights, first, taps, place.cells().len())?
+                        let taps = Taps {
+                            count: [rows, columns],
+                            steps: [dh * w * c, dw * c],
+                            weights_steps: [kw, filter],
+                        };
+                        let first = o * filter + ky * kw + kx;
+                        if place.cells().len() == 4 && rows * columns <= wide::LONGEST {
+                            wide::columns::<4>(input, start + o, weights, first, &taps)?.map(i64::from)
+                        } else {
+                            add_taps(input, start + o, weights, first, taps, place.cells().len())?
+                        }
+                    };
+                    for ((y, sum), o) in place.cells().iter().zip(sums).zip(o..) {
+                        y.set(finish(o, sum)?);
                     }
-                };
-                for ((y, sum), o) in place.cells().iter().zip(sums).zip(o..) {
-                    y.set(finish(o, sum)?);
+                    o += 4;
                 }
-                o += 4;
             }
             at += oc;
         }
@@ -433,6 +430,13 @@ mod tests {
         Ok(())
     }
 
+    /// The way of sums that may be long.
+    fn long(window: &Window2d, groups: u16, x: Src<'_, i16>, y: Dst<'_, i16>, channels: &Channels<'_>) -> Option<()> {
+        blocks_of_four(window, groups, x, y, channels.weights, |o, sum| {
+            Some(channels.long(sum + channels.bias.get(o)?, *channels.records.get(o)?))
+        })
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 2))]
 
@@ -451,11 +455,12 @@ mod tests {
         #[test]
         fn lines_are_sums_of_their_taps(
             image in (1..=2_u16, 1..6_u16, 1..7_u16, 1..11_u16), kernel in (1..4_u16, 1..5_u16), stride in [1..4_u8, 1..4_u8], dilation in [1..4_u8, 1..4_u8],
-            padding in [0..4_u8, 0..4_u8], outputs in 4..8_u16, groups in 1..4_u16, seed: u32,
+            padding in [0..4_u8, 0..4_u8], outputs in 1..8_u16, groups in 1..4_u16, seed: u32,
         ) {
             let (batch, h, w, c) = image;
             let shapes = ([batch, h, w, c * groups], outputs * groups, [kernel.0, kernel.1]);
             check(lines, groups, shapes, [stride, dilation, padding], seed)?;
+            check(long, groups, shapes, [stride, dilation, padding], seed)?;
         }
     }
 }

@@ -211,10 +211,11 @@ fn products<T: Terms>(
                 }
                 finish(sums, y, from.wrapping_add(at.wrapping_mul(step)), step)
             };
-            match (op.transpose_a, op.transpose_b) {
-                (false, true) => T::rows(x.from, zeros[0], b, columns, put)?,
-                (true, true) => T::columns(x, zeros[0], a, rows, put)?,
-                _ => T::columns(x, zeros[0], b, columns, put)?,
+            let (m, width) = if turned { (a, rows) } else { (b, columns) };
+            if op.transpose_b && !turned {
+                T::rows(x.from, zeros[0], m, width, put)?;
+            } else {
+                T::columns(x, zeros[0], m, width, put)?;
             }
         }
     }
