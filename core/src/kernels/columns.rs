@@ -4,33 +4,8 @@ use crate::cells::{Element, Src};
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 use crate::kernels::columns_helium as helium;
 
-/// Elements that are read several at a time.
-pub(crate) trait Row: Element + Into<i32> {
-    /// # Safety
-    /// As many elements.
-    #[inline(always)]
-    unsafe fn read<const N: usize>(from: *const Self) -> [i32; N] {
-        // SAFETY: as the caller promises.
-        unsafe { from.cast::<[Self; N]>().read_unaligned() }.map(Self::into)
-    }
-}
-
-impl Row for i8 {
-    #[inline(always)]
-    unsafe fn read<const N: usize>(from: *const i8) -> [i32; N] {
-        // One load, where words lie anywhere.
-        let word = if cfg!(cortex_m = "mainline") && N == 4 {
-            // SAFETY: four elements, as the caller promises.
-            i32::from_le(unsafe { from.cast::<i32>().read_unaligned() })
-        } else {
-            // SAFETY: as the caller promises.
-            return unsafe { from.cast::<[i8; N]>().read_unaligned() }.map(i32::from);
-        };
-        core::array::from_fn(|i| (word << (24 - 8 * (i & 3))) >> 24)
-    }
-}
-
-impl Row for i16 {}
+/// Sums that are handed on at a time.
+const MOST: usize = 16;
 
 /// Elements `step` from one to the next.
 #[derive(Clone, Copy)]
@@ -40,7 +15,7 @@ pub(crate) struct Spaced<'a, T> {
     pub(crate) count: usize,
 }
 
-impl<'a, T: Row> Spaced<'a, T> {
+impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
     /// The first `count` elements from `start` on. `None` where there are fewer.
     pub(crate) fn new(all: Src<'a, T>, start: usize, step: usize, count: usize) -> Option<Self> {
         let reach = count.checked_sub(1)?.checked_mul(step)?.checked_add(1)?;
@@ -69,9 +44,9 @@ impl<'a, T: Row> Spaced<'a, T> {
         let (mut x, mut m, mut sums) = (self.from.as_ptr(), m, [S::default(); N]);
         for _ in 0..self.count {
             // SAFETY: an element of x, and a row, as the caller promises.
-            let (value, row) = unsafe { (x.read().into(), T::read::<N>(m)) };
+            let (value, row) = unsafe { (x.read(), m.cast::<[T; N]>().read_unaligned()) };
             for (sum, w) in sums.iter_mut().zip(row) {
-                *sum = add(*sum, value, w);
+                *sum = add(*sum, value.into(), w.into());
             }
             (x, m) = (x.wrapping_add(self.step), m.wrapping_add(width));
         }
@@ -90,18 +65,22 @@ impl<'a, T: Row> Spaced<'a, T> {
         if self.count.checked_mul(width)? > m.len() {
             return None;
         }
-        let mut at = 0usize;
+        let (mut at, mut sums) = (0usize, [S::default(); MOST]);
         while at < width {
+            let sums = sums.get_mut(..width.wrapping_sub(at).min(MOST))?;
             let m = m.as_ptr().wrapping_add(at);
-            if width.wrapping_sub(at) >= N {
+            let (blocks, rest) = sums.as_chunks_mut::<N>();
+            for (i, block) in blocks.iter_mut().enumerate() {
                 // SAFETY: a row for each element, as just checked, of which N columns are left.
-                put(at, &mut unsafe { self.block::<S, N>(m, width, add) })?;
-                at = at.wrapping_add(N);
-            } else {
-                // SAFETY: likewise, one.
-                put(at, &mut unsafe { self.block::<S, 1>(m, width, add) })?;
-                at = at.wrapping_add(1);
+                *block = unsafe { self.block(m.wrapping_add(i.wrapping_mul(N)), width, add) };
             }
+            let done = blocks.len().wrapping_mul(N);
+            for (i, sum) in rest.iter_mut().enumerate() {
+                // SAFETY: likewise, one.
+                [*sum] = unsafe { self.block(m.wrapping_add(done).wrapping_add(i), width, add) };
+            }
+            put(at, sums)?;
+            at = at.wrapping_add(sums.len());
         }
         Some(())
     }
@@ -135,7 +114,7 @@ pub(crate) fn columns_s8(
     if x.count.checked_mul(width)? > m.len() {
         return None;
     }
-    let (mut at, mut sums) = (0usize, [0_i32; helium::MOST]);
+    let (mut at, mut sums) = (0usize, [0_i32; MOST]);
     while at < width {
         let args = helium::Args {
             x: x.from.as_ptr(),

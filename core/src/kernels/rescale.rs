@@ -122,15 +122,20 @@ impl Either {
         (self.mantissa, self.left, self.right)
     }
 
+    /// Of the second rounding: half of what it shifts to one, and -1; both 0 without a shift, when nothing is taken off.
+    #[inline(always)]
+    pub(crate) fn rounding(&self) -> (i32, i32) {
+        (
+            1_i32.wrapping_shl(self.right) >> 1,
+            i32::from(self.right > 0).wrapping_neg(),
+        )
+    }
+
     /// The number scaled.
     #[inline(always)]
     pub(crate) fn apply(&self, x: i32) -> i32 {
         let twice = x.wrapping_shl(self.left.wrapping_add(1));
-        // Without a second rounding nothing is taken off.
-        let (half, sign) = (
-            (1_i32.wrapping_shl(self.right)) >> 1,
-            i32::from(self.right > 0).wrapping_neg(),
-        );
+        let (half, sign) = self.rounding();
         high_of_twice(twice, self.mantissa, half)
             .wrapping_add((twice >> 31) & sign)
             .wrapping_shr(self.right)

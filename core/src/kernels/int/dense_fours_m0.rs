@@ -2,6 +2,7 @@
 
 use super::dense_groups::Groups;
 use super::dense_sums::m0;
+use super::four::output;
 
 /// As [`four`](super::four), of the sum in a register: r0 records, r7 output, r12 2^14, lr `twice`.
 macro_rules! one {
@@ -12,36 +13,7 @@ macro_rules! one {
             "ldrh r2, [r0, #12*", $i, "+6]\n", // multiplier
             "ldr r6, [r0, #12*", $i, "+8]\n", // code
             "add r4, ", $sum, "\n",
-            "sxth r3, r4\n",
-            "subs r4, r4, r3\n",
-            "asrs r4, r4, #16\n",
-            "mov r1, r3\n",
-            "muls r1, r5, r1\n",
-            "asrs r1, r1, #16\n",
-            "muls r3, r2, r3\n",
-            "adds r1, r1, r3\n",
-            "muls r5, r4, r5\n",
-            "adds r1, r1, r5\n",
-            "add r1, r12\n",
-            "asrs r1, r1, #15\n",
-            "muls r4, r2, r4\n",
-            "lsls r4, r4, #1\n",
-            "adds r1, r1, r4\n",
-            "asrs r3, r1, #31\n",
-            "adds r1, r1, r3\n",
-            "mov r4, lr\n",
-            "subs r5, r6, #1\n",
-            "lsls r4, r5\n", // addend
-            "adds r1, r1, r4\n",
-            "asrs r1, r6\n",
-            "sxtb r3, r1\n",
-            "cmp r3, r1\n",
-            "beq 8f\n",
-            "asrs r3, r1, #31\n",
-            "mvns r3, r3\n",
-            "movs r1, #128\n",
-            "eors r3, r1\n",
-            "8: strb r3, [r7, #", $i, "]\n"
+            output!($i "lr")
         ),*)
     };
 }

@@ -2,6 +2,7 @@
 
 use super::dense_groups::Groups;
 use super::dense_sums::rv;
+use super::four::output;
 
 /// As [`four`](super::four), of the sum in a register: s0 records, s1 output, s3 `twice`, s8 and s9 the limits.
 macro_rules! one {
@@ -11,22 +12,7 @@ macro_rules! one {
             "lw t2, 12*", $i, "+4(s0)\n",
             "lw t3, 12*", $i, "+8(s0)\n", // bias, multiplier, code
             "add t1, t1, ", $sum, "\n",
-            "slli t1, t1, 1\n",
-            "mulh t4, t1, t2\n",
-            "mul t1, t1, t2\n",
-            "srli t1, t1, 31\n",
-            "add t4, t4, t1\n",
-            "addi t1, t3, -1\n",
-            "sll t1, s3, t1\n",
-            "srai t2, t4, 31\n",
-            "add t4, t4, t1\n",
-            "add t4, t4, t2\n",
-            "sra t4, t4, t3\n",
-            "bge t4, s8, 8f\n",
-            "mv t4, s8\n",
-            "8: bge s9, t4, 8f\n",
-            "mv t4, s9\n",
-            "8: sb t4, ", $i, "(s1)\n"
+            output!($i "t1" "t2" "t3" "t4" "s3" "s8" "s9" "s1")
         ),*)
     };
 }

@@ -19,3 +19,8 @@ mod store;
 mod store;
 
 pub(super) use store::four;
+#[cfg(any(
+    cortex_m = "baseline",
+    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
+))]
+pub(super) use store::output;

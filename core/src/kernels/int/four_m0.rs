@@ -4,6 +4,51 @@
 
 use super::super::record::Record;
 
+/// Output `$i` at r7 of the sum in r4: r2 and r5 high and low half of the multiplier, r6 the code, r12 2^14, `twice` in a register that stays.
+macro_rules! output {
+    ($i:literal $twice:literal) => {
+        concat!(
+            // As `requant::high_mul_by_halves` goes.
+            "sxth r3, r4\n",
+            "subs r4, r4, r3\n",
+            "asrs r4, r4, #16\n",
+            "mov r1, r3\n",
+            "muls r1, r5, r1\n",
+            "asrs r1, r1, #16\n",
+            "muls r3, r2, r3\n",
+            "adds r1, r1, r3\n",
+            "muls r5, r4, r5\n",
+            "adds r1, r1, r5\n",
+            "add r1, r12\n",
+            "asrs r1, r1, #15\n",
+            "muls r4, r2, r4\n",
+            "lsls r4, r4, #1\n",
+            "adds r1, r1, r4\n",
+            "asrs r3, r1, #31\n",
+            "adds r1, r1, r3\n",
+            "mov r4, ",
+            $twice,
+            "\n",
+            "subs r5, r6, #1\n",
+            "lsls r4, r5\n", // addend
+            "adds r1, r1, r4\n",
+            "asrs r1, r6\n",
+            "sxtb r3, r1\n",
+            "cmp r3, r1\n",
+            "beq 8f\n",
+            "asrs r3, r1, #31\n",
+            "mvns r3, r3\n",
+            "movs r1, #128\n",
+            "eors r3, r1\n",
+            "8: strb r3, [r7, #",
+            $i,
+            "]\n"
+        )
+    };
+}
+
+pub(in super::super) use output;
+
 macro_rules! m0 {
     (one $i:literal) => {
         concat!(
@@ -24,39 +69,7 @@ macro_rules! m0 {
             $i,
             "]\n",
             "adds r4, r4, r1\n",
-            // As `requant::high_mul_by_halves` goes: r2 and r5 high and low half of the multiplier.
-            "sxth r3, r4\n",
-            "subs r4, r4, r3\n",
-            "asrs r4, r4, #16\n",
-            "mov r1, r3\n",
-            "muls r1, r5, r1\n",
-            "asrs r1, r1, #16\n",
-            "muls r3, r2, r3\n",
-            "adds r1, r1, r3\n",
-            "muls r5, r4, r5\n",
-            "adds r1, r1, r5\n",
-            "add r1, r12\n",
-            "asrs r1, r1, #15\n",
-            "muls r4, r2, r4\n",
-            "lsls r4, r4, #1\n",
-            "adds r1, r1, r4\n",
-            "asrs r3, r1, #31\n",
-            "adds r1, r1, r3\n",
-            "mov r4, r9\n",
-            "subs r5, r6, #1\n",
-            "lsls r4, r5\n", // addend
-            "adds r1, r1, r4\n",
-            "asrs r1, r6\n",
-            "sxtb r3, r1\n",
-            "cmp r3, r1\n",
-            "beq 8f\n",
-            "asrs r3, r1, #31\n",
-            "mvns r3, r3\n",
-            "movs r1, #128\n",
-            "eors r3, r1\n",
-            "8: strb r3, [r7, #",
-            $i,
-            "]\n"
+            output!($i "r9")
         )
     };
 }

@@ -1,10 +1,10 @@
 //! Products of matrices: a line of one with all rows of the other, or with its columns, several at a time.
 
 use crate::arena::Mem;
-use crate::cells::{Dst, Src};
+use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::Candidate;
-use crate::kernels::columns::{Row, Spaced, add_wide, columns_s8, columns_s16};
+use crate::kernels::columns::{Spaced, add_wide, columns_s8, columns_s16};
 use crate::kernels::dot;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::rescaled::Rescaled;
@@ -40,7 +40,7 @@ impl Kernel for Quantised {
 impl Candidate for Quantised {}
 
 /// Elements of matrices.
-trait Terms: Row {
+trait Terms: Element + Into<i32> {
     /// Of 32 bits for int8, of 64 for int16; beyond those it wraps.
     type Sum: Copy;
 
@@ -235,4 +235,68 @@ fn matrices(op: &MatMulInt, number: u32) -> [usize; 2] {
         ];
     }
     at.map(|n| n as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Sums of rows and of columns beside the formula, of elements and zero points of any size.
+    fn holds<T: Terms>(x: &[T], zero: i32, m: &[T], width: usize, step: usize) -> Result<(), TestCaseError>
+    where
+        T::Sum: Into<i64> + Default,
+    {
+        let terms = x.len().div_ceil(step);
+        let of = |x: T| i64::from(x.into());
+        let centred = |k: usize| of(x[k * step]) - i64::from(zero);
+        let all = Spaced::new(Src::from_slice(x), 0, step, terms).unwrap();
+        let mut found = vec![T::Sum::default(); width];
+        let mut keep = |at: usize, sums: &mut [T::Sum]| {
+            found.get_mut(at..at + sums.len())?.copy_from_slice(sums);
+            Some(())
+        };
+        let sum = |i: usize, at: &dyn Fn(usize) -> usize| {
+            let sum = (0..terms).map(|k| centred(k) * of(m[at(k)])).sum::<i64>();
+            T::less(T::Sum::default(), -sum).into() * i64::from(i < width)
+        };
+        T::columns(all, zero, Src::from_slice(&m[..terms * width]), width, &mut keep).unwrap();
+        let expected: Vec<i64> = (0..width).map(|i| sum(i, &|k| k * width + i)).collect();
+        prop_assert_eq!(found.iter().map(|&sum| sum.into()).collect::<Vec<i64>>(), expected);
+        if step == 1 {
+            let mut keep = |at: usize, sums: &mut [T::Sum]| {
+                found.get_mut(at..at + sums.len())?.copy_from_slice(sums);
+                Some(())
+            };
+            T::rows(
+                Src::from_slice(x),
+                zero,
+                Src::from_slice(&m[..terms * width]),
+                width,
+                &mut keep,
+            )
+            .unwrap();
+            let expected: Vec<i64> = (0..width).map(|i| sum(i, &|k| i * terms + k)).collect();
+            prop_assert_eq!(found.iter().map(|&sum| sum.into()).collect::<Vec<i64>>(), expected);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn sums_of_rows_and_columns_are_the_formula(
+            x in prop::collection::vec(any::<i16>(), 1..30), m in prop::collection::vec(any::<i16>(), 30 * 40), zero: i16, width in 1..40_usize, step in 1..4_usize,
+        ) {
+            let len = (x.len() - 1) / step * step + 1;
+            let zero = i32::from(zero);
+            holds(&x[..len], zero, &m, width, step)?;
+            let bytes = |from: &[i16]| from.iter().map(|x| (x >> 8) as i8).collect::<Vec<i8>>();
+            holds(&bytes(&x)[..len], zero, &bytes(&m), width, step)?;
+        }
+    }
 }

@@ -89,12 +89,13 @@ impl Scale {
     #[inline(always)]
     pub(super) fn new(scale: &Either) -> Self {
         let (mantissa, left, right) = scale.parts();
+        let (half, sign) = scale.rounding();
         Self {
             mantissa,
             left,
             right,
-            half: 1_i32.wrapping_shl(right) >> 1,
-            sign: i32::from(right > 0).wrapping_neg(),
+            half,
+            sign,
         }
     }
 }
