@@ -290,7 +290,8 @@ mod tests {
     proptest! {
         #[test]
         fn sums_of_rows_and_columns_are_the_formula(
-            x in prop::collection::vec(any::<i16>(), 1..30), m in prop::collection::vec(any::<i16>(), 30 * 40), zero: i16, width in 1..40_usize, step in 1..4_usize,
+            x in prop::collection::vec(any::<i16>(), 1..30), m in prop::collection::vec(any::<i16>(), 30 * 40),
+            zero: i16, width in 1..40_usize, step in 1..4_usize,
         ) {
             let len = (x.len() - 1) / step * step + 1;
             let zero = i32::from(zero);
