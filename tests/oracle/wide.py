@@ -4,6 +4,7 @@ registers them."""
 import numpy as np
 
 from cases import C, D, SAME, Builder, case, conv, linear, quant, schema, simple
+from general import matmul
 from stateful import lstm, svdf
 
 conv("wide_conv_1d", C, (1, 1, 96, 40), (32, 1, 9, 40), (1, 1, 96, 32), padding=SAME)
@@ -16,6 +17,15 @@ conv("wide_depthwise_5x5", D, (1, 16, 12, 48), (1, 5, 5, 48), (1, 16, 12, 48), p
 conv("wide_depthwise_7x7", D, (1, 21, 18, 24), (1, 7, 7, 24), (1, 11, 9, 24), stride=(2, 2), padding=SAME)
 conv("wide_depthwise_multiplier", D, (1, 12, 14, 9), (1, 3, 3, 36), (1, 12, 14, 36), multiplier=4, padding=SAME)
 conv("wide_depthwise_odd", D, (1, 17, 13, 19), (1, 4, 2, 19), (1, 7, 12, 19), stride=(2, 1))
+conv("wide_conv_i16_pixels", C, (1, 12, 10, 24), (40, 1, 1, 24), (1, 12, 10, 40), dtype="int16")
+conv("wide_conv_i16_one", C, (1, 20, 18, 1), (6, 3, 3, 1), (1, 18, 16, 6), dtype="int16")
+conv("wide_conv_i16_dilated", C, (1, 20, 18, 8), (9, 3, 3, 8), (1, 16, 14, 9), dtype="int16", dilation=(2, 2))
+conv("wide_conv_few", C, (1, 15, 13, 3), (6, 1, 1, 3), (1, 15, 13, 6))
+conv("wide_conv_groups", C, (1, 11, 9, 32), (32, 3, 3, 2), (1, 11, 9, 32), padding=SAME)
+conv("wide_depthwise_pixels", D, (1, 12, 14, 24), (1, 1, 1, 24), (1, 12, 14, 24))
+conv("wide_depthwise_column", D, (1, 40, 5, 24), (1, 3, 1, 24), (1, 40, 5, 24), padding=SAME)
+conv("wide_depthwise_row", D, (1, 5, 40, 24), (1, 1, 3, 24), (1, 5, 40, 24), padding=SAME)
+conv("wide_depthwise_i16_multiplier", D, (1, 14, 12, 5), (1, 3, 3, 20), (1, 14, 12, 20), dtype="int16", multiplier=4, padding=SAME)
 conv("wide_depthwise_i16", D, (1, 14, 12, 32), (1, 3, 3, 32), (1, 14, 12, 32), dtype="int16", padding=SAME)
 linear("wide_linear_odd", (1, 515), (61, 515), (1, 61))
 linear("wide_linear_long", (1, 4096), (11, 4096), (1, 11))
@@ -76,6 +86,7 @@ arithmetic("wide_mul_channels", "MUL", "int8", (1, 14, 12, 24), (1, 1, 1, 24), F
 arithmetic("wide_mul_pixels", "MUL", "int8", (1, 14, 12, 24), (1, 14, 12, 1), False)
 arithmetic("wide_sub_channels", "SUB", "int8", (1, 14, 12, 24), (24,), True)
 arithmetic("wide_add_pixels", "ADD", "int8", (1, 14, 12, 24), (1, 14, 12, 1), False)
+arithmetic("wide_add_scalar", "ADD", "int8", (1, 11, 13, 7), (1,), True)
 arithmetic("wide_mul_i16", "MUL", "int16", (1, 14, 12, 10), (1, 14, 12, 10), False)
 
 
@@ -103,3 +114,29 @@ window("wide_max_pool", "MAX_POOL_2D", (1, 18, 15, 13), (1, 8, 7, 13), (3, 3), (
 window("wide_average_pool", "AVERAGE_POOL_2D", (1, 18, 15, 13), (1, 8, 7, 13), (3, 3), (2, 2))
 simple("wide_mean", "MEAN", [((1, 9, 11, 24), "int8", quant("int8"))], ((1, 24), "int8", quant("int8")), "ReducerOptions",
        consts=[(np.array([1, 2], np.int32), {})], keepDims=False)
+window("wide_max_pool_small", "MAX_POOL_2D", (1, 16, 14, 18), (1, 8, 7, 18), (2, 2), (2, 2))
+window("wide_average_pool_small", "AVERAGE_POOL_2D", (1, 16, 14, 18), (1, 8, 7, 18), (2, 2), (2, 2))
+matmul("wide_matmul", (4, 24, 16), (4, 16, 21), (4, 24, 21))
+matmul("wide_matmul_turned", (4, 24, 16), (4, 21, 16), (4, 24, 21), adj_y=True)
+
+
+def operands(name, op, options=None, scale=None):
+    """Of two tensors of one shape."""
+    x = ((1, 9, 8, 21), "int8", quant("int8"))
+    simple(name, op, [x, x], ((1, 9, 8, 21), "int8", quant("int8", scale)), options)
+
+
+operands("wide_maximum", "MAXIMUM", "MaximumMinimumOptions")
+operands("wide_squared_difference", "SQUARED_DIFFERENCE", "SquaredDifferenceOptions", 1.0)
+simple("wide_prelu", "PRELU", [((1, 9, 8, 20), "int8", quant("int8"))], ((1, 9, 8, 20), "int8", quant("int8")),
+       consts=[(np.arange(-10, 10).astype(np.int8).reshape(1, 1, 20), dict(scale=0.02))])
+simple("wide_reduce_max", "REDUCE_MAX", [((1, 20, 11, 9), "int8", quant("int8"))], ((1, 9), "int8", quant("int8")), "ReducerOptions",
+       consts=[(np.array([1, 2], np.int32), {})], keepDims=False)
+simple("wide_arg_max", "ARG_MAX", [((1, 20, 11, 8), "int8", quant("int8"))], ((1, 20, 11), "int32", {}), "ArgMaxOptions",
+       consts=[(np.array(3, np.int32), {})], outputType=schema.TensorType.INT32)
+simple("wide_log_softmax", "LOG_SOFTMAX", [((12, 40), "int8", quant("int8"))], ((12, 40), "int8", dict(scale=16 / 256, zero_point=127)),
+       "LogSoftmaxOptions")
+SIZE = [(np.array([16, 18], np.int32), {})]
+for kind, options, fields in [("nearest_neighbor", "ResizeNearestNeighborOptions", {}), ("bilinear", "ResizeBilinearOptions", dict(halfPixelCenters=True))]:
+    simple(f"wide_resize_{kind}", f"RESIZE_{kind.upper()}", [((1, 8, 9, 10), "int8", quant("int8"))], ((1, 16, 18, 10), "int8", quant("int8")), options,
+           consts=SIZE, **fields)
