@@ -198,6 +198,9 @@ unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
     // SAFETY: as the caller promises. A line is read before it is written, or word by word, where what is read lies ahead of what is written.
     unsafe {
         match bytes {
+            1 if UNALIGNED => short::<1>(lines),
+            2 if UNALIGNED => short::<2>(lines),
+            3 if UNALIGNED => short::<3>(lines),
             // Words that overlap, so that no bytes are left.
             4..=8 if words => lines.each(|to, from| {
                 let [a, b] = [0, bytes - 4].map(|at| load(from.add(at)));
@@ -213,6 +216,35 @@ unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
             }),
             _ => lines.each(|to, from| run(to, from, bytes, words)),
         }
+    }
+}
+
+/// Copies lines of so few bytes that they are an element.
+///
+/// # Safety
+/// As [`pieces`].
+#[inline(always)]
+unsafe fn short<const BYTES: usize>(lines: &Lines<'_>) {
+    let [step, ahead] = lines.bytes(&lines.middle);
+    let count = lines.middle.count as usize;
+    // SAFETY: as the caller promises.
+    unsafe {
+        lines.without_middle().each(|to, from| {
+            let (mut to, mut from) = (to.cast::<[u8; BYTES]>(), from.cast::<[u8; BYTES]>());
+            let mut copy = || {
+                to.write(from.read());
+                (to, from) = (to.wrapping_byte_add(step), from.wrapping_byte_add(ahead));
+            };
+            for _ in 0..count >> 2 {
+                copy();
+                copy();
+                copy();
+                copy();
+            }
+            for _ in 0..count & 3 {
+                copy();
+            }
+        });
     }
 }
 
