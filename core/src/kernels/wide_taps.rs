@@ -7,18 +7,20 @@ use crate::kernels::wide_steps::Channels;
 /// Channels whose sums are in registers at a time.
 const BLOCK: usize = if cfg!(cortex_m = "baseline") { 2 } else { 4 };
 
-/// Neighbouring output pixels with the same taps. The first one's first input and weight are `start` and `first`, each pixel's input begins `step` elements
-/// behind the last one's. For sums of [`Channels::are_short`]. `None` where something is out of range.
+/// Neighbouring output pixels with the same taps, `multiplier` output channels of each input channel. The first one's first input and weight are `start` and
+/// `first`, each pixel's input begins `step` elements behind the last one's. For sums of [`Channels::are_short`]. `None` where something is out of range.
 #[inline(never)]
 pub(crate) fn run(
     x: Src<'_, i16>,
     [start, step]: [usize; 2],
     channels: &Channels<'_>,
+    multiplier: usize,
     first: usize,
     taps: &Taps,
     y: Dst<'_, i16>,
 ) -> Option<()> {
     let ([rows, columns], count) = (taps.count, channels.bias.len());
+    let inputs = count.checked_div(multiplier)?;
     let ([row, column], [weights_row, filter]) = (taps.steps, taps.weights_steps);
     let pixels = y.cells().len().checked_div(count)?;
     let reach = |count: usize, step: usize| count.saturating_sub(1).checked_mul(step);
@@ -27,7 +29,8 @@ pub(crate) fn run(
         .checked_add(reach(rows, row)?)?
         .checked_add(reach(columns, column)?)?;
     let last_weight = first.checked_add(reach(rows, weights_row)?)?.checked_add(columns)?;
-    if last.checked_add(count)? > x.len()
+    if last.checked_add(inputs)? > x.len()
+        || !count.is_multiple_of(multiplier)
         || last_weight.checked_add(reach(count, filter)?)? > channels.weights.len()
         || count > channels.records.len()
     {
@@ -36,7 +39,13 @@ pub(crate) fn run(
     let mut from = x.as_ptr().wrapping_add(start);
     let weights = channels.weights.as_ptr().wrapping_add(first);
     #[cfg(all(cortex_m = "mve", feature = "mve"))]
-    if count >= helium::LANES && filter <= helium::LARGEST && rows > 0 && columns > 0 && pixels > 0 {
+    if count >= helium::LANES
+        && multiplier <= helium::MOST
+        && filter <= helium::LARGEST
+        && rows > 0
+        && columns > 0
+        && pixels > 0
+    {
         let [low, high] = channels.clamp;
         let args = helium::Args {
             x: from,
@@ -55,6 +64,8 @@ pub(crate) fn run(
             high: high.into(),
             pixels,
             step: step.wrapping_mul(2),
+            multiplier,
+            reciprocal: 0x1_0000_usize.div_ceil(multiplier),
         };
         // SAFETY: all taps of all channels lie inside, and there are constants and an output for each, as just checked.
         unsafe { helium::run(&args) };
@@ -66,12 +77,16 @@ pub(crate) fn run(
         column: column.wrapping_mul(2),
         skip: row.wrapping_sub(columns.wrapping_mul(column)).wrapping_mul(2),
         weights_skip: weights_row.wrapping_sub(columns),
-        filter,
+        filter: filter.wrapping_mul(multiplier),
     };
     let mut y = y.as_mut_ptr();
     for _ in 0..pixels {
-        // SAFETY: likewise.
-        unsafe { plain(from, weights, channels, &under, y) };
+        // Every `multiplier`-th output channel is of the next input channel.
+        for turn in 0..multiplier {
+            let weights = weights.wrapping_add(filter.wrapping_mul(turn));
+            // SAFETY: likewise.
+            unsafe { plain(from, weights, channels, [turn, multiplier], &under, y) };
+        }
         from = from.wrapping_add(step);
         y = y.wrapping_add(count);
     }
@@ -89,26 +104,40 @@ struct Under {
     skip: usize,
     /// The same in the weights.
     weights_skip: usize,
-    /// Weights of a channel.
+    /// From a channel's weights to those of the next one that is looked at.
     filter: usize,
 }
 
+/// The channels from `turn` on, `step` apart.
+///
 /// # Safety
-/// The taps of all channels lie in what `x` and `weights` point to, and there is a record and an output of each.
+/// The taps of these channels lie in what `x` and `weights` point to, and there is a record and an output of each.
 #[inline(always)]
-unsafe fn plain(x: *const i16, weights: *const i8, channels: &Channels<'_>, under: &Under, y: *mut i16) {
-    let (mut x, mut w, mut y) = (x, weights, y);
-    let (mut bias, mut records) = (channels.bias.as_ptr(), channels.records.as_ptr());
-    let mut left = channels.bias.len();
+unsafe fn plain(
+    x: *const i16,
+    weights: *const i8,
+    channels: &Channels<'_>,
+    [turn, step]: [usize; 2],
+    under: &Under,
+    y: *mut i16,
+) {
+    let (mut x, mut w, mut y) = (x, weights, y.wrapping_add(turn));
+    let mut bias = channels.bias.as_ptr().wrapping_add(turn);
+    let mut records = channels.records.as_ptr().wrapping_add(turn);
+    let mut left = channels.bias.len().wrapping_div(step);
     // SAFETY: as many channels as are left.
     unsafe {
         let mut finish = |sum: i32| {
             y.write(channels.short(sum, records.read()));
-            (y, records) = (y.wrapping_add(1), records.wrapping_add(1));
+            (y, records) = (y.wrapping_add(step), records.wrapping_add(step));
+        };
+        let mut next_bias = || {
+            let found = bias.read() as i32;
+            bias = bias.wrapping_add(step);
+            found
         };
         while left >= BLOCK {
-            let mut sums = bias.cast::<[i64; BLOCK]>().read().map(|bias| bias as i32);
-            bias = bias.wrapping_add(BLOCK);
+            let mut sums = [0; BLOCK].map(|_| next_bias());
             block_of_many(x, w, under, &mut sums);
             for sum in sums {
                 finish(sum);
@@ -118,8 +147,7 @@ unsafe fn plain(x: *const i16, weights: *const i8, channels: &Channels<'_>, unde
             left -= BLOCK;
         }
         while left > 0 {
-            finish(one(x, w, under).wrapping_add(bias.read() as i32));
-            bias = bias.wrapping_add(1);
+            finish(one(x, w, under).wrapping_add(next_bias()));
             x = x.wrapping_add(1);
             w = w.wrapping_add(under.filter);
             left -= 1;
@@ -246,6 +274,9 @@ mod helium {
     /// Weights of a channel: seven times as many are an offset of 16 bits.
     pub(super) const LARGEST: usize = 9000;
 
+    /// Output channels of an input channel: numbers below `MOST + 8` are divided exactly by a factor of 16 bits.
+    pub(super) const MOST: usize = 200;
+
     #[repr(C)]
     pub(super) struct Args {
         pub(super) x: *const i16,
@@ -273,6 +304,34 @@ mod helium {
         pub(super) pixels: usize,
         /// Bytes from a pixel's input to the next one's.
         pub(super) step: usize,
+        /// Output channels of an input channel, not 0.
+        pub(super) multiplier: usize,
+        /// 2^16 divided by it, rounded up.
+        pub(super) reciprocal: usize,
+    }
+
+    /// The taps of a block, of which `$load` has the inputs; `$odd`: where the products of odd places go.
+    macro_rules! taps {
+        ($load:literal, $odd:literal, $row:literal, $tap:literal) => {
+            concat!(
+                $row,
+                ": dls lr, r7\n",
+                $tap,
+                ": vldrh.u16 q0, [r0",
+                $load,
+                "]\n add r0, r8\n vldrb.s16 q1, [r1, q7]\n adds r1, #1\n",
+                "vmullb.s16 q2, q0, q1\n vadd.i32 q4, q4, q2\n vmullt.s16 ",
+                $odd,
+                ", q0, q1\n vadd.i32 q5, q5, ",
+                $odd,
+                "\n le lr, ",
+                $tap,
+                "b\n",
+                "add r0, r9\n add r1, r10\n subs r6, #1\n bne ",
+                $row,
+                "b\n",
+            )
+        };
     }
 
     /// Eight channels at a time, nine instructions a tap; the last eight again where there are no eight left. Sums of channels with an even place are in q4,
@@ -308,25 +367,31 @@ mod helium {
             "vidup.u32 q6, r6, #8",
             "vadd.i32 q6, q6, q6",
             "vadd.i32 q6, q6, r0",
-            "1: mov r6, r11",
-            "mov r0, r4",
-            "mov r1, r5",
+            // The block's first input channel and the number of its outputs that lie before the block; q3: the channels' inputs from there on.
+            "1: ldr r6, [sp, #72]",
+            "ldr r0, [r6, #12]",
+            "ldr r1, [r6, #64]",
+            "sub r0, r2",
+            "udiv lr, r0, r1",
             "vmov.i32 q4, #0",
             "vmov.i32 q5, #0",
-            "2: dls lr, r7",
-            "3: vldrh.u16 q0, [r0]",
-            "add r0, r8",
-            "vldrb.s16 q1, [r1, q7]",
-            "adds r1, #1",
-            "vmullb.s16 q2, q0, q1",
-            "vadd.i32 q4, q4, q2",
-            "vmullt.s16 q3, q0, q1",
-            "vadd.i32 q5, q5, q3",
-            "le lr, 3b",
-            "add r0, r9",
-            "add r1, r10",
-            "subs r6, #1",
-            "bne 2b",
+            "cmp r1, #1",
+            "beq 2f",
+            "mls r0, lr, r1, r0",
+            "ldr r6, [r6, #68]",
+            "vidup.u16 q3, r0, #1",
+            "vdup.16 q2, r6",
+            "add r0, r4, lr, lsl #1",
+            "mov r6, r11",
+            "mov r1, r5",
+            "vmulh.u16 q3, q3, q2",
+            taps!(", q3, uxtw #1", "q2", "6", "7"),
+            "b 8f",
+            "2: add r0, r4, lr, lsl #1",
+            "mov r6, r11",
+            "mov r1, r5",
+            taps!("", "q3", "3", "9"),
+            "8:",
             "vadd.i32 q0, q6, r12",
             "ldr r6, [sp, #72]",
             "vldrw.u32 q1, [q0]",
@@ -362,14 +427,12 @@ mod helium {
             "beq 4f",
             "cmp r2, #8",
             "blo 5f",
-            "adds r4, #16",
             "add r5, r5, r1, lsl #3",
             "movs r0, #64",
             "vadd.i32 q6, q6, r0",
             "b 1b",
             // As many channels back as there are fewer than eight.
-            "5: add r4, r4, r2, lsl #1",
-            "add r3, r3, r2, lsl #1",
+            "5: add r3, r3, r2, lsl #1",
             "subs r3, #16",
             "mla r5, r2, r1, r5",
             "lsls r0, r2, #3",

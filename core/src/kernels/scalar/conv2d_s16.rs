@@ -65,7 +65,9 @@ impl Kernel for S16 {
                 channels.long(sum, record)
             })
         };
-        let depthwise = group == 1 && window.input[2] == window.output[2] && op.groups != 1;
+        // Of few input channels with several outputs each there are more of a group at a time.
+        let [inputs, outputs] = [window.input[2], window.output[2]];
+        let depthwise = group == 1 && op.groups != 1 && (inputs == outputs || inputs >= 4);
         if depthwise && short {
             return pixels(window, input, output, &channels);
         }
@@ -82,10 +84,11 @@ impl Candidate for S16 {}
 /// A depthwise convolution of short sums.
 fn pixels(window: &Window2d, input: Src<'_, i16>, output: Dst<'_, i16>, channels: &Channels<'_>) -> Option<()> {
     let [h, w, c] = three::<_, usize>(window.input);
-    let [oh, ow, _] = three::<_, usize>(window.output);
+    let [oh, ow, oc] = three::<_, usize>(window.output);
     let [kh, kw] = two::<_, usize>(window.kernel);
     let [dh, dw] = two::<_, usize>(window.dilation);
     let (stride, before) = (usize::from(window.stride[1]), usize::from(window.padding[1]));
+    let multiplier = oc.checked_div(c)?;
     let (from, to) = inside(w, ow, (kw - 1) * dw + 1, stride, before);
     let mut at = 0;
     for (image, y) in (0..usize::from(window.batch)).flat_map(|image| (0..oh).map(move |y| (image, y))) {
@@ -109,9 +112,9 @@ fn pixels(window: &Window2d, input: Src<'_, i16>, output: Dst<'_, i16>, channels
                 0 => (0, 0),
                 _ => (((image * h + iy) * w + ix) * c, ky * kw + kx),
             };
-            let places = output.slice(at, run * c)?;
-            wide_taps::run(input, [start, stride * c], channels, first, &under, places)?;
-            (x, at) = (x + run, at + run * c);
+            let places = output.slice(at, run * oc)?;
+            wide_taps::run(input, [start, stride * c], channels, multiplier, first, &under, places)?;
+            (x, at) = (x + run, at + run * oc);
         }
     }
     Some(())
