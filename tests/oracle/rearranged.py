@@ -8,6 +8,8 @@ from cases import ACT, SAME, VALID, Builder, all_i8, case, conv, i32, linear, mo
 C, D = "CONV_2D", "DEPTHWISE_CONV_2D"
 conv("conv_i16_no_bias", C, (1, 5, 5, 3), (4, 3, 3, 3), (1, 5, 5, 4), dtype="int16", padding=SAME, bias=False)
 conv("depthwise_i16_no_bias", D, (1, 5, 5, 4), (1, 3, 3, 4), (1, 5, 5, 4), dtype="int16", padding=SAME, bias=False)
+conv("depthwise_i16_multiplier", D, (1, 7, 6, 5), (1, 3, 2, 15), (1, 4, 6, 15), dtype="int16", multiplier=3, stride=(2, 1), padding=SAME)
+conv("conv_i16_dilated", C, (1, 9, 7, 3), (5, 3, 2, 3), (1, 5, 5, 5), dtype="int16", dilation=(2, 2))
 linear("linear_i16_no_bias", (2, 8), (5, 8), (2, 5), dtype="int16", bias=False)
 linear("linear_weights_zero_point_low", (3, 16), (4, 16), (3, 4), zero_w=-128, act=ACT.RELU)
 
