@@ -64,6 +64,8 @@ mod wide_loops;
 pub(crate) mod wide_rows;
 pub(crate) mod wide_steps;
 pub(crate) mod wide_taps;
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
+mod wide_windows;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 

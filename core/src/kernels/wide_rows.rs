@@ -4,6 +4,8 @@ use crate::cells::{Dst, Src};
 #[cfg(not(all(cortex_m = "mve", feature = "mve")))]
 use crate::kernels::wide;
 use crate::kernels::wide_steps::Channels;
+#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
+use crate::kernels::{wide_loops, wide_windows};
 
 /// Channels that there are at least: Helium takes four at a time.
 pub(crate) const LANES: usize = if cfg!(all(cortex_m = "mve", feature = "mve")) {
@@ -63,6 +65,36 @@ pub(crate) fn run(
     }
     let ([rows, many], [row, line]) = (lines.count, lines.steps);
     let [weights_row, weights_line] = lines.weights_steps;
+    #[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
+    if filter <= wide_windows::MOST {
+        let records = channels.records.as_ptr();
+        let [low, high] = channels.clamp.map(i32::from);
+        let window = wide_loops::Window {
+            x: x.as_ptr(),
+            bytes: 0,
+            rest: 0,
+            weights: channels.weights.as_ptr(),
+            filter,
+            records,
+            to_bias: (channels.bias.as_ptr() as usize).wrapping_sub(records as usize),
+            y: y.as_mut_ptr(),
+            count,
+            low,
+            high,
+        };
+        // SAFETY: all lines of all channels lie inside, and there are constants and an output for each, as just checked.
+        unsafe {
+            wide_windows::run(
+                x.as_ptr().wrapping_add(start),
+                lines,
+                first,
+                pixels,
+                [step, pitch],
+                window,
+            )
+        };
+        return Some(());
+    }
     // A line's loads go on by whole vectors.
     let loaded = lines.len.next_multiple_of(8);
     let records = channels.records.as_ptr();
@@ -105,57 +137,6 @@ pub(crate) fn run(
         args.y = args.y.wrapping_byte_add(args.pitch);
     }
     Some(())
-}
-
-/// Whether sums of any number of products have 32 bits, and [`Channels::short`] finishes them, as the weights are no larger than they are.
-#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
-#[inline(never)]
-pub(crate) fn are_short(channels: &Channels<'_>) -> bool {
-    let filter = channels.weights.len().checked_div(channels.bias.len()).unwrap_or(0);
-    // Of which the magnitudes' sum has 32 bits.
-    if filter == 0 || filter > 1 << 16 || !channels.are_short(0) {
-        return false;
-    }
-    let mut rows = channels.weights.chunks_exact(filter).zip(channels.bias);
-    rows.all(|(row, bias)| {
-        // Inputs are -32768 at least.
-        let products = u64::from(magnitude(row)) << 15;
-        products.saturating_add(bias.unsigned_abs()) <= i32::MAX as u64
-    })
-}
-
-/// The sum of absolute weights, at most 2^16 of them.
-#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
-#[inline(always)]
-fn magnitude(weights: &[i8]) -> u32 {
-    #[cfg(all(cortex_m = "mve", feature = "mve"))]
-    // SAFETY: as many weights as there are.
-    unsafe {
-        magnitude_of(weights.as_ptr(), weights.len())
-    }
-    #[cfg(not(all(cortex_m = "mve", feature = "mve")))]
-    weights.iter().map(|w| u32::from(w.unsigned_abs())).sum()
-}
-
-/// Sixteen in three instructions.
-///
-/// # Safety
-/// There are `len` weights.
-#[cfg(all(cortex_m = "mve", feature = "mve"))]
-#[unsafe(naked)]
-unsafe extern "C" fn magnitude_of(weights: *const i8, len: usize) -> u32 {
-    core::arch::naked_asm!(
-        ".cpu cortex-m55",
-        "push {{r7, lr}}",
-        "vmov.i32 q1, #0",
-        "mov r2, #0",
-        "wlstp.8 lr, r1, 3f",
-        "2: vldrb.u8 q0, [r0], #16",
-        "vabav.s8 r2, q0, q1",
-        "letp lr, 2b",
-        "3: mov r0, r2",
-        "pop {{r7, pc}}",
-    )
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -454,33 +435,5 @@ unsafe fn pixel(x: *const i16, y: *mut i16, args: &Args, rows: usize, row: [usiz
         }
         w = third.wrapping_add(step(3)).wrapping_add(args.filter);
         left = left.saturating_sub(4);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_products_of_small_weights_are_short() {
-        let of = |weights: &[i8], bias: &[i64], shift: i32| {
-            let channels = Channels {
-                weights,
-                bias,
-                records: &[[1 << 30, shift]; 2],
-                clamp: [-32768, 32767],
-            };
-            are_short(&channels)
-        };
-        let mut weights = [-1_i8; 2 * 65535];
-        // The second channel's products are -32768 times -65535 at most, which leaves room for 32767.
-        assert!(of(&weights, &[0, 32767], -1) && of(&weights, &[0, -32767], -17));
-        assert!(!of(&weights, &[0, 32768], -1) && !of(&weights, &[0, -32768], -1));
-        assert!(!of(&weights, &[0, 32767], 0) && !of(&weights, &[0, i64::MIN], -1));
-        weights[65535] = -2;
-        assert!(!of(&weights, &[0, 0], -1));
-        weights[65536] = 0;
-        assert!(of(&weights, &[0, 32767], -1));
-        assert!(!of(&[], &[0, 0], -1) && !of(&[0; 1 << 18], &[0, 0], -1) && !of(&[0; 16], &[], -1));
     }
 }

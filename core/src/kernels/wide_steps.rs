@@ -34,6 +34,23 @@ impl Channels<'_> {
         self.bias.iter().all(in_range) && self.records.iter().all(shifts)
     }
 
+    /// Whether sums of any number of products have 32 bits, and [`Channels::short`] finishes them, as the weights are no larger than they are.
+    #[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
+    #[inline(never)]
+    pub(crate) fn are_short_by_weights(&self) -> bool {
+        let filter = self.weights.len().checked_div(self.bias.len()).unwrap_or(0);
+        // Of which the magnitudes' sum has 32 bits.
+        if filter == 0 || filter > 1 << 16 || !self.are_short(0) {
+            return false;
+        }
+        let mut rows = self.weights.chunks_exact(filter).zip(self.bias);
+        rows.all(|(row, bias)| {
+            // Inputs are -32768 at least.
+            let products = u64::from(magnitude(row)) << 15;
+            products.saturating_add(bias.unsigned_abs()) <= i32::MAX as u64
+        })
+    }
+
     /// The output of a channel: `Multiplier::apply_wide` of the sum, in which the bias is, clamped.
     #[inline(always)]
     pub(crate) fn short(&self, sum: i32, record: [i32; 2]) -> i16 {
@@ -76,6 +93,40 @@ fn by_halves(x: i32, half: i32, shift: i32) -> i32 {
     let low = (x & 0xFFFF).wrapping_mul(half).wrapping_add((unit & 1) << 15) >> 16;
     let high = (x >> 16).wrapping_mul(half);
     high.wrapping_add(low).wrapping_add(unit >> 1).wrapping_shr(places)
+}
+
+/// The sum of absolute weights, at most 2^16 of them.
+#[cfg(any(test, all(cortex_m = "mve", feature = "mve")))]
+#[inline(always)]
+fn magnitude(weights: &[i8]) -> u32 {
+    #[cfg(all(cortex_m = "mve", feature = "mve"))]
+    // SAFETY: as many weights as there are.
+    unsafe {
+        magnitude_of(weights.as_ptr(), weights.len())
+    }
+    #[cfg(not(all(cortex_m = "mve", feature = "mve")))]
+    weights.iter().map(|w| u32::from(w.unsigned_abs())).sum()
+}
+
+/// Sixteen in three instructions.
+///
+/// # Safety
+/// There are `len` weights.
+#[cfg(all(cortex_m = "mve", feature = "mve"))]
+#[unsafe(naked)]
+unsafe extern "C" fn magnitude_of(weights: *const i8, len: usize) -> u32 {
+    core::arch::naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r7, lr}}",
+        "vmov.i32 q1, #0",
+        "mov r2, #0",
+        "wlstp.8 lr, r1, 3f",
+        "2: vldrb.u8 q0, [r0], #16",
+        "vabav.s8 r2, q0, q1",
+        "letp lr, 2b",
+        "3: mov r0, r2",
+        "pop {{r7, pc}}",
+    )
 }
 
 #[cfg(test)]
@@ -123,5 +174,28 @@ mod tests {
         assert!(!of(room + 1, -1, 9) && !of(-room - 1, -1, 9) && !of(room, -1, 10));
         assert!(!of(0, 0, 1) && !of(0, -18, 1));
         assert!(of(1000, -1, 511) && !of(0, -1, 512) && !of(0, -1, usize::MAX));
+    }
+
+    #[test]
+    fn many_products_of_small_weights_are_short() {
+        let of = |weights: &[i8], bias: &[i64], shift: i32| {
+            let channels = Channels {
+                weights,
+                bias,
+                records: &[[1 << 30, shift]; 2],
+                clamp: [-32768, 32767],
+            };
+            channels.are_short_by_weights()
+        };
+        let mut weights = [-1_i8; 2 * 65535];
+        // The second channel's products are -32768 times -65535 at most, which leaves room for 32767.
+        assert!(of(&weights, &[0, 32767], -1) && of(&weights, &[0, -32767], -17));
+        assert!(!of(&weights, &[0, 32768], -1) && !of(&weights, &[0, -32768], -1));
+        assert!(!of(&weights, &[0, 32767], 0) && !of(&weights, &[0, i64::MIN], -1));
+        weights[65535] = -2;
+        assert!(!of(&weights, &[0, 0], -1));
+        weights[65536] = 0;
+        assert!(of(&weights, &[0, 32767], -1));
+        assert!(!of(&[], &[0, 0], -1) && !of(&[0; 1 << 18], &[0, 0], -1) && !of(&[0; 16], &[], -1));
     }
 }

@@ -56,7 +56,7 @@ impl Kernel for S16 {
             .saturating_mul(group);
         let short = products <= wide::LONGEST && channels.are_short(products);
         #[cfg(all(cortex_m = "mve", feature = "mve"))]
-        let short = short || (products > wide::LONGEST && wide_rows::are_short(&channels));
+        let short = short || (products > wide::LONGEST && channels.are_short_by_weights());
         let finish = |o: usize, sum: i64| {
             let (&record, sum) = (records.get(o)?, sum.wrapping_add(*bias.get(o)?));
             Some(if short {
