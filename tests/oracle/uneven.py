@@ -163,3 +163,17 @@ def alive(name, how):
 
 for how in ["read", "output"]:
     alive(f"alive_depthwise_{how}", how)
+
+
+@case("conv_i16_nearly_a_power")
+def conv_i16_nearly_a_power(rng):
+    """The multiplier is so little below a power of two that its high half rounds up to what has no 16 bits."""
+    b = Builder()
+    x, y = (1, 5, 6, 3), (1, 4, 4, 7)
+    xi = b.tensor(x, "int16", scale=2.0**-11, zero_point=0)
+    wi = b.const(rng.integers(-127, 128, (7, 2, 3, 3)), "int8", scale=np.full(7, (1 - 2.0**-23) * 2.0**-7), axis=0)
+    bi = b.const(rng.integers(-4000, 4000, 7), "int64", scale=np.full(7, 2.0**-18))
+    yi = b.tensor(y, "int16", scale=2.0**-9, zero_point=0)
+    b.op(C, [xi, wi, bi], [yi], "Conv2DOptions", version=3, padding=VALID, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1,
+         fusedActivationFunction=ACT.NONE)
+    return b.finish([xi], [yi]), 2, None
