@@ -134,11 +134,7 @@ fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
         IntOp::Mul => walk::<T>(op, mem, |a, b| m2.apply(product(a, b)).wrapping_add(z2)),
         IntOp::Minimum | IntOp::Maximum => walk::<T>(op, mem, extreme(op)),
         IntOp::Prelu if size_of::<T>() == 1 => prelu(op, mem),
-        IntOp::Prelu => walk::<T>(op, mem, |a, b| {
-            let x = a.wrapping_sub(z0);
-            let scaled = if x >= 0 { m0.apply(x) } else { m2.apply(product(a, b)) };
-            scaled.wrapping_add(z2)
-        }),
+        IntOp::Prelu => quantised_prelu::<T>(op, mem),
         IntOp::Div => None,
     }
 }
@@ -150,18 +146,34 @@ fn prelu(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     let [z0, z1, z2] = op.zero;
     let short = [z0, z1].iter().all(|&zero| i8::try_from(zero).is_ok());
     let of = |multiplier, magnitude| Either::new(multiplier, magnitude).filter(|_| short);
-    let (above, below) = (of(m0, 255), of(m2, 255 * 255));
+    let (Some(above), Some(below)) = (of(m0, 255), of(m2, 255 * 255)) else {
+        return quantised_prelu::<i8>(op, mem);
+    };
     walk::<i8>(op, mem, |a, b| {
         let x = a.wrapping_sub(z0);
-        let (x, short, any) = if x >= 0 {
-            (x, &above, m0)
+        let scaled = if x >= 0 {
+            above.apply(x)
         } else {
-            (x.wrapping_mul(b.wrapping_sub(z1)), &below, m2)
+            below.apply(x.wrapping_mul(b.wrapping_sub(z1)))
         };
-        short
-            .as_ref()
-            .map_or_else(|| any.apply(x), |short| short.apply(x))
-            .wrapping_add(z2)
+        scaled.wrapping_add(z2)
+    })
+}
+
+/// PReLU of any multipliers.
+#[cold]
+#[inline(never)]
+fn quantised_prelu<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
+    let [m0, _, m2] = op.multipliers;
+    let [z0, z1, z2] = op.zero;
+    walk::<T>(op, mem, |a, b| {
+        let x = a.wrapping_sub(z0);
+        let scaled = if x >= 0 {
+            m0.apply(x)
+        } else {
+            m2.apply(x.wrapping_mul(b.wrapping_sub(z1)))
+        };
+        scaled.wrapping_add(z2)
     })
 }
 
