@@ -236,7 +236,10 @@ fn of_one_pixel(window: Window2d) -> Window2d {
     }
 }
 
-/// Appends a convolution for each group, of channels that are copied out of the input's and into the output's.
+/// Input channels of as many groups as become one, with zeros where an output does not see an input: a pixel of fewer takes as long.
+const MERGED: usize = 4;
+
+/// Appends a convolution for each group, or for a few narrow ones, of channels that are copied out of the input's and into the output's.
 fn push_groups(
     lower: &mut Lower<'_>,
     node: &Node,
@@ -246,8 +249,12 @@ fn push_groups(
     macs: u64,
 ) -> Result<()> {
     let (x, y) = (input(node, 0)?, output(node)?);
-    let groups = usize::from(conv.groups);
     let [c, oc] = [conv.window.input[2], conv.window.output[2]].map(usize::from);
+    let (groups, weights) = merged(conv, plain.weights);
+    let plain = PlainS8 {
+        weights: &weights,
+        ..plain
+    };
     let (part_c, part_oc) = (c / groups, oc / groups);
     let pixels = [x, y].map(|id| {
         let tensor = lower.graph().tensor(id);
@@ -285,6 +292,22 @@ fn push_groups(
         copy(lower, node, "concat", (to, 0), (y, group * part_oc), &channels)?;
     }
     Ok(())
+}
+
+/// How many groups there are where narrow ones are merged, and the weights of these.
+fn merged(conv: &S8, weights: &[i8]) -> (usize, Vec<i8>) {
+    let groups = usize::from(conv.groups);
+    let [c, oc] = [conv.window.input[2], conv.window.output[2]].map(|extent| usize::from(extent) / groups);
+    let fits = |several: &usize| groups.is_multiple_of(*several) && several * c <= MERGED;
+    let several = (1..=groups).rev().find(fits).unwrap_or(1);
+    let mut wide = vec![0; weights.len() * several];
+    let taps = conv.window.kernel.map(usize::from).into_iter().product::<usize>();
+    let pixels = weights.chunks(c).zip(wide.chunks_mut(c * several));
+    for (i, (from, to)) in pixels.enumerate() {
+        let group = i / (taps * oc);
+        to[group % several * c..][..c].copy_from_slice(from);
+    }
+    (groups / several, wide)
 }
 
 /// Chooses the kernel for these places and constants, adds its weights and appends the step.
