@@ -3,7 +3,7 @@
 use crate::cells::{Dst, Src};
 #[cfg(not(all(cortex_m = "mve", feature = "mve")))]
 use crate::kernels::wide;
-use crate::kernels::wide_steps::Channels;
+use crate::kernels::wide_steps::{Channels, Lines};
 #[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
 use crate::kernels::{wide_loops, wide_windows};
 
@@ -13,28 +13,6 @@ pub(crate) const LANES: usize = if cfg!(all(cortex_m = "mve", feature = "mve")) 
 } else {
     1
 };
-
-/// The lines of neighbours under a window.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lines {
-    /// Rows of lines, and lines in a row.
-    pub(crate) count: [usize; 2],
-    /// Elements of a line; 0 where the window is padding alone.
-    pub(crate) len: usize,
-    /// Elements from a row to the next and from a line to the next in the input.
-    pub(crate) steps: [usize; 2],
-    /// The same in the weights.
-    pub(crate) weights_steps: [usize; 2],
-}
-
-impl Lines {
-    /// Elements from the first one to behind the last.
-    fn reach(&self, [row, line]: [usize; 2]) -> Option<usize> {
-        let [rows, lines] = self.count;
-        let of = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
-        of(rows, row)?.checked_add(of(lines, line)?)?.checked_add(self.len)
-    }
-}
 
 /// Output pixels with the same lines, all in `y`, whose pixels have `pitch` elements. The first one's first input and weight are `start` and `first`, each
 /// pixel's input begins `step` elements behind the last one's. For at least [`LANES`] channels, and sums of [`Channels::are_short`]. `None` where something

@@ -1,4 +1,5 @@
-//! How sums of int16 convolutions become outputs, where 32 bits hold every sum: one product then scales it, whose high word is the result.
+//! What the loops of int16 convolutions have in common: the lines under a window, and how sums become outputs where 32 bits hold every sum: one product then
+//! scales it, whose high word is the result.
 
 use crate::quant::Multiplier;
 
@@ -67,6 +68,28 @@ impl Channels<'_> {
         let shift = shift as i8;
         let scaled = Multiplier { mantissa, shift }.apply_wide(sum);
         scaled.max(low).min(high) as i16
+    }
+}
+
+/// The lines of neighbours under a window.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines {
+    /// Rows of lines, and lines in a row.
+    pub(crate) count: [usize; 2],
+    /// Elements of a line; 0 where the window is padding alone.
+    pub(crate) len: usize,
+    /// Elements from a row to the next and from a line to the next in the input.
+    pub(crate) steps: [usize; 2],
+    /// The same in the weights.
+    pub(crate) weights_steps: [usize; 2],
+}
+
+impl Lines {
+    /// Elements from the first one to behind the last.
+    pub(crate) fn reach(&self, [row, line]: [usize; 2]) -> Option<usize> {
+        let [rows, lines] = self.count;
+        let of = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
+        of(rows, row)?.checked_add(of(lines, line)?)?.checked_add(self.len)
     }
 }
 

@@ -4,7 +4,7 @@ use core::mem::MaybeUninit;
 
 use super::runs;
 use super::wide_loops::{PAIRED, Window, window};
-use super::wide_rows::Lines;
+use super::wide_steps::Lines;
 
 /// Elements of the largest window, which are on the stack; those of larger ones have long lines, which need no gathering.
 pub(crate) const MOST: usize = 320;

@@ -10,7 +10,7 @@ use crate::kernels::kernel::Kernel;
 use crate::kernels::taps::inside;
 use crate::kernels::wide::{self, Lines, Taps};
 use crate::kernels::wide_rows;
-use crate::kernels::wide_steps::Channels;
+use crate::kernels::wide_steps::{self, Channels};
 use crate::kernels::wide_taps;
 use crate::ops::conv2d::Conv2dS16;
 use crate::ops::window::{Window2d, three, two};
@@ -156,7 +156,7 @@ fn lines(
             } else {
                 ([rows, columns], group, [dw * c, group])
             };
-            let mut under = wide_rows::Lines {
+            let mut under = wide_steps::Lines {
                 count: counts,
                 len,
                 steps: [row, step],
