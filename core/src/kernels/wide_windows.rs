@@ -7,7 +7,7 @@ use super::wide_loops::{PAIRED, Window, window};
 use super::wide_steps::Lines;
 
 /// Elements of the largest window, which are on the stack; those of larger ones have long lines, which need no gathering.
-pub(crate) const MOST: usize = 320;
+pub(crate) const MOST: usize = 128;
 
 /// Writes `pixels` output pixels of `channels`, whose window has `filter` elements, at most [`MOST`], of which `lines` of the input lie from element `first`
 /// on; the others are padding. `steps`: from a pixel to the next in the input and in the output.
