@@ -81,11 +81,13 @@ pub(crate) fn run(
     };
     let mut y = y.as_mut_ptr();
     for _ in 0..pixels {
-        // Every `multiplier`-th output channel is of the next input channel.
-        for turn in 0..multiplier {
-            let weights = weights.wrapping_add(filter.wrapping_mul(turn));
-            // SAFETY: likewise.
-            unsafe { plain(from, weights, channels, [turn, multiplier], &under, y) };
+        // SAFETY: likewise. Neighbours are next to each other, which the compiler is to know.
+        unsafe {
+            if multiplier == 1 {
+                plain(from, weights, channels, [0, 1], &under, y);
+            } else {
+                turns(from, weights, channels, multiplier, &under, y);
+            }
         }
         from = from.wrapping_add(step);
         y = y.wrapping_add(count);
@@ -106,6 +108,27 @@ struct Under {
     weights_skip: usize,
     /// From a channel's weights to those of the next one that is looked at.
     filter: usize,
+}
+
+/// A pixel with `multiplier` output channels of each input channel: every `multiplier`-th one is of the next input channel.
+///
+/// # Safety
+/// As [`plain`], of all channels.
+#[inline(never)]
+unsafe fn turns(
+    x: *const i16,
+    weights: *const i8,
+    channels: &Channels<'_>,
+    multiplier: usize,
+    under: &Under,
+    y: *mut i16,
+) {
+    let filter = under.filter.wrapping_div(multiplier);
+    for turn in 0..multiplier {
+        let weights = weights.wrapping_add(filter.wrapping_mul(turn));
+        // SAFETY: as the caller promises.
+        unsafe { plain(x, weights, channels, [turn, multiplier], under, y) };
+    }
 }
 
 /// The channels from `turn` on, `step` apart.
