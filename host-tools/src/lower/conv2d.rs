@@ -297,7 +297,7 @@ fn push_groups(
 /// How many groups there are where narrow ones are merged, and the weights of these.
 fn merged(conv: &S8, weights: &[i8]) -> (usize, Vec<i8>) {
     let groups = usize::from(conv.groups);
-    let [c, oc] = [conv.window.input[2], conv.window.output[2]].map(|extent| usize::from(extent) / groups);
+    let [c, oc] = [conv.window.input[2], conv.window.output[2]].map(|extent| (usize::from(extent) / groups).max(1));
     let fits = |several: &usize| groups.is_multiple_of(*several) && several * c <= MERGED;
     let several = (1..=groups).rev().find(fits).unwrap_or(1);
     let mut wide = vec![0; weights.len() * several];

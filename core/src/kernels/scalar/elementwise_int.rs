@@ -143,21 +143,13 @@ fn quantised<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
 #[inline(never)]
 fn prelu(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     let [m0, _, m2] = op.multipliers;
-    let [z0, z1, z2] = op.zero;
+    let [z0, z1, _] = op.zero;
     let short = [z0, z1].iter().all(|&zero| i8::try_from(zero).is_ok());
     let of = |multiplier, magnitude| Either::new(multiplier, magnitude).filter(|_| short);
     let (Some(above), Some(below)) = (of(m0, 255), of(m2, 255 * 255)) else {
         return quantised_prelu::<i8>(op, mem);
     };
-    walk::<i8>(op, mem, |a, b| {
-        let x = a.wrapping_sub(z0);
-        let scaled = if x >= 0 {
-            above.apply(x)
-        } else {
-            below.apply(x.wrapping_mul(b.wrapping_sub(z1)))
-        };
-        scaled.wrapping_add(z2)
-    })
+    scaled_prelu::<i8>(op, mem, |x| above.apply(x), |x| below.apply(x))
 }
 
 /// PReLU of any multipliers.
@@ -165,13 +157,24 @@ fn prelu(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
 #[inline(never)]
 fn quantised_prelu<T: Int>(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     let [m0, _, m2] = op.multipliers;
+    scaled_prelu::<T>(op, mem, |x| m0.apply(x), |x| m2.apply(x))
+}
+
+/// PReLU whose inputs above zero, and whose products below, are scaled by these.
+#[inline(always)]
+fn scaled_prelu<T: Int>(
+    op: &BinaryInt,
+    mem: &Mem<'_>,
+    above: impl Fn(i32) -> i32,
+    below: impl Fn(i32) -> i32,
+) -> Option<()> {
     let [z0, z1, z2] = op.zero;
     walk::<T>(op, mem, |a, b| {
         let x = a.wrapping_sub(z0);
         let scaled = if x >= 0 {
-            m0.apply(x)
+            above(x)
         } else {
-            m2.apply(x.wrapping_mul(b.wrapping_sub(z1)))
+            below(x.wrapping_mul(b.wrapping_sub(z1)))
         };
         scaled.wrapping_add(z2)
     })
