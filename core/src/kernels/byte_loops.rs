@@ -1,4 +1,4 @@
-//! Sums, and the larger or smaller ones, of two int8 operands, line by line with any broadcasting.
+//! Sums of two int8 operands, and the larger or smaller ones of int8 and int16, line by line with any broadcasting.
 //!
 //! Helium has a loop of its own for sums whose operands are neighbours or single elements, the DSP extension one for extremes of neighbours.
 
@@ -125,24 +125,47 @@ impl SumS8 {
 }
 
 /// Writes the larger, or the smaller, of what meets. `None` where an operand is too short.
-pub(crate) fn extremes(
+pub(crate) fn extremes_s8(
     loops: &[Loop],
     output: Dst<'_, i8>,
     a: Src<'_, i8>,
     b: Src<'_, i8>,
     smaller: bool,
 ) -> Option<()> {
-    // The smaller one is the complement of complements' larger one.
-    let turn = i32::from(smaller).wrapping_neg();
-    let larger = |a: i8, b: i8| ((i32::from(a) ^ turn).max(i32::from(b) ^ turn) ^ turn) as i8;
+    let larger = |a, b| extreme::<i8>(smaller)(a, b) as i8;
     walk(loops, output, a, b, |line| {
         if cfg!(all(cortex_m = "dsp", feature = "dsp")) && line.steps == [1, 1] {
             // SAFETY: a line's elements lie inside the operands.
-            unsafe { words(line, turn as u32) }.each(larger);
+            unsafe { words(line, turn(smaller) as u32) }.each(larger);
         } else {
             line.each(larger);
         }
     })
+}
+
+/// The same of int16.
+pub(crate) fn extremes_s16(
+    loops: &[Loop],
+    output: Dst<'_, i16>,
+    a: Src<'_, i16>,
+    b: Src<'_, i16>,
+    smaller: bool,
+) -> Option<()> {
+    walk(loops, output, a, b, |line| {
+        line.straight(|a, b| extreme::<i16>(smaller)(a, b) as i16);
+    })
+}
+
+/// What makes numbers others of which the larger one is that of the smaller: complements, or nothing.
+fn turn(smaller: bool) -> i32 {
+    i32::from(smaller).wrapping_neg()
+}
+
+/// The larger, or the smaller, of two numbers.
+#[inline(always)]
+fn extreme<T: Into<i32>>(smaller: bool) -> impl Fn(T, T) -> i32 + Copy {
+    let turn = turn(smaller);
+    move |a, b| (a.into() ^ turn).max(b.into() ^ turn) ^ turn
 }
 
 /// The larger ones of words, of which `turn` makes others before and after; returns what is left of the line.
@@ -210,11 +233,22 @@ mod tests {
         }
 
         #[test]
+        fn larger_and_smaller_halves(a in prop::collection::vec(any::<i16>(), 240), b in prop::collection::vec(any::<i16>(), 60), count in 1_u32..40) {
+            for (smaller, of) in [(false, i16::max as fn(i16, i16) -> i16), (true, i16::min)] {
+                for steps in STEPS {
+                    let expected = expected(&a, &b, count, steps, |a, b| of(a, b).into());
+                    let found = written(&a, &b, count, steps, |loops, y, a, b| extremes_s16(loops, y, a, b, smaller));
+                    prop_assert!(found.into_iter().map(i32::from).eq(expected), "{:?}", steps);
+                }
+            }
+        }
+
+        #[test]
         fn larger_and_smaller_ones(a in prop::collection::vec(any::<i8>(), 240), b in prop::collection::vec(any::<i8>(), 60), count in 1_u32..40) {
             for (smaller, of) in [(false, i8::max as fn(i8, i8) -> i8), (true, i8::min)] {
                 for steps in STEPS {
                     let expected = expected(&a, &b, count, steps, |a, b| of(a, b).into());
-                    let found = written(&a, &b, count, steps, |loops, y, a, b| extremes(loops, y, a, b, smaller));
+                    let found = written(&a, &b, count, steps, |loops, y, a, b| extremes_s8(loops, y, a, b, smaller));
                     prop_assert!(found.into_iter().map(i32::from).eq(expected), "{:?}", steps);
                     let turn = if smaller { u32::MAX } else { 0 };
                     // SAFETY: a line's elements lie inside the operands.

@@ -254,10 +254,17 @@ fn rounded(x: f32) -> i32 {
     }
 }
 
-/// The real value of a stored one. The product is rounded to f32 once, from f64.
+/// The real value of a stored one: the product, rounded to f32 once.
 #[inline]
 pub fn dequantize(q: i32, scale: f32, zero_point: i32) -> f32 {
-    (f64::from(scale) * f64::from(q.wrapping_sub(zero_point))) as f32
+    const EXACT: u32 = 1 << f32::MANTISSA_DIGITS;
+    let centred = q.wrapping_sub(zero_point);
+    // Two numbers of f32 have one product. f64, which few cores have a unit for, is for what f32 does not hold.
+    if centred.unsigned_abs() <= EXACT {
+        scale * centred as f32
+    } else {
+        (f64::from(scale) * f64::from(centred)) as f32
+    }
 }
 
 /// From one scale and zero point to another: `multiplier * (q - zero_point_in) + zero_point_out`, clamped to `min..=max`.
@@ -287,6 +294,17 @@ mod tests {
             for x in [f32::from_bits(bits), f32::from_bits(tie.to_bits().wrapping_add_signed(ulps)), near as f32] {
                 prop_assert_eq!(rounded(x), libm::roundf(x) as i32, "{}", x);
             }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 64))]
+
+        #[test]
+        fn a_stored_number_is_rounded_once(scale: f32, bits in 0..32_u32, q: i32, zero_point in -4_i32..4) {
+            let q = q >> bits;
+            let expected = (f64::from(scale) * f64::from(q.wrapping_sub(zero_point))) as f32;
+            prop_assert_eq!(dequantize(q, scale, zero_point).to_bits(), expected.to_bits(), "{} {}", q, scale);
         }
     }
 

@@ -280,31 +280,14 @@ fn reduced(kind: ReduceKind, count: i64, range: Range, x: &Tensor, y: &Tensor) -
 
 /// Of the result of two operands: it is monotonous in each, so its ends are those of its operands' ends.
 fn sum_or_product<P>(op: &BinaryInt<P>, a: Range, b: Range) -> Range {
+    if op.op == IntOp::Prelu {
+        return Range::ALL.clamp(op.clamp);
+    }
     let ends = [(a.low, b.low), (a.low, b.high), (a.high, b.low), (a.high, b.high)];
-    let ends = ends.map(|(a, b)| stored(op, a, b));
+    let ends = ends.map(|(a, b)| elementwise_int::stored(op, a, b));
     let found = ends.iter().try_fold(None, |found: Option<Range>, end| {
         let end = Range::of((*end)?);
         Some(Some(found.map_or(end, |found| found.hull(end))))
     });
     found.flatten().unwrap_or(Range::ALL).clamp(op.clamp)
-}
-
-/// The result of two stored values before its clamp; `None` where 32 bits do not hold what is computed on the way, and for what is not monotonous.
-fn stored<P>(op: &BinaryInt<P>, a: i32, b: i32) -> Option<i32> {
-    let [za, zb, zy] = op.zero;
-    let [ma, mb, my] = op.multipliers;
-    let exact = |multiplier: arenite::quant::Multiplier, x: i64| {
-        i32::try_from(x << multiplier.shift.max(0)).ok()?;
-        Some(i64::from(multiplier.apply(i32::try_from(x).ok()?)))
-    };
-    let shifted = |q: i32, zero: i32| i64::from(q - zero) << op.shift;
-    let result = match op.op {
-        IntOp::Minimum => return Some(a.min(b)),
-        IntOp::Maximum => return Some(a.max(b)),
-        IntOp::Add => exact(my, exact(ma, shifted(a, za))? + exact(mb, shifted(b, zb))?)?,
-        IntOp::Sub => exact(my, exact(ma, shifted(a, za))? - exact(mb, shifted(b, zb))?)?,
-        IntOp::Mul => exact(my, i64::from(a - za) * i64::from(b - zb))?,
-        IntOp::Prelu | IntOp::Div => return None,
-    };
-    i32::try_from(result + i64::from(zy)).ok()
 }

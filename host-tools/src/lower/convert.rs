@@ -79,7 +79,18 @@ pub(super) fn lower_cast(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
 
 /// Appends a step that maps bytes through `table`, which is ordered by the operand's unsigned value.
 pub(super) fn push_table(lower: &mut Lower<'_>, node: &Node, name: &'static str, table: &[u8; 256]) -> Result<()> {
-    let (x, y) = (input(node, 0)?, output(node)?);
+    push_table_of(lower, node, name, input(node, 0)?, table)
+}
+
+/// The same of the node's operand `x`, which need not be its first.
+pub(super) fn push_table_of(
+    lower: &mut Lower<'_>,
+    node: &Node,
+    name: &'static str,
+    x: TensorId,
+    table: &[u8; 256],
+) -> Result<()> {
+    let y = output(node)?;
     let step = Table {
         output: Place::Tensor(y, 0),
         input: lower.place(x)?,

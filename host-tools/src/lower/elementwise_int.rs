@@ -8,30 +8,71 @@ use arenite::quant::{HardSwish, LogisticI8, Multiplier, SigmoidI16, dequantize, 
 use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, output};
-use super::convert::{push_table, rescale};
+use super::convert::{push_table, push_table_of, rescale};
 use super::copies::copy;
 use super::loops::loops;
 use super::numbers::{Affine, below_one, clamp, clamp_int, factor, limits, per_tensor};
 use super::select;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryOp, Node, Tensor, TensorId, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Node, Tensor, TensorId, TensorKind, UnaryKind};
 use crate::program::Place;
 
 /// Lowers an operator of two integer operands.
 pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, activation: Activation) -> Result<()> {
     let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
-    let (at_a, at_b) = (lower.place(a)?, lower.place(b)?);
     let graph = lower.graph();
+    let plain = arithmetic(&node.kind, kind, activation, [a, b, y].map(|id| graph.tensor(id)))?;
+    if let Some((operand, table)) = with_a_number(lower, &plain, [a, b], y)? {
+        return push_table_of(lower, node, kind.names().name, operand, &table);
+    }
     let step = BinaryInt {
         output: Place::Tensor(y, 0),
-        a: at_a,
-        b: at_b,
-        ..arithmetic(&node.kind, kind, activation, [a, b, y].map(|id| graph.tensor(id)))?
+        a: lower.place(a)?,
+        b: lower.place(b)?,
+        ..plain
     };
     let step = laid_out(lower, node, step, [a, b], y)?;
     let step = select::binary_int(&lower.program, &step)?;
     lower.push(node, kind.names().name, step, 0);
     Ok(())
+}
+
+/// Elements of which each pays for a byte of a table.
+const MANY: usize = 256;
+
+/// What an int8 operator is of one operand where the other is a constant of one element, as a table; `None` of operators of few elements, and of those that
+/// have a kernel in which an element costs as little.
+fn with_a_number(
+    lower: &Lower<'_>,
+    step: &BinaryInt<Place>,
+    [a, b]: [TensorId; 2],
+    y: TensorId,
+) -> Result<Option<(TensorId, [u8; 256])>> {
+    let graph = lower.graph();
+    let [ta, tb, ty] = [a, b, y].map(|id| graph.tensor(id));
+    let vectors = !select::has_no_vectors(lower.program.target);
+    if ty.dtype != DType::I8 || ty.elements() < MANY || (vectors && step.op == IntOp::Mul) {
+        return Ok(None);
+    }
+    let number = |tensor: &Tensor| matches!(tensor.kind, TensorKind::Const(_)) && tensor.elements() == 1;
+    let (operand, other, second) = match (number(ta), number(tb)) {
+        (false, true) => (a, b, true),
+        (true, false) => (b, a, false),
+        _ => return Ok(None),
+    };
+    let [number] = lower.bytes(other)?[..] else {
+        return Ok(None);
+    };
+    let number = i32::from(number as i8);
+    let mut table = [0; 256];
+    for q in i8::MIN..=i8::MAX {
+        let operands = if second { [q.into(), number] } else { [number, q.into()] };
+        let Some(result) = stored(step, operands[0], operands[1]) else {
+            return Ok(None);
+        };
+        table[usize::from(q as u8)] = result.max(step.clamp[0]).min(step.clamp[1]) as u8;
+    }
+    Ok((graph.tensor(operand).elements() == ty.elements()).then_some((operand, table)))
 }
 
 /// An int8 sum or difference with its broadcast operands copied to the result's shape, where it has a linear form then: a copied byte costs less than three
@@ -130,6 +171,28 @@ pub(crate) fn arithmetic(
         step.clamp = [low as i32, high as i32];
     }
     Ok(step)
+}
+
+/// The result of two stored values before its clamp; `None` where 32 bits do not hold what is computed on the way.
+pub(crate) fn stored<P>(op: &BinaryInt<P>, a: i32, b: i32) -> Option<i32> {
+    let [za, zb, zy] = op.zero;
+    let [ma, mb, my] = op.multipliers;
+    let exact = |multiplier: Multiplier, x: i64| {
+        i32::try_from(x << multiplier.shift.max(0)).ok()?;
+        Some(i64::from(multiplier.apply(i32::try_from(x).ok()?)))
+    };
+    let shifted = |q: i32, zero: i32| i64::from(q - zero) << op.shift;
+    let result = match op.op {
+        IntOp::Minimum => return Some(a.min(b)),
+        IntOp::Maximum => return Some(a.max(b)),
+        IntOp::Add => exact(my, exact(ma, shifted(a, za))? + exact(mb, shifted(b, zb))?)?,
+        IntOp::Sub => exact(my, exact(ma, shifted(a, za))? - exact(mb, shifted(b, zb))?)?,
+        IntOp::Mul => exact(my, i64::from(a - za) * i64::from(b - zb))?,
+        IntOp::Prelu if a >= za => exact(ma, i64::from(a - za))?,
+        IntOp::Prelu => exact(my, i64::from(a - za) * i64::from(b - zb))?,
+        IntOp::Div => return None,
+    };
+    i32::try_from(result + i64::from(zy)).ok()
 }
 
 /// Lowers an operator of one int8 or int16 operand.

@@ -7,7 +7,7 @@ use crate::cells::{Dst, Src};
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::quantised::quantised;
-use crate::kernels::rescale;
+use crate::kernels::rescale::{self, Either};
 use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
 use crate::quant::{dequantize, leaky_relu, quantize};
 use crate::tensor::DType;
@@ -102,6 +102,20 @@ fn rescaled<X: Int, Y: Int>(op: &Rescale, mem: &Mem<'_>) -> Option<()> {
         apply(input, output, [low, high], |x| {
             enlarge.of_twice(x.wrapping_sub(zero) << 1)
         });
+    } else if let [Some(above), Some(below)] = [op.positive, op.negative].map(|m| Either::new(m, magnitude)) {
+        let Rescale { absolute, zero_out, .. } = *op;
+        apply(input, output, [low, high], |x| {
+            let x = x.wrapping_sub(zero);
+            // A branch each, in which the parameters are in registers.
+            let scaled = if x >= 0 {
+                above.apply(x)
+            } else if absolute {
+                above.apply(x.wrapping_neg())
+            } else {
+                below.apply(x)
+            };
+            scaled.wrapping_add(zero_out)
+        });
     } else {
         apply(input, output, [low, high], |x| {
             let x = x.wrapping_sub(zero);
@@ -176,6 +190,9 @@ impl Kernel for ConvertKernel {
                 }
                 Some(())
             }
+            // What networks end with, likewise.
+            (DType::I8, DType::F32) if op.scale > 0.0 => dequantised::<i8>(op, mem),
+            (DType::I16, DType::F32) if op.scale > 0.0 => dequantised::<i16>(op, mem),
             (from, DType::F32) => {
                 let input = IntSrc::new(mem, op.input, from, op.count)?;
                 let output = mem.dst::<f32>(op.output, op.count)?;
@@ -203,6 +220,16 @@ impl Kernel for ConvertKernel {
 
 #[cfg(any(test, packing))]
 impl Candidate for ConvertKernel {}
+
+fn dequantised<X: Int>(op: &Convert, mem: &Mem<'_>) -> Option<()> {
+    let input = mem.src::<X>(op.input, op.count)?;
+    let output = mem.dst::<f32>(op.output, op.count)?;
+    let Convert { scale, zero_point, .. } = *op;
+    for (y, x) in output.cells().iter().zip(input.iter()) {
+        y.set(dequantize(x.widen(), scale, zero_point));
+    }
+    Some(())
+}
 
 /// [`Kernel::distance`] of elements taken in order: a wider result runs ahead of its operand.
 fn in_order(from: DType, to: DType, count: u32) -> i64 {

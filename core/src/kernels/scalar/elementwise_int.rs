@@ -4,7 +4,7 @@ use super::int::Int;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
-use crate::cells::{Dst, Src};
+use crate::cells::{Dst, Element, Src};
 use crate::kernels::byte_loops::{self, SumS8};
 #[cfg(any(test, packing))]
 use crate::kernels::candidate::{Candidate, Job, JobKind};
@@ -35,10 +35,16 @@ impl Kernel for Binary {
 
     // Each of these has a frame of its own, and this none that would lie above them.
     fn run(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
-        let whole = op.clamp[0] <= i8::MIN.into() && op.clamp[1] >= i8::MAX.into();
         match (op.dtype, op.op) {
             (DType::I8, IntOp::Add | IntOp::Sub) => sums(op, mem).unwrap_or_else(|| quantised::<i8>(op, mem)),
-            (DType::I8, IntOp::Minimum | IntOp::Maximum) if whole => extremes(op, mem),
+            (DType::I8, IntOp::Minimum | IntOp::Maximum) if is_whole(op, i8::MIN, i8::MAX) => {
+                let (output, a, b) = operands(op, mem)?;
+                byte_loops::extremes_s8(&op.loops, output, a, b, op.op == IntOp::Minimum)
+            }
+            (DType::I16, IntOp::Minimum | IntOp::Maximum) if is_whole(op, i16::MIN, i16::MAX) => {
+                let (output, a, b) = operands(op, mem)?;
+                byte_loops::extremes_s16(&op.loops, output, a, b, op.op == IntOp::Minimum)
+            }
             (DType::I8, _) => quantised::<i8>(op, mem),
             (DType::I16, _) => words(op, mem),
             _ => plain(op, mem),
@@ -76,21 +82,20 @@ fn wide(op: &BinaryInt) -> Option<Wide> {
 #[inline(never)]
 fn sums(op: &BinaryInt, mem: &Mem<'_>) -> Option<Option<()>> {
     let sum = SumS8::new(op.multipliers, op.zero, op.shift, op.op == IntOp::Sub, op.clamp)?;
-    Some(bytes(op, mem).and_then(|(output, a, b)| sum.run(&op.loops, output, a, b)))
+    Some(operands(op, mem).and_then(|(output, a, b)| sum.run(&op.loops, output, a, b)))
 }
 
-/// int8 maxima and minima, without limits.
-fn extremes(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
-    let (output, a, b) = bytes(op, mem)?;
-    byte_loops::extremes(&op.loops, output, a, b, op.op == IntOp::Minimum)
+/// Whether no number of a type is outside the limits.
+fn is_whole<T: Into<i32>>(op: &BinaryInt, low: T, high: T) -> bool {
+    op.clamp[0] <= low.into() && op.clamp[1] >= high.into()
 }
 
-type Bytes<'a> = (Dst<'a, i8>, Src<'a, i8>, Src<'a, i8>);
+type Operands<'a, T> = (Dst<'a, T>, Src<'a, T>, Src<'a, T>);
 
-fn bytes<'a>(op: &BinaryInt, mem: &Mem<'a>) -> Option<Bytes<'a>> {
-    let output = mem.dst::<i8>(op.output, output_len(&op.loops)?)?;
-    let a = mem.src::<i8>(op.a, operand_len(&op.loops, |l| l.a)?)?;
-    let b = mem.src::<i8>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+fn operands<'a, T: Element>(op: &BinaryInt, mem: &Mem<'a>) -> Option<Operands<'a, T>> {
+    let output = mem.dst::<T>(op.output, output_len(&op.loops)?)?;
+    let a = mem.src::<T>(op.a, operand_len(&op.loops, |l| l.a)?)?;
+    let b = mem.src::<T>(op.b, operand_len(&op.loops, |l| l.b)?)?;
     Some((output, a, b))
 }
 
@@ -105,9 +110,7 @@ fn words(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
 
 impl Wide {
     fn run(&self, op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
-        let output = mem.dst::<i16>(op.output, output_len(&op.loops)?)?;
-        let a = mem.src::<i16>(op.a, operand_len(&op.loops, |l| l.a)?)?;
-        let b = mem.src::<i16>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+        let (output, a, b) = operands(op, mem)?;
         match self {
             Wide::Product(product) => lines::walk(&op.loops, output, a, b, |line| product.line(line)),
             Wide::Sum(sum) => lines::walk(&op.loops, output, a, b, |line| sum.line(line)),
@@ -211,9 +214,7 @@ fn quotient(a: i32, b: i32) -> i32 {
 }
 
 fn walk<T: Int>(op: &BinaryInt, mem: &Mem<'_>, f: impl Fn(i32, i32) -> i32) -> Option<()> {
-    let output = mem.dst::<T>(op.output, output_len(&op.loops)?)?;
-    let a = mem.src::<T>(op.a, operand_len(&op.loops, |l| l.a)?)?;
-    let b = mem.src::<T>(op.b, operand_len(&op.loops, |l| l.b)?)?;
+    let (output, a, b) = operands::<T>(op, mem)?;
     let [low, high] = op.clamp;
     let clamp = |x: i32| {
         if x < low {
