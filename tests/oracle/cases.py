@@ -208,6 +208,30 @@ def all_i8(rng):
     return [np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)]
 
 
+def with_a_number(name, op, options, number, first, act=None, q=None, qy=None):
+    """All int8 numbers and a constant of one element, which is the first operand or the second."""
+
+    @case(name)
+    def make(rng):
+        b = Builder()
+        x = b.tensor((1, 256), "int8", **(q or quant("int8")))
+        constant = b.const(np.array([number], np.int8), "int8", **(q or dict(scale=0.02, zero_point=9)))
+        y = b.tensor((1, 256), "int8", **(qy or dict(scale=0.06, zero_point=-20)))
+        b.op(op, [constant, x] if first else [x, constant], [y], options, version=2, **({} if act is None else dict(fusedActivationFunction=act)))
+        return b.finish([x], [y]), 1, all_i8(rng)
+
+
+for kind, (op, options) in BINARY.items():
+    for first in [False, True]:
+        side = "first" if first else "second"
+        with_a_number(f"{kind}_number_{side}", op, options, -77, first, ACT.NONE)
+        with_a_number(f"{kind}_number_{side}_relu6", op, options, 113, first, ACT.RELU6)
+for kind, op in [("minimum", "MINIMUM"), ("maximum", "MAXIMUM")]:
+    with_a_number(f"{kind}_number", op, "MaximumMinimumOptions", 31, False, q=same, qy=same)
+with_a_number("prelu_number", "PRELU", None, -90, False)
+with_a_number("div_number", "DIV", "DivOptions", 57, False, ACT.NONE)
+
+
 def unary(name, op, dtype, qx=None, qy=None, options=None, given=None, shape=(1, 256), **fields):
     given = given or (all_i8 if dtype == "int8" and shape == (1, 256) else None)
     simple(name, op, [(shape, dtype, qx or quant(dtype))], (shape, dtype, qy or quant(dtype)), options, given=given, **fields)

@@ -27,6 +27,10 @@ conv("wide_depthwise_column", D, (1, 40, 5, 24), (1, 3, 1, 24), (1, 40, 5, 24), 
 conv("wide_depthwise_row", D, (1, 5, 40, 24), (1, 1, 3, 24), (1, 5, 40, 24), padding=SAME)
 conv("wide_depthwise_i16_multiplier", D, (1, 14, 12, 5), (1, 3, 3, 20), (1, 14, 12, 20), dtype="int16", multiplier=4, padding=SAME)
 conv("wide_depthwise_i16", D, (1, 14, 12, 32), (1, 3, 3, 32), (1, 14, 12, 32), dtype="int16", padding=SAME)
+conv("wide_conv_column", C, (1, 64, 1, 6), (16, 5, 1, 6), (1, 60, 1, 16))
+conv("wide_conv_column_one", C, (1, 200, 1, 1), (8, 16, 1, 1), (1, 93, 1, 8), stride=(2, 1))
+conv("wide_conv_i16_column", C, (1, 48, 1, 16), (24, 3, 1, 16), (1, 24, 1, 24), dtype="int16", stride=(2, 1), padding=SAME)
+conv("wide_depthwise_one_column", D, (1, 60, 1, 48), (1, 9, 1, 48), (1, 60, 1, 48), padding=SAME)
 linear("wide_linear_odd", (1, 515), (61, 515), (1, 61))
 linear("wide_linear_long", (1, 4096), (11, 4096), (1, 11))
 linear("wide_linear_i16", (1, 320), (48, 320), (1, 48), dtype="int16")
@@ -120,16 +124,20 @@ matmul("wide_matmul", (4, 24, 16), (4, 16, 21), (4, 24, 21))
 matmul("wide_matmul_turned", (4, 24, 16), (4, 21, 16), (4, 24, 21), adj_y=True)
 
 
-def operands(name, op, options=None, scale=None):
+def operands(name, op, options=None, scale=None, dtype="int8"):
     """Of two tensors of one shape."""
-    x = ((1, 9, 8, 21), "int8", quant("int8"))
-    simple(name, op, [x, x], ((1, 9, 8, 21), "int8", quant("int8", scale)), options)
+    x = ((1, 9, 8, 21), dtype, quant(dtype))
+    simple(name, op, [x, x], ((1, 9, 8, 21), dtype, quant(dtype, scale)), options)
 
 
 operands("wide_maximum", "MAXIMUM", "MaximumMinimumOptions")
+operands("wide_minimum_i16", "MINIMUM", "MaximumMinimumOptions", dtype="int16")
 operands("wide_squared_difference", "SQUARED_DIFFERENCE", "SquaredDifferenceOptions", 1.0)
 simple("wide_prelu", "PRELU", [((1, 9, 8, 20), "int8", quant("int8"))], ((1, 9, 8, 20), "int8", quant("int8")),
        consts=[(np.arange(-10, 10).astype(np.int8).reshape(1, 1, 20), dict(scale=0.02))])
+simple("wide_leaky_relu_i16", "LEAKY_RELU", [((1, 9, 8, 20), "int16", quant("int16"))], ((1, 9, 8, 20), "int16", dict(scale=0.0002)),
+       "LeakyReluOptions", alpha=0.2)
+simple("wide_dequantize", "DEQUANTIZE", [((1, 9, 8, 20), "int8", quant("int8"))], ((1, 9, 8, 20), "float32", {}), "DequantizeOptions")
 simple("wide_reduce_max", "REDUCE_MAX", [((1, 20, 11, 9), "int8", quant("int8"))], ((1, 9), "int8", quant("int8")), "ReducerOptions",
        consts=[(np.array([1, 2], np.int32), {})], keepDims=False)
 simple("wide_arg_max", "ARG_MAX", [((1, 20, 11, 8), "int8", quant("int8"))], ((1, 20, 11), "int32", {}), "ArgMaxOptions",
