@@ -204,14 +204,17 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             unsafe { self.groups(0, full, GROUP, x, x_stride, rows, out) };
             return;
         }
-        // The last group has lanes of its own. Rows of the input go pair by pair, to keep the order; outputs never lie over copies.
-        let most = if self.copied { rows } else { 2 };
+        // The last group has lanes of its own, and reads its rows again: to keep the order, as many of the input go together as their outputs do not lie over.
         let mut row = 0;
         while row < rows {
-            let count = (rows - row).min(most);
+            let (x, out) = (x.wrapping_add(row * x_stride), out.wrapping_add(row * self.channels));
+            let count = if self.copied {
+                rows - row
+            } else {
+                self.rows_apart(x.addr(), x_stride, rows - row, out.addr())
+            };
             // SAFETY: within the caller's rows.
             unsafe {
-                let (x, out) = (x.add(row * x_stride), out.add(row * self.channels));
                 if full > 0 {
                     self.groups(0, full, GROUP, x, x_stride, count, out);
                 }
@@ -219,6 +222,16 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             }
             row += count;
         }
+    }
+
+    /// How many of `rows` rows at address `x` have outputs, from `out` on, over none of them: at least two, or the last one.
+    fn rows_apart(&self, x: usize, x_stride: usize, rows: usize, out: usize) -> usize {
+        let read = (rows - 1) * x_stride + self.k;
+        if out.wrapping_sub(x) as isize >= read as isize {
+            return rows;
+        }
+        let below = (x.wrapping_sub(out) as isize).max(0) as usize;
+        (below / self.channels.max(1)).max(2).min(rows)
     }
 
     /// Eight channels' weights and tables, for [`Matrix::groups`] alone, of `channels` in all.
@@ -325,21 +338,47 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
 }
 
 /// The least instructions of a product: blocks, and requantising of the outputs.
-pub(super) const fn bound(rows: u64, k: u32, channels: u64, fast: bool) -> u64 {
+pub(super) fn bound(rows: u64, k: u32, channels: u64, fast: bool) -> u64 {
     let blocks = (padded(k) / BLOCK as u32) as u64;
-    let (two_rows, one_row) = if fast { (36, 23) } else { (63, 37) };
-    let four = if blocks == 1 && channels.is_multiple_of(GROUP as u64) {
-        4
-    } else {
-        u64::MAX
-    };
-    let four_rows = if fast { 113 } else { 144 };
+    let (two_rows, one_row, four_rows) = if fast { (36, 23, 113) } else { (63, 37, 144) };
     // Of a group of eight channels; rows are loaded once for both halves, of many blocks the first two.
     let group = match blocks {
         1..=3 => blocks * 26,
         _ => blocks * 28 - 4,
     };
-    let (fours, rows) = (rows / four, rows % four);
-    channels.div_ceil(GROUP as u64)
-        * (fours * four_rows + (rows / 2) * (group + two_rows) + (rows % 2) * (blocks * 17 + one_row))
+    let pairs = |rows: u64| (rows / 2) * (group + two_rows) + (rows % 2) * (blocks * 17 + one_row);
+    // Whole groups of one block take four rows, where each row's outputs begin at a word.
+    let whole = if blocks == 1 && channels.is_multiple_of(4) {
+        (rows / 4) * four_rows + pairs(rows % 4)
+    } else {
+        pairs(rows)
+    };
+    let (groups, rest) = (channels / GROUP as u64, channels % GROUP as u64);
+    groups * whole + if rest > 0 { pairs(rows) } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec;
+
+    use super::*;
+
+    #[test]
+    fn rows_go_together_whose_outputs_lie_over_none_of_them() {
+        for (k, channels, x_stride) in [(5, 3, 5), (4, 12, 4), (16, 12, 20), (40, 9, 40), (7, 30, 14), (1, 9, 1)] {
+            let weights = vec![0; packed_bytes::<false>(channels as u32, k as u32) as usize];
+            let matrix = Matrix::<false>::new(&weights, k, channels, 0, [-128, 127]).unwrap();
+            let (x, rows) = (4000, 11);
+            for out in x - 11 * channels - 30..x + 11 * x_stride + 30 {
+                let count = matrix.rows_apart(x, x_stride, rows, out);
+                let apart = |count: usize| out + count * channels <= x || out >= x + (count - 1) * x_stride + k;
+                assert!((2..=rows).contains(&count), "{out}");
+                assert!(count == 2 || apart(count), "{out}: {count} of {k} by {channels}");
+                // No fewer than there might be, where the outputs are below.
+                assert!(count == rows || out >= x || !apart(count + 1), "{out}: {count} of {k} by {channels}");
+            }
+            assert_eq!(matrix.rows_apart(x, x_stride, 1, x), 1);
+        }
+    }
 }

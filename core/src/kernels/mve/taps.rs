@@ -22,7 +22,6 @@ use crate::kernels::neon::depthwise::shifts_are_packed;
 use crate::kernels::taps::{ADDRESS, Table};
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
-use crate::ops::window::Window2d;
 
 /// Channels of a block.
 const BLOCK: u32 = 16;
@@ -70,7 +69,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
-        let window = &turned(op.window);
+        let window = &op.window;
         let needs = Self::needs(op);
         let input = mem.src::<i8>(op.input, window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, window.output_len()?)?.as_mut_ptr();
@@ -113,28 +112,6 @@ impl Kernel for S8 {
             });
         }
         Some(())
-    }
-}
-
-/// A window over images one column wide, its taps below each other, as one over images one row high: in memory they are the same, and a row is one run of
-/// the loop.
-#[inline(always)]
-fn turned(window: Window2d) -> Window2d {
-    let is_column = [window.input[1], window.output[1], window.kernel[1]] == [1; 3] && window.padding[1] == 0;
-    if !is_column {
-        return window;
-    }
-    let turn = |[rows, columns, channels]: [u16; 3]| [columns, rows, channels];
-    let ([rows, columns], [stride, over]) = (window.kernel, window.stride);
-    let ([dilation, across], [above, before]) = (window.dilation, window.padding);
-    Window2d {
-        batch: window.batch,
-        input: turn(window.input),
-        output: turn(window.output),
-        kernel: [columns, rows],
-        stride: [over, stride],
-        dilation: [across, dilation],
-        padding: [before, above],
     }
 }
 
