@@ -191,8 +191,8 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
 
     /// Multiplies `rows` rows of x, `x_stride` bytes apart, to `rows` rows of contiguous outputs.
     ///
-    /// Rows of the input are done in order, in pairs; before the last read of a row all earlier rows and less than two more rows are written. (Fours of one
-    /// block are read before the first of their outputs is written.)
+    /// Rows of the input are done in order, in pairs; before the last read of a row all earlier rows and less than two more rows are written, or as many as
+    /// lie over none that is still read. (Fours of one block are read before the first of their outputs is written.)
     ///
     /// # Safety
     /// Every row of x is valid for reads up to the next multiple of 16 bytes after its K elements; what lies beyond K is multiplied
