@@ -376,7 +376,10 @@ mod tests {
                 assert!((2..=rows).contains(&count), "{out}");
                 assert!(count == 2 || apart(count), "{out}: {count} of {k} by {channels}");
                 // No fewer than there might be, where the outputs are below.
-                assert!(count == rows || out >= x || !apart(count + 1), "{out}: {count} of {k} by {channels}");
+                assert!(
+                    count == rows || out >= x || !apart(count + 1),
+                    "{out}: {count} of {k} by {channels}"
+                );
             }
             assert_eq!(matrix.rows_apart(x, x_stride, 1, x), 1);
         }
