@@ -316,6 +316,51 @@ fn commands_that_are_changed_are_refused() {
     assert_eq!(load(&parts), refused(Fault::Handed));
 }
 
+/// The second core of an Ethos-U65-512 with nothing to do: its lengths are 0, and no command says where its weights and scales are.
+#[test]
+fn a_core_without_work_needs_no_places() {
+    const BASES: [u32; 2] = [0x4090, 0x4092];
+    let (_folder, file) = file(&compiled("branches", "ethos-u65-512"));
+    let good = Blob::of(file.bytes());
+    let (index, op) = commands(&file).remove(0);
+    let start = op.payload as usize;
+    let words: Vec<usize> = (start..start + op.payload_bytes as usize).step_by(4).collect();
+    let changed = |length: u32| {
+        let mut parts = good.clone();
+        let word = |parts: &Blob, at: usize| u32::from_le_bytes(parts.weights[at..at + 4].try_into().expect("a word"));
+        let mut found = 0;
+        let mut at = words.iter().copied();
+        while let Some(place) = at.next() {
+            let command = word(&parts, place);
+            if command & 0xC000 != 0x4000 {
+                continue;
+            }
+            let data = at.next().expect("data");
+            let base = BASES.iter().find(|&&base| command & 0xFFFE == base);
+            if let Some(base) = base {
+                // Where the base was set, so is the length.
+                parts.weights[place..place + 4].copy_from_slice(&(base + 1).to_le_bytes());
+                parts.weights[data..data + 4].copy_from_slice(&length.to_le_bytes());
+                found += 1;
+            }
+        }
+        assert!(found >= 4, "{found} registers of the second core");
+        Model::load(aligned(&parts.file()).bytes()).map(drop)
+    };
+    assert_eq!(changed(0), Ok(()));
+    let fault = Fault::Commands;
+    assert_eq!(changed(16), Err(LoadError::Step { step: index, fault }));
+
+    let Some(shared) = shared() else {
+        return skip("a_core_without_work_needs_no_places", "no shared data");
+    };
+    let network = shared.join("data/defects/ethos_u65_512_one_channel_vela.tflite");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = packed(&network, folder.path(), Target::CortexM55).unwrap_or_else(|e| panic!("{e}"));
+    prove(&file.view().expect("a view")).expect("it holds");
+    file.load().expect("it loads");
+}
+
 #[test]
 fn what_does_not_go_with_a_compiled_network_is_refused_by_name() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -8,6 +8,7 @@
 use core::fmt;
 
 use super::maps::{Extent, Map, NOWHERE, UNSET};
+use super::ranges::Constants;
 pub use super::why::Why;
 use crate::ops::ethos_u::EthosU;
 
@@ -244,64 +245,6 @@ const OUTPUT_BITS: u32 = 0b1100_0001_0100_0111;
 const INPUT_SIZE: u32 = 2;
 const OUTPUT_SIZE: u32 = 1;
 
-/// A range that an operation reads, by one of two cores.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    base: u64,
-    length: u64,
-}
-
-impl Range {
-    const NOTHING: Self = Self {
-        base: NOWHERE,
-        length: NOWHERE,
-    };
-
-    fn is_set(self) -> bool {
-        self.base != NOWHERE && self.length != NOWHERE
-    }
-
-    fn end(self) -> u64 {
-        self.base.saturating_add(self.length)
-    }
-}
-
-/// Weights or scales, of both cores.
-#[derive(Debug, Clone, Copy)]
-struct Constants {
-    region: u32,
-    cores: [Range; 2],
-}
-
-impl Constants {
-    const NOTHING: Self = Self {
-        region: UNSET,
-        cores: [Range::NOTHING; 2],
-    };
-
-    /// Sets base (0) or length (1) of a core.
-    fn set(&mut self, core: usize, register: u16, value: u64) {
-        if let Some(range) = self.cores.get_mut(core) {
-            match register {
-                0 => range.base = value,
-                _ => range.length = value,
-            }
-        }
-    }
-
-    /// What is set must lie in its region, whether the operation reads it or not; what it wants must be set.
-    fn check(&self, own: &Own, wanted: usize) -> Result<(), Why> {
-        for (core, range) in self.cores.iter().enumerate() {
-            if range.is_set() {
-                own.has(self.region, range.end(), false)?;
-            } else if core < wanted {
-                return Err(Why::Parameter);
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The operations on feature maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -465,8 +408,9 @@ impl<'o> State<'o> {
             Operation::Convolution | Operation::Depthwise => self.cores,
             Operation::Pooling | Operation::Elementwise => 0,
         };
-        self.weights.check(self.own, wanted)?;
-        self.scales.check(self.own, wanted)
+        let inside = |region, end| self.own.has(region, end, false);
+        self.weights.check(wanted, inside)?;
+        self.scales.check(wanted, inside)
     }
 
     /// The part of the input that is read: no register says how large it is, but for its channels.
@@ -535,6 +479,9 @@ impl<'o> State<'o> {
         /// The destination is the NPU's own memory.
         const INSIDE: u32 = 1 << 8;
         let [from, to, length] = self.copy;
+        if length == 0 {
+            return Ok(());
+        }
         // An Ethos-U55 copies whole units.
         if self.config.product() == 0 && !length.is_multiple_of(16) {
             return Err(Why::Parameter);

@@ -4,6 +4,7 @@
 
 pub mod commands;
 mod maps;
+mod ranges;
 pub mod stream;
 mod why;
 
