@@ -8,7 +8,7 @@ use core::ptr::slice_from_raw_parts_mut;
 
 use crate::arena::{Access, MAX_REGIONS, Mem, Operand, Rounding, Slot};
 use crate::blob::Records;
-use crate::cores::cells;
+use crate::cores::{Lent, cells};
 use crate::declared::Declaration;
 use crate::error::{AcceleratorFault, RunError};
 use crate::events;
@@ -71,9 +71,7 @@ pub enum Poll {
 /// A step that is handed over.
 pub struct Job<'r> {
     step: Handed<'r>,
-    /// Regions, then the state.
-    memories: [(*mut u8, usize); MAX_REGIONS + 1],
-    weights: &'r [u8],
+    lent: Lent<'r>,
     operands: Operands,
     compute: Compute,
 }
@@ -100,6 +98,8 @@ pub struct JobParts {
     pub memories: [*mut [u8]; MAX_REGIONS + 1],
     /// The weights.
     pub weights: *const [u8],
+    /// Whether products of f32 may be fused with their sums ([`Session::allow_fused`]).
+    pub fused: bool,
 }
 
 impl JobParts {
@@ -109,17 +109,15 @@ impl JobParts {
     /// The parts are those of a job ([`Job::parts`]) that a session of the same version of this crate has started and that is not done; nobody else runs it.
     #[must_use]
     pub unsafe fn run(&self) -> bool {
-        let [a, b, c, d, state] = self.memories;
-        // SAFETY: as the caller promises, the session lends the memory, and nobody else touches the bytes that the step touches.
-        let cells = |memory: *mut [u8]| unsafe { cells((memory.cast::<u8>(), memory.len())) };
-        // SAFETY: likewise; the file does not change while a session runs it.
+        // SAFETY: as the caller promises, they are of a session's file, which does not change while the session runs it.
         let (params, weights) = unsafe { (&*self.params, &*self.weights) };
-        let mem = Mem {
-            regions: [cells(a), cells(b), cells(c), cells(d)],
-            state: cells(state),
+        let lent = Lent {
+            memories: self.memories.map(|memory| (memory.cast::<u8>(), memory.len())),
             weights,
-            rounding: Rounding::default(),
+            rounding: Rounding::of(self.fused),
         };
+        // SAFETY: as the caller promises, the session lends the memory, and nobody else touches the bytes that the step touches.
+        let mem = unsafe { lent.mem() };
         run_step::<All>(self.kernel, params, &mem).is_some()
     }
 }
@@ -173,13 +171,7 @@ impl<'r> Job<'r> {
     #[must_use]
     pub fn run(&self) -> bool {
         // SAFETY: while the job lasts, the session lends the memory, and nobody else touches the bytes that the step touches.
-        let [a, b, c, d, state] = self.memories.map(|memory| unsafe { cells(memory) });
-        let mem = Mem {
-            regions: [a, b, c, d],
-            state,
-            weights: self.weights,
-            rounding: Rounding::default(),
-        };
+        let mem = unsafe { self.lent.mem() };
         (self.compute)(self.step.kernel, self.step.params, &mem).is_some()
     }
 
@@ -188,17 +180,17 @@ impl<'r> Job<'r> {
         JobParts {
             kernel: self.step.kernel,
             params: self.step.params,
-            memories: self.memories.map(|(start, len)| slice_from_raw_parts_mut(start, len)),
-            weights: self.weights,
+            memories: (self.lent.memories).map(|(start, len)| slice_from_raw_parts_mut(start, len)),
+            weights: self.lent.weights,
+            fused: self.lent.rounding.is_fused(),
         }
     }
 
     fn operand(&self, operand: &Operand) -> Option<JobOperand> {
         let Slot { region, offset } = operand.place;
         let (start, len) = match region {
-            Slot::WEIGHTS => (self.weights.as_ptr().cast_mut(), self.weights.len()),
-            Slot::STATE => self.memories.last().copied()?,
-            region => self.memories.iter().take(MAX_REGIONS).nth(region.into()).copied()?,
+            Slot::WEIGHTS => (self.lent.weights.as_ptr().cast_mut(), self.lent.weights.len()),
+            region => self.lent.memory(region)?,
         };
         let (offset, bytes) = (offset as usize, operand.bytes as usize);
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= len);
@@ -237,12 +229,11 @@ impl<K: Kernels> Session<'_, '_, K> {
             let step = first.unwrap_or(0) as u32;
             return Err(RunError::Accelerator { step, fault });
         }
-        let (weights, steps) = (self.model().weights(), self.model().parts().step_count());
-        let (records, first, memories) = self.begin_shared()?;
+        let steps = self.model().parts().step_count();
+        let (records, first, lent) = self.lend()?;
         let mut run = Run {
             accelerator,
-            memories: memories.map(|memory| (memory.as_mut_ptr(), memory.len())),
-            weights,
+            lent,
             operands: operands_step::<K>,
             compute: run_step::<K>,
             under_way: None,
@@ -281,9 +272,7 @@ fn difference(model: &Declaration, own: &Declaration) -> Option<AcceleratorFault
 /// A run with an accelerator. What is under way when it is dropped is stopped.
 struct Run<'r, 'a, A: Accelerator> {
     accelerator: &'a mut A,
-    /// Regions, then the state.
-    memories: [(*mut u8, usize); MAX_REGIONS + 1],
-    weights: &'r [u8],
+    lent: Lent<'r>,
     operands: Operands,
     compute: Compute,
     under_way: Option<Handed<'r>>,
@@ -333,8 +322,7 @@ impl<'r, A: Accelerator> Run<'r, '_, A> {
     fn job(&self, step: Handed<'r>) -> Job<'r> {
         Job {
             step,
-            memories: self.memories,
-            weights: self.weights,
+            lent: self.lent,
             operands: self.operands,
             compute: self.compute,
         }

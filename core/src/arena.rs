@@ -149,6 +149,24 @@ pub(crate) struct Rounding {
     pub(crate) fused: bool,
 }
 
+impl Rounding {
+    /// With fusing allowed or not, where kernels have the choice.
+    pub(crate) fn of(fused: bool) -> Self {
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = fused;
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            fused,
+        }
+    }
+
+    /// Whether fusing is allowed; never where kernels have no choice.
+    #[cfg(feature = "accelerators")]
+    pub(crate) fn is_fused(self) -> bool {
+        self != Self::default()
+    }
+}
+
 /// All memory that a step can reach, and how it computes.
 pub struct Mem<'a> {
     pub(crate) regions: [&'a [Cell<u8>]; MAX_REGIONS],

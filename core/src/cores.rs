@@ -8,7 +8,7 @@ use core::hint::spin_loop;
 use core::slice;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::arena::{MAX_REGIONS, Mem, Rounding};
+use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
 use crate::blob::Records;
 use crate::error::RunError;
 use crate::groups::{BARRIER, MAX_CORES};
@@ -62,11 +62,10 @@ impl<K: Kernels> Session<'_, '_, K> {
                 given,
             });
         }
-        let (weights, steps) = (self.model().weights(), self.model().parts().step_count());
-        let (records, first, memories) = self.begin_shared()?;
+        let steps = self.model().parts().step_count();
+        let (records, first, lent) = self.lend()?;
         let shared = Shared {
-            memories: memories.map(|memory| (memory.as_mut_ptr(), memory.len())),
-            weights,
+            lent,
             records,
             assigned,
             first,
@@ -80,11 +79,61 @@ impl<K: Kernels> Session<'_, '_, K> {
     }
 }
 
+impl<'m, K: Kernels> Session<'m, '_, K> {
+    /// Begins a run, unless one is under way, whose remaining steps are run on lent memory: the steps, the first one's index, and the memory.
+    ///
+    /// # Errors
+    /// [`RunError::InputMissing`].
+    pub(crate) fn lend(&mut self) -> Result<(Records<'m>, u32, Lent<'m>), RunError> {
+        let weights = self.model().weights();
+        let (records, first, rounding, memories) = self.begin_shared()?;
+        let lent = Lent {
+            memories: memories.map(|memory| (memory.as_mut_ptr(), memory.len())),
+            weights,
+            rounding,
+        };
+        Ok((records, first, lent))
+    }
+}
+
+/// Memory of a session, lent to those that run its steps, and how these compute.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent<'r> {
+    /// Regions, then the state.
+    pub(crate) memories: [(*mut u8, usize); MAX_REGIONS + 1],
+    pub(crate) weights: &'r [u8],
+    pub(crate) rounding: Rounding,
+}
+
+impl<'r> Lent<'r> {
+    /// The memory as steps see it.
+    ///
+    /// # Safety
+    /// The session that lent the memory is borrowed exclusively by a call that does not return before what is returned here is done with. Nobody else touches
+    /// the bytes that steps write through it, nor writes those that they read, at that time.
+    pub(crate) unsafe fn mem(&self) -> Mem<'r> {
+        // SAFETY: the bytes are the session's, which stays borrowed, and nobody touches those that are written meanwhile (fn docs).
+        let [a, b, c, d, state] = self.memories.map(|memory| unsafe { cells(memory) });
+        Mem {
+            regions: [a, b, c, d],
+            state,
+            weights: self.weights,
+            rounding: self.rounding,
+        }
+    }
+
+    /// Address and bytes of a memory: of a region, or of the state.
+    pub(crate) fn memory(&self, region: u8) -> Option<(*mut u8, usize)> {
+        match region {
+            Slot::STATE => self.memories.last().copied(),
+            region => self.memories.iter().take(MAX_REGIONS).nth(region.into()).copied(),
+        }
+    }
+}
+
 /// What all cores of a run share.
 struct Shared<'r> {
-    /// Regions, then the state.
-    memories: [(*mut u8, usize); MAX_REGIONS + 1],
-    weights: &'r [u8],
+    lent: Lent<'r>,
     records: Records<'r>,
     /// A byte for each step: its core, and whether a barrier comes before it.
     assigned: &'r [u8],
@@ -114,14 +163,8 @@ impl Shared<'_> {
     /// # Errors
     /// The step that failed, or before which another core left.
     fn steps_of<K: Kernels>(&self, core: usize, own: &Arrived, cores: &impl Cores) -> Result<(), u32> {
-        // SAFETY: borrowed exclusively while any core runs (see `Shared`); load has checked that no two cores write the same bytes at one time.
-        let [a, b, c, d, state] = self.memories.map(|memory| unsafe { cells(memory) });
-        let mem = Mem {
-            regions: [a, b, c, d],
-            state,
-            weights: self.weights,
-            rounding: Rounding::default(),
-        };
+        // SAFETY: borrowed exclusively while any core runs (see `Shared`); load has checked that no core touches what another one writes at one time.
+        let mem = unsafe { self.lent.mem() };
         let mut step = self.first;
         for record in self.records.clone() {
             let on = self.assigned.get(step as usize).copied().ok_or(step)?;

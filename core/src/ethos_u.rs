@@ -6,9 +6,9 @@
 use core::cell::Cell;
 
 use crate::accelerators::{PATTERN, Poll, each_block, until_done};
-use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
+use crate::arena::Slot;
 use crate::blob::Records;
-use crate::cores::cells;
+use crate::cores::{Lent, cells};
 use crate::error::{AcceleratorFault, RunError};
 use crate::events;
 use crate::fields::Fields;
@@ -137,13 +137,8 @@ impl<K: Kernels> Session<'_, '_, K> {
             }
         }
         let steps = self.model().parts().step_count();
-        let (records, first, memories) = self.begin_shared()?;
-        let mut run = Run {
-            npu,
-            memories: memories.map(|memory| (memory.as_mut_ptr(), memory.len())),
-            weights,
-            busy: false,
-        };
+        let (records, first, lent) = self.lend()?;
+        let mut run = Run { npu, lent, busy: false };
         let done = run.all::<K>(records, (first, steps));
         drop(run);
         match done {
@@ -170,9 +165,7 @@ fn payload_of<'w>(op: &Commands, weights: &'w [u8]) -> Option<(&'w [u8], Payload
 /// A run with an NPU. What is under way when it is dropped is stopped.
 struct Run<'r, 'a, N: EthosU> {
     npu: &'a mut N,
-    /// Regions, then the state.
-    memories: [(*mut u8, usize); MAX_REGIONS + 1],
-    weights: &'r [u8],
+    lent: Lent<'r>,
     busy: bool,
 }
 
@@ -200,13 +193,7 @@ impl<'r, N: EthosU> Run<'r, '_, N> {
                 }
             } else {
                 // SAFETY: the session lends the memory, and no stream is under way.
-                let [a, b, c, d, state] = self.memories.map(|memory| unsafe { cells(memory) });
-                let mem = Mem {
-                    regions: [a, b, c, d],
-                    state,
-                    weights: self.weights,
-                    rounding: Rounding::default(),
-                };
+                let mem = unsafe { self.lent.mem() };
                 run_step::<K>(kernel, params, &mem).ok_or(corrupt)?;
             }
             step += 1;
@@ -220,10 +207,7 @@ impl<'r, N: EthosU> Run<'r, '_, N> {
 
     /// Bytes of the session's memory.
     fn at(&self, slot: Slot, bytes: u32) -> Option<EthosURegion> {
-        let (start, len) = match slot.region {
-            Slot::STATE => self.memories.last().copied()?,
-            region => self.memories.iter().take(MAX_REGIONS).nth(region.into()).copied()?,
-        };
+        let (start, len) = self.lent.memory(slot.region)?;
         let (offset, bytes) = (slot.offset as usize, bytes as usize);
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= len);
         inside.then(|| EthosURegion {
@@ -260,8 +244,8 @@ impl<'r, N: EthosU> Run<'r, '_, N> {
 
     /// Hands a step over and waits.
     fn once(&mut self, step: u32, op: &Commands) -> Option<Result<(), AcceleratorFault>> {
-        let (bytes, payload) = payload_of(op, self.weights)?;
-        let constants = self.weights.get(op.constants as usize..)?;
+        let (bytes, payload) = payload_of(op, self.lent.weights)?;
+        let constants = self.lent.weights.get(op.constants as usize..)?;
         let constants = constants.get(..op.constants_bytes as usize)?;
         let scratch = self.at(op.scratch, op.scratch_bytes)?;
         let fast = match op.fast_bytes {

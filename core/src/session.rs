@@ -36,6 +36,10 @@ impl<'s> From<[&'s mut [u8]; MAX_REGIONS]> for Arenas<'s> {
     }
 }
 
+/// What others need to run the rest of a run: the steps, the first one's index, how sums are rounded, and the memories: regions, then the state.
+#[cfg(feature = "cores")]
+pub(crate) type Shared<'m, 'r> = (Records<'m>, u32, Rounding, [&'r mut [u8]; MAX_REGIONS + 1]);
+
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -129,10 +133,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// Lets runs fuse products of f32 with their sums where the processor can, which is faster: results are then within 1e-5 of the others, and differ with
     /// the processor. It is for x86-64 hosts; kernels elsewhere compute as they do without it.
     pub fn allow_fused(&mut self) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            self.rounding.fused = true;
-        }
+        self.rounding = Rounding::of(true);
     }
 
     /// Gives the state its initial value.
@@ -290,16 +291,17 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         self.missing = all_inputs(&self.model);
     }
 
-    /// Begins a run, unless one is under way, of which all that is left is to be run by several cores: the steps, the first one's index, and the memories.
+    /// Begins a run, unless one is under way, of which all that is left is to be run by others: the steps, the first one's index, how sums are rounded, and the
+    /// memories.
     ///
     /// # Errors
     /// [`RunError::InputMissing`].
     #[cfg(feature = "cores")]
-    pub(crate) fn begin_shared(&mut self) -> Result<(Records<'m>, u32, [&mut [u8]; MAX_REGIONS + 1]), RunError> {
+    pub(crate) fn begin_shared(&mut self) -> Result<Shared<'m, '_>, RunError> {
         self.begin()?;
         let [a, b, c, d] = &mut self.regions;
         let records = self.rest.clone().unwrap_or(Records::new(&[]));
-        Ok((records, self.next, [a, b, c, d, self.state]))
+        Ok((records, self.next, self.rounding, [a, b, c, d, self.state]))
     }
 
     /// Ends such a run: all steps are done, or this one failed.

@@ -152,12 +152,14 @@ fn run(job: &Job<'_>) -> bool {
         params,
         memories,
         weights,
+        fused,
     } = job.parts();
     let parts = JobParts {
         kernel,
         params,
         memories,
         weights,
+        fused,
     };
     // SAFETY: the job was started and is not done, and the two builds are of one version.
     unsafe { parts.run() }

@@ -101,6 +101,7 @@ fn on_host(model: &Model<'_>, runs: &[Vec<Vec<u8>>], how: How, told: &mut dyn Fn
     let steps = model.header().step_count;
     if let Some(declared) = model.accelerator().filter(|_| !how.profile) {
         let outputs = model::run_each(model, runs, how.reset_each, &mut |run, session| {
+            session.allow_fused();
             session.run_accelerated(&mut Beside::new(declared))?;
             told(Progress::Running {
                 runs: u32::try_from(run).unwrap_or(u32::MAX),
