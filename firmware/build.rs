@@ -17,14 +17,18 @@ fn main() {
     println!("cargo:rerun-if-changed=link");
 
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
+    println!("cargo:rustc-check-cfg=cfg(armv8m)");
     println!("cargo:rustc-check-cfg=cfg(board)");
     println!("cargo:rustc-check-cfg=cfg(smp)");
     println!("cargo:rustc-check-cfg=cfg(accelerator)");
     println!("cargo:rustc-check-cfg=cfg(identified)");
     println!("cargo:rustc-check-cfg=cfg(few_kernels)");
     println!("cargo:rustc-check-cfg=cfg(timer, values(any()))");
-    if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
-        println!("cargo:rustc-cfg=armv6m");
+    for architecture in ["armv6m", "armv8m"] {
+        let prefix = architecture.replace("arm", "thumb");
+        if env::var("TARGET").is_ok_and(|target| target.starts_with(&prefix)) {
+            println!("cargo:rustc-cfg={architecture}");
+        }
     }
 
     // Cargo passes a feature `mps2-an386` as CARGO_FEATURE_MPS2_AN386.

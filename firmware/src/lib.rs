@@ -1,7 +1,7 @@
 //! Board support for the programs that run Arenite on qemu's boards.
 //!
 //! Layers, lowest first: [`stack`] and [`memory`] measure and hand out memory; [`exchange`] talks to the host, and [`answers`] says
-//! why a program ends early; `run` is what every board runs from start to end, faults and panics among it; `board` starts a core
+//! why a program ends early; [`guards`] forbids bytes around memory; `run` is what every board runs from start to end, faults and panics among it; `board` starts a core
 //! family and catches its faults; `cores` wakes the other cores of a board that has several; `second` and `sme` are what takes
 //! over steps; [`counter`] counts instructions with whatever timer the board has.
 //! A program is an ordinary function named by [`entry!`]:
@@ -24,6 +24,7 @@ mod board;
 pub mod cores;
 pub mod counter;
 pub mod exchange;
+pub mod guards;
 #[cfg(feature = "verify")]
 pub mod key;
 pub mod linked;

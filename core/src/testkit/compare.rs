@@ -4,8 +4,10 @@ use super::cases::{self, Form, Random};
 use super::memory::{BROKEN, CHANNELS, Difference, GUARD, GUARD_BYTES, Places, Sizes, Workspace, assign, fill};
 #[cfg(feature = "pack")]
 use super::mutate::loads;
-use super::mutate::{Attack, Case, Mutations, attack, constants_len};
+use super::guarded::guarded_op;
+use super::mutate::{Case, CaseBed, attack, constants_len};
 use super::run::run;
+use super::task::Task;
 use crate::cells::{Element, cast_slice};
 use crate::kernels::candidate::{Candidate, GroupsS8, Job, JobKind, Layout, PlainS8};
 use crate::kernels::kernel::Kernel;
@@ -17,93 +19,8 @@ use crate::ops::elementwise;
 use crate::ops::operator::Operator;
 use crate::ops::pool2d::PoolInt;
 
-/// What a comparison found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The outputs are those of the scalar kernel, wherever output and input may lie.
-    Equal,
-    /// The kernel does not compute this case, or it is not in this build, or nothing computes it but the kernel itself.
-    NotComputed,
-}
-
 /// Relative to values of order one; sums of f32 are fused on some cores.
 const TOLERANCE: f32 = 1e-4;
-
-/// Runs `kernel` and the scalar kernel on the case of `seed`: with the output apart from the input, as close to it as the kernel allows, and in its place
-/// where that is allowed; the same for a second operand, as a residual.
-///
-/// # Errors
-/// The first output that differs: by a bit for integers, by more than 1e-4 for f32.
-pub fn compare(kernel: KernelId, seed: u32, workspace: &mut Workspace) -> Result<Verdict, Difference> {
-    let mut bench = Bench {
-        random: Random::new(seed),
-        workspace,
-        task: Task::Compare,
-    };
-    let done = bench.each(kernel, seed);
-    done.map(|computed| computed.map_or(Verdict::NotComputed, |()| Verdict::Equal))
-}
-
-/// The case of `seed` with its constants and parameters changed, as [`Attack`] says: each is refused by load's checks or runs within its operands. Counts up
-/// `tally`.
-///
-/// # Errors
-/// A changed case that load accepts and that does not run, or writes beside its operands.
-pub fn mutate(
-    kernel: KernelId,
-    seed: u32,
-    attack: Attack,
-    tally: &mut Mutations,
-    workspace: &mut Workspace,
-) -> Result<(), Difference> {
-    let mut bench = Bench {
-        random: Random::new(seed),
-        workspace,
-        task: Task::Mutate(attack, tally),
-    };
-    bench.each(kernel, seed).map(|_| ())
-}
-
-/// A step for a blob, of [`packed`].
-#[derive(Debug, Clone, Copy)]
-pub struct Packed<'w> {
-    /// The encoded operator.
-    pub params: &'w [u8],
-    /// The weights.
-    pub constants: &'w [u8],
-    /// Bytes of arena.
-    pub arena: usize,
-}
-
-/// The case of `seed` as a step of a blob; `None` where the kernel does not compute it.
-pub fn packed<'w>(
-    kernel: KernelId,
-    seed: u32,
-    params: &'w mut [u8],
-    workspace: &'w mut Workspace,
-) -> Option<Packed<'w>> {
-    let mut lens = [0; 3];
-    let mut bench = Bench {
-        random: Random::new(seed),
-        workspace,
-        task: Task::Export(params, &mut lens),
-    };
-    bench.each(kernel, seed).ok()??;
-    let [params_len, constants_len, arena] = lens;
-    Some(Packed {
-        params: params.get(..params_len)?,
-        constants: workspace.constants.0.get(..constants_len)?,
-        arena,
-    })
-}
-
-/// What is done with a case.
-enum Task<'t> {
-    Compare,
-    Mutate(Attack, &'t mut Mutations),
-    /// Encoded parameters; their length, the constants' and the arena's.
-    Export(&'t mut [u8], &'t mut [usize; 3]),
-}
 
 /// `Ok(None)` for cases that the kernel does not compute.
 pub(super) type Outcome = Result<Option<()>, Difference>;
@@ -111,7 +28,7 @@ pub(super) type Outcome = Result<Option<()>, Difference>;
 pub(super) struct Bench<'w> {
     pub(super) random: Random,
     pub(super) workspace: &'w mut Workspace,
-    task: Task<'w>,
+    pub(super) task: Task<'w>,
 }
 
 /// The case of a seed for the kernel that it visits.
@@ -179,9 +96,9 @@ pub(super) struct Stated<K: Kernel, O> {
 // Functions of their own for each kernel and job, so that a case takes the stack of its own alone: boards have little.
 impl Bench<'_> {
     /// The case of `seed`.
-    fn each(&mut self, kernel: KernelId, seed: u32) -> Outcome {
-        // The scalar kernels are what the others are compared with.
-        if kernel.backend() == Backend::Scalar {
+    pub(super) fn each(&mut self, kernel: KernelId, seed: u32) -> Outcome {
+        // The scalar kernels are what the others are compared with; they are guarded like them.
+        if kernel.backend() == Backend::Scalar && !matches!(self.task, Task::Guard(_)) {
             return Ok(None);
         }
         kernel.visit_available(CaseOf { bench: self, seed }).unwrap_or(Ok(None))
@@ -398,9 +315,25 @@ impl Bench<'_> {
         let scratch = K::needs(&op).scratch as usize;
         match &mut self.task {
             Task::Compare => {}
-            Task::Mutate(how, tally) => {
+            Task::Mutate(how, tally, guard) => {
                 let case = Case { sizes, data: &data };
-                return attack::<K>(&case, op, *how, self.workspace, &mut self.random, tally);
+                let guard = guard.as_mut();
+                return attack::<K>(&case, op, (*how, guard), self.workspace, &mut self.random, tally);
+            }
+            Task::Guard(guard) => {
+                let places = sizes.apart(scratch);
+                let op = assign(op, sizes, places);
+                let Workspace { arena, constants, .. } = &mut *self.workspace;
+                let mut bed = CaseBed {
+                    case: Case { sizes, data: &data },
+                    places,
+                    arena: &mut arena.0,
+                    constants: constants.0.get(..constants_len::<K>(&op)).ok_or(BROKEN)?,
+                };
+                if bed.fill().is_none() {
+                    return Ok(None);
+                }
+                return guarded_op::<K>(&op, &mut bed, guard).map(Some).map_err(|_| BROKEN);
             }
             Task::Export(params, lens) => {
                 let places = sizes.apart(scratch);

@@ -1,18 +1,24 @@
 //! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob, every kernel
-//! against the scalar one on generated cases ([`compare`](compare())), and every kernel on such cases with bits changed ([`mutate`]); hosts
-//! with fewer instructions than they have (`InstructionSet`).
+//! against the scalar one on generated cases ([`compare`](compare())), and every kernel on such cases with bits changed ([`mutate`]), and with each operand between bytes that
+//! nothing may touch ([`guard`](guard())); hosts with fewer instructions than they have (`InstructionSet`).
 
 mod cases;
 mod compare;
+mod entries;
+mod guarded;
 mod memory;
 mod mutate;
+mod network;
 mod run;
 mod svdf;
+mod task;
 
-pub use compare::{Packed, mutate, packed};
-pub use compare::{Verdict, compare};
+pub use entries::{Packed, mutate, mutate_guarded, packed};
+pub use entries::{Verdict, compare, guard};
+pub use guarded::{Bed, Finding, Found, Guard, Guarded, Memory, Side, Watch, guarded};
 pub use memory::{Difference, Workspace};
 pub use mutate::{Attack, Mutations};
+pub use network::{NetworkMemory, guard_network};
 pub use run::run;
 
 #[cfg(target_arch = "x86_64")]

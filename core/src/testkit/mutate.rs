@@ -2,7 +2,8 @@
 //! write nothing but its output and scratch.
 
 use super::cases::Random;
-use super::memory::{BROKEN, Difference, Sizes, Workspace, assign, fill};
+use super::guarded::{Bed, Guard, Memory, guarded_op};
+use super::memory::{BROKEN, Difference, Places, Sizes, Workspace, assign, fill};
 use super::run::run;
 use crate::arena::{Access, Bounds, Operand, Slot};
 use crate::crc::Crc32;
@@ -50,9 +51,37 @@ enum Change {
 }
 
 /// An unchanged case.
+#[derive(Clone, Copy)]
 pub(super) struct Case<'c> {
     pub(super) sizes: Sizes,
     pub(super) data: &'c [Random; 2],
+}
+
+/// The memory of a case, which is filled anew for each run.
+pub(super) struct CaseBed<'c> {
+    pub(super) case: Case<'c>,
+    pub(super) places: Places,
+    pub(super) arena: &'c mut [u8],
+    pub(super) constants: &'c [u8],
+}
+
+impl CaseBed<'_> {
+    pub(super) fn fill(&mut self) -> Option<()> {
+        fill(self.arena, self.case.sizes, self.places, self.case.data)
+    }
+}
+
+impl Bed for CaseBed<'_> {
+    fn before(&mut self) -> Memory<'_> {
+        // It fitted before.
+        let _ = self.fill();
+        let arena = self.arena.get_mut(..self.places.end).unwrap_or_default();
+        Memory {
+            regions: [arena, &mut [], &mut [], &mut []],
+            state: &mut [],
+            weights: self.constants,
+        }
+    }
 }
 
 /// The step as load would check it, in an arena and constants of just these sizes.
@@ -89,7 +118,7 @@ pub(super) fn constants_len<K: Kernel>(op: &K::Op) -> usize {
 pub(super) fn attack<K: Candidate>(
     case: &Case<'_>,
     op: K::Op,
-    attack: Attack,
+    (attack, mut guard): (Attack, Option<&mut Guard<'_>>),
     workspace: &mut Workspace,
     random: &mut Random,
     tally: &mut Mutations,
@@ -158,7 +187,13 @@ pub(super) fn attack<K: Candidate>(
             }
         }
         let exact = !sizes.float && changes.iter().flatten().all(|&change| is_exact::<K>(op, change));
-        let result = one::<K>(params, &mut arena.0, places.end, constants, exact, tally);
+        let mut bed = CaseBed {
+            case: *case,
+            places,
+            arena: &mut arena.0,
+            constants,
+        };
+        let result = one::<K>(params, &mut bed, exact, tally, guard.as_deref_mut());
         for (at, size, old) in saved.into_iter().rev().flatten() {
             let places = constants.iter_mut().skip(at).take(size);
             places.zip(old).for_each(|(place, old)| *place = old);
@@ -169,16 +204,16 @@ pub(super) fn attack<K: Candidate>(
     Ok(Some(()))
 }
 
-/// Checks a changed step, and runs it where load would, in the first `arena` bytes of memory.
+/// Checks a changed step, and runs it where load would, in the first bytes of memory.
 #[inline(never)]
 fn one<K: Kernel>(
     params: &[u8],
-    memory: &mut [u8],
-    arena: usize,
-    constants: &[u8],
+    bed: &mut CaseBed<'_>,
     exact: bool,
     tally: &mut Mutations,
+    guard: Option<&mut Guard<'_>>,
 ) -> Result<(), Difference> {
+    let (memory, arena, constants) = (&mut *bed.arena, bed.places.end, bed.constants);
     if accepts::<K>(params, arena, constants).is_err() {
         tally.refused += 1;
         return Ok(());
@@ -202,7 +237,10 @@ fn one<K: Kernel>(
         });
         tally.digest = digest.finish();
     }
-    Ok(())
+    match guard {
+        Some(guard) => guarded_op::<K>(&op, bed, guard).map_err(|_| BROKEN),
+        None => Ok(()),
+    }
 }
 
 /// A checksum over all of memory that the step must not write.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use text::{TEXT_MAX, Text, cut};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -90,6 +90,8 @@ pub enum Command {
     },
     /// Start the model of the slots in the board's flash, and update it.
     Slots(Slots),
+    /// Run kernels with each operand in turn between bytes that nothing may touch.
+    Guards(Guards),
 }
 
 /// Ways to fail on purpose.
@@ -142,6 +144,34 @@ pub struct Slots {
     pub bytes: u32,
     /// Bytes of [`INPUT_FILE`], which is the new file; 0 where none is to be written.
     pub update: u32,
+}
+
+/// What runs between forbidden bytes: a model's steps, or generated cases of every kernel of the build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guards {
+    /// Bytes of the memory between the forbidden ones.
+    pub field: u32,
+    /// Touch forbidden bytes on purpose, and nothing else.
+    pub probe: Option<Probe>,
+    /// Where a model lies on the board, whose steps run on the inputs of [`INPUT_FILE`].
+    pub blob_address: u64,
+    /// Its bytes; 0 for generated cases.
+    pub blob_length: u64,
+    /// The first step of the model that is guarded, or the first kernel's place among all of the build: what comes before a finding was done already.
+    pub from: u32,
+    /// The first seed of the generated cases.
+    pub first: u32,
+    /// Cases for each kernel.
+    pub cases: u32,
+}
+
+/// A forbidden byte that is touched on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Whether it is the one behind the field's last, and not the one before its first.
+    pub behind: bool,
+    /// Whether it is written, and not read.
+    pub write: bool,
 }
 
 /// A tensor to dump: it lies in a region of the arena (or elsewhere, see the runtime's slots) once a step is done.
@@ -224,6 +254,28 @@ pub enum Record<'a> {
         ran: u32,
         /// A checksum over the outputs of those that ran, where no core may differ.
         digest: u32,
+    },
+    /// Cases of a kernel, or a step of a model, ran between forbidden bytes.
+    Guarded {
+        /// The kernel's number.
+        kernel: u8,
+        /// Cases that it computes; 1 of a step.
+        cases: u32,
+        /// Guarded runs.
+        runs: u64,
+    },
+    /// A kernel did not keep to an operand; the next kernel or step follows, or the fault that it was.
+    Outside {
+        /// The kernel's number.
+        kernel: u8,
+        /// The case, or the step of a model.
+        seed: u32,
+        /// The operand's index, and whether its first byte or its last lay against forbidden ones.
+        operand: u8,
+        /// Its first byte, and not its last.
+        start: bool,
+        /// What was found, in a word.
+        finding: &'a str,
     },
     /// A kernel computed something else than the scalar one; the next kernel follows.
     Differs {

@@ -1,7 +1,11 @@
-//! Compares every kernel of this build with the scalar one on generated cases, or attacks it with changed ones, on the core itself: the assembly of a
-//! backend runs nowhere else.
+//! Compares every kernel of this build with the scalar one on generated cases, attacks it with changed ones, or runs it between bytes that nothing may touch,
+//! on the core itself: the assembly of a backend runs nowhere else.
 #![no_std]
 #![no_main]
+
+#[cfg(not(few_kernels))]
+#[path = "kernels/guards.rs"]
+mod guards;
 
 use core::cell::UnsafeCell;
 
@@ -24,6 +28,15 @@ fn main(exchange: &mut Exchange) -> i32 {
             version: PROTOCOL_VERSION,
             command: command @ (Command::Kernels { .. } | Command::Mutations { .. }),
         }) => command,
+        #[cfg(not(few_kernels))]
+        Ok(Request {
+            version: PROTOCOL_VERSION,
+            command: Command::Guards(request),
+        }) => {
+            // SAFETY: the one reference to it.
+            let workspace = unsafe { &mut *WORKSPACE.0.get() };
+            return guards::answer(exchange, &request, workspace).err().unwrap_or(exit::DONE);
+        }
         Ok(_) => {
             exchange.record(&Record::BadRequest {
                 version: PROTOCOL_VERSION,

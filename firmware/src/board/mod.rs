@@ -29,6 +29,12 @@ pub(crate) use aarch64::cpu;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::timer;
 
+/// The core's memory protection.
+#[cfg_attr(target_arch = "arm", path = "mpu.rs")]
+#[cfg_attr(any(target_arch = "riscv32", target_arch = "riscv64"), path = "pmp.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "mmu.rs")]
+pub(crate) mod protection;
+
 #[cfg(timer = "cmsdk")]
 #[path = "cmsdk_timer.rs"]
 pub(crate) mod timer;

@@ -227,6 +227,8 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
         | Record::Compared { .. }
         | Record::Mutated { .. }
         | Record::Differs { .. }
+        | Record::Guarded { .. }
+        | Record::Outside { .. }
         | Record::Loaded { .. }
         | Record::Step { .. }
         | Record::Ran { .. }

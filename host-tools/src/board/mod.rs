@@ -21,6 +21,8 @@ mod flash;
 #[cfg(feature = "tools")]
 mod footprint;
 #[cfg(feature = "tools")]
+mod guards;
+#[cfg(feature = "tools")]
 pub mod install;
 mod parts;
 #[cfg(feature = "tools")]
@@ -67,6 +69,7 @@ pub use {
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
     footprint::{Footprint, footprint, panics},
+    guards::{GuardReport, Guarding, Outside, guards, touch},
     plugin::{PLUGIN, plugin},
     progress::Progress,
     qemu::{LogLine, find_program},

@@ -1,11 +1,9 @@
 //! Convolution as a product of rows (`rows`) and packed weights (`gemm`, `gemm_f32`).
 
-use super::args::Copy;
 use super::gemm::{self, Matrix};
 use super::gemm_f32;
 use super::geometry::{Geometry, Path};
-use super::loops::copy;
-use super::rows::{Product, Rows};
+use super::rows::{Product, Rows, whole_blocks};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -174,25 +172,7 @@ fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
     )?;
     if is_one_row(op) {
         let (x, out) = (mem.src::<i8>(op.input, k)?, mem.dst::<i8>(op.output, channels)?);
-        let mut row = x.as_ptr();
-        if !k.is_multiple_of(gemm::BLOCK as u32) {
-            let copied = mem.dst::<i8>(op.scratch, gemm::padded(k))?;
-            // SAFETY: `k` bytes to scratch, which has room for whole blocks.
-            unsafe {
-                copy(&Copy {
-                    src: row,
-                    src_step: 0,
-                    dst: copied.as_mut_ptr(),
-                    dst_step: 0,
-                    bytes: k,
-                    count: 1,
-                    rows: 1,
-                    src_row: 0,
-                    dst_row: 0,
-                });
-            }
-            row = copied.as_src().as_ptr();
-        }
+        let row = whole_blocks(x, gemm::padded(k), || mem.dst::<i8>(op.scratch, gemm::padded(k)))?;
         // SAFETY: one row of whole blocks, and one output pixel.
         unsafe { product.multiply(row, 0, 1, out.as_mut_ptr()) };
         return Some(());

@@ -14,7 +14,7 @@ use super::geometry::{Geometry, Path};
 use super::loops::{rows1_g16_fast, rows1_g16_general, rows1_g32_fast, rows1_g32_general, widen_groups};
 #[cfg(any(test, packing))]
 use super::pack_header;
-use super::rows::{Product, Rows};
+use super::rows::{Product, Rows, whole_blocks};
 use super::{HEADER, Output, header};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -116,8 +116,9 @@ impl Kernel for S8 {
         if is_one_row(conv) {
             let x = mem.src::<i8>(conv.input, shape.k as u32)?;
             let out = mem.dst::<i8>(conv.output, product.channels as u32)?;
+            let row = whole_blocks(x, padded(shape.k as u32), || scratch)?;
             // SAFETY: one row of whole blocks, and one output pixel.
-            unsafe { product.multiply(x.as_ptr(), 0, 1, out.as_mut_ptr(), 0) };
+            unsafe { product.multiply(row, 0, 1, out.as_mut_ptr(), 0) };
             return Some(());
         }
         let geometry = geometry(conv);

@@ -40,6 +40,34 @@ pub(super) struct Rows<'a, P> {
     pub(super) product: P,
 }
 
+/// A single row as the product reads it, `padded` bytes in whole blocks: the input's own, or a copy in scratch where it ends within a block.
+#[inline(always)]
+pub(super) fn whole_blocks<'m>(
+    row: Src<'m, i8>,
+    padded: u32,
+    scratch: impl FnOnce() -> Option<Dst<'m, i8>>,
+) -> Option<*const i8> {
+    if row.len() == padded as usize {
+        return Some(row.as_ptr());
+    }
+    let copied = scratch()?.slice(0, padded as usize)?;
+    // SAFETY: the row's bytes to scratch, which has room for whole blocks.
+    unsafe {
+        copy(&Copy {
+            src: row.as_ptr(),
+            src_step: 0,
+            dst: copied.as_mut_ptr(),
+            dst_step: 0,
+            bytes: row.len() as u32,
+            count: 1,
+            rows: 1,
+            src_row: 0,
+            dst_row: 0,
+        });
+    }
+    Some(copied.as_src().as_ptr())
+}
+
 impl<P: Product> Rows<'_, P> {
     /// All outputs. `None` where an operand is too small.
     pub(super) fn run(&self) -> Option<()> {

@@ -1,0 +1,129 @@
+//! What the test kit does: cases compared, changed, guarded and handed out.
+
+use super::cases::Random;
+use super::compare::Bench;
+use super::guarded::{Finding, Guard};
+use super::memory::{Difference, Workspace};
+use super::mutate::{Attack, Mutations};
+use super::task::Task;
+use crate::kernels::table::KernelId;
+
+/// What a comparison found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The outputs are those of the scalar kernel, wherever output and input may lie.
+    Equal,
+    /// The kernel does not compute this case, or it is not in this build, or nothing computes it but the kernel itself.
+    NotComputed,
+}
+
+/// Runs `kernel` and the scalar kernel on the case of `seed`: with the output apart from the input, as close to it as the kernel allows, and in its place
+/// where that is allowed; the same for a second operand, as a residual.
+///
+/// # Errors
+/// The first output that differs: by a bit for integers, by more than 1e-4 for f32.
+pub fn compare(kernel: KernelId, seed: u32, workspace: &mut Workspace) -> Result<Verdict, Difference> {
+    let mut bench = Bench {
+        random: Random::new(seed),
+        workspace,
+        task: Task::Compare,
+    };
+    let done = bench.each(kernel, seed);
+    done.map(|computed| computed.map_or(Verdict::NotComputed, |()| Verdict::Equal))
+}
+
+/// The case of `seed` with its constants and parameters changed, as [`Attack`] says: each is refused by load's checks or runs within its operands. Counts up
+/// `tally`.
+///
+/// # Errors
+/// A changed case that load accepts and that does not run, or writes beside its operands.
+pub fn mutate(
+    kernel: KernelId,
+    seed: u32,
+    attack: Attack,
+    tally: &mut Mutations,
+    workspace: &mut Workspace,
+) -> Result<(), Difference> {
+    let mut bench = Bench {
+        random: Random::new(seed),
+        workspace,
+        task: Task::Mutate(attack, tally, None),
+    };
+    bench.each(kernel, seed).map(|_| ())
+}
+
+/// A step for a blob, of [`packed`].
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'w> {
+    /// The encoded operator.
+    pub params: &'w [u8],
+    /// The weights.
+    pub constants: &'w [u8],
+    /// Bytes of arena.
+    pub arena: usize,
+}
+
+/// The case of `seed` as a step of a blob; `None` where the kernel does not compute it.
+pub fn packed<'w>(
+    kernel: KernelId,
+    seed: u32,
+    params: &'w mut [u8],
+    workspace: &'w mut Workspace,
+) -> Option<Packed<'w>> {
+    let mut lens = [0; 3];
+    let mut bench = Bench {
+        random: Random::new(seed),
+        workspace,
+        task: Task::Export(params, &mut lens),
+    };
+    bench.each(kernel, seed).ok()??;
+    let [params_len, constants_len, arena] = lens;
+    Some(Packed {
+        params: params.get(..params_len)?,
+        constants: workspace.constants.0.get(..constants_len)?,
+        arena,
+    })
+}
+
+/// Runs the case of `seed` with each operand in turn between forbidden bytes ([`guarded`](super::guarded())): those of a scalar kernel as well, where the kit has
+/// cases for it. `false` where the kernel does not compute the case, or is not in this build.
+///
+/// # Errors
+/// The first finding.
+pub fn guard(
+    kernel: KernelId,
+    seed: u32,
+    workspace: &mut Workspace,
+    guard: &mut Guard<'_>,
+) -> Result<bool, Finding> {
+    guard.found.finding = None;
+    let mut bench = Bench {
+        random: Random::new(seed),
+        workspace,
+        task: Task::Guard(guard.again()),
+    };
+    match bench.each(kernel, seed) {
+        Ok(computed) => Ok(computed.is_some()),
+        Err(_) => Err(guard.found.finding.unwrap_or(Finding::Stopped)),
+    }
+}
+
+/// As [`mutate`], and what load accepts runs with each operand in turn between forbidden bytes as well.
+///
+/// # Errors
+/// As [`mutate`]; the guard has the finding, where there is one.
+pub fn mutate_guarded(
+    kernel: KernelId,
+    seed: u32,
+    attack: Attack,
+    tally: &mut Mutations,
+    workspace: &mut Workspace,
+    guard: &mut Guard<'_>,
+) -> Result<(), Difference> {
+    let mut bench = Bench {
+        random: Random::new(seed),
+        workspace,
+        task: Task::Mutate(attack, tally, Some(guard.again())),
+    };
+    bench.each(kernel, seed).map(|_| ())
+}

@@ -1,0 +1,14 @@
+//! What is done with a case.
+
+use super::guarded::Guard;
+use super::mutate::{Attack, Mutations};
+
+/// What is done with a case.
+pub(super) enum Task<'t> {
+    Compare,
+    /// What runs is guarded where there is a guard.
+    Mutate(Attack, &'t mut Mutations, Option<Guard<'t>>),
+    /// Encoded parameters; their length, the constants' and the arena's.
+    Export(&'t mut [u8], &'t mut [usize; 3]),
+    Guard(Guard<'t>),
+}
