@@ -69,6 +69,9 @@ impl Kernel for S8 {
         ) else {
             return false;
         };
+        if !name_each_channel_once(records) {
+            return false;
+        }
         // The loops take whole words, and a constant channel's row beside another one's.
         let beyond = beyond(row);
         let rows = blocks(weights, inputs as usize / 4);
@@ -190,6 +193,35 @@ pub(super) fn packed_records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> O
         records.iter().all(|record| record::has_bits(record, bits))
     };
     records(op, inputs, mem).filter(|records| records.iter().all(packed) && same(records))
+}
+
+/// The most runs of rows in the order of their channels: those of each block, and the constant ones.
+const RUNS: usize = 5;
+
+/// Whether each channel's output is written, and once. [`pack`] keeps the order of the channels among the rows of a block, so the records are a few ascending
+/// runs: every channel in turn is the next one of some run.
+#[inline(never)]
+fn name_each_channel_once(records: &[Record]) -> bool {
+    let place = |record: &Record| record[2] as u32 >> 16;
+    let mut runs: [&[Record]; RUNS] = [&[]; RUNS];
+    let mut rest = records;
+    for run in &mut runs {
+        let following = rest.iter().zip(rest.iter().skip(1));
+        let ascending = following.take_while(|(one, next)| place(one) < place(next)).count();
+        let len = rest.len().min(ascending + 1);
+        (*run, rest) = rest.split_at_checked(len).unwrap_or_default();
+    }
+    let next_in = |run: &mut &[Record], channel| match run.split_first() {
+        Some((first, others)) if place(first) == channel => {
+            *run = others;
+            true
+        }
+        _ => false,
+    };
+    rest.is_empty()
+        && (0..)
+            .zip(records)
+            .all(|(channel, _)| runs.iter_mut().any(|run| next_in(run, channel)))
 }
 
 /// Whether byte `at` of the weights is of a record's code: cores that put two products in one word take different runs of inputs where the block in it is

@@ -498,6 +498,31 @@ fn looked_at<L: Layout>(layer: &Layer, of: fn(usize) -> (usize, usize, usize)) {
     assert_eq!(filled, L::WORDS as usize * (2 * 8 + 6));
 }
 
+/// Every output is written, and once: records that name a channel twice leave another one's outputs as the arena has them.
+#[test]
+fn records_name_each_channel_once() {
+    // Rows of several blocks, and a constant one.
+    let layer = fixed(16, 12, |o, i| match o % 4 {
+        0 => 3,
+        1 => 127,
+        2 if i % 8 == 7 => 31,
+        2 => -85,
+        _ => i8::from(o != 7) * i as i8,
+    });
+    let (weights, records) = layer.packed::<conv2d::S8>(conv2d::pack).unwrap();
+    let op = Conv2dS8 {
+        channels: weights.len() as u32,
+        ..layer.op
+    };
+    let trusts = |records: &[Record]| conv2d::S8::trusts(&op, bytes(&constants(&weights, records)));
+    assert!(trusts(&records));
+    for (row, channel) in (0..12).flat_map(|row| (0..12).map(move |channel| (row, channel))) {
+        let mut changed = records.clone();
+        changed[row][2] = changed[row][2] & 0xffff | channel << 16;
+        assert_eq!(trusts(&changed), changed == records, "row {row} names channel {channel}");
+    }
+}
+
 /// Behind a fused ReLU channels round once, with what cores without 64-bit products want of the record.
 #[test]
 fn records_that_round_once_are_looked_at() {
