@@ -21,6 +21,7 @@ mod opened;
 mod outcome;
 mod pack;
 mod plan;
+mod planned;
 mod program;
 mod progress;
 pub mod regions;

@@ -20,6 +20,7 @@ use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result};
 
 use super::element_type::{ElementType, ElementTypeOptions};
+use super::planned::refused_value;
 use super::program::Verdict;
 use super::progress::Shown;
 use super::regions::{Regions, parse_regions, parse_size};
@@ -267,6 +268,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         );
     }
     let target = pack::target_named(&args.target)?;
+    args.dialect.as_deref().map_or(Ok(()), |name| refused_value("--dialect", name))?;
     let assume = args.assume.iter().map(|text| match text.split_once('=') {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
         None => Err(usage(format!("--assume {text}")).expected("KEY=VALUE")),

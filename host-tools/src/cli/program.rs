@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 
 use super::diagnostic::{self, Style};
 use super::examples::helped;
+use super::planned;
 use crate::files::print;
 use crate::{Error, ErrorKind, Result, files};
 
@@ -31,6 +32,10 @@ pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>)
     let result = match arguments {
         Ok(arguments) => work(arguments),
         Err(e) if e.use_stderr() => {
+            if let Some(planned) = planned::refusal(command.get_name(), &e) {
+                print::note(diagnostic::text(&planned, Style::of_stderr()));
+                return ExitCode::from(1);
+            }
             // Where standard error takes nothing there is nobody to tell.
             match no_number(&e) {
                 Some(text) => print::note(text),
