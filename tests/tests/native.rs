@@ -11,9 +11,9 @@ fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models/digits")
 }
 
-fn read(path: &Path, batch: usize) -> Result<Imported, Error> {
+fn read(path: &Path, batch: impl Into<Option<usize>>) -> Result<Imported, Error> {
     let options = ImportOptions {
-        batch,
+        batch: batch.into(),
         ..ImportOptions::default()
     };
     import(path, None, &options).map(|(dialect, imported)| {
@@ -27,7 +27,7 @@ fn text(trace: &str) -> Result<Imported, Error> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.trace.json");
     std::fs::write(&path, trace).unwrap();
-    read(&path, 1)
+    read(&path, None)
 }
 
 #[test]

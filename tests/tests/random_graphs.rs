@@ -31,7 +31,7 @@ proptest! {
         let folder = tempfile::tempdir().expect("a folder");
         let trace = network.write(folder.path());
         let mut options = options(&folder.path().join("random.trace.json"), folder.path(), target);
-        (options.size, options.in_place, options.import.batch) = (size, in_place, batch);
+        (options.size, options.in_place, options.import.batch) = (size, in_place, Some(batch));
         let packed = pack(&options, &mut |_, _, _| {});
         prop_assert!(packed.is_ok(), "{}\n{trace:#}", packed.err().map(|e| e.to_string()).unwrap_or_default());
         let file = ModelFile::open(&options.output).expect("the model");

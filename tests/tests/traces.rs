@@ -23,7 +23,7 @@ fn imported(test: &str, file: &str, batch: usize) -> Option<(&'static str, Impor
         return None;
     };
     let options = ImportOptions {
-        batch,
+        batch: Some(batch),
         ..ImportOptions::default()
     };
     let path: PathBuf = folder.join("traces").join(file);

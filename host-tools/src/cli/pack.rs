@@ -54,9 +54,9 @@ pub(super) struct Args {
     /// What the outputs of a quantised network are: f32, u8 or int8; its own type by default.
     #[arg(long, value_name = "TYPE")]
     output_dtype: Option<PortType>,
-    /// The traced batch is rebuilt to N.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    batch: usize,
+    /// The batch is rebuilt to N: by default .tflite, .onnx and trace.json keep the batch that they state, other traces get 1.
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
     /// For traces without shapes.
     #[arg(long, value_name = "D,D,D,D", value_delimiter = ',')]
     input_shape: Vec<usize>,
@@ -285,7 +285,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .expected("one of them")
             .help("--preprocess u8 says that the input is unsigned bytes"));
     }
-    if args.batch == 0 {
+    if args.batch == Some(0) {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));
     }
     let sign = match (&args.sign, args.sign_counter) {

@@ -81,7 +81,7 @@ fn trace(args: &Args, output: &Output, view: &ModelView<'_>) -> Result<String> {
         None => Err(Error::new(ErrorKind::Usage, format!("--assume {text}")).expected("KEY=VALUE")),
     });
     options.import = ImportOptions {
-        batch: view.summary()?.batch.max(1),
+        batch: Some(view.summary()?.batch.max(1)),
         input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
         assume: assume.collect::<Result<_>>()?,
     };

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let output = args.output.as_deref().map(Output::to).transpose()?;
     output.iter().try_for_each(|output| output.differs_from(&args.input))?;
     let options = ImportOptions {
-        batch: 1,
+        batch: None,
         input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
         assume: args.assume.clone(),
     };

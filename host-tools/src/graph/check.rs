@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::infer::{infer, infer_dtype};
-use super::{Data, Graph, Op, Role, TensorId, TensorKind};
+use super::numbers;
+use super::{DType, Data, Graph, Op, Role, TensorId, TensorKind};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Checks that names are unique, every tensor is written once and before it is read (so that there is no cycle), shapes and
@@ -26,6 +27,7 @@ pub(crate) fn check_structure(graph: &Graph) -> Result<()> {
     for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {
         let at = |e: Error| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin));
         let inputs: Vec<_> = node.inputs.iter().map(|id| id.map(|id| graph.tensor(id))).collect();
+        numbers::check(&node.op).map_err(at)?;
         let shape = infer(&node.op, &inputs).map_err(at)?;
         let dtype = infer_dtype(&node.op, &inputs);
         for &output in &node.outputs {
@@ -166,6 +168,15 @@ fn check_tensor(tensor: &super::Tensor) -> Result<()> {
             return Err(at(
                 Error::input(format!("scale {scale}")).expected("a finite scale above zero")
             ));
+        }
+        let [low, high] = match tensor.dtype {
+            DType::I8 => [-128, 127],
+            DType::U8 => [0, 255],
+            DType::I16 => [-32768, 32767],
+            _ => [i32::MIN, i32::MAX],
+        };
+        if let Some(zero) = quant.zero_point.iter().find(|zero| !(low..=high).contains(*zero)) {
+            return Err(at(Error::input(format!("zero point {zero}")).expected(format!("{low} to {high}"))));
         }
     }
     Ok(())

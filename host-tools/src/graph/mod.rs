@@ -7,6 +7,7 @@ pub mod check;
 pub mod data;
 pub mod facts;
 pub mod infer;
+pub(crate) mod numbers;
 pub mod op;
 pub mod signal;
 

@@ -43,7 +43,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
         &trace,
         &solution,
         &shared::stem(path),
-        options.batch.max(1),
+        options.batch.unwrap_or(1).max(1),
         &mut assumptions,
     )?;
     Ok(Imported {

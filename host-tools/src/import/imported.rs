@@ -51,8 +51,8 @@ pub struct SampleRun {
 /// What the user passes along with the file.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// `--batch N`: the traced batch is rebuilt to N; 0 stands for 1, the default.
-    pub batch: usize,
+    /// `--batch N`: the batch is rebuilt to N. Without it .tflite, .onnx and `trace.json` keep the batch that they state, and other traces are rebuilt to 1.
+    pub batch: Option<usize>,
     /// `--input-shape`.
     pub input_shape: Option<Vec<usize>>,
     /// `--assume KEY=VALUE`; importers read it through [`Assumptions`](super::Assumptions), which refuses what nobody asked for.

@@ -79,7 +79,7 @@ const EPSILON: f32 = 1.001e-5;
 
 /// Batch, rows, columns, channels.
 fn input_shape(options: &ImportOptions, assumptions: &mut Assumptions<'_>) -> Result<[usize; 4]> {
-    let batch = options.batch.max(1);
+    let batch = options.batch.unwrap_or(1).max(1);
     let Some(shape) = &options.input_shape else {
         let shape = [batch, 224, 224, 3];
         let reason = "the trace has no shapes; 224 x 224 x 3 is what Keras's ResNets were trained for (--input-shape)";

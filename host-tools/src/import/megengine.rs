@@ -28,7 +28,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     let dump = Dump::parse(shared::text(content)?)?;
     let name = shared::stem(path);
     let images = dump.image_shapes()?;
-    let batch = options.batch.max(1);
+    let batch = options.batch.unwrap_or(1).max(1);
     // Built at the traced batch first, so that everything the trace states is checked, and then at the batch asked for.
     let mut assumptions = Assumptions::new(options);
     let mut built = build::build(&dump, &name, &images, None, &mut assumptions)?;

@@ -23,6 +23,7 @@ use self::work::Work;
 use super::assume::Assumptions;
 use super::build::{self, Builder};
 use super::imported::{ImportOptions, Imported};
+use super::rebatch;
 use crate::error::Result;
 use crate::graph::{Graph, Op};
 use crate::spelling::meant;
@@ -37,15 +38,20 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     let trace = Trace::parse(build::text(content)?)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let constants = sidecar::constants(&trace, folder)?;
-    let batch = options.batch.max(1);
     let mut assumptions = Assumptions::new(options);
     // Built at the traced batch first, so that every stated shape is checked, and then at the batch asked for.
     let mut built = graph(&trace, &constants, None, &mut assumptions)?;
     let mut samples = sidecar::samples(&trace, folder)?;
     let mut warnings = Vec::new();
-    if let Some(traced) = trace.batch_other_than(batch)? {
+    if let Some(batch) = options.batch
+        && let Some(traced) = trace.batch_other_than(batch)?
+    {
         assumptions = Assumptions::new(options);
-        built = graph(&trace, &constants, Some((traced, batch)), &mut assumptions)?;
+        let as_traced = std::mem::replace(
+            &mut built,
+            graph(&trace, &constants, Some((traced, batch)), &mut assumptions)?,
+        );
+        rebatch::check(&as_traced, &built, [traced, batch])?;
         if samples.take().is_some() {
             warnings.push(format!(
                 "the samples are of batch {traced}: they are not replayed at batch {batch}"

@@ -44,6 +44,7 @@ use self::proto::Model;
 use self::report::{Problem, report};
 use super::assume::Assumptions;
 use super::imported::{Dialect, ImportOptions, Imported};
+use super::rebatch;
 use crate::error::{Error, Result};
 use crate::graph::facts::{IMPLIED, UNUSED};
 use crate::graph::{Role, check};
@@ -77,15 +78,32 @@ fn recognises(content: &[u8]) -> bool {
 /// [`crate::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::ErrorKind::Unsupported`] with all nodes that have no counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
     let model = Model::read(content)?;
-    let opset = opset(&model)?;
+    let imported = network(&model, path, content.len(), options)?;
+    match (inputs::stated_batch(&model), options.batch) {
+        (Some(stated), Some(batch)) if stated != batch => {
+            let as_stated = ImportOptions {
+                batch: None,
+                ..options.clone()
+            };
+            let at_stated = network(&model, path, content.len(), &as_stated)?;
+            rebatch::check(&at_stated.graph, &imported.graph, [stated, batch])?;
+        }
+        _ => {}
+    }
+    Ok(imported)
+}
+
+/// The network at the batch that is asked for.
+fn network(model: &Model<'_>, path: &Path, bytes: usize, options: &ImportOptions) -> Result<Imported> {
+    let opset = opset(model)?;
     let folder = Folder::of(path);
-    let mut importer = Importer::new(&model, &folder);
+    let mut importer = Importer::new(model, &folder, bytes);
     importer.out.name = path
         .file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let mut assumptions = Assumptions::new(options);
     importer.inputs(options, &mut assumptions)?;
-    let live = live_nodes(&model)?;
+    let live = live_nodes(model)?;
     let (mut problems, mut constants) = (Vec::new(), 0);
     for (index, node) in model.graph.nodes.iter().enumerate() {
         let view = View { index, node, opset };
@@ -195,6 +213,8 @@ impl<'a> Importer<'_, 'a> {
         for output in &self.model.graph.outputs {
             let value = self.value(output.name).map_err(|e| e.at("the network's outputs"))?;
             let value = value.ok_or_else(|| Error::internal("an output that was not translated"))?;
+            let shape = self.shape(&value);
+            self.as_declared(output.name, &shape).map_err(|e| e.at("the network's outputs"))?;
             let mut id = self.tensor(&value)?;
             let tensor = self.out.tensor(id);
             if tensor.is_const() || self.out.outputs.contains(&id) {

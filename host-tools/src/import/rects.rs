@@ -45,7 +45,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
         "the trace does not name it; relu, tanh, sigmoid or none",
     )?;
     picture.report(&mut assumptions);
-    let batch = options.batch.max(1);
+    let batch = options.batch.unwrap_or(1).max(1);
     let graph = build::build(&picture, &network, &shared::stem(path), batch, &nonlinearity)?;
     if let Some(&input) = graph.inputs.first() {
         shared::check_input_shape(options.input_shape.as_deref(), &graph.tensor(input).shape)?;

@@ -53,7 +53,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     };
     let traced = plan.batch()?;
     let mut graph = plan.build(&name, None)?;
-    let batch = options.batch.max(1);
+    let batch = options.batch.unwrap_or(1).max(1);
     if traced != batch {
         graph = plan.build(&name, Some(batch))?;
     }

@@ -121,8 +121,10 @@ fn check_options(graph: &Graph, options: &ImportOptions) -> Result<()> {
     let Some(input) = graph.inputs.first().map(|&id| graph.tensor(id)) else {
         return Ok(());
     };
-    if options.batch > 1 && input.shape.first() != Some(&options.batch) {
-        return Err(Error::unsupported(format!("--batch {}", options.batch))
+    if let Some(batch) = options.batch
+        && input.shape.first() != Some(&batch)
+    {
+        return Err(Error::unsupported(format!("--batch {batch}"))
             .expected(format!(
                 "the file's own batch: `{}` has shape {:?}",
                 input.name, input.shape

@@ -7,14 +7,17 @@
 //! The search counts nodes: a step tried after a set. Half of its budget may go into the exact search; where that does not suffice, the rest
 //! goes into narrower ones, and the best order found is kept.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use arenite::Access;
 
+use self::layer::{Layer, Reached, Set};
 use super::lifetimes::{self, Moment, in_arena};
 use crate::graph::TensorId;
 use crate::program::{LoweredStep, Program};
 use crate::stage::Progress;
+
+mod layer;
 
 /// Down-sets kept in each layer before the search becomes a beam.
 const EXACT_STATES: usize = 20_000;
@@ -82,43 +85,6 @@ impl Item {
             scratch,
         }
     }
-}
-
-/// A set of steps: words of which all bits are set, and the words behind them up to the last that has one. Sets compare as the numbers
-/// that their bits spell, word by word from the first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Set {
-    full: usize,
-    words: Vec<u64>,
-}
-
-impl Set {
-    fn has(&self, step: usize) -> bool {
-        match (step / 64).checked_sub(self.full) {
-            None => true,
-            Some(word) => self.words.get(word).is_some_and(|word| word >> (step % 64) & 1 == 1),
-        }
-    }
-
-    fn with(&self, step: usize) -> Self {
-        let mut set = self.clone();
-        let word = step / 64 - set.full;
-        set.words.resize(set.words.len().max(word + 1), 0);
-        set.words[word] |= 1 << (step % 64);
-        let full = set.words.iter().take_while(|&&word| word == u64::MAX).count();
-        set.words.drain(..full);
-        set.full += full;
-        set
-    }
-}
-
-/// What the search knows of a set of steps done.
-#[derive(Clone)]
-struct Reached {
-    peak: u64,
-    live: u64,
-    /// The last step, and the index of the set before it in the layer before.
-    last: (usize, usize),
 }
 
 /// How a search ended.
@@ -296,19 +262,15 @@ impl Ordering {
             live: self.inputs.iter().map(|&b| self.bytes[b]).sum(),
             last: (usize::MAX, 0),
         };
-        let empty = Set {
-            full: 0,
-            words: Vec::new(),
-        };
         let ready: Vec<usize> = (0..self.steps.len())
             .filter(|&s| self.steps[s].after.is_empty())
             .collect();
         let mut layers: Vec<Vec<Reached>> = vec![vec![start]];
         // The sets of the last layer, and the steps that each allows, in order.
-        let mut sets: Vec<(Set, Vec<usize>)> = vec![(empty, ready)];
+        let mut sets: Vec<(Set, Vec<usize>)> = vec![(Set::empty(), ready)];
         for _ in 0..self.steps.len() {
             told(search.nodes);
-            let mut next: BTreeMap<Set, Reached> = BTreeMap::new();
+            let mut next = Layer::behind(&sets);
             let layer = layers.last().expect("there is a first layer");
             for (from, ((set, ready), reached)) in sets.iter().zip(layer).enumerate() {
                 search.nodes += ready.len() as u64;
@@ -317,32 +279,16 @@ impl Ordering {
                     return search;
                 }
                 for &step in ready {
-                    let (during, after) = self.advance(reached.live, step, set);
+                    let (during, live) = self.advance(reached.live, step, set);
                     let peak = reached.peak.max(during);
-                    if peak >= bound {
-                        continue;
-                    }
-                    let set = set.with(step);
-                    let found = Reached {
-                        peak,
-                        live: after,
-                        last: (step, from),
-                    };
-                    match next.get_mut(&set) {
-                        Some(known) if known.peak <= peak => {}
-                        Some(known) => *known = found,
-                        None => {
-                            next.insert(set, found);
-                        }
+                    if peak < bound {
+                        let last = (step, from);
+                        next.offer(Reached { peak, live, last });
                     }
                 }
             }
-            let mut best: Vec<(Set, Reached)> = next.into_iter().collect();
-            if best.len() > width {
-                search.exact = false;
-                best.sort_by_key(|(_, r)| (r.peak, r.live));
-                best.truncate(width);
-            }
+            let (best, all) = next.best(width);
+            search.exact &= all;
             if best.is_empty() {
                 search.complete = true;
                 return search;

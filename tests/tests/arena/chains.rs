@@ -147,7 +147,7 @@ pub(crate) fn compare_cuts_of(
     let input = folder.path().join("chain.trace.json");
     std::fs::write(&input, trace.to_string()).expect("written");
     let mut whole = options(&input, folder.path(), target);
-    whole.import.batch = batch;
+    whole.import.batch = Some(batch);
     whole.weights = Some("seeded:1".into());
     compare_cuts(whole, seed)
 }

@@ -160,7 +160,7 @@ fn ways(path: &Path, folder: &Path) -> Vec<(&'static str, Options)> {
             "batch",
             Options {
                 import: arenite_host::import::ImportOptions {
-                    batch: 3,
+                    batch: Some(3),
                     ..Default::default()
                 },
                 ..plain

@@ -27,7 +27,7 @@ fn read(dialect: &str, text: &str, options: &ImportOptions) -> Result<Imported, 
 
 fn at_batch(batch: usize) -> ImportOptions {
     ImportOptions {
-        batch,
+        batch: Some(batch),
         ..ImportOptions::default()
     }
 }

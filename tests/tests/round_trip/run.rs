@@ -101,7 +101,7 @@ fn small_networks_of_every_dialect_run_as_their_graphs_say() {
         for (target, batch) in [(Target::Portable, 2), (Target::CortexM4, 1), (Target::CortexM55, 1)] {
             let mut options = golden::options(&path, folder.path(), target);
             options.import = assuming(pairs);
-            options.import.batch = batch;
+            options.import.batch = Some(batch);
             options.weights = Some("seeded:7".into());
             let graph = import(&path, None, &options.import).unwrap().1.graph;
             let mut random = Random::new(11);

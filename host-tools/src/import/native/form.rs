@@ -11,6 +11,17 @@ pub(super) const MOST_AXES: usize = 6;
 /// The largest extent of a tensor.
 pub(super) const MOST_ELEMENTS: usize = u32::MAX as usize;
 
+/// A number as the device computes with it.
+pub(super) fn real(name: &str, json: &Json<'_>, value: f64) -> Result<f32> {
+    let narrow = value as f32;
+    if narrow.is_finite() {
+        return Ok(narrow);
+    }
+    Err(json
+        .error(format!("{name} {value:e}"))
+        .expected(format!("a number of 32 bits, from {:e} to {:e}", f32::MIN, f32::MAX)))
+}
+
 /// The form of an attribute's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Form {
@@ -54,17 +65,18 @@ impl Form {
 
     /// Refuses a value of another form.
     pub(super) fn check(self, name: &str, json: &Json<'_>) -> Result<()> {
+        let any = || real(name, json, json.number()?).map(drop);
         let number = |holds: fn(f64) -> bool, expected: &str| match json.number()? {
-            value if holds(value) => Ok(()),
+            value if holds(f64::from(real(name, json, value)?)) => Ok(()),
             value => Err(json.error(format!("{name} {value}")).expected(expected)),
         };
         match self {
             Self::Flag => json.boolean().map(drop),
-            Self::Number => json.number().map(drop),
+            Self::Number => any(),
             Self::Positive => number(|value| value > 0.0, "a number above zero"),
             Self::Ratio => number(|value| (0.0..1.0).contains(&value), &format!("0 <= {name} < 1")),
             Self::Bound if json.is_null() => Ok(()),
-            Self::Bound => json.number().map(drop),
+            Self::Bound => any(),
             Self::Size(least, most) => json.size(least..=most).map(drop),
             Self::Even(least, most) => match json.size(least..=most)? {
                 size if size.is_multiple_of(2) => Ok(()),

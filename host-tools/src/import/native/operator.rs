@@ -1,6 +1,6 @@
 //! What an operator of the trace says of itself: its attributes and operands, each with its place for messages.
 
-use super::form::axis;
+use super::form::{axis, real};
 use super::rows::{Absent, Operands, Row};
 use super::trace::Operator;
 use crate::error::{Error, Result};
@@ -52,7 +52,8 @@ impl<'a> Operator<'a> {
     }
 
     pub(super) fn number(&self, name: &str) -> Result<f32> {
-        Ok(self.attr(name)?.number()? as f32)
+        let json = self.attr(name)?;
+        real(name, &json, json.number()?)
     }
 
     pub(super) fn size(&self, name: &str) -> Result<usize> {

@@ -221,7 +221,7 @@ impl<'a> Trace<'a> {
             };
         };
         let differ = firsts.any(|(other, _)| other != Some(first));
-        if batch == first || (differ && batch == 1) {
+        if batch == first && !differ {
             return Ok(None);
         }
         let refuse = |why: &str| {

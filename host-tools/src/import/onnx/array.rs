@@ -1,5 +1,6 @@
 //! Values that are known when importing, and what is computed of them then.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,10 +11,8 @@ use crate::graph::data::Expr;
 use crate::graph::infer::broadcast;
 use crate::graph::{DType, Data};
 use crate::import::build::elements;
+use crate::import::fold_budget::FoldBudget;
 use crate::import::half;
-
-/// Most elements of a value that is computed when importing.
-const MOST_ELEMENTS: usize = 1 << 26;
 
 /// A value that is known.
 #[derive(Debug, Clone)]
@@ -59,6 +58,12 @@ impl Array {
         Self::floats(&[], vec![value])
     }
 
+    /// A value of one element in every place.
+    pub(super) fn filled(budget: &FoldBudget, shape: &[usize], value: f32) -> Result<Self> {
+        let count = paid(budget, Elem::FLOAT, shape)?;
+        Ok(Self::floats(shape, vec![value; count]))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.shape.iter().product()
     }
@@ -74,9 +79,9 @@ impl Array {
     }
 
     /// The values as f32.
-    pub(super) fn real(&self) -> Vec<f32> {
+    pub(super) fn real(&self) -> Cow<'_, [f32]> {
         match &self.data {
-            Elements::Floats(values) => values.clone(),
+            Elements::Floats(values) => Cow::Borrowed(values),
             Elements::Integers(values) => values.iter().map(|&v| v as f32).collect(),
         }
     }
@@ -91,13 +96,14 @@ impl Array {
     }
 
     /// The value of a tensor of the file; `bytes` are those of an external file.
-    pub(super) fn read(tensor: &Tensor<'_>, bytes: Option<&[u8]>) -> Result<Self> {
+    pub(super) fn read(tensor: &Tensor<'_>, bytes: Option<&[u8]>, budget: &FoldBudget) -> Result<Self> {
         let elem = Elem(tensor.elem);
         let at = |e: Error| e.at(format_args!("tensor `{}`", tensor.name));
         let extents: Option<Vec<usize>> = tensor.shape.iter().map(|&n| usize::try_from(n).ok()).collect();
         let shape = extents.ok_or_else(|| at(Error::input(format!("shape {:?}", tensor.shape))))?;
         let count = elements(&shape).map_err(at)?;
         let size = elem.bytes().ok_or_else(|| at(unsupported(elem, "a constant")))?;
+        paid(budget, elem, &shape).map_err(at)?;
         let raw = bytes.or(tensor.raw);
         let data = match raw {
             Some(raw) if raw.len() == count * size => from_raw(elem, raw),
@@ -139,12 +145,14 @@ impl Array {
     }
 
     /// The same value as a tensor of the graph stores it.
-    pub(super) fn stored(&self) -> Result<(DType, Data)> {
+    pub(super) fn stored(&self, budget: &FoldBudget) -> Result<(DType, Data)> {
         let dtype = self.elem.dtype()?;
+        let width = dtype.bytes() * if self.steps.is_some() { 2 } else { 1 };
+        budget.take(&self.elem.name(), &self.shape, width)?;
         if let Some(steps) = &self.steps {
-            let multiples = self
-                .real()
-                .into_iter()
+            let values = self.real();
+            let multiples = values
+                .iter()
                 .zip(steps.iter())
                 .map(|(v, step)| (v / step).round());
             let expr = Expr::multiples(multiples.collect(), steps.to_vec(), &self.shape);
@@ -161,50 +169,60 @@ impl Array {
         Ok((dtype, Data::Bytes(bytes.into())))
     }
 
-    /// The elements at `indices` of this one's, as an array of `shape`.
-    fn pick(&self, indices: &[usize], shape: &[usize]) -> Self {
+    /// The elements of a walk over this one's, as an array of the walk's extents.
+    fn walked(&self, budget: &FoldBudget, walk: &Walk<'_>) -> Result<Self> {
+        paid(budget, self.elem, walk.shape)?;
+        if self.steps.is_some() {
+            paid(budget, Elem::FLOAT, walk.shape)?;
+        }
         let data = match &self.data {
-            Elements::Floats(v) => Elements::Floats(indices.iter().map(|&i| v[i]).collect()),
-            Elements::Integers(v) => Elements::Integers(indices.iter().map(|&i| v[i]).collect()),
+            Elements::Floats(values) => Elements::Floats(walk.of(values)),
+            Elements::Integers(values) => Elements::Integers(walk.of(values)),
         };
-        Self {
+        Ok(Self {
             elem: self.elem,
-            shape: shape.to_vec(),
+            shape: walk.shape.to_vec(),
             data,
             param: self.param,
-            steps: self
-                .steps
-                .as_ref()
-                .map(|steps| indices.iter().map(|&i| steps[i]).collect()),
-        }
+            steps: self.steps.as_ref().map(|steps| walk.of(steps).into()),
+        })
     }
 
-    pub(super) fn reshaped(&self, shape: &[usize]) -> Self {
-        Self {
+    pub(super) fn reshaped(&self, budget: &FoldBudget, shape: &[usize]) -> Result<Self> {
+        paid(budget, self.elem, &self.shape)?;
+        Ok(Self {
             shape: shape.to_vec(),
             ..self.clone()
-        }
+        })
     }
 
     /// Axis `i` of the result is axis `perm[i]`.
-    pub(super) fn permuted(&self, perm: &[usize]) -> Self {
+    pub(super) fn permuted(&self, budget: &FoldBudget, perm: &[usize]) -> Result<Self> {
         let strides = strides(&self.shape);
         let shape: Vec<usize> = perm.iter().map(|&axis| self.shape[axis]).collect();
         let strides: Vec<isize> = perm.iter().map(|&axis| strides[axis]).collect();
-        self.pick(&walk(&shape, &strides, 0), &shape)
+        self.walked(budget, &Walk::new(&shape, &strides, 0))
     }
 
     /// Element `i` along axis `a` is element `begin[a] + i * step[a]`.
-    pub(super) fn sliced(&self, begin: &[usize], step: &[isize], extents: &[usize]) -> Self {
+    pub(super) fn sliced(
+        &self,
+        budget: &FoldBudget,
+        begin: &[usize],
+        step: &[isize],
+        extents: &[usize],
+    ) -> Result<Self> {
         let inner = strides(&self.shape);
         let from: isize = begin.iter().zip(&inner).map(|(&b, s)| b as isize * s).sum();
         let moved: Vec<isize> = inner.iter().zip(step).map(|(a, b)| a * b).collect();
-        self.pick(&walk(extents, &moved, from), extents)
+        self.walked(budget, &Walk::new(extents, &moved, from))
     }
 
     /// NumPy's broadcasting to `shape`.
-    pub(super) fn broadcast(&self, shape: &[usize]) -> Result<Self> {
-        bounded(shape)?;
+    pub(super) fn broadcast(&self, budget: &FoldBudget, shape: &[usize]) -> Result<Cow<'_, Self>> {
+        if self.shape == shape {
+            return Ok(Cow::Borrowed(self));
+        }
         if broadcast(&self.shape, shape)? != shape {
             return Err(Error::input(format!(
                 "a value of shape {:?} for one of {shape:?}",
@@ -219,28 +237,30 @@ impl Array {
                 _ => 0,
             })
             .collect();
-        Ok(self.pick(&walk(shape, &strides, 0), shape))
+        self.walked(budget, &Walk::new(shape, &strides, 0)).map(Cow::Owned)
     }
 
     /// Arrays one after another along `axis`.
-    pub(super) fn joined(parts: &[&Array], axis: usize) -> Result<Self> {
+    pub(super) fn joined<'v>(budget: &FoldBudget, parts: &[&'v Array], axis: usize) -> Result<Self> {
         let Some(first) = parts.first() else {
             return Err(Error::input("nothing to concatenate"));
         };
         let mut shape = first.shape.clone();
         shape[axis] = parts.iter().map(|p| p.shape[axis]).sum();
-        bounded(&shape)?;
+        paid(budget, first.elem, &shape)?;
         let outer: usize = shape[..axis].iter().product();
         let row = |p: &Array| p.shape[axis..].iter().product::<usize>();
         let floats = parts.iter().any(|p| matches!(p.data, Elements::Floats(_)));
         let data = if floats {
-            let parts: Vec<(Vec<f32>, usize)> = parts.iter().map(|p| (p.real(), row(p))).collect();
+            let parts: Vec<(Cow<'_, [f32]>, usize)> = parts.iter().map(|p| (p.real(), row(p))).collect();
             let rows = (0..outer).flat_map(|i| parts.iter().flat_map(move |(v, n)| &v[i * n..(i + 1) * n]));
             Elements::Floats(rows.copied().collect())
         } else {
-            let parts: Vec<(Vec<i64>, usize)> = (parts.iter())
-                .map(|p| Ok((p.whole("operands")?, row(p))))
-                .collect::<Result<_>>()?;
+            let integers = |p: &&'v Array| match &p.data {
+                Elements::Integers(values) => Some((values.as_slice(), row(p))),
+                Elements::Floats(_) => None,
+            };
+            let parts: Vec<(&[i64], usize)> = parts.iter().filter_map(integers).collect();
             let rows = (0..outer).flat_map(|i| parts.iter().flat_map(move |(v, n)| &v[i * n..(i + 1) * n]));
             Elements::Integers(rows.copied().collect())
         };
@@ -254,34 +274,47 @@ impl Array {
     }
 
     /// The elements that `indices` choose along `axis`.
-    pub(super) fn gathered(&self, axis: usize, indices: &[usize], shape: &[usize]) -> Result<Self> {
-        bounded(shape)?;
-        let inner: usize = self.shape[axis + 1..].iter().product();
-        let row = self.shape[axis] * inner;
-        let outer: usize = self.shape[..axis].iter().product();
-        let mut picked = Vec::with_capacity(outer * indices.len() * inner);
-        for o in 0..outer {
-            for &index in indices {
-                let from = o * row + index * inner;
-                picked.extend(from..from + inner);
-            }
+    pub(super) fn gathered(&self, budget: &FoldBudget, axis: usize, indices: &[usize]) -> Result<Self> {
+        let mut shape = self.shape.clone();
+        shape[axis] = indices.len();
+        paid(budget, self.elem, &shape)?;
+        if self.steps.is_some() {
+            paid(budget, Elem::FLOAT, &shape)?;
         }
-        Ok(self.pick(&picked, shape))
+        let inner: usize = self.shape[axis + 1..].iter().product();
+        let rows = Rows {
+            outer: self.shape[..axis].iter().product(),
+            row: self.shape[axis] * inner,
+            inner,
+            indices,
+        };
+        Ok(Self {
+            elem: self.elem,
+            data: match &self.data {
+                Elements::Floats(values) => Elements::Floats(rows.of(values)),
+                Elements::Integers(values) => Elements::Integers(rows.of(values)),
+            },
+            shape,
+            param: self.param,
+            steps: self.steps.as_ref().map(|steps| rows.of(steps).into()),
+        })
     }
 
     /// `f` of each element, as floats.
-    pub(super) fn map(&self, f: impl Fn(f32) -> f32) -> Self {
-        Self {
+    pub(super) fn map(&self, budget: &FoldBudget, f: impl Fn(f32) -> f32) -> Result<Self> {
+        paid(budget, Elem::FLOAT, &self.shape)?;
+        Ok(Self {
             param: self.param,
-            ..Self::floats(&self.shape, self.real().into_iter().map(f).collect())
-        }
+            ..Self::floats(&self.shape, self.real().iter().copied().map(f).collect())
+        })
     }
 
     /// As another type, as Cast converts.
-    pub(super) fn cast(&self, to: Elem) -> Result<Self> {
+    pub(super) fn cast(&self, budget: &FoldBudget, to: Elem) -> Result<Self> {
+        paid(budget, to, &self.shape)?;
         let data = match (&self.data, to) {
             (data, to) if to == self.elem => data.clone(),
-            (_, to) if to.is_float() => Elements::Floats(self.real()),
+            (_, to) if to.is_float() => Elements::Floats(self.real().into_owned()),
             (Elements::Floats(values), Elem::BOOL) => {
                 Elements::Integers(values.iter().map(|&v| i64::from(v != 0.0)).collect())
             }
@@ -301,15 +334,10 @@ impl Array {
     }
 }
 
-/// The number of elements of `shape`, which is bounded.
-pub(super) fn bounded(shape: &[usize]) -> Result<usize> {
-    (shape.iter())
-        .try_fold(1usize, |n, &extent| n.checked_mul(extent))
-        .filter(|&n| n <= MOST_ELEMENTS)
-        .ok_or_else(|| {
-            Error::unsupported(format!("a constant of shape {shape:?}"))
-                .expected(format!("at most {MOST_ELEMENTS} elements"))
-        })
+/// Pays for a value of this type before it is computed: the number of its elements.
+pub(super) fn paid(budget: &FoldBudget, elem: Elem, shape: &[usize]) -> Result<usize> {
+    let (name, bytes) = if elem.is_float() { ("float".to_string(), 4) } else { (elem.name(), 8) };
+    budget.take(&name, shape, bytes)
 }
 
 /// Elements between neighbours along each axis.
@@ -319,21 +347,68 @@ fn strides(shape: &[usize]) -> Vec<isize> {
         .collect()
 }
 
-/// The indices of a walk along axes of `shape` with `strides`, outermost first.
-fn walk(shape: &[usize], strides: &[isize], from: isize) -> Vec<usize> {
-    let mut indices = vec![from];
-    if shape.contains(&0) {
-        return Vec::new();
+/// A walk along axes, outermost first.
+struct Walk<'s> {
+    shape: &'s [usize],
+    strides: &'s [isize],
+    from: isize,
+}
+
+impl<'s> Walk<'s> {
+    fn new(shape: &'s [usize], strides: &'s [isize], from: isize) -> Self {
+        Self { shape, strides, from }
     }
-    for (&extent, &stride) in shape.iter().zip(strides) {
-        if extent != 1 {
-            let next = indices
-                .iter()
-                .flat_map(|&at| (0..extent as isize).map(move |i| at + i * stride));
-            indices = next.collect();
+
+    /// The elements at its places.
+    fn of<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        let mut picked = Vec::with_capacity(self.shape.iter().product());
+        if self.shape.contains(&0) {
+            return picked;
+        }
+        // The innermost axis is a loop of its own.
+        let (extent, outer) = self.shape.split_last().map_or((1, &[][..]), |(&n, outer)| (n, outer));
+        let step = self.strides.last().copied().unwrap_or(0);
+        let (mut place, mut at) = (vec![0; outer.len()], self.from);
+        loop {
+            picked.extend((0..extent as isize).map(|i| values[(at + i * step) as usize]));
+            let mut axis = outer.len();
+            loop {
+                if axis == 0 {
+                    return picked;
+                }
+                axis -= 1;
+                place[axis] += 1;
+                at += self.strides[axis];
+                if place[axis] < outer[axis] {
+                    break;
+                }
+                at -= self.strides[axis] * outer[axis] as isize;
+                place[axis] = 0;
+            }
         }
     }
-    indices.into_iter().map(|i| i as usize).collect()
+}
+
+/// Rows of elements, chosen by index.
+struct Rows<'s> {
+    outer: usize,
+    /// Elements of all that an index chooses from, and of what one index chooses.
+    row: usize,
+    inner: usize,
+    indices: &'s [usize],
+}
+
+impl Rows<'_> {
+    fn of<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        let mut picked = Vec::with_capacity(self.outer * self.indices.len() * self.inner);
+        for outer in 0..self.outer {
+            for &index in self.indices {
+                let from = outer * self.row + index * self.inner;
+                picked.extend_from_slice(&values[from..from + self.inner]);
+            }
+        }
+        picked
+    }
 }
 
 fn from_raw(elem: Elem, raw: &[u8]) -> Elements {

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use super::array::{Array, Elements};
+use super::array::{Array, Elements, paid};
 use super::elem::{Elem, unsupported};
 use super::fold::{Call, fold, fold_reduce};
 use super::importer::{Importer, Value};
 use crate::error::{Error, Result};
 use crate::graph::infer::broadcast;
 use crate::graph::{Activation, BinaryOp, DType, Op, ReduceKind, TensorId, UnaryKind};
+use crate::import::fold_budget::FoldBudget;
 use arenite::ops::binary::{Pairwise, SpecialBinaryOp};
 use arenite::ops::pointwise::{Function, Pointwise};
 
@@ -23,11 +24,11 @@ impl Importer<'_, '_> {
     fn moved(
         &mut self,
         value: &Value,
-        array: impl FnOnce(&Array) -> Result<Array>,
+        array: impl FnOnce(&Array, &FoldBudget) -> Result<Array>,
         op: impl FnOnce(&mut Self, TensorId) -> Result<TensorId>,
     ) -> Result<Value> {
         Ok(match value {
-            Value::Array(known) => array(known)?.into(),
+            Value::Array(known) => array(known, &self.budget)?.into(),
             Value::Tensor(id) => Value::Tensor(op(self, *id)?),
             Value::Mask(id) => Value::Mask(op(self, *id)?),
         })
@@ -46,7 +47,7 @@ impl Importer<'_, '_> {
         }
         self.moved(
             value,
-            |a| Ok(a.reshaped(shape)),
+            |a, budget| a.reshaped(budget, shape),
             |net, x| net.emit_shape(Op::Reshape, &[x], shape),
         )
     }
@@ -63,7 +64,7 @@ impl Importer<'_, '_> {
         }
         self.moved(
             value,
-            |a| Ok(a.permuted(perm)),
+            |a, budget| a.permuted(budget, perm),
             |net, x| net.emit(Op::Transpose { perm: perm.to_vec() }, &[x]),
         )
     }
@@ -86,7 +87,7 @@ impl Importer<'_, '_> {
         }
         self.moved(
             value,
-            |a| Ok(a.sliced(begin, step, extents)),
+            |a, budget| a.sliced(budget, begin, step, extents),
             |net, x| {
                 let (begin, stride) = (begin.to_vec(), step.to_vec());
                 net.emit_shape(Op::Slice { begin, stride }, &[x], extents)
@@ -129,7 +130,7 @@ impl Importer<'_, '_> {
             })
             .collect();
         if let Some(known) = known {
-            return Ok(Array::joined(&known, axis)?.into());
+            return Ok(Array::joined(&self.budget, &known, axis)?.into());
         }
         let ids = self.tensors(&values)?;
         let activation = Activation::None;
@@ -159,7 +160,7 @@ impl Importer<'_, '_> {
             Value::Array(array) => match array.data {
                 Elements::Floats(_) => self.tensor(value),
                 Elements::Integers(_) => {
-                    let real = array.cast(Elem::FLOAT)?.into();
+                    let real = array.cast(&self.budget, Elem::FLOAT)?.into();
                     self.tensor(&real)
                 }
             },
@@ -187,7 +188,7 @@ impl Importer<'_, '_> {
     /// Conversion as Cast does it.
     pub(super) fn cast(&mut self, value: &Value, to: Elem) -> Result<Value> {
         if let Value::Array(array) = value {
-            return Ok(array.cast(to)?.into());
+            return Ok(array.cast(&self.budget, to)?.into());
         }
         let from = self.elem(value);
         if to == Elem::BOOL {
@@ -211,7 +212,7 @@ impl Importer<'_, '_> {
     /// Whether elements are not 0.
     pub(super) fn truth(&mut self, value: &Value) -> Result<Value> {
         match value {
-            Value::Array(array) => Ok(array.cast(Elem::BOOL)?.into()),
+            Value::Array(array) => Ok(array.cast(&self.budget, Elem::BOOL)?.into()),
             Value::Mask(_) => Ok(value.clone()),
             Value::Tensor(id) if self.out.tensor(*id).dtype == DType::Bool => {
                 Ok(Value::Mask(self.cast_tensor(*id, DType::F32)?))
@@ -228,6 +229,7 @@ impl Importer<'_, '_> {
         let truth = self.truth(value)?;
         match &truth {
             Value::Array(array) => {
+                paid(&self.budget, Elem::BOOL, &array.shape)?;
                 let flipped = array.whole("operands")?.iter().map(|&v| i64::from(v == 0)).collect();
                 Ok(Array::integers(Elem::BOOL, &array.shape, flipped).into())
             }
@@ -239,7 +241,8 @@ impl Importer<'_, '_> {
     pub(super) fn compare(&mut self, op: SpecialBinaryOp, a: &Value, b: &Value) -> Result<Value> {
         if let (Value::Array(x), Value::Array(y)) = (a, b) {
             let shape = broadcast(&x.shape, &y.shape)?;
-            let (x, y) = (x.broadcast(&shape)?, y.broadcast(&shape)?);
+            paid(&self.budget, Elem::BOOL, &shape)?;
+            let (x, y) = (x.broadcast(&self.budget, &shape)?, y.broadcast(&self.budget, &shape)?);
             let values: Vec<i64> = match (&x.data, &y.data) {
                 (Elements::Integers(x), Elements::Integers(y)) => {
                     let holds = |(a, b): (&i64, &i64)| match op {
@@ -249,8 +252,8 @@ impl Importer<'_, '_> {
                     };
                     x.iter().zip(y).map(|pair| i64::from(holds(pair))).collect()
                 }
-                _ => (x.real().into_iter().zip(y.real()))
-                    .map(|(a, b)| i64::from(op.visit(Call(a, b)) != 0.0))
+                _ => (x.real().iter().zip(y.real().iter()))
+                    .map(|(&a, &b)| i64::from(op.visit(Call(a, b)) != 0.0))
                     .collect(),
             };
             return Ok(Array::integers(Elem::BOOL, &shape, values).into());
@@ -264,19 +267,34 @@ impl Importer<'_, '_> {
         let condition = self.truth(condition)?;
         if let (Value::Array(c), Value::Array(a), Value::Array(b)) = (&condition, a, b) {
             let shape = broadcast(&broadcast(&c.shape, &a.shape)?, &b.shape)?;
-            let holds = c.broadcast(&shape)?.whole("conditions")?;
-            let (a, b) = (a.broadcast(&shape)?, b.broadcast(&shape)?);
+            paid(&self.budget, a.elem, &shape)?;
+            let holds = c.broadcast(&self.budget, &shape)?.whole("conditions")?;
+            let (elem, param) = (a.elem, a.param);
+            let (a, b) = (a.broadcast(&self.budget, &shape)?, b.broadcast(&self.budget, &shape)?);
             let data = match (&a.data, &b.data) {
                 (Elements::Integers(a), Elements::Integers(b)) => {
                     let each = holds.iter().zip(a.iter().zip(b));
                     Elements::Integers(each.map(|(&c, (&a, &b))| if c != 0 { a } else { b }).collect())
                 }
                 _ => {
-                    let each = holds.iter().zip(a.real().into_iter().zip(b.real()));
-                    Elements::Floats(each.map(|(&c, (a, b))| if c != 0 { a } else { b }).collect())
+                    let (a, b) = (a.real(), b.real());
+                    let each = holds.iter().zip(a.iter().zip(b.iter()));
+                    Elements::Floats(each.map(|(&c, (&a, &b))| if c != 0 { a } else { b }).collect())
                 }
             };
-            return Ok(Array { shape, data, ..a }.into());
+            let elem = match data {
+                Elements::Floats(_) => Elem::FLOAT,
+                Elements::Integers(_) => elem,
+            };
+            let steps = None;
+            let chosen = Array {
+                elem,
+                shape,
+                data,
+                param,
+                steps,
+            };
+            return Ok(chosen.into());
         }
         let elem = [a, b].map(|v| self.elem(v)).into_iter().find(|e| *e != Elem::INT64);
         let elem = elem.unwrap_or(Elem::INT64);
@@ -318,12 +336,12 @@ impl Importer<'_, '_> {
                 UnaryKind::Function(Function::Basic(op)) => op.apply(x),
                 UnaryKind::Function(Function::Special(op)) => op.apply(x),
             };
-            let result = array.map(f);
+            let result = array.map(&self.budget, f)?;
             // Integers stay integers: absolute value, sign, negation.
             let result = if array.elem.is_float() {
                 result
             } else {
-                result.cast(array.elem)?
+                result.cast(&self.budget, array.elem)?
             };
             return Ok(result.into());
         }
@@ -336,7 +354,7 @@ impl Importer<'_, '_> {
     /// Two operands, broadcast.
     pub(super) fn binary(&mut self, op: BinaryOp, a: &Value, b: &Value) -> Result<Value> {
         if let (Value::Array(x), Value::Array(y)) = (a, b) {
-            return fold(op, x, y).map(Value::from);
+            return fold(&self.budget, op, x, y).map(Value::from);
         }
         let float = |net: &Self, v: &Value| matches!(net.elem(v), Elem::FLOAT);
         if float(self, a) || float(self, b) {
@@ -359,7 +377,7 @@ impl Importer<'_, '_> {
     fn int32(&mut self, value: &Value) -> Result<TensorId> {
         match value {
             Value::Array(array) => {
-                let narrow = array.cast(Elem::INT32)?;
+                let narrow = array.cast(&self.budget, Elem::INT32)?;
                 if narrow.data != array.data {
                     return Err(unsupported(array.elem, "a constant beyond 32 bits"));
                 }
@@ -377,7 +395,7 @@ impl Importer<'_, '_> {
     pub(super) fn reduce(&mut self, kind: ReduceKind, value: &Value, axes: &[usize], keep_dims: bool) -> Result<Value> {
         let shape = self.shape(value);
         if let Value::Array(array) = value {
-            return fold_reduce(kind, array, axes, keep_dims).map(Value::from);
+            return fold_reduce(&self.budget, kind, array, axes, keep_dims).map(Value::from);
         }
         let elem = self.elem(value);
         let mut x = self.real(value)?;

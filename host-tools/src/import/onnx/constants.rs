@@ -1,6 +1,6 @@
 //! Operators whose results are known when importing.
 
-use super::array::{Array, Elements, bounded};
+use super::array::{Array, Elements, paid};
 use super::elem::Elem;
 use super::importer::{Importer, View};
 use super::movement::extents;
@@ -32,7 +32,7 @@ impl<'a> Importer<'_, 'a> {
             if tensor.external.is_some() {
                 return Err(Error::unsupported("a constant with external data").help("make it an initializer"));
             }
-            Array::read(&tensor, None)?
+            Array::read(&tensor, None, &self.budget)?
         } else if let Some(value) = node.float("value_float")? {
             Array::scalar(value)
         } else if let Some(values) = node.floats("value_floats")? {
@@ -54,8 +54,8 @@ impl<'a> Importer<'_, 'a> {
             .known(view, 0, "extents")?
             .ok_or_else(|| Error::input("no extents"))?;
         let shape = extents(&shape.whole("extents")?, "extents")?;
-        let count = bounded(&shape)?;
-        let value = node_value(view)?;
+        let value = self.node_value(view)?;
+        let count = paid(&self.budget, value.elem, &shape)?;
         let array = match &value.data {
             Elements::Floats(v) => Array::floats(&shape, vec![v.first().copied().unwrap_or(0.0); count]),
             Elements::Integers(v) => Array::integers(value.elem, &shape, vec![v.first().copied().unwrap_or(0); count]),
@@ -82,7 +82,7 @@ impl<'a> Importer<'_, 'a> {
                     }
                 };
                 let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
-                bounded(&[count])?;
+                paid(&self.budget, bounds[0].elem, &[count])?;
                 let values = (0..count as i64)
                     .map(|i| from.wrapping_add(i.wrapping_mul(step)))
                     .collect();
@@ -94,18 +94,18 @@ impl<'a> Importer<'_, 'a> {
                 if !count.is_finite() {
                     return Err(Error::input(format!("a range from {from} to {to} by {step}")));
                 }
-                bounded(&[count as usize])?;
+                paid(&self.budget, Elem::FLOAT, &[count as usize])?;
                 let values = (0..count as usize).map(|i| from + i as f32 * step).collect();
                 Array::floats(&[count as usize], values)
             }
         };
         self.bind(view, 0, array.into())
     }
-}
 
-fn node_value(view: View<'_, '_>) -> Result<Array> {
-    match view.node.tensor("value")? {
-        Some(tensor) => Array::read(&tensor, None),
-        None => Ok(Array::scalar(0.0)),
+    fn node_value(&self, view: View<'_, '_>) -> Result<Array> {
+        match view.node.tensor("value")? {
+            Some(tensor) => Array::read(&tensor, None, &self.budget),
+            None => Ok(Array::scalar(0.0)),
+        }
     }
 }

@@ -93,7 +93,7 @@ impl<'a> Importer<'_, 'a> {
                 let (a, b) = (self.operand(view, 1)?, self.operand(view, 4)?);
                 let unit = self.binary(BinaryOp::Mul, &a, &b)?;
                 let unit = self.with(BinaryOp::Mul, &unit, view.float("alpha", 1.0)?)?;
-                let c = c.cast(Elem::FLOAT)?.into();
+                let c = c.cast(&self.budget, Elem::FLOAT)?.into();
                 Some(self.binary(BinaryOp::Mul, &c, &unit)?)
             }
             Some(_) => return Err(unsupported(Elem::INT32, "a bias that is computed")),

@@ -1,10 +1,11 @@
 //! Operators that work element by element.
 
-use super::array::Array;
+use super::array::{Array, paid};
 use super::calc::plain;
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use crate::error::{Error, Result};
+use crate::graph::numbers::Range;
 use crate::graph::{BinaryOp, Op, UnaryKind};
 use arenite::ops::binary::SpecialBinaryOp;
 use arenite::ops::pointwise::{Function, SpecialOp};
@@ -32,7 +33,7 @@ impl<'a> Importer<'_, 'a> {
         let x = self.operand(view, 0)?;
         if view.output(1).is_some() {
             let shape = self.shape(&x);
-            let count = super::array::bounded(&shape)?;
+            let count = paid(&self.budget, Elem::BOOL, &shape)?;
             self.bind(view, 1, Array::integers(Elem::BOOL, &shape, vec![1; count]).into())?;
         }
         self.bind(view, 0, x)
@@ -53,11 +54,20 @@ impl<'a> Importer<'_, 'a> {
     pub(super) fn clip(&mut self, view: View<'_, 'a>) -> Result<()> {
         let x = self.operand(view, 0)?;
         let (low, high) = if view.opset < 11 {
-            let bound = |name| view.node.float(name).map(|b| b.map(|b| Value::from(Array::scalar(b))));
+            let bound = |name| match view.node.has(name) {
+                true => view.number(name, 0.0, Range::Bound).map(|b| Some(Value::from(Array::scalar(b)))),
+                false => Ok(None),
+            };
             (bound("min")?, bound("max")?)
         } else {
             (self.optional(view, 1)?, self.optional(view, 2)?)
         };
+        for bound in [&low, &high].into_iter().flatten() {
+            if let Value::Array(array) = bound {
+                let mut values = array.real().into_owned().into_iter();
+                values.try_for_each(|value| Range::Bound.check("a bound", value).map(drop))?;
+            }
+        }
         let known = |bound: &Option<Value>, none: f32| match bound {
             None => Some(none),
             Some(Value::Array(array)) => array.single(),
@@ -121,6 +131,9 @@ impl<'a> Importer<'_, 'a> {
 
     pub(super) fn celu(&mut self, view: View<'_, 'a>) -> Result<()> {
         let (x, alpha) = (self.operand(view, 0)?, view.float("alpha", 1.0)?);
+        if alpha == 0.0 {
+            return Err(Error::input("attribute `alpha` is 0").expected("another number: the operand is divided by it"));
+        }
         let y = self.exponential(&x, alpha, alpha, 1.0)?;
         self.bind(view, 0, y)
     }
@@ -292,7 +305,7 @@ impl<'a> Importer<'_, 'a> {
         let &[.., rows, columns] = shape.as_slice() else {
             return Err(Error::input(format!("an operand of shape {shape:?}")).expected("at least two axes"));
         };
-        let count = super::array::bounded(&[rows, columns])?;
+        let count = paid(&self.budget, Elem::BOOL, &[rows, columns])?;
         let kept = |at: usize| {
             let distance = (at % columns) as i64 - (at / columns) as i64;
             i64::from(if upper { distance >= k } else { distance <= k })

@@ -1,7 +1,7 @@
 //! Data outside the model's file: in files of its folder, and nowhere else.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
@@ -13,14 +13,14 @@ use crate::files::system::{canonical, is_file};
 /// Completes "cannot …".
 const READING: &str = "read the model's external data";
 
-/// Begin, end and the tensor that they belong to.
-type Range = (u64, u64, String);
+/// The ranges of a file that tensors have: of each its begin, its end and the first tensor that it belongs to. They do not overlap.
+type Ranges = BTreeMap<u64, (u64, String)>;
 
 /// The folder of a model, and what has been read of the files in it.
 pub(super) struct Folder<'m> {
     folder: &'m Path,
     /// Ranges in use by file.
-    ranges: RefCell<HashMap<PathBuf, Vec<Range>>>,
+    ranges: RefCell<HashMap<PathBuf, Ranges>>,
 }
 
 impl<'m> Folder<'m> {
@@ -39,8 +39,8 @@ impl<'m> Folder<'m> {
         files
     }
 
-    /// The data of `tensor`, which lies where `pairs` say.
-    pub(super) fn read(&self, tensor: &Tensor<'_>, pairs: &[(&str, &str)]) -> Result<Vec<u8>> {
+    /// The data of `tensor`, which lies where `pairs` say, and whether it is the first tensor that has them.
+    pub(super) fn read(&self, tensor: &Tensor<'_>, pairs: &[(&str, &str)]) -> Result<(Vec<u8>, bool)> {
         let at = |e: Error| e.at(format_args!("tensor `{}`", tensor.name));
         let value = |key: &str| pairs.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
         let location = value("location").ok_or_else(|| at(Error::input("external data without a location")))?;
@@ -61,12 +61,12 @@ impl<'m> Folder<'m> {
                 .expected(format!("at most {size}, the file's size"))
                 .help("the file of external data is cut off, or belongs to another model"))
         })?;
-        self.claim(&path, (offset, end), tensor.name).map_err(at)?;
+        let first = self.claim(&path, (offset, end), tensor.name).map_err(at)?;
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(offset))
             .and_then(|_| file.take(length).read_to_end(&mut bytes))
             .map_err(|e| at(Error::io(&path, READING, &e)))?;
-        Ok(bytes)
+        Ok((bytes, first))
     }
 
     /// The path of a file of the model's folder.
@@ -91,20 +91,23 @@ impl<'m> Folder<'m> {
         Ok(found)
     }
 
-    /// Notes that `tensor` has a range of a file, which no other tensor may share in part.
-    fn claim(&self, path: &Path, (from, to): (u64, u64), tensor: &str) -> Result<()> {
+    /// Notes that `tensor` has a range of a file, which no other tensor may share in part: whether it is the first one.
+    fn claim(&self, path: &Path, (from, to): (u64, u64), tensor: &str) -> Result<bool> {
         let mut ranges = self.ranges.borrow_mut();
         let ranges = ranges.entry(path.to_path_buf()).or_default();
-        let overlapping = ranges
-            .iter()
-            .find(|&&(a, b, _)| from < b && a < to && (from, to) != (a, b));
-        if let Some((a, b, other)) = overlapping {
+        if ranges.get(&from).is_some_and(|&(end, _)| end == to) || from == to {
+            return Ok(false);
+        }
+        // Of those that begin before its end the last one ends last.
+        if let Some((&begin, (end, other))) = ranges.range(..to).next_back()
+            && from < *end
+        {
             return Err(Error::input(format!(
-                "its external data, bytes {from} to {to}, overlaps that of `{other}`, bytes {a} to {b}"
+                "its external data, bytes {from} to {to}, overlaps that of `{other}`, bytes {begin} to {end}"
             ))
             .help("the model is damaged: export it again"));
         }
-        ranges.push((from, to, tensor.to_string()));
-        Ok(())
+        ranges.insert(from, (to, tensor.to_string()));
+        Ok(true)
     }
 }

@@ -1,12 +1,15 @@
 //! Arithmetic on values that are known.
 
+use std::borrow::Cow;
+
 use arenite::ops::binary::{BinaryVisitor, Pairwise};
 
-use super::array::{Array, Elements, bounded};
+use super::array::{Array, Elements, paid};
 use super::elem::Elem;
 use crate::error::{Error, Result};
 use crate::graph::infer::broadcast;
 use crate::graph::{BinaryOp, ReduceKind};
+use crate::import::fold_budget::FoldBudget;
 
 /// The function of an operator of two operands.
 pub(super) struct Call(pub(super) f32, pub(super) f32);
@@ -19,13 +22,20 @@ impl BinaryVisitor for Call {
 }
 
 /// Two known operands, broadcast.
-pub(super) fn fold(op: BinaryOp, a: &Array, b: &Array) -> Result<Array> {
+pub(super) fn fold(budget: &FoldBudget, op: BinaryOp, a: &Array, b: &Array) -> Result<Array> {
     let shape = broadcast(&a.shape, &b.shape)?;
-    bounded(&shape)?;
-    let (x, y) = (a.broadcast(&shape)?, b.broadcast(&shape)?);
+    let real = matches!(a.data, Elements::Floats(_)) || matches!(b.data, Elements::Floats(_));
+    let count = paid(budget, if real { Elem::FLOAT } else { a.elem }, &shape)?;
+    // A single number is not spread out.
+    let spread = |array| match Array::len(array) {
+        1 => Ok(Cow::Borrowed(array)),
+        _ => array.broadcast(budget, &shape),
+    };
+    let (x, y) = (spread(a)?, spread(b)?);
     let data = match (&x.data, &y.data) {
         (Elements::Integers(x), Elements::Integers(y)) => {
-            let f = |(&a, &b): (&i64, &i64)| {
+            let f = |index: usize| {
+                let (a, b) = (one_of(x, index), one_of(y, index));
                 Ok(match op {
                     BinaryOp::Add => a.wrapping_add(b),
                     BinaryOp::Sub => a.wrapping_sub(b),
@@ -37,11 +47,12 @@ pub(super) fn fold(op: BinaryOp, a: &Array, b: &Array) -> Result<Array> {
                     _ => return Err(Error::unsupported("an operation of integers")),
                 })
             };
-            Elements::Integers(x.iter().zip(y).map(f).collect::<Result<_>>()?)
+            Elements::Integers((0..count).map(f).collect::<Result<_>>()?)
         }
         _ => {
-            let pairs = x.real().into_iter().zip(y.real());
-            Elements::Floats(pairs.map(|(a, b)| op.visit(Call(a, b))).collect())
+            let (x, y) = (x.real(), y.real());
+            let f = |index| op.visit(Call(one_of(&x, index), one_of(&y, index)));
+            Elements::Floats((0..count).map(f).collect())
         }
     };
     let elem = if matches!(data, Elements::Floats(_)) {
@@ -66,12 +77,23 @@ pub(super) fn fold(op: BinaryOp, a: &Array, b: &Array) -> Result<Array> {
     Ok(result)
 }
 
+/// Element `index`, or the only one.
+fn one_of<T: Copy>(values: &[T], index: usize) -> T {
+    values[if values.len() == 1 { 0 } else { index }]
+}
+
 /// A reduction of a known operand.
-pub(super) fn fold_reduce(kind: ReduceKind, array: &Array, axes: &[usize], keep_dims: bool) -> Result<Array> {
+pub(super) fn fold_reduce(
+    budget: &FoldBudget,
+    kind: ReduceKind,
+    array: &Array,
+    axes: &[usize],
+    keep_dims: bool,
+) -> Result<Array> {
     let rank = array.shape.len();
     let kept: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
     let perm: Vec<usize> = kept.iter().chain(axes).copied().collect();
-    let rows = array.permuted(&perm);
+    let rows = array.permuted(budget, &perm)?;
     let width: usize = axes.iter().map(|&axis| array.shape[axis]).product();
     let shape: Vec<usize> = if keep_dims {
         let one = |axis: usize| if axes.contains(&axis) { 1 } else { array.shape[axis] };
@@ -82,6 +104,7 @@ pub(super) fn fold_reduce(kind: ReduceKind, array: &Array, axes: &[usize], keep_
     if width == 0 {
         return Err(Error::unsupported("dynamic shape: a reduction of nothing"));
     }
+    paid(budget, array.elem, &shape)?;
     let data = match &rows.data {
         Elements::Integers(values) => {
             let row = |row: &[i64]| match kind {

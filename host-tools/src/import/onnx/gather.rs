@@ -2,7 +2,7 @@
 
 use arenite::ops::binary::SpecialBinaryOp;
 
-use super::array::{Array, bounded};
+use super::array::{Array, paid};
 use super::calc::plain;
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
@@ -38,9 +38,7 @@ impl<'a> Importer<'_, 'a> {
     /// The elements `chosen` along `axis`, in as few pieces as their runs allow.
     fn chosen(&mut self, x: &Value, axis: usize, chosen: &[usize]) -> Result<Value> {
         if let Value::Array(array) = x {
-            let mut shape = array.shape.clone();
-            shape[axis] = chosen.len();
-            return Ok(array.gathered(axis, chosen, &shape)?.into());
+            return Ok(array.gathered(&self.budget, axis, chosen)?.into());
         }
         let mut runs: Vec<(usize, usize)> = Vec::new();
         for &index in chosen {
@@ -72,6 +70,7 @@ impl<'a> Importer<'_, 'a> {
         }
         let count: usize = self.shape(indices).iter().product();
         let column = self.reshape(indices, &[count, 1])?;
+        paid(&self.budget, Elem::FLOAT, &[1, shape[0]])?;
         let numbers = Array::floats(&[1, shape[0]], (0..shape[0]).map(|i| i as f32).collect());
         let hot = self.hot(&column, &numbers.into(), shape[0])?;
         let table = self.transpose(x, &[1, 0])?;
@@ -98,7 +97,7 @@ impl<'a> Importer<'_, 'a> {
         let (indices, values) = (self.operand(view, 0)?, self.operand(view, 2)?);
         let depth = self.known(view, 1, "depth")?.and_then(|d| d.single());
         let depth = depth.ok_or_else(|| Error::input("no depth"))? as usize;
-        bounded(&[depth])?;
+        paid(&self.budget, Elem::FLOAT, &[depth])?;
         let mut shape = self.shape(&indices);
         let axis = view.int("axis", -1)?;
         let axis = axis_of(axis, shape.len() + 1)?;

@@ -10,8 +10,10 @@ use super::proto::{Model, Node};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
 use crate::graph::infer::{infer, infer_dtype};
+use crate::graph::numbers::Range;
 use crate::graph::{self, DType, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
 use crate::import::build::elements;
+use crate::import::fold_budget::FoldBudget;
 
 /// What stands for a value of the file.
 #[derive(Debug, Clone)]
@@ -35,11 +37,15 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) initializers: HashMap<&'a str, usize>,
     /// Shapes that the file states of results.
     pub(super) stated: HashMap<&'a str, Vec<usize>>,
+    /// The same, of which some extents may be open.
+    pub(super) declared: HashMap<&'a str, Vec<Option<usize>>>,
     names: HashSet<String>,
     node_names: HashSet<String>,
     /// Constants in the graph, by the address of the array that they hold, which is kept alive.
     constants: HashMap<*const Array, (Rc<Array>, TensorId)>,
     pub(super) warnings: Vec<String>,
+    /// What folding may still compute.
+    pub(super) budget: FoldBudget,
     scope: Scope,
 }
 
@@ -92,8 +98,27 @@ impl<'a> View<'_, 'a> {
         Ok(self.int(name, i64::from(default))? != 0)
     }
 
+    /// A real attribute, which is finite.
     pub(super) fn float(&self, name: &str, default: f32) -> Result<f32> {
-        Ok(self.node.float(name)?.unwrap_or(default))
+        self.number(name, default, Range::Finite)
+    }
+
+    /// What is added to a variance before its root.
+    pub(super) fn epsilon(&self) -> Result<f32> {
+        self.number("epsilon", 1e-5, Range::NotNegative)
+    }
+
+    /// A real attribute of this range.
+    pub(super) fn number(&self, name: &str, default: f32, range: Range) -> Result<f32> {
+        range.check(&format!("attribute `{name}`"), self.node.float(name)?.unwrap_or(default))
+    }
+
+    /// A list of real attributes, which are finite.
+    pub(super) fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
+        let values = self.node.floats(name)?;
+        let mut each = values.iter().flatten();
+        each.try_for_each(|&value| Range::Finite.check(&format!("a number of attribute `{name}`"), value).map(drop))?;
+        Ok(values)
     }
 
     pub(super) fn text(&self, name: &str, default: &'static str) -> Result<&'a str> {
@@ -112,7 +137,7 @@ impl<'a> View<'_, 'a> {
 }
 
 impl<'m, 'a> Importer<'m, 'a> {
-    pub(super) fn new(model: &'m Model<'a>, folder: &'m Folder<'m>) -> Self {
+    pub(super) fn new(model: &'m Model<'a>, folder: &'m Folder<'m>, bytes: usize) -> Self {
         Self {
             model,
             folder,
@@ -120,10 +145,12 @@ impl<'m, 'a> Importer<'m, 'a> {
             values: HashMap::new(),
             initializers: HashMap::new(),
             stated: HashMap::new(),
+            declared: HashMap::new(),
             names: HashSet::new(),
             node_names: HashSet::new(),
             constants: HashMap::new(),
             warnings: Vec::new(),
+            budget: FoldBudget::of(bytes),
             scope: Scope::default(),
         }
     }
@@ -202,7 +229,11 @@ impl<'m, 'a> Importer<'m, 'a> {
             .as_deref()
             .map(|pairs| self.folder.read(tensor, pairs))
             .transpose()?;
-        let mut array = Array::read(tensor, bytes.as_deref())?;
+        let bytes = bytes.map(|(bytes, first)| {
+            self.budget.add(if first { bytes.len() } else { 0 });
+            bytes
+        });
+        let mut array = Array::read(tensor, bytes.as_deref(), &self.budget)?;
         array.param = Some((index, array.len() as u64));
         let value = Value::Array(Rc::new(array));
         self.values.insert(tensor.name, Some(value.clone()));
@@ -280,7 +311,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         if let Some((_, id)) = self.constants.get(&Rc::as_ptr(array)) {
             return Ok(*id);
         }
-        let (dtype, data) = array.stored()?;
+        let (dtype, data) = array.stored(&self.budget)?;
         let name = match array.param {
             Some((index, _)) => self.model.graph.initializers[index].name.to_string(),
             None => format!("{}/constant", self.scope.name),
@@ -366,6 +397,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         if self.values.get(name).is_some_and(Option::is_some) || self.initializers.contains_key(name) {
             return Err(Error::input(format!("it writes `{name}`, which has a value already")));
         }
+        self.as_declared(name, &self.shape(&value))?;
         let value = match value {
             Value::Array(_) => value,
             Value::Tensor(id) => Value::Tensor(self.named(id, name)?),

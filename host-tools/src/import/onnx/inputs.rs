@@ -1,10 +1,10 @@
 //! The network's inputs: their extents stated, asked for, or given by `--batch`, `--input-shape` and `--assume`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::elem::Elem;
 use super::importer::{Importer, Value};
-use super::proto::{Extent, ValueInfo};
+use super::proto::{Extent, Model, ValueInfo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::DType;
 use crate::import::assume::Assumptions;
@@ -40,6 +40,10 @@ impl<'a> Importer<'_, 'a> {
             .filter(|i| !self.initializers.contains_key(i.name))
             .collect();
         let mut named: HashMap<&str, usize> = HashMap::new();
+        let batch = Batch {
+            asked: options.batch,
+            stated: stated_batch(self.model),
+        };
         for (index, input) in inputs.iter().enumerate() {
             let at = |e: Error| e.at(format_args!("input `{}`", input.name));
             let mut dtype = Elem(input.elem).dtype().map_err(at)?;
@@ -54,7 +58,7 @@ impl<'a> Importer<'_, 'a> {
                 dtype = DType::I32;
             }
             let asked = options.input_shape.as_deref().filter(|_| index == 0);
-            let shape = extents(input, asked, options.batch, &mut named, assumptions).map_err(at)?;
+            let shape = extents(input, asked, batch, &mut named, assumptions).map_err(at)?;
             let id = self.add_input(input.name, &shape, dtype);
             if self.values.insert(input.name, Some(Value::Tensor(id))).is_some() {
                 return Err(Error::input(format!("two inputs are named `{}`", input.name)));
@@ -63,17 +67,62 @@ impl<'a> Importer<'_, 'a> {
         if inputs.is_empty() {
             return Err(Error::input("the network has no input"));
         }
+        // At another batch than the file's the shapes that it states are those of another network.
+        if batch.asked.is_some() && batch.stated.is_some() && batch.asked != batch.stated {
+            return Ok(());
+        }
         for info in graph.values.iter().chain(&graph.outputs) {
-            let known = info.shape.iter().flatten().map(|extent| match *extent {
+            let Some(shape) = &info.shape else { continue };
+            let known = |extent: &Extent<'_>| match *extent {
                 Extent::Known(n) => usize::try_from(n).ok().filter(|&n| n > 0),
+                _ => None,
+            };
+            self.declared.insert(info.name, shape.iter().map(known).collect());
+            let known = shape.iter().map(|extent| match *extent {
                 Extent::Named(name) => named.get(name).copied(),
-                Extent::Unknown => None,
+                ref extent => known(extent),
             });
-            if let (Some(_), Some(shape)) = (&info.shape, known.collect::<Option<Vec<usize>>>()) {
+            if let Some(shape) = known.collect::<Option<Vec<usize>>>() {
                 self.stated.insert(info.name, shape);
             }
         }
         Ok(())
+    }
+
+    /// Refuses a value that has another shape than the file states of it. Extents that are only named, or left open, are those of the value.
+    pub(super) fn as_declared(&self, name: &str, shape: &[usize]) -> Result<()> {
+        let Some(declared) = self.declared.get(name) else {
+            return Ok(());
+        };
+        let agree = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated == *found);
+        if declared.len() == shape.len() && declared.iter().zip(shape).all(agree) {
+            return Ok(());
+        }
+        let open = || "?".to_string();
+        let shown: Vec<String> = declared.iter().map(|n| n.map_or_else(open, |n| n.to_string())).collect();
+        Err(Error::input(format!("the file states the shape [{}] of `{name}`", shown.join(", ")))
+            .expected(format!("{shape:?}, which follows from its operands"))
+            .help("export the model again, or run onnx.shape_inference with strict_mode: a wrong value_info misleads every tool"))
+    }
+}
+
+/// What is known of the batch.
+#[derive(Clone, Copy)]
+struct Batch {
+    /// `--batch`.
+    asked: Option<usize>,
+    /// The first extent of the first input, where the file states it.
+    stated: Option<usize>,
+}
+
+/// The first extent of the first input, where the file states it.
+pub(super) fn stated_batch(model: &Model<'_>) -> Option<usize> {
+    let graph = &model.graph;
+    let held: HashSet<&str> = graph.initializers.iter().map(|tensor| tensor.name).collect();
+    let first = graph.inputs.iter().find(|input| !held.contains(input.name))?;
+    match first.shape.as_ref()?.first()? {
+        Extent::Known(n) => usize::try_from(*n).ok().filter(|&n| n > 0),
+        _ => None,
     }
 }
 
@@ -81,7 +130,7 @@ impl<'a> Importer<'_, 'a> {
 fn extents<'a>(
     input: &ValueInfo<'a>,
     asked: Option<&[usize]>,
-    batch: usize,
+    batch: Batch,
     named: &mut HashMap<&'a str, usize>,
     assumptions: &mut Assumptions<'_>,
 ) -> Result<Vec<usize>> {
@@ -100,9 +149,18 @@ fn extents<'a>(
     for (axis, extent) in stated.iter().enumerate() {
         let given = asked.map(|asked| asked[axis]);
         let value = match (*extent, given) {
-            (Extent::Known(n), None) if axis == 0 && batch > 1 && n > 0 => batch,
+            (_, Some(asked)) if axis == 0 && batch.asked.is_some_and(|batch| batch != asked) => {
+                return Err(Error::new(
+                    ErrorKind::Usage,
+                    format!("--batch {} contradicts --input-shape", batch.asked.unwrap_or_default()),
+                )
+                .expected(format!("{asked}, its first extent, or one of the two options alone")));
+            }
+            (Extent::Known(n), None) if axis == 0 && n > 0 && usize::try_from(n).ok() == batch.stated => {
+                batch.asked.or(batch.stated).unwrap_or(1)
+            }
             (Extent::Known(n), None) if n > 0 => usize::try_from(n).unwrap_or(usize::MAX),
-            (Extent::Known(n), Some(asked)) if n > 0 && asked as i64 != n && !(axis == 0 && asked == batch) => {
+            (Extent::Known(n), Some(asked)) if n > 0 && asked as i64 != n && !(axis == 0 && batch.asked == Some(asked)) => {
                 return Err(Error::new(
                     ErrorKind::Usage,
                     format!("--input-shape {:?} contradicts the file", asked),
@@ -112,9 +170,9 @@ fn extents<'a>(
             (Extent::Named(name), None) if named.contains_key(name) => named[name],
             (_, Some(asked)) => asked,
             // `--batch` is 1 where nobody gives it.
-            (_, None) if axis == 0 && stated.len() > 1 => {
-                let value = batch.max(1);
-                let reason = if batch > 1 {
+            (_, None) if axis == 0 && (stated.len() > 1 || batch.asked.is_some()) => {
+                let value = batch.asked.unwrap_or(1);
+                let reason = if batch.asked.is_some() {
                     "given by --batch"
                 } else {
                     "the default of --batch"

@@ -1,6 +1,6 @@
 //! Operators that move elements, and those that make constants.
 
-use super::array::{Array, bounded};
+use super::array::{Array, paid};
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use crate::error::{Error, Result};
@@ -255,28 +255,28 @@ impl<'a> Importer<'_, 'a> {
             return Ok(x.clone());
         }
         if let Value::Array(array) = x {
-            return Ok(array.broadcast(&to)?.into());
+            return Ok(array.broadcast(&self.budget, &to)?.into_owned().into());
         }
         let lead = to.len() - from.len();
         let kept = |axis: usize| axis.checked_sub(lead).is_some_and(|own| from[own] == to[axis]);
         let zeros: Vec<usize> = (0..to.len())
             .map(|axis| if kept(axis) { 1 } else { to[axis] })
             .collect();
-        let count = bounded(&zeros)?;
         match x {
             Value::Mask(id) => {
-                let zeros = Array::floats(&zeros, vec![-0.0; count]).into();
+                let zeros = Array::filled(&self.budget, &zeros, -0.0)?.into();
                 let y = self.binary(BinaryOp::Add, &Value::Tensor(*id), &zeros)?;
                 Ok(Value::Mask(self.tensor(&y)?))
             }
             _ if self.elem(x) == Elem::FLOAT => {
-                self.binary(BinaryOp::Add, x, &Array::floats(&zeros, vec![-0.0; count]).into())
+                let zeros = Array::filled(&self.budget, &zeros, -0.0)?;
+                self.binary(BinaryOp::Add, x, &zeros.into())
             }
-            _ => self.binary(
-                BinaryOp::Add,
-                x,
-                &Array::integers(Elem::INT32, &zeros, vec![0; count]).into(),
-            ),
+            _ => {
+                let count = paid(&self.budget, Elem::INT32, &zeros)?;
+                let zeros = Array::integers(Elem::INT32, &zeros, vec![0; count]);
+                self.binary(BinaryOp::Add, x, &zeros.into())
+            }
         }
     }
 
@@ -367,7 +367,7 @@ impl<'a> Importer<'_, 'a> {
         let axis = axis_of(axis.ok_or_else(|| Error::input("no axis"))? as i64, shape.len())?;
         let (exclusive, reverse) = (view.flag("exclusive", false)?, view.flag("reverse", false)?);
         let n = shape[axis];
-        bounded(&[n, n])?;
+        paid(&self.budget, Elem::FLOAT, &[n, n])?;
         let counts = |to: usize, from: usize| {
             let (a, b) = if reverse { (to, from) } else { (from, to) };
             a < b || (a == b && !exclusive)

@@ -20,7 +20,7 @@ impl<'a> Importer<'_, 'a> {
         if !view.flag("spatial", true)? {
             return Err(Error::unsupported("statistics of every element (spatial = 0)"));
         }
-        let epsilon = view.float("epsilon", 1e-5)?;
+        let epsilon = view.epsilon()?;
         let operands: Vec<Value> = (0..5).map(|i| self.operand(view, i)).collect::<Result<_>>()?;
         let x = &operands[0];
         let rank = self.shape(x).len();
@@ -65,7 +65,7 @@ impl<'a> Importer<'_, 'a> {
         let (x, scale, bias) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
         let rank = self.shape(&x).len();
         let axes: Vec<usize> = (axis_of(view.int("axis", -1)?, rank)?..rank).collect();
-        let (centred, factor, mean) = self.standard(&x, &axes, view.float("epsilon", 1e-5)?)?;
+        let (centred, factor, mean) = self.standard(&x, &axes, view.epsilon()?)?;
         let y = self.binary(BinaryOp::Mul, &centred, &factor)?;
         let mut y = self.binary(BinaryOp::Mul, &y, &scale)?;
         if let Some(bias) = bias {
@@ -85,7 +85,7 @@ impl<'a> Importer<'_, 'a> {
         let (x, scale) = (self.operand(view, 0)?, self.operand(view, 1)?);
         let rank = self.shape(&x).len();
         let axes: Vec<usize> = (axis_of(view.int("axis", -1)?, rank)?..rank).collect();
-        let factor = self.factor(&x, &axes, view.float("epsilon", 1e-5)?)?;
+        let factor = self.factor(&x, &axes, view.epsilon()?)?;
         let y = self.binary(BinaryOp::Mul, &x, &factor)?;
         let y = self.binary(BinaryOp::Mul, &y, &scale)?;
         self.bind(view, 0, y)
@@ -95,7 +95,7 @@ impl<'a> Importer<'_, 'a> {
         let (x, scale, bias) = (self.operand(view, 0)?, self.operand(view, 1)?, self.operand(view, 2)?);
         let rank = self.shape(&x).len();
         let axes: Vec<usize> = (2..rank).collect();
-        let (centred, factor, _) = self.standard(&x, &axes, view.float("epsilon", 1e-5)?)?;
+        let (centred, factor, _) = self.standard(&x, &axes, view.epsilon()?)?;
         let (scale, bias) = (self.along_axis(&scale, 1, rank)?, self.along_axis(&bias, 1, rank)?);
         let y = self.binary(BinaryOp::Mul, &centred, &factor)?;
         let y = self.binary(BinaryOp::Mul, &y, &scale)?;
@@ -114,7 +114,7 @@ impl<'a> Importer<'_, 'a> {
         }
         let rest: usize = shape[1..].iter().product();
         let rows = self.reshape(&x, &[shape[0], groups, rest / groups])?;
-        let (centred, factor, _) = self.standard(&rows, &[2], view.float("epsilon", 1e-5)?)?;
+        let (centred, factor, _) = self.standard(&rows, &[2], view.epsilon()?)?;
         let mut y = self.binary(BinaryOp::Mul, &centred, &factor)?;
         // One factor for each group before version 21, for each channel since.
         let by_group = self.shape(&scale) == [groups] && view.opset < 21;

@@ -3,6 +3,7 @@
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
 use crate::error::{Error, Result};
+use crate::graph::numbers::Range;
 use crate::import::build::LARGEST_EXTENT;
 
 /// Most elements that a padding by repetition adds on one side.
@@ -37,7 +38,7 @@ impl<'a> Importer<'_, 'a> {
         let y = match view.text("mode", "constant")? {
             "constant" => {
                 let fill = if view.opset < 11 {
-                    view.float("value", 0.0)?
+                    view.number("value", 0.0, Range::Bound)?
                 } else {
                     let value = self.known(view, 2, "value")?;
                     value.map_or(Ok(0.0), |v| {

@@ -1,6 +1,6 @@
 //! Poolings.
 
-use super::array::Array;
+use super::array::{Array, paid};
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::windows::{Windows, windows};
@@ -96,14 +96,14 @@ impl<'a> Importer<'_, 'a> {
         if max {
             return Ok(y);
         }
-        let counts = counts(&shape[2..], windows, include)?;
+        paid(&self.budget, Elem::FLOAT, &windows.out)?;
+        let counts = counts(&shape[2..], windows, include);
         self.binary(BinaryOp::Div, &y, &counts.into())
     }
 }
 
 /// What each window divides its sum by, as `[1, 1, spatial…]`.
-fn counts(spatial: &[usize], windows: &Windows, include: bool) -> Result<Array> {
-    super::array::bounded(&windows.out)?;
+fn counts(spatial: &[usize], windows: &Windows, include: bool) -> Array {
     let along = |axis: usize| -> Vec<usize> {
         let (before, after) = windows.pads[axis];
         let (low, high) = if include {
@@ -132,5 +132,5 @@ fn counts(spatial: &[usize], windows: &Windows, include: bool) -> Result<Array> 
     }
     let mut shape = vec![1, 1];
     shape.extend(&windows.out);
-    Ok(Array::floats(&shape, counts.iter().map(|c| c.max(1.0)).collect()))
+    Array::floats(&shape, counts.iter().map(|c| c.max(1.0)).collect())
 }

@@ -1,6 +1,8 @@
 //! Quantisation: where scales are known as the runtime's own operators, elsewhere as arithmetic on real numbers.
 
-use super::array::Array;
+use std::rc::Rc;
+
+use super::array::{Array, paid};
 use super::elem::{Elem, unsupported};
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
@@ -47,6 +49,26 @@ impl<'a> Importer<'_, 'a> {
         self.reshape(&value, shape)
     }
 
+    /// Refuses a known scale that is none, and a known zero point of another type than what it belongs to. A constant may be zero throughout, by its scale.
+    fn check_parameters(&self, x: &Value, scale: &Value, zero: Option<&Value>) -> Result<()> {
+        self.check_scale(scale, matches!(x, Value::Array(_)))?;
+        let elem = self.elem(x);
+        match zero.map(|zero| self.elem(zero)) {
+            Some(own) if own != elem => Err(Error::input(format!("a zero point is {}", own.name()))
+                .expected(format!("{}, the type of what it belongs to", elem.name()))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_scale(&self, scale: &Value, may_be_zero: bool) -> Result<()> {
+        let Value::Array(array) = scale else { return Ok(()) };
+        let sense = |scale: &&f32| scale.is_finite() && (**scale > 0.0 || (may_be_zero && **scale == 0.0));
+        match array.real().iter().find(|scale| !sense(scale)) {
+            Some(scale) => Err(Error::input(format!("a scale is {scale}")).expected("a finite scale above zero")),
+            None => Ok(()),
+        }
+    }
+
     /// A single known scale and its zero point.
     fn single(&self, scale: &Value, zero: Option<&Value>) -> Option<(f32, i32)> {
         let one = |value: &Value| match value {
@@ -72,6 +94,7 @@ impl<'a> Importer<'_, 'a> {
         scale: &Value,
         zero: Option<&Value>,
     ) -> Result<Value> {
+        self.check_parameters(x, scale, zero)?;
         if let Some(y) = self.dequantized_by_one(x, scale, zero)? {
             return Ok(y);
         }
@@ -91,9 +114,11 @@ impl<'a> Importer<'_, 'a> {
         let (Value::Array(product), Value::Array(scale)) = (&product, scale) else {
             return Ok(product);
         };
-        let steps = scale.broadcast(&product.shape)?.real();
+        paid(&self.budget, Elem::FLOAT, &product.shape)?;
+        let scale = scale.broadcast(&self.budget, &product.shape)?;
+        let steps = scale.real();
         let known = steps.iter().all(|step| step.is_finite() && *step > 0.0);
-        let steps = known.then(|| steps.into());
+        let steps = known.then(|| Rc::from(&*steps));
         Ok(Array {
             steps,
             ..Array::clone(product)
@@ -136,6 +161,7 @@ impl<'a> Importer<'_, 'a> {
         elem: Elem,
     ) -> Result<Value> {
         let (low, high) = range(elem)?;
+        self.check_scale(scale, false)?;
         let shape = self.shape(x);
         if let (Value::Tensor(_), Some((scale, zero))) = (x, self.single(scale, zero)) {
             let x = self.real(x)?;
@@ -149,7 +175,7 @@ impl<'a> Importer<'_, 'a> {
         if let Some(zero) = zero {
             let zero = self.spread_parameter(view, zero, &shape)?;
             let zero = match &zero {
-                Value::Array(array) => array.cast(Elem::FLOAT)?.into(),
+                Value::Array(array) => array.cast(&self.budget, Elem::FLOAT)?.into(),
                 zero => Value::Tensor(self.real(zero)?),
             };
             rounded = self.binary(BinaryOp::Add, &rounded, &zero)?;
@@ -200,6 +226,7 @@ impl<'a> Importer<'_, 'a> {
         let bias = self.optional(view, 8)?;
         let real_x = self.dequantized(view, x, x_scale, Some(x_zero))?;
         let rank = self.shape(w).len();
+        self.check_parameters(w, w_scale, Some(w_zero))?;
         let channel_zero = self.along_axis(w_zero, 0, rank)?;
         let channel_scale = self.along_axis(w_scale, 0, rank)?;
         let centred = self.centred(w, Some(&channel_zero))?;
@@ -208,7 +235,7 @@ impl<'a> Importer<'_, 'a> {
         let bias = match bias {
             None => None,
             Some(Value::Array(bias)) => {
-                let bias = bias.cast(Elem::FLOAT)?.into();
+                let bias = bias.cast(&self.budget, Elem::FLOAT)?.into();
                 let x_scale = self.reshape(x_scale, &[])?;
                 let unit = self.binary(BinaryOp::Mul, w_scale, &x_scale)?;
                 Some(self.binary(BinaryOp::Mul, &bias, &unit)?)
@@ -222,6 +249,7 @@ impl<'a> Importer<'_, 'a> {
 
     /// An operand of a product of matrices, whose scale and zero point broadcast with it.
     pub(super) fn product_operand(&mut self, x: &Value, scale: &Value, zero: &Value) -> Result<Value> {
+        self.check_parameters(x, scale, Some(zero))?;
         if let Some(y) = self.dequantized_by_one(x, scale, Some(zero))? {
             return Ok(y);
         }

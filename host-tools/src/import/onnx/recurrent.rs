@@ -3,6 +3,7 @@
 use super::array::Array;
 use super::importer::{Importer, Value, View};
 use crate::error::{Error, Result};
+use crate::graph::numbers::Range;
 use crate::graph::{BinaryOp, UnaryKind};
 use arenite::ops::pointwise::{Function, SpecialOp};
 
@@ -116,6 +117,10 @@ impl<'a> Importer<'_, 'a> {
             first_c = first_c.map(|c| self.transpose(&c, &[1, 0, 2])).transpose()?;
         }
         let activations = activations(view, cell, directions)?;
+        let clip = match view.node.has("clip") {
+            true => Some(view.number("clip", 0.0, Range::Positive)?),
+            false => None,
+        };
         let per = cell.activations().len();
         let (mut sequences, mut last_h, mut last_c) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..directions {
@@ -149,7 +154,7 @@ impl<'a> Importer<'_, 'a> {
                 c: first_c.as_ref().map(|c| of(self, c)).transpose()?,
                 peepholes,
                 activations: activations[index * per..(index + 1) * per].to_vec(),
-                clip: view.node.float("clip")?,
+                clip,
                 reverse: names == "reverse" || index == 1,
                 hidden,
                 reset_first: !view.flag("linear_before_reset", false)?,
@@ -234,7 +239,7 @@ impl<'a> Importer<'_, 'a> {
             (Some((a, b)), Cell::Gru) if !d.reset_first => {
                 let gates = 2 * d.hidden;
                 let (low, high) = (self.part(b, 0, 0, gates)?, self.part(b, 0, gates, d.hidden)?);
-                let none = Array::floats(&[d.hidden], vec![0.0; d.hidden]).into();
+                let none = Array::filled(&self.budget, &[d.hidden], 0.0)?.into();
                 let low = self.concat(&[low, none], 0)?;
                 (Some(self.binary(BinaryOp::Add, a, &low)?), Some(high))
             }
@@ -403,8 +408,8 @@ fn activations<'a>(view: View<'_, 'a>, cell: Cell, directions: usize) -> Result<
     if names.len() != usual.len() {
         return Err(Error::input(format!("activations {names:?}")).expected(format!("{}", usual.len())));
     }
-    let mut alphas = view.node.floats("activation_alpha")?.unwrap_or_default().into_iter();
-    let mut betas = view.node.floats("activation_beta")?.unwrap_or_default().into_iter();
+    let mut alphas = view.floats("activation_alpha")?.unwrap_or_default().into_iter();
+    let mut betas = view.floats("activation_beta")?.unwrap_or_default().into_iter();
     let each = names.into_iter().map(|name| {
         let (alpha, beta) = match name.to_ascii_lowercase().as_str() {
             "leakyrelu" | "elu" | "thresholdedrelu" => (alphas.next(), None),

@@ -1,10 +1,12 @@
 //! Resize and Upsample: the runtime's operator where it samples at the same places, else a product with the weights of each sample.
 
-use super::array::{Array, bounded};
+use super::array::{Array, paid};
+use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::{axis_of, extents};
 use crate::error::{Error, Result};
 use crate::graph::Op;
+use crate::import::fold_budget::FoldBudget;
 
 /// Most elements along an axis of a result.
 const MOST_SAMPLES: usize = 1 << 16;
@@ -86,8 +88,8 @@ impl Sampling<'_> {
     }
 
     /// The matrix `[to, from]` of an axis.
-    fn matrix(&self, from: usize, to: usize, scale: f32) -> Result<Array> {
-        let count = bounded(&[to, from])?;
+    fn matrix(&self, budget: &FoldBudget, from: usize, to: usize, scale: f32) -> Result<Array> {
+        let count = paid(budget, Elem::FLOAT, &[to, from])?;
         let mut matrix = vec![0.0; count];
         for at in 0..to {
             for (index, weight) in self.weights(at, from, to, scale)? {
@@ -116,11 +118,11 @@ impl<'a> Importer<'_, 'a> {
                 .map(|&a| axis_of(a, shape.len()))
                 .collect::<Result<Vec<_>>>()?,
         };
-        let scales = match view.node.floats("scales")? {
+        let scales = match view.floats("scales")? {
             Some(scales) => Some(scales),
             None => {
                 let known = self.known(view, if is_upsample { 1 } else { 2 }, "scales")?;
-                known.map(|a| a.real()).filter(|s| !s.is_empty())
+                known.map(|a| a.real().into_owned()).filter(|s| !s.is_empty())
             }
         };
         let sizes = if is_upsample {
@@ -192,7 +194,7 @@ impl<'a> Importer<'_, 'a> {
             if to[axis] == shape[axis] && factors[axis] == 1.0 {
                 continue;
             }
-            let matrix = sampling.matrix(shape[axis], to[axis], factors[axis])?;
+            let matrix = sampling.matrix(&self.budget, shape[axis], to[axis], factors[axis])?;
             y = self.along(&y, axis, matrix)?;
         }
         Ok(y)

@@ -402,14 +402,14 @@ impl<'a> Importer<'_, 'a> {
     /// Integers with their zero point taken away, as f32.
     pub(super) fn centred(&mut self, x: &Value, zero: Option<&Value>) -> Result<Value> {
         let x = match x {
-            Value::Array(array) => array.cast(Elem::FLOAT)?.into(),
+            Value::Array(array) => array.cast(&self.budget, Elem::FLOAT)?.into(),
             x => Value::Tensor(self.real(x)?),
         };
         match zero {
             None => Ok(x),
             Some(zero) => {
                 let zero = match zero {
-                    Value::Array(array) => array.cast(Elem::FLOAT)?.into(),
+                    Value::Array(array) => array.cast(&self.budget, Elem::FLOAT)?.into(),
                     zero => Value::Tensor(self.real(zero)?),
                 };
                 self.binary(BinaryOp::Sub, &x, &zero)

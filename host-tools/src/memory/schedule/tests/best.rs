@@ -121,7 +121,7 @@ proptest! {
     #[test]
     fn sets_have_what_was_put_in(ends in prop::collection::vec(0usize..200, 1..4), rest in prop::collection::vec(0usize..200, 0..20)) {
         let steps: BTreeSet<usize> = ends.iter().flat_map(|&end| 0..end).chain(rest.iter().copied()).collect();
-        let empty = Set { full: 0, words: Vec::new() };
+        let empty = Set::empty();
         let up = steps.iter().fold(empty.clone(), |set, &step| set.with(step));
         let down = steps.iter().rev().fold(empty, |set, &step| set.with(step));
         prop_assert_eq!(&up, &down);
