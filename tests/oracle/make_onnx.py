@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import attributes
 import quantised_networks
+import resizings
 
 FOLDER = pathlib.Path(__file__).parent.parent / "models" / "onnx"
 CASES = {}
@@ -377,6 +378,7 @@ def _(n):
 
 CASES.update(quantised_networks.CASES)
 CASES.update(attributes.CASES)
+CASES.update(resizings.CASES)
 
 
 def write(name, build, opset):

@@ -11,7 +11,7 @@ use crate::import::fold_budget::FoldBudget;
 /// Most elements along an axis of a result.
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// How an axis is sampled.
+/// How an axis is sampled. Places are computed in f32 as ONNX Runtime does, so that ties fall to the same side.
 struct Sampling<'a> {
     mode: &'a str,
     transform: &'a str,
@@ -20,30 +20,57 @@ struct Sampling<'a> {
     exclude: bool,
 }
 
+/// Largest distance from a tie that counts as one, in elements.
+const TIE: f32 = 1e-6;
+
+/// Rounding of operator sets below 11: up where the operand has more elements than the result, else down.
+const BY_SCALE: &str = "by scale";
+
 impl Sampling<'_> {
     /// The place in the operand of sample `at`.
     fn place(&self, at: usize, from: usize, to: usize, scale: f32) -> Result<f32> {
+        if scale == 1.0 && to == from {
+            return Ok(at as f32);
+        }
         let at = at as f32;
         Ok(match self.transform {
             "half_pixel" => (at + 0.5) / scale - 0.5,
             "pytorch_half_pixel" if to > 1 => (at + 0.5) / scale - 0.5,
-            "pytorch_half_pixel" => 0.0,
-            // Of a scale the length is what it gives before it is rounded down, as in ONNX's own tests.
-            "align_corners" if to > 1 => {
-                let length = scale * from as f32;
-                let whole = (length - to as f32).abs() < 1e-3;
-                at * (from as f32 - 1.0) / (if whole { to as f32 } else { length } - 1.0)
-            }
-            "align_corners" => 0.0,
+            // The length is that of the result, also where the scale gives another one before it is rounded down.
+            "align_corners" if to > 1 => at * (from as f32 - 1.0) / (to as f32 - 1.0),
+            "pytorch_half_pixel" | "align_corners" => 0.0,
             "asymmetric" => at / scale,
             "half_pixel_symmetric" => {
                 let adjustment = to as f32 / (scale * from as f32);
                 let offset = from as f32 / 2.0 * (1.0 - adjustment);
-                offset + (at + 0.5) / scale - 0.5
+                (f64::from(offset) + (f64::from(at) + 0.5) / f64::from(scale) - 0.5) as f32
             }
+            "tf_half_pixel_for_nn" => (at + 0.5) / scale,
             other => {
-                return Err(Error::unsupported(format!("the coordinate transformation `{other}`"))
-                    .expected("half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners or asymmetric"));
+                return Err(
+                    Error::unsupported(format!("the coordinate transformation `{other}`")).expected(
+                        "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric or tf_half_pixel_for_nn",
+                    ),
+                );
+            }
+        })
+    }
+
+    /// Index of the nearest element.
+    fn rounded(&self, place: f32, scale: f32) -> Result<f32> {
+        // As in ONNX Runtime 1.32: a tie that the division has moved is still one.
+        let tie = (place - place.floor() - 0.5).abs() < TIE;
+        Ok(match self.nearest {
+            "floor" => place.floor(),
+            "ceil" => place.ceil(),
+            "round_prefer_ceil" if tie => place.ceil(),
+            "round_prefer_floor" if tie => place.floor(),
+            "round_prefer_ceil" | "round_prefer_floor" => place.round(),
+            BY_SCALE if scale < 1.0 => place.ceil(),
+            BY_SCALE => place.trunc(),
+            other => {
+                return Err(Error::unsupported(format!("the rounding `{other}`"))
+                    .expected("round_prefer_floor, round_prefer_ceil, floor or ceil"));
             }
         })
     }
@@ -53,15 +80,7 @@ impl Sampling<'_> {
         let place = self.place(at, from, to, scale)?;
         let clamped = |index: f32| index.clamp(0.0, from as f32 - 1.0) as usize;
         Ok(match self.mode {
-            "nearest" => {
-                let index = match self.nearest {
-                    "floor" => place.floor(),
-                    "ceil" => place.ceil(),
-                    "round_prefer_ceil" => (place + 0.5).floor(),
-                    _ => (place - 0.5).ceil(),
-                };
-                vec![(clamped(index), 1.0)]
-            }
+            "nearest" => vec![(clamped(self.rounded(place, scale)?), 1.0)],
             "linear" | "bilinear" => {
                 let low = place.floor();
                 let high = place - low;
@@ -104,7 +123,9 @@ impl<'a> Importer<'_, 'a> {
     pub(super) fn resize(&mut self, view: View<'_, 'a>) -> Result<()> {
         let x = self.operand(view, 0)?;
         let shape = self.shape(&x);
-        let is_upsample = view.node.op == "Upsample" || view.opset < 11;
+        let is_upsample = view.node.op == "Upsample";
+        // Operands and attributes of operator set 10 are those of Upsample.
+        let is_old = is_upsample || view.opset < 11;
         if view.flag("antialias", false)? {
             return Err(Error::unsupported("antialiasing").help("resize without it, or in the application"));
         }
@@ -121,15 +142,11 @@ impl<'a> Importer<'_, 'a> {
         let scales = match view.floats("scales")? {
             Some(scales) => Some(scales),
             None => {
-                let known = self.known(view, if is_upsample { 1 } else { 2 }, "scales")?;
+                let known = self.known(view, if is_old { 1 } else { 2 }, "scales")?;
                 known.map(|a| a.real().into_owned()).filter(|s| !s.is_empty())
             }
         };
-        let sizes = if is_upsample {
-            None
-        } else {
-            self.known(view, 3, "sizes")?
-        };
+        let sizes = if is_old { None } else { self.known(view, 3, "sizes")? };
         let sizes = sizes.map(|s| s.whole("sizes")).transpose()?.filter(|s| !s.is_empty());
         let mut to = shape.clone();
         let mut factors = vec![1.0f32; shape.len()];
@@ -144,6 +161,11 @@ impl<'a> Importer<'_, 'a> {
                 for (&axis, &scale) in axes.iter().zip(scales) {
                     if !(scale.is_finite() && scale > 0.0 && scale < 65536.0) {
                         return Err(Error::input(format!("scale {scale}")));
+                    }
+                    if is_upsample && scale < 1.0 {
+                        return Err(Error::input(format!("scale {scale} of Upsample"))
+                            .expected("1 or more")
+                            .help("Resize makes an operand smaller"));
                     }
                     to[axis] = (shape[axis] as f32 * scale).floor() as usize;
                     factors[axis] = scale;
@@ -163,13 +185,13 @@ impl<'a> Importer<'_, 'a> {
         }
         let sampling = Sampling {
             mode: view.text("mode", "nearest")?,
-            transform: if is_upsample {
+            transform: if is_old {
                 "asymmetric"
             } else {
                 view.text("coordinate_transformation_mode", "half_pixel")?
             },
-            nearest: if is_upsample {
-                "floor"
+            nearest: if is_old {
+                BY_SCALE
             } else {
                 view.text("nearest_mode", "round_prefer_floor")?
             },
