@@ -61,7 +61,9 @@ impl Page {
         assert!(built.expect("cargo starts").success());
         let folder = tempfile::tempdir().expect("a folder");
         let page = playground::make(&playground::library(&target), folder.path()).expect("a page");
-        let browser = Browser::open(folder.path(), &page).expect("it was there");
+        let mut browser = Browser::open(folder.path(), &page).expect("it was there");
+        // What is shown is kept: of an output with NaNs the hash says nothing.
+        browser.value("show = ((shown) => (ran) => { globalThis.ran = ran; shown(ran); })(show); 1");
         Some(Self { browser, folder })
     }
 
@@ -100,6 +102,12 @@ impl Page {
     fn outputs(&mut self) -> Vec<String> {
         let shown = self.value("[...document.querySelectorAll('#outputs h2')].map(head => head.dataset.sha256)");
         serde_json::from_value(shown).expect("hashes")
+    }
+
+    /// Numbers of the outputs of the last run's first inputs: of each the first ones, NaN and infinity as `null`.
+    fn values(&mut self) -> Vec<Value> {
+        let values = self.value("ran.runs[0].map((output) => output.values)");
+        serde_json::from_value(values).expect("numbers")
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
@@ -150,9 +158,13 @@ fn noise(dtype: DType, count: usize) -> Vec<u8> {
 }
 
 fn of_host(file: &ModelFile, inputs: Vec<Vec<u8>>) -> Vec<String> {
+    outputs_of_host(file, inputs).iter().map(|output| hex(output)).collect()
+}
+
+fn outputs_of_host(file: &ModelFile, inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let model = file.load().expect("it loads");
     let outputs = model::run(&model, &[inputs], false, &mut |_, _, _| {}).expect("it runs");
-    outputs[0].iter().map(|output| hex(output)).collect()
+    outputs.into_iter().next().expect("a run")
 }
 
 /// A file through the page: packed as here; where it has one input, run on noise as here. Whether it ran.
@@ -176,8 +188,54 @@ fn through(page: &mut Page, input: &Path) -> bool {
     let array = page.write("x.npy", &array);
     page.choose(&[&array])
         .unwrap_or_else(|e| panic!("{}: {e}", input.display()));
-    assert_eq!(page.outputs(), of_host(&host, vec![bytes]), "{}", input.display());
+    let expected = outputs_of_host(&host, vec![bytes]);
+    let dtypes = view.outputs.iter().map(|port| port.dtype);
+    let (hashes, values) = (page.outputs(), page.values());
+    assert_eq!(hashes.len(), expected.len(), "{}", input.display());
+    for (port, (dtype, bytes)) in dtypes.zip(&expected).enumerate() {
+        let what = format!("{}, output {port}", input.display());
+        // The bits of a NaN are the processor's: `docs/operators.md`.
+        match reals(dtype, bytes).filter(|reals| reals.iter().any(|x| x.is_nan())) {
+            Some(reals) => same_but_for_nans(&what, &values[port], &reals),
+            None => assert_eq!(hashes[port], hex(bytes), "{what}"),
+        }
+    }
     true
+}
+
+/// Numbers of an f32 output.
+fn reals(dtype: DType, bytes: &[u8]) -> Option<Vec<f32>> {
+    let words = bytes.as_chunks().0.iter();
+    (dtype == DType::F32).then(|| words.map(|word| f32::from_le_bytes(*word)).collect())
+}
+
+/// Compares numbers of the page with the host's: equal where they are finite, `null` (JSON has nothing else) where they are not.
+fn same_but_for_nans(what: &str, page: &Value, host: &[f32]) {
+    let page = page.as_array().expect("numbers");
+    // The page tells the first ones of a larger output.
+    assert_eq!(page.len(), host.len(), "{what}: the page tells fewer");
+    for (at, (found, expected)) in page.iter().zip(host).enumerate() {
+        let same = match found.as_f64() {
+            Some(found) => found as f32 == *expected,
+            None => found.is_null() && !expected.is_finite(),
+        };
+        assert!(same, "{what}, element {at}: {found} instead of {expected}");
+    }
+}
+
+#[test]
+fn numbers_beside_a_nan_are_compared() {
+    let host = [1.5, f32::NAN, -2.0, f32::NEG_INFINITY];
+    same_but_for_nans("equal", &json!([1.5, null, -2.0, null]), &host);
+    for other in [
+        json!([1.5, 2.0, -2.0, null]),
+        json!([1.5, null, 2.0, null]),
+        json!([null, null, -2.0, null]),
+        json!([1.5, null, -2.0]),
+    ] {
+        let compared = std::panic::catch_unwind(|| same_but_for_nans("different", &other, &host));
+        assert!(compared.is_err(), "{other}");
+    }
 }
 
 #[test]
