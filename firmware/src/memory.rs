@@ -71,8 +71,12 @@ impl Areas {
         }))
     }
 
-    /// Takes `len` bytes, filled with a pattern.
+    /// Takes `len` bytes, filled with a pattern; no bytes take no memory and have no canaries.
     pub fn take(&mut self, len: usize, purpose: Purpose) -> Result<Piece, OutOfMemory> {
+        if len == 0 {
+            let start = ALIGN;
+            return Ok(Piece { start, len, purpose });
+        }
         let fits = |area: &Area| area.room().is_some_and(|room| len <= room);
         let Some(area) = self.0.iter_mut().find(|area| fits(area)) else {
             let available = self.0.iter().filter_map(Area::room).max().unwrap_or(0) as u64;
@@ -85,7 +89,7 @@ impl Areas {
         let start = area.next.next_multiple_of(ALIGN) + CANARY_BYTES;
         area.next = start + len + CANARY_BYTES;
         let piece = Piece { start, len, purpose };
-        for canary in piece.canaries() {
+        for canary in piece.canaries().into_iter().flatten() {
             // SAFETY: the bytes lie in free memory that nothing else was given.
             unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(canary), CANARY, CANARY_BYTES) };
         }
@@ -110,7 +114,7 @@ impl Piece {
     /// # Safety
     /// Call it once a piece: the slices would alias.
     pub unsafe fn bytes(&self) -> &'static mut [u8] {
-        // SAFETY: the piece was handed out once, is filled, and lies in memory that is never given back.
+        // SAFETY: the piece was handed out once, is filled, and lies in memory that is never given back; an empty one is aligned and not null.
         unsafe { slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut(self.start), self.len) }
     }
 
@@ -131,6 +135,7 @@ impl Piece {
         let changed = self
             .canaries()
             .into_iter()
+            .flatten()
             .flat_map(|canary| canary..canary + CANARY_BYTES)
             .any(|address| {
                 // SAFETY: the canaries were written when the piece was taken.
@@ -143,8 +148,9 @@ impl Piece {
         }
     }
 
-    fn canaries(&self) -> [usize; 2] {
-        [self.start - CANARY_BYTES, self.start + self.len]
+    /// Addresses of the canaries: none around no bytes.
+    fn canaries(&self) -> Option<[usize; 2]> {
+        (self.len > 0).then(|| [self.start - CANARY_BYTES, self.start + self.len])
     }
 }
 

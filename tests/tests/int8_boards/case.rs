@@ -158,6 +158,8 @@ pub(crate) enum Outcome {
     Same(usize, Vec<u8>),
     /// The board's refusal, with both figures.
     DoesNotFit(BoardError),
+    /// The board's refusal of a kernel that its program leaves out for want of flash.
+    LeftOut(BoardError),
     Different(String),
 }
 
@@ -180,6 +182,7 @@ pub(crate) fn on_board(board: &'static Board, file: &ModelFile, groups: &[Group]
             Err(error @ (BoardError::BlobTooLarge { .. } | BoardError::OutOfMemory { .. })) => {
                 return Outcome::DoesNotFit(error);
             }
+            Err(error) if names_left_out(&error, board, file) => return Outcome::LeftOut(error),
             Err(error) => return Outcome::Different(error.to_string()),
         };
         let mut rest = &report.outputs[..];
@@ -244,6 +247,7 @@ pub(crate) fn compare(test: &str, board: &'static Board, cases: &[Case], host: b
                     same += 1;
                 }
                 Outcome::Different(text) => wrong.push(format!("{what}: {text}")),
+                Outcome::LeftOut(error) => println!("{what}: {error}"),
                 Outcome::DoesNotFit(error) => {
                     println!("{what}: {error}");
                     // The only board without memory beside flash and RAM.
@@ -275,4 +279,38 @@ pub(crate) fn states_both_figures(error: &BoardError, file: &ModelFile) -> bool 
         && [needed, available]
             .iter()
             .all(|figure| text.contains(&figure.to_string()))
+}
+
+/// Whether a board refuses a file at load by the name of one of its kernels, and leaves that kernel out on purpose.
+pub(crate) fn names_left_out(error: &BoardError, board: &Board, file: &ModelFile) -> bool {
+    let BoardError::Refused { during, text, .. } = error else {
+        return false;
+    };
+    let steps = file.view().and_then(|view| view.steps()).unwrap_or_default();
+    let mut kernels = steps.iter().map(Step::kernel);
+    let left_out = left_out();
+    let named = kernels.find(|&kernel| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == kernel.name()));
+    *during == During::Load
+        && board.firmware.contains(&"small-flash")
+        && named.is_some_and(|kernel| left_out.contains(&kernel))
+}
+
+/// The kernels that programs for small flashes leave out: the ranges in the firmware's own source.
+pub(crate) fn left_out() -> Vec<KernelId> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/src/linked.rs");
+    let source = std::fs::read_to_string(source).expect("the firmware's list");
+    let (_, set) = source.split_once("const SET: u128 =").expect("the set");
+    let (set, _) = set.split_once(';').expect("its end");
+    let find = |name: &str| {
+        let found = KernelId::ALL.iter().find(|kernel| kernel.name() == name);
+        *found.unwrap_or_else(|| panic!("{name} is no kernel"))
+    };
+    let ranges = set.split("between(").skip(1).map(|range| {
+        let (ends, _) = range.split_once(')').expect("a range");
+        let (first, last) = ends.split_once(", ").expect("two ends");
+        find(first) as u8..=find(last) as u8
+    });
+    let ranges: Vec<_> = ranges.collect();
+    let all = KernelId::ALL.iter().copied();
+    all.filter(|&kernel| ranges.iter().any(|range| range.contains(&(kernel as u8)))).collect()
 }

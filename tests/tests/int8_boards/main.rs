@@ -283,6 +283,7 @@ fn models_too_large_for_a_board_are_refused_with_both_figures() {
                 error
             }
             Outcome::Same(..) => panic!("{name} runs"),
+            Outcome::LeftOut(error) => panic!("{name}: {error}"),
             Outcome::Different(text) => panic!("{name}: {text}"),
         }
     });
@@ -307,6 +308,7 @@ fn a_kernel_that_small_flash_leaves_out_is_refused_by_name() {
         return skip(TEST, &reason.to_string());
     }
     for (folder, name, kernel) in [
+        ("models/tflite_ops", "lstm", KernelId::LstmInt),
         ("models/tflite_ops", "select_v2_broadcast_int16", KernelId::Choose),
         ("models/tflite_signal", "energy", KernelId::SignalEnergy),
     ] {
@@ -315,7 +317,9 @@ fn a_kernel_that_small_flash_leaves_out_is_refused_by_name() {
         let file = packed(&case.file, scratch.path(), Target::CortexM0).unwrap_or_else(|e| panic!("{e}"));
         let inputs = vec![0; file.view().expect("a model").header().input_bytes as usize];
         let error = run(microbit, Blob::File(file.path()), &inputs, &RunOptions::default());
-        let error = error.expect_err("refused").to_string();
+        let error = error.expect_err("refused");
+        assert!(names_left_out(&error, microbit, &file), "{name}: {error}");
+        let error = error.to_string();
         assert!(
             error.contains("load") && error.contains(&format!("{kernel:?}")),
             "{name}: {error}"
