@@ -1,4 +1,4 @@
-//! A browser to be asked: Debian's `chromium-headless-shell` over its debugging pipe, with real clicks.
+//! A browser to be asked: Chromium over its debugging pipe, with real clicks.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -7,9 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use arenite_xtask::require::BROWSERS;
 use serde_json::{Value, json};
 
-const BROWSER: &str = "chromium-headless-shell";
+/// Why a test without a browser is skipped.
+pub const MISSING: &str = "no browser: Debian's chromium or chromium-headless-shell";
+
 /// A browser that says nothing for so long hangs, on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -30,14 +33,14 @@ impl Browser {
     /// # Panics
     /// Where it does not start, or does not answer.
     pub fn open(folder: &Path, page: &Path) -> Option<Self> {
-        Command::new(BROWSER).arg("--version").output().ok()?;
+        let program = installed()?;
         let pipes = ["in", "out"].map(|name| folder.join(name));
         let made = Command::new("mkfifo").args(&pipes).status().expect("it starts");
         assert!(made.success(), "no pipes");
         // The browser reads commands from descriptor 3 and answers on 4.
         let child = Command::new("sh")
-            .args(["-c", "exec \"$0\" --remote-debugging-pipe --no-sandbox --disable-gpu --user-data-dir=\"$3\" 3<\"$1\" 4>\"$2\""])
-            .arg(BROWSER)
+            .args(["-c", "exec \"$0\" --headless --remote-debugging-pipe --no-sandbox --disable-gpu --user-data-dir=\"$3\" 3<\"$1\" 4>\"$2\""])
+            .arg(program)
             .args(&pipes)
             .arg(folder.join("profile"))
             .stdout(Stdio::null())
@@ -78,7 +81,7 @@ impl Browser {
 
     /// Whether a browser is installed.
     pub fn is_there() -> bool {
-        Command::new(BROWSER).arg("--version").output().is_ok()
+        installed().is_some()
     }
 
     /// What the page has asked for so far.
@@ -141,6 +144,15 @@ impl Browser {
             json!({"type": event, "x": place[0], "y": place[1], "button": "left", "buttons": held, "clickCount": 1});
         self.ask("Input.dispatchMouseEvent", mouse);
     }
+}
+
+/// The first of these programs that starts.
+fn installed() -> Option<&'static str> {
+    let starts = |program: &&str| {
+        let version = Command::new(program).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    BROWSERS.into_iter().find(starts)
 }
 
 /// What comes from the browser, until it ends.

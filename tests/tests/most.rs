@@ -222,7 +222,7 @@ fn other_inputs_are_at_most_the_bound() {
 }
 
 #[test]
-#[ignore = "every tracked model on every board: `cargo xtask long most_of_tracked_models`"]
+#[ignore = "long: every tracked model on every board"]
 fn most_of_tracked_models_long() {
     fresh_of(|subject, configuration| !quick(subject, configuration));
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_host::page::{Extra, page};
-use arenite_tests::browser::Browser;
+use arenite_tests::browser::{Browser, MISSING};
 use arenite_tests::{digits_options, skip};
 use data_encoding::BASE64;
 use image::RgbImage;
@@ -39,7 +39,7 @@ fn clicks_show_a_step_in_the_arena_the_graph_and_the_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, steps) = page_of("digits", folder.path());
     let Some(mut browser) = Browser::open(folder.path(), &path) else {
-        return skip("the page in a browser", "no browser: Debian's chromium-headless-shell");
+        return skip("the page in a browser", MISSING);
     };
     assert_eq!(
         browser.value("document.querySelectorAll('#steps tbody tr').length"),
@@ -124,7 +124,7 @@ fn the_drawings_are_those_on_record() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, _) = page_of(name, folder.path());
         let Some(mut browser) = Browser::open(folder.path(), &path) else {
-            return skip("the page's drawings", "no browser: Debian's chromium-headless-shell");
+            return skip("the page's drawings", MISSING);
         };
         for kind in ["arena", "graph"] {
             let found = drawing(&mut browser, &format!("svg.{kind}"));
@@ -207,7 +207,7 @@ fn a_page_of_fifteen_hundred_steps_is_small_and_opens() {
     assert!(steps >= STEPS && bytes <= MOST_BYTES, "{bytes} bytes for {steps} steps");
 
     let Some(mut browser) = Browser::open(folder.path(), &path) else {
-        return skip("a page of 1,500 steps", "no browser: Debian's chromium-headless-shell");
+        return skip("a page of 1,500 steps", MISSING);
     };
     // Drawn: everything has its place and its size.
     let drawn = "(s => [...document.querySelectorAll(s)].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0 }).length)";

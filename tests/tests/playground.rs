@@ -13,7 +13,7 @@ use std::time::Duration;
 use arenite::DType;
 use arenite_host::model::{self, ModelFile};
 use arenite_host::pack::{Options, pack};
-use arenite_tests::browser::Browser;
+use arenite_tests::browser::{Browser, MISSING};
 use arenite_tests::{digits_options, programs, shared, skip};
 use arenite_xtask::playground;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl Page {
     /// `None`, and a line that says why, where there is no browser or no compiler for it.
     fn open(test: &str) -> Option<Self> {
         if !Browser::is_there() {
-            skip(test, "no browser: Debian's chromium-headless-shell");
+            skip(test, MISSING);
             return None;
         }
         let asked = ["--print", "target-libdir", "--target", playground::TRIPLE];

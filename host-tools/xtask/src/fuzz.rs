@@ -55,7 +55,7 @@ pub(super) fn attack(options: &Options) -> Result<()> {
             results.skip(format!("skipped: {name}: {reason}"));
         }
     }
-    results.finish(start, "")
+    results.finish(start, "").map(drop)
 }
 
 fn tests(arguments: &[&str], tests: &[&str]) -> Command {

@@ -8,6 +8,7 @@ use arenite_host::board::{BOARDS, Board, packed_sources};
 use arenite_xtask::playground::TRIPLE;
 use serde_json::Value;
 
+use super::setup::everything::has_deny;
 use super::suite::Outcome;
 use super::{Result, cargo, root, run, setup};
 
@@ -186,24 +187,12 @@ fn metadata(manifest: &str) -> Result<Value> {
     }
 }
 
-/// The files of tests of the workspace, by name.
-pub(super) fn test_files() -> Result<BTreeSet<String>> {
-    let metadata = metadata("Cargo.toml")?;
-    let ours = |package: &&Value| package["source"].is_null();
-    let packages = metadata["packages"].as_array().into_iter().flatten().filter(ours);
-    let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
-    let tests = targets.filter(|target| target["kind"][0] == "test");
-    Ok(tests
-        .filter_map(|target| Some(target["name"].as_str()?.to_owned()))
-        .collect())
-}
-
 /// Licences, sources and versions of the dependencies; `deny.toml` says what is allowed.
 pub(super) fn deny() -> Result<Outcome> {
-    if !setup::has_deny() {
+    if !has_deny() {
         return Ok(Outcome::skipped(
             "deny",
-            "cargo-deny is missing (`cargo install cargo-deny --locked`; `cargo xtask long` does)",
+            "cargo-deny is missing (`cargo xtask setup --all`)",
         ));
     }
     for manifest in WORKSPACES {
@@ -225,7 +214,7 @@ pub(super) fn advisories() -> Result<Outcome> {
     let home = std::env::var_os("CARGO_HOME").map(Into::into);
     let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")));
     let databases = home.map(|home| home.join("advisory-dbs"));
-    if !setup::has_deny() || !databases.is_some_and(|folder| folder.is_dir()) {
+    if !has_deny() || !databases.is_some_and(|folder| folder.is_dir()) {
         let reason = "no cargo-deny, or no database (`cargo deny fetch db`)";
         return Ok(Outcome::skipped("advisories", reason));
     }
@@ -241,13 +230,16 @@ pub(super) fn python() -> Result<Outcome> {
     };
     let arguments = ["-m", "unittest", "discover", "--quiet", "-s", "tests/reference"];
     run(Command::new(&python).args(arguments).current_dir(root()))?;
-    let imports = ["-c", "import torch, pytest"];
+    let imports = ["-c", "import torch, torchao, pytest"];
     if !Command::new(&python)
         .args(imports)
         .output()
         .is_ok_and(|output| output.status.success())
     {
-        return Ok(Outcome::skipped("python: host-tools/python", "no PyTorch and pytest"));
+        return Ok(Outcome::skipped(
+            "python: host-tools/python",
+            "no PyTorch, torchao and pytest",
+        ));
     }
     run(Command::new(&python)
         .args(["-m", "pytest", "--quiet"])
@@ -291,6 +283,41 @@ pub(super) fn package() -> Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Features of the packages that a selection of the workspace compiles for the host, by name and version; no macros, which are compiled apart.
+    fn features(selection: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+        let form = ["--prefix", "none", "--no-dedupe", "--format", "{p} {f}"];
+        let output = cargo(&["tree", "--locked"]).args(selection).args(form).output();
+        let output = output.expect("cargo starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let words: Vec<&str> = line.split(' ').filter(|word| !word.starts_with('(')).collect();
+            if let [name, version, rest @ ..] = &words[..] {
+                let features = rest.iter().flat_map(|features| features.split(',')).map(str::to_owned);
+                found.entry(format!("{name} {version}")).or_default().extend(features);
+            }
+        }
+        found
+    }
+
+    /// What this command compiles of the host tools, the tests use: were a feature of a dependency another, all of them would be compiled twice.
+    #[test]
+    fn the_host_tools_are_compiled_once() {
+        let of_tests = features(&["--workspace", "--edges", "normal,dev,no-proc-macro"]);
+        let here = features(&["--package", "arenite-xtask", "--edges", "normal,no-proc-macro"]);
+        let unlike: Vec<_> = features(&["--package", "arenite-host", "--edges", "normal,no-proc-macro"])
+            .into_keys()
+            .filter(|package| of_tests[package] != here[package])
+            .map(|package| {
+                format!(
+                    "{package}: {:?} here, {:?} in the tests",
+                    here[&package], of_tests[&package]
+                )
+            })
+            .collect();
+        assert!(unlike.is_empty(), "host-tools/xtask/Cargo.toml: {unlike:#?}");
+    }
 
     #[test]
     fn versions_are_compared_by_their_numbers() {

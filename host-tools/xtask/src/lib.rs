@@ -2,7 +2,8 @@
 //!
 //! [`results`] measures and compares, [`counts`] shows what a model cost before and costs today, [`peer`] counts another runtime beside ours, [`quantise`]
 //! and [`quantisers`] judge int8 networks that are made here and elsewhere, [`tables`] writes all of it into the documents; [`dist`] makes the archive
-//! that is installed from, [`playground`] the page that packs in a browser; [`require`] says what tests may not lack, [`tiers`] when they last passed.
+//! that is installed from, [`playground`] the page that packs in a browser; [`require`] says what tests may not lack, [`tiers`] and [`long_tier`]
+//! when they last passed.
 //! The commands (`cargo xtask`) are the package's program.
 
 pub mod blob;
@@ -10,6 +11,7 @@ pub mod choices;
 pub mod cliffs;
 pub mod counts;
 pub mod dist;
+pub mod long_tier;
 pub mod most;
 pub mod peer;
 pub mod playground;

@@ -39,6 +39,9 @@ enum Task {
         /// Also the cross compiler with its C library, cmake and make, which the tests of the library for C want.
         #[arg(long)]
         c: bool,
+        /// All that tests need: besides both of these the matrix' targets, a browser, cargo-deny, PyTorch with the tracer, and Vela.
+        #[arg(long)]
+        all: bool,
     },
     /// Packs the digit classifier and runs the whole held-out set on an emulated Cortex-M4F.
     Demo,
@@ -83,9 +86,14 @@ enum Task {
         /// Notes the date in tests/results/tiers.json where all of it passes.
         #[arg(long, conflicts_with = "parts")]
         record: bool,
-        /// After this time no test begins that builds whole programs in folders of its own; what is left out is named at the end.
-        #[arg(long, value_name = "MINUTES", conflicts_with = "record")]
+        /// After this time nothing begins and what runs is ended; what is left out is named at the end, and is a failure.
+        #[arg(long, value_name = "MINUTES")]
         within: Option<u32>,
+    },
+    /// Builds the programs that tests run on the boards of a target; on all boards without one.
+    Firmware {
+        /// As `thumbv7em-none-eabihf`.
+        triple: Option<String>,
     },
     /// Makes the archive that people install from, below target/dist: both programs, firmware of the boards with its hashes, manuals, completions.
     Dist {
@@ -136,15 +144,19 @@ enum Task {
         /// Of the mutants those in this file.
         #[arg(long, value_name = "FILE")]
         file: Vec<PathBuf>,
-        /// Notes the date in tests/results/tiers.json where all of it passes.
-        #[arg(long, conflicts_with = "filter")]
+        /// Notes in tests/results/long.json when each test passed and what it took, and in tiers.json the date where all of them pass.
+        #[arg(long)]
         record: bool,
+        /// Runs nothing: names the tests that have not passed since what they test changed last. A release has none.
+        #[arg(long, conflicts_with_all = ["filter", "record"])]
+        due: bool,
     },
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Task::Setup { python, c } => setup::prepare(python).and_then(|()| if c { setup::cross() } else { Ok(()) }),
+        Task::Setup { all: true, .. } => setup::prepare(false).and_then(|()| setup::everything::install()),
+        Task::Setup { python, c, .. } => setup::prepare(python).and_then(|()| if c { setup::cross() } else { Ok(()) }),
         Task::Demo => setup::prepare(false).and_then(|()| demo::run()),
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
@@ -176,6 +188,7 @@ fn main() -> ExitCode {
             let within = within.map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
             setup::prepare(false).and_then(|()| suite::test(&parts, record, within))
         }
+        Task::Firmware { triple } => setup::prepare(false).and_then(|()| suite::build_firmware(triple.as_deref())),
         Task::Dist { board } => setup::prepare(false).and_then(|()| dist(&board)),
         Task::Playground => playground(),
         Task::Coverage { files } => setup::prepare(true).and_then(|()| coverage::measure(&files)),
@@ -188,7 +201,9 @@ fn main() -> ExitCode {
             shard,
             file,
             record,
+            due,
         } => match filter.as_deref() {
+            _ if due => suite::due(),
             Some("fuzz") => setup::prepare(false).and_then(|()| fuzz::attack(&fuzz::Options { seconds, stages })),
             _ if !stages.is_empty() => Err("--stage goes with `long fuzz`".into()),
             filter => long(filter, shard.as_deref(), &file, record),
@@ -313,9 +328,13 @@ fn run(command: &mut Command) -> Result<()> {
         .collect();
     let shown = words.join(" ");
     eprintln!("$ {shown}");
-    match command.status() {
+    let ended = match command.spawn() {
+        Ok(mut child) => suite::wait(&mut child).map_err(|error| error.to_string()),
+        Err(error) => return Err(format!("`{shown}` does not start: {error}").into()),
+    };
+    match ended {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("`{shown}` ended with {status}").into()),
-        Err(error) => Err(format!("`{shown}` does not start: {error}").into()),
+        Err(error) => Err(format!("`{shown}` {error}").into()),
     }
 }

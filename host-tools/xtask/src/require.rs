@@ -1,11 +1,41 @@
 //! What a test may lack, and whether this machine is said to have it: `ARENITE_REQUIRE=shared,qemu,python`.
 
-/// What may be required, and words of a reason that say it is missing.
-const REQUIREMENTS: [(&str, &[&str]); 3] = [
-    ("shared", &["shared data", "shared traces"]),
-    ("qemu", &["qemu", "rustup target add", "is not installed"]),
-    ("python", &["Python", "NumPy", "ARENITE_PYTHON"]),
+/// Something that a machine may lack.
+struct Requirement {
+    /// Its word in `ARENITE_REQUIRE`.
+    name: &'static str,
+    /// Words of a reason that say it is missing.
+    words: &'static [&'static str],
+    /// How to get it.
+    remedy: &'static str,
+}
+
+const fn requirement(name: &'static str, words: &'static [&'static str], remedy: &'static str) -> Requirement {
+    Requirement { name, words, remedy }
+}
+
+/// The command that installs all but the shared data.
+const SETUP: &str = "`cargo xtask setup --all` installs it";
+
+/// All that may be required. A reason belongs to the first of them that has a word of it.
+const REQUIREMENTS: [Requirement; 9] = [
+    requirement(
+        "shared",
+        &["shared data", "shared traces"],
+        "ARENITE_SHARED names its folder",
+    ),
+    requirement("browser", &["no browser", "wasm32-unknown-unknown"], SETUP),
+    requirement("c", &["newlib", "cmake"], SETUP),
+    requirement("deny", &["cargo-deny"], SETUP),
+    requirement("torch", &["PyTorch", "torchao"], SETUP),
+    requirement("vela", &["Vela"], SETUP),
+    requirement("python", &["Python", "NumPy", "ARENITE_PYTHON"], SETUP),
+    requirement("targets", &["standard library"], SETUP),
+    requirement("qemu", &["qemu", "rustup target add", "is not installed"], SETUP),
 ];
+
+/// Programs that open pages, any of which serves, the lightest first.
+pub const BROWSERS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
 
 /// Files of `tests/tests` that hold property tests; the long tier runs them with more cases.
 pub const PROPERTIES: [&str; 6] = [
@@ -22,23 +52,49 @@ pub const PROPERTIES: [&str; 6] = [
 /// # Errors
 /// The word that is no requirement.
 pub fn check(required: &str) -> Result<(), String> {
-    let known = |word: &str| REQUIREMENTS.iter().any(|&(name, _)| name == word);
-    match required.split(',').find(|word| !word.is_empty() && !known(word)) {
+    let names = REQUIREMENTS.map(|requirement| requirement.name);
+    match required
+        .split(',')
+        .find(|word| !word.is_empty() && !names.contains(word))
+    {
         None => Ok(()),
         Some(word) => Err(format!(
-            "ARENITE_REQUIRE={required}: `{word}` is none of shared, qemu, python"
+            "ARENITE_REQUIRE={required}: `{word}` is none of {}",
+            names.join(", ")
         )),
     }
 }
 
 /// What `reason`, for which something was skipped, says is missing although `required` lists it.
 pub fn violated(required: &str, reason: &str) -> Option<&'static str> {
-    let listed = |name: &str| required.split(',').any(|word| word == name);
-    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    let missing = missing(reason)?;
+    required
+        .split(',')
+        .any(|word| word == missing.name)
+        .then_some(missing.name)
+}
+
+/// What is missing for these reasons and how to get it, a line each.
+pub fn remedies<'a>(reasons: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     REQUIREMENTS
-        .into_iter()
-        .find(|&(name, words)| listed(name) && says(words))
-        .map(|(name, _)| name)
+        .iter()
+        .filter_map(|requirement| {
+            let of = |reason: &&str| missing(reason).is_some_and(|found| found.name == requirement.name);
+            let count = reasons.clone().filter(of).count();
+            (count > 0).then(|| {
+                format!(
+                    "{count} left out for want of `{}`: {}",
+                    requirement.name, requirement.remedy
+                )
+            })
+        })
+        .collect()
+}
+
+/// What a reason says is missing.
+fn missing(reason: &str) -> Option<&'static Requirement> {
+    let said = |requirement: &&Requirement| requirement.words.iter().any(|word| reason.contains(word));
+    REQUIREMENTS.iter().find(said)
 }
 
 /// `ARENITE_REQUIRE`, empty where it is not set.
@@ -60,9 +116,45 @@ mod tests {
             ("qemu", "`qemu-system-arm` is not installed", Some("qemu")),
             ("python", "no Python with NumPy and safetensors", Some("python")),
             ("shared,qemu,python", "cargo-deny is missing", None),
+            ("deny", "cargo-deny is missing", Some("deny")),
+            ("browser", "no browser: Debian's chromium", Some("browser")),
+            (
+                "browser",
+                "no target: rustup target add wasm32-unknown-unknown",
+                Some("browser"),
+            ),
+            ("c", "arm-none-eabi-gcc and its newlib are missing", Some("c")),
+            ("c", "cmake and make are missing (Debian: cmake, make)", Some("c")),
+            ("torch", "PyTorch, or arenite_trace, is not there", Some("torch")),
+            ("python", "PyTorch, or arenite_trace, is not there", None),
+            ("vela", "there is no Vela (pip install ethos-u-vela)", Some("vela")),
+            ("targets", "no standard library for thumbv6m-none-eabi", Some("targets")),
+            // Not the machine's: an emulator computes wrongly, a processor has no such instructions.
+            (
+                "shared,browser,c,deny,torch,vela,python,targets,qemu",
+                "the emulator, of version 7.2.22, computes SMOPA wrongly, mended in 8.2.1",
+                None,
+            ),
         ] {
             assert_eq!(violated(required, reason), expected, "{required}: {reason}");
         }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_what_installs_it() {
+        let reasons = [
+            "skipped: a page: no browser: Debian's chromium",
+            "skipped: another: no browser: Debian's chromium",
+            "skipped: a model: no shared data",
+            "skipped: a kernel: the processor does not have it",
+        ];
+        assert_eq!(
+            remedies(reasons.into_iter()),
+            [
+                "1 left out for want of `shared`: ARENITE_SHARED names its folder",
+                "2 left out for want of `browser`: `cargo xtask setup --all` installs it"
+            ]
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `cargo xtask setup`: what is there is left alone, what is missing is named and installed.
 
-use std::path::PathBuf;
+pub(super) mod everything;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arenite_host::board::{BOARDS, QEMU_FOLDER, find_program, install, ready};
@@ -98,21 +100,6 @@ fn rustup(what: &str, names: &[&str]) -> Result<()> {
     })
 }
 
-/// Whether cargo-deny is there.
-pub(super) fn has_deny() -> bool {
-    run_quietly("cargo", &["deny", "--version"]).is_some()
-}
-
-/// cargo-deny, which takes minutes to build: the long tier wants it.
-pub(super) fn deny() -> Result<()> {
-    if has_deny() {
-        return Ok(());
-    }
-    eprintln!("set-up: builds cargo-deny");
-    run(&mut super::cargo(&["install", "cargo-deny", "--locked"]))
-        .map_err(|error| format!("{error}\ncargo-deny comes from crates.io: connect, or install it from a copy").into())
-}
-
 /// The qemus and Debian's packages that bring them.
 const QEMUS: [(&str, &[&str]); 2] = [
     ("qemu-system-arm", &["qemu-system-arm", "qemu-system-aarch64"]),
@@ -155,6 +142,11 @@ const CROSS: [(&str, &str); 4] = [
 
 /// Installs what the tests of the library for C want, and skip without.
 pub(super) fn cross() -> Result<()> {
+    apt(&lacks_cross())
+}
+
+/// The packages of [`CROSS`] that are missing.
+fn lacks_cross() -> Vec<&'static str> {
     let library = || run_quietly("arm-none-eabi-gcc", &["-print-file-name=rdimon.specs"]);
     let is_there = |program: &str| match program {
         // A file that the compiler has not is named as it was asked for.
@@ -162,7 +154,7 @@ pub(super) fn cross() -> Result<()> {
         program => run_quietly(program, &["--version"]).is_some(),
     };
     let missing = CROSS.iter().filter(|(_, program)| !is_there(program));
-    apt(&missing.map(|(package, _)| *package).collect::<Vec<_>>())
+    missing.map(|(package, _)| *package).collect()
 }
 
 fn apt(packages: &[&str]) -> Result<()> {
@@ -200,19 +192,24 @@ fn venv() -> Result<()> {
     if python().is_some() {
         return Ok(());
     }
-    if run_quietly("python3", &["-c", "import venv, ensurepip"]).is_none() {
-        apt(&["python3", "python3-venv"])?;
-    }
     eprintln!("set-up: makes .venv with {}", PYTHON_PACKAGES.join(", "));
-    let folder = root().join(".venv");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    let install = ["-m", "pip", "install", "--quiet"];
-    run(Command::new(folder.join("bin/python"))
-        .args(install)
-        .args(PYTHON_PACKAGES))
-    .map_err(|error| {
+    venv_with(&root().join(".venv"), &PYTHON_PACKAGES)
+}
+
+/// Installs packages into an environment, which is made where there is none.
+fn venv_with(folder: &Path, packages: &[&str]) -> Result<()> {
+    let python = folder.join("bin/python");
+    if run_quietly(&python.to_string_lossy(), &["-m", "pip", "--version"]).is_none() {
+        if run_quietly("python3", &["-c", "import venv, ensurepip"]).is_none() {
+            apt(&["python3", "python3-venv"])?;
+        }
+        run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+    }
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run(Command::new(python).args(install).args(packages).current_dir(root())).map_err(|error| {
         format!(
-            "{error}\nThe packages come from PyPI: connect, or install them into .venv from wheels that you copied over"
+            "{error}
+The packages come from PyPI: connect, or install them into .venv from wheels that you copied over"
         )
         .into()
     })

@@ -22,6 +22,7 @@ use self::cliffs::cliffs;
 use self::table::{Table, grouped, ratio};
 use crate::cliffs::{Cliffs, read as read_cliffs};
 use crate::counts::{self, Counts};
+use crate::long_tier::LongTier;
 use crate::peer::{self, Peer};
 use crate::results::{Measured, SUBJECTS, read};
 use crate::tiers;
@@ -29,13 +30,14 @@ use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
 use arenite_host::{Error, Result};
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 6] = [
+pub const DOCUMENTS: [&str; 7] = [
     "ARCHITECTURE.md",
     "docs/README.md",
     "docs/benchmarks.md",
     "docs/cycles.md",
     "docs/layers.md",
     "docs/quantise.md",
+    "docs/testing.md",
 ];
 
 /// The int8 models that have reference figures, with the head of their columns.
@@ -65,7 +67,8 @@ struct Data {
     measured: BTreeMap<&'static str, Vec<Measured>>,
     reference: BTreeMap<String, Reference>,
     peers: Vec<Peer>,
-    tiers: BTreeMap<String, String>,
+    tiers: BTreeMap<String, tiers::Passed>,
+    long: LongTier,
     counts: Counts,
     cliffs: Cliffs,
     quantised: Vec<crate::quantise::Row>,
@@ -132,6 +135,7 @@ impl Data {
             reference: references.models,
             peers: peer::read(&results.join("microflow.json"))?,
             tiers: tiers::read(results)?,
+            long: LongTier::read(results)?,
             counts: counts::read(results)?,
             cliffs: read_cliffs(results)?,
             quantised: crate::quantise::read(results)?,
@@ -164,7 +168,8 @@ impl Data {
             "operators" => operators(),
             "candidates" => candidates(),
             "peer" => self.peer(),
-            "tiers" => self.tiers(),
+            "tiers" => tiers::table(&self.tiers),
+            "long" => self.long.table(),
             "before and after" => before_and_after(&self.counts),
             "cliffs" => cliffs(&self.cliffs),
             "quantised" => quantise::published(&self.quantised),
@@ -188,15 +193,6 @@ impl Data {
             table.row([format!("`{board}`: {core}")].into_iter().chain(cells));
         }
         table.text
-    }
-
-    fn tiers(&self) -> String {
-        let mut text = "| `cargo xtask …` | what | last passed |\n| --- | --- | --- |".to_owned();
-        for (tier, about) in tiers::TIERS {
-            let date = self.tiers.get(tier).map_or("-", String::as_str);
-            text += &format!("\n| `{tier}` | {about} | {date} |");
-        }
-        text + "\n"
     }
 
     fn macs(&self) -> String {

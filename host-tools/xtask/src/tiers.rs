@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arenite_host::{Error, Result, files};
+use serde::{Deserialize, Serialize};
 
 /// A tier's command after `cargo xtask`, and what it is.
 pub const TIERS: [(&str, &str); 3] = [
@@ -19,33 +20,75 @@ pub const TIERS: [(&str, &str); 3] = [
 /// File in `tests/results`.
 const FILE: &str = "tiers.json";
 
-/// The dates of the last runs, by tier.
+/// A whole run that passed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Passed {
+    /// The day, of UTC.
+    pub date: String,
+    /// Minutes that it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u64>,
+    /// Minutes of processor, of all cores together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_minutes: Option<u64>,
+    /// Results that it compared with independent oracles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<u64>,
+}
+
+impl Passed {
+    /// A run of today, of which no more is known.
+    pub fn today() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            date: date(since.as_secs() / 86_400),
+            minutes: None,
+            cpu_minutes: None,
+            compared: None,
+        }
+    }
+}
+
+/// The last runs, by tier.
 ///
 /// # Errors
 /// [`arenite_host::ErrorKind::Io`], [`arenite_host::ErrorKind::Input`].
-pub fn read(results: &Path) -> Result<BTreeMap<String, String>> {
+pub fn read(results: &Path) -> Result<BTreeMap<String, Passed>> {
     let path = results.join(FILE);
     let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, "read the dates", &e))?;
     serde_json::from_str(&text).map_err(|e| Error::input(format!("no dates: {e}")).in_file(&path))
 }
 
-/// Notes that `tier` has passed today.
+/// Notes that `tier` has passed.
 ///
 /// # Errors
 /// As [`read`].
-pub fn record(results: &Path, tier: &str) -> Result<()> {
-    let mut dates = read(results)?;
-    let seconds = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
-    dates.insert(tier.to_owned(), date(seconds / 86_400));
-    let text = serde_json::to_string_pretty(&dates).unwrap_or_default() + "\n";
+pub fn record(results: &Path, tier: &str, passed: Passed) -> Result<()> {
+    let mut runs = read(results)?;
+    runs.insert(tier.to_owned(), passed);
+    let text = serde_json::to_string_pretty(&runs).unwrap_or_default() + "\n";
     files::write(&results.join(FILE), text.as_bytes())
 }
 
+/// The last runs as a table.
+pub fn table(runs: &BTreeMap<String, Passed>) -> String {
+    let mut text = "| `cargo xtask …` | what | last passed | minutes | CPU minutes | comparisons with oracles |\n\
+                    | --- | --- | --- | --: | --: | --: |\n"
+        .to_owned();
+    let number = |of: Option<u64>| of.map_or("-".to_owned(), |number| number.to_string());
+    for (tier, about) in TIERS {
+        let run = runs.get(tier);
+        let date = run.map_or("-", |run| run.date.as_str());
+        let figures = run.map_or([None; 3], |run| [run.minutes, run.cpu_minutes, run.compared]);
+        let [minutes, cpu, compared] = figures.map(number);
+        text += &format!("| `{tier}` | {about} | {date} | {minutes} | {cpu} | {compared} |\n");
+    }
+    text
+}
+
 /// The Gregorian date of a day after 1970-01-01. Years begin in March here, so that the leap day ends one.
-fn date(days: u64) -> String {
+pub(crate) fn date(days: u64) -> String {
     const ERA: u64 = 146_097;
     let days = days + 719_468;
     let (era, day) = (days / ERA, days % ERA);
@@ -79,10 +122,18 @@ mod tests {
     #[test]
     fn a_tier_is_recorded_and_the_others_stay() {
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join(FILE), "{\"long\": \"2000-02-29\"}").expect("written");
-        record(folder.path(), "test").expect("recorded");
-        let dates = read(folder.path()).expect("dates");
-        assert_eq!(dates["long"], "2000-02-29");
-        assert!(dates["test"].as_str() > "2026", "{dates:?}");
+        std::fs::write(folder.path().join(FILE), "{\"long\": {\"date\": \"2000-02-29\"}}").expect("written");
+        let run = Passed {
+            minutes: Some(61),
+            compared: Some(9000),
+            ..Passed::today()
+        };
+        record(folder.path(), "test", run.clone()).expect("recorded");
+        let runs = read(folder.path()).expect("dates");
+        assert_eq!(runs["long"].date, "2000-02-29");
+        assert!(run.date.as_str() > "2026");
+        assert_eq!(runs["test"], run);
+        let row = format!("| {} | 61 | - | 9000 |", run.date);
+        assert!(table(&runs).contains(&row), "{}", table(&runs));
     }
 }

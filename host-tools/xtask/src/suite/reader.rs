@@ -34,6 +34,9 @@ impl Reader {
             results.ignored += count("ignored");
         }
         if let Some(test) = line.strip_prefix("test ") {
+            if let Some((name, _)) = test.split_once(" ... ignored, long: ") {
+                results.long.push((String::new(), name.to_owned()));
+            }
             if let Some(name) = test.strip_suffix(" ... FAILED") {
                 results.failures.push(name.to_owned());
             }
@@ -64,6 +67,8 @@ mod tests {
             "test two has been running for over 60 seconds",
             "test one ... ok",
             "test three ... FAILED",
+            "test five ... ignored, long: minutes",
+            "test six ... ignored, a child of another test",
             "successes:",
             "skipped: four: no board",
             "compared: 1200 with one oracle",
@@ -72,7 +77,7 @@ mod tests {
         ];
         let shown = lines.iter().filter(|line| reader.read(line)).count();
         // What a passing test printed is not.
-        assert_eq!(shown, 5);
+        assert_eq!(shown, 7);
         assert_eq!(reader.slow, ["two"]);
         let Results {
             passed,
@@ -81,8 +86,10 @@ mod tests {
             compared,
             skipped,
             failures,
+            long,
             ..
         } = reader.results;
+        assert_eq!(long, [(String::new(), "five".to_owned())]);
         assert_eq!((passed, failed, ignored, compared), (2, 1, 3, 1234));
         assert_eq!(
             (skipped, failures),

@@ -1,0 +1,129 @@
+//! The programs of tests that cargo builds, each run by itself: starting cargo for each costs more than many of them take.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::super::{cargo, root, setup};
+use super::watch::wait;
+use super::{Outcome, watch};
+use super::{Result, jobs::Job};
+
+/// A program of tests.
+#[derive(Clone)]
+pub(super) struct Program {
+    /// `tflite_run` of a file of tests; `arenite-host` of a library's unit tests; `xtask (program)` of a program's.
+    pub(super) name: String,
+    file: PathBuf,
+    package: PathBuf,
+}
+
+/// Builds the tests that `arguments` of `cargo test` name.
+pub(super) fn built(arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut build = cargo(&["test", "--no-run", "--message-format", "json-render-diagnostics"]);
+    build.args(arguments);
+    eprintln!("$ {build:?}");
+    // A file takes it all, however long this process waits.
+    let mut messages = tempfile::tempfile()?;
+    let mut child = build.stdout(Stdio::from(messages.try_clone()?)).spawn()?;
+    let status = wait(&mut child)?;
+    if !status.success() {
+        return Err(format!("`{build:?}` ended with {status}").into());
+    }
+    std::io::Seek::rewind(&mut messages)?;
+    let text = std::io::read_to_string(messages)?;
+    let programs: Vec<Program> = text.lines().filter_map(program).collect();
+    if programs.is_empty() {
+        return Err(format!("`{build:?}` built no tests").into());
+    }
+    Ok(programs)
+}
+
+/// The program of which a message of cargo tells.
+fn program(message: &str) -> Option<Program> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let file = PathBuf::from(message["executable"].as_str()?);
+    let target = &message["target"];
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let name = target["name"].as_str()?;
+    let name = match target["kind"][0].as_str()? {
+        "test" => name.to_owned(),
+        "bin" => format!("{name} (program)"),
+        "example" => format!("{name} (example)"),
+        _ => name.replace('_', "-"),
+    };
+    let package = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
+    Some(Program { name, file, package })
+}
+
+impl Program {
+    /// The command, as `cargo test` gives it.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.file);
+        command.args(arguments).current_dir(&self.package);
+        command.env("CARGO_MANIFEST_DIR", &self.package);
+        // What the set-up put beside this checkout.
+        if let Some(python) = setup::python() {
+            command.env("ARENITE_PYTHON", python);
+        }
+        let vela = root().join(".venv/bin/vela");
+        if std::env::var_os("ARENITE_VELA").is_none() && vela.is_file() {
+            command.env("ARENITE_VELA", vela);
+        }
+        command
+    }
+
+    /// All of its tests but those of the long tier, shown when they have ended.
+    pub(super) fn job(&self) -> Job {
+        let program = self.clone();
+        Job::new(self.name.clone(), move || {
+            let mut outcome = shown(program.command(&["--show-output"]))?;
+            if let Outcome::Tested(results) = &mut outcome {
+                results.long.iter_mut().for_each(|(of, _)| of.clone_from(&program.name));
+            }
+            Ok(outcome)
+        })
+    }
+}
+
+/// Runs tests and shows what they say in one piece.
+pub(super) fn shown(command: Command) -> Result<Outcome> {
+    let mut text = format!("$ {command:?}\n");
+    let results = watch::heard(command, |line| {
+        text += line;
+        text += "\n";
+    });
+    println!("{text}");
+    let mut results = results?;
+    if !results.good && results.failed == 0 {
+        results.fail("it ended with an error".into());
+    }
+    Ok(Outcome::Tested(results))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_among_what_cargo_says() {
+        let message = |kind: &str, name: &str, test: bool| {
+            let said = serde_json::json!({
+                "reason": "compiler-artifact",
+                "manifest_path": "/a/tests/Cargo.toml",
+                "target": {"kind": [kind], "name": name},
+                "profile": {"test": test},
+                "executable": "/a/target/debug/deps/x-1",
+            });
+            program(&said.to_string()).map(|program| program.name)
+        };
+        assert_eq!(message("test", "tflite_run", true).as_deref(), Some("tflite_run"));
+        assert_eq!(message("lib", "arenite_host", true).as_deref(), Some("arenite-host"));
+        assert_eq!(message("bin", "xtask", true).as_deref(), Some("xtask (program)"));
+        assert_eq!(message("bin", "pack", false), None);
+        assert!(program("{\"reason\": \"build-finished\"}").is_none());
+    }
+}
