@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use arenite::KernelId;
 use arenite_tests::skip;
 
 fn root() -> PathBuf {
@@ -18,8 +19,39 @@ fn read(path: &str) -> String {
 
 const PATCH: &str = "tests/backend/demo.patch";
 
-/// The number of its f32 kernel.
-const DEMO_CONV2D_F32: u32 = 125;
+/// The kernels that it adds.
+const KERNELS: [&str; 2] = ["DemoConv2dF32", "DemoDepthwiseS8"];
+
+/// The table of kernels.
+const TABLE: &str = "core/src/kernels/table.rs";
+
+/// Number and name of each row in the table of kernels.
+fn numbered(table: &str) -> Vec<(u8, String)> {
+    let (_, rows) = table.split_once("\ntable! {\n").expect("a table of kernels");
+    let (rows, _) = rows.split_once("\n}").expect("the table's end");
+    let rows = rows.lines().map(str::trim).filter(|row| !row.starts_with("//"));
+    rows.map(|row| {
+        let mut words = row.split(' ');
+        let number = words.next().and_then(|word| word.parse().ok());
+        let number = number.unwrap_or_else(|| panic!("no number: {row}"));
+        (number, words.next().expect("a name").to_owned())
+    })
+    .collect()
+}
+
+/// The patch with the largest numbers that no kernel has: the numbers of the file itself are taken by kernels that came later.
+fn renumbered(patch: &str) -> String {
+    let used: BTreeSet<u8> = KernelId::ALL.iter().map(|&kernel| kernel as u8).collect();
+    let mut free = (0..=127).rev().filter(|number| !used.contains(number));
+    let lines = patch.lines().map(|line| {
+        let row = line.strip_prefix("+    ").and_then(|row| row.split_once(' '));
+        match row.filter(|(_, row)| KERNELS.iter().any(|name| row.starts_with(&format!("{name} ")))) {
+            Some((_, row)) => format!("+    {} {row}\n", free.next().expect("an unused number")),
+            None => format!("{line}\n"),
+        }
+    });
+    lines.collect()
+}
 
 /// The files that a patch touches, and whether each is there before.
 fn touched(patch: &str) -> Vec<(String, bool)> {
@@ -58,7 +90,8 @@ fn copy(from: &Path, to: &Path) {
 
 /// Applies the patch in `folder`, which is in no repository; `None` without a program for it.
 fn apply(folder: &Path) -> Option<()> {
-    let patch = root().join(PATCH).canonicalize().expect("the patch");
+    let patch = folder.join("backend.patch");
+    fs::write(&patch, renumbered(&read(PATCH))).expect("written");
     for command in [["git", "apply"].as_slice(), &["patch", "--strip=1", "--input"]] {
         let (program, arguments) = command.split_first().expect("a program");
         let Ok(output) = Command::new(program)
@@ -118,8 +151,29 @@ fn the_patch_of_a_backend_applies() {
         }
     }
     if apply(folder.path()).is_none() {
-        skip("the_patch_of_a_backend_applies", "neither git nor patch is installed");
+        return skip("the_patch_of_a_backend_applies", "neither git nor patch is installed");
     }
+    let table = fs::read_to_string(folder.path().join(TABLE)).expect("the table");
+    let rows = numbered(&table);
+    let numbers: BTreeSet<u8> = rows.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers.len(), rows.len(), "two kernels of one number: {rows:?}");
+    assert!(numbers.iter().all(|&number| number < 128), "{numbers:?}");
+    assert_eq!(rows.len(), KernelId::ALL.len() + KERNELS.len(), "{rows:?}");
+}
+
+/// Kernels that took the patch's own numbers do not stop it.
+#[test]
+fn the_patch_takes_numbers_that_no_kernel_has() {
+    let used = KernelId::ALL[0] as u8;
+    let taken: String = read(PATCH)
+        .lines()
+        .map(|line| match line.split_once(" DemoConv2dF32 Demo ") {
+            Some((_, kernel)) => format!("+    {used} DemoConv2dF32 Demo {kernel}\n"),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    assert!(taken.contains(&format!("+    {used} DemoConv2dF32 Demo")), "{taken}");
+    assert_eq!(renumbered(&taken), renumbered(&read(PATCH)));
 }
 
 /// In a copy of the sources with the patch, its kernels equal the scalar ones, survive damaged weights, and are what `pack` chooses for their target.
@@ -164,7 +218,7 @@ fn a_backend_added_by_its_patch_runs() {
         "--nocapture",
     ];
     let printed = cargo(&copied, &target, &kit);
-    for kernel in ["DemoConv2dF32", "DemoDepthwiseS8"] {
+    for kernel in KERNELS {
         assert!(printed.contains(&format!("{kernel}: ")), "{kernel}:\n{printed}");
     }
     let model = copied.join("tests/models/digits/digits.trace.json");
@@ -186,8 +240,11 @@ fn a_backend_added_by_its_patch_runs() {
     println!("{printed}{}", cargo(&copied, &target, &pack));
     let packed = fs::read(output.as_ref()).expect("the model file");
     let kernels = arenite::kernel_set(&packed);
+    let table = fs::read_to_string(copied.join(TABLE)).expect("the table");
+    let conv2d = numbered(&table).into_iter().find(|(_, name)| name == KERNELS[0]);
+    let (number, _) = conv2d.expect("the convolution's row");
     assert!(
-        kernels >> DEMO_CONV2D_F32 & 1 == 1,
+        kernels >> number & 1 == 1,
         "the model's kernels are {kernels:#x}"
     );
 }
