@@ -7,6 +7,7 @@ pub mod fit;
 pub mod generate;
 pub mod measure;
 pub mod rates;
+pub mod scale;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -21,11 +21,14 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
     let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
     let mut constants = Vec::new();
     let shape = SvdfShape {
-        batch: if random.chance(8) { 2 } else { 1 },
+        batch: random.batch(8),
         features: random.wide(100),
         units: random.wide(40),
         // Three are no divisor of a block.
-        rank: if random.chance(4) { random.one_of(&[2, 3]) } else { 1 },
+        rank: {
+            let rank = if random.chance(4) { random.one_of(&[2, 3]) } else { 1 };
+            random.extent(rank)
+        },
         memory: random.wide(20),
     };
     let state_type = random.one_of(&[DType::I16, DType::I16, DType::I8]);
@@ -78,9 +81,9 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
 pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
     let slot = Slot::default();
     let features = random.wide(100);
-    let memory = random.wide(20);
+    let memory = random.any(20);
     let shape = SvdfShape {
-        batch: if random.chance(8) { 2 } else { 1 },
+        batch: random.batch(8),
         // Helium takes whole vectors alone.
         features: if random.chance(2) {
             features.next_multiple_of(16)
@@ -88,8 +91,14 @@ pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> O
             features
         },
         units: random.wide(40),
-        rank: if random.chance(4) { 2 } else { 1 },
-        memory: random.one_of(&[8, 8, memory, memory.next_multiple_of(4)]),
+        rank: {
+            let rank = if random.chance(4) { 2 } else { 1 };
+            random.extent(rank)
+        },
+        memory: {
+            let memory = random.one_of(&[8, 8, memory, memory.next_multiple_of(4)]);
+            random.extent(memory)
+        },
     };
     let filters = shape.filters();
     let into_state = multiplier(random, -8);
@@ -165,7 +174,7 @@ fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
         input,
         hidden: state,
         cell: state,
-        batch: if random.chance(8) { 2 } else { 1 },
+        batch: random.batch(8),
         time: random.wide(6),
         features,
         cells,
