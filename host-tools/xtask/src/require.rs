@@ -18,7 +18,7 @@ const fn requirement(name: &'static str, words: &'static [&'static str], remedy:
 const SETUP: &str = "`cargo xtask setup --all` installs it";
 
 /// All that may be required. A reason belongs to the first of them that has a word of it.
-const REQUIREMENTS: [Requirement; 9] = [
+const REQUIREMENTS: [Requirement; 10] = [
     requirement(
         "shared",
         &["shared data", "shared traces"],
@@ -30,6 +30,11 @@ const REQUIREMENTS: [Requirement; 9] = [
     requirement("torch", &["PyTorch", "torchao"], SETUP),
     requirement("vela", &["Vela"], SETUP),
     requirement("python", &["Python", "NumPy", "ARENITE_PYTHON"], SETUP),
+    requirement(
+        "thumbv8m.base",
+        &["thumbv8m.base-none-eabi"],
+        "`rustup target add thumbv8m.base-none-eabi`, which some mirrors of Rust's components lack",
+    ),
     requirement("targets", &["standard library"], SETUP),
     requirement("qemu", &["qemu", "rustup target add", "is not installed"], SETUP),
 ];
@@ -129,6 +134,7 @@ mod tests {
             ("python", "PyTorch, or arenite_trace, is not there", None),
             ("vela", "there is no Vela (pip install ethos-u-vela)", Some("vela")),
             ("targets", "no standard library for thumbv6m-none-eabi", Some("targets")),
+            ("targets", "no standard library for thumbv8m.base-none-eabi", None),
             // Not the machine's: an emulator computes wrongly, a processor has no such instructions.
             (
                 "shared,browser,c,deny,torch,vela,python,targets,qemu",

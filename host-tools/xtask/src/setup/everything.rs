@@ -8,14 +8,16 @@ use arenite_xtask::require::BROWSERS;
 
 use super::{Result, apt, lacks_cross, lacks_target, root, run, run_quietly, rustup, venv_with};
 
-/// Targets that no board has: two of the build matrix, the browser, and the systems that the host tools are checked for.
-const TARGETS: [&str; 5] = [
+/// Targets that no board has: one of the build matrix, the browser, and the systems that the host tools are checked for.
+const TARGETS: [&str; 4] = [
     "thumbv7em-none-eabi",
-    "thumbv8m.base-none-eabi",
     TRIPLE,
     "x86_64-pc-windows-gnu",
     "aarch64-apple-darwin",
 ];
+
+/// A target of the build matrix that some mirrors of Rust's components lack. Where it cannot be had, the matrix skips it by name.
+const RARE: &str = "thumbv8m.base-none-eabi";
 
 /// Packages of Python by their modules: PyTorch with what quantises and tests it, the compiler for Ethos-U, the tracer of this checkout.
 const PYTHON: [(&str, &[&str]); 6] = [
@@ -31,6 +33,7 @@ const PYTHON: [(&str, &[&str]); 6] = [
 /// Says what is missing, then installs it.
 pub(in super::super) fn install() -> Result<()> {
     let targets: Vec<&str> = TARGETS.into_iter().filter(|triple| lacks_target(triple)).collect();
+    let rare: &[&str] = if lacks_target(RARE) { &[RARE] } else { &[] };
     let mut debian = lacks_cross();
     if !BROWSERS
         .iter()
@@ -50,7 +53,7 @@ pub(in super::super) fn install() -> Result<()> {
         .collect();
     let deny = !has_deny();
     let words: Vec<String> = [
-        ("Rust targets", targets.join(", ")),
+        ("Rust targets", [&targets[..], rare].concat().join(", ")),
         ("Debian packages", debian.join(", ")),
         (
             "Python packages",
@@ -76,6 +79,9 @@ pub(in super::super) fn install() -> Result<()> {
     }
     eprintln!("set-up: what is missing and is installed now:{}", words.concat());
     rustup("target", &targets)?;
+    if let Err(error) = rustup("target", rare) {
+        eprintln!("{error}\nset-up: goes on without {RARE}");
+    }
     apt(&debian)?;
     if !python.is_empty() {
         venv_with(&environment, &python.concat())?;
