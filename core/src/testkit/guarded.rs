@@ -210,13 +210,16 @@ const OPERANDS: usize = 48;
 /// Offsets of operands at marked places: a place's index above these bits, and what its operand adds to it below.
 const MARK: u32 = 24;
 
+type VisitOperands = fn(&[u8], bool, &mut dyn FnMut(Operand)) -> Option<()>;
+type RunStep = fn(&[u8], Option<(usize, Slot)>, &Mem<'_>) -> Option<()>;
+
 /// What a step is asked, without its type: the rest is compiled once.
 #[derive(Clone, Copy)]
 struct Functions {
     /// Visits its operands; with marked places, where so wanted. `None` where the parameters do not decode.
-    operands: fn(&[u8], bool, &mut dyn FnMut(Operand)) -> Option<()>,
+    operands: VisitOperands,
     /// Runs it, one of its places moved to where it says.
-    run: fn(&[u8], Option<(usize, Slot)>, &Mem<'_>) -> Option<()>,
+    run: RunStep,
 }
 
 impl Functions {

@@ -18,7 +18,7 @@ pub use entries::{Verdict, compare, guard};
 pub use guarded::{Bed, Finding, Found, Guard, Guarded, Memory, Side, Watch, guarded};
 pub use memory::{Difference, Workspace};
 pub use mutate::{Attack, Mutations};
-pub use network::{NetworkMemory, guard_network};
+pub use network::{NetworkMemory, StepFound, guard_network};
 pub use run::run;
 
 #[cfg(target_arch = "x86_64")]

@@ -16,6 +16,9 @@ pub struct NetworkMemory<'m> {
     pub saved: &'m mut [u8],
 }
 
+/// Is told a step's index and kernel before the step runs, and what came of it.
+pub type StepFound<'e> = dyn FnMut((u32, KernelId), Option<Result<(), Finding>>) + 'e;
+
 /// Runs every step of a model, those from `from` on with each operand in turn between forbidden bytes. `each` is told the step's index and kernel before it
 /// runs, and what came of it.
 pub fn guard_network<K: Kernels>(
@@ -23,7 +26,7 @@ pub fn guard_network<K: Kernels>(
     memory: NetworkMemory<'_>,
     from: u32,
     guard: &mut Guard<'_>,
-    each: &mut dyn FnMut((u32, KernelId), Option<Result<(), Finding>>),
+    each: &mut StepFound<'_>,
 ) {
     model.state_init().reset(memory.state);
     let mut bed = NetworkBed {

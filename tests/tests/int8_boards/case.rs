@@ -1,5 +1,7 @@
 //! A model with its inputs and expected outputs, and what becomes of it on a board.
 
+use arenite_host::board::protocol::During;
+
 use super::*;
 
 /// Models whose weights and activations are f32.

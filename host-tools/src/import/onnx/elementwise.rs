@@ -54,9 +54,9 @@ impl<'a> Importer<'_, 'a> {
     pub(super) fn clip(&mut self, view: View<'_, 'a>) -> Result<()> {
         let x = self.operand(view, 0)?;
         let (low, high) = if view.opset < 11 {
-            let bound = |name| match view.node.has(name) {
-                true => view.number(name, 0.0, Range::Bound).map(|b| Some(Value::from(Array::scalar(b)))),
-                false => Ok(None),
+            let bound = |name| {
+                let given = view.node.has(name).then(|| view.number(name, 0.0, Range::Bound));
+                given.transpose().map(|bound| bound.map(|b| Value::from(Array::scalar(b))))
             };
             (bound("min")?, bound("max")?)
         } else {

@@ -117,10 +117,7 @@ impl<'a> Importer<'_, 'a> {
             first_c = first_c.map(|c| self.transpose(&c, &[1, 0, 2])).transpose()?;
         }
         let activations = activations(view, cell, directions)?;
-        let clip = match view.node.has("clip") {
-            true => Some(view.number("clip", 0.0, Range::Positive)?),
-            false => None,
-        };
+        let clip = (view.node.has("clip").then(|| view.number("clip", 0.0, Range::Positive))).transpose()?;
         let per = cell.activations().len();
         let (mut sequences, mut last_h, mut last_c) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..directions {
