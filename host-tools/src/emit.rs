@@ -8,7 +8,7 @@ use arenite::{DType, HEADER_BYTES, Header, Port, Slot, StateInit, blob};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::File;
-use crate::graph::{Graph, Tensor, TensorId};
+use crate::graph::{Graph, Tensor, TensorId, facts};
 use crate::memory::Placed;
 use crate::metadata::{CutStep, Metadata, NO_TENSOR, StepMeta, TensorMeta};
 use crate::program::{Content, LoweredStep, Piece, Place, Program};
@@ -106,11 +106,7 @@ pub fn emit_part(
     let graph = &program.graph;
     let [inputs, outputs] = own;
     let bytes = |ids: &[TensorId]| ids.iter().map(|&id| graph.tensor(id).bytes() as u32).sum();
-    let too_many = |n: usize| Error::unsupported(format!("{n} inputs or outputs")).expected("at most 255 of each");
-    let count = |n: usize| u8::try_from(n).map_err(|_| too_many(n));
-    if inputs.len() > 32 {
-        return Err(Error::unsupported(format!("{} inputs", inputs.len())).expected("at most 32"));
-    }
+    let [input_count, output_count] = facts::check_ports(inputs.len(), outputs.len())?;
     let constants: Vec<&Piece> = program
         .weights
         .pieces()
@@ -121,8 +117,8 @@ pub fn emit_part(
     let length = constants.last().map_or(0, |piece| piece.offset + piece.len);
     let mut header = Header {
         target: program.target as u8,
-        inputs: count(inputs.len())?,
-        outputs: count(outputs.len())?,
+        inputs: input_count,
+        outputs: output_count,
         step_count: part.steps.len() as u32,
         arena,
         input_bytes: bytes(inputs),

@@ -2,7 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::error::{Error, Result};
+
 use super::{Data, Expr, Graph, Node, Op, Role, Tensor, TensorId, TensorKind};
+
+/// Refuses more inputs or outputs than a file can name: their numbers.
+///
+/// # Errors
+/// [`crate::ErrorKind::Unsupported`].
+pub(crate) fn check_ports(inputs: usize, outputs: usize) -> Result<[u8; 2]> {
+    let too_many = |n: usize| Error::unsupported(format!("{n} inputs or outputs")).expected("at most 255 of each");
+    let count = |n: usize| u8::try_from(n).map_err(|_| too_many(n));
+    if inputs > 32 {
+        return Err(Error::unsupported(format!("{inputs} inputs")).expected("at most 32"));
+    }
+    Ok([count(inputs)?, count(outputs)?])
+}
 
 /// Scalars in the parameters that the weights source or the input file itself holds, each parameter once.
 pub fn params(graph: &Graph) -> u64 {

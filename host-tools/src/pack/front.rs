@@ -94,6 +94,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     }
 
     passes::run(&mut graph, Stage::Import)?;
+    facts::check_ports(graph.inputs.len(), graph.outputs.len()).map_err(at_input)?;
     dump.graph(Stage::Import, &graph);
     let mut summary = Summary {
         ops,

@@ -26,7 +26,7 @@ impl<'a> Work<'_, 'a, '_> {
             "relu" => self.unary(o, unary(UnaryKind::Relu))?,
             "clamp" => {
                 let bound = |name: &str, default: f32| match o.given(name)? {
-                    Some(json) => Ok(json.number()? as f32),
+                    Some(_) => o.number(name),
                     None => Ok::<f32, Error>(default),
                 };
                 let (min, max) = (bound("min", f32::NEG_INFINITY)?, bound("max", f32::INFINITY)?);

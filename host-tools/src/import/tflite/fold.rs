@@ -8,6 +8,9 @@ use super::widen::FLOAT16;
 use crate::error::{Error, Result};
 use crate::graph::DType;
 
+/// Bytes of an element while it is computed with.
+const FOLDED: usize = 8;
+
 impl Importer<'_, '_> {
     /// Computes the operator now if it is integer arithmetic on constants; false where it is not.
     pub(super) fn fold(&mut self, view: View<'_, '_>) -> Result<bool> {
@@ -45,8 +48,11 @@ impl Importer<'_, '_> {
     fn fold_truth(&mut self, view: View<'_, '_>, output: usize) -> Result<bool> {
         let mut operands = Vec::new();
         for input in view.inputs {
-            let constant = input.map(|i| self.constant(i)).transpose()?.flatten();
-            let Some(values) = constant.and_then(|constant| constant.compared()) else {
+            let Some(constant) = input.map(|i| self.constant(i)).transpose()?.flatten() else {
+                return Ok(false);
+            };
+            self.budget.take(&constant.dtype.name(), &constant.shape, FOLDED)?;
+            let Some(values) = constant.compared() else {
                 return Ok(false);
             };
             operands.push(values);
@@ -80,6 +86,7 @@ impl Importer<'_, '_> {
             let Some(constant) = input.map(|i| self.constant(i)).transpose()?.flatten() else {
                 return Ok(false);
             };
+            self.budget.take(&constant.dtype.name(), &constant.shape, FOLDED)?;
             let Some(values) = constant.integers() else {
                 return Ok(false);
             };
@@ -156,7 +163,9 @@ impl Importer<'_, '_> {
             FLOAT16 => 2,
             _ => self.dtype(index)?.bytes(),
         };
-        let dense = sparse::densify(sparsity, &shape, data, element, &mut self.dense_room)
+        let dense = (self.budget)
+            .take(&info.type_name(), &shape, element)
+            .and_then(|_| sparse::densify(sparsity, &shape, data, element))
             .map_err(|error| error.at(format_args!("tensor {index} `{}`", info.name)))?;
         self.scope.dense.insert(index, dense.into());
         Ok(())
@@ -190,6 +199,7 @@ impl Importer<'_, '_> {
         if self.shape(output)? != shape || shape.iter().product::<usize>() != values.len() {
             return Ok(false);
         }
+        self.budget.take(&dtype.name(), &shape, FOLDED)?;
         let Some(constant) = Constant::of_integers(dtype, shape, values) else {
             return Ok(false);
         };

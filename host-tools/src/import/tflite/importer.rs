@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::flatbuffer::{Scalar, Table};
-use super::schema::{Model, Operator, Room};
+use super::schema::{Model, Operator};
 use super::scope::{Control, Scope};
-use super::sparse;
 use super::variables::Variables;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Node, Op, Origin, Role, TensorId};
+use crate::import::fold_budget::FoldBudget;
 
 /// The state of one import.
 pub(super) struct Importer<'m, 'a> {
@@ -18,8 +18,8 @@ pub(super) struct Importer<'m, 'a> {
     /// Those that operators run.
     pub(super) control: Control<'m, 'a>,
     pub(super) out: Graph,
-    /// Bytes that sparse constants may still take as dense ones.
-    pub(super) dense_room: Room,
+    /// What folding may still compute, sparse constants made dense among it.
+    pub(super) budget: FoldBudget,
     pub(super) variables: Variables,
     pub(super) widened: Widened,
     pub(super) legacy: Legacy,
@@ -102,7 +102,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             scope: Scope::new(model, number, String::new()),
             control: Control::new(model),
             out: Graph::default(),
-            dense_room: Room::new(model.len, sparse::LARGEST, sparse::ALWAYS),
+            budget: FoldBudget::of(model.len),
             variables: Variables::default(),
             widened: Widened::default(),
             legacy: Legacy::default(),

@@ -54,15 +54,17 @@ impl Importer<'_, '_> {
             self.node(view, "", Op::Broadcast, vec![Some(from)], vec![y]);
             return Ok(());
         };
-        let bytes = constant.bytes.repeat(shape.iter().product());
+        let count = (self.budget).take(&constant.dtype.name(), &shape, constant.bytes.len())?;
+        let bytes = constant.bytes.repeat(count);
         self.known(y, bytes, Some(value))
     }
 
     /// Stored zeros, as in TensorFlow Lite Micro.
     pub(super) fn zeros_like(&mut self, view: View<'_, '_>) -> Result<()> {
         let y = view.output(0)?;
-        let bytes = self.shape(y)?.iter().product::<usize>() * self.dtype(y)?.bytes();
-        self.known(y, vec![0; bytes], None)
+        let (shape, dtype) = (self.shape(y)?, self.dtype(y)?);
+        let count = self.budget.take(&dtype.name(), &shape, dtype.bytes())?;
+        self.known(y, vec![0; count * dtype.bytes()], None)
     }
 
     /// Notes that `y` is a constant, which repeats the file's tensor `of` where there is one.

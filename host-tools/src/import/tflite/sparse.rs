@@ -4,17 +4,11 @@
 //! traversal, each dense or compressed (CSR), over the tensor's axes and then over the axes of its blocks. Values stand in the order of the last level.
 
 use super::flatbuffer::Table;
-use super::schema::Room;
 use crate::error::{Error, Result};
 
 /// `DimensionType` of the schema.
 const DENSE: u8 = 0;
 const SPARSE_CSR: u8 = 1;
-
-/// So many times the file's bytes, and so many bytes besides, may all sparse constants take when they are read: hardly any file states more, and one that is
-/// made to exhaust memory would.
-pub(super) const LARGEST: usize = 256;
-pub(super) const ALWAYS: usize = 16 << 20;
 
 /// One level of the traversal.
 struct Level {
@@ -29,25 +23,17 @@ struct Level {
 /// The dense, row-major bytes of a tensor of `shape`, of which `data` holds the values that are not zero, `element` bytes each.
 ///
 /// # Errors
-/// Names what contradicts the shape or itself, and tensors that have no room.
+/// Names what contradicts the shape or itself.
 pub(super) fn densify(
     sparsity: Table<'_>,
     shape: &[usize],
     data: &[u8],
     element: usize,
-    room: &mut Room,
 ) -> Result<Vec<u8>> {
     let wrong =
         |what: String| Error::input(what).help("the sparse weights of the file are corrupt; convert the model again");
     let levels = levels(sparsity, shape).map_err(|error| error.at("its sparsity"))?;
     let bytes = shape.iter().product::<usize>() * element;
-    room.take(bytes, || {
-        Error::unsupported(format!(
-            "sparse weights of shape {shape:?}: {bytes} bytes as dense ones"
-        ))
-        .expected(format!("at most {LARGEST} times the file's bytes for all of them"))
-        .help("convert the model without sparse weights")
-    })?;
     let mut dense = vec![0; bytes];
     // Where the entries of the levels so far begin: in the dense tensor, in the order of storage.
     let mut places = vec![0_usize];

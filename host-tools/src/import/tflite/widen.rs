@@ -88,6 +88,7 @@ impl Importer<'_, '_> {
     }
 
     fn keep_f32(&mut self, index: usize, shape: Vec<usize>, values: Vec<f32>) -> Result<()> {
+        self.budget.take(&"FLOAT32", &shape, 4)?;
         if let Some(value) = values.iter().find(|v| !v.is_finite()) {
             let name = &self.info(index).name;
             return Err(Error::input(format!("`{name}` holds {value}")).expected("finite values"));

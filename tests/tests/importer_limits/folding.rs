@@ -1,0 +1,159 @@
+//! Folding of constants is bounded for the whole file, whatever operator makes them: alone, in chains, in fans.
+
+use arenite_host::import::ImportOptions;
+
+use super::onnx_file::{File, float, floats, imported, int, ints, longs, value};
+
+/// A small constant `c` and its large form `big`, 4 MiB.
+fn big() -> File {
+    File::default()
+        .holding(&floats("c", &[1, 1], &[0.5]))
+        .holding(&longs("shape", &[1024, 1024]))
+        .holding(&longs("flat", &[-1]))
+        .holding(&longs("axis", &[1]))
+        .holding(&longs("zero", &[0]))
+        .holding(&longs("many", &[1 << 40]))
+        .holding(&longs("twice", &[2, 1]))
+        .holding(&floats("low", &[], &[-8.0]))
+        .holding(&floats("high", &[], &[8.0]))
+        .input(&value("x", 1, &[1]))
+        .node("Expand", &["c", "shape"], "v0", &[])
+}
+
+/// A chain of one operator on the large constant: how its node `i` reads `v{i}` and writes `v{i+1}`.
+type Link = fn(File, &str, &str) -> File;
+
+/// Every operator that computes on known values.
+fn links() -> Vec<(&'static str, Link)> {
+    macro_rules! unary {
+        ($($op:literal)*) => { vec![$(($op, (|f, a, b| f.node($op, &[a], b, &[])) as Link)),*] };
+    }
+    macro_rules! binary {
+        ($($op:literal)*) => { vec![$(($op, (|f, a, b| f.node($op, &[a, a], b, &[])) as Link)),*] };
+    }
+    let mut all = unary!("Abs" "Neg" "Relu" "Exp" "Sqrt" "Floor" "Sigmoid" "Tanh" "Erf" "Sign" "Round" "Reciprocal" "Softplus" "Not" "LeakyRelu" "Elu" "Selu"
+        "HardSigmoid" "HardSwish" "IsNaN" "Transpose");
+    all.extend(binary!("Add" "Sub" "Mul" "Div" "Min" "Max" "Sum" "Mean" "Equal" "Less" "GreaterOrEqual" "And" "Or" "Xor"));
+    let others: Vec<(&'static str, Link)> = vec![
+        ("Cast", |f, a, b| f.node("Cast", &[a], b, &[int("to", 7)])),
+        ("CastLike", |f, a, b| f.node("CastLike", &[a, "zero"], b, &[])),
+        ("Clip", |f, a, b| f.node("Clip", &[a, "low", "high"], b, &[])),
+        ("Concat", |f, a, b| f.node("Concat", &[a, a], b, &[int("axis", 0)])),
+        ("Tile", |f, a, b| f.node("Tile", &[a, "twice"], b, &[])),
+        ("Where", |f, a, b| f.node("Where", &[a, a, "c"], b, &[])),
+        ("Trilu", |f, a, b| f.node("Trilu", &[a], b, &[])),
+        ("Gather", |f, a, b| f.node("Gather", &[a, "zero"], b, &[int("axis", 0)]).node("Expand", &[b, "shape"], &format!("{b}e"), &[])),
+        ("ReduceMax", |f, a, b| {
+            let sum = format!("{b}s");
+            f.node("ReduceMax", &[a], &sum, &[ints("axes", &[1])]).node("Expand", &[&sum, "shape"], b, &[])
+        }),
+        ("ReduceProd", |f, a, b| {
+            let sum = format!("{b}s");
+            f.node("ReduceProd", &[a], &sum, &[ints("axes", &[0])]).node("Expand", &[&sum, "shape"], b, &[])
+        }),
+        ("Slice", |f, a, b| f.node("Slice", &[a, "zero", "many", "zero", "axis"], &format!("{b}s"), &[]).node("Neg", &[&format!("{b}s")], b, &[])),
+        ("Reshape", |f, a, b| {
+            let flat = format!("{b}f");
+            f.node("Reshape", &[a, "flat"], &flat, &[]).node("Reshape", &[&flat, "shape"], b, &[])
+        }),
+        ("DequantizeLinear", |f, a, b| {
+            let whole = format!("{b}i");
+            f.node("Cast", &[a], &whole, &[int("to", 3)]).node("DequantizeLinear", &[&whole, "c1"], b, &[])
+        }),
+    ];
+    all.extend(others);
+    all
+}
+
+fn refused(what: &str, file: &File, op: &str) {
+    let bytes = file.bytes(13);
+    assert!(bytes.len() < 40_000, "{what}: {} bytes", bytes.len());
+    let text = imported(&bytes, &ImportOptions::default()).expect_err(what);
+    for part in ["folding constants would compute", "of folded constants in the whole file", "are left", "help: ", op] {
+        assert!(text.contains(part), "{what} lacks `{part}`: {text}");
+    }
+}
+
+#[test]
+fn chains_of_every_operator_that_folds() {
+    let mut slowest = (std::time::Duration::ZERO, "");
+    for (op, link) in links() {
+        let mut file = big().holding(&floats("c1", &[], &[0.5]));
+        let longest = 40;
+        for index in 0..longest {
+            file = link(file, &format!("v{index}"), &format!("v{}", index + 1));
+        }
+        let file = file.node("Add", &["x", &format!("v{longest}")], "y", &[]);
+        let start = std::time::Instant::now();
+        refused(op, &file.output(&arenite_tests::onnx::Writer::value("y", &[-1, -1])), "node ");
+        slowest = slowest.max((start.elapsed(), op));
+    }
+    println!("slowest chain: {} in {:?}", slowest.1, slowest.0);
+}
+
+#[test]
+fn fans_of_one_constant() {
+    let mut file = big();
+    for index in 1..=40 {
+        let (name, sum) = (format!("e{index}"), format!("v{index}"));
+        file = file.node("Exp", &["v0"], &name, &[]).node("Add", &["x", &name], &sum, &[]);
+    }
+    let names: Vec<String> = (1..=40).map(|index| format!("v{index}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let file = file.node("Sum", &names, "y", &[]).output(&arenite_tests::onnx::Writer::value("y", &[-1, -1]));
+    refused("a fan", &file, "Exp");
+}
+
+/// What one node makes of nothing, or of little.
+#[test]
+fn single_nodes_that_make_too_much() {
+    let start = || {
+        File::default()
+            .input(&value("x", 1, &[1, 70_000]))
+            .holding(&floats("c", &[1, 1], &[0.5]))
+            .holding(&longs("shape", &[1 << 16, 1 << 16]))
+            .holding(&longs("huge", &[1 << 62, 1 << 62]))
+            .holding(&longs("depth", &[1 << 40]))
+            .holding(&longs("from", &[0]))
+            .holding(&longs("to", &[1 << 40]))
+            .holding(&longs("one", &[1]))
+            .holding(&longs("indices", &[0, 1]))
+            .holding(&floats("values", &[2], &[0.0, 1.0]))
+            .holding(&floats("half", &[], &[0.5]))
+    };
+    let cases: Vec<(&str, File)> = vec![
+        ("ConstantOfShape", start().node("ConstantOfShape", &["shape"], "v", &[])),
+        ("ConstantOfShape", start().node("ConstantOfShape", &["huge"], "v", &[])),
+        ("Expand", start().node("Expand", &["c", "shape"], "v", &[])),
+        ("Tile", start().node("Tile", &["c", "shape"], "v", &[])),
+        ("Range", start().node("Range", &["from", "to", "one"], "v", &[])),
+        ("OneHot", start().node("OneHot", &["indices", "depth", "values"], "v", &[])),
+        ("CumSum", start().node("CumSum", &["x", "one"], "v", &[])),
+    ];
+    for (op, file) in cases {
+        let file = file.node("Add", &["x", "v"], "y", &[]);
+        refused(op, &file.output(&arenite_tests::onnx::Writer::value("y", &[-1, -1])), op);
+    }
+}
+
+/// A chain of values of one element: what each costs beside its element is paid as well.
+#[test]
+fn what_is_small_is_folded() {
+    let mut file = File::default().input(&value("x", 1, &[3])).holding(&floats("v0", &[], &[1.0]));
+    for index in 0..300 {
+        file = file.node("LeakyRelu", &[&format!("v{index}")], &format!("v{}", index + 1), &[float("alpha", 0.5)]);
+    }
+    let file = file.node("Mul", &["x", "v300"], "y", &[]).output(&value("y", 1, &[3]));
+    assert_eq!(imported(&file.bytes(13), &ImportOptions::default()), Ok(vec![vec![3]]));
+}
+
+#[test]
+fn the_smallest_file_that_held_gigabytes() {
+    let Some(shared) = arenite_tests::shared() else {
+        arenite_tests::skip("fold-memory.onnx", "no shared data");
+        return;
+    };
+    let file = std::fs::read(shared.join("data/defects/fold-memory.onnx")).expect("a file");
+    let text = imported(&file, &ImportOptions::default()).expect_err("too much");
+    assert!(text.contains("(Expand)") && text.contains("folding constants would compute"), "{text}");
+}

@@ -1,0 +1,124 @@
+//! Every scale, zero point and real option of TensorFlow Lite files replaced by a number of no sense: refused by name, or not read at all.
+
+use std::path::{Path, PathBuf};
+
+use arenite::Target;
+use arenite_tests::golden::packed;
+
+/// A file and where its numbers stand: what each is, its place, its bytes.
+struct Numbers<'a>(&'a [u8], Vec<(&'static str, usize)>);
+
+impl Numbers<'_> {
+    fn u32(&self, at: usize) -> usize {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().expect("four bytes")) as usize
+    }
+
+    /// The place of a field of the table at `at`.
+    fn field(&self, at: usize, index: usize) -> Option<usize> {
+        let vtable = at - i32::from_le_bytes(self.0[at..at + 4].try_into().expect("four bytes")) as isize as usize;
+        let u16 = |at: usize| usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]));
+        let entry = 4 + 2 * index;
+        (entry + 2 <= u16(vtable) && u16(vtable + entry) != 0).then(|| at + u16(vtable + entry))
+    }
+
+    fn table(&self, at: usize, index: usize) -> Option<usize> {
+        self.field(at, index).map(|at| at + self.u32(at))
+    }
+
+    /// Places of a vector's elements of `width` bytes.
+    fn vector(&self, at: usize, index: usize, width: usize) -> Vec<usize> {
+        let Some(start) = self.table(at, index) else { return Vec::new() };
+        (0..self.u32(start)).map(|i| start + 4 + i * width).collect()
+    }
+
+    fn tables(&self, at: usize, index: usize) -> Vec<usize> {
+        self.vector(at, index, 4).into_iter().map(|at| at + self.u32(at)).collect()
+    }
+
+    fn find(&mut self) {
+        let model = self.u32(0);
+        let codes = self.tables(model, 1).into_iter().map(|code| {
+            let old = self.field(code, 0).map_or(0, |at| usize::from(self.0[at]));
+            old.max(self.field(code, 3).map_or(0, |at| self.u32(at)))
+        });
+        let codes: Vec<usize> = codes.collect();
+        let mut found = Vec::new();
+        for graph in self.tables(model, 2) {
+            for tensor in self.tables(graph, 0) {
+                let Some(quant) = self.table(tensor, 4) else { continue };
+                found.extend(self.vector(quant, 2, 4).into_iter().map(|at| ("scale", at)));
+                found.extend(self.vector(quant, 3, 8).into_iter().map(|at| ("zero point", at)));
+            }
+            for operator in self.tables(graph, 3) {
+                let code = codes[self.field(operator, 0).map_or(0, |at| self.u32(at))];
+                let Some(options) = self.table(operator, 4) else { continue };
+                // SOFTMAX's beta, LEAKY_RELU's alpha, UNIDIRECTIONAL_SEQUENCE_LSTM's cell_clip.
+                let field = match code {
+                    25 => ("beta", 0),
+                    98 => ("alpha", 0),
+                    44 => ("cell_clip", 1),
+                    _ => continue,
+                };
+                found.extend(self.field(options, field.1).map(|at| (field.0, at)));
+            }
+        }
+        self.1 = found;
+    }
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tflite_ops");
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "tflite"));
+    files.sort();
+    files
+}
+
+#[test]
+fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut refused, mut unread, mut kinds) = (0, 0, std::collections::BTreeSet::new());
+    for path in files() {
+        let content = std::fs::read(&path).expect("a file");
+        let pack = |content: &[u8]| {
+            let input = folder.path().join("m.tflite");
+            std::fs::write(&input, content).expect("written");
+            let model = packed(&input, folder.path(), Target::Portable).map_err(|e| e.to_string())?;
+            let bytes = model.load().expect("it loads").file().to_vec();
+            // The file states the hash of its input.
+            Ok::<_, String>(bytes[..bytes.len().min(2000)].len().min(0) + model.load().expect("it loads").cost().total() as usize)
+        };
+        let mut numbers = Numbers(&content, Vec::new());
+        numbers.find();
+        // The first of each kind, and a few more.
+        let mut taken = std::collections::BTreeMap::<&str, usize>::new();
+        for (what, at) in numbers.1 {
+            let count = taken.entry(what).or_default();
+            *count += 1;
+            if *count > 3 {
+                continue;
+            }
+            let senseless: Vec<Vec<u8>> = match what {
+                "zero point" => [1i64 << 40, -(1 << 40), i64::MAX].iter().map(|v| v.to_le_bytes().to_vec()).collect(),
+                _ => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].iter().map(|v| v.to_le_bytes().to_vec()).collect(),
+            };
+            for bytes in senseless {
+                let mut changed = content.clone();
+                changed[at..at + bytes.len()].copy_from_slice(&bytes);
+                match pack(&changed) {
+                    Err(text) => {
+                        assert!(text.contains(what), "{} {what}: {text}", path.display());
+                        refused += 1;
+                    }
+                    Ok(_) => {
+                        unread += 1;
+                        kinds.insert(format!("{what} in {}", path.file_name().unwrap_or_default().display()));
+                    }
+                }
+            }
+        }
+    }
+    println!("TensorFlow Lite: {refused} refused, {unread} not read: {kinds:?}");
+    assert!(refused > 200, "{refused}");
+}
