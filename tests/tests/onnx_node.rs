@@ -68,6 +68,13 @@ fn none_is_wrong_and_what_is_refused_is_on_record() {
 const NEEDED: &str = "conv convtranspose gemm matmul lstm gru simple_rnn layer_normalization softmax gelu resize gather slice pad reduce_mean \
                       averagepool maxpool batchnorm qlinearconv qlinearmatmul quantizelinear dequantizelinear less where";
 
+/// Cases whose data contradict the operator's text and ONNX Runtime: `align_corners` with the length that a scale gives before it is rounded down, where the
+/// text has the length of the result. Here they are as ONNX Runtime and PyTorch compute them.
+const CONTRADICTED: [&str; 2] = [
+    "test_resize_downsample_scales_cubic_align_corners_known",
+    "test_resize_downsample_scales_linear_align_corners_known",
+];
+
 /// All node tests of the package `onnx`, as `tests/oracle/make_onnx_nodes.py` writes them.
 #[test]
 #[ignore = "long: needs the cases that tests/oracle/make_onnx_nodes.py writes into ARENITE_ONNX_NODES"]
@@ -110,7 +117,11 @@ fn all_node_tests_of_the_package() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/onnx-package.txt");
         std::fs::write(&path, &text).unwrap();
     }
+    let contradicted = |text: &String| CONTRADICTED.iter().any(|name| text.starts_with(&format!("{name}: ")));
+    let before = wrong.len();
+    wrong.retain(|text| !contradicted(text));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(before, CONTRADICTED.len(), "a case that contradicts ONNX Runtime passes");
     let missing = NEEDED
         .split_whitespace()
         .filter(|op| !passed.iter().any(|name| name.contains(op)));

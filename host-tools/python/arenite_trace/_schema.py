@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save as safetensors
+from safetensors import numpy as safetensors
 
 SCHEMA_VERSION = 3
 
@@ -148,7 +148,7 @@ class Trace:
         document["ops"] = [op.to_json() for op in self.ops]
         if self.values:
             document["parameters"] = f"{stem}.safetensors"
-            _replace(path.with_name(document["parameters"]), safetensors(self.values))
+            _replace(path.with_name(document["parameters"]), _row_major(self.values))
         if self.samples is not None:
             file = f"{stem}.samples.safetensors"
             arrays = _sample_keys(self.samples)
@@ -159,7 +159,7 @@ class Trace:
                 "outputs": {name: f"output.{name}" for name in self.samples.outputs},
                 "rtol": self.samples.rtol,
             }
-            _replace(path.with_name(file), safetensors(arrays))
+            _replace(path.with_name(file), _row_major(arrays))
         _replace(path, _format(document).encode())
 
     #: The name before :meth:`save` had one.
@@ -173,6 +173,11 @@ def sidecar_stem(path: Path) -> str:
         if name.endswith(suffix) and name != suffix:
             return name[: -len(suffix)]
     raise TraceError(f"{path}: the file name must end in .trace.json or .json")
+
+
+def _row_major(arrays: dict[str, np.ndarray]) -> bytes:
+    """The bytes of a file of arrays. ``safetensors`` writes an array as it lies in memory, whatever the order of its axes there."""
+    return safetensors.save({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()})
 
 
 def _sample_keys(samples: Samples) -> dict[str, np.ndarray]:

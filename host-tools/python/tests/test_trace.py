@@ -113,6 +113,55 @@ def test_two_inputs_keep_their_names(tmp_path: Path) -> None:
     assert document["outputs"] == ["scaled"]
 
 
+def replayed(folder: Path) -> None:
+    """The written files alone: their samples are what the reference computes of them."""
+    document = json.loads((folder / "net.trace.json").read_text())
+    samples = Weights(folder / "net.samples.safetensors")
+    weights = Weights(folder / "net.safetensors") if "parameters" in document else {}
+    reference = native.Reference(json.dumps(document))
+    for run in range(document["samples"]["runs"]):
+        layers = dict(reference.run({name: samples[f"input.{name}"][run] for name in document["inputs"]}, weights))
+        for name in document["outputs"]:
+            np.testing.assert_allclose(layers[name], samples[f"output.{name}"][run], rtol=1e-4, atol=1e-5)
+
+
+#: Modules whose results PyTorch keeps in another order than their axes.
+TURNED = {
+    "permute": Call(lambda x: torch.tanh(x).permute(0, 2, 3, 1)),
+    "transpose": Call(lambda x: torch.tanh(x).transpose(1, 3)),
+    "two": Call(lambda x: (torch.tanh(x).permute(0, 3, 1, 2), torch.relu(x).transpose(2, 3))),
+    "columns": Call(lambda x: torch.tanh(x)[:, :, :, 1:4]),
+    "channels_last": nn.Sequential(nn.Conv2d(4, 6, 3), nn.ReLU()).to(memory_format=torch.channels_last),
+    "expand": Call(lambda x: x.mean(1, keepdim=True).expand(-1, 3, -1, -1)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "turn"), [*((name, "plain") for name in TURNED), *(("columns", turn) for turn in ("channels_last", "transposed", "expanded"))]
+)
+def test_samples_stand_in_the_order_of_their_axes(tmp_path: Path, name: str, turn: str) -> None:
+    inputs = {
+        "plain": lambda: torch.randn(*IMAGE),
+        "channels_last": lambda: torch.randn(*IMAGE).to(memory_format=torch.channels_last),
+        "transposed": lambda: torch.randn(*reversed(IMAGE)).permute(3, 2, 1, 0),
+        "expanded": lambda: torch.randn(1, 4, 1, 8).expand(*IMAGE),
+    }[turn]
+    runs = [inputs() for _ in range(2)]
+    arenite_trace.trace(TURNED[name], runs[0], tmp_path / "net.trace.json", samples=runs)
+    replayed(tmp_path)
+
+
+def test_values_of_a_trace_made_by_hand_stand_in_the_order_of_their_axes(tmp_path: Path) -> None:
+    trace = arenite_trace.trace(nn.Linear(8, 5), torch.randn(1, 8), samples=[torch.randn(1, 8)])
+    names = {name: value.copy() for name, value in trace.values.items()}
+    trace.values = {name: np.asfortranarray(value) for name, value in trace.values.items()}
+    trace.samples.outputs = {name: np.asfortranarray(value) for name, value in trace.samples.outputs.items()}
+    trace.save(tmp_path / "net.trace.json")
+    stored = Weights(tmp_path / "net.safetensors")
+    assert names and all((stored[name] == value).all() for name, value in names.items())
+    replayed(tmp_path)
+
+
 def test_samples_of_nested_results(tmp_path: Path) -> None:
     module = Call(lambda x: {"b": torch.tanh(x), "a": [x.mean(dim=3), x.sum(dim=2)]})
     x = torch.randn(*IMAGE)
