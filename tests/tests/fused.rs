@@ -45,8 +45,8 @@ unsafe impl Accelerator for Beside {
 
     fn start(&mut self, job: Job<'_>) -> Result<(), u32> {
         self.started += 1;
-        // SAFETY: the parts of this job, which is not done.
         let done = if self.by_parts {
+            // SAFETY: the parts are of this job, which lends its memory until this returns; nobody else has them.
             unsafe { job.parts().run() }
         } else {
             job.run()
