@@ -52,7 +52,7 @@ impl FoldBudget {
         let (Some(left), Some(elements)) = (paid, elements) else {
             let size = bytes.map_or_else(|| "more than 2^64 bytes".to_string(), |bytes| format!("{} bytes", bytes - EACH));
             return Err(Error::unsupported(format!(
-                "folding constants would compute {kind} of shape {shape:?}, {size}"
+                "folding would compute a constant of shape {shape:?} ({kind}), {size}"
             ))
             .expected(format!(
                 "at most {} bytes of folded constants in the whole file ({} MiB, and {TIMES} times its size), of which {} are left",
@@ -77,7 +77,7 @@ mod tests {
         let half = [ALWAYS as usize / 8 - 100];
         assert_eq!(budget.take(&"float", &half, 4).unwrap(), half[0]);
         let text = budget.take(&"float", &[2, half[0]], 4).unwrap_err().to_string();
-        assert!(text.contains("float of shape [2, 16777116], 134216928 bytes"), "{text}");
+        assert!(text.contains("a constant of shape [2, 16777116] (float), 134216928 bytes"), "{text}");
         assert!(text.contains("at most 134217728 bytes") && text.contains("of which 67109200 are left"), "{text}");
         // What is refused costs nothing.
         budget.take(&"float", &half, 4).unwrap();

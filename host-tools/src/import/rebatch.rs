@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::graph::data::Expr;
+use crate::graph::facts::IMPLIED;
 use crate::graph::{Data, Graph, Node, Op, Tensor, TensorId, TensorKind};
 
 /// Refuses a rebuilt network whose first axis holds something else than samples. `batches` are the stated one and that of `--batch`.
@@ -14,6 +15,9 @@ use crate::graph::{Data, Graph, Node, Op, Tensor, TensorId, TensorKind};
 pub(super) fn check(stated: &Graph, rebuilt: &Graph, batches: [usize; 2]) -> Result<()> {
     let refuse = |node: &Node, why: &str| {
         let [from, to] = batches;
+        // The node of the file, where this is a part of its translation.
+        let of_file = |other: &&Node| other.origin == node.origin && other.kind != IMPLIED;
+        let node = stated.nodes.iter().find(of_file).unwrap_or(node);
         Err(Error::unsupported(format!(
             "--batch {to}, where the file states {from}: this {why}"
         ))

@@ -98,7 +98,9 @@ fn attributes_are_refused_by_name_or_right() {
 #[test]
 fn other_attributes_that_are_no_numbers_are_refused() {
     let x = || File::default().input(&value("x", 1, &[2, 4])).output(&Writer::value("y", &[-1, -1]));
-    let four = |name: &str| floats(name, &[4], &[1.0, 2.0, 3.0, 4.0]);
+    fn four(name: &str) -> Vec<u8> {
+        floats(name, &[4], &[1.0, 2.0, 3.0, 4.0])
+    }
     let image = || File::default().input(&value("x", 1, &[1, 4, 2, 2])).output(&Writer::value("y", &[-1, -1, -1, -1]));
     let statistics = |file: File| ["s", "b", "m", "v"].iter().fold(file, |file, name| file.holding(&four(name)));
     let sequence = || {
@@ -204,8 +206,10 @@ fn scales_are_refused_by_name_or_right() {
         }
     }
     for scale in [1e-45, 1e-40, 1e-30, 0.1, 1.0, 1e30, 1e38, f32::MAX] {
-        let found = computed(&quantize(scale), &bytes(&X)).expect("packs");
-        let wanted = X.map(|x| ((x / scale).round_ties_even() + 3.0).clamp(-128.0, 127.0) as i8 as u8);
+        // No quotient lies half-way between two integers.
+        let x = [-3.3, -1.0, -0.24, 0.0, 0.52, 4.0];
+        let found = computed(&quantize(scale), &bytes(&x)).expect("packs");
+        let wanted = x.map(|x| ((x / scale).round_ties_even() + 3.0).clamp(-128.0, 127.0) as i8 as u8);
         assert_eq!(found, wanted, "scale {scale:e}");
         let stored = [-128i8, -3, 0, 3, 4, 127];
         let found = computed(&dequantize(scale), &stored.map(|v| v as u8)).expect("packs");

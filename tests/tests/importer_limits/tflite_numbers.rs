@@ -15,7 +15,8 @@ impl Numbers<'_> {
 
     /// The place of a field of the table at `at`.
     fn field(&self, at: usize, index: usize) -> Option<usize> {
-        let vtable = at - i32::from_le_bytes(self.0[at..at + 4].try_into().expect("four bytes")) as isize as usize;
+        let back = i32::from_le_bytes(self.0[at..at + 4].try_into().expect("four bytes"));
+        let vtable = at.checked_add_signed(-(back as isize)).expect("inside the file");
         let u16 = |at: usize| usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]));
         let entry = 4 + 2 * index;
         (entry + 2 <= u16(vtable) && u16(vtable + entry) != 0).then(|| at + u16(vtable + entry))
@@ -84,10 +85,7 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
         let pack = |content: &[u8]| {
             let input = folder.path().join("m.tflite");
             std::fs::write(&input, content).expect("written");
-            let model = packed(&input, folder.path(), Target::Portable).map_err(|e| e.to_string())?;
-            let bytes = model.load().expect("it loads").file().to_vec();
-            // The file states the hash of its input.
-            Ok::<_, String>(bytes[..bytes.len().min(2000)].len().min(0) + model.load().expect("it loads").cost().total() as usize)
+            packed(&input, folder.path(), Target::Portable).map(drop).map_err(|e| e.to_string())
         };
         let mut numbers = Numbers(&content, Vec::new());
         numbers.find();

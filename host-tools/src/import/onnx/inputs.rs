@@ -95,7 +95,10 @@ impl<'a> Importer<'_, 'a> {
             return Ok(());
         };
         let agree = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated == *found);
-        if declared.len() == shape.len() && declared.iter().zip(shape).all(agree) {
+        // A list of open extents states nothing, and a scalar is one element.
+        let nothing = !declared.is_empty() && declared.iter().all(Option::is_none);
+        let scalar = declared.is_empty() && shape.iter().product::<usize>() == 1;
+        if nothing || scalar || (declared.len() == shape.len() && declared.iter().zip(shape).all(agree)) {
             return Ok(());
         }
         let open = || "?".to_string();
