@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use arenite::{DType, Target};
-use arenite_host::model::run;
+use arenite_host::model::{ModelFile, run};
 
 use crate::golden::packed;
 
@@ -208,10 +208,14 @@ fn tensors(folder: &Path, what: &str) -> Option<Vec<Tensor>> {
 /// Packs and runs a case; integers may be `steps` away.
 pub fn run_case(case: &Path, scratch: &Path, target: Target, steps: f64) -> Outcome {
     let input: PathBuf = case.join("model.onnx");
-    let file = match packed(&input, scratch, target) {
-        Ok(file) => file,
-        Err(error) => return Outcome::Refused(error.to_string()),
-    };
+    match packed(&input, scratch, target) {
+        Ok(file) => run_packed(case, &file, steps),
+        Err(error) => Outcome::Refused(error.to_string()),
+    }
+}
+
+/// Runs the file that a case was packed to, which this host loads; integers may be `steps` away.
+pub fn run_packed(case: &Path, file: &ModelFile, steps: f64) -> Outcome {
     let data = case.join("test_data_set_0");
     let (Some(inputs), Some(expected)) = (tensors(&data, "input"), tensors(&data, "output")) else {
         return Outcome::Wrong("it packs, though its data are of a type that nobody reads".to_string());

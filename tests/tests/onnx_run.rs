@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arenite::Target;
+use arenite_host::ErrorKind;
 use arenite_host::board::{self, Blob, Board, RunOptions};
 use arenite_host::import::onnx::{contributed, operators};
 use arenite_host::import::{ImportOptions, import};
-use arenite_host::model::run;
+use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::pack;
 use arenite_tests::golden::{Archive, options, packed};
-use arenite_tests::onnx::{Outcome, cases, run_case};
+use arenite_tests::onnx::{Outcome, cases, run_case, run_packed};
 use arenite_tests::{shared, skip};
 
 /// Real models, their parameters and multiply-accumulates.
@@ -42,6 +43,90 @@ fn small_networks_are_what_onnx_runtime_makes_of_them() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(names.len() >= 90, "{}", names.len());
+}
+
+/// Networks of `make_onnx_mixed.py`: f32 steps in front of roundings, and transposed convolutions with strides, groups, dilations and output paddings.
+fn mixed() -> PathBuf {
+    committed().with_file_name("onnx_mixed")
+}
+
+/// Dead channels go from such networks, or none is there to go: neither is a reason to refuse one, for any target. Each target has every fourth network.
+#[test]
+fn networks_partly_in_f32_are_packed_for_every_target_and_right() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    let (mut packed, mut ran, mut lost) = (0, 0, 0);
+    let names = cases(&mixed());
+    for (index, name) in names.iter().enumerate() {
+        let case = mixed().join(name);
+        let targets = Target::ALL.into_iter().enumerate();
+        for (_, target) in targets.filter(|(at, _)| (index / 4 + at) % 4 == 0) {
+            let options = options(&case.join("model.onnx"), scratch.path(), target);
+            let summary = match pack(&options, &mut |_, _, _| {}) {
+                Ok(packed) => packed.summary,
+                Err(error) => {
+                    wrong.push(format!("{name}, {}: {error}", target.name()));
+                    continue;
+                }
+            };
+            packed += 1;
+            lost += usize::from(summary.dead_channels.is_some_and(|removed| removed.channels > 0));
+            let file = ModelFile::open(&options.output).expect("a file");
+            match file.load().map(drop) {
+                // No kernels of this target on this host.
+                Err(error) if error.kind() == ErrorKind::Unsupported => continue,
+                loaded => loaded.unwrap_or_else(|e| panic!("{name}: {e}")),
+            }
+            let outcome = run_packed(&case, &file, 1.0);
+            ran += 1;
+            if outcome != Outcome::Passed {
+                wrong.push(format!("{name}, {}: {outcome:?}", target.name()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        names.len() >= 48 && 2 * ran > packed && 10 * lost > packed,
+        "{ran} ran and {lost} lost channels of {packed}"
+    );
+}
+
+#[test]
+fn networks_that_were_refused_for_channels_are_packed() {
+    let test = "networks_that_were_refused_for_channels_are_packed";
+    let Some(defects) = shared().map(|s| s.join("data/defects")) else {
+        return skip(test, "no shared data");
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    for (name, input) in [
+        ("qdq_convtranspose_stride2", "in_x"),
+        ("deadchannels_clip6", "in_0"),
+        ("deadchannels_min", "in_0"),
+    ] {
+        let mut archive = Archive::open(&defects.join(name).with_extension("npz"));
+        let (inputs, expected) = (archive.runs(input).0, archive.runs("out_0").0);
+        let run_of = |parts: &[Vec<u8>]| vec![vec![parts.concat()]];
+        let expected = f32s(&expected.concat());
+        for target in Target::ALL {
+            let what = format!("{name} for {}", target.name());
+            let path = defects.join(name).with_extension("onnx");
+            let file = packed(&path, scratch.path(), target).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let Ok(model) = file.load() else { continue };
+            let found = run(&model, &run_of(&inputs), true, &mut |_, _, _| {}).expect("it runs");
+            let found = f32s(&found[0][0]);
+            assert_eq!(found.len(), expected.len(), "{what}");
+            // Results are multiples of a step, or of the product of two.
+            let mut sorted = expected.clone();
+            sorted.sort_by(f32::total_cmp);
+            let steps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
+            let step = steps.filter(|&step| step > 1e-4).fold(f32::MAX, f32::min);
+            let error = found
+                .iter()
+                .zip(&expected)
+                .fold(0f32, |most, (a, b)| most.max((a - b).abs()));
+            assert!(error <= 1.01 * step, "{what}: {error}, a step is {step}");
+        }
+    }
 }
 
 /// Networks between QuantizeLinear and DequantizeLinear, and what of them computes in f32.

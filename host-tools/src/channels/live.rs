@@ -4,6 +4,7 @@ use super::flow::{Channel, channels, flow};
 use super::products::{Products, Reach};
 use super::ranges::Ranges;
 use crate::graph::{Graph, TensorId};
+use crate::passes::prune::mentioned;
 
 /// What a channel is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +35,11 @@ impl Classes {
             parent: Vec::new(),
             uses: Vec::new(),
         };
-        for id in 0..graph.tensors.len() {
-            let count = channels(graph, TensorId(id)).unwrap_or(0);
+        let mentioned = mentioned(graph);
+        for (id, &mentioned) in mentioned.iter().enumerate() {
+            // What no operator reads or writes any more has no channels to lose.
+            let followed = channels(graph, TensorId(id)).filter(|_| mentioned);
+            let count = followed.unwrap_or(0);
             let first = classes.parent.len();
             classes.tensors.push((first, count));
             classes.parent.extend(first..first + count);
@@ -88,7 +92,12 @@ impl Classes {
 
     /// Whether any go.
     pub(super) fn any_dead(&self) -> bool {
-        (0..self.tensors.len()).any(|id| self.kept(TensorId(id)).len() != self.tensors[id].1)
+        (0..self.tensors.len()).any(|id| self.loses(TensorId(id)))
+    }
+
+    /// Whether channels of this tensor go.
+    pub(super) fn loses(&self, id: TensorId) -> bool {
+        self.kept(id).len() != self.count(id)
     }
 
     /// Tensors that there were.

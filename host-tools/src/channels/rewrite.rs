@@ -14,7 +14,7 @@ use crate::metadata::{Channel, Channels};
 /// # Errors
 /// [`crate::ErrorKind::Internal`] where the classes contradict the weights.
 pub(super) fn rewrite(graph: &mut Graph, classes: &Classes, ranges: &Ranges) -> Result<()> {
-    let changed = |id: TensorId| classes.kept(id).len() != classes.count(id);
+    let changed = |id: TensorId| classes.loses(id);
     let layers: Vec<Option<Products>> = graph.nodes.iter().map(|node| Products::of(graph, node)).collect();
     graph.channels = fates(graph, classes, ranges);
     for (index, layer) in layers.iter().enumerate() {
@@ -176,6 +176,10 @@ fn renumber(graph: &mut Graph, index: usize, classes: &Classes) {
     let (Some(x), Some(&y)) = (node.inputs.first().copied().flatten(), node.outputs.first()) else {
         return;
     };
+    // Tensors of other types, and those that nobody follows, keep all that they have; what an operator says of them stands.
+    if !classes.loses(x) && !classes.loses(y) {
+        return;
+    }
     let count = classes.count(x);
     let (x_kept, y_kept) = (classes.kept(x), classes.kept(y));
     match &mut graph.nodes[index].op {

@@ -55,8 +55,8 @@ fn live_nodes(graph: &Graph) -> Vec<bool> {
     live
 }
 
-/// Removes tensors that no node, input or output mentions, and renumbers the rest.
-pub(crate) fn remove_unmentioned_tensors(graph: &mut Graph) {
+/// Of each tensor, whether a node, an input or an output mentions it.
+pub(crate) fn mentioned(graph: &Graph) -> Vec<bool> {
     let mut mentioned = vec![false; graph.tensors.len()];
     let of_nodes = graph
         .nodes
@@ -65,6 +65,12 @@ pub(crate) fn remove_unmentioned_tensors(graph: &mut Graph) {
     for id in of_nodes.chain(&graph.inputs).chain(&graph.outputs) {
         mentioned[id.0] = true;
     }
+    mentioned
+}
+
+/// Removes tensors that no node, input or output mentions, and renumbers the rest.
+pub(crate) fn remove_unmentioned_tensors(graph: &mut Graph) {
+    let mentioned = mentioned(graph);
     let mut kept = 0;
     let renumbered: Vec<TensorId> = mentioned
         .iter()

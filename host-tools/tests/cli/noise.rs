@@ -140,3 +140,52 @@ fn layers_by_themselves_are_fed_in_the_layout_of_their_memory() {
         "{text}"
     );
 }
+
+/// Between equalised layers channels have other sizes than the float model's: what they differ by is no noise, and no layer is to blame for it.
+#[test]
+fn layers_of_an_equalised_network_are_not_judged() {
+    let bench = Bench::new();
+    let (float, int8) = (bench.packed("digits"), bench.path("digits.int8"));
+    let images = crate::common::digits("test_images.npy");
+    let mut pack = Command::new(PACK);
+    pack.arg(crate::common::digits("digits.trace.json"))
+        .args(["--dtype", "int8", "--json", "--calibrate"])
+        .arg(&images)
+        .arg("-o")
+        .arg(&int8);
+    let packed = json(&done(pack.output().expect("it starts")));
+    let pairs = packed["quantization"]["equalised"].as_u64().expect("a count");
+    assert!(pairs > 1, "the search takes the equalised network: {packed}");
+    let compare = |more: &[&str]| {
+        let mut diff = Command::new(ARENITE);
+        diff.arg("diff").arg(&int8).arg("--float").arg(&float);
+        diff.arg("--inputs").arg(&images).args(more);
+        done(diff.output().expect("it starts"))
+    };
+    let report = json(&compare(&["--json"]));
+    let reason = report["not_judged"].as_str().expect("a reason");
+    assert!(
+        reason.contains(&format!(
+            "cannot be judged: packing equalised channels between {pairs} pairs"
+        )),
+        "{reason}"
+    );
+    for list in ["layers", "worst", "weak"] {
+        assert!(report[list].as_array().is_some_and(Vec::is_empty), "{list}: {report}");
+    }
+    // The answers are the float model's own, whatever lies before them.
+    assert!(report["snr_db"].as_f64().is_some_and(|snr| snr > 25.0), "{report}");
+    assert!(report["another_db"].as_f64().is_some_and(|snr| snr < 3.0), "{report}");
+    let text = compare(&[]);
+    assert!(text.starts_with("answers: ") && text.contains(reason), "{text}");
+    for blame in [
+        "of the noise",
+        "by itself",
+        "--keep-f32",
+        "--optimise-rounding",
+        "relu",
+        "conv",
+    ] {
+        assert!(!text.contains(blame), "{blame}: {text}");
+    }
+}

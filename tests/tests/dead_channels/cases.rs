@@ -1,5 +1,7 @@
 //! One reason each for which a channel goes, or stays.
 
+use arenite::DType;
+use arenite_host::channels::Removed;
 use arenite_host::graph::{Activation, BinaryOp, Graph, Op, Padding2d, TensorId};
 use arenite_host::metadata::Channel::{self, Constant, Filler, Kept, Unread};
 
@@ -299,6 +301,50 @@ fn slices_and_pads_count_their_channels_anew() {
     assert_eq!(fates(&net, 1, a), [Unread, goes, Kept, goes, Unread]);
     assert_eq!(fates(&net, 1, part), [goes, Kept, goes]);
     assert_eq!(fates(&net, 1, wide), [goes, goes, goes, Kept, goes, goes]);
+}
+
+/// Tensors that passes left behind are no reason to rewrite a network, nor to run it against itself.
+#[test]
+fn tensors_that_nobody_mentions_lose_nothing() {
+    for constant in [false, true] {
+        let mut net = Network::default();
+        let x = net.input(&INPUT, (0.05, 4));
+        if constant {
+            net.constant(&[3, 2], (0.1, 0), &[1, 2, 3, 4, 5, 6]);
+        } else {
+            net.tensor(&INPUT, (0.1, 3));
+        }
+        end(&mut net, x, &Layer::padded(3));
+        let (graph, removed) = pruned(&net.graph, 1, 5).expect("nothing is done");
+        assert_eq!(removed, Removed::default());
+        assert!(graph.channels.is_empty());
+    }
+}
+
+/// Zeros that are inserted between elements, as for a transposed convolution: into channels that stay, and into a tensor of reals, whose channels nobody follows.
+#[test]
+fn pads_and_slices_beside_channels_that_go_stay_as_they_are() {
+    let (mut net, y) = rectified([-FAR, -FAR]);
+    end(&mut net, y, &Layer::padded(3));
+    let x = net.graph.inputs[0];
+    let between = |net: &mut Network, x: TensorId| {
+        let apart = net.reshape(x, &[1, 5, 6, 1]);
+        let wide = net.pad(apart, [(0, 0), (0, 0), (0, 0), (0, 1)], 4);
+        let flat = net.reshape(wide, &[1, 60]);
+        net.slice(flat, 0, 59)
+    };
+    let inserted = between(&mut net, x);
+    net.output(inserted);
+    let real = net.same(Op::Dequantize, x);
+    let first = net.graph.tensors.len();
+    let inserted = between(&mut net, real);
+    net.output(inserted);
+    for tensor in net.graph.tensors.iter_mut().skip(first) {
+        (tensor.dtype, tensor.quant) = (DType::F32, None);
+    }
+    let real = net.graph.tensor_mut(real);
+    (real.dtype, real.quant) = (DType::F32, None);
+    assert_eq!(fates(&net, 1, y), [Kept, Constant(-128), Kept, Constant(-128), Kept]);
 }
 
 #[test]

@@ -30,6 +30,9 @@ pub(super) struct Report {
     pub(super) deviations_db: Option<f64>,
     /// What the float model reaches, by `deviations_db`, that answers each sample as the one before it.
     pub(super) another_db: Option<f64>,
+    /// Why layers are not judged: then none is listed, and none named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not_judged: Option<String>,
     pub(super) layers: Vec<Layer>,
     /// Those with the largest shares, and what would help.
     pub(super) worst: Vec<Advice>,
@@ -124,6 +127,7 @@ pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Repor
             .in_file(int8.path())
             .expected(format!("{:?}, those of the float model", names(&views.1.inputs))));
     }
+    let equalised = views.0.summary()?.quantization.map_or(0, |made| made.equalised);
     let (int8_model, float_model) = (int8.load()?, float.load()?);
     let mut sums = vec![Sums::default(); ours.steps.len()];
     let mut alone = vec![Alone::default(); ours.steps.len()];
@@ -148,23 +152,23 @@ pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Repor
         )?;
         let stored = stored(run, &views.1.inputs, &views.0.inputs)?;
         let of = |tensor: &TensorMeta| tensor.names.iter().find_map(|name| values.get(name.as_str()));
-        model::run_changing(
-            &int8_model,
-            std::slice::from_ref(&stored),
-            true,
-            &mut |_, step, session| {
-                let Some((tensor, bytes)) = completed(&ours, step, &|slot, len| session.read(slot, len)) else {
-                    return;
-                };
-                let Some(expected) = of(tensor) else { return };
-                match alone[step as usize].add((&ours, step as usize, tensor), bytes, expected) {
-                    // What reads it next is fed with the float model's values.
-                    Ok(Some(bytes)) => drop(session.write(tensor.slot, &bytes)),
-                    Ok(None) => {}
-                    Err(e) => failed = Some(e),
-                }
-            },
-        )?;
+        let by_themselves: &[_] = if equalised == 0 {
+            std::slice::from_ref(&stored)
+        } else {
+            &[]
+        };
+        model::run_changing(&int8_model, by_themselves, true, &mut |_, step, session| {
+            let Some((tensor, bytes)) = completed(&ours, step, &|slot, len| session.read(slot, len)) else {
+                return;
+            };
+            let Some(expected) = of(tensor) else { return };
+            match alone[step as usize].add((&ours, step as usize, tensor), bytes, expected) {
+                // What reads it next is fed with the float model's values.
+                Ok(Some(bytes)) => drop(session.write(tensor.slot, &bytes)),
+                Ok(None) => {}
+                Err(e) => failed = Some(e),
+            }
+        })?;
         model::run(&int8_model, &[stored], true, &mut |_, step, session| {
             let Some((tensor, bytes)) = completed(&ours, step, &|slot, len| session.read(slot, len)) else {
                 return;
@@ -182,7 +186,31 @@ pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Repor
         })?;
         failed.map_or(Ok(()), Err)?;
     }
-    report(&ours, (&sums, &alone), runs.len(), &another).map_err(|e| e.in_file(int8.path()))
+    let report = report(&ours, (&sums, &alone), runs.len(), &another).map_err(|e| e.in_file(int8.path()))?;
+    Ok(match equalised {
+        0 => report,
+        pairs => unjudged(report, pairs),
+    })
+}
+
+/// The report of a network with equalised channels: its answers alone. Between two layers of a pair channels are of other sizes than the float model's, so that
+/// their differences say nothing of noise.
+fn unjudged(report: Report, pairs: usize) -> Report {
+    let between = match pairs {
+        1 => "between 1 pair of layers".to_owned(),
+        pairs => format!("between {pairs} pairs of layers"),
+    };
+    let reason = format!(
+        "the layers cannot be judged: packing equalised channels {between}, whose sizes there are not the float model's; compare the answers of files that were \
+         packed with other options instead"
+    );
+    Report {
+        not_judged: Some(reason),
+        layers: Vec::new(),
+        worst: Vec::new(),
+        weak: Vec::new(),
+        ..report
+    }
 }
 
 type Read<'r> = dyn Fn(arenite::Slot, u32) -> Option<&'r [u8]> + 'r;
@@ -295,6 +323,7 @@ fn report(
         deviations_db: judged.and_then(|layer| layer.deviations_db),
         // Of as many pairs as there are samples but one.
         another_db: decibels(signal, another.noise * samples as f64 / (samples as f64 - 1.0)).filter(|_| samples > 1),
+        not_judged: None,
         worst: worst(&layers, &metadata.steps),
         weak,
         layers,
@@ -327,7 +356,10 @@ fn worst(layers: &[Layer], steps: &[StepMeta]) -> Vec<Advice> {
 pub(super) fn text(report: &Report) -> String {
     let decibels = |snr: Option<f64>| snr.map_or("    -".to_string(), |snr| format!("{snr:5.1}"));
     let short = |snr: Option<f64>| decibels(snr).trim().to_owned();
-    let mut text = String::from("step  op                  SNR dB  alone  clipped    share  tensor\n");
+    let mut text = String::new();
+    if report.not_judged.is_none() {
+        text += "step  op                  SNR dB  alone  clipped    share  tensor\n";
+    }
     for layer in &report.layers {
         text += &format!(
             "{:4}  {:<18}  {}   {}  {:6.3} %  {:5.1} %  {}\n",
@@ -347,6 +379,9 @@ pub(super) fn text(report: &Report) -> String {
             short(report.deviations_db),
             short(report.another_db)
         );
+    }
+    if let Some(reason) = &report.not_judged {
+        text += &format!("{reason}\n");
     }
     for advice in &report.worst {
         text += &format!(

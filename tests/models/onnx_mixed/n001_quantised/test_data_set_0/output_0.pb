@@ -1,0 +1,1 @@
+J‘GGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGGüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü.GüüüüGüüüü@üüü0üüüüüüüü.üüüGüüüü3Güüüüüüıüüü&8üüüüüü'üüüüüıüüü

@@ -1,0 +1,2 @@
+
+JÂalaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa~aaaaalaaaaaaaaaaaaa€aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa€a{a€a€a€a€aaaaaaaaaaaaa€a€a€a€aaaaaaaaaaaaa€a€a€a€aaaaaaaaaaaaa€a€a€a€aaaaaaaaaaaaa€a€a€a€aaaaaaaaaaaaa€a€a€a€aaaaaaaaaaaaa€a€a€a€aaaaaaaaaaaaa€a€aaa€aaaaa€a€a€a€a€aaaaaaaaaaaaa€a€a€anaaaaaaaaaaaqa€a€a€a€aaaaaaaaaaaaaaa€a€aaaaaaaaaaaaaaa€a€a€aaaaaaaaaaaaaaaaa€a€aaaaaaaaaaaaaaa€a€a€a€aaaaaaaaaaaaaaa€aa

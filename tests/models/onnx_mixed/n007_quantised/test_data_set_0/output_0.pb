@@ -1,0 +1,1 @@
+Jpjjjjjjjj‰‰‰‰‰‰‰‰jjjjjjjj‰‰‰‰‰‰‰‰kkkkkkkkjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj€‰}m†j‰jjjjjjjjjjjjjjjjjjjjjjjjjj

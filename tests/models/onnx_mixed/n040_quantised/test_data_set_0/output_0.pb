@@ -1,0 +1,1 @@
+J´r6;rrr6=rrrw^wGsRN8orZuD6vwrw6vt;wwr;Pr6;rrrtmmtrtnqtomn}ums~‚ntymt‚‚yrrum†‚rmttm‚…nmo……fnjlnnhnnffl›fio©†k–¬°k©lffqn›infn¯†‡§nhn©qIIIIIIIIIIIUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn‡|p‡ppqd9jIpDGŠƒ_S<uC9pf9ppp9xVppp9oooooooooooooooooooooooooooooooooooooooooooo
