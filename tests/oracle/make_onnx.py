@@ -15,6 +15,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import attributes
+import casts
 import quantised_networks
 import resizings
 
@@ -379,6 +380,7 @@ def _(n):
 CASES.update(quantised_networks.CASES)
 CASES.update(attributes.CASES)
 CASES.update(resizings.CASES)
+CASES.update(casts.CASES)
 
 
 def write(name, build, opset):

@@ -44,6 +44,39 @@ fn graph(shape: &[i64], nodes: &[Writer]) -> Vec<u8> {
         .done()
 }
 
+/// What is computed at run time has no half and no double precision, whichever operator asks for it.
+#[test]
+fn half_and_double_precision_of_computed_tensors_are_refused_by_name() {
+    for (number, name, width) in [(10, "float16", 2), (16, "bfloat16", 2), (11, "double", 8)] {
+        let like = Writer::default().int(1, 1).int(2, number).bytes(8, b"like");
+        let like = like.bytes(9, &vec![0; width]).done();
+        let to = Writer::default().bytes(1, b"to").int(3, number).int(20, 2).done();
+        let to = |input| Writer::node("Cast", &[input], "c").bytes(5, &to);
+        let back = Writer::default().bytes(1, b"to").int(3, 1).int(20, 2).done();
+        let back = Writer::node("Cast", &["c"], "y").bytes(5, &back);
+        let named = |node: Writer| vec![node, back.clone()];
+        for (what, nodes) in [
+            ("Cast", named(to("x"))),
+            ("CastLike", named(Writer::node("CastLike", &["x", "like"], "c"))),
+            (
+                "CastLike",
+                [
+                    vec![Writer::node("Identity", &["like"], "same")],
+                    named(Writer::node("CastLike", &["x", "same"], "c")),
+                ]
+                .concat(),
+            ),
+        ] {
+            let content = Writer::model(
+                &[graph(&[4], &nodes), Writer::default().bytes(5, &like).done()].concat(),
+                19,
+            );
+            let element = format!("element type {name} of a tensor that is computed");
+            refused(&content, &ImportOptions::default(), &[what, "`c`", &element, "float32"]);
+        }
+    }
+}
+
 #[test]
 fn files_that_are_cut_off_anywhere() {
     for name in cases(&models()) {

@@ -12,9 +12,74 @@ pub(super) fn to_f32(half: u16) -> f32 {
     }
 }
 
+/// The float16 nearest to `value`, ties to even, as a float32; infinite from 65520 on.
+pub(super) fn rounded_to_f16(value: f32) -> f32 {
+    let magnitude = value.abs();
+    if magnitude.is_nan() || magnitude >= 65520.0 {
+        return if magnitude.is_nan() {
+            value
+        } else {
+            f32::INFINITY.copysign(value)
+        };
+    }
+    // Steps of 2^-24 among subnormal numbers; above, a step is 2^-10 of the power of two below the value.
+    let exponent = (magnitude.to_bits() >> 23) as i32 - 127;
+    let step = 2f64.powi((exponent - 10).max(-24));
+    ((f64::from(magnitude) / step).round_ties_even() * step).copysign(f64::from(value)) as f32
+}
+
+/// The bfloat16 nearest to `value`, ties to even, as a float32.
+pub(super) fn rounded_to_bf16(value: f32) -> f32 {
+    if value.is_nan() {
+        return value;
+    }
+    let bits = value.to_bits();
+    let odd = bits >> 16 & 1;
+    f32::from_bits(bits.wrapping_add(0x7FFF + odd) & 0xFFFF_0000)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::to_f32;
+    use super::{rounded_to_bf16, rounded_to_f16, to_f32};
+
+    /// Every float16, and every middle between two neighbours with what lies next to it on either side.
+    #[test]
+    fn roundings_of_every_half() {
+        let bits = |value: f32| value.to_bits();
+        for half in 0..0x7BFF_u16 {
+            let (low, high) = (to_f32(half), to_f32(half + 1));
+            let middle = (low + high) / 2.0;
+            let even = if half % 2 == 0 { low } else { high };
+            for (value, expected) in [
+                (low, low),
+                (f32::from_bits(bits(middle) - 1), low),
+                (middle, even),
+                (f32::from_bits(bits(middle) + 1), high),
+            ] {
+                assert_eq!(bits(rounded_to_f16(value)), bits(expected), "{value}");
+                assert_eq!(bits(rounded_to_f16(-value)), bits(-expected), "-{value}");
+            }
+        }
+        for (value, expected) in [
+            (65519.996, 65504.0),
+            (65520.0, f32::INFINITY),
+            (262_016.0, f32::INFINITY),
+        ] {
+            assert_eq!(rounded_to_f16(value), expected);
+            assert_eq!(rounded_to_f16(-value), -expected);
+        }
+        assert!(rounded_to_f16(f32::NAN).is_nan() && rounded_to_bf16(f32::NAN).is_nan());
+        for (value, expected) in [
+            (0x3F80_8000, 0x3F80_0000),
+            (0x3F80_8001, 0x3F81_0000),
+            (0x3F81_8000, 0x3F82_0000),
+            (0x7F7F_FFFF, 0x7F80_0000),
+            (0xFF80_0000, 0xFF80_0000),
+            (0x8000_8000, 0x8000_0000),
+        ] {
+            assert_eq!(rounded_to_bf16(f32::from_bits(value)).to_bits(), expected, "{value:#x}");
+        }
+    }
 
     #[test]
     fn halves_by_hand() {

@@ -3,7 +3,7 @@
 //! ```text
 //! wire: protocol buffers   proto: what is read of onnx.proto   external: data in other files   elem, array: types and known values
 //! importer: the import under way   inputs: its inputs   calc, fold: computations, now or at run time   rows: one row an operator, with its translation
-//! (elementwise, constants, movement, gather, padding, windows, pools, products, norms, recurrent, quantised, resize: parts of it)   report: what is refused
+//! (elementwise, constants, movement, gather, padding, windows, pools, products, norms, recurrent, quantised, resize: parts of it)   precision: half precision   report: what is refused
 //! ```
 //!
 //! Each translation computes on values. Where all of them are known, the result is known as well, so that arithmetic on shapes and on weights is done
@@ -25,6 +25,7 @@ mod movement;
 mod norms;
 mod padding;
 mod pools;
+mod precision;
 mod products;
 mod proto;
 mod quantised;

@@ -47,7 +47,8 @@ impl<'a> Importer<'_, 'a> {
 
     pub(super) fn cast_like(&mut self, view: View<'_, 'a>) -> Result<()> {
         let (x, like) = (self.operand(view, 0)?, self.operand(view, 1)?);
-        let y = self.cast(&x, self.elem(&like))?;
+        let to = self.stated_elem(view, 1, &like);
+        let y = self.cast(&x, to)?;
         self.bind(view, 0, y)
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) values: HashMap<&'a str, Option<Value>>,
     /// Initializers that no node has read yet, by name: their index.
     pub(super) initializers: HashMap<&'a str, usize>,
+    /// Float types that the file has and the device has not, by the name of what is of them: half and double precision.
+    pub(super) floats: HashMap<&'a str, Elem>,
     /// Shapes that the file states of results.
     pub(super) stated: HashMap<&'a str, Vec<usize>>,
     /// The same, of which some extents may be open.
@@ -144,6 +146,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             out: Graph::default(),
             values: HashMap::new(),
             initializers: HashMap::new(),
+            floats: HashMap::new(),
             stated: HashMap::new(),
             declared: HashMap::new(),
             names: HashSet::new(),
@@ -236,6 +239,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         let mut array = Array::read(tensor, bytes.as_deref(), &self.budget)?;
         array.param = Some((index, array.len() as u64));
         let value = Value::Array(Rc::new(array));
+        self.note_float(tensor.name, Elem(tensor.elem));
         self.values.insert(tensor.name, Some(value.clone()));
         Ok(Some(value))
     }
@@ -398,6 +402,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             return Err(Error::input(format!("it writes `{name}`, which has a value already")));
         }
         self.as_declared(name, &self.shape(&value))?;
+        let value = self.in_own_precision(view, name, value)?;
         let value = match value {
             Value::Array(_) => value,
             Value::Tensor(id) => Value::Tensor(self.named(id, name)?),
