@@ -7,9 +7,10 @@ use super::super::requant;
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap is there, weights for them, and every output; there is a channel.
 #[inline(always)]
 pub(in super::super) unsafe fn points(job: &mut Points) {
+    debug_assert_ne!(job.records, job.end, "the loops of cores take the first record unseen");
     // SAFETY: records up to the end, as the caller promises.
     while let Some(&[bias, multiplier, code]) = unsafe { job.records.as_ref() }.filter(|_| job.records != job.end) {
         if code & (CONSTANT | GENERAL) != 0 {

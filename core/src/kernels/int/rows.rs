@@ -110,11 +110,15 @@ impl<'a> Rows<'a> {
         let range = self.records.as_ptr_range();
         let mut done = reached;
         while done < self.records.len() {
-            // SAFETY: passed on: rows and records from `done` on; the loop returns a place within the records, or their end.
-            unsafe {
-                done = self.store(done, 4);
-                let (w, first) = (self.weights.add(done * self.job.inputs), range.start.add(done));
-                done = rows(self.x, w, first, &mut self.job).offset_from(range.start) as usize;
+            // SAFETY: passed on: the loop has handed back sums of a record within the records.
+            done = unsafe { self.store(done, 4) };
+            // Where the last channel is of the general form no row is left, and the loop takes one at least.
+            if done < self.records.len() {
+                // SAFETY: passed on: rows and records from `done` on; the loop returns a place within the records, or their end.
+                unsafe {
+                    let (w, first) = (self.weights.add(done * self.job.inputs), range.start.add(done));
+                    done = rows(self.x, w, first, &mut self.job).offset_from(range.start) as usize;
+                }
             }
         }
     }

@@ -619,6 +619,34 @@ fn a_group_of_fewer_than_four_pixels_stores_no_more() {
     }
 }
 
+/// The loops of cores take one row at least: where the last channel is of the general form they are not called again.
+#[test]
+fn the_last_channel_may_be_of_the_general_form() {
+    for kernel in [1, 3] {
+        let mut layer = fixed(4, 3, |o, i| (o + i) as i8);
+        if kernel == 3 {
+            layer.op.window.kernel = [3, 3];
+            layer.op.window.padding = [1, 1];
+            layer.weights = (0..3 * 36).map(|at| at as i8).collect();
+        }
+        for general in 0..8_usize {
+            let mut layer = layer.clone();
+            // A multiplier above 1 has no other form.
+            (0..3)
+                .filter(|c| general >> c & 1 == 1)
+                .for_each(|c| layer.channels[c] = [1000, 1_500_000_000, 2]);
+            let (weights, records) = layer.packed::<conv2d::S8>(conv2d::pack).unwrap();
+            let found = records.iter().filter(|record| record[2] & GENERAL != 0).count();
+            assert_eq!(found, general.count_ones() as usize);
+            assert_eq!(
+                layer.run::<conv2d::S8>(&weights, &records, None).unwrap(),
+                layer.reference(),
+                "{kernel}, {general:#b}"
+            );
+        }
+    }
+}
+
 mod sums {
     use super::*;
     use crate::cells::{Dst, Src};
