@@ -291,7 +291,10 @@ pub(crate) fn names_left_out(error: &BoardError, board: &Board, file: &ModelFile
     let steps = file.view().and_then(|view| view.steps()).unwrap_or_default();
     let mut kernels = steps.iter().map(Step::kernel);
     let left_out = left_out();
-    let named = kernels.find(|&kernel| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == kernel.name()));
+    let named = kernels.find(|&kernel| {
+        text.split(|c: char| !c.is_alphanumeric())
+            .any(|word| word == kernel.name())
+    });
     *during == During::Load
         && board.firmware.contains(&"small-flash")
         && named.is_some_and(|kernel| left_out.contains(&kernel))
@@ -314,5 +317,6 @@ pub(crate) fn left_out() -> Vec<KernelId> {
     });
     let ranges: Vec<_> = ranges.collect();
     let all = KernelId::ALL.iter().copied();
-    all.filter(|&kernel| ranges.iter().any(|range| range.contains(&(kernel as u8)))).collect()
+    all.filter(|&kernel| ranges.iter().any(|range| range.contains(&(kernel as u8))))
+        .collect()
 }
