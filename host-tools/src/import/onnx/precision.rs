@@ -62,8 +62,8 @@ impl<'a> Importer<'_, 'a> {
         };
         self.note_float(name, elem);
         match (value, elem) {
-            (Value::Array(array), Elem::FLOAT16) => Ok(array.map(rounded_to_f16).into()),
-            (Value::Array(array), Elem::BFLOAT16) => Ok(array.map(rounded_to_bf16).into()),
+            (Value::Array(array), Elem::FLOAT16) => Ok(array.map(&self.budget, rounded_to_f16)?.into()),
+            (Value::Array(array), Elem::BFLOAT16) => Ok(array.map(&self.budget, rounded_to_bf16)?.into()),
             // Double precision is computed in single.
             (value, Elem::DOUBLE) => Ok(value),
             (value, _) if MOVES.contains(&view.node.op) => Ok(value),
