@@ -120,85 +120,41 @@ fn ran(
     options: RunOptions,
 ) -> Result<Option<(Steps, RunReport)>> {
     let mut random = Random::new(seed);
-    let mut file = FileOfSteps::default();
+    let (mut arena, mut weights) = (0u32, Vec::new());
+    let mut blob = Blob::default();
+    let mut all = Vec::new();
     for _ in 0..count * 8 {
-        if file.steps.len() == count || file.arena > ARENA {
+        if all.len() == count || arena > ARENA {
             break;
         }
-        file.push(|arena, weights| step(kernel, &mut random, arena, weights));
+        let Some(generated) = step(kernel, &mut random, arena, weights.len() as u32) else {
+            continue;
+        };
+        arena += generated.bytes;
+        weights.extend(&generated.constants);
+        weights.resize(weights.len().next_multiple_of(16), 0);
+        blob = blob.step(&generated.step);
+        all.push(generated);
     }
-    if file.steps.is_empty() {
+    if all.is_empty() {
         return Ok(None);
     }
-    let report = file.run(board, &mut random, options)?;
-    Ok(Some(((file.steps, Rc::new(file.blob.weights)), report)))
-}
-
-/// Generated steps in one file, each with operands and constants of its own.
-#[derive(Default)]
-pub struct FileOfSteps {
-    steps: Vec<Generated>,
-    arena: u32,
-    blob: Blob,
-}
-
-impl FileOfSteps {
-    /// Appends the step that `generate` makes for its place in arena and weights. Whether it made one.
-    pub fn push(&mut self, generate: impl FnOnce(u32, u32) -> Option<Generated>) -> bool {
-        let Some(generated) = generate(self.arena, self.blob.weights.len() as u32) else {
-            return false;
-        };
-        self.arena += generated.bytes;
-        self.blob.weights.extend(&generated.constants);
-        let len = self.blob.weights.len().next_multiple_of(16);
-        self.blob.weights.resize(len, 0);
-        self.blob.steps.extend(Blob::default().step(&generated.step).steps);
-        self.steps.push(generated);
-        true
-    }
-
-    /// The steps.
-    pub fn steps(&self) -> &[Generated] {
-        &self.steps
-    }
-
-    /// Bytes of operands and constants.
-    pub fn bytes(&self) -> u64 {
-        u64::from(self.arena) + self.blob.weights.len() as u64
-    }
-
-    /// The most instructions of each step, of `runs` contents of the arena ([`contents`]).
-    ///
-    /// # Errors
-    /// Where the board does not run it.
-    pub fn instructions(&mut self, board: &'static Board, runs: u32) -> Result<Vec<u64>> {
-        let options = RunOptions {
-            runs,
-            ..RunOptions::default()
-        };
-        let report = self.run(board, &mut Random::new(7), options)?;
-        let most = |index: usize| {
-            let counts = report.steps.iter().filter_map(|steps| steps.get(index));
-            counts.copied().max().unwrap_or(0)
-        };
-        Ok((0..self.steps.len()).map(most).collect())
-    }
-
-    fn run(&mut self, board: &'static Board, random: &mut Random, options: RunOptions) -> Result<RunReport> {
-        let arena = self.arena;
-        self.blob.arena = [arena, 0, 0, 0];
-        self.blob.inputs = vec![Tensor::new("all", at(0), DType::I8, &[arena])];
-        let float = self.steps.iter().any(|of| of.step.kernel().name().contains("F32"));
-        let inputs: Vec<u8> = (0..options.runs as usize)
-            .flat_map(|how| contents(random, arena, float, how))
-            .collect();
-        let options = RunOptions {
-            profile: true,
-            timeout: Duration::from_secs(900),
-            ..options
-        };
-        Ok(run(roomy(board), File::Bytes(&self.blob.file()), &inputs, &options)?)
-    }
+    blob.arena = [arena, 0, 0, 0];
+    blob.weights = weights;
+    blob.inputs = vec![Tensor::new("all", at(0), DType::I8, &[arena])];
+    let float = kernel.name().contains("F32");
+    let inputs: Vec<u8> = (0..options.runs as usize)
+        .flat_map(|how| contents(&mut random, arena, float, how))
+        .collect();
+    let options = RunOptions {
+        profile: true,
+        timeout: Duration::from_secs(900),
+        ..options
+    };
+    let file = blob.file();
+    let weights = Rc::new(blob.weights);
+    let report = run(roomy(board), File::Bytes(&file), &inputs, &options)?;
+    Ok(Some(((all, weights), report)))
 }
 
 /// What the arena holds: anything, zeros, or extremes.

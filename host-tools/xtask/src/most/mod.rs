@@ -7,7 +7,6 @@ pub mod fit;
 pub mod generate;
 pub mod measure;
 pub mod rates;
-pub mod scale;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -246,8 +246,8 @@ fn groups(random: &mut Random, form: Form, window: &Window2d) -> u16 {
     match form {
         Form::Depthwise => window.input[2],
         Form::Convolution if random.chance(12) => {
-            let channels = random.channels();
-            let both = |groups: &u16| channels.iter().all(|channels| channels.is_multiple_of(*groups));
+            let both =
+                |groups: &u16| window.input[2].is_multiple_of(*groups) && window.output[2].is_multiple_of(*groups);
             [4, 2, 3].into_iter().find(both).unwrap_or(1)
         }
         _ => 1,

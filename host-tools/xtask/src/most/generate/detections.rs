@@ -9,11 +9,11 @@ use super::shapes::Random;
 /// The step and its operands, which are constants from `base` on.
 pub(super) fn step(random: &mut Random, base: u32) -> (Step, Vec<u8>) {
     let candidates = random.wide(160);
-    let (labels, background) = (random.extent_between(1, 12), random.chance(2));
+    let (labels, background) = (random.between(1, 12), random.chance(2));
     let most = random.wide(60);
     let suppression = if random.chance(2) {
         Suppression::Fast {
-            classes: random.extent_between(1, labels.min(3)),
+            classes: random.between(1, labels.min(3)),
         }
     } else {
         Suppression::Regular { boxes: random.wide(40) }

@@ -9,17 +9,17 @@ use super::shapes::Random;
 
 /// A locally connected layer with its constants, which are to lie from `base` on.
 pub(super) fn connected(random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
-    let kernel = [1, 2, 3].map(|_| random.extent_between(1, 3) as u16);
-    let [height, width] = [kernel[0], kernel[1]].map(|least| least - 1 + random.extent_between(1, 20) as u16);
+    let kernel = [1, 2, 3].map(|_| random.between(1, 3) as u16);
+    let [height, width] = [kernel[0], kernel[1]].map(|least| least + random.between(0, 19) as u16);
     let mut op = LocallyConnectedS8 {
         output: Slot::default(),
         input: Slot::default(),
         weights: base,
         bias: base,
         multipliers: base,
-        batch: random.batch(6) as u16,
-        input_shape: [random.extent_between(1, 6) as u16, height, width],
-        channels: random.extent_between(1, 6) as u16,
+        batch: if random.chance(6) { 2 } else { 1 },
+        input_shape: [random.between(1, 6) as u16, height, width],
+        channels: random.between(1, 6) as u16,
         kernel: [kernel[0], kernel[1]],
         input_zero_point: random.byte() as i8,
         output_zero_point: random.byte() as i8,
@@ -28,7 +28,7 @@ pub(super) fn connected(random: &mut Random, base: u32) -> Option<(Step, Vec<u8>
     let biases: u32 = op.output_shape().map(u32::from).iter().product();
     let [rows, columns] = op.kernel.map(u32::from);
     let weights = biases * u32::from(op.input_shape[0]) * rows * columns;
-    (weights + 4 * biases <= random.limit(40 << 10)).then_some(())?;
+    (weights + 4 * biases <= 40 << 10).then_some(())?;
     let mut constants = Vec::new();
     for _ in 0..op.channels {
         let mantissa = (1 << 30) + random.between(0, (1 << 30) - 1) as i32;
@@ -45,7 +45,7 @@ pub(super) fn connected(random: &mut Random, base: u32) -> Option<(Step, Vec<u8>
 
 /// A normalisation with its table.
 pub(super) fn normalising(random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
-    let (channels, radius) = (random.wide(64), random.extent_between(0, 4) as u16);
+    let (channels, radius) = (random.wide(64), random.between(0, 4) as u16);
     let (bias, beta, scales) = (1.0, random.one_of(&[0.75, 0.75, 0.5]), [0.05, 0.05]);
     let near = (2 * u32::from(radius) + 1).min(channels);
     let lrn = LrnI8::new([bias, random.one_of(&[0.0001, 0.2]), beta], scales, near)?;

@@ -21,14 +21,11 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
     let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
     let mut constants = Vec::new();
     let shape = SvdfShape {
-        batch: random.batch(8),
+        batch: if random.chance(8) { 2 } else { 1 },
         features: random.wide(100),
         units: random.wide(40),
         // Three are no divisor of a block.
-        rank: {
-            let rank = if random.chance(4) { random.one_of(&[2, 3]) } else { 1 };
-            random.extent(rank)
-        },
+        rank: if random.chance(4) { random.one_of(&[2, 3]) } else { 1 },
         memory: random.wide(20),
     };
     let state_type = random.one_of(&[DType::I16, DType::I16, DType::I8]);
@@ -81,9 +78,9 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
 pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
     let slot = Slot::default();
     let features = random.wide(100);
-    let memory = random.any(20);
+    let memory = random.wide(20);
     let shape = SvdfShape {
-        batch: random.batch(8),
+        batch: if random.chance(8) { 2 } else { 1 },
         // Helium takes whole vectors alone.
         features: if random.chance(2) {
             features.next_multiple_of(16)
@@ -91,14 +88,8 @@ pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> O
             features
         },
         units: random.wide(40),
-        rank: {
-            let rank = if random.chance(4) { 2 } else { 1 };
-            random.extent(rank)
-        },
-        memory: {
-            let memory = random.one_of(&[8, 8, memory, memory.next_multiple_of(4)]);
-            random.extent(memory)
-        },
+        rank: if random.chance(4) { 2 } else { 1 },
+        memory: random.one_of(&[8, 8, memory, memory.next_multiple_of(4)]),
     };
     let filters = shape.filters();
     let into_state = multiplier(random, -8);
@@ -174,7 +165,7 @@ fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
         input,
         hidden: state,
         cell: state,
-        batch: random.batch(8),
+        batch: if random.chance(8) { 2 } else { 1 },
         time: random.wide(6),
         features,
         cells,

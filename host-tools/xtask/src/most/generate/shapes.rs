@@ -4,79 +4,20 @@ use arenite::ops::elementwise::Loop;
 use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 
-/// A fixed sequence (xorshift), and the extents that were drawn from it, one of which may be scaled.
-pub struct Random {
-    state: u64,
-    /// Extents drawn up to now.
-    extents: usize,
-    /// Number of the extent that is scaled, and its factor.
-    scaled: Option<(usize, u32)>,
-    /// Input and output channels of the last window, unscaled: groups are chosen by them.
-    channels: [u16; 2],
-}
+/// A fixed sequence (xorshift).
+pub struct Random(pub(super) u64);
 
 impl Random {
     /// The sequence of a seed.
     pub fn new(seed: u64) -> Self {
-        Self {
-            state: seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
-            extents: 0,
-            scaled: None,
-            channels: [0; 2],
-        }
-    }
-
-    /// The sequence of a seed, with extent number `axis` multiplied by `factor`. All other draws are those of [`Random::new`].
-    pub fn scaled(seed: u64, axis: usize, factor: u32) -> Self {
-        Self {
-            scaled: Some((axis, factor)),
-            ..Self::new(seed)
-        }
-    }
-
-    /// Extents drawn up to now: the axes that [`Random::scaled`] can scale.
-    pub fn extents(&self) -> usize {
-        self.extents
+        Self(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    /// Counts an axis with its extent, and scales it where it is the one.
-    pub(super) fn extent(&mut self, extent: u32) -> u32 {
-        let axis = self.extents;
-        self.extents += 1;
-        match self.scaled {
-            Some((scaled, factor)) if scaled == axis => extent.saturating_mul(factor),
-            _ => extent,
-        }
-    }
-
-    /// A limit of generated sizes; where an axis is scaled, as much larger.
-    pub(super) fn limit(&self, limit: u32) -> u32 {
-        self.scaled.map_or(limit, |(_, factor)| limit.saturating_mul(factor))
-    }
-
-    /// `from..=to`, as an axis.
-    pub(super) fn extent_between(&mut self, from: u32, to: u32) -> u32 {
-        let extent = self.between(from, to);
-        self.extent(extent)
-    }
-
-    /// A batch, as an axis: two once in `of`, else one.
-    pub(super) fn batch(&mut self, of: u32) -> u32 {
-        let batch = if self.chance(of) { 2 } else { 1 };
-        self.extent(batch)
-    }
-
-    /// An axis of as many small extents as large ones.
-    pub(super) fn wide(&mut self, to: u32) -> u32 {
-        let extent = self.any(to);
-        self.extent(extent)
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
     /// `from..=to`.
@@ -85,7 +26,7 @@ impl Random {
     }
 
     /// As many small numbers as large ones, and now and then multiples of 16.
-    pub(super) fn any(&mut self, to: u32) -> u32 {
+    pub(super) fn wide(&mut self, to: u32) -> u32 {
         let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         let value = ((f64::from(to) + 1.0).ln() * unit).exp() as u32;
         let value = value.clamp(1, to);
@@ -94,16 +35,6 @@ impl Random {
             1 if value >= 8 => value & !7,
             _ => value,
         }
-    }
-
-    /// True for a third of all states; draws nothing.
-    pub(super) fn is_third(&self) -> bool {
-        self.state.is_multiple_of(3)
-    }
-
-    /// Input and output channels of the last window, unscaled.
-    pub(super) fn channels(&self) -> [u16; 2] {
-        self.channels
     }
 
     pub(super) fn chance(&mut self, of: u32) -> bool {
@@ -144,10 +75,10 @@ pub(super) enum Form {
 
 fn window(random: &mut Random, form: Form) -> Window2d {
     let [height, width] = match form {
-        Form::Dense => [1, if random.chance(4) { random.any(12) } else { 1 }],
+        Form::Dense => [1, if random.chance(4) { random.wide(12) } else { 1 }],
         Form::Tiles => [1, 1],
-        _ if random.chance(8) => [1, random.any(64)],
-        _ => [random.any(28), random.any(28)],
+        _ if random.chance(8) => [1, random.wide(64)],
+        _ => [random.wide(28), random.wide(28)],
     };
     let kernel = match form {
         Form::Dense | Form::Tiles => [1, 1],
@@ -198,11 +129,11 @@ fn window(random: &mut Random, form: Form) -> Window2d {
         }
     }
     let [inputs, outputs] = match form {
-        Form::Depthwise | Form::Pool => [random.any(160); 2],
-        Form::Dense => [random.any(800), random.any(300)],
-        Form::Tiles => [1024 + random.any(3000), random.any(24)],
-        Form::Neighbours => [4 * random.any(40), random.any(160)],
-        Form::Convolution => [random.any(256), random.any(256)],
+        Form::Depthwise | Form::Pool => [random.wide(160); 2],
+        Form::Dense => [random.wide(800), random.wide(300)],
+        Form::Tiles => [1024 + random.wide(3000), random.wide(24)],
+        Form::Neighbours => [4 * random.wide(40), random.wide(160)],
+        Form::Convolution => [random.wide(256), random.wide(256)],
     };
     let byte = |pair: [u32; 2]| pair.map(|value| value as u8);
     let short = |pair: [u32; 2]| pair.map(|value| value as u16);
@@ -231,42 +162,15 @@ pub(super) fn affordable(random: &mut Random, form: Form, bytes: u64) -> Window2
         let input: u64 = window.input.map(u64::from).iter().product();
         // Four bytes: f32, which takes some cores a hundred instructions.
         if products * bytes <= PRODUCTS && terms * outputs * bytes <= CONSTANTS && input * bytes <= 64 << 10 {
-            random.channels = [window.input[2], window.output[2]];
-            return scaled(random, window, form);
+            return window;
         }
     }
-}
-
-/// Counts the axes of a window, and scales the one that is asked for: the input grows with its output's rows, the windows and their distances.
-fn scaled(random: &mut Random, mut window: Window2d, form: Form) -> Window2d {
-    let before = window;
-    let short = |extent: u32| u16::try_from(extent).unwrap_or(u16::MAX);
-    let byte = |extent: u32| u8::try_from(extent).unwrap_or(u8::MAX);
-    window.batch = random.extent(window.batch.into()).try_into().unwrap_or(window.batch);
-    for axis in 0..2 {
-        let spread = |window: &Window2d| {
-            let (windows, taps) = (i64::from(window.output[axis]) - 1, i64::from(window.kernel[axis]) - 1);
-            windows * i64::from(window.stride[axis]) + taps * i64::from(window.dilation[axis])
-        };
-        window.output[axis] = short(random.extent(window.output[axis].into()));
-        window.kernel[axis] = short(random.extent(window.kernel[axis].into()));
-        window.stride[axis] = byte(random.extent(window.stride[axis].into()));
-        window.dilation[axis] = byte(random.extent(window.dilation[axis].into()));
-        let more = u32::try_from(spread(&window) - spread(&before)).unwrap_or(0);
-        window.input[axis] = short(u32::from(window.input[axis]) + more);
-    }
-    window.input[2] = short(random.extent(window.input[2].into()));
-    match form {
-        Form::Depthwise | Form::Pool => window.output[2] = window.input[2],
-        _ => window.output[2] = short(random.extent(window.output[2].into())),
-    }
-    window
 }
 
 /// Axes of a broadcast.
 pub(super) fn loops(random: &mut Random) -> heapless::Vec<Loop, 6> {
     let mut loops = heapless::Vec::new();
-    let drawn = random.any(8000);
+    let count = random.wide(8000);
     match random.between(0, 5) {
         0 | 5 => {
             let axes = random.between(3, 4);
@@ -285,7 +189,7 @@ pub(super) fn loops(random: &mut Random) -> heapless::Vec<Loop, 6> {
         1 => {
             let inner = random.wide(64);
             _ = loops.push(Loop {
-                count: random.extent(drawn.min(400)),
+                count: count.min(400),
                 a: inner,
                 b: 0,
             });
@@ -295,10 +199,8 @@ pub(super) fn loops(random: &mut Random) -> heapless::Vec<Loop, 6> {
                 b: 1,
             });
         }
-        how => {
-            let (count, b) = (random.extent(drawn), u32::from(how != 2));
-            _ = loops.push(Loop { count, a: 1, b });
-        }
+        2 => _ = loops.push(Loop { count, a: 1, b: 0 }),
+        _ => _ = loops.push(Loop { count, a: 1, b: 1 }),
     }
     loops
 }

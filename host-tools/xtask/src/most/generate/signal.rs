@@ -15,7 +15,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
     let slot = Slot::default();
     let (output, input) = (slot, slot);
     let count = random.wide(600);
-    let (rows, frames) = (random.batch(3), random.extent_between(1, 4));
+    let (rows, frames) = (if random.chance(3) { 2 } else { 1 }, random.between(1, 4));
     let step = match kernel {
         KernelId::SignalWindow => Step::SignalWindow(SignalWindow {
             output,
@@ -82,17 +82,17 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
             rows,
             frames,
             size: count,
-            step: random.extent_between(1, count),
+            step: random.between(1, count),
             prefill: random.chance(2),
         }),
         KernelId::SignalStacker => {
-            let (left, right) = (random.extent_between(0, 4), random.extent_between(0, 4));
+            let (left, right) = (random.between(0, 4), random.between(0, 4));
             Step::SignalStacker(SignalStacker {
                 output,
                 input,
                 valid: slot,
                 state: slot,
-                channels: count.min(random.limit(80)),
+                channels: count.min(80),
                 left,
                 right,
                 step: random.between(1, left + right + 1),
@@ -106,7 +106,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
             rows,
             frames,
             size: count,
-            step: random.extent_between(1, count),
+            step: random.between(1, count),
         }),
         _ => return with_constants(kernel, random, base),
     };
@@ -152,7 +152,7 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             )
         }
         KernelId::SignalFilterBank => {
-            let (bins, channels) = (random.extent_between(16, 257), random.extent_between(1, 40));
+            let (bins, channels) = (random.between(16, 257), random.between(1, 40));
             let mut op = SignalFilterBank {
                 output,
                 input,
@@ -177,16 +177,13 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             let length = random.one_of(&[
                 16, 32, 64, 128, 256, 512, 512, 1024, 20, 60, 96, 160, 240, 320, 480, 8, 400,
             ]);
-            let length = random.extent(length);
             let plan = FftPlan::new(length)?;
             let inverse = random.chance(3);
-            let rows = if random.is_third() { 2 } else { 1 };
-            let rows = random.extent(rows);
             let op = |dtype| SignalFft {
                 output,
                 input,
                 dtype,
-                rows,
+                rows: if random.0.is_multiple_of(3) { 2 } else { 1 },
                 samples: if inverse { length } else { length - length / 8 },
                 length,
                 inverse,

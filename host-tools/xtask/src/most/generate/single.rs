@@ -67,9 +67,8 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
     Some(match kernel {
         KernelId::LinearF32 => {
             let (inputs, outputs) = (random.wide(600), random.wide(200));
-            let rows = if random.chance(4) { random.any(6) } else { 1 };
-            let rows = random.extent(rows);
-            (inputs * outputs <= random.limit(16 << 10)).then_some(())?;
+            let rows = if random.chance(4) { random.wide(6) } else { 1 };
+            (inputs * outputs <= 16 << 10).then_some(())?;
             let slot = Slot::default();
             Step::LinearF32(LinearF32 {
                 output,
@@ -140,7 +139,7 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
                 input,
                 pixels: random.wide(60),
                 channels,
-                radius: random.extent_between(0, 4) as u16,
+                radius: random.between(0, 4) as u16,
                 bias: 1.0,
                 alpha: 0.0001,
                 beta: random.one_of(&[0.75, 0.75, 0.5]),
@@ -190,10 +189,7 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
             shape: [
                 random.wide(30),
                 random.wide(100),
-                {
-                    let inner = if random.chance(2) { 1 } else { random.any(12) };
-                    random.extent(inner)
-                },
+                if random.chance(2) { 1 } else { random.wide(12) },
             ],
         }),
         KernelId::L2NormS8 => Step::L2NormS8(L2NormS8 {
@@ -246,11 +242,11 @@ const KINDS: [Reduction; 4] = [Reduction::Mean, Reduction::Sum, Reduction::Max, 
 
 /// Outer, reduced, kept, reduced and inner extents.
 fn shape(random: &mut Random) -> [u32; 5] {
-    let mut shape = [1; 5].map(|_| if random.chance(3) { 1 } else { random.any(14) });
+    let mut shape = [1; 5].map(|_| if random.chance(3) { 1 } else { random.wide(14) });
     if random.chance(2) {
         shape[2] = 1;
     }
-    shape.map(|extent| random.extent(extent))
+    shape
 }
 
 /// Rows side by side, apart, backwards or over and over.
@@ -414,7 +410,7 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
                 input,
                 dtype: random.one_of(&[DType::I8, DType::F32]),
                 interpolation: random.one_of(&[Interpolation::Nearest, Interpolation::Bilinear]),
-                batch: random.batch(6),
+                batch: if random.chance(6) { 2 } else { 1 },
                 from: [random.wide(12), random.wide(12)],
                 to: [random.wide(16), random.wide(16)],
                 channels: random.wide(24),
@@ -466,16 +462,16 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             )
         }
         _ => {
-            let kernel = [1, 2, 3].map(|_| random.extent_between(1, 3) as u16);
-            let [height, width] = [kernel[0], kernel[1]].map(|least| least - 1 + random.extent_between(1, 9) as u16);
+            let kernel = [1, 2, 3].map(|_| random.between(1, 3) as u16);
+            let [height, width] = [kernel[0], kernel[1]].map(|least| least + random.between(0, 8) as u16);
             let mut op = LocallyConnectedF32 {
                 output,
                 input,
                 weights: base,
                 bias: base,
-                batch: random.batch(6) as u16,
-                input_shape: [random.extent_between(1, 6) as u16, height, width],
-                channels: random.extent_between(1, 6) as u16,
+                batch: if random.chance(6) { 2 } else { 1 },
+                input_shape: [random.between(1, 6) as u16, height, width],
+                channels: random.between(1, 6) as u16,
                 kernel: [kernel[0], kernel[1]],
                 gain: 1.0,
                 clamp: [0.0, f32::INFINITY],
@@ -484,7 +480,7 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             let [rows, columns] = op.kernel.map(u32::from);
             let weights = biases * u32::from(op.input_shape[0]) * rows * columns;
             let values = weights + biases;
-            (values <= random.limit(12 << 10)).then_some(())?;
+            (values <= 12 << 10).then_some(())?;
             op.bias = base + 4 * weights;
             let constants = (0..values).flat_map(|_| random.float().to_le_bytes()).collect();
             (Step::LocallyConnectedF32(op), constants)
