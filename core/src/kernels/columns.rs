@@ -23,10 +23,10 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
         Some(Self { from, step, count })
     }
 
-    /// Their sum.
+    /// Their sum. Reads `count` elements and none between them.
     pub(crate) fn sum(self) -> i64 {
         let sum = |sum: i64, x: T| sum.wrapping_add(i64::from(x.into()));
-        self.from.iter().step_by(self.step.max(1)).fold(0, sum)
+        self.from.strided(self.step).fold(0, sum)
     }
 
     /// Sums of one product with each element of the first `N` columns of `m`, whose rows have `width` elements.
