@@ -121,7 +121,11 @@ fn all_node_tests_of_the_package() {
     let before = wrong.len();
     wrong.retain(|text| !contradicted(text));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(before, CONTRADICTED.len(), "a case that contradicts ONNX Runtime passes");
+    assert_eq!(
+        before,
+        CONTRADICTED.len(),
+        "a case that contradicts ONNX Runtime passes"
+    );
     let missing = NEEDED
         .split_whitespace()
         .filter(|op| !passed.iter().any(|name| name.contains(op)));

@@ -138,14 +138,15 @@ binary! {
         tflite: tflite("DIV", 2, &[F32, I8, I32]),
         ..traced("div", "numpy.divide")
     };
-    Minimum(a, b) => if b < a { b } else { a }, BinaryNames {
-        formula: "the smaller of a and b",
+    // A NaN of either operand is the result, as in IEEE 754's minimum, ONNX Runtime and PyTorch; TensorFlow Lite drops one of the second operand.
+    Minimum(a, b) => if b < a || b.is_nan() { b } else { a }, BinaryNames {
+        formula: "the smaller of a and b; NaN where one of them is",
         integer: Some(IntOp::Minimum),
         tflite: tflite("MINIMUM", 4, NUMBERS),
         ..traced("minimum", "numpy.minimum")
     };
-    Maximum(a, b) => if b > a { b } else { a }, BinaryNames {
-        formula: "the larger of a and b",
+    Maximum(a, b) => if b > a || b.is_nan() { b } else { a }, BinaryNames {
+        formula: "the larger of a and b; NaN where one of them is",
         integer: Some(IntOp::Maximum),
         tflite: tflite("MAXIMUM", 4, NUMBERS),
         ..traced("maximum", "numpy.maximum")

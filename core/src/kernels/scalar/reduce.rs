@@ -37,8 +37,9 @@ impl Kernel for F32 {
                             let x = input.get((((i * r + p) * b + j) * s + q) * c + k)?;
                             value = match op.kind {
                                 Reduction::Mean | Reduction::Sum => value + x,
-                                Reduction::Max if x > value => x,
-                                Reduction::Min if x < value => x,
+                                // A NaN stays: nothing is above or below it.
+                                Reduction::Max if x > value || x.is_nan() => x,
+                                Reduction::Min if x < value || x.is_nan() => x,
                                 Reduction::Max | Reduction::Min => value,
                             };
                         }

@@ -315,9 +315,12 @@ impl Importer<'_, '_> {
     pub(super) fn unary(&mut self, kind: UnaryKind, value: &Value) -> Result<Value> {
         if let Value::Array(array) = value {
             let f = |x: f32| match kind {
-                UnaryKind::Relu => x.max(0.0),
+                // A NaN stays, as at run time.
+                UnaryKind::Relu if x < 0.0 => 0.0,
+                UnaryKind::Relu => x,
                 UnaryKind::Relu6 => x.clamp(0.0, 6.0),
                 UnaryKind::ReluN1To1 => x.clamp(-1.0, 1.0),
+                UnaryKind::Clamp { .. } if x.is_nan() => x,
                 UnaryKind::Clamp { min, max } => x.max(min).min(max),
                 UnaryKind::LeakyRelu { alpha } => {
                     if x > 0.0 {

@@ -119,8 +119,8 @@ pub(super) fn fold_reduce(
             let row = |row: &[f32]| match kind {
                 ReduceKind::Sum => row.iter().sum(),
                 ReduceKind::Mean => row.iter().sum::<f32>() / width as f32,
-                ReduceKind::Max => row.iter().copied().fold(f32::NEG_INFINITY, f32::max),
-                ReduceKind::Min => row.iter().copied().fold(f32::INFINITY, f32::min),
+                ReduceKind::Max => extreme(row, BinaryOp::Maximum),
+                ReduceKind::Min => extreme(row, BinaryOp::Minimum),
             };
             Elements::Floats(values.chunks(width).map(row).collect())
         }
@@ -132,4 +132,9 @@ pub(super) fn fold_reduce(
         param: array.param,
         steps: None,
     })
+}
+
+/// The extreme of a row that holds something, as at run time: NaN where an element is.
+fn extreme(row: &[f32], op: BinaryOp) -> f32 {
+    row.iter().copied().reduce(|a, b| op.visit(Call(a, b))).unwrap_or(f32::NAN)
 }
