@@ -136,5 +136,8 @@ pub(super) fn fold_reduce(
 
 /// The extreme of a row that holds something, as at run time: NaN where an element is.
 fn extreme(row: &[f32], op: BinaryOp) -> f32 {
-    row.iter().copied().reduce(|a, b| op.visit(Call(a, b))).unwrap_or(f32::NAN)
+    row.iter()
+        .copied()
+        .reduce(|a, b| op.visit(Call(a, b)))
+        .unwrap_or(f32::NAN)
 }
