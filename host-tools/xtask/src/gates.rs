@@ -214,9 +214,15 @@ pub(super) fn advisories() -> Result<Outcome> {
     let home = std::env::var_os("CARGO_HOME").map(Into::into);
     let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")));
     let databases = home.map(|home| home.join("advisory-dbs"));
-    if !has_deny() || !databases.is_some_and(|folder| folder.is_dir()) {
-        let reason = "no cargo-deny, or no database (`cargo deny fetch db`)";
-        return Ok(Outcome::skipped("advisories", reason));
+    let lacking = if !has_deny() {
+        "cargo-deny is missing (`cargo xtask setup --all`)"
+    } else if databases.is_some_and(|folder| folder.is_dir()) {
+        ""
+    } else {
+        "there is no database of advisories (`cargo deny fetch db`)"
+    };
+    if !lacking.is_empty() {
+        return Ok(Outcome::skipped("advisories", lacking));
     }
     run(&mut cargo(&["deny", "--offline", "check", "advisories"]))?;
     Ok(Outcome::Held)

@@ -22,3 +22,8 @@ pub mod results;
 pub mod stacks;
 pub mod tables;
 pub mod tiers;
+
+// Wanted for their features alone, which are those of the tests: with others all of the host tools would be compiled twice.
+use arenite_stream as _;
+#[cfg(unix)]
+use rustix as _;

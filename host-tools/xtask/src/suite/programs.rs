@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -66,7 +67,8 @@ impl Program {
         command.args(arguments).current_dir(&self.package);
         command.env("CARGO_MANIFEST_DIR", &self.package);
         // What the set-up put beside this checkout.
-        if let Some(python) = setup::python() {
+        static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
+        if let Some(python) = PYTHON.get_or_init(setup::python) {
             command.env("ARENITE_PYTHON", python);
         }
         let vela = root().join(".venv/bin/vela");
