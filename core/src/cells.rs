@@ -108,18 +108,6 @@ impl<'a, T: Element> Src<'a, T> {
         (0..self.len).map(move |i| unsafe { self.read(i) })
     }
 
-    /// Elements 0, `step`, twice `step` and so on. `iter().step_by(step)` would walk all elements between them.
-    #[inline]
-    pub fn strided(self, step: usize) -> impl Iterator<Item = T> + 'a
-    where
-        T: 'a,
-    {
-        let step = step.max(1);
-        let count = self.len.div_ceil(step);
-        // SAFETY: count - 1 steps from element 0 are below the length, for count is the length over the step, rounded up.
-        (0..count).map(move |i| unsafe { self.read(i.wrapping_mul(step)) })
-    }
-
     /// Whole blocks of `N` elements, and what is left over.
     #[inline]
     pub fn chunks<const N: usize>(self) -> (Chunks<'a, T, N>, Self) {

@@ -26,7 +26,8 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
     /// Their sum. Reads `count` elements and none between them.
     pub(crate) fn sum(self) -> i64 {
         let sum = |sum: i64, x: T| sum.wrapping_add(i64::from(x.into()));
-        self.from.strided(self.step).fold(0, sum)
+        let elements = (0..self.count).filter_map(|i| self.from.get(i.wrapping_mul(self.step)));
+        elements.fold(0, sum)
     }
 
     /// Sums of one product with each element of the first `N` columns of `m`, whose rows have `width` elements.
