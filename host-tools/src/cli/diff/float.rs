@@ -201,8 +201,8 @@ fn unjudged(report: Report, pairs: usize) -> Report {
         pairs => format!("between {pairs} pairs of layers"),
     };
     let reason = format!(
-        "the layers cannot be judged: packing equalised channels {between}, whose sizes there are not the float model's; compare the answers of files that were \
-         packed with other options instead"
+        "the layers cannot be judged: packing equalised channels {between}, whose sizes there are not the float model's; \
+         compare the answers of files that were packed with other options instead"
     );
     Report {
         not_judged: Some(reason),
