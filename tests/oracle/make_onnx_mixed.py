@@ -1,9 +1,9 @@
-"""Writes tests/models/onnx_mixed: quantised networks that compute partly in f32, and transposed convolutions of every kind, with what ONNX Runtime makes of them.
+"""Writes tests/models/onnx_mixed: quantised networks partly in f32, and transposed convolutions of every kind, with what ONNX Runtime makes of them.
 
     python3 -m venv venv && venv/bin/pip install onnx onnxruntime numpy && venv/bin/python tests/oracle/make_onnx_mixed.py [FOLDER COUNT]
 
-The numbers of a case are its seed. No operand is square. Layers lose channels where the script gives them a bias that no sum reaches. With a folder and a count it
-writes so many further networks there, for a search by hand.
+The number of a case is its seed. No operand is square. Layers lose channels where the script gives them a bias that no sum reaches. With a folder and a count
+it writes so many further networks there, for a search by hand.
 """
 
 import pathlib
