@@ -261,7 +261,13 @@ fn extents_that_the_file_only_names() {
         ..ImportOptions::default()
     };
     assert_eq!(shape(&assumed), Ok(vec![1, 3, 5]));
-    assert_eq!(shape(&ImportOptions { batch: Some(4), ..assumed }), Ok(vec![4, 3, 5]));
+    assert_eq!(
+        shape(&ImportOptions {
+            batch: Some(4),
+            ..assumed
+        }),
+        Ok(vec![4, 3, 5])
+    );
     let asked = |shape: &[usize]| ImportOptions {
         input_shape: Some(shape.to_vec()),
         ..ImportOptions::default()

@@ -57,7 +57,9 @@ impl ElementTypeOptions {
     /// [`ErrorKind::Usage`] for options that do not go together, [`ErrorKind::Unsupported`] for what is not built.
     pub(super) fn read(&self) -> Result<ElementType> {
         let usage = |message: &str| Error::new(ErrorKind::Usage, message);
-        self.keep_f32.iter().try_for_each(|name| refused_value("--keep-f32", name))?;
+        self.keep_f32
+            .iter()
+            .try_for_each(|name| refused_value("--keep-f32", name))?;
         let both = [Activations::Int8, Activations::Int16];
         let activations = both
             .into_iter()

@@ -268,7 +268,9 @@ fn options(args: Args) -> Result<Vec<Options>> {
         );
     }
     let target = pack::target_named(&args.target)?;
-    args.dialect.as_deref().map_or(Ok(()), |name| refused_value("--dialect", name))?;
+    args.dialect
+        .as_deref()
+        .map_or(Ok(()), |name| refused_value("--dialect", name))?;
     let assume = args.assume.iter().map(|text| match text.split_once('=') {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
         None => Err(usage(format!("--assume {text}")).expected("KEY=VALUE")),

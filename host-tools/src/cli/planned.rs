@@ -48,7 +48,8 @@ const fn value(name: &'static str, value: &'static str, comes_with: &'static str
 const CUT: &str = "cut the network before exporting it, or make the value a constant there";
 const TRAIN: &str = "train on a computer and pack the trained network";
 const STREAM: &str = "set the whole input before a run; --fit and --region lower the arena";
-const SEQUENCES: &str = "export the network with a fixed length, and keep its state in `trace.json` (docs/trace-schema.md)";
+const SEQUENCES: &str =
+    "export the network with a fixed length, and keep its state in `trace.json` (docs/trace-schema.md)";
 const DIALECT: &str = "export the network to .onnx or .tflite, or trace it with arenite_trace";
 
 /// All of it. Whoever builds one takes its row away.
@@ -90,7 +91,11 @@ const PLANNED: &[Planned] = &[
     value("--dialect", "gguf", "language models", DIALECT),
     value("--dialect", "llama2c", "language models", DIALECT),
     command("train", "training on the device", TRAIN),
-    command("generate", "language models", "call the model token by token with `arenite run`"),
+    command(
+        "generate",
+        "language models",
+        "call the model token by token with `arenite run`",
+    ),
     command(
         "trace",
         "execution traces for Perfetto",
@@ -152,9 +157,14 @@ mod tests {
                 Ok(_) => refused_value(row.name, row.value.expect("an option of any value")).expect_err(row.name),
             };
             let text = error.to_string();
-            assert!(text.contains(row.name) && text.contains("is not built yet: it comes with"), "{text}");
+            assert!(
+                text.contains(row.name) && text.contains("is not built yet: it comes with"),
+                "{text}"
+            );
         }
-        let unknown = pack.clone().try_get_matches_from(["pack", "t.json", "-o", "m", "--nonsense"]);
+        let unknown = pack
+            .clone()
+            .try_get_matches_from(["pack", "t.json", "-o", "m", "--nonsense"]);
         assert!(refusal("pack", &unknown.expect_err("no such option")).is_none());
         assert!(refused_value("--dialect", "onnx").is_ok());
     }

@@ -176,7 +176,9 @@ fn check_tensor(tensor: &super::Tensor) -> Result<()> {
             _ => [i32::MIN, i32::MAX],
         };
         if let Some(zero) = quant.zero_point.iter().find(|zero| !(low..=high).contains(*zero)) {
-            return Err(at(Error::input(format!("zero point {zero}")).expected(format!("{low} to {high}"))));
+            return Err(at(
+                Error::input(format!("zero point {zero}")).expected(format!("{low} to {high}"))
+            ));
         }
     }
     Ok(())

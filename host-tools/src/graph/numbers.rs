@@ -24,7 +24,10 @@ impl Range {
     pub(crate) fn check(self, name: &str, value: f32) -> Result<f32> {
         let (holds, expected) = match self {
             Self::Finite => (value.is_finite(), "a finite number"),
-            Self::NotNegative => (value.is_finite() && value >= 0.0, "a finite number that is not below zero"),
+            Self::NotNegative => (
+                value.is_finite() && value >= 0.0,
+                "a finite number that is not below zero",
+            ),
             Self::Positive => (value.is_finite() && value > 0.0, "a finite number above zero"),
             Self::Bound => (!value.is_nan(), "a number"),
         };
@@ -39,20 +42,31 @@ impl Range {
 fn parameters(op: &Op) -> Vec<(&'static str, f32, Range)> {
     use Range::{Bound, Finite, NotNegative, Positive};
     match op {
-        Op::Unary(UnaryKind::Clamp { min, max }) => vec![("the lower bound", *min, Bound), ("the upper bound", *max, Bound)],
+        Op::Unary(UnaryKind::Clamp { min, max }) => {
+            vec![("the lower bound", *min, Bound), ("the upper bound", *max, Bound)]
+        }
         Op::Unary(UnaryKind::LeakyRelu { alpha }) => vec![("the slope (alpha)", *alpha, Finite)],
         Op::BatchNorm { epsilon, .. } => vec![("epsilon", *epsilon, NotNegative)],
-        Op::Lrn { bias, alpha, beta, .. } => vec![("bias", *bias, Finite), ("alpha", *alpha, Finite), ("beta", *beta, Finite)],
+        Op::Lrn { bias, alpha, beta, .. } => vec![
+            ("bias", *bias, Finite),
+            ("alpha", *alpha, Finite),
+            ("beta", *beta, Finite),
+        ],
         Op::Softmax { beta, .. } => vec![("beta", *beta, Finite)],
         Op::Pad { value, .. } => vec![("the padding's value", *value, Bound)],
         Op::UnidirectionalLstm { cell_clip, .. } => vec![("cell_clip", *cell_clip, NotNegative)],
         Op::Detections(detector) => {
-            let scales = ["y_scale", "x_scale", "h_scale", "w_scale"].into_iter().zip(detector.scale);
+            let scales = ["y_scale", "x_scale", "h_scale", "w_scale"]
+                .into_iter()
+                .zip(detector.scale);
             let limits = [
                 ("nms_score_threshold", detector.threshold, Bound),
                 ("nms_iou_threshold", detector.overlap, Finite),
             ];
-            limits.into_iter().chain(scales.map(|(name, scale)| (name, scale, Positive))).collect()
+            limits
+                .into_iter()
+                .chain(scales.map(|(name, scale)| (name, scale, Positive)))
+                .collect()
         }
         _ => Vec::new(),
     }

@@ -50,7 +50,10 @@ impl FoldBudget {
         let bytes = elements.and_then(|n| (n as u64).checked_mul(element as u64)?.checked_add(EACH));
         let paid = bytes.and_then(|bytes| self.left.get().checked_sub(bytes));
         let (Some(left), Some(elements)) = (paid, elements) else {
-            let size = bytes.map_or_else(|| "more than 2^64 bytes".to_string(), |bytes| format!("{} bytes", bytes - EACH));
+            let size = bytes.map_or_else(
+                || "more than 2^64 bytes".to_string(),
+                |bytes| format!("{} bytes", bytes - EACH),
+            );
             return Err(Error::unsupported(format!(
                 "folding would compute a constant of shape {shape:?} ({kind}), {size}"
             ))
@@ -77,8 +80,14 @@ mod tests {
         let half = [ALWAYS as usize / 8 - 100];
         assert_eq!(budget.take(&"float", &half, 4).unwrap(), half[0]);
         let text = budget.take(&"float", &[2, half[0]], 4).unwrap_err().to_string();
-        assert!(text.contains("a constant of shape [2, 16777116] (float), 134216928 bytes"), "{text}");
-        assert!(text.contains("at most 134217728 bytes") && text.contains("of which 67109200 are left"), "{text}");
+        assert!(
+            text.contains("a constant of shape [2, 16777116] (float), 134216928 bytes"),
+            "{text}"
+        );
+        assert!(
+            text.contains("at most 134217728 bytes") && text.contains("of which 67109200 are left"),
+            "{text}"
+        );
         // What is refused costs nothing.
         budget.take(&"float", &half, 4).unwrap();
         assert!(budget.take(&"float", &half, 4).is_err());

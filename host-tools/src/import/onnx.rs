@@ -215,7 +215,8 @@ impl<'a> Importer<'_, 'a> {
             let value = self.value(output.name).map_err(|e| e.at("the network's outputs"))?;
             let value = value.ok_or_else(|| Error::internal("an output that was not translated"))?;
             let shape = self.shape(&value);
-            self.as_declared(output.name, &shape).map_err(|e| e.at("the network's outputs"))?;
+            self.as_declared(output.name, &shape)
+                .map_err(|e| e.at("the network's outputs"))?;
             let mut id = self.tensor(&value)?;
             let tensor = self.out.tensor(id);
             if tensor.is_const() || self.out.outputs.contains(&id) {

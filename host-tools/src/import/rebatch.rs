@@ -79,7 +79,11 @@ impl Pair<'_> {
             outputs.push(self.grown(*old, *new)?);
         }
         if inputs.iter().all(Option::is_none) {
-            return if outputs.iter().all(Option::is_none) { Ok(()) } else { Err(EXTENT) };
+            return if outputs.iter().all(Option::is_none) {
+                Ok(())
+            } else {
+                Err(EXTENT)
+            };
         }
         match outputs.as_slice() {
             [Some(output)] if self.apart(&inputs, *output) => Ok(()),
@@ -198,9 +202,13 @@ fn same_value(old: &Tensor, new: &Tensor) -> bool {
 fn same_expr(old: &Expr, new: &Expr) -> bool {
     match (old, new) {
         (Expr::Param { key, shape }, Expr::Param { key: other, shape: to }) => (key, shape) == (other, to),
-        (Expr::Literal { values, shape }, Expr::Literal { values: other, shape: to }) => {
-            shape == to && values.iter().map(|v| v.to_bits()).eq(other.iter().map(|v| v.to_bits()))
-        }
+        (
+            Expr::Literal { values, shape },
+            Expr::Literal {
+                values: other,
+                shape: to,
+            },
+        ) => shape == to && values.iter().map(|v| v.to_bits()).eq(other.iter().map(|v| v.to_bits())),
         (Expr::Permute { of, perm }, Expr::Permute { of: other, perm: to }) => perm == to && same_expr(of, other),
         (Expr::Reshape { of, shape }, Expr::Reshape { of: other, shape: to }) => shape == to && same_expr(of, other),
         (Expr::Reversed { of }, Expr::Reversed { of: other }) => same_expr(of, other),

@@ -122,7 +122,7 @@ fn check_options(graph: &Graph, options: &ImportOptions) -> Result<()> {
         return Ok(());
     };
     if let Some(batch) = options.batch
-        && input.shape.first() != Some(&batch)
+        && input.shape.first().copied().unwrap_or(1) != batch
     {
         return Err(Error::unsupported(format!("--batch {batch}"))
             .expected(format!(

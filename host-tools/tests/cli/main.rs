@@ -20,7 +20,6 @@ mod inputs;
 mod messages;
 mod noise;
 mod onnx;
-mod options;
 mod outputs;
 mod pages;
 #[cfg(unix)]

@@ -38,7 +38,9 @@ fn links() -> Vec<(&'static str, Link)> {
     }
     let mut all = unary!("Abs" "Neg" "Relu" "Exp" "Sqrt" "Floor" "Sigmoid" "Tanh" "Erf" "Sign" "Round" "Reciprocal" "Softplus" "Not" "LeakyRelu" "Elu" "Selu"
         "HardSigmoid" "HardSwish" "IsNaN" "Transpose");
-    all.extend(binary!("Add" "Sub" "Mul" "Div" "Min" "Max" "Sum" "Mean" "Equal" "Less" "GreaterOrEqual" "And" "Or" "Xor"));
+    all.extend(
+        binary!("Add" "Sub" "Mul" "Div" "Min" "Max" "Sum" "Mean" "Equal" "Less" "GreaterOrEqual" "And" "Or" "Xor"),
+    );
     let others: Vec<(&'static str, Link)> = vec![
         ("Cast", |f, a, b| f.node("Cast", &[a], b, &[int("to", 7)])),
         ("CastLike", |f, a, b| f.node("CastLike", &[a, "zero"], b, &[])),
@@ -49,24 +51,32 @@ fn links() -> Vec<(&'static str, Link)> {
         ("Trilu", |f, a, b| f.node("Trilu", &[a], b, &[])),
         ("Gather", |f, a, b| {
             let row = format!("{b}g");
-            f.node("Gather", &[a, "zero"], &row, &[int("axis", 0)]).node("Expand", &[&row, "shape"], b, &[])
+            f.node("Gather", &[a, "zero"], &row, &[int("axis", 0)])
+                .node("Expand", &[&row, "shape"], b, &[])
         }),
         ("ReduceMax", |f, a, b| {
             let sum = format!("{b}s");
-            f.node("ReduceMax", &[a], &sum, &[ints("axes", &[1])]).node("Expand", &[&sum, "shape"], b, &[])
+            f.node("ReduceMax", &[a], &sum, &[ints("axes", &[1])])
+                .node("Expand", &[&sum, "shape"], b, &[])
         }),
         ("ReduceProd", |f, a, b| {
             let sum = format!("{b}s");
-            f.node("ReduceProd", &[a], &sum, &[ints("axes", &[0])]).node("Expand", &[&sum, "shape"], b, &[])
+            f.node("ReduceProd", &[a], &sum, &[ints("axes", &[0])])
+                .node("Expand", &[&sum, "shape"], b, &[])
         }),
-        ("Slice", |f, a, b| f.node("Slice", &[a, "zero", "many", "zero", "axis"], &format!("{b}s"), &[]).node("Neg", &[&format!("{b}s")], b, &[])),
+        ("Slice", |f, a, b| {
+            f.node("Slice", &[a, "zero", "many", "zero", "axis"], &format!("{b}s"), &[])
+                .node("Neg", &[&format!("{b}s")], b, &[])
+        }),
         ("Reshape", |f, a, b| {
             let flat = format!("{b}f");
-            f.node("Reshape", &[a, "flat"], &flat, &[]).node("Reshape", &[&flat, "shape"], b, &[])
+            f.node("Reshape", &[a, "flat"], &flat, &[])
+                .node("Reshape", &[&flat, "shape"], b, &[])
         }),
         ("DequantizeLinear", |f, a, b| {
             let whole = format!("{b}i");
-            f.node("Cast", &[a], &whole, &[int("to", 3)]).node("DequantizeLinear", &[&whole, "c1"], b, &[])
+            f.node("Cast", &[a], &whole, &[int("to", 3)])
+                .node("DequantizeLinear", &[&whole, "c1"], b, &[])
         }),
     ];
     all.extend(others);
@@ -77,7 +87,13 @@ fn refused(what: &str, file: &File, op: &str) {
     let bytes = file.bytes(13);
     assert!(bytes.len() < 40_000, "{what}: {} bytes", bytes.len());
     let text = imported(&bytes, &ImportOptions::default()).expect_err(what);
-    for part in ["folding would compute a constant of shape", "of folded constants in the whole file", "are left", "help: ", op] {
+    for part in [
+        "folding would compute a constant of shape",
+        "of folded constants in the whole file",
+        "are left",
+        "help: ",
+        op,
+    ] {
         assert!(text.contains(part), "{what} lacks `{part}`: {text}");
     }
 }
@@ -92,9 +108,15 @@ fn chains_of_every_operator_that_folds() {
             file = link(file, &format!("v{index}"), &format!("v{}", index + 1));
         }
         let file = file.node("Add", &["x", &format!("v{longest}")], "z", &[]);
-        let file = file.node("Gather", &["taken", "zero"], "t", &[]).node("Add", &["z", "t"], "y", &[]);
+        let file = file
+            .node("Gather", &["taken", "zero"], "t", &[])
+            .node("Add", &["z", "t"], "y", &[]);
         let start = std::time::Instant::now();
-        refused(op, &file.output(&arenite_tests::onnx::Writer::value("y", &[-1, -1])), "node ");
+        refused(
+            op,
+            &file.output(&arenite_tests::onnx::Writer::value("y", &[-1, -1])),
+            "node ",
+        );
         slowest = slowest.max((start.elapsed(), op));
     }
     println!("slowest chain: {} in {:?}", slowest.1, slowest.0);
@@ -105,12 +127,18 @@ fn fans_of_one_constant() {
     let mut file = big();
     for index in 1..=12 {
         let (name, sum) = (format!("e{index}"), format!("v{index}"));
-        file = file.node("Exp", &["v0"], &name, &[]).node("Add", &["x", &name], &sum, &[]);
+        file = file
+            .node("Exp", &["v0"], &name, &[])
+            .node("Add", &["x", &name], &sum, &[]);
     }
     let names: Vec<String> = (1..=12).map(|index| format!("v{index}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let file = file.node("Sum", &names, "z", &[]).node("Gather", &["taken", "zero"], "t", &[]);
-    let file = file.node("Add", &["z", "t"], "y", &[]).output(&arenite_tests::onnx::Writer::value("y", &[-1, -1]));
+    let file = file
+        .node("Sum", &names, "z", &[])
+        .node("Gather", &["taken", "zero"], "t", &[]);
+    let file = file
+        .node("Add", &["z", "t"], "y", &[])
+        .output(&arenite_tests::onnx::Writer::value("y", &[-1, -1]));
     refused("a fan", &file, "Exp");
 }
 
@@ -137,21 +165,35 @@ fn single_nodes_that_make_too_much() {
         ("Expand", start().node("Expand", &["c", "shape"], "v", &[])),
         ("Tile", start().node("Tile", &["c", "shape"], "v", &[])),
         ("Range", start().node("Range", &["from", "to", "one"], "v", &[])),
-        ("OneHot", start().node("OneHot", &["indices", "depth", "values"], "v", &[])),
+        (
+            "OneHot",
+            start().node("OneHot", &["indices", "depth", "values"], "v", &[]),
+        ),
         ("CumSum", start().node("CumSum", &["x", "one"], "v", &[])),
     ];
     for (op, file) in cases {
         let file = file.node("Add", &["x", "v"], "y", &[]);
-        refused(op, &file.output(&arenite_tests::onnx::Writer::value("y", &[-1, -1])), op);
+        refused(
+            op,
+            &file.output(&arenite_tests::onnx::Writer::value("y", &[-1, -1])),
+            op,
+        );
     }
 }
 
 /// A chain of values of one element: what each costs beside its element is paid as well.
 #[test]
 fn what_is_small_is_folded() {
-    let mut file = File::default().input(&value("x", 1, &[3])).holding(&floats("v0", &[], &[1.0]));
+    let mut file = File::default()
+        .input(&value("x", 1, &[3]))
+        .holding(&floats("v0", &[], &[1.0]));
     for index in 0..300 {
-        file = file.node("LeakyRelu", &[&format!("v{index}")], &format!("v{}", index + 1), &[float("alpha", 0.5)]);
+        file = file.node(
+            "LeakyRelu",
+            &[&format!("v{index}")],
+            &format!("v{}", index + 1),
+            &[float("alpha", 0.5)],
+        );
     }
     let file = file.node("Mul", &["x", "v300"], "y", &[]).output(&value("y", 1, &[3]));
     assert_eq!(imported(&file.bytes(13), &ImportOptions::default()), Ok(vec![vec![3]]));
@@ -165,5 +207,8 @@ fn the_smallest_file_that_held_gigabytes() {
     };
     let file = std::fs::read(shared.join("data/defects/fold-memory.onnx")).expect("a file");
     let text = imported(&file, &ImportOptions::default()).expect_err("too much");
-    assert!(text.contains("(Expand)") && text.contains("folding would compute a constant of shape"), "{text}");
+    assert!(
+        text.contains("(Expand)") && text.contains("folding would compute a constant of shape"),
+        "{text}"
+    );
 }

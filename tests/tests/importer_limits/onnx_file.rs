@@ -20,24 +20,39 @@ pub(crate) fn float(name: &str, value: f32) -> Vec<u8> {
 
 /// An attribute of one integer.
 pub(crate) fn int(name: &str, value: i64) -> Vec<u8> {
-    Writer::default().bytes(1, name.as_bytes()).int(3, value).int(20, 2).done()
+    Writer::default()
+        .bytes(1, name.as_bytes())
+        .int(3, value)
+        .int(20, 2)
+        .done()
 }
 
 /// An attribute of integers.
 pub(crate) fn ints(name: &str, values: &[i64]) -> Vec<u8> {
-    let list = values.iter().fold(Writer::default().bytes(1, name.as_bytes()), |list, &value| list.int(8, value));
+    let list = values
+        .iter()
+        .fold(Writer::default().bytes(1, name.as_bytes()), |list, &value| {
+            list.int(8, value)
+        });
     list.int(20, 7).done()
 }
 
 /// An initializer of `TensorProto.DataType` `elem`.
 pub(crate) fn initializer(name: &str, elem: i64, shape: &[i64], raw: &[u8]) -> Vec<u8> {
-    let tensor = shape.iter().fold(Writer::default(), |tensor, &extent| tensor.int(1, extent));
+    let tensor = shape
+        .iter()
+        .fold(Writer::default(), |tensor, &extent| tensor.int(1, extent));
     tensor.int(2, elem).bytes(8, name.as_bytes()).bytes(9, raw).done()
 }
 
 /// An initializer of floats.
 pub(crate) fn floats(name: &str, shape: &[i64], values: &[f32]) -> Vec<u8> {
-    initializer(name, 1, shape, &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())
+    initializer(
+        name,
+        1,
+        shape,
+        &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>(),
+    )
 }
 
 /// An initializer of int64.
@@ -64,7 +79,9 @@ pub(crate) struct File {
 
 impl File {
     pub(crate) fn node(self, op: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Self {
-        let node = attributes.iter().fold(Writer::node(op, inputs, output), |node, a| node.bytes(5, a));
+        let node = attributes
+            .iter()
+            .fold(Writer::node(op, inputs, output), |node, a| node.bytes(5, a));
         self.with(1, &node.done())
     }
 

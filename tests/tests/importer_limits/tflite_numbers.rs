@@ -28,12 +28,17 @@ impl Numbers<'_> {
 
     /// Places of a vector's elements of `width` bytes.
     fn vector(&self, at: usize, index: usize, width: usize) -> Vec<usize> {
-        let Some(start) = self.table(at, index) else { return Vec::new() };
+        let Some(start) = self.table(at, index) else {
+            return Vec::new();
+        };
         (0..self.u32(start)).map(|i| start + 4 + i * width).collect()
     }
 
     fn tables(&self, at: usize, index: usize) -> Vec<usize> {
-        self.vector(at, index, 4).into_iter().map(|at| at + self.u32(at)).collect()
+        self.vector(at, index, 4)
+            .into_iter()
+            .map(|at| at + self.u32(at))
+            .collect()
     }
 
     fn find(&mut self) {
@@ -52,7 +57,9 @@ impl Numbers<'_> {
             }
             for operator in self.tables(graph, 3) {
                 let code = codes[self.field(operator, 0).map_or(0, |at| self.u32(at))];
-                let Some(options) = self.table(operator, 4) else { continue };
+                let Some(options) = self.table(operator, 4) else {
+                    continue;
+                };
                 // SOFTMAX's beta, LEAKY_RELU's alpha, UNIDIRECTIONAL_SEQUENCE_LSTM's cell_clip.
                 let field = match code {
                     25 => ("beta", 0),
@@ -85,7 +92,9 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
         let pack = |content: &[u8]| {
             let input = folder.path().join("m.tflite");
             std::fs::write(&input, content).expect("written");
-            packed(&input, folder.path(), Target::Portable).map(drop).map_err(|e| e.to_string())
+            packed(&input, folder.path(), Target::Portable)
+                .map(drop)
+                .map_err(|e| e.to_string())
         };
         let mut numbers = Numbers(&content, Vec::new());
         numbers.find();
@@ -98,8 +107,14 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
                 continue;
             }
             let senseless: Vec<Vec<u8>> = match what {
-                "zero point" => [1i64 << 40, -(1 << 40), i64::MAX].iter().map(|v| v.to_le_bytes().to_vec()).collect(),
-                _ => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].iter().map(|v| v.to_le_bytes().to_vec()).collect(),
+                "zero point" => [1i64 << 40, -(1 << 40), i64::MAX]
+                    .iter()
+                    .map(|v| v.to_le_bytes().to_vec())
+                    .collect(),
+                _ => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY]
+                    .iter()
+                    .map(|v| v.to_le_bytes().to_vec())
+                    .collect(),
             };
             for bytes in senseless {
                 let mut changed = content.clone();

@@ -17,9 +17,11 @@ pub(super) fn real(name: &str, json: &Json<'_>, value: f64) -> Result<f32> {
     if narrow.is_finite() {
         return Ok(narrow);
     }
-    Err(json
-        .error(format!("{name} {value:e}"))
-        .expected(format!("a number of 32 bits, from {:e} to {:e}", f32::MIN, f32::MAX)))
+    Err(json.error(format!("{name} {value:e}")).expected(format!(
+        "a number of 32 bits, from {:e} to {:e}",
+        f32::MIN,
+        f32::MAX
+    )))
 }
 
 /// The form of an attribute's value.

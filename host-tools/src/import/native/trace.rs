@@ -221,7 +221,7 @@ impl<'a> Trace<'a> {
             };
         };
         let differ = firsts.any(|(other, _)| other != Some(first));
-        if batch == first && !differ {
+        if batch == first {
             return Ok(None);
         }
         let refuse = |why: &str| {

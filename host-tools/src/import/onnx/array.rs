@@ -151,10 +151,7 @@ impl Array {
         budget.take(&self.elem.name(), &self.shape, width)?;
         if let Some(steps) = &self.steps {
             let values = self.real();
-            let multiples = values
-                .iter()
-                .zip(steps.iter())
-                .map(|(v, step)| (v / step).round());
+            let multiples = values.iter().zip(steps.iter()).map(|(v, step)| (v / step).round());
             let expr = Expr::multiples(multiples.collect(), steps.to_vec(), &self.shape);
             return Ok((dtype, Data::Lazy(Arc::new(expr))));
         }
@@ -336,7 +333,11 @@ impl Array {
 
 /// Pays for a value of this type before it is computed: the number of its elements.
 pub(super) fn paid(budget: &FoldBudget, elem: Elem, shape: &[usize]) -> Result<usize> {
-    let (name, bytes) = if elem.is_float() { ("float".to_string(), 4) } else { (elem.name(), 8) };
+    let (name, bytes) = if elem.is_float() {
+        ("float".to_string(), 4)
+    } else {
+        (elem.name(), 8)
+    };
     budget.take(&name, shape, bytes)
 }
 

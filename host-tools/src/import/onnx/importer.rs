@@ -112,14 +112,21 @@ impl<'a> View<'_, 'a> {
 
     /// A real attribute of this range.
     pub(super) fn number(&self, name: &str, default: f32, range: Range) -> Result<f32> {
-        range.check(&format!("attribute `{name}`"), self.node.float(name)?.unwrap_or(default))
+        range.check(
+            &format!("attribute `{name}`"),
+            self.node.float(name)?.unwrap_or(default),
+        )
     }
 
     /// A list of real attributes, which are finite.
     pub(super) fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
         let values = self.node.floats(name)?;
         let mut each = values.iter().flatten();
-        each.try_for_each(|&value| Range::Finite.check(&format!("a number of attribute `{name}`"), value).map(drop))?;
+        each.try_for_each(|&value| {
+            Range::Finite
+                .check(&format!("a number of attribute `{name}`"), value)
+                .map(drop)
+        })?;
         Ok(values)
     }
 

@@ -102,7 +102,10 @@ impl<'a> Importer<'_, 'a> {
             return Ok(());
         }
         let open = || "?".to_string();
-        let shown: Vec<String> = declared.iter().map(|n| n.map_or_else(open, |n| n.to_string())).collect();
+        let shown: Vec<String> = declared
+            .iter()
+            .map(|n| n.map_or_else(open, |n| n.to_string()))
+            .collect();
         Err(Error::input(format!("the file states the shape [{}] of `{name}`", shown.join(", ")))
             .expected(format!("{shape:?}, which follows from its operands"))
             .help("export the model again, or run onnx.shape_inference with strict_mode: a wrong value_info misleads every tool"))
@@ -163,7 +166,9 @@ fn extents<'a>(
                 batch.asked.or(batch.stated).unwrap_or(1)
             }
             (Extent::Known(n), None) if n > 0 => usize::try_from(n).unwrap_or(usize::MAX),
-            (Extent::Known(n), Some(asked)) if n > 0 && asked as i64 != n && !(axis == 0 && batch.asked == Some(asked)) => {
+            (Extent::Known(n), Some(asked))
+                if n > 0 && asked as i64 != n && !(axis == 0 && batch.asked == Some(asked)) =>
+            {
                 return Err(Error::new(
                     ErrorKind::Usage,
                     format!("--input-shape {:?} contradicts the file", asked),

@@ -91,10 +91,8 @@ impl<'a> Importer<'_, 'a> {
         }
         let bias = match &c {
             Some(Value::Array(array)) if !late && array.len() == array.shape.last().copied().unwrap_or(1) => {
-                {
                 let flat = array.reshaped(&self.budget, &[array.len()])?;
                 Some(flat.broadcast(&self.budget, &[outputs])?.into_owned().into())
-            }
             }
             _ => None,
         };

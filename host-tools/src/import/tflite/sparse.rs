@@ -24,12 +24,7 @@ struct Level {
 ///
 /// # Errors
 /// Names what contradicts the shape or itself.
-pub(super) fn densify(
-    sparsity: Table<'_>,
-    shape: &[usize],
-    data: &[u8],
-    element: usize,
-) -> Result<Vec<u8>> {
+pub(super) fn densify(sparsity: Table<'_>, shape: &[usize], data: &[u8], element: usize) -> Result<Vec<u8>> {
     let wrong =
         |what: String| Error::input(what).help("the sparse weights of the file are corrupt; convert the model again");
     let levels = levels(sparsity, shape).map_err(|error| error.at("its sparsity"))?;

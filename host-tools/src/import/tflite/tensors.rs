@@ -282,7 +282,9 @@ impl<'m, 'a> Importer<'m, 'a> {
         // INT32 values, it reads one scale.
         if matches!(info.kind, 2 | 4) {
             if let Some(scale) = info.scale.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
-                return Err(at(Error::input(format!("scale {scale}")).expected("a finite scale that is not below zero")));
+                return Err(at(
+                    Error::input(format!("scale {scale}")).expected("a finite scale that is not below zero")
+                ));
             }
             if let Some(zero) = info.zero_point.iter().find(|&&zero| i32::try_from(zero).is_err()) {
                 return Err(at(Error::input(format!("zero point {zero}")).expected("one of 32 bits")));
