@@ -1,10 +1,10 @@
 //! One kernel against the scalar kernel of its operator, on a generated case.
 
 use super::cases::{self, Form, Random};
+use super::guarded::guarded_op;
 use super::memory::{BROKEN, CHANNELS, Difference, GUARD, GUARD_BYTES, Places, Sizes, Workspace, assign, fill};
 #[cfg(feature = "pack")]
 use super::mutate::loads;
-use super::guarded::guarded_op;
 use super::mutate::{Case, CaseBed, attack, constants_len};
 use super::run::run;
 use super::task::Task;

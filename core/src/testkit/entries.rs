@@ -90,12 +90,7 @@ pub fn packed<'w>(
 ///
 /// # Errors
 /// The first finding.
-pub fn guard(
-    kernel: KernelId,
-    seed: u32,
-    workspace: &mut Workspace,
-    guard: &mut Guard<'_>,
-) -> Result<bool, Finding> {
+pub fn guard(kernel: KernelId, seed: u32, workspace: &mut Workspace, guard: &mut Guard<'_>) -> Result<bool, Finding> {
     guard.found.finding = None;
     let mut bench = Bench {
         random: Random::new(seed),

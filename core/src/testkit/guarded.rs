@@ -367,7 +367,10 @@ impl Step<'_> {
             field.copy_from_slice(held.ok_or(Finding::Room)?);
         }
         let bytes = field.as_ptr_range();
-        let free = regions.iter().rposition(|region| region.is_empty()).ok_or(Finding::Room)?;
+        let free = regions
+            .iter()
+            .rposition(|region| region.is_empty())
+            .ok_or(Finding::Room)?;
         if let Some(region) = regions.get_mut(free) {
             *region = field;
         }
@@ -397,7 +400,11 @@ impl Step<'_> {
         } = bed.before();
         let is_own = |block: &&Block| block.operand == guarded.operand;
         let own = blocks.iter().find(is_own).ok_or(Finding::Room)?;
-        let others = || blocks.iter().filter(|block| block.place == 0 && block.operand != guarded.operand);
+        let others = || {
+            blocks
+                .iter()
+                .filter(|block| block.place == 0 && block.operand != guarded.operand)
+        };
         let fixed = Finding::Fixed(guarded);
         // The offsets, from the first byte of what the step gets.
         let behind = |at: u32, block: &Block| at.checked_add(block.bytes)?.checked_next_multiple_of(16);
@@ -417,7 +424,11 @@ impl Step<'_> {
         let len = len.ok_or(Finding::Room)? as usize;
         let start = match guarded.side {
             Side::Start => 0,
-            Side::End => guard.field.len().checked_sub(len.next_multiple_of(16)).ok_or(Finding::Room)?,
+            Side::End => guard
+                .field
+                .len()
+                .checked_sub(len.next_multiple_of(16))
+                .ok_or(Finding::Room)?,
         };
         let field = guard.field.get_mut(start..).and_then(|field| field.get_mut(..len));
         let field = field.ok_or(Finding::Room)?;
@@ -432,8 +443,12 @@ impl Step<'_> {
             if block.operand != guarded.operand {
                 at = behind(at, block).ok_or(Finding::Room)?;
             }
-            let held = weights.get(block.at.offset as usize..).and_then(|from| from.get(..block.bytes as usize));
-            let place = field.get_mut(to as usize..).and_then(|field| field.get_mut(..block.bytes as usize));
+            let held = weights
+                .get(block.at.offset as usize..)
+                .and_then(|from| from.get(..block.bytes as usize));
+            let place = field
+                .get_mut(to as usize..)
+                .and_then(|field| field.get_mut(..block.bytes as usize));
             place.ok_or(Finding::Room)?.copy_from_slice(held.ok_or(Finding::Room)?);
             let step = Step {
                 functions: self.functions,
@@ -451,7 +466,10 @@ impl Step<'_> {
 
     /// The blocks of the step's operands.
     fn blocks(self) -> Option<Blocks> {
-        let (mut marked, mut plain) = (heapless::Vec::<Operand, OPERANDS>::new(), heapless::Vec::<_, OPERANDS>::new());
+        let (mut marked, mut plain) = (
+            heapless::Vec::<Operand, OPERANDS>::new(),
+            heapless::Vec::<_, OPERANDS>::new(),
+        );
         let mut whole = true;
         (self.functions.operands)(self.params, true, &mut |operand| whole &= marked.push(operand).is_ok())?;
         (self.functions.operands)(self.params, false, &mut |operand: Operand| {
@@ -605,7 +623,11 @@ impl Block {
     /// With another operand at `offset` of the same memory.
     fn with(self, operand: &Operand, offset: u32) -> Option<Self> {
         let start = self.at.offset.min(offset);
-        let end = self.at.offset.checked_add(self.bytes)?.max(offset.checked_add(operand.bytes)?);
+        let end = self
+            .at
+            .offset
+            .checked_add(self.bytes)?
+            .max(offset.checked_add(operand.bytes)?);
         Some(Self {
             at: Slot {
                 offset: start,

@@ -93,13 +93,22 @@ pub fn guards(
             }
         }
         let (mut told, mut last, mut unprotected) = (0, None, false);
-        let done = exchange.carry_out(&firmware, Command::Guards(request), &loader, timeout, &mut |_| (), |record| {
-            match *record {
+        let done = exchange.carry_out(
+            &firmware,
+            Command::Guards(request),
+            &loader,
+            timeout,
+            &mut |_| (),
+            |record| match *record {
                 Record::Guarded { kernel, cases, runs } => {
                     told += 1;
-                    report.kept.extend(KernelId::from_u8(kernel).map(|kernel| (kernel, cases, runs)));
+                    report
+                        .kept
+                        .extend(KernelId::from_u8(kernel).map(|kernel| (kernel, cases, runs)));
                 }
-                Record::Outside { finding: "unprotected", .. } => unprotected = true,
+                Record::Outside {
+                    finding: "unprotected", ..
+                } => unprotected = true,
                 Record::Outside {
                     kernel,
                     seed,
@@ -118,12 +127,14 @@ pub fn guards(
                     }));
                 }
                 _ => {}
-            }
-        });
+            },
+        );
         match (done, report.outside.last_mut()) {
             (Ok(_), _) if unprotected => return Ok(None),
             (Ok(_), _) => return Ok(Some(report)),
-            (Err(fault @ BoardError::Fault { .. }), Some(outside)) if last.is_some() && outside.finding == "touched" => {
+            (Err(fault @ BoardError::Fault { .. }), Some(outside))
+                if last.is_some() && outside.finding == "touched" =>
+            {
                 outside.finding = fault.to_string();
                 request.from = match guarding {
                     Guarding::Cases { .. } => request.from + told,

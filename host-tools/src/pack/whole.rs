@@ -35,12 +35,13 @@ pub(super) fn compare(
     let reference = portable(whole, weights).map_err(io)?;
     let reference = reference.load()?;
     let ours;
-    let loaded = match computes_in_f32(&program.graph) {
-        true => None,
-        false => match file.load() {
+    let loaded = if computes_in_f32(&program.graph) {
+        None
+    } else {
+        match file.load() {
             Err(e) if e.kind() == ErrorKind::Unsupported => None,
             loaded => Some(loaded?),
-        },
+        }
     };
     let ours = match loaded {
         Some(loaded) => loaded,

@@ -519,7 +519,11 @@ fn records_name_each_channel_once() {
     for (row, channel) in (0..12).flat_map(|row| (0..12).map(move |channel| (row, channel))) {
         let mut changed = records.clone();
         changed[row][2] = changed[row][2] & 0xffff | channel << 16;
-        assert_eq!(trusts(&changed), changed == records, "row {row} names channel {channel}");
+        assert_eq!(
+            trusts(&changed),
+            changed == records,
+            "row {row} names channel {channel}"
+        );
     }
 }
 

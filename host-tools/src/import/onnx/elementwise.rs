@@ -57,7 +57,9 @@ impl<'a> Importer<'_, 'a> {
         let (low, high) = if view.opset < 11 {
             let bound = |name| {
                 let given = view.node.has(name).then(|| view.number(name, 0.0, Range::Bound));
-                given.transpose().map(|bound| bound.map(|b| Value::from(Array::scalar(b))))
+                given
+                    .transpose()
+                    .map(|bound| bound.map(|b| Value::from(Array::scalar(b))))
             };
             (bound("min")?, bound("max")?)
         } else {
