@@ -35,7 +35,9 @@ fn main(exchange: &mut Exchange) -> i32 {
         }) => {
             // SAFETY: the one reference to it.
             let workspace = unsafe { &mut *WORKSPACE.0.get() };
-            return guards::answer(exchange, &request, workspace).err().unwrap_or(exit::DONE);
+            return guards::answer(exchange, &request, workspace)
+                .err()
+                .unwrap_or(exit::DONE);
         }
         Ok(_) => {
             exchange.record(&Record::BadRequest {

@@ -10,10 +10,10 @@ use super::*;
 
 /// Cases of each kernel on a board.
 const CASES: u32 = 40;
-const TIMEOUT: Duration = Duration::from_secs(600);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The boards whose kernels are no other one's: several cores run those of one.
-fn boards(test: &str) -> impl Iterator<Item = &'static Board> {
+pub(super) fn boards(test: &str) -> impl Iterator<Item = &'static Board> {
     let ready = move |board: &&Board| match ready(board) {
         Ok(()) => true,
         Err(reason) => {
@@ -51,13 +51,21 @@ fn no_kernel_touches_a_byte_beside_its_operands_on_boards() {
         let doubted = |kernel: KernelId| wrong.as_ref().is_some_and(|(backend, _)| *backend == kernel.backend());
         for (kernel, computed, _) in &report.kept {
             let few = reached().any(|of| of == *kernel) && *computed <= CASES / 4;
-            assert!(!few, "{} on {}: computes {computed} of {CASES} cases", kernel.name(), board.name);
+            assert!(
+                !few,
+                "{} on {}: computes {computed} of {CASES} cases",
+                kernel.name(),
+                board.name
+            );
         }
         let runs: u64 = report.kept.iter().map(|(_, _, runs)| runs).sum();
         println!("{}: {runs} guarded runs", board.name);
         assert!(runs > u64::from(CASES), "{}: {runs} guarded runs", board.name);
         // What an emulator computes wrongly it need not compute twice alike.
-        let sound = report.outside.iter().filter(|found| found.finding != "differs" || !doubted(found.kernel));
+        let sound = report
+            .outside
+            .iter()
+            .filter(|found| found.finding != "differs" || !doubted(found.kernel));
         findings.extend(sound.map(|found| format!("{}: {found:?}", board.name)));
     }
     assert!(findings.is_empty(), "{findings:#?}");

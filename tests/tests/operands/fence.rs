@@ -152,7 +152,10 @@ extern "C" fn noted(signal: libc::c_int, info: *mut libc::siginfo_t, context: *m
         }
         known.touched.store(address, SeqCst);
         known.written.store(is_write(context), SeqCst);
-        let (at, access) = (std::ptr::with_exposed_provenance_mut(start), libc::PROT_READ | libc::PROT_WRITE);
+        let (at, access) = (
+            std::ptr::with_exposed_provenance_mut(start),
+            libc::PROT_READ | libc::PROT_WRITE,
+        );
         // SAFETY: memory of a field alone.
         if unsafe { libc::mprotect(at, end - start, access) } == 0 {
             return;
@@ -179,7 +182,8 @@ fn sanitizer() -> Option<Sanitizer> {
         // SAFETY: a name, looked up.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         // SAFETY: AddressSanitizer's interface has this type.
-        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn(*const u8, usize)>(found) })
+        (!found.is_null())
+            .then(|| unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn(*const u8, usize)>(found) })
     };
     Some(Sanitizer {
         poison: find(c"__asan_poison_memory_region")?,

@@ -4,10 +4,12 @@
 
 mod boards;
 mod fence;
+mod files;
+mod networks;
 
 use arenite::KernelId;
 use arenite::kernels::Backend;
-use arenite::testkit::{Found, Guard, Workspace, guard};
+use arenite::testkit::{Finding, Found, Guard, Workspace, guard};
 use fence::{Fence, field};
 
 /// Cases of each kernel that are guarded on the host, at each level of instructions.

@@ -10,7 +10,7 @@ use arenite_firmware::exchange::Exchange;
 use arenite_firmware::guards::{self, Watcher};
 use arenite_firmware::linked;
 use arenite_firmware::memory::Areas;
-use arenite_firmware::protocol::{During, Guards, Probe, Purpose, Record, exit};
+use arenite_firmware::protocol::{During, Guards, Probe, Purpose, Record};
 
 /// Bytes for encoded parameters.
 const ROOM: usize = 2048;
@@ -99,10 +99,14 @@ fn network(
     for index in 0..usize::from(model.header().inputs) {
         let input = model.input(index).and_then(|port| {
             let region = regions.get_mut(usize::from(port.slot.region))?;
-            region.get_mut(port.slot.offset as usize..)?.get_mut(..port.bytes()? as usize)
+            region
+                .get_mut(port.slot.offset as usize..)?
+                .get_mut(..port.bytes()? as usize)
         });
         if let Some(input) = input {
-            exchange.read_input(input).map_err(|error| file_failed(exchange, error))?;
+            exchange
+                .read_input(input)
+                .map_err(|error| file_failed(exchange, error))?;
         }
     }
     let memory = NetworkMemory { regions, state, saved };
@@ -113,19 +117,20 @@ fn network(
         watch: &mut Watcher,
         found: &mut found,
     };
-    guard_network(&model, memory, request.from, &mut guarded, &mut |(step, kernel), done| match done {
-        None => guards::subject(kernel, step),
-        Some(done) => record(exchange, kernel, (1, 0), done.err().map(|finding| (step, finding))),
-    });
+    guard_network(
+        &model,
+        memory,
+        request.from,
+        &mut guarded,
+        &mut |(step, kernel), done| match done {
+            None => guards::subject(kernel, step),
+            Some(done) => record(exchange, kernel, (1, 0), done.err().map(|finding| (step, finding))),
+        },
+    );
     Ok(())
 }
 
-fn record(
-    exchange: &mut Exchange,
-    kernel: KernelId,
-    (cases, runs): (u32, u64),
-    finding: Option<(u32, Finding)>,
-) {
+fn record(exchange: &mut Exchange, kernel: KernelId, (cases, runs): (u32, u64), finding: Option<(u32, Finding)>) {
     let kernel = kernel as u8;
     exchange.record(&match finding {
         None => Record::Guarded { kernel, cases, runs },
