@@ -156,7 +156,11 @@ pub fn guarded(
     guard: &mut Guard<'_>,
 ) -> Option<Result<(), Finding>> {
     let functions = kernel.visit_available(Find)?;
-    let step = Step { functions, params };
+    let step = Step {
+        functions,
+        params,
+        gaps: kernel == KernelId::CopyBytes,
+    };
     Some(step.reported(bed, guard))
 }
 
@@ -185,6 +189,7 @@ pub(super) fn guarded_op<K: Kernel>(op: &K::Op, bed: &mut dyn Bed, guard: &mut G
     let step = Step {
         functions: Functions::of::<K>(),
         params,
+        gaps: false,
     };
     let mut rest = Guard {
         field: guard.field,
@@ -268,6 +273,8 @@ fn run<K: Kernel>(params: &[u8], moved: Option<(usize, Slot)>, mem: &Mem<'_>) ->
 struct Step<'p> {
     functions: Functions,
     params: &'p [u8],
+    /// Whether its output may keep bytes between those that it writes, as a part of a concatenation does.
+    gaps: bool,
 }
 
 /// What lies in the field: the operands of one place, or constants that one offset gives.
@@ -451,8 +458,8 @@ impl Step<'_> {
                 .and_then(|field| field.get_mut(..block.bytes as usize));
             place.ok_or(Finding::Room)?.copy_from_slice(held.ok_or(Finding::Room)?);
             let step = Step {
-                functions: self.functions,
                 params: params.get(..params_len).ok_or(Finding::Room)?,
+                ..self
             };
             params_len = step.relocated(usize::from(block.operand), to, next).ok_or(fixed)?.0;
             core::mem::swap(&mut params, &mut next);
@@ -482,7 +489,8 @@ impl Step<'_> {
                 continue;
             }
             let mark = operand.place.offset >> MARK;
-            let read = matches!(operand.access, Access::Read | Access::Update);
+            let kept = self.gaps && operand.access == Access::Write;
+            let read = kept || matches!(operand.access, Access::Read | Access::Update);
             let mut block = Block {
                 operand: index,
                 access: operand.access,
@@ -553,8 +561,8 @@ impl Step<'_> {
                 written += part.len();
             }
             let changed = Step {
-                functions: self.functions,
                 params: room.get(..total)?,
+                ..self
             };
             let Some(after) = changed.places() else {
                 continue;

@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use arenite::testkit::{NetworkMemory, guard_network};
 use arenite::{DType, Model, Target};
-use arenite_host::board::{Guarding, guards};
 use arenite_host::model::Aligned;
 use arenite_host::pack::{Options, pack};
 use arenite_tests::record::held;
 
-use super::boards::{TIMEOUT, boards};
 use super::*;
 
 /// Nodes of the planner's searches: what they find is not what is asked here.
