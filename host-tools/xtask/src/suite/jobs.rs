@@ -68,7 +68,7 @@ pub(super) fn in_turn(jobs: Vec<Job>, threads: usize, is_over: &(dyn Fn() -> boo
         work();
     } else {
         std::thread::scope(|scope| {
-            let works: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+            let works: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             for thread in works {
                 thread.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
