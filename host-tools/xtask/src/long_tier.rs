@@ -126,7 +126,8 @@ impl LongTier {
         for (program, name) in found {
             if self.0.get(program).is_none_or(|rows| !rows.contains_key(name)) {
                 faults.push(format!(
-                    "{program}, {name}: tests/results/{FILE} has no row of this long test (`cargo xtask long {name} --record`)"
+                    "{program}, {name}: tests/results/{FILE} has no row of this long test: `\"{name}\": {{\"passed\": null, \"seconds\": null}}`, then \
+                     `cargo xtask long {name} --record`"
                 ));
             }
         }
