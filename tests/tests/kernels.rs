@@ -180,6 +180,22 @@ fn no_change_leads_a_kernel_out_of_its_operands_on_boards() {
     attacked_on_boards(Profile::Release, |_| true, BOARD_CASES, name);
 }
 
+/// The second case's last channel takes the general form, and behind its records lies what the first case left: a loop that went on there wrote beside the
+/// output.
+#[test]
+fn a_last_channel_of_the_general_form_ends_a_step_on_a_board() {
+    let name = "a_last_channel_of_the_general_form_ends_a_step_on_a_board";
+    let board = Board::find("mps2-an385").expect("a known board");
+    if let Err(reason) = ready(board) {
+        return skip(name, &reason.to_string());
+    }
+    let found = mutations(board, Profile::Release, 303, 2, CHANGES, Duration::from_secs(600));
+    let found = found.unwrap_or_else(|e| panic!("{e}"));
+    let attacked = found.iter().find(|attacked| attacked.kernel == KernelId::IntConv2dS8);
+    let result = attacked.expect("a kernel of the board").result;
+    assert!(result.is_ok_and(|tally| tally.ran > 0), "{result:x?}");
+}
+
 /// Overflow checks and debug assertions of the firmware's development profile hold under the attack; the long tier has every board.
 #[test]
 fn no_check_of_the_development_profile_fires_on_a_board() {
