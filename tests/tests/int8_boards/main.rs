@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use self::case::*;
 use arenite::{DType, KernelId, Step, Target};
+use arenite_host::board::protocol::During;
 use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, doubted, ready, run};
 use arenite_host::metadata::Restored;
 use arenite_host::model::{self, ModelFile};
