@@ -182,5 +182,7 @@ fn no_step_of_a_network_touches_a_byte_beside_its_operands_on_the_host() {
         .into_iter()
         .filter(|name| !kernels.contains_key(name))
         .collect();
-    assert!(missing.is_empty(), "no network of the tests has {missing:?}");
+    // Kernels that nothing guards yet: the list may only shrink.
+    let missing: String = missing.iter().map(|name| format!("{name}\n")).collect();
+    held("tests/operands/unguarded.txt", &missing, "operands");
 }
