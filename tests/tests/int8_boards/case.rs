@@ -1,7 +1,5 @@
 //! A model with its inputs and expected outputs, and what becomes of it on a board.
 
-use arenite_host::board::protocol::During;
-
 use super::*;
 
 /// Models whose weights and activations are f32.
