@@ -1,9 +1,10 @@
 //! Board support for the programs that run Arenite on qemu's boards.
 //!
 //! Layers, lowest first: [`stack`] and [`memory`] measure and hand out memory; [`exchange`] talks to the host, and [`answers`] says
-//! why a program ends early; [`guards`] forbids bytes around memory; `run` is what every board runs from start to end, faults and panics among it; `board` starts a core
-//! family and catches its faults; `cores` wakes the other cores of a board that has several; `second` and `sme` are what takes
-//! over steps; [`counter`] counts instructions with whatever timer the board has.
+//! why a program ends early; [`subject`] knows what runs between forbidden bytes; `run` is what every board runs from start to end,
+//! faults and panics among it; `board` starts a core family and catches its faults; [`guards`] forbids bytes around memory; `cores`
+//! wakes the other cores of a board that has several; `second` and `sme` are what takes over steps; [`counter`] counts instructions
+//! with whatever timer the board has.
 //! A program is an ordinary function named by [`entry!`]:
 //!
 //! ```ignore
@@ -37,6 +38,7 @@ pub mod sme;
 #[cfg(spi)]
 pub mod spi;
 pub mod stack;
+pub mod subject;
 #[cfg(uart)]
 pub mod uart;
 

@@ -5,7 +5,7 @@ use defmt_semihosting as _;
 
 use crate::board::row;
 use crate::exchange::{self, Exchange};
-use crate::{guards, memory, stack};
+use crate::{memory, stack, subject};
 
 unsafe extern "Rust" {
     fn arenite_firmware_main(exchange: &mut Exchange) -> i32;
@@ -58,7 +58,7 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
 
 /// What a fault handler knows; reports it and ends the program.
 pub(crate) fn fault(pc: u64, lr: u64, sp: u64, cause: u64, address: u64) -> ! {
-    if let Some(outside) = guards::under_way() {
+    if let Some(outside) = subject::under_way() {
         exchange::last_record(&outside);
     }
     exchange::last_record(&protocol::Record::Fault {

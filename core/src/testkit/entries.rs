@@ -2,7 +2,7 @@
 
 use super::cases::Random;
 use super::compare::Bench;
-use super::guarded::{Finding, Guard};
+use super::field::{Finding, Guard};
 use super::memory::{Difference, Workspace};
 use super::mutate::{Attack, Mutations};
 use super::task::Task;
@@ -85,7 +85,8 @@ pub fn packed<'w>(
     })
 }
 
-/// Runs the case of `seed` with each operand in turn between forbidden bytes ([`guarded`](super::guarded())): those of a scalar kernel as well, where the kit has
+/// Runs the case of `seed` with each operand in turn between forbidden bytes ([`guarded`](super::guarded())): those of a scalar kernel as well, where the kit
+/// has
 /// cases for it. `false` where the kernel does not compute the case, or is not in this build.
 ///
 /// # Errors

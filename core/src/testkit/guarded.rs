@@ -5,145 +5,15 @@
 //! the step's other constants, itself last or first. Whoever forbids the bytes sees what touches them, and every run must compute what the step computes in
 //! its own memory: what an operand is painted with before it is written shows outputs that are not.
 
-use core::cell::Cell;
-use core::ops::Range;
-
 use serde::Serialize;
 
-use crate::arena::{Access, MAX_REGIONS, Mem, Operand, Rounding, Slot};
+use super::field::{Bed, Block, Blocks, Finding, Guard, Guarded, Memory, OPERANDS, Side, mem, varint};
+use crate::arena::{Access, Mem, Operand, Slot};
 use crate::fields::Fields;
 use crate::kernels::candidate::Candidate;
 use crate::kernels::kernel::Kernel;
 use crate::kernels::table::{KernelId, KernelVisitor};
 use crate::ops::operator::{Operator, Placed};
-
-/// The end of an operand that lies against forbidden bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Side {
-    /// Its last byte, as far as its alignment permits.
-    End,
-    /// Its first byte.
-    Start,
-}
-
-impl Side {
-    /// Both, in the order in which they are tried.
-    pub const BOTH: [Self; 2] = [Side::End, Side::Start];
-
-    /// What outputs and scratch hold before the run: other bytes on each side.
-    const fn paint(self) -> u8 {
-        match self {
-            Side::End => 0x33,
-            Side::Start => 0xCC,
-        }
-    }
-}
-
-/// The operand that lies in the field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Guarded {
-    /// Its index among the step's operands.
-    pub operand: u8,
-    /// How the step uses it.
-    pub access: Access,
-    /// Whether it is a constant.
-    pub constant: bool,
-    /// The end that lies against forbidden bytes.
-    pub side: Side,
-}
-
-/// A finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Finding {
-    /// The step does not run in its own memory.
-    Stopped,
-    /// It touched forbidden bytes, as [`Watch::ended`] says.
-    Touched(Guarded),
-    /// It does not run with the operand in memory of exactly its bytes: it wants more of it.
-    Wants(Guarded),
-    /// Its outputs are others than in its own memory: it takes in or leaves what the operand held.
-    Differs(Guarded),
-    /// The offset of a constant is not among the parameters.
-    Fixed(Guarded),
-    /// The field or the room for parameters is too small.
-    Room,
-}
-
-impl Finding {
-    /// What was found in a word, and of which operand.
-    pub fn parts(self) -> (&'static str, Option<Guarded>) {
-        match self {
-            Finding::Stopped => ("stopped", None),
-            Finding::Room => ("room", None),
-            Finding::Touched(guarded) => ("touched", Some(guarded)),
-            Finding::Wants(guarded) => ("wants", Some(guarded)),
-            Finding::Differs(guarded) => ("differs", Some(guarded)),
-            Finding::Fixed(guarded) => ("fixed", Some(guarded)),
-        }
-    }
-}
-
-/// Whoever forbids the bytes.
-pub trait Watch {
-    /// A run begins, with the operand at these addresses.
-    fn begins(&mut self, guarded: Guarded, bytes: Range<*const u8>);
-
-    /// It has ended; `false` where it touched forbidden bytes, if that has not ended the program.
-    fn ended(&mut self) -> bool;
-}
-
-/// The field, and who watches.
-pub struct Guard<'g> {
-    /// Memory between forbidden bytes; both ends at multiples of 16.
-    pub field: &'g mut [u8],
-    /// Room for the encoded parameters, three times.
-    pub room: &'g mut [u8],
-    /// Who forbids them.
-    pub watch: &'g mut dyn Watch,
-    /// What was found.
-    pub found: &'g mut Found,
-}
-
-impl Guard<'_> {
-    /// The same for a shorter time.
-    pub fn again(&mut self) -> Guard<'_> {
-        Guard {
-            field: self.field,
-            room: self.room,
-            watch: self.watch,
-            found: self.found,
-        }
-    }
-}
-
-/// What guarded runs found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Found {
-    /// Guarded runs without a finding.
-    pub runs: u64,
-    /// The last finding.
-    pub finding: Option<Finding>,
-}
-
-/// The memory of a step.
-pub struct Memory<'m> {
-    /// Regions of the arena; one of them is empty.
-    pub regions: [&'m mut [u8]; MAX_REGIONS],
-    /// The state.
-    pub state: &'m mut [u8],
-    /// The constants.
-    pub weights: &'m [u8],
-}
-
-/// What lies in the memory of a step before it runs.
-pub trait Bed {
-    /// The memory, as it is before the step.
-    fn before(&mut self) -> Memory<'_>;
-}
 
 /// Runs a step of the encoded parameters in its own memory, then with each operand in the field; `None` where this build has not the kernel.
 ///
@@ -209,9 +79,6 @@ fn encoded<'r, O: Serialize>(op: &O, room: &'r mut [u8]) -> Option<(&'r [u8], &'
 /// Bytes of the largest parameters.
 const PARAMS: usize = 512;
 
-/// The most operands of a step.
-const OPERANDS: usize = 48;
-
 /// Offsets of operands at marked places: a place's index above these bits, and what its operand adds to it below.
 const MARK: u32 = 24;
 
@@ -276,24 +143,6 @@ struct Step<'p> {
     /// Whether its output may keep bytes between those that it writes, as a part of a concatenation does.
     gaps: bool,
 }
-
-/// What lies in the field: the operands of one place, or constants that one offset gives.
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    /// The first of its operands.
-    operand: u8,
-    access: Access,
-    /// The index of its place, from 1; 0 of constants.
-    place: usize,
-    /// Where it begins.
-    at: Slot,
-    bytes: u32,
-    align: u32,
-    /// Whether anything in it is read that was there before.
-    read: bool,
-}
-
-type Blocks = heapless::Vec<Block, OPERANDS>;
 
 impl Step<'_> {
     fn reported(self, bed: &mut dyn Bed, guard: &mut Guard<'_>) -> Result<(), Finding> {
@@ -624,48 +473,5 @@ impl Step<'_> {
             take(&operand, slot);
         })?;
         whole.then_some(sum)
-    }
-}
-
-impl Block {
-    /// With another operand at `offset` of the same memory.
-    fn with(self, operand: &Operand, offset: u32) -> Option<Self> {
-        let start = self.at.offset.min(offset);
-        let end = self
-            .at
-            .offset
-            .checked_add(self.bytes)?
-            .max(offset.checked_add(operand.bytes)?);
-        Some(Self {
-            at: Slot {
-                offset: start,
-                ..self.at
-            },
-            bytes: end - start,
-            align: self.align.max(operand.align),
-            read: self.read || matches!(operand.access, Access::Read | Access::Update),
-            ..self
-        })
-    }
-}
-
-/// The varint at the start of `bytes`, and its length.
-fn varint(bytes: &[u8]) -> Option<(u32, usize)> {
-    let mut value = 0u64;
-    for (index, &byte) in bytes.iter().enumerate().take(5) {
-        value |= u64::from(byte & 0x7F) << (7 * index);
-        if byte < 0x80 {
-            return u32::try_from(value).ok().map(|value| (value, index + 1));
-        }
-    }
-    None
-}
-
-fn mem<'m>(regions: [&'m mut [u8]; MAX_REGIONS], state: &'m mut [u8], weights: &'m [u8]) -> Mem<'m> {
-    Mem {
-        regions: regions.map(|region| Cell::from_mut(region).as_slice_of_cells()),
-        state: Cell::from_mut(state).as_slice_of_cells(),
-        weights,
-        rounding: Rounding::default(),
     }
 }

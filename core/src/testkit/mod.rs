@@ -1,10 +1,11 @@
 //! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob, every kernel
-//! against the scalar one on generated cases ([`compare`](compare())), and every kernel on such cases with bits changed ([`mutate`]), and with each operand between bytes that
-//! nothing may touch ([`guard`](guard())); hosts with fewer instructions than they have (`InstructionSet`).
+//! against the scalar one on generated cases ([`compare`](compare())), every kernel on such cases with bits changed ([`mutate`]) and with each operand between
+//! bytes that nothing may touch ([`guard`](guard())); hosts with fewer instructions than they have (`InstructionSet`).
 
 mod cases;
 mod compare;
 mod entries;
+mod field;
 mod guarded;
 mod memory;
 mod mutate;
@@ -15,7 +16,8 @@ mod task;
 
 pub use entries::{Packed, mutate, mutate_guarded, packed};
 pub use entries::{Verdict, compare, guard};
-pub use guarded::{Bed, Finding, Found, Guard, Guarded, Memory, Side, Watch, guarded};
+pub use field::{Bed, Finding, Found, Guard, Guarded, Memory, Side, Watch};
+pub use guarded::guarded;
 pub use memory::{Difference, Workspace};
 pub use mutate::{Attack, Mutations};
 pub use network::{NetworkMemory, StepFound, guard_network};

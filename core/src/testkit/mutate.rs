@@ -2,7 +2,8 @@
 //! write nothing but its output and scratch.
 
 use super::cases::Random;
-use super::guarded::{Bed, Guard, Memory, guarded_op};
+use super::field::{Bed, Guard, Memory};
+use super::guarded::guarded_op;
 use super::memory::{BROKEN, Difference, Places, Sizes, Workspace, assign, fill};
 use super::run::run;
 use crate::arena::{Access, Bounds, Operand, Slot};

@@ -1,6 +1,7 @@
 //! The steps of a model between forbidden bytes, each on what the steps before it have computed.
 
-use super::guarded::{Bed, Finding, Guard, Memory, guarded, run_alone};
+use super::field::{Bed, Finding, Guard, Memory};
+use super::guarded::{guarded, run_alone};
 use crate::arena::MAX_REGIONS;
 use crate::blob::Model;
 use crate::kernels::Backend;

@@ -1,6 +1,6 @@
 //! What is done with a case.
 
-use super::guarded::Guard;
+use super::field::Guard;
 use super::mutate::{Attack, Mutations};
 
 /// What is done with a case.

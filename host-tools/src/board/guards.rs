@@ -59,7 +59,8 @@ pub enum Guarding<'b> {
 /// Bytes of a field for generated cases.
 const FIELD: u32 = 8 << 10;
 
-/// Runs the program `kernels` on what is to be guarded. A fault ends the program; it is then started again behind what faulted. `None` where the board's core has
+/// Runs the program `kernels` on what is to be guarded. A fault ends the program; it is then started again behind what faulted. `None` where the board's core
+/// has
 /// no memory protection.
 ///
 /// # Errors

@@ -3,7 +3,8 @@
 //! ```text
 //! wire: protocol buffers   proto: what is read of onnx.proto   external: data in other files   elem, array: types and known values
 //! importer: the import under way   inputs: its inputs   calc, fold: computations, now or at run time   rows: one row an operator, with its translation
-//! (elementwise, constants, movement, gather, padding, windows, pools, products, norms, recurrent, quantised, resize: parts of it)   precision: half precision   report: what is refused
+//! (elementwise, constants, movement, gather, padding, windows, pools, products, norms, recurrent, quantised, resize: parts of it)   precision: half precision
+//!   report: what is refused
 //! ```
 //!
 //! Each translation computes on values. Where all of them are known, the result is known as well, so that arithmetic on shapes and on weights is done
@@ -215,7 +216,7 @@ impl<'a> Importer<'_, 'a> {
             let value = self.value(output.name).map_err(|e| e.at("the network's outputs"))?;
             let value = value.ok_or_else(|| Error::internal("an output that was not translated"))?;
             let shape = self.shape(&value);
-            self.as_declared(output.name, &shape)
+            self.as_declared(None, output.name, &shape)
                 .map_err(|e| e.at("the network's outputs"))?;
             let mut id = self.tensor(&value)?;
             let tensor = self.out.tensor(id);

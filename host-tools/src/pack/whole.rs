@@ -187,7 +187,8 @@ mod tests {
         assert!(error.to_string().contains("computes something else"), "{error}");
     }
 
-    /// Sums of f32 in front of a rounding: whole multiples of 0.01 where steps are of 0.14, so that one in fourteen lies where rounding turns, and the errors of f32
+    /// Sums of f32 in front of a rounding: whole multiples of 0.01 where steps are of 0.14, so that one in fourteen lies where rounding turns, and the errors
+    /// of f32
     /// decide. Kernels of other targets have others.
     fn sums_before_a_rounding() -> Graph {
         let mut graph = Graph::default();

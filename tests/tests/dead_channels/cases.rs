@@ -321,7 +321,8 @@ fn tensors_that_nobody_mentions_lose_nothing() {
     }
 }
 
-/// Zeros that are inserted between elements, as for a transposed convolution: into channels that stay, and into a tensor of reals, whose channels nobody follows.
+/// Zeros that are inserted between elements, as for a transposed convolution: into channels that stay, and into a tensor of reals, whose channels nobody
+/// follows.
 #[test]
 fn pads_and_slices_beside_channels_that_go_stay_as_they_are() {
     let (mut net, y) = rectified([-FAR, -FAR]);

@@ -9,7 +9,8 @@ use super::super::requant;
 /// is returned. Otherwise the end.
 ///
 /// # Safety
-/// `x` has `2 * inputs` words, `w` a row for each record, there is a record at `at`, every one from there to `end` is valid, and `out` takes four pixels of `stride` bytes.
+/// `x` has `2 * inputs` words, `w` a row for each record, there is a record at `at`, every one from there to `end` is valid, and `out` takes four pixels of
+/// `stride` bytes.
 pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Record, job: &mut Job) -> *const Record {
     debug_assert_ne!(at, job.end, "the loops of cores take the first record unseen");
     let (mut w, mut at) = (w, at);

@@ -96,7 +96,8 @@ macro_rules! rv {
 /// is returned. Otherwise the end.
 ///
 /// # Safety
-/// `x` has `2 * inputs` words, `w` a row for each record, there is a record at `at`, every one from there to `end` is valid, and `out` takes four pixels of `stride` bytes.
+/// `x` has `2 * inputs` words, `w` a row for each record, there is a record at `at`, every one from there to `end` is valid, and `out` takes four pixels of
+/// `stride` bytes.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn rows(
     x: *const i32,

@@ -7,10 +7,11 @@ use arenite::testkit::{Finding, Found, Guard, NetworkMemory, Workspace, guard, g
 use arenite::{KernelId, MAX_REGIONS};
 use arenite_firmware::answers::{file_failed, out_of_memory, refused};
 use arenite_firmware::exchange::Exchange;
-use arenite_firmware::guards::{self, Watcher};
+use arenite_firmware::guards;
 use arenite_firmware::linked;
 use arenite_firmware::memory::Areas;
 use arenite_firmware::protocol::{During, Guards, Probe, Purpose, Record};
+use arenite_firmware::subject;
 
 /// Bytes for encoded parameters.
 const ROOM: usize = 2048;
@@ -50,11 +51,11 @@ pub(crate) fn answer(exchange: &mut Exchange, request: &Guards, workspace: &mut 
         let (mut computed, mut found) = (0, Found::default());
         let mut finding = None;
         for seed in request.first..request.first.saturating_add(request.cases) {
-            guards::subject(kernel, seed);
+            subject::of(kernel, seed);
             let mut guarded = Guard {
                 field: &mut *field,
                 room: &mut room,
-                watch: &mut Watcher,
+                watch: &mut subject::Watcher,
                 found: &mut found,
             };
             match guard(kernel, seed, workspace, &mut guarded) {
@@ -114,7 +115,7 @@ fn network(
     let mut guarded = Guard {
         field,
         room,
-        watch: &mut Watcher,
+        watch: &mut subject::Watcher,
         found: &mut found,
     };
     guard_network(
@@ -123,7 +124,7 @@ fn network(
         request.from,
         &mut guarded,
         &mut |(step, kernel), done| match done {
-            None => guards::subject(kernel, step),
+            None => subject::of(kernel, step),
             Some(done) => record(exchange, kernel, (1, 0), done.err().map(|finding| (step, finding))),
         },
     );

@@ -408,7 +408,8 @@ impl<'m, 'a> Importer<'m, 'a> {
         if self.values.get(name).is_some_and(Option::is_some) || self.initializers.contains_key(name) {
             return Err(Error::input(format!("it writes `{name}`, which has a value already")));
         }
-        self.as_declared(name, &self.shape(&value))?;
+        let shape = self.shape(&value);
+        self.as_declared(Some(view), name, &shape)?;
         let value = self.in_own_precision(view, name, value)?;
         let value = match value {
             Value::Array(_) => value,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::elem::Elem;
-use super::importer::{Importer, Value};
+use super::importer::{Importer, Value, View};
 use super::proto::{Extent, Model, ValueInfo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::DType;
@@ -89,8 +89,9 @@ impl<'a> Importer<'_, 'a> {
         Ok(())
     }
 
-    /// Refuses a value that has another shape than the file states of it. Extents that are only named, or left open, are those of the value.
-    pub(super) fn as_declared(&self, name: &str, shape: &[usize]) -> Result<()> {
+    /// Refuses a value that has another shape than the file states of it. Extents that are only named, or left open, are those of the value. ONNX's own shape
+    /// inference rounds some lengths otherwise than ONNX Runtime computes them: from such a node on nothing that the file states of shapes is believed.
+    pub(super) fn as_declared(&mut self, view: Option<View<'_, 'a>>, name: &str, shape: &[usize]) -> Result<()> {
         let Some(declared) = self.declared.get(name) else {
             return Ok(());
         };
@@ -99,6 +100,18 @@ impl<'a> Importer<'_, 'a> {
         let nothing = !declared.is_empty() && declared.iter().all(Option::is_none);
         let scalar = declared.is_empty() && shape.iter().product::<usize>() == 1;
         if nothing || scalar || (declared.len() == shape.len() && declared.iter().zip(shape).all(agree)) {
+            return Ok(());
+        }
+        let near = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated.abs_diff(*found) <= 1);
+        if declared.len() == shape.len()
+            && declared.iter().zip(shape).all(near)
+            && view.map_or(Ok(false), rounds_lengths)?
+        {
+            self.declared.clear();
+            self.warn(format!(
+                "the shape that the file states of `{name}` is a row or column off, as ONNX's shape inference rounds: the shapes that it states from there on \
+                 are not compared"
+            ));
             return Ok(());
         }
         let open = || "?".to_string();
@@ -110,6 +123,15 @@ impl<'a> Importer<'_, 'a> {
             .expected(format!("{shape:?}, which follows from its operands"))
             .help("export the model again, or run onnx.shape_inference with strict_mode: a wrong value_info misleads every tool"))
     }
+}
+
+/// Whether the lengths of a node's result are rounded.
+fn rounds_lengths(view: View<'_, '_>) -> Result<bool> {
+    Ok(match view.node.op {
+        "MaxPool" | "AveragePool" | "LpPool" => view.int("ceil_mode", 0)? != 0,
+        "Resize" | "Upsample" => true,
+        _ => false,
+    })
 }
 
 /// What is known of the batch.
