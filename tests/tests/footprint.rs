@@ -1,5 +1,7 @@
 //! What the runtime takes beside model and arena (docs/footprint.md): code, stack and load of vww_96 on the Cortex-M4F within their limits.
 
+use std::path::Path;
+
 use arenite::Target;
 use arenite_host::board::{Bench, BenchOptions, Board, bench, footprint, ready};
 use arenite_host::model::ModelFile;
@@ -62,6 +64,42 @@ fn size_is_within_its_limits() {
     if let Some(bench) = measured("size_is_within_its_limits", true) {
         holds(&bench, 12 * KIB, 84_000, 28_000_000);
     }
+}
+
+/// The smallest network on the M4F takes what the table of chips says: the long tier counts that table on every chip, with its HAL and start-up code.
+#[test]
+fn the_smallest_network_takes_what_the_documents_say() {
+    let test = "the_smallest_network_takes_what_the_documents_say";
+    let Some(shared) = shared() else {
+        skip(test, "no shared data");
+        return;
+    };
+    let board = Board::find("mps2-an386").expect("a known board");
+    if let Err(reason) = ready(board) {
+        skip(test, &reason.to_string());
+        return;
+    }
+    const NETWORK: &str = "tflm_hello_world_int8";
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = shared.join(format!("data/models/{NETWORK}.tflite"));
+    let file: ModelFile = packed(&model, folder.path(), Target::CortexM4).unwrap_or_else(|error| panic!("{error}"));
+    let linked = footprint(board, file.path()).unwrap_or_else(|error| panic!("{error}"));
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/footprint.md");
+    let document = std::fs::read_to_string(document).expect("the document");
+    let rows = document
+        .lines()
+        .map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+    let mut rows = rows.filter(|cells| cells.len() > 6 && cells[1].starts_with("stm32f407vg ") && cells[2] == NETWORK);
+    let row = rows.next().expect("the chip's row");
+    let [code, bytes] = [row[5], row[6]].map(|cell| cell.parse::<u64>().expect("a number"));
+    println!("{linked:?}, the document: {code} and {bytes}");
+    assert_eq!(linked.model_bytes, bytes, "the model file");
+    // The program's own start-up is less than what the document takes off for a chip's.
+    assert!(
+        linked.code_bytes.abs_diff(code) * 10 <= code,
+        "{} bytes of code, {code} in docs/footprint.md",
+        linked.code_bytes
+    );
 }
 
 /// The program is measured and never run: its code has a size where the model leaves none of the board's flash for it.
