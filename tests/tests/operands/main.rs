@@ -20,8 +20,11 @@ const FIELD: usize = 16 << 10;
 /// Bytes for encoded parameters.
 const ROOM: usize = 4 << 10;
 
-/// The levels of instructions that this host has.
-fn levels() -> Vec<(&'static str, fn() -> bool)> {
+/// A level of instructions: its name, and what limits this host to it where it has it.
+type Level = (&'static str, fn() -> bool);
+
+/// The levels of instructions that this host may have.
+fn levels() -> Vec<Level> {
     #[cfg(target_arch = "x86_64")]
     {
         use arenite::testkit::InstructionSet;
