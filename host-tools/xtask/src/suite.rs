@@ -140,6 +140,10 @@ const BUILDERS: [&str; 8] = [
     "c",
 ];
 
+/// Of these, programs of users that are built with all their dependencies: none compares with an oracle, and each run takes one of them, by the commit. A
+/// run that is dated (`--record`) takes all.
+const BY_TURNS: [&str; 3] = ["new", "installed", "tasks"];
+
 /// Comparisons with independent oracles that the tests make with the project's own data alone.
 const COMPARISONS: u64 = 5500;
 
@@ -223,6 +227,14 @@ fn whole(record: bool) -> Results {
         wall: begin.elapsed(),
         cpu: watch::spent(),
     });
+    if !record {
+        let turn = BY_TURNS[long::turn(BY_TURNS.len())];
+        let waits = |program: &Program| BY_TURNS.contains(&&*program.name) && program.name != turn;
+        for program in programs.iter().filter(|program| waits(program)) {
+            println!("{}: another commit's turn (`cargo test --test {0}`); it is `{turn}`'s", program.name);
+        }
+        programs.retain(|program| !waits(program));
+    }
     let (oracles, builders, others) = ordered(&programs);
     let mut all = oracles;
     all.extend(builders);

@@ -121,6 +121,13 @@ fn run_one(
     Ok(results)
 }
 
+/// Which of so many parts is this commit's turn; the first without a commit.
+pub(super) fn turn(parts: usize) -> usize {
+    let commit = git(&["rev-parse", "HEAD"]).unwrap_or_default();
+    let digits = commit.chars().filter_map(|digit| digit.to_digit(16));
+    digits.fold(0, |sum, digit| (sum * 16 + digit as usize) % parts)
+}
+
 /// The tests of the slice that is this commit's turn. Without a commit there is none, which is said.
 pub(super) fn slice(programs: &[Program], record: bool) -> Result<Vec<Job>> {
     let Some(commit) = git(&["rev-parse", "HEAD"]) else {
