@@ -231,7 +231,10 @@ fn whole(record: bool) -> Results {
         let turn = BY_TURNS[long::turn(BY_TURNS.len())];
         let waits = |program: &Program| BY_TURNS.contains(&&*program.name) && program.name != turn;
         for program in programs.iter().filter(|program| waits(program)) {
-            println!("{}: another commit's turn (`cargo test --test {0}`); it is `{turn}`'s", program.name);
+            println!(
+                "{}: another commit's turn (`cargo test --test {0}`); it is `{turn}`'s",
+                program.name
+            );
         }
         programs.retain(|program| !waits(program));
     }

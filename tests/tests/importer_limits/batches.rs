@@ -193,16 +193,19 @@ fn another_batch_of_a_network_that_mixes_its_first_axis_is_refused_by_name() {
             }),
         ),
     ];
+    let mut by_batch = 0;
     for (op, file) in cases {
         imported(&file, &ImportOptions::default()).unwrap_or_else(|e| panic!("{op} as it is: {e}"));
         for batch in [1, 2, 10] {
             let text = imported(&file, &at(batch)).expect_err(op);
             assert!(text.contains(op), "{op} at {batch}: {text}");
+            by_batch += usize::from(text.contains(", where the file states "));
         }
         // The batch that the file states is no other batch.
         let stated = imported(&file, &ImportOptions::default());
         assert_eq!(imported(&file, &at(first(&file))), stated, "{op}");
     }
+    assert!(by_batch > 10, "{by_batch} refusals speak of the batch");
 }
 
 /// The first extent of the only input.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use arenite::Target;
+use arenite_host::import::{ImportOptions, import_content};
 use arenite_tests::golden::packed;
 
 /// A file and where its numbers stand: what each is, its place, its bytes.
@@ -87,6 +88,7 @@ fn files() -> Vec<PathBuf> {
 fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut refused, mut unread, mut kinds) = (0, 0, std::collections::BTreeSet::new());
+    let mut said = std::collections::BTreeSet::<&str>::new();
     for path in files() {
         let content = std::fs::read(&path).expect("a file");
         let pack = |content: &[u8]| {
@@ -122,6 +124,8 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
                 match pack(&changed) {
                     Err(text) => {
                         assert!(text.contains(what), "{} {what}: {text}", path.display());
+                        let parts = ["a finite scale that is not below zero", "one of 32 bits"];
+                        said.extend(parts.into_iter().filter(|part| text.contains(part)));
                         refused += 1;
                     }
                     Ok(_) => {
@@ -134,4 +138,34 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
     }
     println!("TensorFlow Lite: {refused} refused, {unread} not read: {kinds:?}");
     assert!(refused > 200, "{refused}");
+    assert_eq!(said.len(), 2, "{said:?}");
+}
+
+/// A product whose operator becomes another one has weights of four axes, and a megengine convolution whose constant lost an axis has three.
+#[test]
+fn weights_of_other_axes_are_refused_by_their_shape() {
+    const MUL: u8 = 18;
+    const FULLY_CONNECTED: u8 = 9;
+    let models = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mul = std::fs::read(models.join("models/tflite_ops/mul_broadcast_float32.tflite")).expect("a model");
+    let places: Vec<usize> = (0..mul.len()).filter(|&at| mul[at] == MUL).collect();
+    let mut said = Vec::new();
+    // The operator's number stands in the file twice.
+    for (i, &first) in places.iter().enumerate() {
+        for &second in &places[i + 1..] {
+            let mut changed = mul.clone();
+            (changed[first], changed[second]) = (FULLY_CONNECTED, FULLY_CONNECTED);
+            let read = import_content("m.tflite".as_ref(), &changed, None, &ImportOptions::default());
+            said.extend(read.err().map(|e| e.to_string()));
+        }
+    }
+    assert!(
+        said.iter().any(|text| text.contains("weights of shape [1, 3, 1, 4]")),
+        "{said:?}"
+    );
+    let trace = std::fs::read_to_string(models.join("corpus/megengine/small")).expect("a trace");
+    let changed = trace.replace("4,3,3,3]", "4,3,9]");
+    let read = import_content("t.json".as_ref(), changed.as_bytes(), None, &ImportOptions::default());
+    let text = read.err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(text.contains("weights of shape [4, 3, 9]"), "{text}");
 }
