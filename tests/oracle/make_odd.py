@@ -140,7 +140,7 @@ def sparse_weights():
         s.traversalOrder, s.blockMap, s.dimMetadata = [0, 1], [], [s.dimMetadata[1]] * 2
         s.dimMetadata[0].arraySegments.values = s.dimMetadata[0].arrayIndices.values = np.array([0, 0], np.int32)
 
-    densified("sparse_huge", huge, ["1073741824 bytes as dense ones", "256 times"])
+    densified("sparse_huge", huge, ["constant of shape [16384, 16384] (FLOAT32), 1073741824 bytes", "128 times"])
     densified("densify_shape", lambda b, s: setattr(b.graph.tensors[2], "shape", [6, 4]), ["FLOAT32 [6, 4]", "FLOAT32 [4, 6]"])
     densified("densify_computed", computed, ["`t0` has no data"])
 

@@ -6,4 +6,5 @@ mod batches;
 mod folding;
 mod numbers;
 mod onnx_file;
+mod refusals;
 mod tflite_numbers;

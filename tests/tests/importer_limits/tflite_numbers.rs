@@ -124,7 +124,7 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
                 match pack(&changed) {
                     Err(text) => {
                         assert!(text.contains(what), "{} {what}: {text}", path.display());
-                        let parts = ["a finite scale that is not below zero", "one of 32 bits"];
+                        let parts = ["a finite scale that is not below zero"];
                         said.extend(parts.into_iter().filter(|part| text.contains(part)));
                         refused += 1;
                     }
@@ -138,7 +138,7 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
     }
     println!("TensorFlow Lite: {refused} refused, {unread} not read: {kinds:?}");
     assert!(refused > 200, "{refused}");
-    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(said.len(), 1, "{said:?}");
 }
 
 /// A product whose operator becomes another one has weights of four axes, and a megengine convolution whose constant lost an axis has three.

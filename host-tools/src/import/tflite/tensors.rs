@@ -286,9 +286,6 @@ impl<'m, 'a> Importer<'m, 'a> {
                     Error::input(format!("scale {scale}")).expected("a finite scale that is not below zero")
                 ));
             }
-            if let Some(zero) = info.zero_point.iter().find(|&&zero| i32::try_from(zero).is_err()) {
-                return Err(at(Error::input(format!("zero point {zero}")).expected("one of 32 bits")));
-            }
             let one = match (info.scale.as_slice(), info.zero_point.as_slice()) {
                 (&[scale], &[zero_point]) if scale.is_finite() && scale > 0.0 => {
                     i32::try_from(zero_point).ok().map(|zero| (scale, zero))
