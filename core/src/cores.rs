@@ -123,6 +123,7 @@ impl<'r> Lent<'r> {
     }
 
     /// Address and bytes of a memory: of a region, or of the state.
+    #[cfg(feature = "accelerators")]
     pub(crate) fn memory(&self, region: u8) -> Option<(*mut u8, usize)> {
         match region {
             Slot::STATE => self.memories.last().copied(),

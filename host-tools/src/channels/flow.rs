@@ -51,7 +51,7 @@ pub(super) fn flow(graph: &Graph, node: &Node) -> Option<Flow> {
         }
     };
     match &node.op {
-        Op::Identity | Op::Unary(_) | Op::Quantize | Op::Cast => alone(true),
+        Op::Identity | Op::Unary(_) | Op::Lookup { .. } | Op::Quantize | Op::Cast => alone(true),
         Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs) => alone(attrs.layout == Layout::Nhwc),
         Op::ResizeNearest { .. } | Op::ResizeBilinear { .. } => alone(same_rank),
         Op::Transpose { perm } => alone(perm.last() == Some(&last)),

@@ -173,6 +173,7 @@ impl Ranges {
                 let table = elementwise_int::table(*kind, per_tensor(tx).ok()?, per_tensor(ty).ok()?).ok()?;
                 Some(mapped(&|range| range.through(&table)))
             }
+            Op::Lookup { table, .. } => Some(mapped(&|range| range.through(table))),
             Op::Quantize => {
                 let types = [tx.dtype, ty.dtype];
                 let table = convert::requantisation(types, per_tensor(tx).ok()?, per_tensor(ty).ok()?).ok()?;

@@ -82,7 +82,7 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
             }
             Some(x.shape.clone())
         }
-        Op::Unary(_) | Op::Identity | Op::L2Norm => Some(need(0)?.shape.clone()),
+        Op::Unary(_) | Op::Lookup { .. } | Op::Identity | Op::L2Norm => Some(need(0)?.shape.clone()),
         Op::Lrn { axis, .. } | Op::Softmax { axis, .. } | Op::LogSoftmax { axis } => {
             extent(need(0)?, *axis)?;
             Some(need(0)?.shape.clone())

@@ -210,6 +210,13 @@ pub enum Op {
         /// Fused clamp.
         activation: Activation,
     },
+    /// in 0: int8 operand. The result of each stored value, from a network that states its scales.
+    Lookup {
+        /// The function's name in summaries.
+        name: &'static str,
+        /// The stored result of each stored value, by its bits.
+        table: Box<[u8; 256]>,
+    },
     /// in 0, in 1: f32 operands.
     SpecialBinary {
         /// The operation.

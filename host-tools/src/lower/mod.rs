@@ -204,6 +204,7 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
             transpose_b,
         } if integers(lower, node)? => matmul::lower(lower, node, *transpose_a, *transpose_b),
         Op::Unary(kind) => elementwise::lower_unary(lower, node, *kind),
+        Op::Lookup { name, table } => convert::push_table(lower, node, name, table),
         Op::Lrn {
             axis,
             radius,

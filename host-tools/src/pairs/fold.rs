@@ -6,6 +6,7 @@ use arenite::DType;
 use arenite::quant::quantize;
 
 use super::constants;
+use super::lookup::Lookup;
 use super::nodes::{as_int8, drop_unread, ends, moves};
 use crate::error::Result;
 use crate::graph::{Activation, Graph, Node, Op, Quant, ReduceKind, Tensor, TensorId, TensorKind};
@@ -211,7 +212,10 @@ impl Fold<'_> {
         if !real.iter().all(|id| *id == y || self.stored.contains_key(id)) {
             return Ok(Outcome::Both);
         }
-        let form = match on_int8(graph, node) {
+        if let Some(outcome) = self.looked_up(node, y)? {
+            return Ok(outcome);
+        }
+        let form = match on_int8(&*self.graph, node) {
             Ok(form) => form,
             Err(reason) => return Ok(Outcome::Left(reason)),
         };
@@ -231,6 +235,23 @@ impl Fold<'_> {
             }
             (_, None) => Ok(Outcome::Left("its result is not quantised right behind it".into())),
         }
+    }
+
+    /// A node of one stored operand, by a table.
+    fn looked_up(&mut self, node: &Node, y: TensorId) -> Result<Option<Outcome>> {
+        let (graph, weights) = (&*self.graph, self.weights);
+        let Some(lookup) = Lookup::of(graph, weights, node)? else {
+            return Ok(None);
+        };
+        let stored = node.inputs[lookup.operand].and_then(|id| self.stored.get(&id).copied());
+        let (Some(x), Some(behind)) = (stored, self.quantised(y)) else {
+            return Ok(None);
+        };
+        let Some(op) = (graph.tensor(x).quant.as_ref()).and_then(|from| lookup.op(from, &behind.quant)) else {
+            return Ok(None);
+        };
+        let looked_up = Node { op, ..node.clone() };
+        Ok(Some(self.write(&looked_up, vec![Some(x)], &behind)))
     }
 
     /// The node on int8, whose result is what the Quantize behind it writes.

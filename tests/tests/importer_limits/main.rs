@@ -4,6 +4,7 @@
 
 mod batches;
 mod folding;
+mod looked_up;
 mod numbers;
 mod onnx_file;
 mod refusals;

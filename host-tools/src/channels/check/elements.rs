@@ -97,7 +97,7 @@ fn from(
         (holds && equal).then(|| vec![(x, channel)])
     };
     match &node.op {
-        Op::Identity | Op::Unary(_) | Op::Quantize | Op::Cast => own(true),
+        Op::Identity | Op::Unary(_) | Op::Lookup { .. } | Op::Quantize | Op::Cast => own(true),
         Op::ResizeNearest { .. } | Op::ResizeBilinear { .. } => own(true),
         Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs) => own(attrs.layout == Layout::Nhwc),
         Op::Reduce { axes, .. } => own(axes.iter().all(|&axis| axis != last)),
@@ -157,6 +157,7 @@ pub(super) fn derived(graph: &Graph, node: &Node, claims: &[Vec<(i32, i32)>]) ->
     };
     let table = match &node.op {
         Op::Unary(kind) => Some(elementwise_int::table(*kind, per_tensor(tx).ok()?, per_tensor(ty).ok()?).ok()?),
+        Op::Lookup { table, .. } => Some(**table),
         Op::Quantize => {
             let affine = (per_tensor(tx).ok()?, per_tensor(ty).ok()?);
             Some(convert::requantisation([tx.dtype, ty.dtype], affine.0, affine.1).ok()?)
