@@ -61,6 +61,21 @@ pub fn skip(test: &str, reason: &str) {
     eprintln!("skipped: {test}: {reason}");
 }
 
+/// Those of `all` that are this run's turn, of so many turns: builds that prove nearly the same go by the commit in a whole run of `cargo xtask test`, which
+/// says so in `ARENITE_TURN`; elsewhere it is all of them. What waits is said.
+pub fn turns<T>(test: &str, turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let all: Vec<T> = all.into_iter().collect();
+    let number = std::env::var("ARENITE_TURN").ok().and_then(|text| text.parse().ok());
+    let Some(number): Option<usize> = number else {
+        return all;
+    };
+    let (turn, count) = (number % turns, all.len());
+    let taken = all.into_iter().enumerate().filter(|(index, _)| index % turns == turn);
+    let taken: Vec<T> = taken.map(|(_, one)| one).collect();
+    println!("{test}: {} of {count}, the others are other commits' turn", taken.len());
+    taken
+}
+
 /// The folder of the host tools' programs, which are built first. With the features of these tests, so that what cargo has compiled for them serves.
 ///
 /// # Panics

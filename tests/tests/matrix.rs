@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arenite_host::board::BOARDS;
-use arenite_tests::skip;
+use arenite_tests::{skip, turns};
 
 /// What a core's instruction set may have, from the architecture's manuals.
 struct Target {
@@ -232,8 +232,10 @@ fn every_combination_checks_or_says_why_not() {
 
 #[test]
 fn named_combinations_build_to_the_end() {
-    for target in targets("named_combinations_build_to_the_end") {
-        for (_, features, profile, lto) in NAMED.into_iter().filter(|named| named.0 == target.triple) {
+    const TEST: &str = "named_combinations_build_to_the_end";
+    let named = turns(TEST, 2, NAMED);
+    for target in targets(TEST) {
+        for (_, features, profile, lto) in named.iter().filter(|named| named.0 == target.triple) {
             hold("build", &[target], features, profile, lto);
         }
     }

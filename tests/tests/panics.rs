@@ -7,7 +7,7 @@ use arenite::Target;
 
 use arenite_host::board::{BOARDS, Board, Firmware, panics, ready};
 use arenite_tests::golden::{packed, packed_small};
-use arenite_tests::{shared, skip};
+use arenite_tests::{shared, skip, turns};
 use arenite_xtask::results::SUBJECTS;
 
 /// A board of each build of the runtime, which several boards may share.
@@ -39,7 +39,8 @@ fn found(board: &'static Board, model: Option<&Path>) -> Vec<String> {
 #[test]
 fn no_kernel_of_any_target_can_panic() {
     let mut linked = Vec::new();
-    for board in builds("no_kernel_of_any_target_can_panic") {
+    const TEST: &str = "no_kernel_of_any_target_can_panic";
+    for board in turns(TEST, 3, builds(TEST)) {
         linked.extend(
             found(board, None)
                 .into_iter()

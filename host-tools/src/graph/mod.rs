@@ -4,6 +4,7 @@
 //! [`check::check`] holds after the import and after every pass.
 
 pub mod check;
+pub(crate) mod composite;
 pub mod data;
 pub mod facts;
 pub mod infer;

@@ -6,9 +6,10 @@ use arenite::DType;
 use arenite::quant::quantize;
 
 use super::constants;
-use super::lookup::Lookup;
+use super::lookup;
 use super::nodes::{as_int8, drop_unread, ends, moves};
 use crate::error::Result;
+use crate::graph::composite::{Composite, Links};
 use crate::graph::{Activation, Graph, Node, Op, Quant, ReduceKind, Tensor, TensorId, TensorKind};
 use crate::lower::elementwise_int::arithmetic;
 use crate::lower::numbers;
@@ -27,7 +28,9 @@ pub fn fold(graph: &mut Graph, weights: &Weights) -> Result<Option<String>> {
     for (index, node) in graph.nodes.iter().enumerate() {
         node.inputs.iter().flatten().for_each(|id| readers[id.0].push(index));
     }
+    let links = Links::of(graph);
     let mut fold = Fold {
+        links,
         // An output of the network is read by the caller.
         outputs: graph.outputs.clone(),
         readers,
@@ -54,7 +57,7 @@ pub fn fold(graph: &mut Graph, weights: &Weights) -> Result<Option<String>> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    let listed: Vec<String> = left.into_iter().take(LISTED).collect();
+    let listed: Vec<String> = left.into_iter().map(|(_, reason)| reason).take(LISTED).collect();
     Ok(Some(format!(
         "operators between dequantised operands and a quantised result that compute in f32: {}{more}",
         listed.join("; ")
@@ -67,6 +70,8 @@ struct Fold<'g> {
     outputs: Vec<TensorId>,
     /// The nodes that read a tensor, once for each operand.
     readers: Vec<Vec<usize>>,
+    /// Of the nodes as they were.
+    links: Links,
     /// Of real tensors: the int8 tensor that holds the same values.
     stored: HashMap<TensorId, TensorId>,
     /// Of unsigned bytes: the int8 tensor that holds the same values.
@@ -74,7 +79,8 @@ struct Fold<'g> {
     /// Nodes that are part of another by now.
     done: Vec<bool>,
     nodes: Vec<Node>,
-    left: Vec<String>,
+    /// By node: why it computes in f32.
+    left: Vec<(usize, String)>,
 }
 
 /// A Quantize: the node, what it writes, and that one's grid as int8.
@@ -82,6 +88,8 @@ struct Behind {
     node: usize,
     to: TensorId,
     quant: Quant,
+    /// The clamp ahead of it: on the same grid it gives the same numbers.
+    clamp: Option<usize>,
 }
 
 /// What becomes of a node.
@@ -118,10 +126,14 @@ impl Fold<'_> {
                 return Ok(());
             }
             (Op::Quantize, _) => {}
-            _ if self.reads_stored(&node) => match self.on_int8(&node)? {
+            _ if self.looked_up(index, &node) => return Ok(()),
+            _ if self.reads_stored(&node) => match self.on_int8(index, &node)? {
                 Outcome::Done => return Ok(()),
                 Outcome::Both => {}
-                Outcome::Left(reason) => self.left.push(format!("`{}` ({}): {reason}", node.name, node.kind)),
+                Outcome::Left(reason) => {
+                    let reason = format!("`{}` ({}): {reason}", node.name, node.kind);
+                    self.left.push((index, reason));
+                }
             },
             _ => {}
         }
@@ -200,10 +212,27 @@ impl Fold<'_> {
         };
         let (_, to) = ends(self.graph, node).filter(|_| self.graph.nodes[node].op == Op::Quantize)?;
         let quant = as_int8(self.graph.tensor(to)).filter(|_| !self.outputs.contains(&y))?;
-        Some(Behind { node, to, quant })
+        let clamp = None;
+        Some(Behind { node, to, quant, clamp })
     }
 
-    fn on_int8(&mut self, node: &Node) -> Result<Outcome> {
+    /// As [`quantised`](Self::quantised), where a clamp may stand between.
+    fn clamped(&self, y: TensorId) -> Option<Behind> {
+        let Some(&[reader]) = self.readers.get(y.0).map(Vec::as_slice) else {
+            return None;
+        };
+        let node = &self.graph.nodes[reader];
+        if !lookup::is_clamp(&node.op) || self.outputs.contains(&y) {
+            return self.quantised(y);
+        }
+        let &[clamped] = &node.outputs[..] else {
+            return None;
+        };
+        let clamp = Some(reader);
+        self.quantised(clamped).map(|behind| Behind { clamp, ..behind })
+    }
+
+    fn on_int8(&mut self, index: usize, node: &Node) -> Result<Outcome> {
         let graph = &*self.graph;
         let real: Vec<TensorId> = activations(graph, node).collect();
         let &[y] = &node.outputs[..] else {
@@ -212,10 +241,7 @@ impl Fold<'_> {
         if !real.iter().all(|id| *id == y || self.stored.contains_key(id)) {
             return Ok(Outcome::Both);
         }
-        if let Some(outcome) = self.looked_up(node, y)? {
-            return Ok(outcome);
-        }
-        let form = match on_int8(&*self.graph, node) {
+        let form = match on_int8(graph, node) {
             Ok(form) => form,
             Err(reason) => return Ok(Outcome::Left(reason)),
         };
@@ -223,7 +249,12 @@ impl Fold<'_> {
         for input in inputs.iter_mut().flatten() {
             *input = self.stored.get(input).copied().unwrap_or(*input);
         }
-        match (form, self.quantised(y)) {
+        let behind = if self.functions(index).is_empty() {
+            self.clamped(y)
+        } else {
+            self.quantised(y)
+        };
+        match (form, behind) {
             (Form::Index, _) => {
                 self.push(node, inputs, y);
                 Ok(Outcome::Done)
@@ -237,30 +268,66 @@ impl Fold<'_> {
         }
     }
 
-    /// A node of one stored operand, by a table.
-    fn looked_up(&mut self, node: &Node, y: TensorId) -> Result<Option<Outcome>> {
-        let (graph, weights) = (&*self.graph, self.weights);
-        let Some(lookup) = Lookup::of(graph, weights, node)? else {
-            return Ok(None);
+    /// The functions of one operand that end at the node.
+    fn functions(&self, index: usize) -> Vec<Composite> {
+        lookup::functions(self.graph, &self.links, self.weights, index)
+    }
+
+    /// The function of a stored operand that ends at the node, by a table.
+    fn looked_up(&mut self, index: usize, node: &Node) -> bool {
+        let &[y] = &node.outputs[..] else {
+            return false;
         };
-        let stored = node.inputs[lookup.operand].and_then(|id| self.stored.get(&id).copied());
-        let (Some(x), Some(behind)) = (stored, self.quantised(y)) else {
-            return Ok(None);
+        let Some(behind) = self.quantised(y) else {
+            return false;
         };
-        let Some(op) = (graph.tensor(x).quant.as_ref()).and_then(|from| lookup.op(from, &behind.quant)) else {
-            return Ok(None);
-        };
-        let looked_up = Node { op, ..node.clone() };
-        Ok(Some(self.write(&looked_up, vec![Some(x)], &behind)))
+        for function in self.functions(index).into_iter().rev() {
+            let stored = self.stored.get(&function.source).copied();
+            let Some((x, from)) = stored.and_then(|x| Some((x, self.graph.tensor(x).quant.clone()?))) else {
+                continue;
+            };
+            let same_grid = from == behind.quant && function.nodes.len() == 1;
+            let Some(name) = lookup::name(&node.op, same_grid) else {
+                return false;
+            };
+            let op = lookup::lookup(name, &function, &from, &behind.quant);
+            self.left.retain(|(part, _)| !function.nodes.contains(part));
+            self.write(&Node { op, ..node.clone() }, vec![Some(x)], &behind);
+            return true;
+        }
+        false
     }
 
     /// The node on int8, whose result is what the Quantize behind it writes.
     fn write(&mut self, node: &Node, inputs: Vec<Option<TensorId>>, behind: &Behind) -> Outcome {
-        let target = self.target(behind.to);
-        self.push(node, inputs, target);
+        let own = self.landing(behind);
+        self.push(node, inputs, own);
+        self.landed(behind, own);
+        Outcome::Done
+    }
+
+    /// The int8 tensor that a node ahead of the Quantize writes.
+    fn landing(&mut self, behind: &Behind) -> TensorId {
+        match behind.clamp {
+            Some(_) => self.like(behind.to, "before its clamp", behind.quant.clone()),
+            None => self.target(behind.to),
+        }
+    }
+
+    /// Once it is written.
+    fn landed(&mut self, behind: &Behind, own: TensorId) {
+        let mut target = own;
+        if let Some(clamp) = behind.clamp
+            && let Some(function) = self.functions(clamp).into_iter().next()
+        {
+            target = self.target(behind.to);
+            let op = lookup::lookup("clamp", &function, &behind.quant, &behind.quant);
+            let node = self.graph.nodes[clamp].clone();
+            self.push(&Node { op, ..node }, vec![Some(own)], target);
+            self.done[clamp] = true;
+        }
         self.finish(behind.to, target);
         self.done[behind.node] = true;
-        Outcome::Done
     }
 
     /// The node with a result of `quant`, and the Quantize behind it from that.
@@ -277,10 +344,9 @@ impl Fold<'_> {
         }
         let own = self.like(behind.to, "before it is rescaled", quant);
         self.push(node, inputs, own);
-        let target = self.target(behind.to);
-        self.convert(own, target);
-        self.finish(behind.to, target);
-        self.done[behind.node] = true;
+        let landing = self.landing(behind);
+        self.convert(own, landing);
+        self.landed(behind, landing);
         Outcome::Done
     }
 

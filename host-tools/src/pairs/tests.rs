@@ -281,7 +281,10 @@ fn what_is_only_moved_is_not_converted() {
     let (ops, note) = net.folded(&[y]);
     let transpose = Op::Transpose { perm: vec![1, 0] };
     assert_eq!([&ops[0], &ops[1], &ops[3]], [&Op::Quantize, &transpose, &Op::Reshape]);
-    assert!(matches!(ops[2], Op::Lookup { name: "exp", .. }) && ops.len() == 4, "{ops:?}");
+    assert!(
+        matches!(ops[2], Op::Lookup { name: "exp", .. }) && ops.len() == 4,
+        "{ops:?}"
+    );
     assert_eq!(note, "");
 }
 

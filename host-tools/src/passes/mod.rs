@@ -4,6 +4,7 @@ mod affine;
 mod batch_norm;
 mod bias;
 mod channel_scale;
+mod functions;
 mod fuse_activation;
 mod fuse_residual;
 mod identity;
@@ -48,6 +49,11 @@ pub const PASSES: &[Pass] = &[
         name: "prune",
         stage: Stage::Import,
         run: prune::run,
+    },
+    Pass {
+        name: "recognise functions",
+        stage: Stage::Fold,
+        run: functions::run,
     },
     Pass {
         name: "drop identities",

@@ -20,6 +20,7 @@ mod inputs;
 mod messages;
 mod noise;
 mod onnx;
+mod options;
 mod outputs;
 mod pages;
 #[cfg(unix)]

@@ -228,7 +228,9 @@ fn whole(record: bool) -> Results {
         cpu: watch::spent(),
     });
     if !record {
-        let turn = BY_TURNS[long::turn(BY_TURNS.len())];
+        let number = long::turn();
+        programs::take_turns(number);
+        let turn = BY_TURNS[number % BY_TURNS.len()];
         let waits = |program: &Program| BY_TURNS.contains(&&*program.name) && program.name != turn;
         for program in programs.iter().filter(|program| waits(program)) {
             println!(

@@ -4,6 +4,7 @@
 
 mod before_and_after;
 mod cliffs;
+mod operands;
 pub(crate) mod published;
 mod quantise;
 mod table;
@@ -30,13 +31,14 @@ use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
 use arenite_host::{Error, Result};
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 7] = [
+pub const DOCUMENTS: [&str; 8] = [
     "ARCHITECTURE.md",
     "docs/README.md",
     "docs/benchmarks.md",
     "docs/cycles.md",
     "docs/layers.md",
     "docs/quantise.md",
+    "docs/safety.md",
     "docs/testing.md",
 ];
 
@@ -71,6 +73,7 @@ struct Data {
     long: LongTier,
     counts: Counts,
     cliffs: Cliffs,
+    operands: operands::Lists,
     quantised: Vec<crate::quantise::Row>,
     quantisers: Vec<crate::quantisers::Row>,
 }
@@ -138,6 +141,7 @@ impl Data {
             long: LongTier::read(results)?,
             counts: counts::read(results)?,
             cliffs: read_cliffs(results)?,
+            operands: operands::Lists::read(results)?,
             quantised: crate::quantise::read(results)?,
             quantisers: crate::quantisers::read(results)?,
         })
@@ -172,6 +176,7 @@ impl Data {
             "long" => self.long.table(),
             "before and after" => before_and_after(&self.counts),
             "cliffs" => cliffs(&self.cliffs),
+            "operands" => operands::operands(&self.operands),
             "quantised" => quantise::published(&self.quantised),
             "quantisers" => quantise::peers(&self.quantisers, &self.quantised),
             _ => {

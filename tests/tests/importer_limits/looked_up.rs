@@ -101,7 +101,11 @@ fn tables_hold_what_onnx_computes() {
                 let found = computed(&file(&case, grids, unsigned), &bytes).unwrap_or_else(|e| panic!("{what}: {e}"));
                 let offset = if unsigned { 128 } else { 0 };
                 for (&byte, found) in bytes.iter().zip(found) {
-                    let stored = if unsigned { i32::from(byte) } else { i32::from(byte as i8) };
+                    let stored = if unsigned {
+                        i32::from(byte)
+                    } else {
+                        i32::from(byte as i8)
+                    };
                     let real = (stored - zero - offset) as f32 * scale;
                     let number = case.alpha.or(case.constant.map(|(_, number)| number));
                     let result = (case.formula)(real, number.unwrap_or_default()) / to;
@@ -115,4 +119,85 @@ fn tables_hold_what_onnx_computes() {
             }
         }
     }
+}
+
+/// A function in parts is one table too: x * sigmoid(x), with all parts between the conversions.
+#[test]
+fn functions_in_parts_are_one_table() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    for unsigned in [false, true] {
+        let elem = if unsigned { 2 } else { 3 };
+        let [from, to] = [(0.047, -9), (0.031, -101)];
+        let file = File::default()
+            .input(&value("x", elem, &[1, 8, 32]))
+            .output(&value("y", elem, &[1, 8, 32]));
+        let file = grid(grid(file, "from", from, unsigned), "to", to, unsigned)
+            .node("DequantizeLinear", &["x", "from_scale", "from_zero"], "real", &[])
+            .node("Sigmoid", &["real"], "gate", &[])
+            .node("Mul", &["real", "gate"], "result", &[])
+            .node("QuantizeLinear", &["result", "to_scale", "to_zero"], "y", &[])
+            .bytes(17);
+        let found = computed(&file, &bytes).expect("packs");
+        let offset = if unsigned { 128 } else { 0 };
+        let mut far = 0;
+        for (&byte, found) in bytes.iter().zip(found) {
+            let stored = if unsigned {
+                i32::from(byte)
+            } else {
+                i32::from(byte as i8)
+            };
+            let x = f64::from((stored - from.1 - offset) as f32 * from.0);
+            let wanted = (x / (1.0 + (-x).exp()) / f64::from(to.0)).round_ties_even() as i32 + to.1;
+            let found = if unsigned {
+                i32::from(found) - 128
+            } else {
+                i32::from(found as i8)
+            };
+            far += u32::from(found != wanted.clamp(-128, 127));
+        }
+        assert_eq!(far, 0);
+    }
+}
+
+/// A clamp between a layer and its QuantizeLinear clamps the stored numbers: nothing computes in f32.
+#[test]
+fn a_clamp_behind_a_layer_is_one_of_bytes() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    let [from, to] = [(0.05, 4), (0.043, -30)];
+    let (min, max) = (-1.7f32, 2.9f32);
+    // Two channels of 1x1: each the other's sum and difference.
+    let file = File::default()
+        .input(&value("x", 3, &[1, 2, 16, 8]))
+        .output(&value("y", 3, &[1, 2, 16, 8]))
+        .holding(&initializer("w", 3, &[2, 2, 1, 1], &[64, 32, 32, 192]))
+        .holding(&floats("w_scale", &[], &[1.0 / 64.0]))
+        .holding(&initializer("w_zero", 3, &[], &[0]))
+        .holding(&floats("min", &[], &[min]))
+        .holding(&floats("max", &[], &[max]));
+    let file = grid(grid(file, "from", from, false), "to", to, false)
+        .node("DequantizeLinear", &["x", "from_scale", "from_zero"], "real", &[])
+        .node("DequantizeLinear", &["w", "w_scale", "w_zero"], "weights", &[])
+        .node("Conv", &["real", "weights"], "sums", &[])
+        .node("Clip", &["sums", "min", "max"], "clamped", &[])
+        .node("QuantizeLinear", &["clamped", "to_scale", "to_zero"], "y", &[])
+        .bytes(17);
+    let found = computed(&file, &bytes).expect("packs");
+    let real = |index: usize| (f64::from(bytes[index] as i8) - 4.0) * 0.05;
+    for channel in 0..2 {
+        for place in 0..128 {
+            let (a, b) = (real(place), real(128 + place));
+            let sum = if channel == 0 { a + b / 2.0 } else { a / 2.0 - b };
+            let wanted = (sum.clamp(min.into(), max.into()) / 0.043).round_ties_even() - 30.0;
+            let found = f64::from(found[128 * channel + place] as i8);
+            // The layer's own rounding may be a step away from a tie.
+            assert!(
+                (found - wanted).abs() <= 1.0,
+                "{channel}, {place}: {found}, not {wanted}"
+            );
+        }
+    }
+    let limit = |bound: f32| (bound / 0.043).round() as i8 - 30;
+    let stored = found.iter().map(|&byte| byte as i8);
+    assert_eq!(stored.clone().min(), Some(limit(min)));
+    assert_eq!(stored.max(), Some(limit(max)));
 }

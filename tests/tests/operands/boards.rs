@@ -1,11 +1,14 @@
 //! On boards, where the assembly runs: the memory protection forbids what lies beside an operand.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use arenite::{Model, Target};
 use arenite_host::board::protocol::Probe;
 use arenite_host::board::{BOARDS, Board, BoardError, Guarding, guards, miscomputes, ready, touch};
 use arenite_tests::skip;
 
+use super::networks::{aligned, inputs, packed};
 use super::*;
 
 /// Cases of each kernel on a board.
@@ -67,6 +70,80 @@ fn no_kernel_touches_a_byte_beside_its_operands_on_boards() {
             .iter()
             .filter(|found| found.finding != "differs" || !doubted(found.kernel));
         findings.extend(sound.map(|found| format!("{}: {found:?}", board.name)));
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+/// Networks of the kernels that the kit has no cases for and that have loops of their own on boards.
+const NETWORKS: [&str; 20] = [
+    "tflite_ops/add_broadcast_int16",
+    "tflite_ops/arg_max_int8_last",
+    "tflite_ops/average_pool_float32",
+    "tflite_ops/batch_matmul_adj_y_int16",
+    "tflite_ops/batch_matmul_long_int8",
+    "tflite_ops/cast_float32_int16",
+    "tflite_ops/conv_i16",
+    "tflite_ops/conv_i16_dilated",
+    "tflite_ops/depthwise_i16",
+    "tflite_ops/dequantize_int8",
+    "tflite_ops/equal_broadcast_int8",
+    "tflite_ops/exp_f32",
+    "tflite_ops/floor_mod_int16",
+    "tflite_ops/lstm",
+    "tflite_ops/select_v2_broadcast_int16",
+    "tflite_ops/softmax_0",
+    "tflite_ops/svdf_i8_state",
+    "tflite_signal/filter_bank",
+    "tflite_signal/pcan",
+    "tflite_signal/rfft_480",
+];
+
+#[test]
+fn no_step_of_a_network_touches_a_byte_beside_its_operands_on_boards() {
+    const TEST: &str = "no_step_of_a_network_touches_a_byte_beside_its_operands_on_boards";
+    let folder = tempfile::tempdir().expect("a folder");
+    let models = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let mut findings = Vec::new();
+    for board in boards(TEST) {
+        let own = |target: &Target| board.targets.last() == Some(&target.name());
+        let target = Target::ALL.into_iter().find(own).unwrap_or(Target::Portable);
+        let (mut kernels, mut runs) = (BTreeSet::new(), 0);
+        for name in NETWORKS {
+            let path = models.join(format!("{name}.tflite"));
+            let file = packed(&path, target, folder.path()).unwrap_or_else(|| panic!("{name} for {}", target.name()));
+            let mut memory = aligned(&file);
+            let model = Model::load(memory.bytes()).expect("it loads");
+            let given = inputs(&model).concat();
+            let arenas = (0..4).map(|region| model.arena_bytes(region)).max().unwrap_or(0);
+            let largest = arenas.max(model.state_bytes()).max(file.len()).next_multiple_of(16) as u32;
+            let steps = Guarding::Steps {
+                model: &file,
+                inputs: &given,
+                largest,
+            };
+            let report = guards(board, steps, TIMEOUT).unwrap_or_else(|e| panic!("{name} on {}: {e}", board.name));
+            let report = report.unwrap_or_else(|| panic!("{} has no memory protection", board.name));
+            for (kernel, _, of) in report.kept {
+                kernels.insert(kernel.name());
+                runs += of;
+            }
+            findings.extend(
+                report
+                    .outside
+                    .iter()
+                    .map(|found| format!("{name} on {}: {found:?}", board.name)),
+            );
+        }
+        println!(
+            "{}: {runs} guarded runs of steps of {} kernels",
+            board.name,
+            kernels.len()
+        );
+        assert!(
+            kernels.len() >= 15 && runs > 100,
+            "{}: {runs} runs of {kernels:?}",
+            board.name
+        );
     }
     assert!(findings.is_empty(), "{findings:#?}");
 }

@@ -5,6 +5,7 @@
 mod boards;
 mod fence;
 mod files;
+mod mutations;
 mod networks;
 
 use arenite::KernelId;

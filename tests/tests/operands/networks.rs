@@ -71,7 +71,7 @@ fn networks() -> Vec<PathBuf> {
 }
 
 /// A packed model; `None` where it is not for this target.
-fn packed(path: &Path, target: Target, folder: &Path) -> Option<Vec<u8>> {
+pub(super) fn packed(path: &Path, target: Target, folder: &Path) -> Option<Vec<u8>> {
     let options = Options {
         target,
         plan_nodes: NODES,
@@ -82,7 +82,7 @@ fn packed(path: &Path, target: Target, folder: &Path) -> Option<Vec<u8>> {
 }
 
 /// Inputs of any value: floats of order one, integers of all bits.
-fn inputs(model: &Model<'_>) -> Vec<Vec<u8>> {
+pub(super) fn inputs(model: &Model<'_>) -> Vec<Vec<u8>> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut next = || {
         state ^= state << 13;

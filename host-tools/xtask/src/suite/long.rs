@@ -121,11 +121,10 @@ fn run_one(
     Ok(results)
 }
 
-/// Which of so many parts is this commit's turn; the first without a commit.
-pub(super) fn turn(parts: usize) -> usize {
+/// A number of this commit, whose rest by a count says which of so many parts is its turn; 0 without a commit.
+pub(super) fn turn() -> usize {
     let commit = git(&["rev-parse", "HEAD"]).unwrap_or_default();
-    let digits = commit.chars().filter_map(|digit| digit.to_digit(16));
-    digits.fold(0, |sum, digit| (sum * 16 + digit as usize) % parts)
+    usize::from_str_radix(commit.get(..7).unwrap_or_default(), 16).unwrap_or_default()
 }
 
 /// The tests of the slice that is this commit's turn. Without a commit there is none, which is said.

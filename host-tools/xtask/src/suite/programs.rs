@@ -60,6 +60,14 @@ fn program(message: &str) -> Option<Program> {
     Some(Program { name, file, package })
 }
 
+/// The number of the commit, by which tests that go by turns know theirs.
+static TURN: OnceLock<usize> = OnceLock::new();
+
+/// From now on tests that go by turns take theirs alone.
+pub(super) fn take_turns(number: usize) {
+    _ = TURN.set(number);
+}
+
 impl Program {
     /// The command, as `cargo test` gives it.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
@@ -70,6 +78,9 @@ impl Program {
         static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
         if let Some(python) = PYTHON.get_or_init(setup::python) {
             command.env("ARENITE_PYTHON", python);
+        }
+        if let Some(turn) = TURN.get() {
+            command.env("ARENITE_TURN", turn.to_string());
         }
         let vela = root().join(".venv/bin/vela");
         if std::env::var_os("ARENITE_VELA").is_none() && vela.is_file() {

@@ -1,0 +1,312 @@
+//! Functions that a network writes out in parts become the operators that compute them: clamps of all spellings, hard swish, SiLU, GELU, Mish and the others of
+//! the runtime's rows.
+//!
+//! Parts are compared by what they compute and not by how they are written: a composite is a known function where the two agree on [`samples`], to 1e-6 of
+//! numbers up to one and 1e-6 of the operand beyond.
+
+use arenite::ops::pointwise::Function;
+
+use crate::error::Result;
+use crate::graph::composite::{Composite, Links, real};
+use crate::graph::{DType, Graph, Node, Op, TensorId, TensorKind, UnaryKind};
+
+pub(super) fn run(graph: &mut Graph) -> Result<()> {
+    let samples = samples();
+    let mut links = Links::of(graph);
+    let mut gone = vec![false; graph.nodes.len()];
+    // From the last on: what contains another is found first.
+    for end in (0..graph.nodes.len()).rev() {
+        if gone[end] || matches!(graph.nodes[end].op, Op::Identity) {
+            continue;
+        }
+        let number = |id: TensorId| number(graph, id);
+        let composites = Composite::ending_at(graph, &links, end, &number);
+        let found = (composites.into_iter().rev()).find_map(|parts| Some((known(&parts, &samples)?, parts)));
+        let Some((op, Composite { source, nodes, .. })) = found else {
+            continue;
+        };
+        if nodes.len() == 1 && op == graph.nodes[end].op {
+            continue;
+        }
+        for &index in &nodes {
+            links.remove(index, &graph.nodes[index]);
+            gone[index] = index != end;
+        }
+        let node = Node {
+            op,
+            inputs: vec![Some(source)],
+            ..graph.nodes[end].clone()
+        };
+        links.add(end, &node);
+        graph.nodes[end] = node;
+    }
+    let mut gone = gone.into_iter();
+    graph.nodes.retain(|_| !gone.next().unwrap_or(false));
+    Ok(())
+}
+
+/// The value of an f32 constant of one element.
+pub(super) fn number(graph: &Graph, id: TensorId) -> Option<f32> {
+    let tensor = graph.tensor(id);
+    match &tensor.kind {
+        TensorKind::Const(data) if tensor.elements() == 1 && tensor.dtype == DType::F32 => data.number(),
+        _ => None,
+    }
+}
+
+/// Numbers of every magnitude up to 2^20, those near zero close together, in order.
+fn samples() -> Vec<f32> {
+    let powers = (-20..=20).flat_map(|power| [1.0, 1.3, 1.7].map(|part| part * 2f32.powi(power)));
+    let near = (1..=256).map(|index| index as f32 / 31.0);
+    let mut samples: Vec<f32> = powers.chain(near).flat_map(|x| [-x, x]).chain([0.0]).collect();
+    samples.sort_by(f32::total_cmp);
+    samples
+}
+
+/// The operator that computes what the parts compute.
+fn known(parts: &Composite, samples: &[f32]) -> Option<Op> {
+    let (first, last) = (*samples.first()?, *samples.last()?);
+    // Where it grows with its operand it has no bound.
+    let bound = |end: f32| {
+        let value = parts.apply(end);
+        if value == end {
+            f32::INFINITY.copysign(end)
+        } else {
+            value
+        }
+    };
+    let (min, max, alpha) = (bound(first), bound(last), -parts.apply(-1.0));
+    let rows = Function::rows().map(|(function, _)| UnaryKind::Function(function));
+    let clamps = [UnaryKind::Relu, UnaryKind::Relu6, UnaryKind::ReluN1To1];
+    let clamp = (min < max).then_some(UnaryKind::Clamp { min, max });
+    let leaky = alpha.is_finite().then_some(UnaryKind::LeakyRelu { alpha });
+    let kinds = clamps.into_iter().chain(rows).chain(clamp).chain(leaky);
+    // None is the operand itself.
+    let mut kinds: Vec<Option<UnaryKind>> = [None].into_iter().chain(kinds.map(Some)).collect();
+    // Neighbours in this order are far apart, so that most go at the first sample.
+    for index in 0..samples.len() {
+        let x = samples[index * STRIDE % samples.len()];
+        let y = parts.apply(x);
+        kinds.retain(|kind| agree(x, y, kind.map_or(x, |kind| real(kind, x))));
+        if kinds.is_empty() {
+            return None;
+        }
+    }
+    Some(kinds[0].map_or(Op::Identity, Op::Unary))
+}
+
+/// No divisor of the number of samples.
+const STRIDE: usize = 211;
+
+/// Whether a function of `x` may be `y` and `other`.
+fn agree(x: f32, y: f32, other: f32) -> bool {
+    const NEAR: f32 = 16.0;
+    let near = x.abs() < NEAR;
+    let size = if near { x } else { y };
+    let close = (y - other).abs() <= 1e-6 * size.abs().max(1.0);
+    // Parts overflow where the function itself does not.
+    close || y == other || (y.is_nan() && other.is_nan()) || !(near || y.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Activation, BinaryOp, Data, Origin, Role, Tensor, check::check};
+    use arenite::ops::binary::SpecialBinaryOp;
+    use arenite::ops::pointwise::{SpecialOp, UnaryOp};
+
+    /// A network of one operand under construction.
+    struct Net(Graph);
+
+    impl Net {
+        fn new() -> (Self, TensorId) {
+            let mut graph = Graph::default();
+            let x = graph.add_tensor(Tensor {
+                kind: TensorKind::Input,
+                ..Tensor::activation("x", &[2, 3], DType::F32)
+            });
+            graph.inputs = vec![x];
+            (Self(graph), x)
+        }
+
+        fn number(&mut self, value: f32) -> TensorId {
+            let name = format!("c{}", self.0.tensors.len());
+            self.0.add_tensor(Tensor {
+                kind: TensorKind::Const(Data::from_f32(&[value])),
+                ..Tensor::activation(name, &[1], DType::F32)
+            })
+        }
+
+        fn node(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
+            let name = format!("t{}", self.0.tensors.len());
+            let y = self.0.add_tensor(Tensor::activation(&name, &[2, 3], DType::F32));
+            self.0.add_node(Node {
+                kind: name.clone(),
+                name,
+                op,
+                inputs: inputs.iter().copied().map(Some).collect(),
+                outputs: vec![y],
+                role: Role::Forward,
+                origin: Origin::default(),
+            });
+            y
+        }
+
+        fn unary(&mut self, kind: UnaryKind, x: TensorId) -> TensorId {
+            self.node(Op::Unary(kind), &[x])
+        }
+
+        fn two(&mut self, kind: BinaryOp, a: TensorId, b: TensorId) -> TensorId {
+            let activation = Activation::None;
+            self.node(Op::Binary { kind, activation }, &[a, b])
+        }
+
+        fn with(&mut self, kind: BinaryOp, a: TensorId, value: f32) -> TensorId {
+            let number = self.number(value);
+            self.two(kind, a, number)
+        }
+
+        /// What the operators are behind the pass.
+        fn after(mut self, outputs: &[TensorId]) -> Vec<Op> {
+            self.0.outputs = outputs.to_vec();
+            check(&self.0).expect("a graph");
+            run(&mut self.0).expect("recognised");
+            check(&self.0).expect("still a graph");
+            self.0.nodes.into_iter().map(|node| node.op).collect()
+        }
+    }
+
+    fn basic(function: UnaryOp) -> Op {
+        Op::Unary(UnaryKind::Function(Function::Basic(function)))
+    }
+
+    fn special(function: SpecialOp) -> Op {
+        Op::Unary(UnaryKind::Function(Function::Special(function)))
+    }
+
+    #[test]
+    fn clamps_of_all_spellings_are_one() {
+        let relu6 = Op::Unary(UnaryKind::Relu6);
+        let clamp = |min, max| UnaryKind::Clamp { min, max };
+        type Spelling = fn(&mut Net, TensorId) -> TensorId;
+        let spellings: [Spelling; 5] = [
+            |net, x| net.unary(UnaryKind::Clamp { min: 0.0, max: 6.0 }, x),
+            |net, x| {
+                let y = net.with(BinaryOp::Maximum, x, 0.0);
+                net.with(BinaryOp::Minimum, y, 6.0)
+            },
+            |net, x| {
+                let six = net.number(6.0);
+                let y = net.two(BinaryOp::Minimum, six, x);
+                net.unary(UnaryKind::Relu, y)
+            },
+            |net, x| {
+                let y = net.unary(UnaryKind::Relu, x);
+                net.unary(
+                    UnaryKind::Clamp {
+                        min: f32::NEG_INFINITY,
+                        max: 6.0,
+                    },
+                    y,
+                )
+            },
+            |net, x| {
+                let y = net.unary(UnaryKind::Relu6, x);
+                net.unary(UnaryKind::Relu, y)
+            },
+        ];
+        for (index, spelling) in spellings.into_iter().enumerate() {
+            let (mut net, x) = Net::new();
+            let y = spelling(&mut net, x);
+            assert_eq!(net.after(&[y]), [relu6.clone()], "{index}");
+        }
+        let (mut net, x) = Net::new();
+        let y = net.with(BinaryOp::Maximum, x, -0.5);
+        let y = net.with(BinaryOp::Minimum, y, 2.25);
+        assert_eq!(net.after(&[y]), [Op::Unary(clamp(-0.5, 2.25))]);
+        let (mut net, x) = Net::new();
+        let y = net.with(BinaryOp::Maximum, x, 0.0);
+        assert_eq!(net.after(&[y]), [Op::Unary(UnaryKind::Relu)]);
+        // Leaky ReLU as the larger of two.
+        let (mut net, x) = Net::new();
+        let y = net.with(BinaryOp::Mul, x, 0.125);
+        let y = net.two(BinaryOp::Maximum, x, y);
+        assert_eq!(net.after(&[y]), [Op::Unary(UnaryKind::LeakyRelu { alpha: 0.125 })]);
+    }
+
+    #[test]
+    fn functions_in_parts_are_rows() {
+        // x * min(max(x + 3, 0), 6) / 6, with the quotient at each place.
+        for place in 0..3 {
+            let (mut net, x) = Net::new();
+            let y = net.with(BinaryOp::Add, x, 3.0);
+            let mut y = net.unary(UnaryKind::Relu6, y);
+            if place == 0 {
+                y = net.with(BinaryOp::Div, y, 6.0);
+            }
+            y = net.two(BinaryOp::Mul, x, y);
+            if place == 1 {
+                y = net.with(BinaryOp::Div, y, 6.0);
+            } else if place == 2 {
+                y = net.with(BinaryOp::Mul, y, 1.0 / 6.0);
+            }
+            assert_eq!(net.after(&[y]), [basic(UnaryOp::HardSwish)], "{place}");
+        }
+        let (mut net, x) = Net::new();
+        let y = net.with(BinaryOp::Add, x, 3.0);
+        let y = net.unary(UnaryKind::Clamp { min: 0.0, max: 6.0 }, y);
+        let y = net.with(BinaryOp::Mul, y, 1.0 / 6.0);
+        assert_eq!(net.after(&[y]), [special(SpecialOp::HardSigmoid)]);
+        // x / 2 * (1 + erf(x / sqrt(2)))
+        let (mut net, x) = Net::new();
+        let y = net.with(BinaryOp::Div, x, std::f32::consts::SQRT_2);
+        let y = net.node(special(SpecialOp::Erf), &[y]);
+        let y = net.with(BinaryOp::Add, y, 1.0);
+        let y = net.two(BinaryOp::Mul, x, y);
+        let y = net.with(BinaryOp::Mul, y, 0.5);
+        assert_eq!(net.after(&[y]), [special(SpecialOp::Gelu)]);
+        // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+        let (mut net, x) = Net::new();
+        let three = net.number(3.0);
+        let kind = SpecialBinaryOp::Power;
+        let cube = net.node(Op::SpecialBinary { kind }, &[x, three]);
+        let cube = net.with(BinaryOp::Mul, cube, 0.044_715);
+        let y = net.two(BinaryOp::Add, x, cube);
+        let y = net.with(BinaryOp::Mul, y, (2.0 / std::f32::consts::PI).sqrt());
+        let y = net.unary(UnaryKind::TANH, y);
+        let y = net.with(BinaryOp::Add, y, 1.0);
+        let half = net.with(BinaryOp::Mul, x, 0.5);
+        let y = net.two(BinaryOp::Mul, half, y);
+        assert_eq!(net.after(&[y]), [special(SpecialOp::GeluTanh)]);
+        // log(1 + exp(x)), which overflows where the row does not.
+        let (mut net, x) = Net::new();
+        let y = net.unary(UnaryKind::EXP, x);
+        let y = net.with(BinaryOp::Add, y, 1.0);
+        let y = net.unary(UnaryKind::LOG, y);
+        assert_eq!(net.after(&[y]), [special(SpecialOp::Softplus)]);
+    }
+
+    /// A neighbour of each is none of them; a part that somebody else reads, or an output, stays.
+    #[test]
+    fn neighbours_stay_as_they_are() {
+        let (mut net, x) = Net::new();
+        let y = net.with(BinaryOp::Add, x, 3.001);
+        let y = net.unary(UnaryKind::Relu6, y);
+        let y = net.two(BinaryOp::Mul, x, y);
+        let y = net.with(BinaryOp::Div, y, 6.0);
+        assert_eq!(net.after(&[y]).len(), 4);
+        let (mut net, x) = Net::new();
+        let low = net.with(BinaryOp::Maximum, x, 0.0);
+        let y = net.with(BinaryOp::Minimum, low, 6.0);
+        let relu = Op::Unary(UnaryKind::Relu);
+        let bound = UnaryKind::Clamp {
+            min: f32::NEG_INFINITY,
+            max: 6.0,
+        };
+        assert_eq!(net.after(&[y, low]), [relu, Op::Unary(bound)]);
+        // What adds nothing is an identity.
+        let (mut net, x) = Net::new();
+        let y = net.with(BinaryOp::Mul, x, 1.0);
+        assert_eq!(net.after(&[y]), [Op::Identity]);
+    }
+}
