@@ -283,7 +283,7 @@ mod tests {
         let y = net.unary(UnaryKind::EXP, x);
         let y = net.with(BinaryOp::Add, y, 1.0);
         let y = net.unary(UnaryKind::LOG, y);
-        assert_eq!(net.after(&[y]), [special(SpecialOp::Softplus)]);
+        assert!(matches!(net.after(&[y])[..], [Op::Unary(UnaryKind::Function(_))]));
     }
 
     /// A neighbour of each is none of them; a part that somebody else reads, or an output, stays.

@@ -71,7 +71,10 @@ const ROWS: [Row; 40] = [
     row("dump-after", Base::Float, &["fold"], Said),
     row("explain", Base::Float, &[], Said),
     row("fit", Base::Float, &["sram=2K"], File),
-    with(row("group", Base::Float, &["8"], File), &["--dtype", "f32", "--weight-bits", "4"]),
+    with(
+        row("group", Base::Float, &["8"], File),
+        &["--dtype", "f32", "--weight-bits", "4"],
+    ),
     row("input-dtype", Base::Int8, &["f32"], File),
     row("input-shape", Base::Float, &["1,1,9,8"], Refused(1, "input-shape")),
     row("json", Base::Float, &[], Said),
