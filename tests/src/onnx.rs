@@ -143,10 +143,19 @@ impl Tensor {
                     5 => each(2, |b| f64::from(i16::from_le_bytes(b.try_into().unwrap()))),
                     6 => each(4, |b| f64::from(i32::from_le_bytes(b.try_into().unwrap()))),
                     7 => each(8, |b| i64::from_le_bytes(b.try_into().unwrap()) as f64),
+                    10 => each(2, |b| half(u16::from_le_bytes(b.try_into().unwrap()))),
+                    16 => each(2, |b| {
+                        let high = u32::from(u16::from_le_bytes(b.try_into().unwrap()));
+                        f64::from(f32::from_bits(high << 16))
+                    }),
                     _ => return None,
                 }
             }
         };
+        if raw.is_none() && matches!(tensor.elem, 10 | 16) {
+            // Bits of half floats that stand as integers.
+            return None;
+        }
         Some(tensor)
     }
 
@@ -164,7 +173,7 @@ impl Tensor {
     }
 
     /// What differs from bytes of `dtype`, if anything: integers by more than `steps`, reals by more than 1e-5 of the largest, or ONNX's own 1e-3 of
-    /// themselves.
+    /// themselves; those that the case has in half precision by a step of it at the largest more.
     fn difference(&self, dtype: DType, got: &[u8], steps: f64) -> Option<String> {
         let width = dtype.bytes();
         let value = |b: &[u8]| match dtype {
@@ -186,7 +195,12 @@ impl Tensor {
             .fold(0.0, |a: f64, b| a.max(b.abs()));
         let close = |a: f64, b: f64| {
             let bound = if dtype == DType::F32 {
-                (1e-5 * largest).max(1e-3 * b.abs()).max(1e-7)
+                let step = match self.elem {
+                    10 => 2f64.powi(-10),
+                    16 => 2f64.powi(-7),
+                    _ => 0.0,
+                };
+                (1e-5 * largest).max(1e-3 * b.abs()).max(1e-7).max(step * largest)
             } else {
                 steps
             };
@@ -195,6 +209,18 @@ impl Tensor {
         let at = got.iter().zip(&self.values).position(|(&a, &b)| !close(a, b))?;
         Some(format!("element {at} is {}, expected {}", got[at], self.values[at]))
     }
+}
+
+/// A float16, of its bits.
+fn half(bits: u16) -> f64 {
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let magnitude = match exponent {
+        31 if mantissa == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        0 => mantissa * 2f64.powi(-24),
+        _ => (1024.0 + mantissa) * 2f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
 
 fn tensors(folder: &Path, what: &str) -> Option<Vec<Tensor>> {

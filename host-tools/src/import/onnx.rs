@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! wire: protocol buffers   proto: what is read of onnx.proto   external: data in other files   elem, array: types and known values
-//! importer: the import under way   inputs: its inputs   calc, fold: computations, now or at run time   rows: one row an operator, with its translation
-//! (elementwise, constants, movement, gather, padding, windows, pools, products, norms, recurrent, quantised, resize: parts of it)   precision: half precision
-//!   report: what is refused
+//! importer: the import under way   branches: its nodes, and those of branches   inputs: its inputs   calc, fold: computations, now or at run time
+//! rows: one row an operator, with its translation (elementwise, integers, constants, movement, gather, scatters, padding, windows, pools, products,
+//!   attention, classic, norms, recurrent, quantised, resize: parts of it)   precision: half precision   report: what is refused
 //! ```
 //!
 //! Each translation computes on values. Where all of them are known, the result is known as well, so that arithmetic on shapes and on weights is done
@@ -12,7 +12,10 @@
 //! remedy.
 
 mod array;
+mod attention;
+mod branches;
 mod calc;
+mod classic;
 mod constants;
 mod contrib;
 mod elem;
@@ -22,6 +25,7 @@ mod fold;
 mod gather;
 mod importer;
 mod inputs;
+mod integers;
 mod movement;
 mod norms;
 mod padding;
@@ -34,21 +38,21 @@ mod recurrent;
 mod report;
 mod resize;
 mod rows;
+mod scatters;
 mod windows;
 mod wire;
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use self::external::Folder;
-use self::importer::{Importer, Value, View};
+use self::importer::{Importer, Value};
 use self::proto::Model;
-use self::report::{Problem, report};
+use self::report::report;
 use super::assume::Assumptions;
 use super::imported::{Dialect, ImportOptions, Imported};
 use super::rebatch;
 use crate::error::{Error, Result};
-use crate::graph::facts::{IMPLIED, UNUSED};
+use crate::graph::facts::IMPLIED;
 use crate::graph::{Role, check};
 
 /// The dialect `onnx`.
@@ -68,6 +72,11 @@ pub fn contributed() -> impl Iterator<Item = (&'static str, &'static [i64], &'st
     contrib::ROWS.iter().map(|row| (row.op, row.versions, row.limits))
 }
 
+/// The operators of classifiers that are read, of ONNX's domain for them, likewise.
+pub fn classic() -> impl Iterator<Item = (&'static str, &'static [i64], &'static str)> {
+    classic::ROWS.iter().map(|row| (row.op, row.versions, row.limits))
+}
+
 /// A model begins with the version of the format, and goes on with one of the fields that may follow; no text begins so.
 fn recognises(content: &[u8]) -> bool {
     const NEXT: [u8; 9] = [0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2];
@@ -79,8 +88,10 @@ fn recognises(content: &[u8]) -> bool {
 /// # Errors
 /// [`crate::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::ErrorKind::Unsupported`] with all nodes that have no counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
-    let model = Model::read(content)?;
-    let imported = network(&model, path, content.len(), options)?;
+    let mut model = Model::read(content)?;
+    let cut = classic::cut(&mut model);
+    let mut imported = network(&model, path, content.len(), options)?;
+    imported.warnings.extend(cut);
     match (inputs::stated_batch(&model), options.batch) {
         (Some(stated), Some(batch)) if stated != batch => {
             let as_stated = ImportOptions {
@@ -105,42 +116,18 @@ fn network(model: &Model<'_>, path: &Path, bytes: usize, options: &ImportOptions
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let mut assumptions = Assumptions::new(options);
     importer.inputs(options, &mut assumptions)?;
-    let live = live_nodes(model)?;
-    let (mut problems, mut constants) = (Vec::new(), 0);
-    for (index, node) in model.graph.nodes.iter().enumerate() {
-        let view = View { index, node, opset };
-        if !live[index] {
-            *importer.out.pruned.entry(UNUSED.to_string()).or_insert(0) += 1;
-            continue;
-        }
-        importer.enter(view);
-        match importer.node(view) {
-            Ok(()) if importer.counted() => {}
-            Ok(()) if node.op == "Constant" => constants += 1,
-            // Its result is known: arithmetic on shapes or on constants.
-            Ok(()) => {
-                *importer
-                    .out
-                    .pruned
-                    .entry(Role::Bookkeeping.name().to_string())
-                    .or_insert(0) += 1
-            }
-            Err(error) => {
-                importer.abandon();
-                for &output in &node.outputs {
-                    importer.values.insert(output, None);
-                }
-                problems.extend(error.map(|error| Problem::new(view, error)));
-            }
-        }
+    if model.graph.outputs.is_empty() {
+        return Err(Error::input("the network has no output"));
     }
-    report(problems)?;
+    importer.graph(&model.graph, opset);
+    report(importer.problems())?;
     importer.outputs()?;
     let assumptions = assumptions.finish()?;
     let (warnings, files) = (std::mem::take(&mut importer.warnings), folder.files());
+    let constants = importer.findings.constants;
+    let constants = (constants > 0).then(|| ("Constant".to_string(), constants));
     let graph = importer.out;
     check::check(&graph)?;
-    let constants = (constants > 0).then(|| ("Constant".to_string(), constants));
     Ok(Imported {
         graph,
         in_pairs: true,
@@ -171,45 +158,7 @@ fn opset(model: &Model<'_>) -> Result<i64> {
     }
 }
 
-/// Which nodes feed an output of the network, by index.
-fn live_nodes(model: &Model<'_>) -> Result<Vec<bool>> {
-    let mut wanted: HashSet<&str> = model.graph.outputs.iter().map(|o| o.name).collect();
-    let mut live = vec![false; model.graph.nodes.len()];
-    for (index, node) in model.graph.nodes.iter().enumerate().rev() {
-        if node.outputs.iter().any(|o| !o.is_empty() && wanted.contains(o)) {
-            live[index] = true;
-            wanted.extend(node.inputs.iter().filter(|i| !i.is_empty()));
-        }
-    }
-    if model.graph.outputs.is_empty() {
-        return Err(Error::input("the network has no output"));
-    }
-    Ok(live)
-}
-
-impl<'a> Importer<'_, 'a> {
-    /// Translates a node; `Err(None)` where an operand could not be translated, which has been reported.
-    fn node(&mut self, view: View<'_, 'a>) -> std::result::Result<(), Option<Error>> {
-        let node = view.node;
-        let (rows, remedy) = match node.domain {
-            "" | "ai.onnx" => (rows::ROWS, rows::remedy(node.op)),
-            contrib::DOMAIN => (contrib::ROWS, contrib::REMEDY),
-            other => {
-                return Err(Some(
-                    Error::unsupported(format!("not supported: the domain `{other}`"))
-                        .help("export the model with operators of ONNX's own domain"),
-                ));
-            }
-        };
-        let row = rows.iter().find(|row| row.op == node.op);
-        let row = row.ok_or_else(|| Some(Error::unsupported("not supported").help(remedy)))?;
-        let untranslated = |name: &&str| matches!(self.values.get(name), Some(None));
-        if node.inputs.iter().any(untranslated) {
-            return Err(None);
-        }
-        self.translate(view, row).map_err(Some)
-    }
-
+impl Importer<'_, '_> {
     /// The network's outputs; one that nothing computes at run time is copied, so that it has a place of its own.
     fn outputs(&mut self) -> Result<()> {
         for output in &self.model.graph.outputs {

@@ -2,10 +2,16 @@
 //!
 //! Each class is generated: every operator that folds, every real attribute, every scale. Right values come from formulas of this test.
 
+mod attention;
 mod batches;
+mod branches;
+mod classifiers;
 mod folding;
+mod int32;
 mod looked_up;
+mod narrow;
 mod numbers;
 mod onnx_file;
 mod refusals;
+mod scattered;
 mod tflite_numbers;

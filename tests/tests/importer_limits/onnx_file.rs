@@ -61,6 +61,25 @@ pub(crate) fn longs(name: &str, values: &[i64]) -> Vec<u8> {
     initializer(name, 7, &[values.len() as i64], &raw)
 }
 
+/// An initializer of this element type, whose elements stand one by one as int32.
+pub(crate) fn typed(name: &str, elem: i64, shape: &[i64], values: &[i64]) -> Vec<u8> {
+    let tensor = shape
+        .iter()
+        .fold(Writer::default(), |tensor, &extent| tensor.int(1, extent));
+    let tensor = values.iter().fold(tensor, |tensor, &value| tensor.int(5, value));
+    tensor.int(2, elem).bytes(8, name.as_bytes()).done()
+}
+
+/// The bytes of f32.
+pub(crate) fn stored(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// The bytes of int32.
+pub(crate) fn stored_ints(values: &[i32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
 /// A `ValueInfoProto` of this element type.
 pub(crate) fn value(name: &str, elem: i64, shape: &[i64]) -> Vec<u8> {
     let extents = shape.iter().fold(Writer::default(), |extents, &extent| {
@@ -85,6 +104,11 @@ impl File {
         self.with(1, &node.done())
     }
 
+    /// A node that is written already.
+    pub(crate) fn raw(self, node: &[u8]) -> Self {
+        self.with(1, node)
+    }
+
     pub(crate) fn holding(self, tensor: &[u8]) -> Self {
         self.with(5, tensor)
     }
@@ -99,6 +123,12 @@ impl File {
 
     pub(crate) fn stating(self, value: &[u8]) -> Self {
         self.with(13, value)
+    }
+
+    /// An attribute that is this graph: a branch.
+    pub(crate) fn attribute(&self, name: &str) -> Vec<u8> {
+        let attribute = Writer::default().bytes(1, name.as_bytes());
+        attribute.bytes(6, &self.graph.clone().done()).int(20, 5).done()
     }
 
     fn with(self, field: u64, message: &[u8]) -> Self {

@@ -102,14 +102,23 @@ impl Array {
         let extents: Option<Vec<usize>> = tensor.shape.iter().map(|&n| usize::try_from(n).ok()).collect();
         let shape = extents.ok_or_else(|| at(Error::input(format!("shape {:?}", tensor.shape))))?;
         let count = elements(&shape).map_err(at)?;
-        let size = elem.bytes().ok_or_else(|| at(unsupported(elem, "a constant")))?;
+        let size = (elem.bytes_of(count)).ok_or_else(|| at(unsupported(elem, "a constant")))?;
         paid(budget, elem, &shape).map_err(at)?;
         let raw = bytes.or(tensor.raw);
         let data = match raw {
-            Some(raw) if raw.len() == count * size => from_raw(elem, raw),
+            Some(raw) if raw.len() == size && elem.is_nibble() => nibbles(elem, raw.iter().copied(), count),
+            Some(raw) if raw.len() == size => from_raw(elem, raw),
             Some(raw) => {
                 return Err(at(Error::input(format!("{} bytes of data", raw.len()))
-                    .expected(format!("{} for {} {shape:?}", count * size, elem.name()))));
+                    .expected(format!("{size} for {} {shape:?}", elem.name()))));
+            }
+            None if elem.is_nibble() => {
+                let (_, bytes) = tensor.typed(count).map_err(at)?;
+                if bytes.len() != size {
+                    return Err(at(Error::input(format!("{} pairs of elements of data", bytes.len()))
+                        .expected(format!("{size} for {} {shape:?}", elem.name()))));
+                }
+                nibbles(elem, bytes.iter().map(|&byte| byte as u8), count)
             }
             None => {
                 let (floats, integers) = tensor.typed(count).map_err(at)?;
@@ -318,7 +327,7 @@ impl Array {
             (Elements::Floats(values), _) => Elements::Integers(values.iter().map(|&v| to.wrap(v as i64)).collect()),
             (Elements::Integers(values), _) => Elements::Integers(values.iter().map(|&v| to.wrap(v)).collect()),
         };
-        if to.bytes().is_none() {
+        if to.bytes_of(1).is_none() {
             return Err(unsupported(to, "the result of a cast"));
         }
         Ok(Self {
@@ -410,6 +419,12 @@ impl Rows<'_> {
         }
         picked
     }
+}
+
+/// Elements of four bits, two a byte: the first is the lower half.
+fn nibbles(elem: Elem, bytes: impl Iterator<Item = u8>, count: usize) -> Elements {
+    let halves = bytes.flat_map(|byte| [byte & 0xF, byte >> 4]).take(count);
+    Elements::Integers(halves.map(|half| elem.wrap(half.into())).collect())
 }
 
 fn from_raw(elem: Elem, raw: &[u8]) -> Elements {

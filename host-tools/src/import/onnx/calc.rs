@@ -13,6 +13,9 @@ use crate::import::fold_budget::FoldBudget;
 use arenite::ops::binary::{Pairwise, SpecialBinaryOp};
 use arenite::ops::pointwise::{Function, Pointwise};
 
+/// Said of int64 at run time.
+pub(super) const NARROWED: &str = "int64 tensors that are computed are int32 on the device";
+
 impl From<Array> for Value {
     fn from(array: Array) -> Self {
         Value::Array(Rc::new(array))
@@ -197,10 +200,10 @@ impl Importer<'_, '_> {
         let target = match to {
             // Wider types at run time hold no more than the narrower that the device computes with.
             Elem::INT64 if from != Elem::INT64 => {
-                self.warn("int64 tensors that are computed are int32 on the device".to_string());
+                self.warn(NARROWED.to_string());
                 DType::I32
             }
-            to => to.dtype()?,
+            to => self.dtype_of(to)?,
         };
         let id = match value {
             Value::Mask(id) => *id,
@@ -218,7 +221,8 @@ impl Importer<'_, '_> {
                 Ok(Value::Mask(self.cast_tensor(*id, DType::F32)?))
             }
             Value::Tensor(_) => {
-                let equal = self.compare(SpecialBinaryOp::Equal, value, &Array::scalar(0.0).into())?;
+                let zero = self.zero_of(value);
+                let equal = self.compare(SpecialBinaryOp::Equal, value, &zero)?;
                 self.negated(&equal)
             }
         }
@@ -258,12 +262,24 @@ impl Importer<'_, '_> {
             };
             return Ok(Array::integers(Elem::BOOL, &shape, values).into());
         }
+        if self.is_int32(a) || self.is_int32(b) {
+            return self.compare_integers(op, a, b);
+        }
         let (a, b) = (self.real(a)?, self.real(b)?);
         Ok(Value::Mask(self.emit(Op::SpecialBinary { kind: op }, &[a, b])?))
     }
 
     /// `a` where `condition` holds, else `b`.
     pub(super) fn choose(&mut self, condition: &Value, a: &Value, b: &Value) -> Result<Value> {
+        let elem = [a, b].map(|v| self.elem(v)).into_iter().find(|e| *e != Elem::INT64);
+        let elem = elem.unwrap_or(Elem::INT64);
+        let known = [condition, a, b].iter().all(|v| matches!(v, Value::Array(_)));
+        if !known && matches!(elem, Elem::INT32 | Elem::INT64) {
+            if elem == Elem::INT64 {
+                self.warn(NARROWED.to_string());
+            }
+            return self.choose_integers(condition, a, b);
+        }
         let condition = self.truth(condition)?;
         if let (Value::Array(c), Value::Array(a), Value::Array(b)) = (&condition, a, b) {
             let shape = broadcast(&broadcast(&c.shape, &a.shape)?, &b.shape)?;
@@ -296,8 +312,6 @@ impl Importer<'_, '_> {
             };
             return Ok(chosen.into());
         }
-        let elem = [a, b].map(|v| self.elem(v)).into_iter().find(|e| *e != Elem::INT64);
-        let elem = elem.unwrap_or(Elem::INT64);
         // -0 plus a number is that number: one of the two terms is -0 at every place.
         let other = self.negated(&condition)?;
         let (condition, other) = (self.real(&condition)?, self.real(&other)?);
@@ -348,6 +362,11 @@ impl Importer<'_, '_> {
             };
             return Ok(result.into());
         }
+        if self.is_int32(value)
+            && let Some(y) = self.unary_integers(kind, value)?
+        {
+            return Ok(y);
+        }
         let elem = self.elem(value);
         let x = self.real(value)?;
         let y = self.emit(Op::Unary(kind), &[x])?;
@@ -364,34 +383,8 @@ impl Importer<'_, '_> {
             let (a, b) = (self.real(a)?, self.real(b)?);
             return Ok(Value::Tensor(self.emit(plain(op), &[a, b])?));
         }
-        // Integers: with the wrapping arithmetic of 32 bits, and back.
-        let elem = match (a, b) {
-            (Value::Tensor(id), _) | (_, Value::Tensor(id)) => self.out.tensor(*id).dtype,
-            _ => DType::F32,
-        };
-        let (a, b) = (self.int32(a)?, self.int32(b)?);
-        if matches!(op, BinaryOp::Div) {
-            return Err(Error::unsupported("element type int32 of a division").help("cast the operands to float32"));
-        }
-        let y = self.emit(plain(op), &[a, b])?;
-        Ok(Value::Tensor(self.cast_tensor(y, elem)?))
-    }
-
-    fn int32(&mut self, value: &Value) -> Result<TensorId> {
-        match value {
-            Value::Array(array) => {
-                let narrow = array.cast(&self.budget, Elem::INT32)?;
-                if narrow.data != array.data {
-                    return Err(unsupported(array.elem, "a constant beyond 32 bits"));
-                }
-                self.tensor(&narrow.into())
-            }
-            Value::Mask(id) => self.cast_tensor(*id, DType::I32),
-            Value::Tensor(id) => match self.out.tensor(*id).dtype {
-                DType::I64 => Err(unsupported(Elem::INT64, "a tensor that is computed")),
-                _ => self.cast_tensor(*id, DType::I32),
-            },
-        }
+        // With the wrapping arithmetic of 32 bits, and back.
+        self.binary_integers(op, a, b)
     }
 
     /// A reduction over `axes`, ascending.

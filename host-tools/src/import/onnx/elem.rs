@@ -51,6 +51,8 @@ impl Elem {
     pub(super) const UINT32: Self = Self(12);
     pub(super) const UINT64: Self = Self(13);
     pub(super) const BFLOAT16: Self = Self(16);
+    pub(super) const UINT4: Self = Self(21);
+    pub(super) const INT4: Self = Self(22);
 
     pub(super) fn name(self) -> String {
         match usize::try_from(self.0).ok().and_then(|i| NAMES.get(i)) {
@@ -59,7 +61,20 @@ impl Elem {
         }
     }
 
-    /// Bytes of an element in `raw_data`; `None` for types whose constants are not read.
+    /// Whether two elements share a byte.
+    pub(super) fn is_nibble(self) -> bool {
+        matches!(self, Self::UINT4 | Self::INT4)
+    }
+
+    /// Bytes of so many elements in `raw_data`; `None` for types whose constants are not read.
+    pub(super) fn bytes_of(self, count: usize) -> Option<usize> {
+        if self.is_nibble() {
+            return Some(count.div_ceil(2));
+        }
+        count.checked_mul(self.bytes()?)
+    }
+
+    /// Bytes of an element in `raw_data`; `None` for types whose constants are not read, or share bytes.
     pub(super) fn bytes(self) -> Option<usize> {
         match self {
             Self::UINT8 | Self::INT8 | Self::BOOL => Some(1),
@@ -112,6 +127,8 @@ impl Elem {
             Self::INT32 => i64::from(value as i32),
             Self::UINT32 => i64::from(value as u32),
             Self::BOOL => i64::from(value != 0),
+            Self::UINT4 => value & 0xF,
+            Self::INT4 => ((value & 0xF) ^ 8) - 8,
             _ => value,
         }
     }

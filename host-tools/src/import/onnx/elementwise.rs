@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::graph::numbers::Range;
 use crate::graph::{BinaryOp, Op, UnaryKind};
 use arenite::ops::binary::SpecialBinaryOp;
-use arenite::ops::pointwise::{Function, SpecialOp};
+use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
 
 impl<'a> Importer<'_, 'a> {
     /// `a op b` where `b` is one number.
@@ -210,6 +210,10 @@ impl<'a> Importer<'_, 'a> {
         self.bind(view, 0, y)
     }
 
+    pub(super) fn square_root(&mut self, x: &Value) -> Result<Value> {
+        self.unary(UnaryKind::Function(Function::Basic(UnaryOp::Sqrt)), x)
+    }
+
     fn power(&mut self, x: &Value, power: &Value) -> Result<Value> {
         let exponent = match power {
             Value::Array(array) if array.shape.len() <= self.shape(x).len() => array.single(),
@@ -222,10 +226,7 @@ impl<'a> Importer<'_, 'a> {
                 let square = self.binary(BinaryOp::Mul, x, x)?;
                 self.binary(BinaryOp::Mul, &square, x)
             }
-            Some(0.5) => self.unary(
-                UnaryKind::Function(Function::Basic(arenite::ops::pointwise::UnaryOp::Sqrt)),
-                x,
-            ),
+            Some(0.5) => self.square_root(x),
             Some(-0.5) => self.unary(UnaryKind::RSQRT, x),
             Some(-1.0) => self.binary(BinaryOp::Div, &Array::scalar(1.0).into(), x),
             _ => {

@@ -134,6 +134,60 @@ pub(super) fn fold_reduce(
     })
 }
 
+/// Of each element the sum of those up to it along `axis`, itself among them unless `exclusive`; in `reverse` of those from it on.
+pub(super) fn fold_sums(
+    budget: &FoldBudget,
+    array: &Array,
+    axis: usize,
+    [exclusive, reverse]: [bool; 2],
+) -> Result<Array> {
+    paid(budget, array.elem, &array.shape)?;
+    let sums = Sums {
+        extent: array.shape[axis],
+        inner: array.shape[axis + 1..].iter().product(),
+        exclusive,
+        reverse,
+    };
+    let wrapping = |a: i64, b: i64| array.elem.wrap(a.wrapping_add(b));
+    Ok(Array {
+        elem: array.elem,
+        shape: array.shape.clone(),
+        data: match &array.data {
+            Elements::Floats(values) => Elements::Floats(sums.of(values, |a, b| a + b)),
+            Elements::Integers(values) => Elements::Integers(sums.of(values, wrapping)),
+        },
+        param: array.param,
+        steps: None,
+    })
+}
+
+/// Running sums of lines of `extent` elements, `inner` apart.
+struct Sums {
+    extent: usize,
+    inner: usize,
+    exclusive: bool,
+    reverse: bool,
+}
+
+impl Sums {
+    fn of<T: Copy + Default>(&self, values: &[T], add: impl Fn(T, T) -> T) -> Vec<T> {
+        let mut result = vec![T::default(); values.len()];
+        for block in 0..values.len() / (self.extent * self.inner).max(1) {
+            for line in 0..self.inner {
+                let mut sum = T::default();
+                for i in 0..self.extent {
+                    let i = if self.reverse { self.extent - 1 - i } else { i };
+                    let at = (block * self.extent + i) * self.inner + line;
+                    let next = add(sum, values[at]);
+                    result[at] = if self.exclusive { sum } else { next };
+                    sum = next;
+                }
+            }
+        }
+        result
+    }
+}
+
 /// The extreme of a row that holds something, as at run time: NaN where an element is.
 fn extreme(row: &[f32], op: BinaryOp) -> f32 {
     row.iter()

@@ -36,7 +36,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// The elements `chosen` along `axis`, in as few pieces as their runs allow.
-    fn chosen(&mut self, x: &Value, axis: usize, chosen: &[usize]) -> Result<Value> {
+    pub(super) fn chosen(&mut self, x: &Value, axis: usize, chosen: &[usize]) -> Result<Value> {
         if let Value::Array(array) = x {
             return Ok(array.gathered(&self.budget, axis, chosen)?.into());
         }
@@ -59,7 +59,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// Rows of a matrix at indices that are computed: a product with rows of zeros and a one.
-    fn gather_rows(&mut self, x: &Value, axis: usize, indices: &Value, result: &[usize]) -> Result<Value> {
+    pub(super) fn gather_rows(&mut self, x: &Value, axis: usize, indices: &Value, result: &[usize]) -> Result<Value> {
         let shape = self.shape(x);
         if axis != 0 || shape.len() != 2 || self.elem(x) != Elem::FLOAT {
             return Err(

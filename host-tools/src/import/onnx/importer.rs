@@ -6,7 +6,8 @@ use std::rc::Rc;
 use super::array::Array;
 use super::elem::Elem;
 use super::external::Folder;
-use super::proto::{Model, Node};
+use super::proto::{self, Model, Node};
+use super::report::Findings;
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
 use crate::graph::infer::{infer, infer_dtype};
@@ -33,10 +34,14 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) out: Graph,
     /// Values by their name in the file; `None` for the results of nodes that cannot be translated.
     pub(super) values: HashMap<&'a str, Option<Value>>,
-    /// Initializers that no node has read yet, by name: their index.
+    /// Initializers by name: their index among `tensors`.
     pub(super) initializers: HashMap<&'a str, usize>,
+    /// The initializers of the network, and of branches that are taken.
+    tensors: Vec<&'m proto::Tensor<'a>>,
     /// Float types that the file has and the device has not, by the name of what is of them: half and double precision.
     pub(super) floats: HashMap<&'a str, Elem>,
+    /// Types of half precision that the network computes in.
+    pub(super) halves: Vec<Elem>,
     /// Shapes that the file states of results.
     pub(super) stated: HashMap<&'a str, Vec<usize>>,
     /// The same, of which some extents may be open.
@@ -46,6 +51,9 @@ pub(super) struct Importer<'m, 'a> {
     /// Constants in the graph, by the address of the array that they hold, which is kept alive.
     constants: HashMap<*const Array, (Rc<Array>, TensorId)>,
     pub(super) warnings: Vec<String>,
+    /// Where the nodes under translation are, to follow the place of one: empty of the network's own.
+    pub(super) place: String,
+    pub(super) findings: Findings<'a>,
     /// What folding may still compute.
     pub(super) budget: FoldBudget,
     scope: Scope,
@@ -153,13 +161,17 @@ impl<'m, 'a> Importer<'m, 'a> {
             out: Graph::default(),
             values: HashMap::new(),
             initializers: HashMap::new(),
+            tensors: Vec::new(),
             floats: HashMap::new(),
+            halves: Vec::new(),
             stated: HashMap::new(),
             declared: HashMap::new(),
             names: HashSet::new(),
             node_names: HashSet::new(),
             constants: HashMap::new(),
             warnings: Vec::new(),
+            place: String::new(),
+            findings: Findings::default(),
             budget: FoldBudget::of(bytes),
             scope: Scope::default(),
         }
@@ -182,7 +194,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         self.scope = Scope {
             name: name.to_string(),
             kind: node.op.to_string(),
-            origin: format!("node {}", view.index),
+            origin: format!("node {}{}", view.index, self.place),
             first_tensor: self.out.tensors.len(),
             first_node: self.out.nodes.len(),
             parts: 0,
@@ -224,6 +236,22 @@ impl<'m, 'a> Importer<'m, 'a> {
         id
     }
 
+    /// Remembers the initializers of a graph, until they are read.
+    pub(super) fn hold(&mut self, graph: &'m proto::Graph<'a>) -> Result<()> {
+        if graph.sparse > 0 {
+            return Err(Error::unsupported(format!("{} sparse initializers", graph.sparse))
+                .help("make the weights dense before exporting the model"));
+        }
+        for tensor in &graph.initializers {
+            let index = self.tensors.len();
+            if self.values.contains_key(tensor.name) || self.initializers.insert(tensor.name, index).is_some() {
+                return Err(Error::input(format!("two initializers are named `{}`", tensor.name)));
+            }
+            self.tensors.push(tensor);
+        }
+        Ok(())
+    }
+
     /// The value of this name; `None` where what computes it cannot be translated.
     pub(super) fn value(&mut self, name: &str) -> Result<Option<Value>> {
         if let Some(value) = self.values.get(name) {
@@ -233,7 +261,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             return Err(Error::input(format!("it reads `{name}` before anything writes it"))
                 .help("the nodes are in no order of execution, or one is missing: export the model again"));
         };
-        let tensor = &self.model.graph.initializers[index];
+        let tensor = self.tensors[index];
         let bytes = tensor
             .external
             .as_deref()
@@ -324,7 +352,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
         let (dtype, data) = array.stored(&self.budget)?;
         let name = match array.param {
-            Some((index, _)) => self.model.graph.initializers[index].name.to_string(),
+            Some((index, _)) => self.tensors[index].name.to_string(),
             None => format!("{}/constant", self.scope.name),
         };
         let name = Self::free(&mut self.names, &name);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
-use super::proto::{Extent, Model, ValueInfo};
+use super::proto::{Extent, Graph, Model, ValueInfo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::DType;
 use crate::import::assume::Assumptions;
@@ -20,19 +20,22 @@ fn is_how(op: &str, position: usize) -> bool {
     }
 }
 
+/// Whether a node of the graph, or of one within it, computes with this value.
+fn computes_with(graph: &Graph<'_>, name: &str) -> bool {
+    let mut computes = false;
+    graph.each_node(&mut |node| {
+        let mut reads = node.inputs.iter().enumerate().filter(|(_, input)| **input == name);
+        computes |= reads.any(|(position, _)| !is_how(node.op, position));
+    });
+    computes
+}
+
 impl<'a> Importer<'_, 'a> {
     /// Adds the network's inputs, and notes what the file holds besides.
     pub(super) fn inputs(&mut self, options: &ImportOptions, assumptions: &mut Assumptions<'_>) -> Result<()> {
         let graph = &self.model.graph;
-        if graph.sparse > 0 {
-            return Err(Error::unsupported(format!("{} sparse initializers", graph.sparse))
-                .help("make the weights dense before exporting the model"));
-        }
-        for (index, tensor) in graph.initializers.iter().enumerate() {
-            if self.initializers.insert(tensor.name, index).is_some() {
-                return Err(Error::input(format!("two initializers are named `{}`", tensor.name)));
-            }
-        }
+        self.hold(graph)?;
+        self.widen()?;
         // Old files list their initializers as inputs as well.
         let inputs: Vec<&ValueInfo<'a>> = graph
             .inputs
@@ -46,19 +49,15 @@ impl<'a> Importer<'_, 'a> {
         };
         for (index, input) in inputs.iter().enumerate() {
             let at = |e: Error| e.at(format_args!("input `{}`", input.name));
-            let mut dtype = Elem(input.elem).dtype().map_err(at)?;
+            let mut dtype = self.dtype_of(Elem(input.elem)).map_err(at)?;
             // What only says how an operator works is not read; what is computed with has at most 32 bits.
-            let reads = graph
-                .nodes
-                .iter()
-                .flat_map(|n| n.inputs.iter().enumerate().map(|(i, name)| (n.op, i, *name)));
-            let how = |(op, position, name): (&str, usize, &str)| name != input.name || is_how(op, position);
-            if dtype == DType::I64 && !reads.into_iter().all(how) {
+            if dtype == DType::I64 && computes_with(graph, input.name) {
                 self.warn(format!("the int64 input `{}` is int32 on the device", input.name));
                 dtype = DType::I32;
             }
             let asked = options.input_shape.as_deref().filter(|_| index == 0);
             let shape = extents(input, asked, batch, &mut named, assumptions).map_err(at)?;
+            self.note_float(input.name, Elem(input.elem));
             let id = self.add_input(input.name, &shape, dtype);
             if self.values.insert(input.name, Some(Value::Tensor(id))).is_some() {
                 return Err(Error::input(format!("two inputs are named `{}`", input.name)));
@@ -95,6 +94,10 @@ impl<'a> Importer<'_, 'a> {
         let Some(declared) = self.declared.get(name) else {
             return Ok(());
         };
+        // What the file states of an If's result may be the shape of the other branch.
+        if view.is_some_and(|view| view.node.op == "If") {
+            return Ok(());
+        }
         let agree = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated == *found);
         // A list of open extents states nothing, and a scalar is one element.
         let nothing = !declared.is_empty() && declared.iter().all(Option::is_none);

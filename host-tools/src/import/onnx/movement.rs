@@ -2,6 +2,7 @@
 
 use super::array::{Array, paid};
 use super::elem::Elem;
+use super::fold::fold_sums;
 use super::importer::{Importer, Value, View};
 use crate::error::{Error, Result};
 use crate::graph::BinaryOp;
@@ -359,7 +360,7 @@ impl<'a> Importer<'_, 'a> {
         self.bind(view, 0, y)
     }
 
-    /// The sum of the elements up to each: a product with a triangle of ones.
+    /// The sum of the elements up to each: at run time a product with a triangle of ones.
     pub(super) fn cum_sum(&mut self, view: View<'_, 'a>) -> Result<()> {
         let x = self.operand(view, 0)?;
         let shape = self.shape(&x);
@@ -367,6 +368,10 @@ impl<'a> Importer<'_, 'a> {
         let axis = axis_of(axis.ok_or_else(|| Error::input("no axis"))? as i64, shape.len())?;
         let (exclusive, reverse) = (view.flag("exclusive", false)?, view.flag("reverse", false)?);
         let n = shape[axis];
+        if let Value::Array(array) = &x {
+            let sums = fold_sums(&self.budget, array, axis, [exclusive, reverse])?;
+            return self.bind(view, 0, sums.into());
+        }
         paid(&self.budget, Elem::FLOAT, &[n, n])?;
         let counts = |to: usize, from: usize| {
             let (a, b) = if reverse { (to, from) } else { (from, to) };

@@ -1,5 +1,6 @@
 //! Normalisations, softmax and reductions.
 
+use super::calc::NARROWED;
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
@@ -306,21 +307,27 @@ impl<'a> Importer<'_, 'a> {
         if self.elem(&x) == Elem::INT64 {
             return Err(super::elem::unsupported(Elem::INT64, "a tensor that is computed"));
         }
-        let mut from = Value::Tensor(self.real(&x)?);
-        if least {
-            from = self.unary(UnaryKind::NEG, &from)?;
-        }
-        // The kernel looks along the innermost axis.
-        let from = self.tensor(&from)?;
-        let y = self.emit(Op::ArgMax { axis }, &[from])?;
-        self.warn("int64 tensors that are computed are int32 on the device".to_string());
         let mut kept = shape;
         if view.flag("keepdims", true)? {
             kept[axis] = 1;
         } else {
             kept.remove(axis);
         }
-        let y = self.reshape(&Value::Tensor(y), &kept)?;
+        let y = self.place_of_extreme(&x, axis, least)?;
+        let y = self.reshape(&y, &kept)?;
         self.bind(view, 0, y)
+    }
+
+    /// The index of the largest or least element along an axis, the first of equals; the axis is gone.
+    pub(super) fn place_of_extreme(&mut self, x: &Value, axis: usize, least: bool) -> Result<Value> {
+        let mut from = Value::Tensor(self.real(x)?);
+        if least {
+            from = self.unary(UnaryKind::NEG, &from)?;
+        }
+        // The kernel looks along the innermost axis.
+        let from = self.tensor(&from)?;
+        let y = self.emit(Op::ArgMax { axis }, &[from])?;
+        self.warn(NARROWED.to_string());
+        Ok(Value::Tensor(y))
     }
 }

@@ -6,6 +6,8 @@ use crate::error::{Error, Result};
 /// The largest rank, and the longest list in an attribute.
 const MOST_AXES: usize = 64;
 const MOST_IN_ATTRIBUTE: usize = 1 << 20;
+/// Deepest nesting of the branches and bodies of control flow.
+const DEEPEST: usize = 16;
 
 /// `ModelProto`
 #[derive(Debug, Default)]
@@ -40,6 +42,8 @@ pub(super) struct Node<'a> {
     pub(super) inputs: Vec<&'a str>,
     pub(super) outputs: Vec<&'a str>,
     pub(super) attributes: Vec<(&'a str, &'a [u8])>,
+    /// Attributes that are graphs: the branches of If, the bodies of loops.
+    pub(super) graphs: Vec<(&'a str, Graph<'a>)>,
 }
 
 /// `TensorProto`
@@ -93,7 +97,7 @@ impl<'a> Model<'a> {
         let graph = graph.ok_or_else(|| {
             Error::input("the file has no graph").help("the file is cut off, or no ONNX model: export it again")
         })?;
-        model.graph = Graph::read(graph, &budget)?;
+        model.graph = Graph::read(graph, &budget, 0)?;
         Ok(model)
     }
 }
@@ -112,13 +116,20 @@ fn opset(field: Field<'_>) -> Result<(&str, i64)> {
 }
 
 impl<'a> Graph<'a> {
-    fn read(content: &'a [u8], budget: &Budget) -> Result<Self> {
+    /// A graph that is nested `depth` levels deep.
+    fn read(content: &'a [u8], budget: &Budget, depth: usize) -> Result<Self> {
+        if depth > DEEPEST {
+            return Err(
+                Error::unsupported(format!("control flow nested more than {DEEPEST} levels deep"))
+                    .help("export the network unrolled, or with torch.export"),
+            );
+        }
         let mut graph = Graph::default();
         let mut message = Message::new(content, "graph");
         while let Some((number, field)) = message.next()? {
             budget.spend()?;
             match number {
-                1 => graph.nodes.push(Node::read(field.bytes("node")?, budget)?),
+                1 => graph.nodes.push(Node::read(field.bytes("node")?, budget, depth)?),
                 2 => graph.name = field.text("graph's name")?,
                 5 => graph.initializers.push(Tensor::read(field.bytes("initializer")?)?),
                 11 => graph.inputs.push(ValueInfo::read(field.bytes("input")?)?),
@@ -130,10 +141,18 @@ impl<'a> Graph<'a> {
         }
         Ok(graph)
     }
+
+    /// Visits its nodes and those of the graphs within it.
+    pub(super) fn each_node(&self, visit: &mut dyn FnMut(&Node<'a>)) {
+        for node in &self.nodes {
+            visit(node);
+            node.graphs.iter().for_each(|(_, graph)| graph.each_node(visit));
+        }
+    }
 }
 
 impl<'a> Node<'a> {
-    fn read(content: &'a [u8], budget: &Budget) -> Result<Self> {
+    fn read(content: &'a [u8], budget: &Budget, depth: usize) -> Result<Self> {
         let mut node = Node::default();
         let mut message = Message::new(content, "node");
         while let Some((number, field)) = message.next()? {
@@ -143,7 +162,13 @@ impl<'a> Node<'a> {
                 2 => node.outputs.push(field.text("name of a result")?),
                 3 => node.name = field.text("node's name")?,
                 4 => node.op = field.text("operator")?,
-                5 => node.attributes.push(attribute(field.bytes("attribute")?)?),
+                5 => {
+                    let (name, content, graph) = attribute(field.bytes("attribute")?)?;
+                    node.attributes.push((name, content));
+                    if let Some(graph) = graph {
+                        node.graphs.push((name, Graph::read(graph, budget, depth + 1)?));
+                    }
+                }
                 7 => node.domain = field.text("domain")?,
                 _ => {}
             }
@@ -237,16 +262,18 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Name and content of an attribute.
-fn attribute(content: &[u8]) -> Result<(&str, &[u8])> {
-    let mut name = "";
+/// Name and content of an attribute, and the graph that it is, if it is one.
+fn attribute(content: &[u8]) -> Result<(&str, &[u8], Option<&[u8]>)> {
+    let (mut name, mut graph) = ("", None);
     let mut message = Message::new(content, "attribute");
     while let Some((number, field)) = message.next()? {
-        if number == 1 {
-            name = field.text("attribute's name")?;
+        match number {
+            1 => name = field.text("attribute's name")?,
+            6 => graph = Some(field.bytes("graph of an attribute")?),
+            _ => {}
         }
     }
-    Ok((name, content))
+    Ok((name, content, graph))
 }
 
 impl<'a> Tensor<'a> {

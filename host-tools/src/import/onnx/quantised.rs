@@ -7,7 +7,7 @@ use super::elem::{Elem, unsupported};
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
 use crate::error::{Error, Result};
-use crate::graph::{BinaryOp, Op, Quant, ReduceKind, UnaryKind};
+use crate::graph::{BinaryOp, Op, Quant, ReduceKind, TensorId, UnaryKind};
 use arenite::ops::pointwise::{Function, SpecialOp};
 
 const ROUND: UnaryKind = UnaryKind::Function(Function::Special(SpecialOp::Round));
@@ -136,9 +136,25 @@ impl<'a> Importer<'_, 'a> {
         if range(self.elem(x)).is_err() || known.as_ref().is_some_and(|known| *known != quant) {
             return Ok(None);
         }
-        self.out.tensor_mut(*id).quant = Some(quant);
+        self.state_quant(*id, &quant);
         let y = self.emit_as(Op::Dequantize, &[*id], &self.shape(x), crate::graph::DType::F32)?;
         Ok(Some(Value::Tensor(y)))
+    }
+
+    /// States what the integers of a tensor stand for, and so those of the tensors that its elements were moved from.
+    fn state_quant(&mut self, id: TensorId, quant: &Quant) {
+        let mut moved = vec![id];
+        while let Some(id) = moved.pop() {
+            if self.out.tensor(id).quant.is_some() {
+                continue;
+            }
+            self.out.tensor_mut(id).quant = Some(quant.clone());
+            let writer = self.out.nodes.iter().rev().find(|node| node.outputs == [id]);
+            let moves = |op: &Op| matches!(op, Op::Reshape | Op::Transpose { .. } | Op::Slice { .. } | Op::Identity);
+            if let Some(node) = writer.filter(|node| moves(&node.op)) {
+                moved.extend(node.inputs.iter().flatten());
+            }
+        }
     }
 
     pub(super) fn quantize_linear(&mut self, view: View<'_, 'a>) -> Result<()> {

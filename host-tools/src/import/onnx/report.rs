@@ -1,9 +1,21 @@
 //! What cannot be translated: all of it at once, each reason once, with the number of its nodes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::importer::View;
 use crate::error::{Error, ErrorKind, Result};
+
+/// What the translation of nodes has found so far. Nodes are known by their address.
+#[derive(Default)]
+pub(super) struct Findings<'a> {
+    /// Nodes that cannot be translated.
+    pub(super) problems: Vec<(usize, Problem)>,
+    /// The branch that each `If` takes: its place among the node's graphs.
+    pub(super) taken: HashMap<usize, usize>,
+    /// Names that live nodes and outputs read.
+    pub(super) read: HashSet<&'a str>,
+    /// Nodes that are constants.
+    pub(super) constants: usize,
+}
 
 /// Why a node cannot be translated.
 pub(super) struct Problem {
@@ -13,10 +25,10 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(view: View<'_, '_>, error: Error) -> Self {
+    pub(super) fn new(op: &str, place: String, error: Error) -> Self {
         Self {
-            op: view.node.op.to_string(),
-            place: view.place(),
+            op: op.to_string(),
+            place,
             error,
         }
     }

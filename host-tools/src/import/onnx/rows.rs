@@ -2,7 +2,7 @@
 
 use super::importer::{Importer, View};
 use super::recurrent::Cell;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, ReduceKind, UnaryKind};
 use arenite::ops::binary::SpecialBinaryOp;
 use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
@@ -32,6 +32,8 @@ pub(super) enum Translate {
     Compare(SpecialBinaryOp, bool, bool),
     Reduce(ReduceKind),
     Cell(Cell),
+    /// The nodes of one of its branches.
+    Branch,
     By(for<'a> fn(&mut Importer<'_, 'a>, View<'_, 'a>) -> Result<()>),
 }
 
@@ -59,6 +61,7 @@ const fn limited(op: &'static str, versions: &'static [i64], limits: &'static st
 }
 
 const SHAPED: &[i64] = &[1, 13, 19, 21, 23, 24, 25];
+const SCATTERED: &str = "constant indices; reductions of constants";
 const REDUCED: &[i64] = &[1, 11, 13, 18];
 
 pub(super) const ROWS: &[Row] = &[
@@ -76,6 +79,12 @@ pub(super) const ROWS: &[Row] = &[
         &[1, 11, 12, 13],
         "the first of equals; the result is int32",
         By(|i, v| i.arg_max(v, true)),
+    ),
+    limited(
+        "Attention",
+        &[23, 24, 25],
+        "without nonpad_kv_seqlen",
+        By(|i, v| i.attention(v)),
     ),
     row("AveragePool", &[7, 10, 11, 19, 22], By(|i, v| i.pool(v, false))),
     limited(
@@ -113,6 +122,7 @@ pub(super) const ROWS: &[Row] = &[
     row("Conv", &[1, 11, 22], By(|i, v| i.conv(v))),
     row("ConvInteger", &[10], By(|i, v| i.conv_integer(v))),
     row("ConvTranspose", &[1, 11, 22], By(|i, v| i.conv_transpose(v))),
+    row("Cos", &[7, 22], special(SpecialOp::Cos)),
     row("CumSum", &[11, 14], By(|i, v| i.cum_sum(v))),
     row("DepthToSpace", &[1, 11, 13, 28], By(|i, v| i.depth_to_space(v))),
     row(
@@ -148,6 +158,13 @@ pub(super) const ROWS: &[Row] = &[
         "constant indices, or rows of a matrix",
         By(|i, v| i.gather(v)),
     ),
+    limited(
+        "GatherElements",
+        &[11, 13],
+        "constant indices",
+        By(|i, v| i.gather_elements(v)),
+    ),
+    limited("GatherND", &[11, 12, 13], "constant indices", By(|i, v| i.gather_nd(v))),
     row("Gelu", &[20], By(|i, v| i.gelu(v))),
     row("Gemm", &[7, 9, 11, 13], By(|i, v| i.gemm(v))),
     row(
@@ -169,6 +186,12 @@ pub(super) const ROWS: &[Row] = &[
         "Identity",
         &[1, 13, 14, 16, 19, 21, 23, 24, 25],
         By(|i, v| i.identity(v)),
+    ),
+    limited(
+        "If",
+        &[1, 11, 13, 16, 19, 21, 23, 24, 25],
+        "a condition that constants or shapes decide",
+        Translate::Branch,
     ),
     row("InstanceNormalization", &[6, 22], By(|i, v| i.instance_norm(v))),
     row("IsInf", &[10, 20], By(|i, v| i.is_inf(v))),
@@ -208,6 +231,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row("Min", &[6, 8, 12, 13], Several(BinaryOp::Minimum)),
     row("Mish", &[18, 22], By(|i, v| i.mish(v))),
+    row("Mod", &[10, 13], By(|i, v| i.modulo(v))),
     row("Mul", &[7, 13, 14], Binary(BinaryOp::Mul)),
     row("Neg", &[6, 13], basic(UnaryOp::Neg)),
     row("Not", &[1], By(|i, v| i.not(v))),
@@ -264,11 +288,21 @@ pub(super) const ROWS: &[Row] = &[
         "without antialiasing and cropping",
         By(|i, v| i.resize(v)),
     ),
+    row("RotaryEmbedding", &[23], By(|i, v| i.rotary_embedding(v))),
     row("Round", &[11, 22], special(SpecialOp::Round)),
+    limited("Scatter", &[9, 11], SCATTERED, By(|i, v| i.scatter_elements(v))),
+    limited(
+        "ScatterElements",
+        &[11, 13, 16, 18],
+        SCATTERED,
+        By(|i, v| i.scatter_elements(v)),
+    ),
+    limited("ScatterND", &[11, 13, 16, 18], SCATTERED, By(|i, v| i.scatter_nd(v))),
     row("Selu", &[6, 22], By(|i, v| i.selu(v))),
     row("Shape", &[1, 13, 15, 19, 21, 23, 24, 25], By(|i, v| i.shape_node(v))),
     row("Sigmoid", &[6, 13], basic(UnaryOp::Logistic)),
     row("Sign", &[9, 13], special(SpecialOp::Sign)),
+    row("Sin", &[7, 22], special(SpecialOp::Sin)),
     row("Size", SHAPED, By(|i, v| i.size(v))),
     row("Slice", &[1, 10, 11, 13], By(|i, v| i.slice_node(v))),
     row("Softmax", &[1, 11, 13], By(|i, v| i.softmax(v, false))),
@@ -284,6 +318,12 @@ pub(super) const ROWS: &[Row] = &[
     row("Tanh", &[6, 13], basic(UnaryOp::Tanh)),
     row("ThresholdedRelu", &[10, 22], By(|i, v| i.thresholded_relu(v))),
     row("Tile", &[6, 13], By(|i, v| i.tile(v))),
+    limited(
+        "TopK",
+        &[1, 10, 11, 24],
+        "of constants, or k = 1",
+        By(|i, v| i.top_k(v)),
+    ),
     row("Transpose", &[1, 13, 21, 23, 24, 25], By(|i, v| i.transpose_node(v))),
     row("Trilu", &[14], By(|i, v| i.trilu(v))),
     row("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], By(|i, v| i.unsqueeze(v))),
@@ -295,10 +335,10 @@ pub(super) const ROWS: &[Row] = &[
 /// What helps where an operator has no row.
 pub(super) fn remedy(op: &str) -> &'static str {
     match op {
-        "If" | "Loop" | "Scan" | "SequenceMap" => {
+        "Loop" | "Scan" | "SequenceMap" => {
             "control flow has no place in a static plan: export the network unrolled, or with torch.export"
         }
-        "NonZero" | "Compress" | "Unique" | "NonMaxSuppression" | "TopK" => {
+        "NonZero" | "Compress" | "Unique" | "NonMaxSuppression" => {
             "dynamic shape: end the network before this operator, and compute it in the application"
         }
         "SoftmaxCrossEntropyLoss" | "NegativeLogLikelihoodLoss" => "training mode: export the network for inference",
@@ -315,6 +355,7 @@ impl<'a> Importer<'_, 'a> {
         let result = match row.translate {
             By(translate) => return translate(self, view),
             Translate::Cell(cell) => return self.recurrent(view, cell),
+            Translate::Branch => return Err(Error::internal("a branch is inlined where nodes are")),
             Unary(kind) => {
                 let x = self.operand(view, 0)?;
                 self.unary(kind, &x)?

@@ -11,6 +11,9 @@ use crate::import::compose;
 /// Most elements of a window that is cut into slices.
 const MOST_TAPS: usize = 1024;
 
+/// Largest stride, dilation and padding of the runtime's windows.
+const MOST_STEP: usize = 255;
+
 /// How windows slide over the spatial axes.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
@@ -25,8 +28,16 @@ pub(super) struct Windows {
 }
 
 impl Windows {
+    /// Whether the runtime's windows are such: those of at most two axes, whose steps and paddings are bytes.
     pub(super) fn is_2d(&self) -> bool {
-        self.kernel.len() <= 2 && self.pads.iter().all(|p| p.0 >= 0 && p.1 >= 0)
+        let steps = self.stride.iter().chain(&self.dilation);
+        let pads = self.pads.iter().zip(&self.extra);
+        self.kernel.len() <= 2
+            && steps.max().is_none_or(|&step| step <= MOST_STEP)
+            && pads.into_iter().all(|(&(before, after), &extra)| {
+                let fits = |pad: i64| (0..=MOST_STEP as i64).contains(&pad);
+                fits(before) && fits(after) && fits(after + extra as i64)
+            })
     }
 
     pub(super) fn padding(&self) -> Padding2d {
@@ -119,6 +130,15 @@ pub(super) fn windows(view: View<'_, '_>, spatial: &[usize], kernel: &[usize]) -
         pads.push((before, after));
         out.push(count as usize);
     }
+    // A step that is never taken has no size.
+    let none = |steps: &mut [usize], counts: &[usize]| {
+        for (step, _) in steps.iter_mut().zip(counts).filter(|(_, count)| **count == 1) {
+            *step = (*step).min(MOST_STEP);
+        }
+    };
+    let (mut stride, mut dilation) = (stride, dilation);
+    none(&mut stride, &out);
+    none(&mut dilation, &kernel);
     Ok(Windows {
         kernel,
         stride,
@@ -220,11 +240,15 @@ impl<'a> Importer<'_, 'a> {
     pub(super) fn taps(&mut self, x: &Value, windows: &Windows, fill: f32) -> Result<Vec<Value>> {
         let count: usize = windows.kernel.iter().product();
         if count > MOST_TAPS {
-            return Err(Error::unsupported(format!(
-                "more than two spatial axes, dilation or computed weights with a window of {:?}",
-                windows.kernel
-            ))
-            .expected(format!("at most {MOST_TAPS} elements")));
+            let why = if windows.is_2d() || windows.kernel.len() > 2 {
+                "more than two spatial axes, dilation or computed weights".to_string()
+            } else {
+                format!("strides, dilations or paddings above {MOST_STEP}")
+            };
+            return Err(
+                Error::unsupported(format!("{why} with a window of {:?}", windows.kernel))
+                    .expected(format!("at most {MOST_TAPS} elements")),
+            );
         }
         let mut pads = vec![(0, 0); 2];
         for (axis, &(before, after)) in windows.pads.iter().enumerate() {
