@@ -305,6 +305,13 @@ fn operands_that_do_not_fit_are_refused() {
             .holding(&floats("v", v, &zeros(v)))
     };
     let whole = [1, 4, 5, 6];
+    let one = file(&whole, &whole).holding(&floats("m", &[3, 1], &[0.0; 3]));
+    let text = imported(
+        &one.node("Attention", &["x", "k", "v", "m"], "y", &[]).bytes(24),
+        &Default::default(),
+    );
+    let text = text.expect_err("it is refused");
+    assert!(text.contains("a mask of one key for 5 keys"), "{text}");
     for (file, inputs, how, wanted) in [
         (
             file(&[1, 3, 5, 6], &[1, 3, 5, 6]),

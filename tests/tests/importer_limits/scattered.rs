@@ -335,6 +335,26 @@ fn remainders_and_waves() {
 }
 
 #[test]
+fn arc_tangents_of_constants() {
+    let data = [0.5, -3.0, 1e6, 0.0];
+    let file = |from| {
+        File::default()
+            .input(&value("x", 1, &[4]))
+            .output(&value("y", 1, &[4]))
+            .holding(&floats("d", &[4], &data))
+            .node("Atan", &[from], "a", &[])
+            .node("Add", &["x", "a"], "y", &[])
+            .bytes(18)
+    };
+    let y = numbers(&computed(&file("d"), &stored(&[0.0; 4])).expect("Atan"));
+    for (y, x) in y.iter().zip(data) {
+        assert!((f64::from(*y) - f64::from(x).atan()).abs() < 1e-6, "of {x}: {y}");
+    }
+    let text = imported(&file("x"), &Default::default()).expect_err("it is refused");
+    assert!(text.contains("an arc tangent at run time"), "{text}");
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let file = |i: &[u8], u: &[u8]| {
         File::default()

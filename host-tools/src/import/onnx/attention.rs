@@ -125,7 +125,11 @@ impl<'a> Importer<'_, 'a> {
                 let mut shape = self.shape(&bias);
                 let own = shape.pop().filter(|&own| own <= keys);
                 let own = own.ok_or_else(|| Error::input(format!("a mask of more than {keys} keys")))?;
-                if own < keys && own != 1 {
+                if own == 1 && keys > 1 {
+                    return Err(Error::unsupported(format!("a mask of one key for {keys} keys"))
+                        .help("state it for every key: some spread it and others hide the rest"));
+                }
+                if own < keys {
                     shape.push(keys - own);
                     let hidden = Array::filled(&self.budget, &shape, f32::NEG_INFINITY)?.into();
                     let axis = shape.len() - 1;

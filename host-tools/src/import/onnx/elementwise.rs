@@ -191,6 +191,17 @@ impl<'a> Importer<'_, 'a> {
         self.bind(view, 0, y)
     }
 
+    /// The runtime has no such function.
+    pub(super) fn atan(&mut self, view: View<'_, 'a>) -> Result<()> {
+        let Value::Array(array) = self.operand(view, 0)? else {
+            return Err(Error::unsupported("an arc tangent at run time")
+                .expected("one of constants")
+                .help("end the network before this operator, and compute it in the application"));
+        };
+        let y = array.map(&self.budget, f32::atan)?;
+        self.bind(view, 0, y.into())
+    }
+
     pub(super) fn thresholded_relu(&mut self, view: View<'_, 'a>) -> Result<()> {
         let (x, alpha) = (self.operand(view, 0)?, view.float("alpha", 1.0)?);
         let above = self.compare(SpecialBinaryOp::Less, &Array::scalar(alpha).into(), &x)?;

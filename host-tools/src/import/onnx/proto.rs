@@ -163,7 +163,8 @@ impl<'a> Node<'a> {
                 3 => node.name = field.text("node's name")?,
                 4 => node.op = field.text("operator")?,
                 5 => {
-                    let (name, content, graph) = attribute(field.bytes("attribute")?)?;
+                    let content = field.bytes("attribute")?;
+                    let (name, graph) = attribute(content)?;
                     node.attributes.push((name, content));
                     if let Some(graph) = graph {
                         node.graphs.push((name, Graph::read(graph, budget, depth + 1)?));
@@ -262,8 +263,8 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Name and content of an attribute, and the graph that it is, if it is one.
-fn attribute(content: &[u8]) -> Result<(&str, &[u8], Option<&[u8]>)> {
+/// Name of an attribute, and the graph that it is, if it is one.
+fn attribute(content: &[u8]) -> Result<(&str, Option<&[u8]>)> {
     let (mut name, mut graph) = ("", None);
     let mut message = Message::new(content, "attribute");
     while let Some((number, field)) = message.next()? {
@@ -273,7 +274,7 @@ fn attribute(content: &[u8]) -> Result<(&str, &[u8], Option<&[u8]>)> {
             _ => {}
         }
     }
-    Ok((name, content, graph))
+    Ok((name, graph))
 }
 
 impl<'a> Tensor<'a> {

@@ -80,6 +80,7 @@ pub(super) const ROWS: &[Row] = &[
         "the first of equals; the result is int32",
         By(|i, v| i.arg_max(v, true)),
     ),
+    limited("Atan", &[7, 22], "of constants", By(|i, v| i.atan(v))),
     limited(
         "Attention",
         &[23, 24, 25],

@@ -247,9 +247,9 @@ impl<'a> Importer<'_, 'a> {
         }
         // Integers of one type: constants may be int64, what is computed is int32.
         let narrow = self.is_int32(x) || self.is_int32(updates);
-        let of_one_type = |net: &mut Self, value: &Value| match narrow {
-            true => net.int32(value).map(Value::Tensor),
-            false => net.tensor(value).map(Value::Tensor),
+        let of_one_type = |net: &mut Self, value: &Value| {
+            let id = if narrow { net.int32(value) } else { net.tensor(value) };
+            id.map(Value::Tensor)
         };
         let (x, updates) = (of_one_type(self, x)?, of_one_type(self, updates)?);
         if self.elem(&x) != self.elem(&updates) {
