@@ -57,6 +57,11 @@ pub enum Expr {
         /// Second operand.
         b: Arc<Expr>,
     },
+    /// The sum of each of the first axis's slices.
+    RowSums {
+        /// The operand.
+        of: Arc<Expr>,
+    },
     /// 1 / sqrt(of + epsilon)
     RsqrtEpsilon {
         /// The operand.
@@ -73,6 +78,7 @@ pub enum ExprOp {
     Add,
     Sub,
     Mul,
+    Div,
 }
 
 impl Data {
@@ -163,6 +169,7 @@ impl Expr {
                 perm.iter().map(|&axis| shape[axis]).collect()
             }
             Expr::Binary { a, .. } => a.shape(),
+            Expr::RowSums { of } => of.shape().into_iter().take(1).collect(),
             Expr::Reversed { of } | Expr::RsqrtEpsilon { of, .. } => of.shape(),
         }
     }

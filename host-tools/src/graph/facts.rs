@@ -52,6 +52,7 @@ pub fn for_each_param<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str, &'a [us
             Expr::Permute { of, .. }
             | Expr::Reshape { of, .. }
             | Expr::Reversed { of }
+            | Expr::RowSums { of }
             | Expr::RsqrtEpsilon { of, .. } => rest.push(of),
             Expr::Binary { a, b, .. } => rest.extend([b.as_ref(), a.as_ref()]),
         }

@@ -211,7 +211,9 @@ fn same_expr(old: &Expr, new: &Expr) -> bool {
         ) => shape == to && values.iter().map(|v| v.to_bits()).eq(other.iter().map(|v| v.to_bits())),
         (Expr::Permute { of, perm }, Expr::Permute { of: other, perm: to }) => perm == to && same_expr(of, other),
         (Expr::Reshape { of, shape }, Expr::Reshape { of: other, shape: to }) => shape == to && same_expr(of, other),
-        (Expr::Reversed { of }, Expr::Reversed { of: other }) => same_expr(of, other),
+        (Expr::Reversed { of }, Expr::Reversed { of: other }) | (Expr::RowSums { of }, Expr::RowSums { of: other }) => {
+            same_expr(of, other)
+        }
         (Expr::Binary { op, a, b }, Expr::Binary { op: other, a: c, b: d }) => {
             op == other && same_expr(a, c) && same_expr(b, d)
         }

@@ -107,6 +107,15 @@ fn prepare<'a>(weights: &Weights, expr: &'a Expr) -> Result<Part<'a>> {
                 strides,
             }
         }
+        Expr::RowSums { of } => {
+            let values = row_sums(weights, of)?;
+            let (shape, strides) = (vec![values.len()], vec![1]);
+            Part::Permuted {
+                of: values,
+                shape,
+                strides,
+            }
+        }
         Expr::RsqrtEpsilon { of, epsilon } => Part::RsqrtEpsilon {
             of: Box::new(prepare(weights, of)?),
             epsilon: *epsilon,
@@ -145,6 +154,24 @@ fn prepare<'a>(weights: &Weights, expr: &'a Expr) -> Result<Part<'a>> {
             }
         }
     })
+}
+
+/// The sum of each row, rounded once.
+fn row_sums(weights: &Weights, of: &Expr) -> Result<Vec<f32>> {
+    let shape = of.shape();
+    let row = shape.iter().skip(1).product::<usize>().max(1);
+    let mut sums = vec![0.0_f64; shape.first().copied().unwrap_or(1)];
+    let mut at = 0;
+    weights.stream(of, &mut |values| {
+        for value in values {
+            if let Some(sum) = sums.get_mut(at / row) {
+                *sum += f64::from(*value);
+            }
+            at += 1;
+        }
+        Ok(())
+    })?;
+    Ok(sums.into_iter().map(|sum| sum as f32).collect())
 }
 
 impl Part<'_> {
@@ -189,6 +216,7 @@ impl Part<'_> {
                             ExprOp::Add => *value + b,
                             ExprOp::Sub => *value - b,
                             ExprOp::Mul => *value * b,
+                            ExprOp::Div => *value / b,
                         };
                     }
                 });
@@ -340,6 +368,21 @@ mod tests {
         };
         let expected = [0.0, 0.0, 0.0, 0.0, 4.0, 5.0, 6.0, 7.0, 16.0, 18.0, 20.0, 22.0];
         assert_eq!(nothing().evaluate(&expr).unwrap(), expected);
+    }
+
+    #[test]
+    fn rows_are_summed_and_divided() {
+        let sums = Expr::Binary {
+            op: ExprOp::Div,
+            a: Arc::new(Expr::RowSums {
+                of: literal(&[3, 2, 2]),
+            }),
+            b: Arc::new(Expr::Literal {
+                values: vec![2.0, 4.0, 8.0],
+                shape: vec![3],
+            }),
+        };
+        assert_eq!(nothing().evaluate(&sums).unwrap(), [3.0, 5.5, 4.75]);
     }
 
     #[test]
