@@ -7,7 +7,7 @@ use arenite_host::graph::{
     BinaryOp, Conv2dAttrs, Graph, Layout, Op, Padding2d, PoolAttrs, ReduceKind, Role, TensorId, TensorKind, UnaryKind,
 };
 use arenite_host::weights::Weights;
-use ndarray::{Array4, ArrayD, Axis, IxDyn};
+use ndarray::{Array4, ArrayD, Axis, IxDyn, concatenate};
 
 type Values = ArrayD<f64>;
 
@@ -86,6 +86,7 @@ fn operator(op: &Op, operands: &[&Values], shape: &[usize]) -> Values {
             BinaryOp::Add => x + operands[1],
             BinaryOp::Sub => x - operands[1],
             BinaryOp::Mul => x * operands[1],
+            BinaryOp::Div => x / operands[1],
             other => panic!("no dialect's network here has {other:?}"),
         },
         Op::Unary(UnaryKind::Relu) => x.mapv(|v| v.max(0.0)),
@@ -149,6 +150,15 @@ fn operator(op: &Op, operands: &[&Values], shape: &[usize]) -> Values {
             let view = x.view().permuted_axes(IxDyn(perm));
             view.as_standard_layout().into_owned()
         }
+        Op::Concat { axis, .. } => {
+            let views: Vec<_> = operands.iter().map(|operand| operand.view()).collect();
+            concatenate(Axis(*axis), &views).expect("operands that fit")
+        }
+        Op::Slice { begin, stride } => ArrayD::from_shape_fn(IxDyn(shape), |at| {
+            let index = |axis: usize| begin[axis].wrapping_add_signed(stride[axis] * at[axis] as isize);
+            x[IxDyn(&(0..shape.len()).map(index).collect::<Vec<_>>())]
+        }),
+        Op::Broadcast => x.broadcast(shape).expect("a shape that fits").to_owned(),
         Op::Reshape => array(shape, x.iter().copied()),
         Op::Identity => x.clone(),
         other => panic!("no dialect's network here has {other:?}"),

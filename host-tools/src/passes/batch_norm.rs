@@ -1,12 +1,13 @@
-//! Folds a batch norm into the convolution before it: `w' = w * s`, `b' = (b - mean) * s + beta` with
-//! `s = gamma / sqrt(variance + epsilon)`. One that follows no convolution becomes a product and a sum.
+//! Folds a batch norm into the convolution or fully connected layer before it: `w' = w * s`, `b' = (b - mean) * s + beta` with
+//! `s = gamma / sqrt(variance + epsilon)`. One that follows none becomes a product and a sum.
 
 use std::sync::Arc;
 
+use super::constants::{binary, constant, reshape, states_integers, value};
 use super::rewrite::Rewriter;
 use crate::error::{Error, Result};
 use crate::graph::data::ExprOp;
-use crate::graph::{Activation, BinaryOp, DType, Data, Expr, Graph, Node, NodeId, Op, Tensor, TensorId, TensorKind};
+use crate::graph::{Activation, BinaryOp, DType, Expr, Graph, Layout, Node, NodeId, Op, Tensor, TensorId};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
     let nodes = graph.nodes.len();
@@ -38,13 +39,13 @@ fn fold(net: &mut Rewriter<'_>, id: NodeId, axis: usize, epsilon: f32) -> Result
     let graph = &mut *net.graph;
     if let Some(before) = before
         && let first = graph.nodes[before.0].clone()
-        && let Op::Conv2d(attrs) = &first.op
-        && attrs.activation == Activation::None
-        && first.inputs.len() <= 3
+        && takes(graph, &first, axis)
     {
         let channels = scale.shape();
         let weights = lazy(graph, first.inputs[1], &first.name)?;
-        let column = reshape(&scale, vec![channels[0], 1, 1, 1]);
+        let mut column = vec![1; weights.shape().len()];
+        column[0] = channels[0];
+        let column = reshape(&scale, column);
         let weights = constant(
             graph,
             format!("{}:folded weights", first.name),
@@ -100,35 +101,38 @@ fn fold(net: &mut Rewriter<'_>, id: NodeId, axis: usize, epsilon: f32) -> Result
     Ok(())
 }
 
+/// Whether the weights and bias of a layer are known, and its result's channels along this axis.
+fn takes(graph: &Graph, layer: &Node, axis: usize) -> bool {
+    let rank = graph.tensor(layer.outputs[0]).shape.len();
+    let channels = match &layer.op {
+        Op::Conv2d(attrs) if attrs.activation == Activation::None => match attrs.layout {
+            Layout::Nchw => 1,
+            Layout::Nhwc => 3,
+        },
+        Op::Linear {
+            activation: Activation::None,
+        } if !states_integers(graph) => rank - 1,
+        _ => return false,
+    };
+    let known = |at: usize| {
+        layer
+            .inputs
+            .get(at)
+            .copied()
+            .flatten()
+            .is_some_and(|id| value(graph, id).is_some())
+    };
+    let bias = layer.inputs.get(2).copied().flatten();
+    axis == channels && layer.inputs.len() <= 3 && known(1) && (bias.is_none() || known(2))
+}
+
 fn lazy(graph: &Graph, id: Option<TensorId>, node: &str) -> Result<Arc<Expr>> {
     let id = id.ok_or_else(|| Error::internal("a parameter is missing").at(format_args!("`{node}`")))?;
-    let tensor = graph.tensor(id);
-    match &tensor.kind {
-        TensorKind::Const(data) => Ok(data.to_expr(&tensor.shape)),
-        _ => Err(Error::unsupported(format!(
+    value(graph, id).ok_or_else(|| {
+        Error::unsupported(format!(
             "`{}`, a parameter of `{node}`, is computed by the network",
-            tensor.name
+            graph.tensor(id).name
         ))
-        .expected("a constant")),
-    }
-}
-
-fn binary(op: ExprOp, a: Arc<Expr>, b: Arc<Expr>) -> Arc<Expr> {
-    Arc::new(Expr::Binary { op, a, b })
-}
-
-fn reshape(of: &Arc<Expr>, shape: Vec<usize>) -> Arc<Expr> {
-    Arc::new(Expr::Reshape {
-        of: Arc::clone(of),
-        shape,
-    })
-}
-
-fn constant(graph: &mut Graph, name: String, expr: Arc<Expr>) -> TensorId {
-    let shape = expr.shape();
-    let kind = TensorKind::Const(Data::Lazy(expr));
-    graph.add_tensor(Tensor {
-        kind,
-        ..Tensor::activation(name, &shape, DType::F32)
+        .expected("a constant of f32")
     })
 }

@@ -1,9 +1,13 @@
 //! The passes, one a file, in the order in which they run. The graph is checked after each.
 
 mod affine;
+mod affine_chain;
 mod batch_norm;
 mod bias;
 mod channel_scale;
+mod constants;
+mod division;
+mod frame;
 mod functions;
 mod fuse_activation;
 mod fuse_residual;
@@ -14,8 +18,12 @@ mod pad;
 mod padded_average;
 pub mod prune;
 pub mod recognise_softmax;
+mod region;
+mod region_rewrite;
 mod rewrite;
+mod simplify;
 mod softmax_axis;
+mod views;
 
 use std::collections::HashMap;
 
@@ -61,6 +69,16 @@ pub const PASSES: &[Pass] = &[
         run: identity::run,
     },
     Pass {
+        name: "simplify what moves nothing",
+        stage: Stage::Fold,
+        run: simplify::run,
+    },
+    Pass {
+        name: "move reshapes and transposes",
+        stage: Stage::Fold,
+        run: views::run,
+    },
+    Pass {
         name: "matrix products with constants are linear layers",
         stage: Stage::Fold,
         run: matmul::run,
@@ -85,6 +103,16 @@ pub const PASSES: &[Pass] = &[
         name: "fold bias of expanded batch norms",
         stage: Stage::Fold,
         run: bias::run,
+    },
+    Pass {
+        name: "fold products and sums with constants",
+        stage: Stage::Fold,
+        run: affine_chain::run,
+    },
+    Pass {
+        name: "divisions by powers of two are products",
+        stage: Stage::Fold,
+        run: division::exact,
     },
     Pass {
         name: "fuse activations",
@@ -125,6 +153,11 @@ pub const PASSES: &[Pass] = &[
         name: "averages do not count padding",
         stage: Stage::Quantize,
         run: padded_average::run,
+    },
+    Pass {
+        name: "divisions by constants are products",
+        stage: Stage::Quantize,
+        run: division::any,
     },
     Pass {
         name: "scales of channels are depthwise convolutions",

@@ -84,6 +84,11 @@ impl<'g> Rewriter<'g> {
         self.producer(tensor).filter(|_| sole)
     }
 
+    /// How many operands are this tensor; the network's own reading of an output is none.
+    pub(super) fn reads(&self, tensor: TensorId) -> usize {
+        self.readers.get(tensor.0).map_or(0, |readers| readers.count)
+    }
+
     /// Replaces a node.
     pub(super) fn set(&mut self, id: NodeId, node: Node) {
         self.unlink(id);

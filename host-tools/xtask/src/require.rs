@@ -43,9 +43,10 @@ const REQUIREMENTS: [Requirement; 10] = [
 pub const BROWSERS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
 
 /// Files of `tests/tests` that hold property tests; the long tier runs them with more cases.
-pub const PROPERTIES: [&str; 6] = [
+pub const PROPERTIES: [&str; 7] = [
     "arena",
     "bad_input",
+    "canonical",
     "dead_channels",
     "quantise",
     "random_graphs",
