@@ -405,7 +405,6 @@ impl Network {
                 result[rank - 1] = out;
                 self.push("linear", vec![json!(x), weight, bias], json!({}), &result);
             }
-            _ if rank == 3 => self.row([x, "relu"], [shape[0], shape[1], shape[2]]),
             _ if rank == 4 => {
                 let padding: Vec<[usize; 2]> = (0..4)
                     .map(|axis| [0, 1].map(|_| if axis < 2 { 0 } else { self.random.within(0, 3) }))
@@ -420,41 +419,6 @@ impl Network {
                 );
             }
             _ => {}
-        }
-    }
-
-    /// A convolution of rows: of images of one row between two reshapes, and what stands behind it.
-    fn row(&mut self, [x, behind]: [&str; 2], [n, c, t]: [usize; 3]) {
-        let before = self.made.len();
-        self.push(
-            "reshape",
-            vec![json!(x)],
-            json!({"shape": [-1, c, 1, t]}),
-            &[n, c, 1, t],
-        );
-        if let Some((image, _)) = self.made[before..].last().cloned() {
-            self.conv2d(&image, [n, c, 1, t], 1);
-        }
-        let Some((y, shape)) = self.made[before..].last().cloned() else {
-            return;
-        };
-        let [_, out, 1, length] = shape[..] else { return };
-        self.push(
-            "reshape",
-            vec![json!(y)],
-            json!({"shape": [-1, out, length]}),
-            &[n, out, length],
-        );
-        let Some((y, shape)) = self.made.last().cloned() else {
-            return;
-        };
-        if shape.len() == 3 {
-            if self.random.flip() {
-                self.batch_norm(&y, &shape);
-            }
-            if let Some((y, shape)) = self.made.last().cloned() {
-                self.push(behind, vec![json!(y)], json!({}), &shape);
-            }
         }
     }
 
