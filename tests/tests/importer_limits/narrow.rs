@@ -45,9 +45,12 @@ fn quantised_constants_of_four_and_sixteen_bits() {
                 .collect()
         };
         for as_bytes in [true, false] {
-            let held = |name: &str, shape: &[i64], values: &[i64]| match as_bytes {
-                true => initializer(name, elem, shape, &raw(values)),
-                false => typed(name, elem, shape, &packed(values)),
+            let held = |name: &str, shape: &[i64], values: &[i64]| {
+                if as_bytes {
+                    initializer(name, elem, shape, &raw(values))
+                } else {
+                    typed(name, elem, shape, &packed(values))
+                }
             };
             let file = File::default()
                 .input(&value("x", FLOAT, &[5]))

@@ -201,9 +201,12 @@ fn reductions_of_constants() {
             .holding(&longs("i", &places.map(|i| i as i64)))
             .holding(&floats("u", &[3], &updates))
             .holding(&floats("d", &[4], &data));
-        let known = file
-            .clone()
-            .node("ScatterElements", &["d", "i", "u"], "k", &[reduction.clone()]);
+        let known = file.clone().node(
+            "ScatterElements",
+            &["d", "i", "u"],
+            "k",
+            std::slice::from_ref(&reduction),
+        );
         let y = computed(&known.node("Add", &["x", "k"], "y", &[]).bytes(18), &stored(&[0.0; 4])).expect(name);
         let mut right = data;
         places
