@@ -142,7 +142,7 @@ impl Expr {
     /// The value of a single element, where no parameter is read for it.
     fn number(&self) -> Option<f32> {
         match self {
-            Expr::Param { .. } => None,
+            Expr::Param { .. } | Expr::RowSums { .. } => None,
             Expr::Literal { values, .. } => match values[..] {
                 [value] => Some(value),
                 _ => None,
@@ -154,6 +154,7 @@ impl Expr {
                     ExprOp::Add => a + b,
                     ExprOp::Sub => a - b,
                     ExprOp::Mul => a * b,
+                    ExprOp::Div => a / b,
                 })
             }
             Expr::RsqrtEpsilon { of, epsilon } => Some(1.0 / (of.number()? + epsilon).sqrt()),

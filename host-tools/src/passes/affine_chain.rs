@@ -278,9 +278,10 @@ fn merge(net: &mut Rewriter<'_>, id: NodeId) -> bool {
         return false;
     }
     let most = first.elements().max(second.elements());
-    let (forward, backward) = match first.scales() {
-        true => (ExprOp::Mul, ExprOp::Div),
-        false => (ExprOp::Add, ExprOp::Sub),
+    let (forward, backward) = if first.scales() {
+        (ExprOp::Mul, ExprOp::Div)
+    } else {
+        (ExprOp::Add, ExprOp::Sub)
     };
     // x op a op' b: one that undoes keeps its kind where both do.
     let (op, how) = match (first.op == forward, second.op == forward) {

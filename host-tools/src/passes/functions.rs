@@ -218,7 +218,7 @@ mod tests {
         for (index, spelling) in spellings.into_iter().enumerate() {
             let (mut net, x) = Net::new();
             let y = spelling(&mut net, x);
-            assert_eq!(net.after(&[y]), [relu6.clone()], "{index}");
+            assert_eq!(net.after(&[y]), std::slice::from_ref(&relu6), "{index}");
         }
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Maximum, x, -0.5);

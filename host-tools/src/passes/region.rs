@@ -249,9 +249,10 @@ fn joins(graph: &Graph, eligible: &[bool], node: &Node) -> bool {
         && eligible[output.0]
         && operands(node).all(|id| {
             let tensor = graph.tensor(id);
-            match tensor.is_const() {
-                true => tensor.shape.len() <= rank,
-                false => eligible[id.0] && tensor.shape.len() == rank,
+            if tensor.is_const() {
+                tensor.shape.len() <= rank
+            } else {
+                eligible[id.0] && tensor.shape.len() == rank
             }
         })
 }

@@ -38,7 +38,12 @@ fn weight_norm_and_batch_norm_are_a_convolution() {
         .node("Div", &["g", "length"], "scale", &[])
         .node("Mul", &["v", "scale"], "w", &[])
         .node("Conv", &["x", "w"], "c", &[ints("pads", &[1, 1])])
-        .node("BatchNormalization", &["c", "gamma", "beta", "mean", "variance"], "b", &[])
+        .node(
+            "BatchNormalization",
+            &["c", "gamma", "beta", "mean", "variance"],
+            "b",
+            &[],
+        )
         .node("Relu", &["b"], "y", &[]);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("m.onnx");
@@ -49,7 +54,12 @@ fn weight_norm_and_batch_norm_are_a_convolution() {
     let x = numbers(7, CHANNELS * LENGTH);
     let input: Vec<u8> = x.iter().flat_map(|value| value.to_le_bytes()).collect();
     let found = run(&model, &[vec![input]], true, &mut |_, _, _| {}).expect("it runs");
-    let found: Vec<f32> = found[0][0].as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let found: Vec<f32> = found[0][0]
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|b| f32::from_le_bytes(*b))
+        .collect();
     assert_eq!(found.len(), OUT * LENGTH);
     for (at, &found) in found.iter().enumerate() {
         let (o, t) = (at / LENGTH, at % LENGTH);
@@ -64,6 +74,9 @@ fn weight_norm_and_batch_norm_are_a_convolution() {
         }
         let [gamma, beta, mean, variance] = [&gamma, &beta, &mean, &variance].map(|list| f64::from(list[o]));
         let expected = ((sum - mean) / (variance + 1e-5).sqrt() * gamma + beta).max(0.0);
-        assert!((f64::from(found) - expected).abs() < 1e-5, "[{at}]: {found} for {expected}");
+        assert!(
+            (f64::from(found) - expected).abs() < 1e-5,
+            "[{at}]: {found} for {expected}"
+        );
     }
 }
