@@ -26,19 +26,6 @@ impl Write for Digest {
     }
 }
 
-/// Holds lines that are a part of what [`held`] holds.
-pub fn held_in_part(path: &str, found: &str, test: &str) {
-    let tracked = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the record");
-    let known: std::collections::HashSet<&str> = tracked.lines().collect();
-    let differ: Vec<&str> = found.lines().filter(|line| !known.contains(line)).collect();
-    assert!(
-        differ.is_empty(),
-        "{path}: {} lines differ, of which the first are {:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test {test}",
-        differ.len(),
-        &differ[..differ.len().min(5)]
-    );
-}
-
 /// Holds `found` to the record at `path` of this package, which `ARENITE_BLESS=1` writes anew; `test` is what cargo is given to run that, for the message.
 pub fn held(path: &str, found: &str, test: &str) {
     let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);

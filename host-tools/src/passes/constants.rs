@@ -16,12 +16,12 @@ pub(super) fn value(graph: &Graph, id: TensorId) -> Option<Arc<Expr>> {
     }
 }
 
-/// Whether the network states integers of its own between floats: what rounds otherwise there may be a step away.
+/// Whether the network states integers of its own between floats: what rounds otherwise there may be a step away. Pictures of bytes that `--preprocess` takes
+/// are none of it.
 pub(super) fn states_integers(graph: &Graph) -> bool {
-    graph
-        .nodes
-        .iter()
-        .any(|node| matches!(node.op, Op::Quantize | Op::Dequantize))
+    let own = graph.nodes.iter().filter(|node| node.kind != "preprocess");
+    own.map(|node| &node.op)
+        .any(|op| matches!(op, Op::Quantize | Op::Dequantize))
 }
 
 /// The numbers of a value in which no parameter of the weights file takes part.

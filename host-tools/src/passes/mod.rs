@@ -145,6 +145,11 @@ pub const PASSES: &[Pass] = &[
         run: layout::run,
     },
     Pass {
+        name: "simplify what the layout moves",
+        stage: Stage::Fuse,
+        run: simplify::run,
+    },
+    Pass {
         name: "softmax and normalisation along the innermost axis",
         stage: Stage::Fuse,
         run: softmax_axis::run,

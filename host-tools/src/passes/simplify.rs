@@ -41,8 +41,7 @@ fn simpler(graph: &Graph, node: &Node) -> Option<Op> {
             ..
         } => node.inputs.len() == 1,
         Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs) => same && one_element(attrs),
-        Op::Broadcast | Op::ResizeNearest { .. } | Op::ResizeBilinear { .. } => same,
-        Op::Cast => true,
+        Op::Broadcast | Op::ResizeNearest { .. } | Op::ResizeBilinear { .. } | Op::Cast => same,
         _ => false,
     };
     hands_on.then_some(if same { Op::Identity } else { Op::Reshape })
