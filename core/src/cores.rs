@@ -8,7 +8,7 @@ use core::hint::spin_loop;
 use core::slice;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
+use crate::arena::{MAX_REGIONS, Mem, Rounding};
 use crate::blob::Records;
 use crate::error::RunError;
 use crate::groups::{BARRIER, MAX_CORES};
@@ -126,7 +126,7 @@ impl<'r> Lent<'r> {
     #[cfg(feature = "accelerators")]
     pub(crate) fn memory(&self, region: u8) -> Option<(*mut u8, usize)> {
         match region {
-            Slot::STATE => self.memories.last().copied(),
+            crate::arena::Slot::STATE => self.memories.last().copied(),
             region => self.memories.iter().take(MAX_REGIONS).nth(region.into()).copied(),
         }
     }
