@@ -6,7 +6,7 @@ use arenite::kernels::Backend;
 use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};
 use arenite::{KernelId, Target};
 use arenite_host::board::{BOARDS, Board, Profile, kernels, miscomputes, mutations, ready};
-use arenite_tests::skip;
+use arenite_tests::{skip, turns};
 
 /// Cases for each kernel on a board: a second or two of emulation, five for Helium.
 const CASES: u32 = 150;
@@ -136,11 +136,12 @@ const BOARD_CASES_LONG: u32 = 700;
 
 /// The board's own loops under the same attack: every change is refused or runs within its operands, which canaries show, and what ran computed what the
 /// portable loops of the host compute.
-fn attacked_on_boards(profile: Profile, which: fn(&Board) -> bool, cases: u32, name: &str) {
+fn attacked_on_boards(profile: Profile, which: fn(&Board) -> bool, cases: u32, parts: usize, name: &str) {
     let mut workspace = Box::new(Workspace::new());
     let mut expected: Vec<(KernelId, Mutations)> = Vec::new();
     // Its RAM holds the cases and no stack for the attack as well; another board runs the same programs.
-    for board in BOARDS.iter().filter(|board| board.name != "microbit" && which(board)) {
+    let attacked = BOARDS.iter().filter(|board| board.name != "microbit" && which(board));
+    for board in turns(name, parts, attacked) {
         if let Err(reason) = ready(board) {
             skip(&format!("{name} on {}", board.name), &reason.to_string());
             continue;
@@ -177,7 +178,7 @@ fn attacked_on_boards(profile: Profile, which: fn(&Board) -> bool, cases: u32, n
 #[test]
 fn no_change_leads_a_kernel_out_of_its_operands_on_boards() {
     let name = "no_change_leads_a_kernel_out_of_its_operands_on_boards";
-    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES, name);
+    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES, 2, name);
 }
 
 /// The second case's last channel takes the general form, and behind its records lies what the first case left: a loop that went on there wrote beside the
@@ -204,6 +205,7 @@ fn no_check_of_the_development_profile_fires_on_a_board() {
         Profile::Development,
         |board| board.name == "mps2-an386",
         BOARD_CASES,
+        1,
         name,
     );
 }
@@ -212,14 +214,14 @@ fn no_check_of_the_development_profile_fires_on_a_board() {
 #[ignore = "long: a hundred thousand changes on every board, for each release"]
 fn no_change_leads_a_kernel_out_of_its_operands_on_boards_long() {
     let name = "no_change_leads_a_kernel_out_of_its_operands_on_boards_long";
-    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES_LONG, name);
+    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES_LONG, 1, name);
 }
 
 #[test]
 #[ignore = "long: the development profile on every board"]
 fn no_check_of_the_development_profile_fires_on_boards_long() {
     let name = "no_check_of_the_development_profile_fires_on_boards_long";
-    attacked_on_boards(Profile::Development, |_| true, BOARD_CASES_LONG, name);
+    attacked_on_boards(Profile::Development, |_| true, BOARD_CASES_LONG, 1, name);
 }
 
 /// Whatever one bit of a packed kernel's constants and parameters says, load refuses it or the step stays within its operands, and no check of the development
