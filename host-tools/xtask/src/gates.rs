@@ -9,7 +9,7 @@ use arenite_xtask::playground::TRIPLE;
 use serde_json::Value;
 
 use super::setup::everything::has_deny;
-use super::suite::Outcome;
+use super::suite::{self, Outcome};
 use super::{Result, cargo, root, run, setup};
 
 /// What is published, in the order of its dependencies.
@@ -67,7 +67,7 @@ pub(super) fn firmware() -> Result<Outcome> {
         format!("{}{serial}{stream}", board.feature)
     };
     let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
-    for (triple, features) in &boards {
+    for (triple, features) in suite::taken(2, &boards) {
         let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", features];
         run(cargo(&arguments)
             .arg("--target-dir")
@@ -121,7 +121,7 @@ const SYSTEMS: [&str; 2] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
 /// The programs for these systems. Nothing is linked, and no dependency has a compiler of C to ask.
 pub(super) fn systems() -> Result<Outcome> {
     let mut clippy = cargo(&["clippy", "--locked", "--package", "arenite-host", "--lib", "--bins"]);
-    for triple in SYSTEMS {
+    for triple in suite::taken(2, SYSTEMS) {
         setup::rust_target(triple)?;
         clippy.args(["--target", triple]);
     }

@@ -23,6 +23,7 @@ use self::results::Time;
 use super::{Result, bench, cargo, gates, mutants, root, run};
 
 pub(super) use self::long::{due, long};
+pub(super) use self::programs::taken;
 pub(super) use self::results::{Outcome, Results};
 pub(super) use self::watch::{end_at, is_over, wait, watched};
 

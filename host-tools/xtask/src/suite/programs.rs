@@ -68,6 +68,13 @@ pub(super) fn take_turns(number: usize) {
     _ = TURN.set(number);
 }
 
+/// Those that are this run's turn, of so many turns; all of them in a run without turns.
+pub(in super::super) fn taken<T>(turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mine = |index: usize| TURN.get().is_none_or(|turn| index % turns == turn % turns);
+    let all = all.into_iter().enumerate().filter(|(index, _)| mine(*index));
+    all.map(|(_, one)| one).collect()
+}
+
 impl Program {
     /// The command, as `cargo test` gives it.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
