@@ -66,14 +66,13 @@ impl Exchange {
                 })?
                 .len(),
         };
-        let (place, address, end) = match board.extra {
-            Some(extra) => ("memory", extra.start, extra.end()),
-            None => {
-                let free = firmware.loaded_end(board.flash)?.next_multiple_of(ALIGN);
-                ("flash", free, board.flash.end())
-            }
+        let (place, memory) = match board.extra {
+            Some(extra) => ("memory", extra),
+            None => ("flash", board.flash),
         };
-        let available = end.saturating_sub(address);
+        // A part of the program may lie there too.
+        let address = firmware.loaded_end(memory)?.next_multiple_of(ALIGN);
+        let available = memory.end().saturating_sub(address);
         if length > available {
             return Err(BoardError::BlobTooLarge {
                 board: board.name,

@@ -3,7 +3,8 @@
 use arenite::ops::binary::{BinaryVisitor, Pairwise};
 use arenite::ops::pointwise::{Function, Pointwise, UnaryOp};
 
-use super::{Activation, DType, Graph, Node, Op, TensorId, UnaryKind};
+use super::{DType, Graph, Node, Op, TensorId, UnaryKind};
+use crate::lower::numbers::clamp;
 
 /// The most nodes of a composite.
 const MOST: usize = 16;
@@ -51,6 +52,11 @@ impl Links {
             links.add(index, node);
         }
         links
+    }
+
+    /// The nodes that read a tensor, once for each operand; none of one that came later.
+    pub(crate) fn readers(&self, id: TensorId) -> &[usize] {
+        self.readers.get(id.0).map_or(&[], Vec::as_slice)
     }
 
     /// A node comes.
@@ -146,7 +152,10 @@ impl Composite {
             };
             let result = match part.op {
                 Op::Unary(kind) => real(kind, operand(0)),
-                Op::Binary { kind, activation } => activated(activation, kind.visit(Call(operand(0), operand(1)))),
+                Op::Binary { kind, activation } => {
+                    let [min, max] = clamp(activation);
+                    UnaryOp::Clamp { min, max }.apply(kind.visit(Call(operand(0), operand(1))))
+                }
                 Op::SpecialBinary { kind } => kind.visit(Call(operand(0), operand(1))),
                 _ => operand(0),
             };
@@ -183,17 +192,8 @@ pub(crate) fn real(kind: UnaryKind, x: f32) -> f32 {
     }
 }
 
-fn activated(activation: Activation, x: f32) -> f32 {
-    match activation {
-        Activation::None => x,
-        Activation::Relu => real(UnaryKind::Relu, x),
-        Activation::Relu6 => real(UnaryKind::Relu6, x),
-        Activation::ReluN1To1 => real(UnaryKind::ReluN1To1, x),
-    }
-}
-
 /// Calls a function of two numbers.
-struct Call(f32, f32);
+pub(crate) struct Call(pub(crate) f32, pub(crate) f32);
 
 impl BinaryVisitor for Call {
     type Output = f32;

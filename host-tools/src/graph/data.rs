@@ -111,14 +111,6 @@ impl Data {
         }
     }
 
-    /// The value of a constant of one f32 element, where no parameter is read for it.
-    pub(crate) fn number(&self) -> Option<f32> {
-        match self {
-            Data::Bytes(bytes) => bytes[..].try_into().ok().map(f32::from_le_bytes),
-            Data::Lazy(expr) => expr.number(),
-        }
-    }
-
     /// i32 values in memory.
     pub fn from_i32(values: &[i32]) -> Self {
         Data::Bytes(values.iter().flat_map(|v| v.to_le_bytes()).collect())
@@ -136,28 +128,6 @@ impl Expr {
             op: ExprOp::Mul,
             a: literal(whole),
             b: literal(steps),
-        }
-    }
-
-    /// The value of a single element, where no parameter is read for it.
-    fn number(&self) -> Option<f32> {
-        match self {
-            Expr::Param { .. } | Expr::RowSums { .. } => None,
-            Expr::Literal { values, .. } => match values[..] {
-                [value] => Some(value),
-                _ => None,
-            },
-            Expr::Permute { of, .. } | Expr::Reshape { of, .. } | Expr::Reversed { of } => of.number(),
-            Expr::Binary { op, a, b } => {
-                let (a, b) = (a.number()?, b.number()?);
-                Some(match op {
-                    ExprOp::Add => a + b,
-                    ExprOp::Sub => a - b,
-                    ExprOp::Mul => a * b,
-                    ExprOp::Div => a / b,
-                })
-            }
-            Expr::RsqrtEpsilon { of, epsilon } => Some(1.0 / (of.number()? + epsilon).sqrt()),
         }
     }
 

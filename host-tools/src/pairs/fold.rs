@@ -24,16 +24,11 @@ const LISTED: usize = 5;
 /// # Errors
 /// Weights that are no numbers.
 pub fn fold(graph: &mut Graph, weights: &Weights) -> Result<Option<String>> {
-    let mut readers: Vec<Vec<usize>> = vec![Vec::new(); graph.tensors.len()];
-    for (index, node) in graph.nodes.iter().enumerate() {
-        node.inputs.iter().flatten().for_each(|id| readers[id.0].push(index));
-    }
     let links = Links::of(graph);
     let mut fold = Fold {
         links,
         // An output of the network is read by the caller.
         outputs: graph.outputs.clone(),
-        readers,
         weights,
         stored: HashMap::new(),
         signed: HashMap::new(),
@@ -68,9 +63,7 @@ struct Fold<'g> {
     graph: &'g mut Graph,
     weights: &'g Weights,
     outputs: Vec<TensorId>,
-    /// The nodes that read a tensor, once for each operand.
-    readers: Vec<Vec<usize>>,
-    /// Of the nodes as they were.
+    /// Who writes and reads each tensor, of the nodes as they were.
     links: Links,
     /// Of real tensors: the int8 tensor that holds the same values.
     stored: HashMap<TensorId, TensorId>,
@@ -88,8 +81,8 @@ struct Behind {
     node: usize,
     to: TensorId,
     quant: Quant,
-    /// The clamp ahead of it: on the same grid it gives the same numbers.
-    clamp: Option<usize>,
+    /// The clamp ahead of it, a node and its function: on the same grid it gives the same numbers.
+    clamp: Option<(usize, Composite)>,
 }
 
 /// What becomes of a node.
@@ -207,7 +200,7 @@ impl Fold<'_> {
 
     /// What stands behind the node that writes `y`, where that is nothing but a Quantize to bytes.
     fn quantised(&self, y: TensorId) -> Option<Behind> {
-        let [node] = self.readers.get(y.0)?[..] else {
+        let [node] = self.links.readers(y)[..] else {
             return None;
         };
         let (_, to) = ends(self.graph, node).filter(|_| self.graph.nodes[node].op == Op::Quantize)?;
@@ -218,7 +211,7 @@ impl Fold<'_> {
 
     /// As [`quantised`](Self::quantised), where a clamp may stand between.
     fn clamped(&self, y: TensorId) -> Option<Behind> {
-        let Some(&[reader]) = self.readers.get(y.0).map(Vec::as_slice) else {
+        let [reader] = self.links.readers(y)[..] else {
             return None;
         };
         let node = &self.graph.nodes[reader];
@@ -228,8 +221,12 @@ impl Fold<'_> {
         let &[clamped] = &node.outputs[..] else {
             return None;
         };
-        let clamp = Some(reader);
-        self.quantised(clamped).map(|behind| Behind { clamp, ..behind })
+        let clamp = self.functions(reader).into_iter().next()?;
+        let behind = self.quantised(clamped)?;
+        Some(Behind {
+            clamp: Some((reader, clamp)),
+            ..behind
+        })
     }
 
     fn on_int8(&mut self, index: usize, node: &Node) -> Result<Outcome> {
@@ -317,14 +314,12 @@ impl Fold<'_> {
     /// Once it is written.
     fn landed(&mut self, behind: &Behind, own: TensorId) {
         let mut target = own;
-        if let Some(clamp) = behind.clamp
-            && let Some(function) = self.functions(clamp).into_iter().next()
-        {
+        if let Some((clamp, function)) = &behind.clamp {
             target = self.target(behind.to);
-            let op = lookup::lookup("clamp", &function, &behind.quant, &behind.quant);
-            let node = self.graph.nodes[clamp].clone();
+            let op = lookup::lookup("clamp", function, &behind.quant, &behind.quant);
+            let node = self.graph.nodes[*clamp].clone();
             self.push(&Node { op, ..node }, vec![Some(own)], target);
-            self.done[clamp] = true;
+            self.done[*clamp] = true;
         }
         self.finish(behind.to, target);
         self.done[behind.node] = true;

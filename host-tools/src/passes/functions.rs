@@ -6,9 +6,10 @@
 
 use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
 
+use super::constants::{known, value};
 use crate::error::Result;
 use crate::graph::composite::{Composite, Links, real};
-use crate::graph::{DType, Graph, Node, Op, TensorId, TensorKind, UnaryKind};
+use crate::graph::{Graph, Node, Op, TensorId, UnaryKind};
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
     let samples = samples();
@@ -21,7 +22,7 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
         }
         let number = |id: TensorId| number(graph, id);
         let composites = Composite::ending_at(graph, &links, end, &number);
-        let found = (composites.into_iter().rev()).find_map(|parts| Some((known(&parts, &samples)?, parts)));
+        let found = (composites.into_iter().rev()).find_map(|parts| Some((recognised(&parts, &samples)?, parts)));
         let Some((op, Composite { source, nodes, .. })) = found else {
             continue;
         };
@@ -45,13 +46,10 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
     Ok(())
 }
 
-/// The value of an f32 constant of one element.
-pub(super) fn number(graph: &Graph, id: TensorId) -> Option<f32> {
-    let tensor = graph.tensor(id);
-    match &tensor.kind {
-        TensorKind::Const(data) if tensor.elements() == 1 && tensor.dtype == DType::F32 => data.number(),
-        _ => None,
-    }
+/// The value of an f32 constant of one element, where no parameter takes part in it.
+fn number(graph: &Graph, id: TensorId) -> Option<f32> {
+    let one = graph.tensor(id).elements() == 1;
+    known(&*value(graph, id).filter(|_| one)?)?.first().copied()
 }
 
 /// Numbers of every magnitude up to 2^20, those near zero close together, in order.
@@ -64,7 +62,7 @@ fn samples() -> Vec<f32> {
 }
 
 /// The operator that computes what the parts compute.
-fn known(parts: &Composite, samples: &[f32]) -> Option<Op> {
+fn recognised(parts: &Composite, samples: &[f32]) -> Option<Op> {
     let (first, last) = (*samples.first()?, *samples.last()?);
     // Where it grows with its operand it has no bound.
     let bound = |end: f32| {
@@ -129,7 +127,7 @@ fn agree(x: f32, y: f32, other: f32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Activation, BinaryOp, Data, Origin, Role, Tensor, check::check};
+    use crate::graph::{Activation, BinaryOp, DType, Data, Origin, Role, Tensor, TensorKind, check::check};
     use arenite::ops::binary::SpecialBinaryOp;
 
     /// A network of one operand under construction.

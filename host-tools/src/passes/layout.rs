@@ -106,7 +106,7 @@ fn spatial_nchw(op: &Op) -> bool {
 }
 
 /// Operators that work on any axis order once their attributes are permuted: their tensors are stored alike.
-fn follows(op: &Op) -> bool {
+pub(super) fn follows(op: &Op) -> bool {
     matches!(
         op,
         Op::Binary { .. }
@@ -404,7 +404,7 @@ fn permute_attributes(op: &mut Op) {
 }
 
 /// Whether a transpose leaves the order of elements as it is: axes of extent 1 may move freely.
-fn moves_nothing(perm: &[usize], shape: &[usize]) -> bool {
+pub(super) fn moves_nothing(perm: &[usize], shape: &[usize]) -> bool {
     perm.iter().filter(|&&axis| shape[axis] != 1).is_sorted()
 }
 

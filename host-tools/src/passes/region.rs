@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::frame::{Frame, Move};
+use super::layout::follows;
 use crate::graph::{Graph, Node, NodeId, Op, Role, TensorId, TensorKind};
 
 /// Tensors of one rank that pointwise operators join.
@@ -220,31 +221,10 @@ pub(super) fn is_layer(graph: &Graph, id: NodeId) -> bool {
 
 /// Whether an operator works on any order of axes, all of its tensors in the same.
 fn joins(graph: &Graph, eligible: &[bool], node: &Node) -> bool {
-    let follows = matches!(
-        node.op,
-        Op::Binary { .. }
-            | Op::SpecialBinary { .. }
-            | Op::SpecialInt { .. }
-            | Op::Compare { .. }
-            | Op::Choose
-            | Op::Unary(_)
-            | Op::Lookup { .. }
-            | Op::Affine
-            | Op::BatchNorm { .. }
-            | Op::Lrn { .. }
-            | Op::Softmax { .. }
-            | Op::LogSoftmax { .. }
-            | Op::Reduce { keep_dims: true, .. }
-            | Op::Pad { .. }
-            | Op::Concat { .. }
-            | Op::Slice { .. }
-            | Op::Quantize
-            | Op::Dequantize
-            | Op::Cast
-    );
+    let integers = matches!(node.op, Op::SpecialInt { .. } | Op::Compare { .. } | Op::Choose);
     let &[output] = &node.outputs[..] else { return false };
     let rank = graph.tensor(output).shape.len();
-    follows
+    (follows(&node.op) || integers)
         && node.role == Role::Forward
         && eligible[output.0]
         && operands(node).all(|id| {

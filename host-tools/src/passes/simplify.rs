@@ -1,6 +1,7 @@
 //! Operators that leave their operand as it is, and those that only change its extents, become identities and reshapes. Consecutive reshapes become one.
 
 use super::identity;
+use super::layout::moves_nothing;
 use crate::error::Result;
 use crate::graph::{Activation, Graph, Node, Op, Padding2d, PoolAttrs, TensorId};
 
@@ -26,9 +27,8 @@ fn simpler(graph: &Graph, node: &Node) -> Option<Op> {
         return None;
     }
     let same = x.shape == y.shape;
-    let moves_nothing = |perm: &[usize]| perm.iter().filter(|&&axis| x.shape[axis] != 1).is_sorted();
     let hands_on = match &node.op {
-        Op::Transpose { perm } if !moves_nothing(perm) => return None,
+        Op::Transpose { perm } if !moves_nothing(perm, &x.shape) => return None,
         Op::Transpose { .. } | Op::Reshape => true,
         Op::Reduce { axes, .. } => axes.iter().all(|&axis| x.shape[axis] == 1),
         Op::Slice { begin, stride } => {

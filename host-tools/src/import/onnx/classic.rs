@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::array::Array;
 use super::importer::{Importer, Value, View};
 use super::proto::{Model, Node, ValueInfo};
-use super::rows::{Row, Translate};
+use super::rows::{Row, of_domain as row};
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, ReduceKind, UnaryKind};
 
@@ -17,19 +17,6 @@ pub(super) const DOMAIN: &str = "ai.onnx.ml";
 /// What to do about its other operators.
 pub(super) const REMEDY: &str =
     "export the part of the pipeline that is a network of layers, and compute the rest in the application";
-
-const fn row(
-    op: &'static str,
-    limits: &'static str,
-    by: for<'a> fn(&mut Importer<'_, 'a>, View<'_, 'a>) -> Result<()>,
-) -> Row {
-    Row {
-        op,
-        versions: &[1],
-        limits,
-        translate: Translate::By(by),
-    }
-}
 
 pub(super) const ROWS: &[Row] = &[
     row(

@@ -4,7 +4,7 @@
 use super::elem::{Elem, unsupported};
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
-use super::rows::{Row, Translate};
+use super::rows::{Row, of_domain as row};
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, ReduceKind, UnaryKind};
 
@@ -13,19 +13,6 @@ pub(super) const DOMAIN: &str = "com.microsoft";
 
 /// What to do about its other operators.
 pub(super) const REMEDY: &str = "export the model with operators of ONNX's own domain, a quantised one in the form QDQ";
-
-const fn row(
-    op: &'static str,
-    limits: &'static str,
-    by: for<'a> fn(&mut Importer<'_, 'a>, View<'_, 'a>) -> Result<()>,
-) -> Row {
-    Row {
-        op,
-        versions: &[1],
-        limits,
-        translate: Translate::By(by),
-    }
-}
 
 pub(super) const ROWS: &[Row] = &[
     row("DequantizeLinear", "", |i, v| i.dequantize_linear(v)),

@@ -2,24 +2,15 @@
 
 use std::borrow::Cow;
 
-use arenite::ops::binary::{BinaryVisitor, Pairwise};
+use arenite::ops::binary::Pairwise;
 
 use super::array::{Array, Elements, paid};
 use super::elem::Elem;
 use crate::error::{Error, Result};
+pub(super) use crate::graph::composite::Call;
 use crate::graph::infer::broadcast;
 use crate::graph::{BinaryOp, ReduceKind};
 use crate::import::fold_budget::FoldBudget;
-
-/// The function of an operator of two operands.
-pub(super) struct Call(pub(super) f32, pub(super) f32);
-
-impl BinaryVisitor for Call {
-    type Output = f32;
-    fn visit(self, f: impl Fn(f32, f32) -> f32) -> f32 {
-        f(self.0, self.1)
-    }
-}
 
 /// Two known operands, broadcast.
 pub(super) fn fold(budget: &FoldBudget, op: BinaryOp, a: &Array, b: &Array) -> Result<Array> {

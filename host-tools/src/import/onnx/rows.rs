@@ -60,6 +60,15 @@ const fn limited(op: &'static str, versions: &'static [i64], limits: &'static st
     }
 }
 
+/// An operator of another domain, whose rows have one version.
+pub(super) const fn of_domain(
+    op: &'static str,
+    limits: &'static str,
+    by: for<'a> fn(&mut Importer<'_, 'a>, View<'_, 'a>) -> Result<()>,
+) -> Row {
+    limited(op, &[1], limits, Translate::By(by))
+}
+
 const SHAPED: &[i64] = &[1, 13, 19, 21, 23, 24, 25];
 const SCATTERED: &str = "constant indices; reductions of constants";
 const REDUCED: &[i64] = &[1, 11, 13, 18];
