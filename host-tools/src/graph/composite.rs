@@ -4,7 +4,6 @@ use arenite::ops::binary::{BinaryVisitor, Pairwise};
 use arenite::ops::pointwise::{Function, Pointwise, UnaryOp};
 
 use super::{DType, Graph, Node, Op, TensorId, UnaryKind};
-use crate::lower::numbers::clamp;
 
 /// The most nodes of a composite.
 const MOST: usize = 16;
@@ -153,7 +152,7 @@ impl Composite {
             let result = match part.op {
                 Op::Unary(kind) => real(kind, operand(0)),
                 Op::Binary { kind, activation } => {
-                    let [min, max] = clamp(activation);
+                    let [min, max] = activation.bounds();
                     UnaryOp::Clamp { min, max }.apply(kind.visit(Call(operand(0), operand(1))))
                 }
                 Op::SpecialBinary { kind } => kind.visit(Call(operand(0), operand(1))),

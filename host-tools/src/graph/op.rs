@@ -47,6 +47,18 @@ pub enum Activation {
     ReluN1To1,
 }
 
+impl Activation {
+    /// The least and the largest real number that it lets through.
+    pub const fn bounds(self) -> [f32; 2] {
+        match self {
+            Self::None => [f32::NEG_INFINITY, f32::INFINITY],
+            Self::Relu => [0.0, f32::INFINITY],
+            Self::Relu6 => [0.0, 6.0],
+            Self::ReluN1To1 => [-1.0, 1.0],
+        }
+    }
+}
+
 /// Attributes of a convolution, plain, grouped or depthwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conv2dAttrs {

@@ -9,7 +9,7 @@ use arenite::{DType, Step, Target};
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::copies::copy;
 use super::low_bit;
-use super::numbers::{clamp, clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
+use super::numbers::{clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
 use super::s8::S8;
 use super::select::{self, Choice, Constants};
 use super::windows::window;
@@ -74,7 +74,7 @@ fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Wi
         bias,
         window,
         groups,
-        clamp: clamp(attrs.activation),
+        clamp: attrs.activation.bounds(),
     };
     let choice = choose_f32(lower, node, op)?;
     push_f32(lower, node, kind(attrs.groups, &window), choice, macs)

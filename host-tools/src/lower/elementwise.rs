@@ -8,7 +8,6 @@ use arenite::{DType, Step};
 use super::context::{Lower, fit, input, output, want_f32};
 use super::elementwise_int;
 use super::loops::loops;
-use super::numbers::clamp;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, Node, UnaryKind};
 use crate::program::Place;
@@ -18,14 +17,14 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, a
     if lower.graph().tensor(input(node, 0)?).dtype != DType::F32 {
         return elementwise_int::lower_binary(lower, node, kind, activation);
     }
-    let step = binary(lower, node, kind, clamp(activation))?;
+    let step = binary(lower, node, kind, activation.bounds())?;
     lower.push(node, kind.names().name, Step::BinaryF32(step), 0);
     Ok(())
 }
 
 /// Lowers an operator of two f32 operands that fewer networks use.
 pub(super) fn lower_special_binary(lower: &mut Lower<'_>, node: &Node, kind: SpecialBinaryOp) -> Result<()> {
-    let step = binary(lower, node, kind, clamp(Activation::None))?;
+    let step = binary(lower, node, kind, Activation::None.bounds())?;
     lower.push(node, kind.names().name, Step::SpecialBinaryF32(step), 0);
     Ok(())
 }

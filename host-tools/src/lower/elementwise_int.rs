@@ -11,7 +11,7 @@ use super::context::{Lower, fit, input, output};
 use super::convert::{push_table, push_table_of, rescale};
 use super::copies::copy;
 use super::loops::loops;
-use super::numbers::{Affine, below_one, clamp, clamp_int, factor, limits, per_tensor};
+use super::numbers::{Affine, below_one, clamp_int, factor, limits, per_tensor};
 use super::select;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, Node, Tensor, TensorId, TensorKind, UnaryKind};
@@ -167,7 +167,7 @@ pub(crate) fn arithmetic(
             _ => step.multipliers[2] = factor(products)?,
         }
     } else if activation != Activation::None {
-        let [low, high] = clamp(activation);
+        let [low, high] = activation.bounds();
         step.clamp = [low as i32, high as i32];
     }
     Ok(step)

@@ -9,7 +9,7 @@ use arenite::{DType, Step, Target};
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::conv2d::{choose_f32, convolution_bias_f32, push_f32, push_s8, push_s16};
 use super::low_bit;
-use super::numbers::{clamp, clamp_s8, linear_multipliers, per_tensor};
+use super::numbers::{clamp_s8, linear_multipliers, per_tensor};
 use super::s8::S8;
 use super::select::Constants;
 use crate::error::Result;
@@ -55,7 +55,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
         rows: fit(rows, "the number of rows")?,
         inputs: fit(inputs, "the number of inputs")?,
         outputs: fit(outputs, "the number of outputs")?,
-        clamp: clamp(activation),
+        clamp: activation.bounds(),
     };
     lower.push(node, "linear", Step::LinearF32(op), macs);
     Ok(())
@@ -99,7 +99,7 @@ fn as_convolution(
         bias: convolution_bias_f32(lower, bias, outputs)?,
         window: one_row(rows, inputs, outs),
         groups: 1,
-        clamp: clamp(activation),
+        clamp: activation.bounds(),
     }))
 }
 

@@ -4,7 +4,7 @@ use arenite::ops::locally_connected::{LocallyConnectedF32, LocallyConnectedS8};
 use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
-use super::numbers::{clamp, clamp_s8, multipliers, per_tensor, zero_point_s8};
+use super::numbers::{clamp_s8, multipliers, per_tensor, zero_point_s8};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Node};
 use crate::program::Place;
@@ -42,7 +42,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
         channels: fit(out, "the number of output channels")?,
         kernel: [fit(kh, "the kernel")?, fit(kw, "the kernel")?],
         gain,
-        clamp: clamp(activation),
+        clamp: activation.bounds(),
     };
     let macs = (n * out * oh * ow * c * kh * kw) as u64;
     lower.push(node, "locally_connected2d", Step::LocallyConnectedF32(op), macs);

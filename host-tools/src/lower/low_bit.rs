@@ -7,7 +7,7 @@ use arenite::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32, filter_bytes
 use arenite::ops::window::Window2d;
 
 use super::context::{Lower, fit, input, optional, output};
-use super::numbers::{clamp, zero_point_s8};
+use super::numbers::zero_point_s8;
 use super::s8::S8;
 use super::select::{self, Choice, Constants};
 use crate::error::{Error, Result};
@@ -146,7 +146,7 @@ pub(super) fn push_f32(
         window,
         groups: fit(groups, "the number of groups")?,
         share: fit(bits.share(filter), "the number of weights that share a scale")?,
-        clamp: clamp(activation),
+        clamp: activation.bounds(),
     };
     let step = match bits.bits {
         8 => Step::W8Conv2dF32(op),

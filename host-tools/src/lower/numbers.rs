@@ -31,20 +31,10 @@ pub(crate) fn zero_point_s8(zero_point: i32) -> Result<i8> {
         .map_err(|_| Error::input(format!("the zero point {zero_point} of an int8 tensor")).expected("-128 to 127"))
 }
 
-/// The clamp of a fused activation on real numbers.
-pub(crate) fn clamp(activation: Activation) -> [f32; 2] {
-    match activation {
-        Activation::None => [f32::NEG_INFINITY, f32::INFINITY],
-        Activation::Relu => [0.0, f32::INFINITY],
-        Activation::Relu6 => [0.0, 6.0],
-        Activation::ReluN1To1 => [-1.0, 1.0],
-    }
-}
-
 /// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
 pub(crate) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
     let [min, max] = limits(dtype)?;
-    let [low, high] = clamp(activation);
+    let [low, high] = activation.bounds();
     let stored = |real: f32, open: i32| {
         if real.is_finite() {
             quantize(real, scale, zero_point, min, max)

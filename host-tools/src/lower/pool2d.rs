@@ -4,7 +4,7 @@ use arenite::ops::pool2d::{PoolF32, PoolInt};
 use arenite::{DType, Step};
 
 use super::context::{Lower, input, output, want_f32};
-use super::numbers::{clamp, clamp_int, per_tensor};
+use super::numbers::{clamp_int, per_tensor};
 use super::select;
 use super::windows::window;
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs, max: 
         input: lower.place(x)?,
         window,
         count_include_pad: attrs.count_include_pad,
-        clamp: clamp(attrs.activation),
+        clamp: attrs.activation.bounds(),
     };
     let (step, kind) = if max {
         (Step::MaxPoolF32(op), "max_pool2d")

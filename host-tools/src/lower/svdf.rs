@@ -7,7 +7,7 @@ use arenite::quant::Multiplier;
 use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, optional, output};
-use super::numbers::{clamp, factor, per_tensor};
+use super::numbers::{factor, per_tensor};
 use super::select::{self, Choice, Constants};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Node};
@@ -46,7 +46,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, rank: usize, activation:
             weights,
             time_weights,
             bias: lower.bias_f32(bias, filters / rank)?,
-            clamp: clamp(activation),
+            clamp: activation.bounds(),
         };
         lower.push(node, "svdf", Step::SvdfF32(step), macs);
         return Ok(());
