@@ -228,6 +228,7 @@ fn whole(record: bool) -> Results {
         wall: begin.elapsed(),
         cpu: watch::spent(),
     });
+    let mut waiting = Vec::new();
     if !record {
         let number = long::turn();
         programs::take_turns(number);
@@ -238,6 +239,7 @@ fn whole(record: bool) -> Results {
                 "{}: another commit's turn (`cargo test --test {0}`); it is `{turn}`'s",
                 program.name
             );
+            waiting.push(program.name.clone());
         }
         programs.retain(|program| !waits(program));
     }
@@ -253,7 +255,7 @@ fn whole(record: bool) -> Results {
     all.extend(firmware_jobs());
     all.extend(others);
     let mut tested = in_turn(all, cores(), &is_over);
-    check(&mut tested);
+    check(&mut tested, &waiting);
     results.add(tested);
     results
 }
@@ -292,8 +294,8 @@ fn compares(name: &str) -> bool {
     says(&folder.join(format!("{name}.rs"))) || says(&folder.join(name))
 }
 
-/// What must hold of all tests together.
-fn check(results: &mut Results) {
+/// What must hold of all tests together. The programs of `waiting` did not run and named none of their long tests.
+fn check(results: &mut Results, waiting: &[String]) {
     if results.compared < COMPARISONS {
         results.fail(format!(
             "{} results were compared with independent oracles, expected {COMPARISONS}",
@@ -304,7 +306,7 @@ fn check(results: &mut Results) {
         // Programs that did not run have named none.
         _ if !results.good => {}
         Ok(tier) => tier
-            .faults(&results.long)
+            .faults(&results.long, waiting)
             .into_iter()
             .for_each(|fault| results.fail(fault)),
         Err(error) => results.fail(error.to_string()),
@@ -316,7 +318,7 @@ fn tests() -> Result<Outcome> {
     let (oracles, builders, others) = ordered(&programs::built(&["--workspace"])?);
     let all = oracles.into_iter().chain(builders).chain(others).collect();
     let mut results = in_turn(all, cores(), &is_over);
-    check(&mut results);
+    check(&mut results, &[]);
     Ok(Outcome::Tested(results))
 }
 
