@@ -8,13 +8,14 @@ use super::cost;
 use super::dump::Dump;
 use super::options::{Options, Progress};
 use crate::accelerator::Handing;
+use crate::describe::{self, explain};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::import;
 use crate::lower::{self, Preferences};
 use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, schedule};
 use crate::program::Program;
-use crate::report::{Summary, explain};
+use crate::report::Summary;
 use crate::stage::Stage;
 use crate::weights::Weights;
 
@@ -106,7 +107,7 @@ pub fn place(
         }
     };
     dump.program(Stage::Plan, &program, Some(&placed));
-    summary.add_program(&program, &placed);
+    describe::add_program(summary, &program, &placed);
     Ok(Back {
         program,
         placed,

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::memory::Placed;
 use crate::program::Program;
-use crate::report::dump;
+use crate::describe::dump;
 use crate::stage::Stage;
 
 /// Which stage is wanted as text, and the text once it has passed.

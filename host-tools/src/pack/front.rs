@@ -11,6 +11,7 @@ use super::dump::Dump;
 use super::finish;
 use super::options::{Options, Progress};
 use crate::channels::{self, Removed};
+use crate::describe;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 use crate::graph::{Graph, check, facts};
@@ -100,7 +101,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         ops,
         assumptions,
         dead_channels: Some(Removed::default()),
-        ..Summary::of_import(&graph, dialect, options.target)
+        ..describe::of_import(&graph, dialect, options.target)
     };
     let mut quantizing = options.quantize.clone();
     if let Some(request) = &mut quantizing {

@@ -14,6 +14,7 @@ use super::dump::Dump;
 use super::finish::{self, Sources};
 use super::options::{Options, Progress, Streamed};
 use super::whole;
+use crate::describe;
 use crate::emit::{self, Owners, Part, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Draft, Output, system};
@@ -121,7 +122,7 @@ pub(super) fn cut(
     drop(file);
 
     summary.ops_final.clear();
-    summary.add_program(&made.back.program, &made.back.placed);
+    describe::add_program(summary, &made.back.program, &made.back.placed);
     // What is known of the steps of the whole is not of these.
     summary.stack_bytes.clear();
     summary.load_stack_bytes.clear();

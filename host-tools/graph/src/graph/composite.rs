@@ -1,0 +1,202 @@
+//! Functions of one number that a graph writes out in parts: operators element by element, of one operand and of constant numbers.
+
+use arenite::ops::binary::{BinaryVisitor, Pairwise};
+use arenite::ops::pointwise::{Function, Pointwise, UnaryOp};
+
+use super::{DType, Graph, Node, Op, TensorId, UnaryKind};
+
+/// The most nodes of a composite.
+const MOST: usize = 16;
+
+/// Nodes that together compute a function of one tensor, element by element.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Composite {
+    /// The tensor.
+    pub(crate) source: TensorId,
+    /// The nodes, in the graph's order; the last one's result is the function's, all others' nobody else reads.
+    pub(crate) nodes: Vec<usize>,
+    /// What the nodes compute.
+    parts: Vec<Part>,
+}
+
+/// One node of a composite.
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
+    op: Op,
+    operands: Vec<Operand>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Operand {
+    Source,
+    /// The result of a part by its index.
+    Part(usize),
+    Number(f32),
+}
+
+/// Who writes and who reads each tensor.
+pub(crate) struct Links {
+    writers: Vec<Option<usize>>,
+    /// Once for each operand.
+    readers: Vec<Vec<usize>>,
+}
+
+impl Links {
+    pub(crate) fn of(graph: &Graph) -> Self {
+        let mut links = Self {
+            writers: vec![None; graph.tensors.len()],
+            readers: vec![Vec::new(); graph.tensors.len()],
+        };
+        for (index, node) in graph.nodes.iter().enumerate() {
+            links.add(index, node);
+        }
+        links
+    }
+
+    /// The nodes that read a tensor, once for each operand; none of one that came later.
+    pub(crate) fn readers(&self, id: TensorId) -> &[usize] {
+        self.readers.get(id.0).map_or(&[], Vec::as_slice)
+    }
+
+    /// A node comes.
+    pub(crate) fn add(&mut self, index: usize, node: &Node) {
+        node.inputs
+            .iter()
+            .flatten()
+            .for_each(|id| self.readers[id.0].push(index));
+        node.outputs.iter().for_each(|id| self.writers[id.0] = Some(index));
+    }
+
+    /// It goes.
+    pub(crate) fn remove(&mut self, index: usize, node: &Node) {
+        let inputs = node.inputs.iter().flatten();
+        inputs.for_each(|id| self.readers[id.0].retain(|reader| *reader != index));
+        node.outputs.iter().for_each(|id| self.writers[id.0] = None);
+    }
+}
+
+impl Composite {
+    /// Those that end at the node, from the smallest to the largest. `number` is the value of a constant of one element.
+    pub(crate) fn ending_at(
+        graph: &Graph,
+        links: &Links,
+        end: usize,
+        number: &dyn Fn(TensorId) -> Option<f32>,
+    ) -> Vec<Self> {
+        let mut found = Vec::new();
+        let shape = |index: usize| Some(&graph.tensor(*graph.nodes[index].outputs.first()?).shape);
+        let (Some(whole), true) = (shape(end), is_pointwise(graph, end)) else {
+            return found;
+        };
+        let mut nodes = vec![end];
+        loop {
+            // What the nodes read and none of them writes.
+            let mut open: Vec<TensorId> = Vec::new();
+            for &id in nodes.iter().flat_map(|&node| graph.nodes[node].inputs.iter().flatten()) {
+                let inner = links.writers[id.0].is_some_and(|writer| nodes.contains(&writer));
+                if !inner && !open.contains(&id) && number(id).is_none() {
+                    open.push(id);
+                }
+            }
+            if let [source] = open[..]
+                && graph.tensor(source).shape == *whole
+            {
+                found.extend(Self::of(graph, &nodes, source, number));
+            }
+            // The last writer among them joins, where nobody else reads what it writes.
+            let joins = |id: &TensorId| {
+                let writer = links.writers[id.0]?;
+                let own =
+                    links.readers[id.0].iter().all(|reader| nodes.contains(reader)) && !graph.outputs.contains(id);
+                (own && is_pointwise(graph, writer) && shape(writer) == Some(whole)).then_some(writer)
+            };
+            match open.iter().filter_map(joins).max() {
+                Some(next) if nodes.len() < MOST => nodes.push(next),
+                _ => return found,
+            }
+        }
+    }
+
+    fn of(graph: &Graph, nodes: &[usize], source: TensorId, number: &dyn Fn(TensorId) -> Option<f32>) -> Option<Self> {
+        let mut nodes = nodes.to_vec();
+        nodes.sort_unstable();
+        let part = |&index: &usize| {
+            let node = &graph.nodes[index];
+            let operand = |id: &TensorId| {
+                if *id == source {
+                    return Some(Operand::Source);
+                }
+                let writer = nodes
+                    .iter()
+                    .position(|&writer| graph.nodes[writer].outputs.contains(id));
+                writer.map(Operand::Part).or_else(|| number(*id).map(Operand::Number))
+            };
+            Some(Part {
+                op: node.op.clone(),
+                operands: node.inputs.iter().flatten().map(operand).collect::<Option<_>>()?,
+            })
+        };
+        let parts = nodes.iter().map(part).collect::<Option<_>>()?;
+        Some(Self { source, nodes, parts })
+    }
+
+    /// The function of a number, in f32 as the network has it.
+    pub(crate) fn apply(&self, x: f32) -> f32 {
+        let mut results = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let operand = |index: usize| match part.operands[index] {
+                Operand::Source => x,
+                Operand::Part(part) => results[part],
+                Operand::Number(number) => number,
+            };
+            let result = match part.op {
+                Op::Unary(kind) => real(kind, operand(0)),
+                Op::Binary { kind, activation } => {
+                    let [min, max] = activation.bounds();
+                    UnaryOp::Clamp { min, max }.apply(kind.visit(Call(operand(0), operand(1))))
+                }
+                Op::SpecialBinary { kind } => kind.visit(Call(operand(0), operand(1))),
+                _ => operand(0),
+            };
+            results.push(result);
+        }
+        results.pop().unwrap_or(x)
+    }
+}
+
+/// Whether a node computes in f32, element by element.
+fn is_pointwise(graph: &Graph, index: usize) -> bool {
+    let node = &graph.nodes[index];
+    let pointwise = matches!(
+        node.op,
+        Op::Unary(_) | Op::Binary { .. } | Op::SpecialBinary { .. } | Op::Identity
+    );
+    let is_real = |id: &TensorId| graph.tensor(*id).dtype == DType::F32 && graph.tensor(*id).quant.is_none();
+    pointwise && node.outputs.len() == 1 && node.inputs.iter().flatten().chain(&node.outputs).all(is_real)
+}
+
+/// A function of real numbers.
+pub(crate) fn real(kind: UnaryKind, x: f32) -> f32 {
+    let clamped = |min, max| UnaryOp::Clamp { min, max }.apply(x);
+    match kind {
+        UnaryKind::Relu => clamped(0.0, f32::INFINITY),
+        UnaryKind::Relu6 => clamped(0.0, 6.0),
+        UnaryKind::ReluN1To1 => clamped(-1.0, 1.0),
+        UnaryKind::Clamp { min, max } => clamped(min, max),
+        UnaryKind::LeakyRelu { alpha } => UnaryOp::LeakyRelu { alpha }.apply(x),
+        UnaryKind::Elu if x < 0.0 => f64::from(x).exp_m1() as f32,
+        UnaryKind::Elu => x,
+        UnaryKind::Function(Function::Basic(function)) => function.apply(x),
+        UnaryKind::Function(Function::Special(function)) => function.apply(x),
+    }
+}
+
+/// Calls a function of two numbers.
+pub struct Call(pub f32, pub f32);
+
+impl BinaryVisitor for Call {
+    type Output = f32;
+    fn visit(self, f: impl Fn(f32, f32) -> f32) -> f32 {
+        f(self.0, self.1)
+    }
+}

@@ -1,0 +1,147 @@
+//! Importers: one file a dialect, each recognised from content.
+
+// A full or closed stream must not end the program: everything is printed through `files::print`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod assume;
+mod build;
+mod chainer;
+mod compose;
+mod fold_budget;
+mod foreign;
+mod half;
+mod imported;
+mod keras_order;
+mod megengine;
+mod native;
+pub mod onnx;
+mod rebatch;
+mod rects;
+mod solve;
+mod tf_shapes;
+pub mod tflite;
+
+use std::path::Path;
+
+pub use assume::Assumptions;
+pub use imported::{Dialect, ImportOptions, Imported, SampleRun, Samples};
+
+use arenite_graph::{error, files, graph, spelling, weights};
+
+use error::{Error, ErrorKind, Result};
+
+/// All dialects, in the order in which they are tried.
+pub const DIALECTS: &[Dialect] = &[
+    Dialect {
+        name: "native",
+        recognises: native::recognises,
+        import: native::import,
+    },
+    Dialect {
+        name: "chainer",
+        recognises: chainer::recognises,
+        import: chainer::import,
+    },
+    Dialect {
+        name: "tf-shapes",
+        recognises: tf_shapes::recognises,
+        import: tf_shapes::import,
+    },
+    Dialect {
+        name: "rects",
+        recognises: rects::recognises,
+        import: rects::import,
+    },
+    Dialect {
+        name: "keras-order",
+        recognises: keras_order::recognises,
+        import: keras_order::import,
+    },
+    Dialect {
+        name: "megengine",
+        recognises: megengine::recognises,
+        import: megengine::import,
+    },
+    tflite::DIALECT,
+    onnx::DIALECT,
+];
+
+/// Recognises and reads a file; `dialect` overrides recognition.
+///
+/// # Errors
+/// [`ErrorKind::Io`] where it can't be read, [`ErrorKind::Unsupported`] where no dialect recognises it, otherwise what the
+/// importer says.
+pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Result<(&'static str, Imported)> {
+    let content = files::read(path, READING)?;
+    import_content(&files::paths::shown(path), &content, dialect, options)
+}
+
+/// Completes "cannot …" where a network cannot be read.
+pub(crate) const READING: &str = "read the input";
+
+/// The JSON Schema of `trace.json`, which docs/trace.schema.json holds: the form that the reader checks, made of the same rows.
+#[must_use]
+pub fn trace_schema() -> serde_json::Value {
+    native::schema()
+}
+
+/// [`import`] of what has been read; `path` is for messages and for the files beside it.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_content(
+    path: &Path,
+    content: &[u8],
+    dialect: Option<&str>,
+    options: &ImportOptions,
+) -> Result<(&'static str, Imported)> {
+    let not_text = match content {
+        [] => Some("the file is empty"),
+        [0xEF, 0xBB, 0xBF, ..] => Some("the file starts with a byte-order mark"),
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => Some("the file starts with the byte-order mark of UTF-16"),
+        _ => None,
+    };
+    if let Some(message) = not_text {
+        return Err(Error::input(message)
+            .in_file(path)
+            .expected("a trace, or a .tflite or .onnx file")
+            .help("text is UTF-8 without a byte-order mark"));
+    }
+    let names = || DIALECTS.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
+    let found = match dialect {
+        Some(name) => DIALECTS.iter().find(|d| d.name == name).ok_or_else(|| {
+            Error::new(ErrorKind::Usage, format!("unknown dialect `{name}`")).expected(format!("one of {}", names()))
+        })?,
+        None => DIALECTS.iter().find(|d| (d.recognises)(content)).ok_or_else(|| {
+            let (message, help) = foreign::told(path, content);
+            Error::unsupported(message)
+                .in_file(path)
+                .expected(format!("a network in one of the formats {}", names()))
+                .help(help)
+        })?,
+    };
+    let imported = (found.import)(path, content, options).map_err(|e| remedied(e, found.name).in_file(path))?;
+    Ok((found.name, imported))
+}
+
+/// What to do about an error of a network in `dialect` that does not say: most are of files that are damaged, or contradict themselves.
+pub(crate) fn remedied(error: Error, dialect: &str) -> Error {
+    let help = match (error.kind(), dialect) {
+        (ErrorKind::Weights, _) => weights::DAMAGED,
+        (ErrorKind::Input, _) if error.file().is_some() => weights::DAMAGED,
+        (ErrorKind::Input, "tflite" | "onnx") => {
+            "the file is damaged, or its converter made a mistake: take it from its source anew, or export it again"
+        }
+        (ErrorKind::Input, "native") => {
+            "the trace contradicts itself: export it again, or mend this place (docs/trace-schema.md)"
+        }
+        (ErrorKind::Input, _) => {
+            "the trace is damaged or contradicts itself: export it again (docs/dialects.md says what is read of it)"
+        }
+        (ErrorKind::Unsupported, _) => {
+            "build the network without it (docs/operators.md lists what there is), or compute this part in the application"
+        }
+        _ => return error,
+    };
+    error.or_help(help)
+}

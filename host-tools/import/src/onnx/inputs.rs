@@ -1,0 +1,248 @@
+//! The network's inputs: their extents stated, asked for, or given by `--batch`, `--input-shape` and `--assume`.
+
+use std::collections::{HashMap, HashSet};
+
+use super::elem::Elem;
+use super::importer::{Importer, Value, View};
+use super::proto::{Extent, Graph, Model, ValueInfo};
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::DType;
+use crate::assume::Assumptions;
+use crate::imported::ImportOptions;
+
+/// Operands that say how an operator works, by its name: those from this position on.
+fn is_how(op: &str, position: usize) -> bool {
+    match op {
+        "Reshape" | "Pad" | "Expand" | "Tile" | "Slice" | "Resize" | "Upsample" | "Split" | "Squeeze" | "Unsqueeze" => {
+            position > 0
+        }
+        _ => op.starts_with("Reduce") && position > 0,
+    }
+}
+
+/// Whether a node of the graph, or of one within it, computes with this value.
+fn computes_with(graph: &Graph<'_>, name: &str) -> bool {
+    let mut computes = false;
+    graph.each_node(&mut |node| {
+        let mut reads = node.inputs.iter().enumerate().filter(|(_, input)| **input == name);
+        computes |= reads.any(|(position, _)| !is_how(node.op, position));
+    });
+    computes
+}
+
+impl<'a> Importer<'_, 'a> {
+    /// Adds the network's inputs, and notes what the file holds besides.
+    pub(super) fn inputs(&mut self, options: &ImportOptions, assumptions: &mut Assumptions<'_>) -> Result<()> {
+        let graph = &self.model.graph;
+        self.hold(graph)?;
+        self.widen()?;
+        // Old files list their initializers as inputs as well.
+        let inputs: Vec<&ValueInfo<'a>> = graph
+            .inputs
+            .iter()
+            .filter(|i| !self.initializers.contains_key(i.name))
+            .collect();
+        let mut named: HashMap<&str, usize> = HashMap::new();
+        let batch = Batch {
+            asked: options.batch,
+            stated: stated_batch(self.model),
+        };
+        for (index, input) in inputs.iter().enumerate() {
+            let at = |e: Error| e.at(format_args!("input `{}`", input.name));
+            let mut dtype = self.dtype_of(Elem(input.elem)).map_err(at)?;
+            // What only says how an operator works is not read; what is computed with has at most 32 bits.
+            if dtype == DType::I64 && computes_with(graph, input.name) {
+                self.warn(format!("the int64 input `{}` is int32 on the device", input.name));
+                dtype = DType::I32;
+            }
+            let asked = options.input_shape.as_deref().filter(|_| index == 0);
+            let shape = extents(input, asked, batch, &mut named, assumptions).map_err(at)?;
+            self.note_float(input.name, Elem(input.elem));
+            let id = self.add_input(input.name, &shape, dtype);
+            if self.values.insert(input.name, Some(Value::Tensor(id))).is_some() {
+                return Err(Error::input(format!("two inputs are named `{}`", input.name)));
+            }
+        }
+        if inputs.is_empty() {
+            return Err(Error::input("the network has no input"));
+        }
+        // At another batch than the file's the shapes that it states are those of another network.
+        if batch.asked.is_some() && batch.stated.is_some() && batch.asked != batch.stated {
+            return Ok(());
+        }
+        for info in graph.values.iter().chain(&graph.outputs) {
+            let Some(shape) = &info.shape else { continue };
+            let known = |extent: &Extent<'_>| match *extent {
+                Extent::Known(n) => usize::try_from(n).ok().filter(|&n| n > 0),
+                _ => None,
+            };
+            self.declared.insert(info.name, shape.iter().map(known).collect());
+            let known = shape.iter().map(|extent| match *extent {
+                Extent::Named(name) => named.get(name).copied(),
+                ref extent => known(extent),
+            });
+            if let Some(shape) = known.collect::<Option<Vec<usize>>>() {
+                self.stated.insert(info.name, shape);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a value that has another shape than the file states of it. Extents that are only named, or left open, are those of the value. ONNX's own shape
+    /// inference rounds some lengths otherwise than ONNX Runtime computes them: from such a node on nothing that the file states of shapes is believed.
+    pub(super) fn as_declared(&mut self, view: Option<View<'_, 'a>>, name: &str, shape: &[usize]) -> Result<()> {
+        let Some(declared) = self.declared.get(name) else {
+            return Ok(());
+        };
+        // What the file states of an If's result may be the shape of the other branch.
+        if view.is_some_and(|view| view.node.op == "If") {
+            return Ok(());
+        }
+        let agree = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated == *found);
+        // A list of open extents states nothing, and a scalar is one element.
+        let nothing = !declared.is_empty() && declared.iter().all(Option::is_none);
+        let scalar = declared.is_empty() && shape.iter().product::<usize>() == 1;
+        if nothing || scalar || (declared.len() == shape.len() && declared.iter().zip(shape).all(agree)) {
+            return Ok(());
+        }
+        let near = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated.abs_diff(*found) <= 1);
+        if declared.len() == shape.len()
+            && declared.iter().zip(shape).all(near)
+            && view.map_or(Ok(false), rounds_lengths)?
+        {
+            self.declared.clear();
+            self.warn(format!(
+                "the shape that the file states of `{name}` is a row or column off, as ONNX's shape inference rounds: the shapes that it states from there on \
+                 are not compared"
+            ));
+            return Ok(());
+        }
+        let open = || "?".to_string();
+        let shown: Vec<String> = declared
+            .iter()
+            .map(|n| n.map_or_else(open, |n| n.to_string()))
+            .collect();
+        Err(Error::input(format!("the file states the shape [{}] of `{name}`", shown.join(", ")))
+            .expected(format!("{shape:?}, which follows from its operands"))
+            .help("export the model again, or run onnx.shape_inference with strict_mode: a wrong value_info misleads every tool"))
+    }
+}
+
+/// Whether the lengths of a node's result are rounded.
+fn rounds_lengths(view: View<'_, '_>) -> Result<bool> {
+    Ok(match view.node.op {
+        "MaxPool" | "AveragePool" | "LpPool" => view.int("ceil_mode", 0)? != 0,
+        "Resize" | "Upsample" => true,
+        _ => false,
+    })
+}
+
+/// What is known of the batch.
+#[derive(Clone, Copy)]
+struct Batch {
+    /// `--batch`.
+    asked: Option<usize>,
+    /// The first extent of the first input, where the file states it.
+    stated: Option<usize>,
+}
+
+/// The first extent of the first input, where the file states it.
+pub(super) fn stated_batch(model: &Model<'_>) -> Option<usize> {
+    let graph = &model.graph;
+    let held: HashSet<&str> = graph.initializers.iter().map(|tensor| tensor.name).collect();
+    let first = graph.inputs.iter().find(|input| !held.contains(input.name))?;
+    match first.shape.as_ref()?.first()? {
+        Extent::Known(n) => usize::try_from(*n).ok().filter(|&n| n > 0),
+        _ => None,
+    }
+}
+
+/// The extents of an input.
+fn extents<'a>(
+    input: &ValueInfo<'a>,
+    asked: Option<&[usize]>,
+    batch: Batch,
+    named: &mut HashMap<&'a str, usize>,
+    assumptions: &mut Assumptions<'_>,
+) -> Result<Vec<usize>> {
+    let Some(stated) = &input.shape else {
+        return match asked {
+            Some(shape) => Ok(shape.to_vec()),
+            None => Err(Error::unsupported("dynamic shape: the file states no shape")
+                .help("pass --input-shape with all extents, or export the model with a static shape")),
+        };
+    };
+    if let Some(asked) = asked.filter(|asked| asked.len() != stated.len()) {
+        return Err(Error::new(ErrorKind::Usage, format!("--input-shape {asked:?}"))
+            .expected(format!("{} extents", stated.len())));
+    }
+    let mut shape = Vec::new();
+    for (axis, extent) in stated.iter().enumerate() {
+        let given = asked.map(|asked| asked[axis]);
+        let value = match (*extent, given) {
+            (_, Some(asked)) if axis == 0 && batch.asked.is_some_and(|batch| batch != asked) => {
+                return Err(Error::new(
+                    ErrorKind::Usage,
+                    format!("--batch {} contradicts --input-shape", batch.asked.unwrap_or_default()),
+                )
+                .expected(format!("{asked}, its first extent, or one of the two options alone")));
+            }
+            (Extent::Known(n), None) if axis == 0 && n > 0 && usize::try_from(n).ok() == batch.stated => {
+                batch.asked.or(batch.stated).unwrap_or(1)
+            }
+            (Extent::Known(n), None) if n > 0 => usize::try_from(n).unwrap_or(usize::MAX),
+            (Extent::Known(n), Some(asked))
+                if n > 0 && asked as i64 != n && !(axis == 0 && batch.asked == Some(asked)) =>
+            {
+                return Err(Error::new(
+                    ErrorKind::Usage,
+                    format!("--input-shape {:?} contradicts the file", asked),
+                )
+                .expected(format!("{n} along axis {axis}, which the file states")));
+            }
+            (Extent::Named(name), None) if named.contains_key(name) => named[name],
+            (_, Some(asked)) => asked,
+            // `--batch` is 1 where nobody gives it.
+            (_, None) if axis == 0 && (stated.len() > 1 || batch.asked.is_some()) => {
+                let value = batch.asked.unwrap_or(1);
+                let reason = if batch.asked.is_some() {
+                    "given by --batch"
+                } else {
+                    "the default of --batch"
+                };
+                assumptions.record("batch", value, input.name, reason);
+                value
+            }
+            (extent, None) => {
+                let key = match extent {
+                    Extent::Named(name) => name.to_string(),
+                    _ => format!("{}.{axis}", input.name),
+                };
+                match assumptions.given::<usize>(&key, input.name)? {
+                    Some(value) if value > 0 => value,
+                    _ => {
+                        let shown: Vec<String> = stated.iter().map(show).collect();
+                        return Err(Error::unsupported(format!(
+                            "dynamic shape: axis {axis} of [{}] is not stated",
+                            shown.join(", ")
+                        ))
+                        .help(format!("pass --input-shape with all extents, or --assume {key}=N")));
+                    }
+                }
+            }
+        };
+        if let Extent::Named(name) = extent {
+            named.insert(name, value);
+        }
+        shape.push(value);
+    }
+    Ok(shape)
+}
+
+fn show(extent: &Extent<'_>) -> String {
+    match extent {
+        Extent::Known(n) if *n > 0 => n.to_string(),
+        Extent::Named(name) if !name.is_empty() => (*name).to_string(),
+        _ => "?".to_string(),
+    }
+}

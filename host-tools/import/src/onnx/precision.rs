@@ -1,0 +1,138 @@
+//! Float types that the device does not have. Constants of them are read as f32, and what is computed of constants when importing is rounded to their own
+//! type behind every node, as ONNX Runtime does. A network that computes in half precision is widened: its tensors are f32, those of its inputs and outputs
+//! too. What only rounds to half precision at run time is refused.
+
+use std::collections::HashSet;
+
+use super::elem::{Elem, unsupported};
+use super::importer::{Importer, Value, View};
+use super::proto::{Model, Node};
+use crate::error::Result;
+use crate::graph::DType;
+use crate::half::{rounded_to_bf16, rounded_to_f16};
+
+/// Half precision, by its types.
+const HALVES: [Elem; 2] = [Elem::FLOAT16, Elem::BFLOAT16];
+
+/// Operators whose elements are those of their operand, so that no precision is lost.
+const MOVES: &[&str] = &[
+    "Concat",
+    "DepthToSpace",
+    "Dropout",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Split",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+];
+
+/// The types of half precision that the network computes in: those of its inputs and outputs, and of constants that are operands of more than casts.
+pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
+    let graph = &model.graph;
+    let mut halves: Vec<Elem> = (graph.inputs.iter().chain(&graph.outputs))
+        .map(|port| Elem(port.elem))
+        .collect();
+    let (mut constants, mut operands, mut damaged) = (Vec::new(), HashSet::new(), None);
+    let mut visit = |node: &Node<'_>| {
+        let computes = !MOVES.contains(&node.op) && !matches!(node.op, "Cast" | "CastLike");
+        operands.extend(node.inputs.iter().filter(|_| computes).map(ToString::to_string));
+        if node.op == "Constant" {
+            match (node.tensor("value"), node.outputs.first()) {
+                (Ok(Some(tensor)), Some(output)) => constants.push((output.to_string(), Elem(tensor.elem))),
+                (Err(error), _) => damaged = Some(error),
+                _ => {}
+            }
+        }
+        for (_, inner) in &node.graphs {
+            constants.extend(inner.initializers.iter().map(|t| (t.name.to_string(), Elem(t.elem))));
+        }
+    };
+    graph.each_node(&mut visit);
+    if let Some(error) = damaged {
+        return Err(error);
+    }
+    constants.extend(graph.initializers.iter().map(|t| (t.name.to_string(), Elem(t.elem))));
+    halves.extend(
+        constants
+            .iter()
+            .filter(|(name, _)| operands.contains(name))
+            .map(|(_, elem)| *elem),
+    );
+    Ok(HALVES.into_iter().filter(|half| halves.contains(half)).collect())
+}
+
+impl<'a> Importer<'_, 'a> {
+    /// Says in which types of half precision the network computes, which are f32 on the device.
+    pub(super) fn widen(&mut self) -> Result<()> {
+        self.halves = halves_of(self.model)?;
+        for half in self.halves.clone() {
+            let name = half.name();
+            self.warn(format!(
+                "the network computes in {name}: its tensors, inputs and outputs among them, are float32 on the device, so that results are those of more \
+                 precision, and finite where {name} ends"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The type of a tensor that is computed: half precision is f32 in a network that computes in it.
+    pub(super) fn dtype_of(&self, elem: Elem) -> Result<DType> {
+        if self.halves.contains(&elem) {
+            return Ok(DType::F32);
+        }
+        elem.dtype()
+    }
+
+    /// Remembers that `name` is of a float type that the device does not have.
+    pub(super) fn note_float(&mut self, name: &'a str, elem: Elem) {
+        if elem.is_float() && elem != Elem::FLOAT {
+            self.floats.insert(name, elem);
+        }
+    }
+
+    /// The type that the file gives operand `position`.
+    pub(super) fn stated_elem(&self, view: View<'_, 'a>, position: usize, value: &Value) -> Elem {
+        let name = view.optional(position);
+        name.and_then(|name| self.floats.get(name).copied())
+            .unwrap_or_else(|| self.elem(value))
+    }
+
+    /// A result of the node as the file's float type has it.
+    pub(super) fn in_own_precision(&mut self, view: View<'_, 'a>, name: &'a str, value: Value) -> Result<Value> {
+        if self.elem(&value) != Elem::FLOAT {
+            return Ok(value);
+        }
+        let of = |position: usize| {
+            let operand = view.optional(position)?;
+            self.floats.get(operand).copied()
+        };
+        let elem = match view.node.op {
+            "Cast" => Some(Elem(view.int("to", 0)?)),
+            "Constant" | "ConstantOfShape" => view.node.tensor("value")?.map(|tensor| Elem(tensor.elem)),
+            "CastLike" | "DequantizeLinear" | "Where" => of(1),
+            "OneHot" => of(2),
+            _ => of(0),
+        };
+        let Some(elem) = elem.filter(|elem| elem.is_float() && *elem != Elem::FLOAT) else {
+            return Ok(value);
+        };
+        self.note_float(name, elem);
+        match (value, elem) {
+            (Value::Array(array), Elem::FLOAT16) => Ok(array.map(&self.budget, rounded_to_f16)?.into()),
+            (Value::Array(array), Elem::BFLOAT16) => Ok(array.map(&self.budget, rounded_to_bf16)?.into()),
+            // Double precision is computed in single.
+            (value, Elem::DOUBLE) => Ok(value),
+            (value, elem) if self.halves.contains(&elem) => Ok(value),
+            (value, _) if MOVES.contains(&view.node.op) => Ok(value),
+            _ => Err(unsupported(elem, "a tensor that is computed")),
+        }
+    }
+}

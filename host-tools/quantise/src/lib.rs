@@ -1,0 +1,20 @@
+//! Float networks as integer ones: samples that calibrate them, ranges, weights and the rewritten graph; float operators between conversions (ONNX's QDQ) as
+//! operators on int8; preprocessing in front of a network's input.
+
+// What only the programs use.
+#![cfg_attr(not(feature = "tools"), allow(dead_code))]
+// A full or closed stream must not end the program: everything is printed through `files::print`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod array;
+pub mod compare;
+pub mod pairs;
+mod portable;
+pub mod preprocess;
+pub mod quantize;
+pub mod samples;
+
+use arenite_graph::{
+    Error, ErrorKind, Result, error, files, graph, metadata, model, program, report, spelling, stage, weights,
+};
+use arenite_plan::{emit, lower, memory, passes};
