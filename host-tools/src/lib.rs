@@ -33,4 +33,4 @@ pub use arenite_quantise::{compare, pairs, preprocess, quantize, samples};
 
 use arenite_graph::spelling;
 use arenite_plan::describe;
-use arenite_quantise::array;
+use arenite_quantise::{array, portable};

@@ -118,7 +118,7 @@ impl ModelFile {
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
-    pub(crate) fn map(path: &Path) -> Result<Self> {
+    pub fn map(path: &Path) -> Result<Self> {
         let input = Input::open(path, "read the model")?;
         let mapped = Self::of(input.file(), input.path());
         let mapped = mapped.map_err(|e| Error::io(input.path(), "read the model", &e))?;
@@ -136,7 +136,7 @@ impl ModelFile {
     ///
     /// # Errors
     /// [`ErrorKind::Io`]; [`ErrorKind::Input`] for a damaged bundle.
-    pub(crate) fn all_of(file: &File, path: &Path) -> Result<Vec<Self>> {
+    pub fn all_of(file: &File, path: &Path) -> Result<Vec<Self>> {
         let open = || Self::of(file, path).map_err(|e| Error::io(path, "read the model", &e));
         let first = open()?;
         if !Bundle::is_bundle(first.bytes()) {

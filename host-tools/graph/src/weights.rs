@@ -39,8 +39,7 @@ enum Source {
 }
 
 /// What to do about weights that are not what the network needs.
-pub const DAMAGED: &str =
-    "the file is damaged, or belongs to another network: export the network and its weights anew";
+pub const DAMAGED: &str = "the file is damaged, or belongs to another network: export the network and its weights anew";
 
 impl Weights {
     /// What `--weights` says: `seeded:N`, or a file. `graph` is the imported one, before any pass, whose structure seeded weights

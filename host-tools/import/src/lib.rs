@@ -77,7 +77,7 @@ pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Re
 }
 
 /// Completes "cannot …" where a network cannot be read.
-pub(crate) const READING: &str = "read the input";
+pub const READING: &str = "read the input";
 
 /// The JSON Schema of `trace.json`, which docs/trace.schema.json holds: the form that the reader checks, made of the same rows.
 #[must_use]
@@ -125,7 +125,7 @@ pub fn import_content(
 }
 
 /// What to do about an error of a network in `dialect` that does not say: most are of files that are damaged, or contradict themselves.
-pub(crate) fn remedied(error: Error, dialect: &str) -> Error {
+pub fn remedied(error: Error, dialect: &str) -> Error {
     let help = match (error.kind(), dialect) {
         (ErrorKind::Weights, _) => weights::DAMAGED,
         (ErrorKind::Input, _) if error.file().is_some() => weights::DAMAGED,

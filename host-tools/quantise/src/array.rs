@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 /// An array in C order with its element type; 64-bit floats are kept apart, models have none.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Array {
+pub struct Array {
     /// Extents, outermost first.
     pub shape: Vec<usize>,
     /// The elements.
@@ -20,7 +20,7 @@ pub(crate) struct Array {
 
 /// Elements by type.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Values {
+pub enum Values {
     F64(Vec<f64>),
     F32(Vec<f32>),
     I8(Vec<i8>),
@@ -33,7 +33,7 @@ pub(crate) enum Values {
 
 /// The inputs of one run after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Sequence {
+pub struct Sequence {
     /// By run and input; one run of a model without inputs.
     pub runs: Vec<Vec<Vec<u8>>>,
     /// Whether the arrays had an axis for the runs.
@@ -45,7 +45,7 @@ impl Sequence {
     ///
     /// # Errors
     /// [`ErrorKind::Input`](crate::ErrorKind::Input) where one of them holds another number of runs than the first; `place` says in which file it is.
-    pub(crate) fn of(ports: &[Port<'_>], inputs: Vec<Runs>, place: impl Fn(usize, Error) -> Error) -> Result<Self> {
+    pub fn of(ports: &[Port<'_>], inputs: Vec<Runs>, place: impl Fn(usize, Error) -> Error) -> Result<Self> {
         let (count, stacked) = inputs
             .first()
             .map_or((1, false), |first| (first.runs.len(), first.sequence));
@@ -68,7 +68,7 @@ impl Array {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] where it cannot be read, [`ErrorKind::Input`] where it is no array of numbers.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: &Path) -> Result<Self> {
         let bytes = files::read(path, "read the array")?;
         Self::decode(&bytes).map_err(|e| e.in_file(&files::paths::shown(path)))
     }
@@ -77,7 +77,7 @@ impl Array {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] where there is no such array, or none of numbers.
-    pub(crate) fn of_npz(npz: &Zip, name: &str) -> Result<Self> {
+    pub fn of_npz(npz: &Zip, name: &str) -> Result<Self> {
         let content = npz.read(&format!("{name}.npy")).or_else(|| npz.read(name));
         let content = content.ok_or_else(|| Error::input("it is not in the archive"));
         content
@@ -112,7 +112,7 @@ impl Array {
     }
 
     /// An array of raw little-endian bytes, as models hold them.
-    pub(crate) fn of_bytes(shape: &[usize], dtype: DType, bytes: &[u8]) -> Self {
+    pub fn of_bytes(shape: &[usize], dtype: DType, bytes: &[u8]) -> Self {
         fn words<const N: usize, T>(bytes: &[u8], of: fn([u8; N]) -> T) -> Vec<T> {
             bytes.as_chunks().0.iter().map(|&word| of(word)).collect()
         }
@@ -132,7 +132,7 @@ impl Array {
     }
 
     /// Raw little-endian bytes.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         match &self.values {
             Values::F64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
             Values::F32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
@@ -160,7 +160,7 @@ impl Array {
     }
 
     /// The element type's name.
-    pub(crate) fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self.dtype() {
             None => "float64",
             Some(DType::F32) => "float32",
@@ -169,7 +169,7 @@ impl Array {
     }
 
     /// The elements as f64.
-    pub(crate) fn to_f64(&self) -> Vec<f64> {
+    pub fn to_f64(&self) -> Vec<f64> {
         match &self.values {
             Values::F64(v) => v.clone(),
             _ => crate::compare::to_f64(self.dtype().unwrap_or(DType::F32), &self.bytes()),
@@ -180,7 +180,7 @@ impl Array {
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
-    pub(crate) fn draft(&self, output: &Output) -> Result<Draft> {
+    pub fn draft(&self, output: &Output) -> Result<Draft> {
         let element = match self.values {
             Values::F64(_) => Element::F64,
             Values::F32(_) => Element::F32,
@@ -201,7 +201,7 @@ impl Array {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for another shape or element type, with both.
-    pub(crate) fn runs(&self, port: &Port<'_>) -> Result<(Runs, Option<String>)> {
+    pub fn runs(&self, port: &Port<'_>) -> Result<(Runs, Option<String>)> {
         let wanted: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
         let sequence = match &self.shape[..] {
             shape if shape == wanted => false,
@@ -271,7 +271,7 @@ pub(crate) fn not_an_array(wrong: &Wrong) -> Error {
 
 /// What an array says for one input.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Runs {
+pub struct Runs {
     /// Whether there was a leading axis for runs.
     pub sequence: bool,
     /// The input's bytes, run by run.

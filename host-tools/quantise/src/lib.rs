@@ -9,7 +9,7 @@
 pub mod array;
 pub mod compare;
 pub mod pairs;
-mod portable;
+pub mod portable;
 pub mod preprocess;
 pub mod quantize;
 pub mod samples;

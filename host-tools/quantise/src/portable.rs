@@ -18,9 +18,9 @@ use crate::stage::unwatched;
 use crate::weights::Weights;
 
 /// A network of kernels for hosts, every tensor in a place of its own while it is needed.
-pub(crate) struct Portable {
+pub struct Portable {
     /// The file.
-    pub(crate) file: ModelFile,
+    pub file: ModelFile,
     /// Its steps.
     pub(crate) program: Program,
     /// Where their operands lie.
@@ -33,7 +33,7 @@ impl Portable {
     ///
     /// # Errors
     /// What no kernel computes.
-    pub(crate) fn of(graph: Graph, weights: &Weights, target: Target) -> Result<Self> {
+    pub fn of(graph: Graph, weights: &Weights, target: Target) -> Result<Self> {
         let preferences = Preferences {
             target,
             size: false,

@@ -58,7 +58,7 @@ pub(crate) fn read_any(
 ///
 /// # Errors
 /// [`crate::ErrorKind::Io`], [`crate::ErrorKind::Input`] for samples that are not the model's inputs.
-pub(crate) fn read(
+pub fn read(
     path: &Path,
     ports: &[Port<'_>],
     each: &Each<'_>,
@@ -123,7 +123,7 @@ pub fn inputs(path: &Path, ports: &[Port<'_>], note: &mut dyn FnMut(String)) -> 
 }
 
 /// An array as data sets have it, for [`read`]: finite, with the samples along its first axis where the network's batch is 1.
-pub(crate) fn of_a_data_set(mut array: Array, port: &Port<'_>, first: usize) -> Result<Array> {
+pub fn of_a_data_set(mut array: Array, port: &Port<'_>, first: usize) -> Result<Array> {
     let wanted: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
     // As data sets have it: the batch's axis counts the samples.
     if let ([samples, rest @ ..], [1, inner @ ..]) = (&array.shape[..], &wanted[..])

@@ -1,11 +1,11 @@
 //! `--dump-after`: the text of one stage, kept as the network passes it.
 
 use super::options::Options;
+use crate::describe::dump;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::memory::Placed;
 use crate::program::Program;
-use crate::describe::dump;
 use crate::stage::Stage;
 
 /// Which stage is wanted as text, and the text once it has passed.

@@ -12,7 +12,7 @@ pub(crate) type Map = memmap2::Mmap;
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn unnamed() -> io::Result<File> {
+pub fn unnamed() -> io::Result<File> {
     tempfile::tempfile()
 }
 

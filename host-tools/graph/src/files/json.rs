@@ -52,13 +52,13 @@ impl<'a> Json<'a> {
     }
 
     /// Where the value stands in the document, in bytes.
-    pub(crate) fn range(&self) -> Range<usize> {
+    pub fn range(&self) -> Range<usize> {
         let start = offset(self.document, self.text);
         start..start + self.text.len()
     }
 
     /// The value at a path from here, such as `operator/621`; `None` where there is none. Names may hold a slash.
-    pub(crate) fn find(&self, path: &str) -> Option<Json<'a>> {
+    pub fn find(&self, path: &str) -> Option<Json<'a>> {
         if path.is_empty() {
             return Some(self.clone());
         }

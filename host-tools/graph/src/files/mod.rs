@@ -5,7 +5,7 @@ pub mod json;
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "it stands in for `system` where that is no disk")]
 mod memory;
-pub(crate) mod npy;
+pub mod npy;
 #[cfg_attr(target_arch = "wasm32", path = "held.rs")]
 #[cfg_attr(not(target_arch = "wasm32"), path = "output.rs")]
 pub mod output;
@@ -20,7 +20,7 @@ pub mod signals;
 #[cfg_attr(target_arch = "wasm32", path = "memory.rs")]
 #[cfg_attr(not(target_arch = "wasm32"), path = "disk.rs")]
 pub mod system;
-pub(crate) mod zip;
+pub mod zip;
 
 pub use input::{Input, read, read_text};
 pub use output::{Draft, Output, publish, write};

@@ -5,11 +5,11 @@ use std::io::Read;
 
 /// An array as its bytes say it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Npy<'a> {
+pub struct Npy<'a> {
     /// Type of the elements.
-    pub(crate) element: Element,
+    pub element: Element,
     /// Extents, outermost first.
-    pub(crate) shape: Vec<usize>,
+    pub shape: Vec<usize>,
     /// Whether the elements lie with the first axis innermost.
     fortran: bool,
     big_endian: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Npy<'a> {
 
 /// Types of elements, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Element {
+pub enum Element {
     F64,
     F32,
     I8,
@@ -61,7 +61,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Why bytes are no array that is understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// They are no `.npy` file, or contradict themselves.
     Malformed(String),
     /// The element type, in NumPy's spelling.
@@ -70,20 +70,20 @@ pub(crate) enum Wrong {
 
 /// The header of an array, whose elements follow.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Head {
+pub struct Head {
     element: Element,
     /// Bytes of an element.
-    pub(crate) size: usize,
+    pub size: usize,
     /// Extents, outermost first.
-    pub(crate) shape: Vec<usize>,
+    pub shape: Vec<usize>,
     /// Whether the elements lie with the first axis innermost.
-    pub(crate) fortran: bool,
+    pub fortran: bool,
     big_endian: bool,
 }
 
 impl Head {
     /// Reads a header up to the elements.
-    pub(crate) fn read(from: &mut dyn Read) -> Result<Self, Wrong> {
+    pub fn read(from: &mut dyn Read) -> Result<Self, Wrong> {
         let malformed = |text: &str| Wrong::Malformed(text.to_string());
         let short = |_| malformed("it ends within its header");
         let mut magic = [0; 6];
@@ -127,7 +127,7 @@ impl Head {
     }
 
     /// An array of this shape, of elements as the header says.
-    pub(crate) fn of<'a>(&self, shape: Vec<usize>, data: &'a [u8]) -> Result<Npy<'a>, Wrong> {
+    pub fn of<'a>(&self, shape: Vec<usize>, data: &'a [u8]) -> Result<Npy<'a>, Wrong> {
         // Extents of 0 do not excuse the others.
         let mut real = shape.iter().filter(|&&extent| extent > 0);
         let most = real.try_fold(self.size, |bytes, &extent| bytes.checked_mul(extent));
@@ -153,14 +153,14 @@ impl Head {
 
 impl<'a> Npy<'a> {
     /// Reads the header and checks the length.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Wrong> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Wrong> {
         let mut rest = bytes;
         let head = Head::read(&mut rest)?;
         head.of(head.shape.clone(), rest)
     }
 
     /// The elements in C order, each made of its bytes in little-endian order.
-    pub(crate) fn elements<const N: usize, T: Copy>(&self, of: fn([u8; N]) -> T) -> Vec<T> {
+    pub fn elements<const N: usize, T: Copy>(&self, of: fn([u8; N]) -> T) -> Vec<T> {
         let (big, words) = (self.big_endian, self.data.as_chunks::<N>().0);
         let word = |mut word: [u8; N]| {
             if big {
@@ -189,7 +189,7 @@ impl<'a> Npy<'a> {
 }
 
 /// The header of a file of version 1, padded so that the elements start at a multiple of 64.
-pub(crate) fn header(element: Element, shape: &[usize]) -> Vec<u8> {
+pub fn header(element: Element, shape: &[usize]) -> Vec<u8> {
     let name = ELEMENTS.iter().find(|(_, known, _)| *known == element);
     let (name, size) = name.map_or(("f4", 4), |(name, _, size)| (*name, *size));
     let order = if size == 1 { '|' } else { '<' };

@@ -9,7 +9,7 @@ use super::system::File;
 
 /// An open archive.
 #[derive(Debug)]
-pub(crate) struct Zip {
+pub struct Zip {
     file: Mutex<File>,
     entries: Vec<Entry>,
 }
@@ -39,7 +39,7 @@ const DIRECTORY: &[u8] = b"PK\x01\x02";
 const LOCAL: &[u8] = b"PK\x03\x04";
 
 /// What starts every archive that holds anything.
-pub(crate) const MAGIC: &[u8] = b"PK";
+pub const MAGIC: &[u8] = b"PK";
 
 fn wrong<T>(text: impl Into<String>) -> io::Result<T> {
     Err(io::Error::new(io::ErrorKind::InvalidData, text.into()))
@@ -47,7 +47,7 @@ fn wrong<T>(text: impl Into<String>) -> io::Result<T> {
 
 impl Zip {
     /// Reads the directory: every name once, every entry within the archive, none over another.
-    pub(crate) fn open(mut file: File) -> io::Result<Self> {
+    pub fn open(mut file: File) -> io::Result<Self> {
         let length = file.seek(SeekFrom::End(0))?;
         let end = End::find(&mut file, length)?;
         let mut directory = vec![0; usize::try_from(end.bytes).unwrap_or(usize::MAX)];
@@ -96,19 +96,19 @@ impl Zip {
     }
 
     /// Names of the entries, in the archive's order.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
 
     /// Bytes of an entry's content.
-    pub(crate) fn size(&self, name: &str) -> Option<u64> {
+    pub fn size(&self, name: &str) -> Option<u64> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         Some(entry.size)
     }
 
     /// The content of an entry as it is read: no other entry until it is dropped. Its last read fails where it is damaged; `None` where there is none of
     /// this name.
-    pub(crate) fn content(&self, name: &str) -> Option<io::Result<Content<'_>>> {
+    pub fn content(&self, name: &str) -> Option<io::Result<Content<'_>>> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         Some(entry.packed(&mut file).map(|packed| Content {
@@ -121,7 +121,7 @@ impl Zip {
     }
 
     /// The content of an entry; `None` where there is none of this name.
-    pub(crate) fn read(&self, name: &str) -> Option<io::Result<Vec<u8>>> {
+    pub fn read(&self, name: &str) -> Option<io::Result<Vec<u8>>> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         Some(entry.read(&mut file))
@@ -207,7 +207,7 @@ impl Entry {
 }
 
 /// An entry's content.
-pub(crate) struct Content<'z> {
+pub struct Content<'z> {
     entry: &'z Entry,
     packed: Box<dyn Read>,
     crc: crc32fast::Hasher,

@@ -22,7 +22,7 @@ pub fn check(graph: &Graph) -> Result<()> {
 ///
 /// # Errors
 /// As [`check`].
-pub(crate) fn check_structure(graph: &Graph) -> Result<()> {
+pub fn check_structure(graph: &Graph) -> Result<()> {
     check_order(graph)?;
     for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {
         let at = |e: Error| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin));

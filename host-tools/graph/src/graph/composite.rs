@@ -10,11 +10,11 @@ const MOST: usize = 16;
 
 /// Nodes that together compute a function of one tensor, element by element.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Composite {
+pub struct Composite {
     /// The tensor.
-    pub(crate) source: TensorId,
+    pub source: TensorId,
     /// The nodes, in the graph's order; the last one's result is the function's, all others' nobody else reads.
-    pub(crate) nodes: Vec<usize>,
+    pub nodes: Vec<usize>,
     /// What the nodes compute.
     parts: Vec<Part>,
 }
@@ -35,14 +35,14 @@ enum Operand {
 }
 
 /// Who writes and who reads each tensor.
-pub(crate) struct Links {
+pub struct Links {
     writers: Vec<Option<usize>>,
     /// Once for each operand.
     readers: Vec<Vec<usize>>,
 }
 
 impl Links {
-    pub(crate) fn of(graph: &Graph) -> Self {
+    pub fn of(graph: &Graph) -> Self {
         let mut links = Self {
             writers: vec![None; graph.tensors.len()],
             readers: vec![Vec::new(); graph.tensors.len()],
@@ -54,12 +54,12 @@ impl Links {
     }
 
     /// The nodes that read a tensor, once for each operand; none of one that came later.
-    pub(crate) fn readers(&self, id: TensorId) -> &[usize] {
+    pub fn readers(&self, id: TensorId) -> &[usize] {
         self.readers.get(id.0).map_or(&[], Vec::as_slice)
     }
 
     /// A node comes.
-    pub(crate) fn add(&mut self, index: usize, node: &Node) {
+    pub fn add(&mut self, index: usize, node: &Node) {
         node.inputs
             .iter()
             .flatten()
@@ -68,7 +68,7 @@ impl Links {
     }
 
     /// It goes.
-    pub(crate) fn remove(&mut self, index: usize, node: &Node) {
+    pub fn remove(&mut self, index: usize, node: &Node) {
         let inputs = node.inputs.iter().flatten();
         inputs.for_each(|id| self.readers[id.0].retain(|reader| *reader != index));
         node.outputs.iter().for_each(|id| self.writers[id.0] = None);
@@ -77,12 +77,7 @@ impl Links {
 
 impl Composite {
     /// Those that end at the node, from the smallest to the largest. `number` is the value of a constant of one element.
-    pub(crate) fn ending_at(
-        graph: &Graph,
-        links: &Links,
-        end: usize,
-        number: &dyn Fn(TensorId) -> Option<f32>,
-    ) -> Vec<Self> {
+    pub fn ending_at(graph: &Graph, links: &Links, end: usize, number: &dyn Fn(TensorId) -> Option<f32>) -> Vec<Self> {
         let mut found = Vec::new();
         let shape = |index: usize| Some(&graph.tensor(*graph.nodes[index].outputs.first()?).shape);
         let (Some(whole), true) = (shape(end), is_pointwise(graph, end)) else {
@@ -141,7 +136,7 @@ impl Composite {
     }
 
     /// The function of a number, in f32 as the network has it.
-    pub(crate) fn apply(&self, x: f32) -> f32 {
+    pub fn apply(&self, x: f32) -> f32 {
         let mut results = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             let operand = |index: usize| match part.operands[index] {
@@ -176,7 +171,7 @@ fn is_pointwise(graph: &Graph, index: usize) -> bool {
 }
 
 /// A function of real numbers.
-pub(crate) fn real(kind: UnaryKind, x: f32) -> f32 {
+pub fn real(kind: UnaryKind, x: f32) -> f32 {
     let clamped = |min, max| UnaryOp::Clamp { min, max }.apply(x);
     match kind {
         UnaryKind::Relu => clamped(0.0, f32::INFINITY),

@@ -10,7 +10,7 @@ use super::{Data, Expr, Graph, Node, Op, Role, Tensor, TensorId, TensorKind};
 ///
 /// # Errors
 /// [`crate::ErrorKind::Unsupported`].
-pub(crate) fn check_ports(inputs: usize, outputs: usize) -> Result<[u8; 2]> {
+pub fn check_ports(inputs: usize, outputs: usize) -> Result<[u8; 2]> {
     let too_many = |n: usize| Error::unsupported(format!("{n} inputs or outputs")).expected("at most 255 of each");
     let count = |n: usize| u8::try_from(n).map_err(|_| too_many(n));
     if inputs > 32 {

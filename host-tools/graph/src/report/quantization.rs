@@ -88,7 +88,7 @@ fn is_zero(count: &usize) -> bool {
 
 impl Quantization {
     /// What a file holds of it: it lies in a device's flash.
-    pub(crate) fn brief(&self) -> Self {
+    pub fn brief(&self) -> Self {
         Self {
             never_left_range: Vec::new(),
             left_range: BTreeMap::new(),

@@ -246,7 +246,7 @@ pub struct RegionSummary {
 
 impl Summary {
     /// What the caller fills and reads, once that is decided.
-    pub(crate) fn set_ports(&mut self, graph: &Graph) {
+    pub fn set_ports(&mut self, graph: &Graph) {
         let ports = |ids: &[TensorId]| ids.iter().map(|&id| PortSummary::of(graph.tensor(id))).collect();
         (self.inputs, self.outputs) = (ports(&graph.inputs), ports(&graph.outputs));
     }

@@ -18,7 +18,7 @@ pub fn export(graph: &Graph, seed: u64, path: &Path) -> Result<()> {
 }
 
 /// The file that [`export`] writes, before it appears.
-pub(crate) fn draft(graph: &Graph, seed: u64, output: &Output) -> Result<Draft> {
+pub fn draft(graph: &Graph, seed: u64, output: &Output) -> Result<Draft> {
     let path = output.path();
     let weights = Weights::seeded(seed, graph);
     let params = params(graph);

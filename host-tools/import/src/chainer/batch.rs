@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::parse::{BufferName, LOSSES, Trace};
-use crate::error::{Error, ErrorKind, Result};
 use crate::assume::Assumptions;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Which forward records are loss, or depend on one.
 pub(super) fn losses(trace: &Trace<'_>) -> Vec<bool> {

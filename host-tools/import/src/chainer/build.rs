@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::parse::{BufferName, Record, Trace};
 use super::shapes::{CONVOLUTION, Solution};
+use crate::assume::Assumptions;
+use crate::build::{Builder, NewNode, Weights};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
 use crate::graph::{
     Activation, BinaryOp, Conv2dAttrs, DType, Graph, Layout, Op, Origin, PoolAttrs, Role, TensorId, UnaryKind,
 };
-use crate::assume::Assumptions;
-use crate::build::{Builder, NewNode, Weights};
 use crate::solve::padding;
 
 /// Builds the whole step.

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::build::LARGEST_EXTENT;
 use crate::error::{Error, Result};
 use crate::files::json::{Json, Object};
-use crate::build::LARGEST_EXTENT;
 
 /// Operators that compare the network's output with labels.
 pub(super) const LOSSES: [&str; 4] = [

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use super::batch::{batch, image, losses};
 use super::parse::{BufferName, Record, Trace, at};
-use crate::error::{Error, ErrorKind, Result};
 use crate::assume::Assumptions;
 use crate::build::{refuse_unknown, resolve};
+use crate::error::{Error, ErrorKind, Result};
 use crate::solve::{Axis, factor_pairs};
 
 /// What the bytes and attributes say.

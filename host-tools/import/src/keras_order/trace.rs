@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::roles;
-use crate::error::{Error, Result};
 use crate::build::{self, Builder, line};
+use crate::error::{Error, Result};
 
 /// The lines, sorted by what they are.
 pub(super) struct Trace<'a> {

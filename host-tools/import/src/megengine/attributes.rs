@@ -1,9 +1,9 @@
 //! Operator parameters of the footprints, as attributes of our operators.
 
 use super::dump::{Footprint, Operator};
+use crate::build::LARGEST_EXTENT;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, Conv2dAttrs, Layout, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
-use crate::build::LARGEST_EXTENT;
 
 /// An elementwise mode.
 pub(super) enum Elemwise {

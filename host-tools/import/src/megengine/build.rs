@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use super::attributes::{self, Elemwise, Pooling};
 use super::dump::{CONSTANT, Dump, Operator, SINK, SOURCES};
 use super::work::{Work, origin};
-use crate::error::{Error, Result};
-use crate::graph::{Activation, DType, Graph, Op, Role, TensorId};
 use crate::assume::Assumptions;
 use crate::build::{Builder, NewNode, Weights, elements, refuse_unknown, resolve};
+use crate::error::{Error, Result};
+use crate::graph::{Activation, DType, Graph, Op, Role, TensorId};
 
 /// A graph, and the batch that it has.
 pub(super) struct Built {

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::dump::{Dump, Operator, Variable};
-use crate::error::{Error, Result};
-use crate::graph::{DType, Data, Op, Origin, Role, Tensor, TensorId, TensorKind};
 use crate::assume::Assumptions;
 use crate::build::{Builder, NewNode, Weights, elements};
+use crate::error::{Error, Result};
+use crate::graph::{DType, Data, Op, Origin, Role, Tensor, TensorId, TensorKind};
 
 pub(super) struct Work<'a, 't, 'o> {
     pub(super) trace: &'a Dump<'t>,

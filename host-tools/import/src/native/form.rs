@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::build::LARGEST_EXTENT;
 use crate::error::Result;
 use crate::files::json::Json;
-use crate::build::LARGEST_EXTENT;
 
 /// The most axes of a tensor.
 pub(super) const MOST_AXES: usize = 6;

@@ -6,9 +6,9 @@ use super::fields::Role;
 use super::form::axis;
 use super::trace::{Operator, origin};
 use super::work::Work;
+use crate::build::{NewNode, Weights};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, DType, Data, Op, ReduceKind, Tensor, TensorId, UnaryKind};
-use crate::build::{NewNode, Weights};
 
 impl<'a> Work<'_, 'a, '_> {
     /// Adds one operator; false where its kind is not known.

@@ -6,11 +6,11 @@ use arenite::ops::fft::{FftPlan, MAX_FFT};
 use super::operator::layout_name;
 use super::trace::Operator;
 use super::work::Work;
+use crate::build::{NewNode, Weights};
+use crate::compose::{self, Compose};
 use crate::error::{Error, Result};
 use crate::graph::infer::nhwc;
 use crate::graph::{Activation, Conv2dAttrs, DType, Data, Layout, Op, Padding2d, Signal, TensorId};
-use crate::build::{NewNode, Weights};
-use crate::compose::{self, Compose};
 
 /// The largest number of rows of a table: f32 counts them exactly, and each is compared with each index.
 const MOST_ROWS: usize = 1 << 20;

@@ -3,9 +3,9 @@
 use super::fields::Role;
 use super::trace::{Declared, Operator};
 use super::work::Work;
+use crate::build::Weights;
 use crate::error::Result;
 use crate::graph::{DType, Data, Expr, Op, Quant, TensorId};
-use crate::build::Weights;
 
 impl Work<'_, '_, '_> {
     /// Real numbers as the integers that the result's `quant` says.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::fields::{self, Role};
 use super::trace::{Declared, Trace, file_name};
+use crate::build::elements;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::json::Json;
 use crate::files::system::canonical;
 use crate::graph::DType;
-use crate::build::elements;
 use crate::imported::{SampleRun, Samples};
 use crate::weights::safetensors::File;
 

@@ -6,10 +6,10 @@ use super::fields::{self, DTYPES, LAYOUTS, ROLES, Role, newer, word};
 use super::form::{MOST_AXES, MOST_ELEMENTS};
 use super::quant;
 use super::rows::{self, Row, VERSIONS};
+use crate::build::elements;
 use crate::error::{Error, Result};
 use crate::files::json::{Json, Object};
 use crate::graph::{DType, Origin, Quant};
-use crate::build::elements;
 
 /// The document, checked for what it states of itself.
 pub(super) struct Trace<'a> {

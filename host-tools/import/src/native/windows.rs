@@ -3,10 +3,10 @@
 use super::operator::layout_name;
 use super::trace::Operator;
 use super::work::Work;
+use crate::build::Weights;
 use crate::error::{Error, Result};
 use crate::graph::infer::{nhwc, windows};
 use crate::graph::{Activation, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, TensorId};
-use crate::build::Weights;
 
 impl Work<'_, '_, '_> {
     pub(super) fn conv2d(&mut self, o: &Operator<'_>) -> Result<TensorId> {

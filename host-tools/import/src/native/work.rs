@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::fields::Role;
 use super::trace::{State, Trace, origin};
+use crate::assume::Assumptions;
+use crate::build::{Builder, NewNode, Weights, elements};
 use crate::error::Result;
 use crate::files::json::Json;
 use crate::graph::{DType, Data, Expr, Op, Tensor, TensorId, TensorKind};
-use crate::assume::Assumptions;
-use crate::build::{Builder, NewNode, Weights, elements};
 
 pub(super) struct Work<'w, 'a, 'o> {
     pub(super) trace: &'w Trace<'a>,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::elem::{Elem, unsupported};
 use super::proto::Tensor;
+use crate::build::elements;
 use crate::error::{Error, Result};
+use crate::fold_budget::FoldBudget;
 use crate::graph::data::Expr;
 use crate::graph::infer::broadcast;
 use crate::graph::{DType, Data};
-use crate::build::elements;
-use crate::fold_budget::FoldBudget;
 use crate::half;
 
 /// A value that is known.

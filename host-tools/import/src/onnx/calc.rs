@@ -7,9 +7,9 @@ use super::elem::{Elem, unsupported};
 use super::fold::{Call, fold, fold_reduce};
 use super::importer::{Importer, Value};
 use crate::error::{Error, Result};
+use crate::fold_budget::FoldBudget;
 use crate::graph::infer::broadcast;
 use crate::graph::{Activation, BinaryOp, DType, Op, ReduceKind, TensorId, UnaryKind};
-use crate::fold_budget::FoldBudget;
 use arenite::ops::binary::{Pairwise, SpecialBinaryOp};
 use arenite::ops::pointwise::{Function, Pointwise};
 

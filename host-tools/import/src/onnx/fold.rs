@@ -7,10 +7,10 @@ use arenite::ops::binary::Pairwise;
 use super::array::{Array, Elements, paid};
 use super::elem::Elem;
 use crate::error::{Error, Result};
+use crate::fold_budget::FoldBudget;
 pub(super) use crate::graph::composite::Call;
 use crate::graph::infer::broadcast;
 use crate::graph::{BinaryOp, ReduceKind};
-use crate::fold_budget::FoldBudget;
 
 /// Two known operands, broadcast.
 pub(super) fn fold(budget: &FoldBudget, op: BinaryOp, a: &Array, b: &Array) -> Result<Array> {

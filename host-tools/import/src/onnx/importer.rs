@@ -8,13 +8,13 @@ use super::elem::Elem;
 use super::external::Folder;
 use super::proto::{self, Model, Node};
 use super::report::Findings;
+use crate::build::elements;
 use crate::error::{Error, Result};
+use crate::fold_budget::FoldBudget;
 use crate::graph::facts::IMPLIED;
 use crate::graph::infer::{infer, infer_dtype};
 use crate::graph::numbers::Range;
 use crate::graph::{self, DType, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
-use crate::build::elements;
-use crate::fold_budget::FoldBudget;
 
 /// What stands for a value of the file.
 #[derive(Debug, Clone)]

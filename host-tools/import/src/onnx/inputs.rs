@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::proto::{Extent, Graph, Model, ValueInfo};
+use crate::assume::Assumptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::DType;
-use crate::assume::Assumptions;
 use crate::imported::ImportOptions;
 
 /// Operands that say how an operator works, by its name: those from this position on.

@@ -4,9 +4,9 @@ use super::array::{Array, paid};
 use super::elem::Elem;
 use super::fold::fold_sums;
 use super::importer::{Importer, Value, View};
+use crate::build::resolve;
 use crate::error::{Error, Result};
 use crate::graph::BinaryOp;
-use crate::build::resolve;
 
 /// An axis that may be counted from the end.
 pub(super) fn axis_of(axis: i64, rank: usize) -> Result<usize> {

@@ -2,9 +2,9 @@
 
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
+use crate::build::LARGEST_EXTENT;
 use crate::error::{Error, Result};
 use crate::graph::numbers::Range;
-use crate::build::LARGEST_EXTENT;
 
 /// Most elements that a padding by repetition adds on one side.
 const MOST_REPEATED: usize = 256;

@@ -1,9 +1,9 @@
 //! Matrix products.
 
 use super::importer::{Importer, Value, View};
+use crate::compose::{self, Compose};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, DType, Op, ReduceKind};
-use crate::compose::{self, Compose};
 
 impl<'a> Importer<'_, 'a> {
     /// `x [.., k]` times `w [n, k]`, plus a bias `[n]`.

@@ -5,8 +5,8 @@ use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::{axis_of, extents};
 use crate::error::{Error, Result};
-use crate::graph::Op;
 use crate::fold_budget::FoldBudget;
+use crate::graph::Op;
 
 /// Most elements along an axis of a result.
 const MOST_SAMPLES: usize = 1 << 16;

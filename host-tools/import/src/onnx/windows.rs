@@ -3,10 +3,10 @@
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::extents;
-use crate::error::{Error, Result};
-use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Layout, Op, Padding2d};
 use crate::build::LARGEST_EXTENT;
 use crate::compose;
+use crate::error::{Error, Result};
+use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Layout, Op, Padding2d};
 
 /// Most elements of a window that is cut into slices.
 const MOST_TAPS: usize = 1024;

@@ -3,10 +3,10 @@
 use super::names::Name;
 use super::read::Picture;
 use super::sizes::Network;
+use crate::build::{Builder, NewNode, Weights, elements, line};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::facts::IMPLIED;
 use crate::graph::{Activation, DType, Graph, Op, Role, TensorId, UnaryKind};
-use crate::build::{Builder, NewNode, Weights, elements, line};
 
 pub(super) fn build(
     picture: &Picture,

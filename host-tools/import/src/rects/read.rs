@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::{self, Name, Training, Vocabulary, Word, digit};
+use crate::assume::Assumptions;
 use crate::error::{Error, Result};
 use crate::graph::Role;
-use crate::assume::Assumptions;
 
 /// Distinct words that are matched letter by letter; a real picture has a few dozen.
 const MOST_GARBLED: usize = 4000;
@@ -332,10 +332,7 @@ fn extents(text: &str) -> Option<Vec<usize>> {
     let words = text.split([' ', ',', '\t']).filter(|word| !word.is_empty());
     let number = |word: &str| -> Option<usize> {
         let digits: Option<String> = word.chars().map(digit).collect();
-        digits?
-            .parse()
-            .ok()
-            .filter(|&n| n <= crate::build::LARGEST_EXTENT)
+        digits?.parse().ok().filter(|&n| n <= crate::build::LARGEST_EXTENT)
     };
     words.map(number).collect()
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::names::Name;
 use super::read::{Picture, Reading, What};
-use crate::error::{Error, ErrorKind, Result};
 use crate::assume::Assumptions;
 use crate::build::LARGEST_EXTENT;
+use crate::error::{Error, ErrorKind, Result};
 
 /// The network's sizes. Level 0 is the image, level i + 1 the result of layer i.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::edges::{Edges, Layout, Source};
 use super::rows::{Field, Kernel, Trace, at};
 use super::windows::{Lrn, Windows};
+use crate::build::{Builder, NewNode, Weights, line};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
 use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Graph, Op, PoolAttrs, TensorId, UnaryKind};
-use crate::build::{Builder, NewNode, Weights, line};
 use crate::solve::padding;
 
 /// All that is known of the network.

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::rows::{Kernel, Node, Trace, at};
-use crate::error::{Error, ErrorKind, Result};
 use crate::assume::Assumptions;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Axis order of a node's activations.
 pub(super) use crate::graph::Layout;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::build::{LARGEST_EXTENT, refuse_unknown};
 use crate::error::{Error, Result};
 use crate::graph::Role;
-use crate::build::{LARGEST_EXTENT, refuse_unknown};
 
 /// Edges are found by comparing operators with each other, so their number is bounded.
 const LARGEST_NETWORK: usize = 5000;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::edges::{Edges, Layout};
 use super::rows::{Kernel, Node, Trace, at};
-use crate::error::{Error, ErrorKind, Result};
 use crate::assume::Assumptions;
+use crate::error::{Error, ErrorKind, Result};
 use crate::solve::{Axis, same};
 
 /// Rows and columns of each convolution and pooling, by index of the node.

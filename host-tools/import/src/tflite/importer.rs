@@ -7,8 +7,8 @@ use super::schema::{Model, Operator};
 use super::scope::{Control, Scope};
 use super::variables::Variables;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, Node, Op, Origin, Role, TensorId};
 use crate::fold_budget::FoldBudget;
+use crate::graph::{Graph, Node, Op, Origin, Role, TensorId};
 
 /// The state of one import.
 pub(super) struct Importer<'m, 'a> {

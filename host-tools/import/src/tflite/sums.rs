@@ -3,9 +3,9 @@
 use super::importer::{Importer, View};
 use super::movement::axis_of;
 use super::rearrange::Link;
+use crate::compose::{self, Compose};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, DType, Data, Op, Quant, Tensor, TensorId, TensorKind, UnaryKind};
-use crate::compose::{self, Compose};
 use arenite::ops::pointwise::{Function, UnaryOp};
 
 /// int8 numbers are summed as int32 ones with so many bits behind the point: half of the 20 by which the reference shifts them left.

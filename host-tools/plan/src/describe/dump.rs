@@ -7,7 +7,7 @@ use crate::memory::Placed;
 use crate::program::{Place, Program};
 
 /// One line a node.
-pub(crate) fn graph(graph: &Graph) -> String {
+pub fn graph(graph: &Graph) -> String {
     let mut text = format!("network {}\n", graph.name);
     let tensor = |id: TensorId| {
         let t = graph.tensor(id);
@@ -28,7 +28,7 @@ pub(crate) fn graph(graph: &Graph) -> String {
 }
 
 /// One line a step; with offsets once there is a plan.
-pub(crate) fn program(program: &Program, placed: Option<&Placed>) -> String {
+pub fn program(program: &Program, placed: Option<&Placed>) -> String {
     let mut text = format!("network {}\n", program.graph.name);
     for (index, step) in program.steps.iter().enumerate() {
         let places: Vec<_> = step

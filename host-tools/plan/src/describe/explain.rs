@@ -7,7 +7,7 @@ use crate::memory::fit::Point;
 use crate::program::Program;
 
 /// The peak step with the tensors alive in it, and the Pareto front of arena against extra MACs.
-pub(crate) fn explain(program: &Program, placed: &Placed, front: &[Point], in_place: bool) -> String {
+pub fn explain(program: &Program, placed: &Placed, front: &[Point], in_place: bool) -> String {
     let mut text = String::new();
     let bodies = &placed.bodies;
     let (peak, most) = bodies.peak();

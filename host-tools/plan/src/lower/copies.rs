@@ -55,7 +55,7 @@ pub(super) fn copy_all(lower: &mut Lower<'_>, node: &Node, kind: &'static str, x
 
 /// A copy to the first place from the second, along axes of (extent, stride in the destination, stride in the source), in elements of `element`
 /// bytes, outermost first; it begins at element `from` of a source of `len` elements.
-pub(crate) fn copy_elements(
+pub fn copy_elements(
     [output, input]: [Place; 2],
     element: usize,
     from: usize,

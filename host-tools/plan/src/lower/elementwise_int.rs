@@ -118,7 +118,7 @@ fn laid_out(
 }
 
 /// The operator of two integer operands and their result, without its places. `name` is the operator's own, for messages.
-pub(crate) fn arithmetic(
+pub fn arithmetic(
     name: &str,
     kind: BinaryOp,
     activation: Activation,

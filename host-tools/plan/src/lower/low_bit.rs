@@ -21,23 +21,23 @@ const NARROWEST: f64 = 0.5;
 
 /// Weights as whole numbers and scales.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Rounded {
+pub struct Rounded {
     /// By output, by part.
     pub(crate) scales: Vec<f32>,
     /// As many as there are weights.
     pub(crate) numbers: Vec<i8>,
     /// Squares of the weights, and of what rounding changed.
-    pub(crate) squares: [f64; 2],
+    pub squares: [f64; 2],
 }
 
 /// The largest number of so many bits; the smallest is as far from zero.
-pub(crate) fn largest(bits: u8) -> i8 {
+pub fn largest(bits: u8) -> i8 {
     if bits == 4 { 7 } else { 127 }
 }
 
 /// Rounds the weights of a layer, `filter` of each output: each part of them by a scale of its own. Of eight bits the largest weight decides, of four what
 /// changes the weights least.
-pub(crate) fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded {
+pub fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded {
     let mut all = Rounded {
         scales: Vec::new(),
         numbers: Vec::with_capacity(weights.len()),
@@ -56,7 +56,7 @@ pub(crate) fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded 
 }
 
 /// The scale of a part; 1 where there is nothing but zeros.
-pub(crate) fn scale(part: &[f32], bits: u8) -> f32 {
+pub fn scale(part: &[f32], bits: u8) -> f32 {
     let most = part.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
     let widest = (most / f32::from(largest(bits))).max(f32::MIN_POSITIVE);
     if most == 0.0 {
@@ -89,7 +89,7 @@ pub(crate) fn scale(part: &[f32], bits: u8) -> f32 {
 }
 
 /// The nearest numbers, and the sum of the squared differences.
-pub(crate) fn at_scale(part: &[f32], scale: f32, largest: i8) -> (Vec<i8>, f64) {
+pub fn at_scale(part: &[f32], scale: f32, largest: i8) -> (Vec<i8>, f64) {
     let (largest, mut error) = (f32::from(largest), 0.0);
     let numbers = part.iter().map(|&weight| {
         let number = (weight / scale).round().clamp(-largest, largest);
@@ -112,7 +112,7 @@ pub(crate) fn packed(numbers: &[i8], filter: usize, bits: u8) -> Vec<u8> {
 }
 
 /// Bytes that a layer's weights take in this form, scales included.
-pub(crate) fn bytes(outputs: usize, filter: usize, bits: LowBits) -> usize {
+pub fn bytes(outputs: usize, filter: usize, bits: LowBits) -> usize {
     let parts = filter.div_ceil(bits.share(filter));
     outputs * (filter_bytes(filter as u32, bits.bits.into()) as usize + 4 * parts)
 }

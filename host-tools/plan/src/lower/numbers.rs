@@ -78,7 +78,7 @@ pub(crate) fn below_one(real: f64) -> Result<Multiplier> {
 }
 
 /// The multiplier of each output channel: `input scale * weight scale / output scale`, in f64.
-pub(crate) fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
+pub fn multipliers(weights: &Tensor, channels: usize, input: f64, output: f64) -> Result<Vec<Multiplier>> {
     let Some(quant) = &weights.quant else {
         return Err(Error::input(format!(
             "the weights `{}` have no quantisation",

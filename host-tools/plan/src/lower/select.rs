@@ -42,7 +42,7 @@ fn candidates(program: &Program, spend: bool) -> impl Iterator<Item = KernelId> 
 }
 
 /// Whether flash buys instructions: on cores without multiplications of several bytes at once. The others' kernels come before.
-pub(crate) const fn spends_flash(target: Target) -> bool {
+pub const fn spends_flash(target: Target) -> bool {
     matches!(target, Target::CortexM0 | Target::CortexM3 | Target::Riscv32imac)
 }
 
@@ -234,7 +234,7 @@ fn packed(step: &Step<Place>, job: &Job<'_, Place>, channels: usize) -> Option<C
 }
 
 /// The number of channels that the kernels of int8 convolutions take at a time.
-pub(crate) fn channels_at_a_time(target: Target, size: bool) -> usize {
+pub fn channels_at_a_time(target: Target, size: bool) -> usize {
     let candidates = KernelId::candidates(target, size);
     let convolutions = candidates.filter(|kernel| kernel.job() == Some(JobKind::Conv2dS8));
     convolutions.map(KernelId::channels).max().unwrap_or(1)

@@ -220,7 +220,7 @@ fn run_those(graph: &mut Graph, chosen: impl Fn(&Pass) -> bool) -> Result<()> {
 }
 
 /// Numbers names that a pass made twice, or that the trace happens to have as well. Tensors that passes add come last and give way.
-pub(crate) fn name_apart(graph: &mut Graph) {
+pub fn name_apart(graph: &mut Graph) {
     let tensors = graph.tensors.iter_mut().map(|tensor| &mut tensor.name);
     let nodes = graph.nodes.iter_mut().map(|node| &mut node.name);
     number(tensors);

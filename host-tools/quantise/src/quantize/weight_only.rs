@@ -22,7 +22,7 @@ pub struct WeightOnly {
 ///
 /// # Errors
 /// A name that is not there; weights that are not finite; a network without a layer whose weights could be stored in fewer bits.
-pub(crate) fn run(
+pub fn run(
     graph: &mut Graph,
     weights: &Weights,
     request: &WeightOnly,

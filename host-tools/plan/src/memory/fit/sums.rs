@@ -3,8 +3,6 @@
 //!
 //! Nothing is computed twice and no row is copied, so that it costs what the additional steps cost: their records in the file, and the time to begin them.
 
-use serde::{Deserialize, Serialize};
-
 use super::bands::{self, Carry, Cut};
 use super::split::split;
 use super::stage::{self, LONGEST_CHAIN};
@@ -14,6 +12,7 @@ use crate::memory::bodies::bodies;
 use crate::memory::place::{Request, whole_words};
 use crate::memory::{in_place, plan};
 use crate::program::{Place, Program};
+use crate::report::Sums;
 
 /// Into how many parts sums are cut: the fewest that bring the most.
 const PARTS: [usize; 6] = [2, 4, 8, 16, 32, 64];
