@@ -2,9 +2,9 @@
 
 use std::{env, fs, path::PathBuf};
 
-#[path = "../host-tools/src/board/parts.rs"]
+#[path = "../host-tools/board/src/board/parts.rs"]
 mod parts;
-#[path = "../host-tools/src/board/table.rs"]
+#[path = "../host-tools/board/src/board/table.rs"]
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod table;
 
@@ -12,8 +12,8 @@ use table::{BOARDS, Board, Timer, Uart};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=../host-tools/src/board/table.rs");
-    println!("cargo:rerun-if-changed=../host-tools/src/board/parts.rs");
+    println!("cargo:rerun-if-changed=../host-tools/board/src/board/table.rs");
+    println!("cargo:rerun-if-changed=../host-tools/board/src/board/parts.rs");
     println!("cargo:rerun-if-changed=link");
 
     println!("cargo:rustc-check-cfg=cfg(armv6m)");

@@ -2,10 +2,10 @@
 
 use std::{env, fs, path::PathBuf};
 
-#[path = "../../host-tools/src/board/parts.rs"]
+#[path = "../../host-tools/board/src/board/parts.rs"]
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod parts;
-#[path = "../../host-tools/src/board/table.rs"]
+#[path = "../../host-tools/board/src/board/table.rs"]
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod table;
 
@@ -15,8 +15,8 @@ const NEVER_FULL: u64 = 256 << 20;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=ARENITE_BOARD");
-    println!("cargo:rerun-if-changed=../../host-tools/src/board/parts.rs");
-    println!("cargo:rerun-if-changed=../../host-tools/src/board/table.rs");
+    println!("cargo:rerun-if-changed=../../host-tools/board/src/board/parts.rs");
+    println!("cargo:rerun-if-changed=../../host-tools/board/src/board/table.rs");
     let Ok(name) = env::var("ARENITE_BOARD") else { return };
     let Some(board) = table::BOARDS.iter().find(|board| board.feature == name) else {
         println!("cargo::error=ARENITE_BOARD={name}: the table of boards has no such feature");

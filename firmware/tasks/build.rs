@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::{env, fs, path::PathBuf};
 
-#[path = "../../host-tools/src/board/parts.rs"]
+#[path = "../../host-tools/board/src/board/parts.rs"]
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod parts;
-#[path = "../../host-tools/src/board/table.rs"]
+#[path = "../../host-tools/board/src/board/table.rs"]
 #[allow(dead_code, reason = "the build wants a part of each row")]
 mod table;
 
@@ -22,8 +22,8 @@ const EVERY: usize = 11;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=ARENITE_MODEL");
-    println!("cargo:rerun-if-changed=../../host-tools/src/board/parts.rs");
-    println!("cargo:rerun-if-changed=../../host-tools/src/board/table.rs");
+    println!("cargo:rerun-if-changed=../../host-tools/board/src/board/parts.rs");
+    println!("cargo:rerun-if-changed=../../host-tools/board/src/board/table.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     println!("cargo:rustc-link-search={}", out.display());
 

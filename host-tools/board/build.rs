@@ -29,9 +29,9 @@ const SOURCES: [&str; 20] = [
     "firmware/serial",
     "firmware/src",
     "firmware/stream",
-    "host-tools/src/board/layout.rs",
-    "host-tools/src/board/parts.rs",
-    "host-tools/src/board/table.rs",
+    "host-tools/board/src/board/layout.rs",
+    "host-tools/board/src/board/parts.rs",
+    "host-tools/board/src/board/table.rs",
 ];
 const PLUGIN: [&str; 3] = [
     "host-tools/qemu-plugin/Cargo.lock",
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo names no folder")?);
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder for output")?);
-    let checkout = package.join("..");
+    let checkout = package.join("../..");
     let archive = if checkout.join("firmware/Cargo.toml").is_file() {
         of_checkout(&checkout)?
     } else {

@@ -1,4 +1,4 @@
-//! What a graph means, as an importer gives it: loops in f64 over the operators' definitions in `host-tools/src/graph/op.rs`, before any pass.
+//! What a graph means, as an importer gives it: loops in f64 over the operators' definitions in `host-tools/graph/src/graph/op.rs`, before any pass.
 //!
 //! It shares no code with passes, lowering and kernels, so that it can contradict them. What a trace means is judged elsewhere.
 

@@ -294,7 +294,7 @@ fn every_failure_of_a_board_is_provoked() {
     }
     provoked.extend(on_the_board(folder.path()));
     assert_eq!(
-        unprovoked("host-tools/src/board/error.rs", "BoardError", provoked),
+        unprovoked("host-tools/board/src/board/error.rs", "BoardError", provoked),
         [""; 0]
     );
 }
@@ -422,5 +422,8 @@ fn every_kind_of_error_is_provoked() {
     }
     assert!(!folder.path().join("model.arenite").exists());
     provoked.push(written_to_nobody());
-    assert_eq!(unprovoked("host-tools/src/error.rs", "ErrorKind", provoked), [""; 0]);
+    assert_eq!(
+        unprovoked("host-tools/graph/src/error.rs", "ErrorKind", provoked),
+        [""; 0]
+    );
 }

@@ -1,5 +1,5 @@
 //! One file per core family: start-up, faults, and the timer that counts instructions. Which timer, and where, says the board's row in
-//! `host-tools/src/board/table.rs`.
+//! `host-tools/board/src/board/table.rs`.
 
 #[cfg(smp)]
 mod others;

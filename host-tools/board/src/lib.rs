@@ -11,4 +11,4 @@ pub mod board;
 pub mod chips;
 pub mod worst;
 
-use arenite_graph::{Error, ErrorKind, Result, error, files, model, report, spelling};
+use arenite_graph::{error, files, model, report, spelling};

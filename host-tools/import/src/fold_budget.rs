@@ -44,7 +44,7 @@ impl FoldBudget {
     /// Pays for a value of this shape and element type before it is computed: its elements.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unsupported`] where less is left: what would be computed, the budget, and what to do.
+    /// [`crate::error::ErrorKind::Unsupported`] where less is left: what would be computed, the budget, and what to do.
     pub(super) fn take(&self, kind: &dyn Display, shape: &[usize], element: usize) -> Result<usize> {
         let elements = shape.iter().try_fold(1_usize, |n, &extent| n.checked_mul(extent));
         let bytes = elements.and_then(|n| (n as u64).checked_mul(element as u64)?.checked_add(EACH));

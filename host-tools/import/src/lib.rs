@@ -2,23 +2,45 @@
 
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+// What only some dialects use.
+#![cfg_attr(
+    not(all(
+        feature = "chainer",
+        feature = "keras-order",
+        feature = "megengine",
+        feature = "native",
+        feature = "onnx",
+        feature = "rects",
+        feature = "tf-shapes",
+        feature = "tflite"
+    )),
+    allow(dead_code, unused_imports)
+)]
 
 pub mod assume;
 mod build;
+#[cfg(feature = "chainer")]
 mod chainer;
 mod compose;
 mod fold_budget;
 mod foreign;
 mod half;
 mod imported;
+#[cfg(feature = "keras-order")]
 mod keras_order;
+#[cfg(feature = "megengine")]
 mod megengine;
+#[cfg(feature = "native")]
 mod native;
+#[cfg(feature = "onnx")]
 pub mod onnx;
 mod rebatch;
+#[cfg(feature = "rects")]
 mod rects;
 mod solve;
+#[cfg(feature = "tf-shapes")]
 mod tf_shapes;
+#[cfg(feature = "tflite")]
 pub mod tflite;
 
 use std::path::Path;
@@ -30,39 +52,47 @@ use arenite_graph::{error, files, graph, spelling, weights};
 
 use error::{Error, ErrorKind, Result};
 
-/// All dialects, in the order in which they are tried.
+/// All dialects that this crate was built with, in the order in which they are tried.
 pub const DIALECTS: &[Dialect] = &[
+    #[cfg(feature = "native")]
     Dialect {
         name: "native",
         recognises: native::recognises,
         import: native::import,
     },
+    #[cfg(feature = "chainer")]
     Dialect {
         name: "chainer",
         recognises: chainer::recognises,
         import: chainer::import,
     },
+    #[cfg(feature = "tf-shapes")]
     Dialect {
         name: "tf-shapes",
         recognises: tf_shapes::recognises,
         import: tf_shapes::import,
     },
+    #[cfg(feature = "rects")]
     Dialect {
         name: "rects",
         recognises: rects::recognises,
         import: rects::import,
     },
+    #[cfg(feature = "keras-order")]
     Dialect {
         name: "keras-order",
         recognises: keras_order::recognises,
         import: keras_order::import,
     },
+    #[cfg(feature = "megengine")]
     Dialect {
         name: "megengine",
         recognises: megengine::recognises,
         import: megengine::import,
     },
+    #[cfg(feature = "tflite")]
     tflite::DIALECT,
+    #[cfg(feature = "onnx")]
     onnx::DIALECT,
 ];
 
@@ -80,6 +110,7 @@ pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Re
 pub const READING: &str = "read the input";
 
 /// The JSON Schema of `trace.json`, which docs/trace.schema.json holds: the form that the reader checks, made of the same rows.
+#[cfg(feature = "native")]
 #[must_use]
 pub fn trace_schema() -> serde_json::Value {
     native::schema()

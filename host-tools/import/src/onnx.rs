@@ -86,7 +86,7 @@ fn recognises(content: &[u8]) -> bool {
 /// Reads an .onnx file.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::ErrorKind::Unsupported`] with all nodes that have no counterpart.
+/// [`crate::error::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::error::ErrorKind::Unsupported`] with all nodes that have no counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
     let mut model = Model::read(content)?;
     let cut = classic::cut(&mut model);

@@ -11,7 +11,7 @@ use crate::graph::{Data, Graph, Node, Op, Tensor, TensorId, TensorKind};
 /// Refuses a rebuilt network whose first axis holds something else than samples. `batches` are the stated one and that of `--batch`.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Unsupported`], naming the node that works across the axis.
+/// [`crate::error::ErrorKind::Unsupported`], naming the node that works across the axis.
 pub(super) fn check(stated: &Graph, rebuilt: &Graph, batches: [usize; 2]) -> Result<()> {
     let refuse = |node: &Node, why: &str| {
         let [from, to] = batches;

@@ -61,7 +61,7 @@ pub const DIALECT: Dialect = Dialect {
 /// Reads a .tflite file.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::ErrorKind::Unsupported`] with all operators that have no
+/// [`crate::error::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::error::ErrorKind::Unsupported`] with all operators that have no
 /// counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
     let mut model = Model::read(content)?;

@@ -17,5 +17,5 @@ pub mod memory;
 pub mod passes;
 
 use arenite_graph::{
-    Error, ErrorKind, Result, accelerator, error, files, graph, metadata, model, program, report, stage, weights,
+    Error, Result, accelerator, error, files, graph, metadata, model, program, report, stage, weights,
 };

@@ -1,7 +1,7 @@
 //! Reads of a slow flash behind caches: which instruction fetches and loads the flash itself has to serve.
 //!
 //! The flash is read in units of a few bytes. The unit that was read last stays at hand, for instructions and for data; caches hold more of them, in
-//! lines of which each unit is filled when it is first missed, and lose the line that was used longest ago. Tests: `host-tools/src/board/cycles`.
+//! lines of which each unit is filled when it is first missed, and lose the line that was used longest ago. Tests: `host-tools/board/src/board/cycles`.
 
 /// A cache.
 #[derive(Debug, Clone)]

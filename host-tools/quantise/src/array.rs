@@ -21,13 +21,21 @@ pub struct Array {
 /// Elements by type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
+    /// f64.
     F64(Vec<f64>),
+    /// f32.
     F32(Vec<f32>),
+    /// int8.
     I8(Vec<i8>),
+    /// uint8.
     U8(Vec<u8>),
+    /// int16.
     I16(Vec<i16>),
+    /// int32.
     I32(Vec<i32>),
+    /// int64.
     I64(Vec<i64>),
+    /// bool.
     Bool(Vec<bool>),
 }
 
@@ -44,7 +52,7 @@ impl Sequence {
     /// Joins what each of `ports` was given.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::ErrorKind::Input) where one of them holds another number of runs than the first; `place` says in which file it is.
+    /// [`ErrorKind::Input`](crate::error::ErrorKind::Input) where one of them holds another number of runs than the first; `place` says in which file it is.
     pub fn of(ports: &[Port<'_>], inputs: Vec<Runs>, place: impl Fn(usize, Error) -> Error) -> Result<Self> {
         let (count, stacked) = inputs
             .first()
@@ -89,7 +97,7 @@ impl Array {
     /// Decodes a `.npy` file.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::ErrorKind::Input) where it is no array of numbers.
+    /// [`ErrorKind::Input`](crate::error::ErrorKind::Input) where it is no array of numbers.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let npy = Npy::parse(bytes).map_err(|wrong| not_an_array(&wrong))?;
         Ok(Self::of(&npy))

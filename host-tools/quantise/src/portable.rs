@@ -22,7 +22,7 @@ pub struct Portable {
     /// The file.
     pub file: ModelFile,
     /// Its steps.
-    pub(crate) program: Program,
+    pub program: Program,
     /// Where their operands lie.
     pub(crate) placed: Placed,
 }

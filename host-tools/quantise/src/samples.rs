@@ -57,7 +57,7 @@ pub(crate) fn read_any(
 /// The inputs of each run. The file is opened once: it may be a pipe. `note` hears of conversions, and of arrays that are no input.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Io`], [`crate::ErrorKind::Input`] for samples that are not the model's inputs.
+/// [`crate::error::ErrorKind::Io`], [`crate::error::ErrorKind::Input`] for samples that are not the model's inputs.
 pub fn read(
     path: &Path,
     ports: &[Port<'_>],
@@ -117,7 +117,7 @@ fn whole(
 /// The inputs of each run in a `.npy` or `.npz` file, as `arenite run` takes them; `note` hears of conversions.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Io`], [`crate::ErrorKind::Input`] for arrays that are not the model's inputs.
+/// [`crate::error::ErrorKind::Io`], [`crate::error::ErrorKind::Input`] for arrays that are not the model's inputs.
 pub fn inputs(path: &Path, ports: &[Port<'_>], note: &mut dyn FnMut(String)) -> Result<Vec<Vec<Vec<u8>>>> {
     read(path, ports, &|array, _, _| Ok(array), note).map_err(|e| e.in_file(path))
 }

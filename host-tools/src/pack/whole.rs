@@ -149,6 +149,10 @@ fn element(dtype: DType, kind: u64, random: u32) -> Vec<u8> {
 }
 
 #[cfg(test)]
+#[path = "../../plan/src/channels/sample.rs"]
+mod sample;
+
+#[cfg(test)]
 mod tests {
     use arenite::Target;
 
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn another_network_is_seen() {
-        let whole = crate::channels::tests::sample();
+        let whole = sample::sample();
         let weights = Weights::nothing(&whole).expect("no parameters");
         let mut graph = whole.clone();
         crate::channels::remove(&mut graph, 1).expect("removes");

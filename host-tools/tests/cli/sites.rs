@@ -23,6 +23,16 @@ const MAKERS: [&str; 12] = [
     "wrong",
 ];
 
+/// Folders of sources in `host-tools`, each with what stands in front of its files' names.
+const SOURCES: [(&str, &str); 6] = [
+    ("src", ""),
+    ("board/src", ""),
+    ("graph/src", ""),
+    ("import/src", "import/"),
+    ("plan/src", ""),
+    ("quantise/src", ""),
+];
+
 /// Letters of fixed text without which a text says nothing by itself.
 const LETTERS: usize = 5;
 
@@ -168,12 +178,18 @@ fn end_of_call(code: &str) -> usize {
 
 /// All messages, in order of files and texts.
 pub(crate) fn sites() -> Vec<Site> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut paths = Vec::new();
-    files(&root, &mut paths);
+    let mut named = Vec::new();
+    for (folder, front) in SOURCES {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let mut paths = Vec::new();
+        files(&root, &mut paths);
+        named.extend(paths.into_iter().map(|path| {
+            let below = path.strip_prefix(&root).expect("below it").display();
+            (format!("{front}{below}"), path)
+        }));
+    }
     let mut sites = BTreeSet::new();
-    for path in paths {
-        let file = path.strip_prefix(&root).expect("below src").display().to_string();
+    for (file, path) in named {
         let code = code(&path);
         for maker in MAKERS {
             for (at, _) in code.match_indices(&format!("{maker}(")) {

@@ -86,7 +86,7 @@ pub(super) fn cliffs(names: &[String]) -> Result<()> {
 
 /// Makes the table of stacks of these boards, all where there are none.
 pub(super) fn stacks(names: &[String]) -> Result<()> {
-    let path = root().join("host-tools/src/worst/stacks.json");
+    let path = root().join("host-tools/board/src/worst/stacks.json");
     let mut boards = boards(names)?;
     // Calls of what several cores get are not known before they run.
     boards.retain(|board| board.cores() == 1);
@@ -95,7 +95,7 @@ pub(super) fn stacks(names: &[String]) -> Result<()> {
 
 /// Makes the table of most instructions of these boards and kernels, all where there are none.
 pub(super) fn most(names: &[String]) -> Result<()> {
-    let path = root().join("host-tools/src/worst/instructions.json");
+    let path = root().join("host-tools/board/src/worst/instructions.json");
     let (kernels, names): (Vec<_>, Vec<_>) = names
         .iter()
         .partition(|name| KernelId::ALL.iter().any(|kernel| kernel.name() == **name));
@@ -109,7 +109,7 @@ pub(super) fn most(names: &[String]) -> Result<()> {
 
 /// Makes the table of cycles of these boards and kernels, all where there are none.
 pub(super) fn rates(names: &[String]) -> Result<()> {
-    let path = root().join("host-tools/src/worst/cycles.json");
+    let path = root().join("host-tools/board/src/worst/cycles.json");
     let (kernels, names): (Vec<_>, Vec<_>) = names
         .iter()
         .partition(|name| KernelId::ALL.iter().any(|kernel| kernel.name() == **name));

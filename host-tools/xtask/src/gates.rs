@@ -13,12 +13,17 @@ use super::suite::{self, Outcome};
 use super::{Result, cargo, root, run, setup};
 
 /// What is published, in the order of its dependencies.
-const PUBLISHED: [&str; 6] = [
+const PUBLISHED: [&str; 11] = [
     "arenite",
     "arenite-protocol",
     "arenite-sensors",
     "arenite-serial",
     "arenite-stream",
+    "arenite-graph",
+    "arenite-import",
+    "arenite-plan",
+    "arenite-quantise",
+    "arenite-board",
     "arenite-host",
 ];
 
@@ -272,12 +277,17 @@ pub(super) fn package() -> Result<Outcome> {
         }
     }
     // A package has no files from outside its folder: the firmware's sources go into it as an archive.
-    std::fs::write(root().join("host-tools/sources.archive"), packed_sources())?;
-    let listed = cargo(&["package", "--list", "--allow-dirty", "--package", "arenite-host"]).output()?;
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    for file in ["sources.archive", "build.rs", "src/bin/pack.rs", "README.md"] {
-        if !listed.lines().any(|line| line == file) {
-            return Err(format!("the package arenite-host lacks {file}").into());
+    std::fs::write(root().join("host-tools/board/sources.archive"), packed_sources())?;
+    for (name, files) in [
+        ("arenite-board", ["sources.archive", "build.rs", "src/board/table.rs"]),
+        ("arenite-host", ["src/bin/arenite.rs", "src/bin/pack.rs", "README.md"]),
+    ] {
+        let listed = cargo(&["package", "--list", "--allow-dirty", "--package", name]).output()?;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        for file in files {
+            if !listed.lines().any(|line| line == file) {
+                return Err(format!("the package {name} lacks {file}").into());
+            }
         }
     }
     let mut package = cargo(&["package", "--quiet", "--no-verify", "--allow-dirty"]);

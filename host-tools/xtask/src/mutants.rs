@@ -75,6 +75,11 @@ pub(super) fn changed() -> Result<Outcome> {
         "--",
         "core/src",
         "host-tools/src",
+        "host-tools/board/src",
+        "host-tools/graph/src",
+        "host-tools/import/src",
+        "host-tools/plan/src",
+        "host-tools/quantise/src",
     ])
     .unwrap_or_default();
     if diff.trim().is_empty() {

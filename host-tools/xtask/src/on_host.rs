@@ -6,12 +6,17 @@ use std::fs;
 use super::{Result, root};
 
 /// The packages whose tests these are.
-pub(super) const PACKAGES: [&str; 7] = [
+pub(super) const PACKAGES: [&str; 12] = [
     "arenite",
     "arenite-protocol",
     "arenite-sensors",
     "arenite-serial",
     "arenite-stream",
+    "arenite-graph",
+    "arenite-import",
+    "arenite-plan",
+    "arenite-quantise",
+    "arenite-board",
     "arenite-host",
     "arenite-tests",
 ];

@@ -88,6 +88,11 @@ fn every_dependency_is_used() {
     for folder in [
         "core",
         "host-tools",
+        "host-tools/board",
+        "host-tools/graph",
+        "host-tools/import",
+        "host-tools/plan",
+        "host-tools/quantise",
         "host-tools/xtask",
         "firmware",
         "firmware/protocol",

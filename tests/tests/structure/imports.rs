@@ -1,6 +1,6 @@
-//! The import graph of a crate, read from its sources.
+//! The import graph of a crate, or of several that are one picture, read from their sources.
 //!
-//! An import is any path in a file that resolves into another file of the crate: in a `use`, in an expression, a type or an attribute's neighbour, or
+//! An import is any path in a file that resolves into another file of them: in a `use`, in an expression, a type or an attribute's neighbour, or
 //! among the words of a macro; so is the call of a macro that a file further up defines. Re-exports count. What does not count is a `mod` declaration,
 //! which only says where a file is, and what is compiled for tests alone.
 
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
-/// A module by its path from the crate's root.
+/// A module by its path from the crate's root, the crate's name first.
 type Module = Vec<String>;
 
-/// A crate's modules: the file that each is written in, and what it is there.
+/// The modules of crates: the file that each is written in, and what it is there.
 #[derive(Default)]
-struct Crate {
+struct Crates {
     /// Modules written out in a file belong to it.
     files: BTreeMap<Module, PathBuf>,
-    /// Macros exported to the crate's root, by name, and their files.
-    macros: BTreeMap<String, PathBuf>,
+    /// Macros exported to a crate's root, by the path there, and their files.
+    macros: BTreeMap<Module, PathBuf>,
     /// Macros of a module, which modules declared below them may call without a path.
     inherited: BTreeMap<(Module, String), PathBuf>,
     parsed: Vec<(Module, PathBuf, Vec<syn::Item>)>,
@@ -71,11 +71,17 @@ fn named_files(attributes: &[syn::Attribute]) -> Vec<String> {
     found
 }
 
-impl Crate {
-    fn read(entry: &Path) -> Self {
+impl Crates {
+    fn read(entries: &[(&str, PathBuf)]) -> Self {
         let mut it = Self::default();
-        it.file(Vec::new(), entry, entry.parent().expect("a folder"));
+        for (name, entry) in entries {
+            it.file(vec![(*name).to_owned()], entry, entry.parent().expect("a folder"));
+        }
         it
+    }
+
+    fn is_crate(&self, name: &str) -> bool {
+        self.files.contains_key(&[name.to_owned()][..])
     }
 
     /// Parses a module's file; `folder` is where files of its modules are.
@@ -117,7 +123,8 @@ impl Crate {
                 syn::Item::Macro(rules) => {
                     let Some(name) = &rules.ident else { continue };
                     if rules.attrs.iter().any(|a| a.path().is_ident("macro_export")) {
-                        self.macros.insert(name.to_string(), path.to_owned());
+                        self.macros
+                            .insert(vec![module[0].clone(), name.to_string()], path.to_owned());
                     }
                     self.inherited
                         .insert((module.clone(), name.to_string()), path.to_owned());
@@ -143,18 +150,25 @@ impl Crate {
             CALL => {
                 // The nearest module that has it.
                 let name = path.get(1)?;
-                let above = (0..=module.len())
+                let above = (1..=module.len())
                     .rev()
                     .map(|len| (module[..len].to_vec(), name.clone()));
                 return above.into_iter().find_map(|key| self.inherited.get(&key));
             }
-            "crate" | "$crate" => Vec::new(),
+            "crate" | "$crate" => vec![module[0].clone()],
             "self" => module.clone(),
-            "super" => module.get(..module.len().checked_sub(1)?)?.to_vec(),
+            "super" => module
+                .get(..module.len().checked_sub(1)?)
+                .filter(|above| !above.is_empty())?
+                .to_vec(),
             first => {
                 let mut child = module.clone();
                 child.push(first.to_owned());
-                if !self.files.contains_key(&child) {
+                if self.files.contains_key(&child) {
+                    child
+                } else if self.is_crate(first) {
+                    vec![first.to_owned()]
+                } else {
                     // An imported name; `use a::b as a` would go round for ever.
                     if hops >= 4 {
                         return None;
@@ -175,10 +189,9 @@ impl Crate {
                             self.resolve(module, &whole, hops + 1).filter(|found| *found != of_glob)
                         });
                 }
-                child
             }
         };
-        for word in path.iter().skip(1) {
+        for (index, word) in path.iter().enumerate().skip(1) {
             if word == "super" {
                 at.pop()?;
                 continue;
@@ -189,8 +202,14 @@ impl Crate {
                 at = child;
                 continue;
             }
-            if at.is_empty() && self.macros.contains_key(word) {
-                return self.macros.get(word);
+            if let Some(file) = self.macros.get(&child) {
+                return Some(file);
+            }
+            // A name that this module has from another crate leads there.
+            let meant = self.names.get(&at).and_then(|names| names.get(word));
+            if let Some(meant) = meant.filter(|meant| hops < 4 && self.is_crate(&meant[0])) {
+                let whole: Vec<String> = meant.iter().chain(&path[index + 1..]).cloned().collect();
+                return self.resolve(&at, &whole, hops + 1);
             }
             // A name of this module, its own or one that it hands on: to import it is to import this file.
             return self.files.get(&at);
@@ -324,7 +343,12 @@ pub(crate) type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
 /// Which file of the crate imports which others.
 pub(crate) fn imports(entry: &Path) -> Graph {
-    let it = Crate::read(entry);
+    imports_of(&[("this crate", entry.to_owned())])
+}
+
+/// Which file of these crates, by name and first file, imports which others.
+pub(crate) fn imports_of(entries: &[(&str, PathBuf)]) -> Graph {
+    let it = Crates::read(entries);
     let mut graph = Graph::new();
     for (module, file, items) in &it.parsed {
         let mut paths = Paths::default();

@@ -9,6 +9,16 @@ mod once;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The crates of the host tools, whose sources are one picture and may have no circle: names, and folders of sources.
+const HOST: [(&str, &str); 6] = [
+    ("arenite_host", "host-tools/src"),
+    ("arenite_board", "host-tools/board/src"),
+    ("arenite_graph", "host-tools/graph/src"),
+    ("arenite_import", "host-tools/import/src"),
+    ("arenite_plan", "host-tools/plan/src"),
+    ("arenite_quantise", "host-tools/quantise/src"),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

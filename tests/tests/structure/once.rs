@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{root, shown, sources};
+use crate::{HOST, root, shown, sources};
 
 /// Written by tests with `ARENITE_BLESS=1`.
 const GENERATED: [&str; 7] = [
@@ -39,6 +39,11 @@ fn files_with(word: &str, folders: &[&str], endings: &[&str]) -> Vec<String> {
     found
 }
 
+/// These folders and those of the host tools' sources.
+fn with_host<'f>(folders: &[&'f str]) -> Vec<&'f str> {
+    folders.iter().copied().chain(HOST.map(|(_, folder)| folder)).collect()
+}
+
 /// Its row, the changelog, and what NumPy has no function for in the references.
 #[test]
 fn a_pointwise_operator_is_in_at_most_four_files() {
@@ -52,11 +57,11 @@ fn a_pointwise_operator_is_in_at_most_four_files() {
         let word = word.concat();
         let found = files_with(&word, &folders, &["rs", "py", "md", "json", "toml"]);
         // Beside these, CHANGELOG.md. ONNX has names of its own for what its nodes and its recurrent operators call: one place, whatever the file.
-        let onnx = "host-tools/src/import/onnx/";
+        let onnx = "host-tools/import/src/onnx/";
         let of_onnx = found.iter().find(|name| name.starts_with(onnx)).into_iter();
         let models = [
             // Measured, by name.
-            "host-tools/src/worst/instructions.json",
+            "host-tools/board/src/worst/instructions.json",
             "tests/oracle/",
             "tests/tests/",
             "tests/src/",
@@ -83,13 +88,13 @@ fn a_dialect_is_in_its_file_and_its_row() {
         ("tf-shapes", "tf_shapes"),
     ] {
         for word in [name, module] {
-            for file in files_with(word, &["core/src", "host-tools/src", "host-tools/xtask/src"], &["rs"]) {
+            for file in files_with(word, &with_host(&["core/src", "host-tools/xtask/src"]), &["rs"]) {
                 let own = [
-                    format!("host-tools/src/import/{module}.rs"),
-                    "host-tools/src/import/mod.rs".to_owned(),
+                    format!("host-tools/import/src/{module}.rs"),
+                    "host-tools/import/src/lib.rs".to_owned(),
                 ];
                 assert!(
-                    own.contains(&file) || Path::new(&file).starts_with(format!("host-tools/src/import/{module}")),
+                    own.contains(&file) || Path::new(&file).starts_with(format!("host-tools/import/src/{module}")),
                     "{file} speaks of {name}"
                 );
             }
@@ -100,10 +105,10 @@ fn a_dialect_is_in_its_file_and_its_row() {
 #[test]
 fn a_board_is_its_row_and_its_feature() {
     for name in ["microbit", "mps2-an505"] {
-        let found = files_with(name, &["core", "firmware", "host-tools/src"], &["rs", "toml", "x"]);
+        let found = files_with(name, &with_host(&["core", "firmware"]), &["rs", "toml", "x"]);
         assert_eq!(
             found,
-            ["firmware/Cargo.toml", "host-tools/src/board/table.rs"],
+            ["firmware/Cargo.toml", "host-tools/board/src/board/table.rs"],
             "{name}"
         );
     }

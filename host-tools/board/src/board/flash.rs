@@ -95,7 +95,7 @@ impl Flash {
 }
 
 #[cfg(test)]
-#[path = "../../qemu-plugin/src/memory.rs"]
+#[path = "../../../qemu-plugin/src/memory.rs"]
 mod memory;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ impl Board {
     /// The linker layout that the firmware is linked with.
     pub fn memory_x(&self) -> String {
         let mut text = format!(
-            "/* {}: from the table in host-tools/src/board/table.rs. */\nMEMORY\n{{\n",
+            "/* {}: from the table in host-tools/board/src/board/table.rs. */\nMEMORY\n{{\n",
             self.feature
         );
         let mut region = |name: &str, at: AddressRange| {

@@ -149,7 +149,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let sources = folder.path().join("sources");
         unpack(&sources).expect("unpacked");
-        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for file in [
             "core/src/lib.rs",
             "core/src/kernels/table.rs",
@@ -157,9 +157,9 @@ mod tests {
             "firmware/.cargo/config.toml",
             "firmware/src/bin/infer.rs",
             "firmware/footprint/src/main.rs",
-            "host-tools/src/board/layout.rs",
-            "host-tools/src/board/parts.rs",
-            "host-tools/src/board/table.rs",
+            "host-tools/board/src/board/layout.rs",
+            "host-tools/board/src/board/parts.rs",
+            "host-tools/board/src/board/table.rs",
             "host-tools/qemu-plugin/src/lib.rs",
         ] {
             let of = |folder: &Path| fs::read(folder.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));

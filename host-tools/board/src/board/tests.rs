@@ -7,7 +7,7 @@ use super::table::{BOARDS, Board};
 /// Cargo cannot read a table: the firmware's manifest repeats the names, and nothing else.
 #[test]
 fn the_firmware_has_a_feature_for_each_row() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/Cargo.toml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware/Cargo.toml");
     let manifest = std::fs::read_to_string(&path).expect("the firmware's manifest");
     let (_, features) = manifest.split_once("[features]\n").expect("features");
     let (features, _) = features

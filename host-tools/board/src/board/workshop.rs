@@ -83,7 +83,7 @@ pub(super) fn cannot_keep(folder: &Path) -> impl Fn(io::Error) -> BoardError {
 }
 
 fn compiled_in() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The checkout that the firmware is built from: `ARENITE_ROOT`, or that of these programs while they are where cargo built them.

@@ -139,7 +139,7 @@ mod tests {
     /// The tracked models' cycles are within a factor of two of the estimate.
     #[test]
     fn estimates_are_near_what_was_measured() {
-        let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/results");
+        let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/results");
         let mut compared = 0;
         for (name, f32) in [
             ("ad01_int8", false),

@@ -101,10 +101,15 @@ impl<'a> Json<'a> {
         self.text
     }
 
+    /// Whether it is `null`.
     pub fn is_null(&self) -> bool {
         self.text == "null"
     }
 
+    /// An object.
+    ///
+    /// # Errors
+    /// Names the line of a value of another type.
     pub fn object(&self) -> Result<Object<'a>> {
         let Fields(raw) = self.read("an object")?;
         let fields = raw.into_iter().map(|(name, raw)| {
@@ -117,24 +122,44 @@ impl<'a> Json<'a> {
         })
     }
 
+    /// The elements of an array.
+    ///
+    /// # Errors
+    /// Names the line of a value of another type.
     pub fn array(&self) -> Result<Vec<Json<'a>>> {
         let Items(raw) = self.read("a list")?;
         let items = raw.into_iter().enumerate();
         Ok(items.map(|(index, raw)| self.child(raw, &index.to_string())).collect())
     }
 
+    /// A string.
+    ///
+    /// # Errors
+    /// Names the line of a value of another type.
     pub fn string(&self) -> Result<String> {
         self.read("a string")
     }
 
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// Names the line of a value of another type.
     pub fn boolean(&self) -> Result<bool> {
         self.read("true or false")
     }
 
+    /// An integer.
+    ///
+    /// # Errors
+    /// Names the line of a value of another type.
     pub fn integer(&self) -> Result<i64> {
         self.read("an integer")
     }
 
+    /// An array of integers.
+    ///
+    /// # Errors
+    /// Names the line of a value of another type.
     pub fn integers(&self) -> Result<Vec<i64>> {
         self.read("a list of integers")
     }
@@ -239,6 +264,7 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// All fields, in the order of the document.
     pub fn fields(&self) -> &[(String, Json<'a>)] {
         &self.fields
     }

@@ -19,13 +19,21 @@ pub struct Npy<'a> {
 /// Types of elements, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
+    /// f64.
     F64,
+    /// f32.
     F32,
+    /// int8.
     I8,
+    /// uint8.
     U8,
+    /// int16.
     I16,
+    /// int32.
     I32,
+    /// int64.
     I64,
+    /// A byte, 0 or 1.
     Bool,
 }
 

@@ -42,6 +42,7 @@ pub struct Links {
 }
 
 impl Links {
+    /// The links of all nodes.
     pub fn of(graph: &Graph) -> Self {
         let mut links = Self {
             writers: vec![None; graph.tensors.len()],

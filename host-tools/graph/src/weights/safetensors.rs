@@ -75,6 +75,7 @@ impl File {
         &self.path
     }
 
+    /// Names of the tensors.
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<_> = self.entries.keys().cloned().collect();
         keys.sort();

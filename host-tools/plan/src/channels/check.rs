@@ -20,7 +20,7 @@ pub(super) type Claims = [Vec<(i32, i32)>];
 /// Checks that `pruned` computes what `whole` does.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Input`] naming the operator and the channel.
+/// [`crate::error::ErrorKind::Input`] naming the operator and the channel.
 pub(super) fn check(whole: &Graph, pruned: &Graph, claims: &Claims) -> Result<()> {
     for (tensor, claims) in whole.tensors.iter().zip(claims) {
         let given = matches!(tensor.kind, TensorKind::Input | TensorKind::State(_));

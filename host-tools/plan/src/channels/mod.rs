@@ -11,7 +11,9 @@ mod products;
 mod ranges;
 mod rewrite;
 #[cfg(test)]
-pub(crate) mod tests;
+mod sample;
+#[cfg(test)]
+mod tests;
 
 pub use crate::report::Removed;
 
@@ -25,7 +27,7 @@ use ranges::Ranges;
 /// left over would cost more than a filler.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Internal`] where the check finds another network.
+/// [`crate::error::ErrorKind::Internal`] where the check finds another network.
 pub fn remove(graph: &mut Graph, block: usize) -> Result<Removed> {
     let ranges = Ranges::of(graph);
     let classes = Classes::of(graph, &ranges, block);

@@ -12,7 +12,7 @@ use crate::metadata::{Channel, Channels};
 /// Rewrites `graph`.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Internal`] where the classes contradict the weights.
+/// [`crate::error::ErrorKind::Internal`] where the classes contradict the weights.
 pub(super) fn rewrite(graph: &mut Graph, classes: &Classes, ranges: &Ranges) -> Result<()> {
     let changed = |id: TensorId| classes.loses(id);
     let layers: Vec<Option<Products>> = graph.nodes.iter().map(|node| Products::of(graph, node)).collect();

@@ -71,7 +71,7 @@ impl Lower<'_> {
     /// The offset of a constant tensor in the weights, as it is stored in the graph; added once.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::DoesNotFit`] beyond 4 GiB of weights.
+    /// [`crate::error::ErrorKind::DoesNotFit`] beyond 4 GiB of weights.
     pub fn constant(&mut self, id: TensorId) -> Result<u32> {
         if let Some(&offset) = self.program.weights.tensors.get(&id) {
             return Ok(offset);

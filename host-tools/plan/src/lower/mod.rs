@@ -76,7 +76,7 @@ pub struct Preferences<'a> {
 /// Lowers every node of `graph`.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Unsupported`] naming the operator.
+/// [`crate::error::ErrorKind::Unsupported`] naming the operator.
 pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> Result<Program> {
     let Preferences {
         target,

@@ -28,7 +28,7 @@ pub struct Proof {
 /// Proves that every step reads what was written for it.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Input`] naming the step, the tensor, and the bytes that another one overwrote.
+/// [`crate::error::ErrorKind::Input`] naming the step, the tensor, and the bytes that another one overwrote.
 pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
     prove_pieces(std::slice::from_ref(view))
 }

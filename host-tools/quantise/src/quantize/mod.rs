@@ -332,7 +332,7 @@ impl Calibrated {
 /// Refuses a network that is not of the type that is wanted, where nothing is asked for that would make it so.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Usage`], [`crate::ErrorKind::Unsupported`].
+/// [`crate::error::ErrorKind::Usage`], [`crate::error::ErrorKind::Unsupported`].
 pub fn refuse_other(graph: &Graph, wanted: Option<DType>) -> Result<()> {
     let layer = |node: &&Node| computes(graph, node);
     let integers = |node: &&Node| {

@@ -14,7 +14,7 @@ use crate::graph::{Graph, Node, Op, Quant, Tensor, TensorId, TensorKind};
 /// that `grid` says.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Unsupported`] for one that cannot be had.
+/// [`crate::error::ErrorKind::Unsupported`] for one that cannot be had.
 pub fn retype(graph: &mut Graph, input: Option<DType>, output: Option<DType>, grid: Option<Grid>) -> Result<()> {
     if let Some(dtype) = input {
         for index in 0..graph.inputs.len() {

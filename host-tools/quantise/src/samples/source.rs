@@ -25,7 +25,7 @@ pub(super) enum Source {
 /// Opens a file, once: it may be a pipe.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Io`], [`crate::ErrorKind::Input`] for a damaged archive.
+/// [`crate::error::ErrorKind::Io`], [`crate::error::ErrorKind::Input`] for a damaged archive.
 pub(super) fn open(path: &Path) -> Result<Source> {
     let io = |e: std::io::Error| Error::io(path, "read the samples", &e);
     let input = Input::open(path, "read the samples")?;

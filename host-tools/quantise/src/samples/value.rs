@@ -24,7 +24,7 @@ impl Value {
     /// Its bytes.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Io`].
+    /// [`crate::error::ErrorKind::Io`].
     pub(crate) fn bytes(&self) -> Result<Cow<'_, [u8]>> {
         match self {
             Self::Owned(bytes) => Ok(Cow::Borrowed(bytes)),

@@ -24,7 +24,7 @@ fn properties() -> Result<Results> {
     let mut results = Results::none();
     let files = require::PROPERTIES.iter().flat_map(|file| ["--test", file]);
     let of_tests: Vec<&str> = ["--package", "arenite-tests"].into_iter().chain(files).collect();
-    let units = vec!["--package", "arenite", "--package", "arenite-host", "--lib"];
+    let units = vec!["--package", "arenite", "--package", "arenite-plan", "--lib"];
     for of in [units, of_tests] {
         let mut command = cargo(&["test", "--release", "--no-fail-fast"]);
         command.args(of).args(["--", "--show-output"]);
@@ -172,6 +172,13 @@ pub(in super::super) fn due() -> Result<()> {
     for ((program, name), row) in tier.tests() {
         let files = [".rs", ""].map(|ending| format!("tests/tests/{program}{ending}"));
         let mut paths = vec!["core", "firmware", "host-tools/src", "host-tools/tests", "tests/src"];
+        paths.extend([
+            "host-tools/board",
+            "host-tools/graph",
+            "host-tools/import",
+            "host-tools/plan",
+            "host-tools/quantise",
+        ]);
         paths.extend(files.iter().map(String::as_str));
         let mut log = vec!["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M", "--"];
         log.extend(paths);

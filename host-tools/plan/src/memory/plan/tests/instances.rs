@@ -7,7 +7,7 @@ use super::*;
 /// The reference instances, or `None` (said so) where they are absent.
 fn instances(test: &str, folder: &str) -> Option<Vec<(PathBuf, Problem)>> {
     let root = std::env::var_os("ARENITE_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
     );
     let folder = root.join("data/planner").join(folder);
