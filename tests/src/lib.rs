@@ -12,6 +12,7 @@ pub mod line;
 pub mod naive;
 pub mod onnx;
 pub mod oracle;
+pub mod png_file;
 pub mod properties;
 pub mod record;
 pub mod typed;

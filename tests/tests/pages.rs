@@ -9,9 +9,9 @@ use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_host::page::{Extra, page};
 use arenite_tests::browser::{Browser, MISSING};
+use arenite_tests::png_file::Picture;
 use arenite_tests::{digits_options, skip};
 use data_encoding::BASE64;
-use image::RgbImage;
 use serde_json::{Value, json};
 
 /// The step whose row the page shows; null where it shows none.
@@ -88,7 +88,7 @@ fn clicks_show_a_step_in_the_arena_the_graph_and_the_table() {
 }
 
 /// A drawing of the page at a width of its own and without its words: fonts are the machine's.
-fn drawing(browser: &mut Browser, selector: &str) -> RgbImage {
+fn drawing(browser: &mut Browser, selector: &str) -> Picture {
     let place = format!(
         "(() => {{ const style = document.head.appendChild(document.createElement('style'));
            style.textContent = 'svg text {{ display: none }} svg {{ width: 800px !important }}';
@@ -100,18 +100,18 @@ fn drawing(browser: &mut Browser, selector: &str) -> RgbImage {
     let shot = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
     let shot = browser.ask("Page.captureScreenshot", shot);
     let bytes = BASE64.decode(shot["data"].as_str().expect("base64").as_bytes());
-    let picture = image::load_from_memory(&bytes.expect("base64"));
-    picture.expect("a picture").into_rgb8()
+    Picture::decode(&bytes.expect("base64"))
 }
 
 /// The share of pixels that are another colour for the eye; all, where the pictures have other sizes.
-fn differ(a: &RgbImage, b: &RgbImage) -> f64 {
+fn differ(a: &Picture, b: &Picture) -> f64 {
     const SEEN: u8 = 32;
-    if a.dimensions() != b.dimensions() {
+    if [a.wide, a.high] != [b.wide, b.high] {
         return 1.0;
     }
-    let other = |(a, b): &(&image::Rgb<u8>, &image::Rgb<u8>)| a.0.iter().zip(b.0).any(|(a, b)| a.abs_diff(b) > SEEN);
-    a.pixels().zip(b.pixels()).filter(other).count() as f64 / f64::from(a.width() * a.height())
+    let other = |(a, b): &(&[u8], &[u8])| a.iter().zip(*b).any(|(a, b)| a.abs_diff(*b) > SEEN);
+    let pixels = a.bytes.chunks_exact(3).zip(b.bytes.chunks_exact(3));
+    pixels.filter(other).count() as f64 / f64::from(a.wide * a.high)
 }
 
 #[test]
@@ -131,15 +131,14 @@ fn the_drawings_are_those_on_record() {
             let record = records.join(format!("{name}-{kind}.png"));
             if bless {
                 fs::create_dir_all(&records).expect("a folder");
-                found.save(&record).expect("written");
+                found.write(&record);
             }
-            let expected = image::open(&record)
-                .expect("a record: ARENITE_BLESS=1 makes it")
-                .into_rgb8();
+            // `ARENITE_BLESS=1` makes it.
+            let expected = Picture::read(&record);
             let share = differ(&found, &expected);
             if share > MOST {
                 let beside = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{kind}.png"));
-                found.save(&beside).expect("written");
+                found.write(&beside);
                 panic!(
                     "{:.1} % of {} are other pixels than in {}",
                     share * 100.0,

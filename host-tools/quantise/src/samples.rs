@@ -3,6 +3,8 @@
 
 #[cfg(feature = "tools")]
 mod folder;
+#[cfg(feature = "tools")]
+mod picture;
 mod ports;
 mod source;
 #[cfg(feature = "tools")]

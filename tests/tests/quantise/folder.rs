@@ -7,7 +7,7 @@ use arenite::DType;
 use arenite_host::pack::{Options, pack};
 use arenite_host::quantize::{Activations, Request};
 use arenite_host::{Error, ErrorKind};
-use image::{DynamicImage, GrayImage, ImageFormat, RgbImage};
+use arenite_tests::png_file::Picture;
 use ndarray::{Array, ArrayD, IxDyn};
 use ndarray_npy::write_npy;
 use serde_json::json;
@@ -72,14 +72,7 @@ fn pictures(folder: &Path, channels: usize) -> [PathBuf; 2] {
     {
         let pixels: Vec<u8> = (0..each).map(|at| pixel(picture, at)).collect();
         all.extend_from_slice(&pixels);
-        let [wide, high] = [COLUMNS as u32, ROWS as u32];
-        let picture = match channels {
-            1 => DynamicImage::from(GrayImage::from_raw(wide, high, pixels).expect("as many")),
-            _ => DynamicImage::from(RgbImage::from_raw(wide, high, pixels).expect("as many")),
-        };
-        picture
-            .save_with_format(files.join(name), ImageFormat::Png)
-            .expect("written");
+        Picture::new([COLUMNS as u32, ROWS as u32], channels, pixels).write(&files.join(name));
     }
     fs::write(files.join("notes.txt"), "no picture").expect("written");
     fs::write(files.join(".hidden.png"), "no picture").expect("written");
@@ -122,12 +115,9 @@ fn a_jpeg_is_a_picture() {
     let trace = network(3).write(folder.path());
     let files = folder.path().join("pictures");
     fs::create_dir(&files).expect("made");
-    let flat = RgbImage::from_pixel(COLUMNS as u32, ROWS as u32, image::Rgb([200, 200, 200]));
-    flat.save_with_format(files.join("1.jpg"), ImageFormat::Jpeg)
-        .expect("written");
-    RgbImage::from_pixel(COLUMNS as u32, ROWS as u32, image::Rgb([40, 40, 40]))
-        .save_with_format(files.join("2.jpeg"), ImageFormat::Jpeg)
-        .expect("written");
+    // Six rows of nine pixels, 200 and 40 in each channel.
+    fs::write(files.join("1.jpg"), include_bytes!("flat-200.jpg")).expect("written");
+    fs::write(files.join("2.jpeg"), include_bytes!("flat-40.jpg")).expect("written");
     let array = folder.path().join("flat.npy");
     let values = |at: [usize; 4]| if at[0] == 0 { 200_u8 } else { 40 };
     let shape = (2, ROWS, COLUMNS, 3);
@@ -212,9 +202,8 @@ fn files_that_are_not_the_networks_input_are_refused_by_name() {
         fs::write(files.join(name), content).expect("written");
     };
     let picture = |name: &str, wide: u32, high: u32| {
-        RgbImage::new(wide, high)
-            .save_with_format(files.join(name), ImageFormat::Png)
-            .expect("written");
+        let black = vec![0; wide as usize * high as usize * 3];
+        Picture::new([wide, high], 3, black).write(&files.join(name));
     };
     let wanted = options(&trace, &files, "net.arenite");
     with("notes.txt", b"nothing");

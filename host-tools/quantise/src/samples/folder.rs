@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arenite::{DType, Port};
 
+use super::picture;
 use super::ports::names;
 use super::source::Each;
 use super::spool::Spool;
@@ -16,8 +17,6 @@ use crate::error::{Error, Result};
 /// What a folder may hold, by the names' ends.
 const PICTURES: [&str; 3] = ["png", "jpg", "jpeg"];
 const RECORDING: &str = "wav";
-/// The most bytes that a decoder of pictures may take.
-const DECODER: u64 = 1 << 30;
 
 /// The samples of a folder and of the folders in it, in the order of their paths. `pictures` says that the network takes bytes; `each` sees every array.
 ///
@@ -116,15 +115,11 @@ fn picture(path: &Path, port: &Port<'_>, pictures: bool) -> Result<Array> {
                 .expected("an input of one picture: [1, rows, columns, 1, 3 or 4 channels]"),
         );
     };
-    let wrong = |e: &dyn std::fmt::Display| Error::input(format!("it is no picture: {e}")).expected("PNG or JPEG");
+    let wrong = |e: &str| Error::input(format!("it is no picture: {e}")).expected("PNG or JPEG");
     let io = |e: std::io::Error| Error::io(path, "read a sample", &e);
-    let reader = image::ImageReader::open(path).map_err(io)?;
-    let mut reader = reader.with_guessed_format().map_err(io)?;
-    let mut limits = image::Limits::default();
-    limits.max_alloc = Some(DECODER);
-    reader.limits(limits);
-    let picture = reader.decode().map_err(|e| wrong(&e))?;
-    let [wide, high] = [picture.width(), picture.height()].map(|extent| extent as usize);
+    let opened = picture::open(path).map_err(io)?;
+    let picture = opened.decode().map_err(|e| wrong(&e))?;
+    let (wide, high) = (picture.wide, picture.high);
     if [high, wide] != [rows, columns] {
         return Err(Error::input(format!("{high} rows of {wide} pixels"))
             .expected(format!(
@@ -135,14 +130,9 @@ fn picture(path: &Path, port: &Port<'_>, pictures: bool) -> Result<Array> {
                 "--preprocess 'u8 size={high}x{wide} crop=… resize={rows}x{columns}' takes pictures of this size"
             )));
     }
-    let bytes = match channels {
-        1 => picture.into_luma8().into_raw(),
-        3 => picture.into_rgb8().into_raw(),
-        _ => picture.into_rgba8().into_raw(),
-    };
     Ok(Array {
         shape,
-        values: Values::U8(bytes),
+        values: Values::U8(picture.into_bytes(channels)),
     })
 }
 
