@@ -1,4 +1,4 @@
-//! The budget of an import: bytes of values that it computes because they are known already, and holds until the file is packed.
+//! The budget of an import: bytes of values that it computes because they are known already, and holds until the file is packed; and nodes that it makes.
 //!
 //! Constant folding makes of a few bytes what a shape says. The budget is one for a file, over all of its operators: each value is paid for before it is
 //! computed, and nothing is paid back, so that the budget bounds the time of folding as well as its memory.
@@ -16,6 +16,12 @@ pub(super) const TIMES: u64 = 128;
 
 /// Bytes that a value costs beside its elements: a chain of many small ones is bounded too.
 const EACH: u64 = 64;
+
+/// Nodes that every file may become: a sequence is unrolled, a cumulative sum takes one for each doubling.
+const NODES: u64 = 1 << 15;
+
+/// Bytes of a file for each further node.
+const BYTES_OF_NODE: u64 = 8;
 
 /// What is left for one file.
 #[derive(Debug)]
@@ -68,6 +74,22 @@ impl FoldBudget {
         self.left.set(left);
         Ok(elements)
     }
+
+    /// Whether the file may become so many nodes.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unsupported`] where these are too many: how many, and how many are allowed.
+    pub(super) fn allow_nodes(&self, nodes: usize) -> Result<()> {
+        let most = NODES + (self.whole.get() - ALWAYS) / TIMES / BYTES_OF_NODE;
+        if nodes as u64 <= most {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!("the network becomes {nodes} nodes or more"))
+            .expected(format!(
+                "at most {most} for a file of this size ({NODES}, and one for each {BYTES_OF_NODE} bytes)"
+            ))
+            .help("export a shorter sequence, and call the network again with its state for the rest"))
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +117,14 @@ mod tests {
         budget.take(&"float", &half, 4).unwrap();
         let text = budget.take(&"float", &[usize::MAX, 2], 4).unwrap_err().to_string();
         assert!(text.contains("more than 2^64 bytes"), "{text}");
+    }
+
+    #[test]
+    fn nodes_are_allowed_by_the_bytes_of_the_file() {
+        let budget = FoldBudget::of(80);
+        budget.allow_nodes(32_778).unwrap();
+        let text = budget.allow_nodes(32_779).unwrap_err().to_string();
+        assert!(text.contains("32779 nodes") && text.contains("at most 32778"), "{text}");
     }
 
     #[test]

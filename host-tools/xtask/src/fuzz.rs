@@ -6,7 +6,7 @@ use super::suite::{Results, watched};
 use super::{Result, cargo, root, run, setup};
 
 /// Tests that load and run hostile files, on the host.
-const ATTACKS: [&str; 4] = ["kernels", "loads_runs", "blob_damage", "corpus"];
+const ATTACKS: [&str; 5] = ["kernels", "operands", "loads_runs", "blob_damage", "corpus"];
 
 /// 32-bit hosts: C library and start files come with the Rust target, and the linker with the toolchain.
 const NARROW: &str = "i686-unknown-linux-musl";
@@ -66,7 +66,7 @@ fn tests(arguments: &[&str], tests: &[&str]) -> Command {
 }
 
 fn host(_: &Options, results: &mut Results) -> Result<Option<String>> {
-    let mut command = tests(&["--release"], &["kernels", "loads_runs"]);
+    let mut command = tests(&["--release"], &["kernels", "operands", "loads_runs"]);
     command.args(["--", "--ignored", "--nocapture", "_long"]);
     results.add(watched(command)?);
     Ok(None)

@@ -73,7 +73,7 @@ struct Data {
     long: LongTier,
     counts: Counts,
     cliffs: Cliffs,
-    operands: operands::Lists,
+    unreached: Vec<String>,
     quantised: Vec<crate::quantise::Row>,
     quantisers: Vec<crate::quantisers::Row>,
 }
@@ -141,7 +141,7 @@ impl Data {
             long: LongTier::read(results)?,
             counts: counts::read(results)?,
             cliffs: read_cliffs(results)?,
-            operands: operands::Lists::read(results)?,
+            unreached: operands::unreached(results)?,
             quantised: crate::quantise::read(results)?,
             quantisers: crate::quantisers::read(results)?,
         })
@@ -176,7 +176,7 @@ impl Data {
             "long" => self.long.table(),
             "before and after" => before_and_after(&self.counts),
             "cliffs" => cliffs(&self.cliffs),
-            "operands" => operands::operands(&self.operands),
+            "operands" => operands::operands(&self.unreached),
             "quantised" => quantise::published(&self.quantised),
             "quantisers" => quantise::peers(&self.quantisers, &self.quantised),
             _ => {

@@ -212,3 +212,28 @@ fn the_smallest_file_that_held_gigabytes() {
         "{text}"
     );
 }
+
+/// Sequences are unrolled: a few bytes state as many nodes as they like, in one layer or in many.
+#[test]
+fn nodes_of_unrolled_sequences_are_bounded_in_the_whole_file() {
+    for (op, gates) in [("LSTM", 4), ("GRU", 3), ("RNN", 1)] {
+        for (steps, layers) in [(1 << 40, 1), (100_000, 3), (300, 60)] {
+            let mut file = File::default()
+                .input(&value("x", 1, &[steps, 1, 1]))
+                .holding(&longs("axes", &[1]))
+                .holding(&floats("w", &[1, gates, 1], &vec![0.5; gates as usize]))
+                .holding(&floats("r", &[1, gates, 1], &vec![0.25; gates as usize]));
+            let mut x = "x".to_owned();
+            for layer in 0..layers {
+                let (y, next) = (format!("y{layer}"), format!("x{layer}"));
+                file = file
+                    .node(op, &[&x, "w", "r"], &y, &[int("hidden_size", 1)])
+                    .node("Squeeze", &[&y, "axes"], &next, &[]);
+                x = next;
+            }
+            let file = file.output(&value(&x, 1, &[steps, 1, 1])).bytes(14);
+            let text = imported(&file, &ImportOptions::default()).expect_err(op);
+            assert!(text.contains("nodes or more") && text.contains(&format!("({op})")), "{text}");
+        }
+    }
+}

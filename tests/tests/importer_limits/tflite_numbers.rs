@@ -6,6 +6,9 @@ use arenite::Target;
 use arenite_host::import::{ImportOptions, import_content};
 use arenite_tests::golden::packed;
 
+/// The type of a variable's handle.
+const RESOURCE: u8 = 13;
+
 /// A file and where its numbers stand: what each is, its place, its bytes.
 struct Numbers<'a>(&'a [u8], Vec<(&'static str, usize)>);
 
@@ -139,6 +142,60 @@ fn numbers_of_no_sense_are_refused_by_name_or_not_read() {
     println!("TensorFlow Lite: {refused} refused, {unread} not read: {kinds:?}");
     assert!(refused > 200, "{refused}");
     assert_eq!(said.len(), 1, "{said:?}");
+}
+
+/// Extents of the results of operators of a file's main subgraph: name of the tensor, place of each extent. A variable's handle has no shape of a value.
+fn extents_of_results(content: &[u8]) -> Vec<(String, Vec<usize>)> {
+    let file = Numbers(content, Vec::new());
+    let mut found = Vec::new();
+    if let Some(&graph) = file.tables(file.u32(0), 2).first() {
+        let tensors = file.tables(graph, 0);
+        for operator in file.tables(graph, 3) {
+            for result in file.vector(operator, 2, 4) {
+                let tensor = tensors[file.u32(result)];
+                if file.field(tensor, 1).is_some_and(|at| content[at] == RESOURCE) {
+                    continue;
+                }
+                let name = file.vector(tensor, 3, 1);
+                let name = name.iter().map(|&at| content[at]).collect();
+                found.push((String::from_utf8(name).expect("a name"), file.vector(tensor, 0, 4)));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_declared_shape_that_contradicts_the_computed_one_is_refused() {
+    let (mut refused, mut taken) = (0, Vec::new());
+    // How many frames CIRCULAR_BUFFER holds is said by its result's extent alone.
+    let states = |path: &Path, axis| axis == 1 && path.to_string_lossy().contains("circular_");
+    for path in files() {
+        let content = std::fs::read(&path).expect("a file");
+        let read = |content: &[u8]| import_content("m.tflite".as_ref(), content, None, &ImportOptions::default());
+        if read(&content).is_err() {
+            continue;
+        }
+        for (name, extents) in extents_of_results(&content) {
+            for (axis, at) in extents.into_iter().enumerate() {
+                let extent = i32::from_le_bytes(content[at..at + 4].try_into().expect("four bytes"));
+                for other in [extent + 1, extent * 2, extent - 1, 1] {
+                    if other == extent || other <= 0 || states(&path, axis) {
+                        continue;
+                    }
+                    let mut changed = content.clone();
+                    changed[at..at + 4].copy_from_slice(&other.to_le_bytes());
+                    match read(&changed) {
+                        Err(_) => refused += 1,
+                        Ok(_) => taken.push(format!("{}: `{name}`, axis {axis}: {other}", path.display())),
+                    }
+                }
+            }
+        }
+    }
+    println!("{refused} declared extents refused");
+    assert!(refused > 1000, "{refused}");
+    assert_eq!(taken, [""; 0]);
 }
 
 /// A product whose operator becomes another one has weights of four axes, and a megengine convolution whose constant lost an axis has three.

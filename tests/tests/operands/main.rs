@@ -5,6 +5,7 @@
 mod boards;
 mod fence;
 mod files;
+mod made;
 mod mutations;
 mod networks;
 

@@ -3,8 +3,8 @@
 use super::{Conv2dAttrs, DType, Layout, Op, Padding2d, PoolAttrs, Tensor};
 use crate::error::{Error, Result};
 
-/// The shape and dtype that `op` gives its outputs, or `None` where the output itself states them (reshape, slice, resize,
-/// quantise …); errors say which operand does not fit.
+/// The shape and dtype that `op` gives its outputs, or `None` where the output itself states them (reshape, slice,
+/// resize …); errors say which operand does not fit.
 pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> {
     let need = |i: usize| {
         inputs
@@ -82,7 +82,9 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
             }
             Some(x.shape.clone())
         }
-        Op::Unary(_) | Op::Lookup { .. } | Op::Identity | Op::L2Norm => Some(need(0)?.shape.clone()),
+        Op::Unary(_) | Op::Lookup { .. } | Op::Identity | Op::L2Norm | Op::Quantize | Op::Dequantize | Op::Cast => {
+            Some(need(0)?.shape.clone())
+        }
         Op::Lrn { axis, .. } | Op::Softmax { axis, .. } | Op::LogSoftmax { axis } => {
             extent(need(0)?, *axis)?;
             Some(need(0)?.shape.clone())
@@ -147,9 +149,6 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
         | Op::Slice { .. }
         | Op::ResizeNearest { .. }
         | Op::ResizeBilinear { .. }
-        | Op::Quantize
-        | Op::Dequantize
-        | Op::Cast
         | Op::Svdf { .. }
         | Op::UnidirectionalLstm { .. }
         | Op::Signal(_)

@@ -87,7 +87,8 @@ impl<'m, 'a> Importer<'m, 'a> {
         match row.translate {
             Translate::Branch => self.branch(view),
             _ => self.translate(view, row).map_err(Some),
-        }
+        }?;
+        self.budget.allow_nodes(self.out.nodes.len()).map_err(Some)
     }
 
     /// An `If`: the nodes of the branch that its condition takes, in its place.

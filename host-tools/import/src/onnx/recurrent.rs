@@ -7,8 +7,8 @@ use crate::graph::numbers::Range;
 use crate::graph::{BinaryOp, UnaryKind};
 use arenite::ops::pointwise::{Function, SpecialOp};
 
-/// Most steps of a sequence.
-const MOST_STEPS: usize = 4096;
+/// Nodes that a step of a sequence becomes at least, in one direction.
+const NODES_OF_STEP: usize = 4;
 
 /// The recurrent operators.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,11 +94,8 @@ impl<'a> Importer<'_, 'a> {
                 self.shape(&x)
             )));
         }
-        if steps > MOST_STEPS {
-            return Err(
-                Error::unsupported(format!("a sequence of {steps} steps")).expected(format!("at most {MOST_STEPS}"))
-            );
-        }
+        let nodes = steps.saturating_mul(directions).saturating_mul(NODES_OF_STEP);
+        self.budget.allow_nodes(self.out.nodes.len().saturating_add(nodes))?;
         self.check_lengths(view, steps)?;
         let names = view.text("direction", "forward")?;
         let wanted = if names == "bidirectional" { 2 } else { 1 };

@@ -37,6 +37,11 @@ impl Importer<'_, '_> {
             ))
             .expected("[out, rows, columns, in]"));
         }
+        if self.constant(view.input(0)?)?.is_some() {
+            let stated = self.integers(view.input(0)?, "the result's shape")?;
+            let stated: Vec<usize> = stated.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
+            self.expect_shape(y, &stated)?;
+        }
         let stride = positive([view.option(2, 0)?, view.option(1, 0)?], "stride")?;
         let same = padding(view.option(0, 0)?, [oh, ow], [kh, kw], stride, [1, 1])?;
         let activation = activation(view.option(3, 0)?)?;

@@ -119,7 +119,8 @@ impl<'m, 'a> Importer<'m, 'a> {
             let code = &self.model.codes[operator.code];
             let kind = code.name();
             let view = View::new((self.scope.number, index), &kind, operator);
-            if let Err(error) = self.operator(view, code.version) {
+            let translated = self.operator(view, code.version);
+            if let Err(error) = translated.and_then(|()| self.budget.allow_nodes(self.out.nodes.len())) {
                 let output = view.outputs.first().map(|&t| self.scope.graph.tensors[t].name.as_str());
                 let output = output.unwrap_or_default().to_string();
                 self.problems.push(Problem {

@@ -248,6 +248,16 @@ impl Importer<'_, '_> {
         }
     }
 
+    /// A result whose shape its operator computes must declare it.
+    pub(super) fn expect_shape(&self, index: usize, computed: &[usize]) -> Result<()> {
+        let declared = self.shape(index)?;
+        if declared == computed {
+            return Ok(());
+        }
+        let name = &self.info(index).name;
+        Err(Error::input(format!("`{name}` has shape {declared:?}")).expected(format!("{computed:?}")))
+    }
+
     /// A state operand must be a variable tensor.
     pub(super) fn variable(&self, index: usize) -> Result<()> {
         if self.info(index).variable {

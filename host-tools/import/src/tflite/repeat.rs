@@ -63,6 +63,7 @@ impl Importer<'_, '_> {
     pub(super) fn zeros_like(&mut self, view: View<'_, '_>) -> Result<()> {
         let y = view.output(0)?;
         let (shape, dtype) = (self.shape(y)?, self.dtype(y)?);
+        self.expect_shape(y, &self.shape(view.input(0)?)?)?;
         let count = self.budget.take(&dtype.name(), &shape, dtype.bytes())?;
         self.known(y, vec![0; count * dtype.bytes()], None)
     }

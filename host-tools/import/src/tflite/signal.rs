@@ -308,14 +308,6 @@ impl Importer<'_, '_> {
         self.expect_type(index, dtype)?;
         self.expect_shape(index, shape)
     }
-
-    fn expect_shape(&self, index: usize, shape: &[usize]) -> Result<()> {
-        let found = self.shape(index)?;
-        if found == shape {
-            return Ok(());
-        }
-        Err(Error::input(format!("`{}` has shape {found:?}", self.info(index).name)).expected(format!("{shape:?}")))
-    }
 }
 
 /// The most samples of a frame, a delay or a state: more than a minute of any audio.

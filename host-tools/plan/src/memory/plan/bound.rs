@@ -16,7 +16,10 @@ pub(super) fn max_live(instance: &Instance) -> i64 {
         .unwrap_or(0);
     if !instance.bodies.iter().all(|b| b.plain || b.parts.is_empty()) {
         let mut bound = tallest;
-        instance.visit_live_sets(&mut |live_set| bound = bound.max(live_set.bound));
+        instance.visit_live_sets(&mut |live_set| {
+            bound = bound.max(live_set.bound);
+            bound
+        });
         return bound;
     }
     let grid = instance.common_alignment();

@@ -1,7 +1,5 @@
 //! Live sets: what is alive together, and how high it stands at least.
 
-use std::collections::HashMap;
-
 use super::instance::Instance;
 use super::units::{gcd, round_up};
 
@@ -46,12 +44,15 @@ impl Instance {
     /// The maximal sets of bodies alive together, in order of time.
     pub(super) fn live_sets(&self) -> Vec<LiveSet> {
         let mut live_sets = Vec::new();
-        self.visit_live_sets(&mut |live_set| live_sets.push(live_set));
+        self.visit_live_sets(&mut |live_set| {
+            live_sets.push(live_set);
+            i64::MIN
+        });
         live_sets
     }
 
-    /// Calls `visit` with every live set, in order of time.
-    pub(super) fn visit_live_sets(&self, visit: &mut dyn FnMut(LiveSet)) {
+    /// Calls `visit` with live sets, in order of time. It returns a height: sets whose bytes and padding do not exceed it are left out from then on.
+    pub(super) fn visit_live_sets(&self, visit: &mut dyn FnMut(LiveSet) -> i64) {
         let mut events: Vec<(u64, bool, u32, u32)> = Vec::new();
         for (index, body) in self.bodies.iter().enumerate() {
             for (part, rect) in body.parts.iter().enumerate() {
@@ -62,17 +63,22 @@ impl Instance {
         events.sort_unstable();
         let mut alive: std::collections::BTreeSet<(u32, u32)> = Default::default();
         let (mut grew, mut at) = (false, 0);
+        let (mut total, mut least) = (0_i64, i64::MIN);
         for (time, starts, body, part) in events {
+            let body_of = &self.bodies[body as usize];
+            let padded = round_up(body_of.parts[part as usize].size, body_of.align as i64);
             if starts {
                 alive.insert((body, part));
+                total += padded;
                 (grew, at) = (true, time);
             } else {
                 // A set is maximal exactly when something begins before it and ends after it.
-                if grew {
-                    visit(self.live_set(&alive, at));
-                    grew = false;
+                if grew && total > least {
+                    least = visit(self.live_set(&alive, at));
                 }
+                grew = false;
                 alive.remove(&(body, part));
+                total -= padded;
             }
         }
     }
@@ -142,26 +148,23 @@ impl Instance {
         if special.len() < 2 {
             return;
         }
-        // Only related bodies share anything.
+        // Only related bodies share anything. Members stand in the order of their bodies.
         let original: Vec<Member> = members.to_vec();
-        let position: HashMap<u32, usize> = special.iter().map(|&m| (original[m].body, m)).collect();
-        let sharing: HashMap<usize, Vec<(usize, i64)>> = special
-            .iter()
-            .map(|&a| {
-                let partners = self.related[original[a].body as usize].iter();
-                let shared = partners.filter_map(|body| {
-                    let &b = position.get(body).filter(|&&b| b != a)?;
-                    let bytes = self.shared(&original[a], &original[b]);
-                    (bytes > 0).then_some((b, bytes))
-                });
-                (a, shared.collect())
-            })
-            .collect();
+        let mut sharing = vec![Vec::new(); members.len()];
+        for &a in &special {
+            let partners = self.related[original[a].body as usize].iter();
+            let shared = partners.filter_map(|body| {
+                let b = original.binary_search_by_key(body, |member| member.body).ok()?;
+                let bytes = self.shared(&original[a], &original[b]);
+                (b != a && bytes > 0).then_some((b, bytes))
+            });
+            sharing[a] = shared.collect();
+        }
         let mut order: Vec<usize> = special;
-        order.sort_unstable_by_key(|a| (sharing[a].len(), -original[*a].weight, *a));
+        order.sort_unstable_by_key(|a| (sharing[*a].len(), -original[*a].weight, *a));
         let mut counted = vec![false; members.len()];
         for a in order {
-            let before = sharing[&a].iter().filter(|(b, _)| counted[*b]);
+            let before = sharing[a].iter().filter(|(b, _)| counted[*b]);
             let taken: i64 = before.map(|(_, bytes)| bytes).sum();
             members[a].weight = (members[a].weight - taken).max(0);
             counted[a] = true;

@@ -82,7 +82,10 @@ pub fn lower_bound(problem: &Problem) -> Result<u64, PlanError> {
 pub fn profile(problem: &Problem) -> Result<Vec<(u64, u64)>, PlanError> {
     let instance = Instance::new(problem)?;
     let mut profile = Vec::new();
-    instance.visit_live_sets(&mut |live_set| profile.push((live_set.at, live_set.bound as u64 * instance.unit)));
+    instance.visit_live_sets(&mut |live_set| {
+        profile.push((live_set.at, live_set.bound as u64 * instance.unit));
+        i64::MIN
+    });
     Ok(profile)
 }
 
