@@ -57,6 +57,12 @@ pub struct ImportOptions {
     pub input_shape: Option<Vec<usize>>,
     /// `--assume KEY=VALUE`; importers read it through [`Assumptions`](super::Assumptions), which refuses what nobody asked for.
     pub assume: Vec<(String, String)>,
+    /// `--set INPUT=VALUE`: inputs that are constants.
+    pub set: Vec<(String, String)>,
+    /// `--from TENSOR`: tensors that the network begins with, as its first inputs.
+    pub from: Vec<String>,
+    /// `--until TENSOR`: tensors that the network ends with, as its outputs.
+    pub until: Vec<String>,
 }
 
 /// A dialect: its name for `--dialect`, how its files are recognised, and how they are read.
@@ -65,6 +71,8 @@ pub struct Dialect {
     pub name: &'static str,
     /// Whether the content looks like this dialect; cheap, and true for at most one dialect a file.
     pub recognises: fn(&[u8]) -> bool,
+    /// Whether its importer cuts the file by `--from`, `--until` and `--set` itself, before operators are translated.
+    pub cuts: bool,
     /// Reads the file. `path` is for messages and for sidecar files.
     pub import: fn(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported>,
 }

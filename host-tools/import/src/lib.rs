@@ -18,6 +18,7 @@
 )]
 
 pub mod assume;
+mod borders;
 mod build;
 #[cfg(feature = "chainer")]
 mod chainer;
@@ -58,36 +59,42 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "native",
         recognises: native::recognises,
+        cuts: false,
         import: native::import,
     },
     #[cfg(feature = "chainer")]
     Dialect {
         name: "chainer",
         recognises: chainer::recognises,
+        cuts: false,
         import: chainer::import,
     },
     #[cfg(feature = "tf-shapes")]
     Dialect {
         name: "tf-shapes",
         recognises: tf_shapes::recognises,
+        cuts: false,
         import: tf_shapes::import,
     },
     #[cfg(feature = "rects")]
     Dialect {
         name: "rects",
         recognises: rects::recognises,
+        cuts: false,
         import: rects::import,
     },
     #[cfg(feature = "keras-order")]
     Dialect {
         name: "keras-order",
         recognises: keras_order::recognises,
+        cuts: false,
         import: keras_order::import,
     },
     #[cfg(feature = "megengine")]
     Dialect {
         name: "megengine",
         recognises: megengine::recognises,
+        cuts: false,
         import: megengine::import,
     },
     #[cfg(feature = "tflite")]
@@ -151,7 +158,13 @@ pub fn import_content(
                 .help(help)
         })?,
     };
-    let imported = (found.import)(path, content, options).map_err(|e| remedied(e, found.name).in_file(path))?;
+    let mut imported = borders::check(options)
+        .and_then(|()| (found.import)(path, content, options))
+        .map_err(|e| remedied(e, found.name).in_file(path))?;
+    if !found.cuts {
+        borders::cut(&mut imported, options).map_err(|e| e.in_file(path))?;
+        graph::check::check(&imported.graph)?;
+    }
     Ok((found.name, imported))
 }
 

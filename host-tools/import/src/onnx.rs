@@ -18,6 +18,7 @@ mod calc;
 mod classic;
 mod constants;
 mod contrib;
+mod cut;
 mod elem;
 mod elementwise;
 mod external;
@@ -42,8 +43,10 @@ mod scatters;
 mod windows;
 mod wire;
 
+use std::collections::HashMap;
 use std::path::Path;
 
+use self::elem::Elem;
 use self::external::Folder;
 use self::importer::{Importer, Value};
 use self::proto::Model;
@@ -59,6 +62,7 @@ use crate::graph::{Role, check};
 pub const DIALECT: Dialect = Dialect {
     name: "onnx",
     recognises,
+    cuts: true,
     import,
 };
 
@@ -88,17 +92,17 @@ fn recognises(content: &[u8]) -> bool {
 /// # Errors
 /// [`crate::error::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::error::ErrorKind::Unsupported`] with all nodes that have no counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
-    let mut model = Model::read(content)?;
-    let cut = classic::cut(&mut model);
-    let mut imported = network(&model, path, content.len(), options)?;
-    imported.warnings.extend(cut);
+    let (model, warnings) = part(path, content, options)?;
+    let (mut imported, assumptions) = network(&model, path, content.len(), options)?;
+    imported.assumptions = assumptions.finish()?;
+    imported.warnings.extend(warnings);
     match (inputs::stated_batch(&model), options.batch) {
         (Some(stated), Some(batch)) if stated != batch => {
             let as_stated = ImportOptions {
                 batch: None,
                 ..options.clone()
             };
-            let at_stated = network(&model, path, content.len(), &as_stated)?;
+            let (at_stated, _) = network(&model, path, content.len(), &as_stated)?;
             rebatch::check(&at_stated.graph, &imported.graph, [stated, batch])?;
         }
         _ => {}
@@ -106,8 +110,41 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
     Ok(imported)
 }
 
-/// The network at the batch that is asked for.
-fn network(model: &Model<'_>, path: &Path, bytes: usize, options: &ImportOptions) -> Result<Imported> {
+/// The part of the file that is asked for, and what is cut besides, in words.
+fn part<'a>(path: &Path, content: &'a [u8], options: &ImportOptions) -> Result<(Model<'a>, Vec<String>)> {
+    let mut model = Model::read(content)?;
+    let unstated = cut::unstated(&model, options)?;
+    let mut beginnings = HashMap::new();
+    if !unstated.is_empty() {
+        // Type and shape follow from what computes them.
+        let names: Vec<String> = unstated.iter().map(|name| (*name).clone()).collect();
+        let mut ahead = Model::read(content)?;
+        cut::end(&mut ahead, &names)?;
+        let mut of_ahead = options.clone();
+        let inputs = &ahead.graph.inputs;
+        of_ahead.set.retain(|(name, _)| inputs.iter().any(|input| input.name == name));
+        let (imported, _) = network(&ahead, path, content.len(), &of_ahead).map_err(|e| {
+            e.or_help("the file does not state the shape of a tensor of --from: run onnx.shape_inference.infer_shapes on it")
+        })?;
+        for (name, &id) in unstated.into_iter().zip(&imported.graph.outputs) {
+            let tensor = imported.graph.tensor(id);
+            let (shape, elem) = (tensor.shape.clone(), Elem::of(tensor.dtype));
+            beginnings.insert(name.as_str(), cut::Beginning { shape, elem });
+        }
+    }
+    cut::end(&mut model, &options.until)?;
+    cut::begin(&mut model, &options.from, &beginnings)?;
+    let warnings = classic::cut(&mut model);
+    Ok((model, warnings))
+}
+
+/// The network at the batch that is asked for, and what it assumes.
+fn network<'o>(
+    model: &Model<'_>,
+    path: &Path,
+    bytes: usize,
+    options: &'o ImportOptions,
+) -> Result<(Imported, Assumptions<'o>)> {
     let opset = opset(model)?;
     let folder = Folder::of(path);
     let mut importer = Importer::new(model, &folder, bytes);
@@ -122,21 +159,20 @@ fn network(model: &Model<'_>, path: &Path, bytes: usize, options: &ImportOptions
     importer.graph(&model.graph, opset);
     report(importer.problems())?;
     importer.outputs()?;
-    let assumptions = assumptions.finish()?;
     let (warnings, files) = (std::mem::take(&mut importer.warnings), folder.files());
     let constants = importer.findings.constants;
     let constants = (constants > 0).then(|| ("Constant".to_string(), constants));
     let graph = importer.out;
     check::check(&graph)?;
-    Ok(Imported {
+    let imported = Imported {
         graph,
         in_pairs: true,
-        assumptions,
         warnings,
         files,
         constants: constants.into_iter().collect(),
         ..Imported::default()
-    })
+    };
+    Ok((imported, assumptions))
 }
 
 /// The version of the operator set.

@@ -16,6 +16,7 @@
 mod compound;
 mod constant;
 mod control;
+mod cut;
 mod detections;
 mod ethos_u;
 mod flatbuffer;
@@ -55,6 +56,7 @@ use crate::graph::{DType, Graph, check};
 pub const DIALECT: Dialect = Dialect {
     name: "tflite",
     recognises: |content| content.get(4..8) == Some(b"TFL3"),
+    cuts: true,
     import,
 };
 
@@ -65,7 +67,10 @@ pub const DIALECT: Dialect = Dialect {
 /// counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
     let mut model = Model::read(content)?;
+    let values = cut::values(&model, options)?;
+    // A part has the types that its tensors have in the whole.
     let legacy = legacy::convert(&mut model)?;
+    cut::cut(&mut model, &values, options)?;
     let mut importer = Importer::new(&model, 0);
     importer.legacy.tensors = legacy;
     importer.out.name = path
@@ -77,7 +82,11 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
         importer.out.inputs.push(id);
     }
     check_options(&importer.out, options)?;
-    Assumptions::new(options).finish()?;
+    let mut assumptions = Assumptions::new(options);
+    for (name, text) in &options.set {
+        assumptions.record(name, text, "an input", "given by --set");
+    }
+    let assumptions = assumptions.finish()?;
     importer.operators();
     importer.report()?;
     for &output in &main.outputs {
@@ -95,6 +104,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
     check::check(&graph)?;
     Ok(Imported {
         graph,
+        assumptions,
         warnings,
         keys,
         ..Imported::default()

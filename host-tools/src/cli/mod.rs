@@ -3,6 +3,7 @@
 mod bench;
 mod bench_pieces;
 mod beside;
+mod borders;
 mod compare;
 mod diagnostic;
 mod diff;

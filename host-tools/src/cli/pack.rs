@@ -19,6 +19,7 @@ use crate::sign::Signer;
 use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result};
 
+use super::borders::BorderOptions;
 use super::element_type::{ElementType, ElementTypeOptions};
 use super::planned::refused_value;
 use super::program::Verdict;
@@ -43,6 +44,8 @@ pub(super) struct Args {
     /// A value that the trace does not state; repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     assume: Vec<String>,
+    #[command(flatten)]
+    borders: BorderOptions,
     #[command(flatten)]
     element_type: ElementTypeOptions,
     /// From a camera's picture to the network's input, such as 'u8 size=240x320 crop=240x240 resize=96x96 mean=127.5 scale=0.00784314'.
@@ -259,10 +262,11 @@ fn options(args: Args) -> Result<Vec<Options>> {
             || args.name.is_some()
             || args.weights.is_some()
             || args.self_test.is_some()
+            || !args.borders.is_empty()
             || quantize.is_some())
     {
         return Err(
-            usage("--name, --weights, --calibrate, --preprocess and --self-test with several inputs".into())
+            usage("--name, --weights, --set, --from, --until, --calibrate, --preprocess and --self-test with several inputs".into())
                 .expected("one input")
                 .help("pack a network with its own options by itself; a bundle takes traces that name their weights"),
         );
@@ -310,11 +314,12 @@ fn options(args: Args) -> Result<Vec<Options>> {
         output: args.output,
         dialect: args.dialect,
         weights: args.weights,
-        import: ImportOptions {
+        import: args.borders.added_to(ImportOptions {
             batch: args.batch,
             input_shape: (!args.input_shape.is_empty()).then_some(args.input_shape),
             assume: assume.collect::<Result<_>>()?,
-        },
+            ..ImportOptions::default()
+        })?,
         target,
         size: args.size,
         without: Vec::new(),

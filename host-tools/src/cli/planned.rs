@@ -45,7 +45,6 @@ const fn value(name: &'static str, value: &'static str, comes_with: &'static str
     }
 }
 
-const CUT: &str = "cut the network before exporting it, or make the value a constant there";
 const TRAIN: &str = "train on a computer and pack the trained network";
 const STREAM: &str = "set the whole input before a run; --fit and --region lower the arena";
 const SEQUENCES: &str =
@@ -54,9 +53,6 @@ const DIALECT: &str = "export the network to .onnx or .tflite, or trace it with 
 
 /// All of it. Whoever builds one takes its row away.
 const PLANNED: &[Planned] = &[
-    option("--set", "inputs that are set when packing", CUT),
-    option("--from", "parts of a network", CUT),
-    option("--until", "parts of a network", CUT),
     option(
         "--signature",
         "signatures of .tflite files",

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arenite::Target;
 
+use super::borders::BorderOptions;
 use super::machine::Machine;
 use super::outcome::{How, execute};
 use super::program::Verdict;
@@ -38,6 +39,8 @@ pub(super) struct Args {
     /// As of `pack`, for the trace.
     #[arg(long, value_name = "D,D,D,D", value_delimiter = ',', requires = "trace")]
     input_shape: Vec<usize>,
+    #[command(flatten)]
+    borders: BorderOptions,
     /// A board that counts the instructions of each step: qemu:BOARD.
     #[arg(long, value_name = "qemu:BOARD")]
     on: Option<Machine>,
@@ -80,11 +83,12 @@ fn trace(args: &Args, output: &Output, view: &ModelView<'_>) -> Result<String> {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
         None => Err(Error::new(ErrorKind::Usage, format!("--assume {text}")).expected("KEY=VALUE")),
     });
-    options.import = ImportOptions {
+    options.import = args.borders.added_to(ImportOptions {
         batch: Some(view.summary()?.batch.max(1)),
         input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
         assume: assume.collect::<Result<_>>()?,
-    };
+        ..ImportOptions::default()
+    })?;
     (options.weights, options.target) = (args.weights.clone(), Target::Portable);
     options.dump_after = Some(Stage::Import);
     let mut dump = Dump::of(&options)?;

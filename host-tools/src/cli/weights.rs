@@ -40,6 +40,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         batch: None,
         input_shape: (!args.input_shape.is_empty()).then(|| args.input_shape.clone()),
         assume: args.assume.clone(),
+        ..ImportOptions::default()
     };
     let (_, imported) = import::import(&args.input, args.dialect.as_deref(), &options)?;
     graph::check::check(&imported.graph).map_err(|e| e.in_file(&args.input))?;

@@ -4,6 +4,7 @@
 
 mod attention;
 mod batches;
+mod borders;
 mod branches;
 mod classifiers;
 mod folding;

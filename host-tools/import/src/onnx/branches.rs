@@ -175,7 +175,7 @@ impl<'m, 'a> Importer<'m, 'a> {
 }
 
 /// Which nodes feed an output of the graph, by index, whichever branches are taken, and what they and the outputs read.
-fn live_nodes<'a>(graph: &Graph<'a>) -> (Vec<bool>, HashSet<&'a str>) {
+pub(super) fn live_nodes<'a>(graph: &Graph<'a>) -> (Vec<bool>, HashSet<&'a str>) {
     let mut wanted = outputs_of(graph);
     let mut live = vec![false; graph.nodes.len()];
     for (index, node) in graph.nodes.iter().enumerate().rev() {

@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::array::Array;
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::proto::{Extent, Graph, Model, ValueInfo};
 use crate::assume::Assumptions;
+use crate::borders::{self, unknown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::DType;
 use crate::imported::ImportOptions;
@@ -47,8 +49,18 @@ impl<'a> Importer<'_, 'a> {
             asked: options.batch,
             stated: stated_batch(self.model),
         };
-        for (index, input) in inputs.iter().enumerate() {
+        let named_input = |name: &str| inputs.iter().any(|input| input.name == name);
+        if let Some((name, _)) = options.set.iter().find(|(name, _)| !named_input(name)) {
+            return Err(unknown("--set", name, "input", inputs.iter().map(|input| input.name)));
+        }
+        let mut index = 0;
+        for input in &inputs {
             let at = |e: Error| e.at(format_args!("input `{}`", input.name));
+            if let Some((_, text)) = options.set.iter().find(|(name, _)| name == input.name) {
+                self.set(input, text).map_err(at)?;
+                assumptions.record(input.name, text, "an input", "given by --set");
+                continue;
+            }
             let mut dtype = self.dtype_of(Elem(input.elem)).map_err(at)?;
             // What only says how an operator works is not read; what is computed with has at most 32 bits.
             if dtype == DType::I64 && computes_with(graph, input.name) {
@@ -62,9 +74,14 @@ impl<'a> Importer<'_, 'a> {
             if self.values.insert(input.name, Some(Value::Tensor(id))).is_some() {
                 return Err(Error::input(format!("two inputs are named `{}`", input.name)));
             }
+            index += 1;
         }
-        if inputs.is_empty() {
-            return Err(Error::input("the network has no input"));
+        if index == 0 {
+            return Err(if options.set.is_empty() {
+                Error::input("the network has no input")
+            } else {
+                Error::new(ErrorKind::Usage, "no input is left").expected("an input that is not set")
+            });
         }
         // At another batch than the file's the shapes that it states are those of another network.
         if batch.asked.is_some() && batch.stated.is_some() && batch.asked != batch.stated {
@@ -85,6 +102,26 @@ impl<'a> Importer<'_, 'a> {
                 self.stated.insert(info.name, shape);
             }
         }
+        Ok(())
+    }
+
+    /// Gives an input its value.
+    fn set(&mut self, input: &ValueInfo<'a>, text: &str) -> Result<()> {
+        let elem = Elem(input.elem);
+        let dtype = if elem.is_float() { DType::F32 } else { elem.dtype()? };
+        let known = |extent: &Extent<'_>| match *extent {
+            Extent::Known(n) => usize::try_from(n).ok().filter(|&n| n > 0),
+            _ => None,
+        };
+        let stated = input.shape.as_deref().unwrap_or_default();
+        let extents: Vec<Option<usize>> = stated.iter().map(known).collect();
+        let (shape, values) = borders::value(input.name, text, &extents, dtype)?;
+        let array = if elem.is_float() {
+            Array::floats(&shape, values.iter().map(|&value| value as f32).collect()).cast(&self.budget, elem)?
+        } else {
+            Array::integers(elem, &shape, values.iter().map(|&value| value as i64).collect())
+        };
+        self.values.insert(input.name, Some(Value::Array(array.into())));
         Ok(())
     }
 

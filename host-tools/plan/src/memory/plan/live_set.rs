@@ -66,7 +66,7 @@ impl Instance {
         let (mut total, mut least) = (0_i64, i64::MIN);
         for (time, starts, body, part) in events {
             let body_of = &self.bodies[body as usize];
-            let padded = round_up(body_of.parts[part as usize].size, body_of.align as i64);
+            let padded = round_up(body_of.parts[part as usize].size, body_of.align);
             if starts {
                 alive.insert((body, part));
                 total += padded;
