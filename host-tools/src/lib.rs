@@ -1,5 +1,7 @@
 //! Host tools of Arenite: a traced network in, one blob for the runtime out.
 //!
+//! It packs; graphs, importers, the plan of memory, quantisation and boards are crates of their own, whose modules stand here by the same names.
+//!
 //! ```text
 //! import -> graph -> passes -> lower -> memory -> emit  =>  blob -> session -> ops -> kernels
 //! ```
@@ -33,4 +35,6 @@ pub use arenite_quantise::{compare, pairs, preprocess, quantize, samples};
 
 use arenite_graph::spelling;
 use arenite_plan::describe;
-use arenite_quantise::{array, portable};
+#[cfg(feature = "tools")]
+use arenite_quantise::array;
+use arenite_quantise::portable;

@@ -11,4 +11,6 @@ pub mod board;
 pub mod chips;
 pub mod worst;
 
-use arenite_graph::{error, files, model, report, spelling};
+#[cfg(feature = "tools")]
+use arenite_graph::{error, files, spelling};
+use arenite_graph::{model, report};

@@ -203,7 +203,7 @@ pub(crate) fn map(file: &File) -> io::Result<Map> {
 ///
 /// # Errors
 /// None.
-pub(crate) fn unnamed() -> io::Result<File> {
+pub fn unnamed() -> io::Result<File> {
     Ok(File(Arc::default()))
 }
 
@@ -211,14 +211,14 @@ pub(crate) fn unnamed() -> io::Result<File> {
 ///
 /// # Errors
 /// [`io::ErrorKind::NotFound`].
-pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     let path = plain(path);
     let there = held().keys().any(|file| file.starts_with(&path));
     if there { Ok(path) } else { Err(absent()) }
 }
 
 /// Whether it was given.
-pub(crate) fn is_file(path: &Path) -> bool {
+pub fn is_file(path: &Path) -> bool {
     held().contains_key(&plain(path))
 }
 
