@@ -42,7 +42,11 @@ pub(super) fn usage(message: String) -> Error {
 pub(super) fn unknown<'a>(option: &str, name: &str, what: &str, names: impl IntoIterator<Item = &'a str>) -> Error {
     let far = |other: &str| {
         let within = other.contains(name) || name.contains(other);
-        (!within, distance(&name.to_lowercase(), &other.to_lowercase()), other.to_owned())
+        (
+            !within,
+            distance(&name.to_lowercase(), &other.to_lowercase()),
+            other.to_owned(),
+        )
     };
     let mut near: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).map(far).collect();
     near.sort();
@@ -78,7 +82,11 @@ pub(super) fn value(name: &str, text: &str, extents: &[Option<usize>], dtype: DT
         "true" if dtype == DType::Bool => Some(1.0),
         "false" if dtype == DType::Bool => Some(0.0),
         word if whole => word.parse::<i64>().ok().map(|value| value as f64),
-        word => word.parse::<f32>().ok().map(f64::from).filter(|value| value.is_finite()),
+        word => word
+            .parse::<f32>()
+            .ok()
+            .map(f64::from)
+            .filter(|value| value.is_finite()),
     };
     let kind = if whole { "whole numbers" } else { "finite numbers" };
     let numbers: Option<Vec<f64>> = list.split(',').map(number).collect();
@@ -88,16 +96,25 @@ pub(super) fn value(name: &str, text: &str, extents: &[Option<usize>], dtype: DT
         return Err(wrong(format!("{} holds {low} to {high}, not {value}", dtype.name())));
     }
     let open = extents.iter().filter(|extent| extent.is_none()).count();
-    let stated: Option<usize> = extents.iter().flatten().try_fold(1_usize, |n, &extent| n.checked_mul(extent));
+    let stated: Option<usize> = extents
+        .iter()
+        .flatten()
+        .try_fold(1_usize, |n, &extent| n.checked_mul(extent));
     let stated = stated.filter(|&stated| stated <= MOST);
     let stated = stated.ok_or_else(|| wrong(format!("a tensor of at most {MOST} elements")))?;
-    let length = if open == 1 && stated > 0 { numbers.len() / stated } else { 1 };
+    let length = if open == 1 && stated > 0 {
+        numbers.len() / stated
+    } else {
+        1
+    };
     let shape: Vec<usize> = extents.iter().map(|extent| extent.unwrap_or(length)).collect();
     let count: usize = shape.iter().product();
     match numbers.len() {
         1 => Ok((shape, vec![numbers[0]; count])),
         found if found == count => Ok((shape, numbers)),
-        found => Err(wrong(format!("one number, or {count} for shape {shape:?}, not {found}"))),
+        found => Err(wrong(format!(
+            "one number, or {count} for shape {shape:?}, not {found}"
+        ))),
     }
 }
 
@@ -143,10 +160,17 @@ pub(super) fn cut(imported: &mut Imported, options: &ImportOptions) -> Result<()
         });
     }
     if !options.until.is_empty() {
-        graph.outputs = options.until.iter().map(|name| computed(graph, "--until", name)).collect::<Result<_>>()?;
+        graph.outputs = options
+            .until
+            .iter()
+            .map(|name| computed(graph, "--until", name))
+            .collect::<Result<_>>()?;
     }
-    let begins: Vec<TensorId> =
-        options.from.iter().map(|name| computed(graph, "--from", name)).collect::<Result<_>>()?;
+    let begins: Vec<TensorId> = options
+        .from
+        .iter()
+        .map(|name| computed(graph, "--from", name))
+        .collect::<Result<_>>()?;
     for &id in &begins {
         begin_with(graph, id);
     }
@@ -200,7 +224,10 @@ fn computed(graph: &Graph, option: &str, name: &str) -> Result<TensorId> {
             },
         )),
         None => {
-            let activations = graph.tensors.iter().filter(|t| matches!(t.kind, TensorKind::Activation));
+            let activations = graph
+                .tensors
+                .iter()
+                .filter(|t| matches!(t.kind, TensorKind::Activation));
             Err(unknown(option, name, "tensor", activations.map(|t| t.name.as_str())))
         }
     }
@@ -230,7 +257,12 @@ fn keep_needed(graph: &mut Graph) -> HashSet<TensorId> {
         let before = live.len();
         for (index, node) in graph.nodes.iter().enumerate().rev() {
             let updates = matches!(node.op, Op::AssignState)
-                && node.inputs.first().copied().flatten().is_some_and(|state| live.contains(&state));
+                && node
+                    .inputs
+                    .first()
+                    .copied()
+                    .flatten()
+                    .is_some_and(|state| live.contains(&state));
             let needed = node.role == Role::Forward && (updates || node.outputs.iter().any(|id| live.contains(id)));
             if needed {
                 kept[index] = true;
@@ -274,11 +306,15 @@ mod tests {
 
     #[test]
     fn a_value_fills_a_tensor_or_lists_its_elements() {
-        let of = |text: &str, extents: &[Option<usize>], dtype| value("x", text, extents, dtype).map_err(|e| e.to_string());
+        let of =
+            |text: &str, extents: &[Option<usize>], dtype| value("x", text, extents, dtype).map_err(|e| e.to_string());
         assert_eq!(of("16000", &[], DType::I64), Ok((vec![], vec![16000.0])));
         assert_eq!(of("2", &[Some(3)], DType::F32), Ok((vec![3], vec![2.0; 3])));
         assert_eq!(of("[1, 2,3]", &[None], DType::I32), Ok((vec![3], vec![1.0, 2.0, 3.0])));
-        assert_eq!(of("1,2,3,4", &[None, Some(2)], DType::F32), Ok((vec![2, 2], vec![1.0, 2.0, 3.0, 4.0])));
+        assert_eq!(
+            of("1,2,3,4", &[None, Some(2)], DType::F32),
+            Ok((vec![2, 2], vec![1.0, 2.0, 3.0, 4.0]))
+        );
         assert_eq!(of("true", &[None], DType::Bool), Ok((vec![1], vec![1.0])));
         for (text, extents, dtype, part) in [
             ("1,2", &[Some(3)][..], DType::F32, "or 3 for shape [3], not 2"),

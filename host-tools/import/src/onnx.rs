@@ -122,9 +122,13 @@ fn part<'a>(path: &Path, content: &'a [u8], options: &ImportOptions) -> Result<(
         cut::end(&mut ahead, &names)?;
         let mut of_ahead = options.clone();
         let inputs = &ahead.graph.inputs;
-        of_ahead.set.retain(|(name, _)| inputs.iter().any(|input| input.name == name));
+        of_ahead
+            .set
+            .retain(|(name, _)| inputs.iter().any(|input| input.name == name));
         let (imported, _) = network(&ahead, path, content.len(), &of_ahead).map_err(|e| {
-            e.or_help("the file does not state the shape of a tensor of --from: run onnx.shape_inference.infer_shapes on it")
+            e.or_help(
+                "the file does not state the shape of a tensor of --from: run onnx.shape_inference.infer_shapes on it",
+            )
         })?;
         for (name, &id) in unstated.into_iter().zip(&imported.graph.outputs) {
             let tensor = imported.graph.tensor(id);

@@ -265,11 +265,12 @@ fn options(args: Args) -> Result<Vec<Options>> {
             || !args.borders.is_empty()
             || quantize.is_some())
     {
-        return Err(
-            usage("--name, --weights, --set, --from, --until, --calibrate, --preprocess and --self-test with several inputs".into())
-                .expected("one input")
-                .help("pack a network with its own options by itself; a bundle takes traces that name their weights"),
-        );
+        return Err(usage(
+            "--name, --weights, --set, --from, --until, --calibrate, --preprocess and --self-test with several inputs"
+                .into(),
+        )
+        .expected("one input")
+        .help("pack a network with its own options by itself; a bundle takes traces that name their weights"));
     }
     let target = pack::target_named(&args.target)?;
     args.dialect

@@ -36,7 +36,9 @@ fn inputs(file: &ModelFile) -> Vec<String> {
 /// The outputs for these inputs.
 fn computed(file: &ModelFile, inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let model = file.load().expect("it loads");
-    run(&model, &[inputs], true, &mut |_, _, _| {}).expect("it runs").swap_remove(0)
+    run(&model, &[inputs], true, &mut |_, _, _| {})
+        .expect("it runs")
+        .swap_remove(0)
 }
 
 /// Whether two results are the same: floats within 1e-5 of the largest, bytes within so many steps.
@@ -46,7 +48,12 @@ fn close(a: &[u8], b: &[u8], float: bool, steps: u8) -> bool {
         return a.len() == b.len() && a.iter().zip(b).all(near);
     }
     let values = |bytes: &[u8]| -> Vec<f32> {
-        bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
+        bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|word| f32::from_le_bytes(*word))
+            .collect()
     };
     let (a, b) = (values(a), values(b));
     let largest = b.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
@@ -59,7 +66,8 @@ fn halves(path: &Path, steps: u8) -> usize {
     let graph = imported.graph;
     let forward = graph.nodes.iter().filter(|node| node.role == Role::Forward);
     let written = forward.flat_map(|node| &node.outputs);
-    let between = written.filter(|id| !graph.outputs.contains(id) && matches!(graph.tensor(**id).kind, TensorKind::Activation));
+    let between =
+        written.filter(|id| !graph.outputs.contains(id) && matches!(graph.tensor(**id).kind, TensorKind::Activation));
     let names: Vec<String> = between.map(|&id| graph.tensor(id).name.clone()).collect();
     let whole = packed(path, ImportOptions::default()).expect("the whole network");
     let mut random = Random::new(7);
@@ -67,8 +75,14 @@ fn halves(path: &Path, steps: u8) -> usize {
     let given: Vec<Vec<u8>> = (0..usize::from(model.header().inputs))
         .map_while(|index| model.input(index))
         .map(|port| match port.dtype {
-            DType::F32 => stored(&(0..port.bytes().unwrap_or(0) / 4).map(|_| random.below(4096) as f32 / 2048.0 - 1.0).collect::<Vec<_>>()),
-            _ => (0..port.bytes().unwrap_or(0)).map(|_| random.below(200) as u8).collect(),
+            DType::F32 => stored(
+                &(0..port.bytes().unwrap_or(0) / 4)
+                    .map(|_| random.below(4096) as f32 / 2048.0 - 1.0)
+                    .collect::<Vec<_>>(),
+            ),
+            _ => (0..port.bytes().unwrap_or(0))
+                .map(|_| random.below(200) as u8)
+                .collect(),
         })
         .collect();
     let float = model.output(0).expect("an output").dtype == DType::F32;
@@ -76,24 +90,37 @@ fn halves(path: &Path, steps: u8) -> usize {
     let expected = computed(&whole, given.clone());
     let mut count = 0;
     for name in names {
-        let until = ImportOptions { until: named(&[&name]), ..ImportOptions::default() };
+        let until = ImportOptions {
+            until: named(&[&name]),
+            ..ImportOptions::default()
+        };
         let ahead = match packed(path, until) {
             Ok(file) => file,
             // Tensors that the importer makes have no name in the file.
             Err(text) if text.contains("there is no such tensor") => continue,
             Err(text) => panic!("{}: --until {name}: {text}", path.display()),
         };
-        let from = ImportOptions { from: named(&[&name]), ..ImportOptions::default() };
+        let from = ImportOptions {
+            from: named(&[&name]),
+            ..ImportOptions::default()
+        };
         let behind = packed(path, from).unwrap_or_else(|text| panic!("{}: --from {name}: {text}", path.display()));
-        let of = |wanted: &String| given[names_of_whole.iter().position(|name| name == wanted).expect("an input")].clone();
+        let of =
+            |wanted: &String| given[names_of_whole.iter().position(|name| name == wanted).expect("an input")].clone();
         let between = computed(&ahead, inputs(&ahead).iter().map(of).collect());
         let names = inputs(&behind);
         assert_eq!(names[0], name, "{}", path.display());
-        let all = std::iter::once(between[0].clone()).chain(names[1..].iter().map(of)).collect();
+        let all = std::iter::once(between[0].clone())
+            .chain(names[1..].iter().map(of))
+            .collect();
         let found = computed(&behind, all);
         assert_eq!(found.len(), expected.len());
         for (found, expected) in found.iter().zip(&expected) {
-            assert!(close(found, expected, float, steps), "{} cut at {name}: {found:?}, {expected:?}", path.display());
+            assert!(
+                close(found, expected, float, steps),
+                "{} cut at {name}: {found:?}, {expected:?}",
+                path.display()
+            );
         }
         count += 1;
     }
@@ -112,7 +139,13 @@ fn a_network_cut_in_two_computes_what_it_computes_whole() {
         ("onnx_mixed/n011_quantised/model.onnx", 10),
     ]
     // A cut between DequantizeLinear and QuantizeLinear leaves a step of f32.
-    .map(|(name, least)| (name, least, halves(&models.join(name), u8::from(name.contains("quantised")))));
+    .map(|(name, least)| {
+        (
+            name,
+            least,
+            halves(&models.join(name), u8::from(name.contains("quantised"))),
+        )
+    });
     println!("{counts:?}");
     assert!(counts.iter().all(|(_, least, count)| count >= least), "{counts:?}");
 }
@@ -139,7 +172,11 @@ fn file(folder: &tempfile::TempDir, file: &File) -> PathBuf {
 fn what_lies_outside_may_be_anything() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = file(&folder, &foreign().stating(&value("a", 1, &[2, 3])));
-    let part = ImportOptions { from: named(&["a"]), until: named(&["c", "b"]), ..ImportOptions::default() };
+    let part = ImportOptions {
+        from: named(&["a"]),
+        until: named(&["c", "b"]),
+        ..ImportOptions::default()
+    };
     let part = packed(&path, part).expect("the part alone");
     assert_eq!(inputs(&part), ["a"]);
     let found = computed(&part, vec![stored(&[1.0, -2.0, 3.0, -4.0, 5.0, -6.0])]);
@@ -147,12 +184,24 @@ fn what_lies_outside_may_be_anything() {
     assert_eq!(found[1], stored(&[2.0, -4.0, 6.0, -8.0, 10.0, -12.0]));
     // Without the shape, what computes the tensor would have to say it.
     let path = file(&folder, &foreign());
-    let part = ImportOptions { from: named(&["a"]), until: named(&["c"]), ..ImportOptions::default() };
+    let part = ImportOptions {
+        from: named(&["a"]),
+        until: named(&["c"]),
+        ..ImportOptions::default()
+    };
     let text = packed(&path, part).map(drop).expect_err("no shape");
     assert!(text.contains("Nowhere"), "{text}");
     let path = file(&folder, &foreign().stating(&value("c", 1, &[2, 3])));
-    let part = ImportOptions { from: named(&["c"]), ..ImportOptions::default() };
-    assert!(packed(&path, part).map(drop).expect_err("still needed").contains("Neither"));
+    let part = ImportOptions {
+        from: named(&["c"]),
+        ..ImportOptions::default()
+    };
+    assert!(
+        packed(&path, part)
+            .map(drop)
+            .expect_err("still needed")
+            .contains("Neither")
+    );
 }
 
 #[test]
@@ -164,10 +213,22 @@ fn an_input_that_is_set_is_a_constant() {
         .input(&value("x", 1, &[2, 3]))
         .holding(&longs("fast", &[16_000]))
         .node("Equal", &["rate", "fast"], "same", &[]);
-    let branch = |factor: &str| File::default().node("Mul", &["x", factor], "z", &[]).output(&value("z", 1, &[2, 3]));
+    let branch = |factor: &str| {
+        File::default()
+            .node("Mul", &["x", factor], "z", &[])
+            .output(&value("z", 1, &[2, 3]))
+    };
     let network = network
         .holding(&floats("half", &[], &[0.5]))
-        .node("If", &["same"], "chosen", &[branch("gain").attribute("then_branch"), branch("half").attribute("else_branch")])
+        .node(
+            "If",
+            &["same"],
+            "chosen",
+            &[
+                branch("gain").attribute("then_branch"),
+                branch("half").attribute("else_branch"),
+            ],
+        )
         .node("Cast", &["chosen"], "y", &[int("to", 1)])
         .output(&value("y", 1, &[2, 3]));
     let path = file(&folder, &network);
@@ -178,7 +239,14 @@ fn an_input_that_is_set_is_a_constant() {
         ("8000", "0", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]),
     ] {
         let set = [("rate", rate), ("gain", gain)].map(|(name, text)| (name.to_owned(), text.to_owned()));
-        let model = packed(&path, ImportOptions { set: set.to_vec(), ..ImportOptions::default() }).expect("packs");
+        let model = packed(
+            &path,
+            ImportOptions {
+                set: set.to_vec(),
+                ..ImportOptions::default()
+            },
+        )
+        .expect("packs");
         assert_eq!(inputs(&model), ["x"]);
         assert_eq!(computed(&model, vec![stored(&x)]), [stored(&expected)]);
     }
@@ -200,7 +268,10 @@ fn borders_that_are_not_there_are_refused_with_the_nearest_names() {
     let digits = models.join("digits/digits.trace.json");
     let tflite = models.join("tflite_ops/legacy_network.tflite");
     let options = |set: &[(&str, &str)], from: &[&str], until: &[&str]| ImportOptions {
-        set: set.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect(),
+        set: set
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect(),
         from: named(from),
         until: named(until),
         ..ImportOptions::default()
@@ -208,20 +279,40 @@ fn borders_that_are_not_there_are_refused_with_the_nearest_names() {
     let mut cases = Vec::new();
     for path in [&onnx, &digits] {
         cases.extend([
-            (path, options(&[], &[], &["relu"]), "--until relu: there is no such tensor"),
+            (
+                path,
+                options(&[], &[], &["relu"]),
+                "--until relu: there is no such tensor",
+            ),
             (path, options(&[], &["logit"], &[]), "the nearest are `logits`"),
             (path, options(&[], &["relu1", "relu1"], &[]), "`relu1` is given twice"),
             (path, options(&[], &["relu1"], &["relu1"]), "--from relu1 --until relu1"),
-            (path, options(&[], &["logits"], &["relu1"]), "no output of the network depends on `logits`"),
-            (path, options(&[("relu1", "1")], &[], &[]), "--set relu1: there is no such input"),
+            (
+                path,
+                options(&[], &["logits"], &["relu1"]),
+                "no output of the network depends on `logits`",
+            ),
+            (
+                path,
+                options(&[("relu1", "1")], &[], &[]),
+                "--set relu1: there is no such input",
+            ),
         ]);
     }
     cases.extend([
         (&onnx, options(&[], &[], &["two"]), "`two` is a constant"),
         (&onnx, options(&[], &["x"], &[]), "`x` is an input"),
         (&onnx, options(&[("rate", "1.5")], &[], &[]), "whole numbers"),
-        (&onnx, options(&[("x", "1,2")], &[], &[]), "or 6 for shape [2, 3], not 2"),
-        (&onnx, options(&[("x", "1"), ("rate", "1")], &[], &[]), "no input is left"),
+        (
+            &onnx,
+            options(&[("x", "1,2")], &[], &[]),
+            "or 6 for shape [2, 3], not 2",
+        ),
+        (
+            &onnx,
+            options(&[("x", "1"), ("rate", "1")], &[], &[]),
+            "no input is left",
+        ),
         (&digits, options(&[("image", "1")], &[], &[]), "no input is left"),
         (&digits, options(&[], &[], &["image"]), "`image` is an input"),
         (&tflite, options(&[], &[], &["t"]), "there is no such tensor"),

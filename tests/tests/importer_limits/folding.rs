@@ -226,14 +226,20 @@ fn nodes_of_unrolled_sequences_are_bounded_in_the_whole_file() {
             let mut x = "x".to_owned();
             for layer in 0..layers {
                 let (y, next) = (format!("y{layer}"), format!("x{layer}"));
-                file = file
-                    .node(op, &[&x, "w", "r"], &y, &[int("hidden_size", 1)])
-                    .node("Squeeze", &[&y, "axes"], &next, &[]);
+                file = file.node(op, &[&x, "w", "r"], &y, &[int("hidden_size", 1)]).node(
+                    "Squeeze",
+                    &[&y, "axes"],
+                    &next,
+                    &[],
+                );
                 x = next;
             }
             let file = file.output(&value(&x, 1, &[steps, 1, 1])).bytes(14);
             let text = imported(&file, &ImportOptions::default()).expect_err(op);
-            assert!(text.contains("nodes or more") && text.contains(&format!("({op})")), "{text}");
+            assert!(
+                text.contains("nodes or more") && text.contains(&format!("({op})")),
+                "{text}"
+            );
         }
     }
 }

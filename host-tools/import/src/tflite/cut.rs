@@ -17,7 +17,8 @@ pub(super) fn values(model: &Model<'_>, options: &ImportOptions) -> Result<Vec<(
         };
         let info = &graph.tensors[index];
         let dtype = info.dtype().ok_or_else(|| {
-            Error::unsupported(format!("--set {name}: `{name}` is {}", info.type_name())).expected("numbers or booleans")
+            Error::unsupported(format!("--set {name}: `{name}` is {}", info.type_name()))
+                .expected("numbers or booleans")
         })?;
         let known = |&extent: &i32| usize::try_from(extent).ok().filter(|&extent| extent > 0);
         let extents: Vec<Option<usize>> = info.shape.iter().map(known).collect();
@@ -34,8 +35,16 @@ pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [(usize, Vec<u8>)], opt
         graph.tensors[*index].data = Some(bytes);
         graph.inputs.retain(|input| input != index);
     }
-    let ends: Vec<usize> = options.until.iter().map(|name| computed(graph, "--until", name)).collect::<Result<_>>()?;
-    let begins: Vec<usize> = options.from.iter().map(|name| computed(graph, "--from", name)).collect::<Result<_>>()?;
+    let ends: Vec<usize> = options
+        .until
+        .iter()
+        .map(|name| computed(graph, "--until", name))
+        .collect::<Result<_>>()?;
+    let begins: Vec<usize> = options
+        .from
+        .iter()
+        .map(|name| computed(graph, "--from", name))
+        .collect::<Result<_>>()?;
     if !ends.is_empty() {
         graph.outputs = ends;
     }
@@ -59,7 +68,10 @@ pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [(usize, Vec<u8>)], opt
 
 /// The number of the tensor of this name that an operator computes.
 fn computed(graph: &Subgraph<'_>, option: &str, name: &str) -> Result<usize> {
-    let mut written = graph.operators.iter().flat_map(|operator| operator.outputs.iter().copied());
+    let mut written = graph
+        .operators
+        .iter()
+        .flat_map(|operator| operator.outputs.iter().copied());
     if let Some(index) = written.find(|&index| graph.tensors[index].name == name) {
         return Ok(index);
     }

@@ -33,7 +33,9 @@ pub(super) fn operands(unreached: &[String]) -> String {
     };
     let row = |name: String, of: &dyn Fn(&KernelId) -> bool| {
         let all = kernels().filter(|kernel| of(kernel)).count();
-        let in_networks = kernels().filter(|k| of(k) && unreached.iter().any(|name| name == k.name())).count();
+        let in_networks = kernels()
+            .filter(|k| of(k) && unreached.iter().any(|name| name == k.name()))
+            .count();
         let counts = [all, all - in_networks, in_networks];
         [name].into_iter().chain(counts.map(|count| count.to_string()))
     };
