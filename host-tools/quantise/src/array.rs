@@ -52,7 +52,7 @@ impl Sequence {
     /// Joins what each of `ports` was given.
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Input`](crate::error::ErrorKind::Input) where one of them holds another number of runs than the first; `place` says in which file it is.
+    /// [`crate::error::ErrorKind::Input`] where one of them holds another number of runs than the first; `place` says in which file it is.
     pub fn of(ports: &[Port<'_>], inputs: Vec<Runs>, place: impl Fn(usize, Error) -> Error) -> Result<Self> {
         let (count, stacked) = inputs
             .first()
@@ -97,7 +97,7 @@ impl Array {
     /// Decodes a `.npy` file.
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Input`](crate::error::ErrorKind::Input) where it is no array of numbers.
+    /// [`crate::error::ErrorKind::Input`] where it is no array of numbers.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let npy = Npy::parse(bytes).map_err(|wrong| not_an_array(&wrong))?;
         Ok(Self::of(&npy))
