@@ -52,7 +52,7 @@ impl Sequence {
     /// Joins what each of `ports` was given.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::error::ErrorKind::Input) where one of them holds another number of runs than the first; `place` says in which file it is.
+    /// [`crate::error::ErrorKind::Input`] where one of them holds another number of runs than the first; `place` says in which file it is.
     pub fn of(ports: &[Port<'_>], inputs: Vec<Runs>, place: impl Fn(usize, Error) -> Error) -> Result<Self> {
         let (count, stacked) = inputs
             .first()
@@ -75,7 +75,7 @@ impl Array {
     /// Reads a `.npy` file.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] where it cannot be read, [`ErrorKind::Input`] where it is no array of numbers.
+    /// [`crate::error::ErrorKind::Io`] where it cannot be read, [`crate::error::ErrorKind::Input`] where it is no array of numbers.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = files::read(path, "read the array")?;
         Self::decode(&bytes).map_err(|e| e.in_file(&files::paths::shown(path)))
@@ -84,7 +84,7 @@ impl Array {
     /// Reads an array of a `.npz` file.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] where there is no such array, or none of numbers.
+    /// [`crate::error::ErrorKind::Input`] where there is no such array, or none of numbers.
     pub fn of_npz(npz: &Zip, name: &str) -> Result<Self> {
         let content = npz.read(&format!("{name}.npy")).or_else(|| npz.read(name));
         let content = content.ok_or_else(|| Error::input("it is not in the archive"));
@@ -97,7 +97,7 @@ impl Array {
     /// Decodes a `.npy` file.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::error::ErrorKind::Input) where it is no array of numbers.
+    /// [`crate::error::ErrorKind::Input`] where it is no array of numbers.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let npy = Npy::parse(bytes).map_err(|wrong| not_an_array(&wrong))?;
         Ok(Self::of(&npy))
@@ -187,7 +187,7 @@ impl Array {
     /// A draft of a `.npy` file.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`].
+    /// [`crate::error::ErrorKind::Io`].
     pub fn draft(&self, output: &Output) -> Result<Draft> {
         let element = match self.values {
             Values::F64(_) => Element::F64,
@@ -208,7 +208,7 @@ impl Array {
     /// converted, for the user to know.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for another shape or element type, with both.
+    /// [`crate::error::ErrorKind::Input`] for another shape or element type, with both.
     pub fn runs(&self, port: &Port<'_>) -> Result<(Runs, Option<String>)> {
         let wanted: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
         let sequence = match &self.shape[..] {

@@ -116,8 +116,16 @@ fn a_jpeg_is_a_picture() {
     let files = folder.path().join("pictures");
     fs::create_dir(&files).expect("made");
     // Six rows of nine pixels, 200 and 40 in each channel.
-    fs::write(files.join("1.jpg"), include_bytes!("flat-200.jpg")).expect("written");
-    fs::write(files.join("2.jpeg"), include_bytes!("flat-40.jpg")).expect("written");
+    fs::write(
+        files.join("1.jpg"),
+        include_bytes!("../../models/pictures/flat-200.jpg"),
+    )
+    .expect("written");
+    fs::write(
+        files.join("2.jpeg"),
+        include_bytes!("../../models/pictures/flat-40.jpg"),
+    )
+    .expect("written");
     let array = folder.path().join("flat.npy");
     let values = |at: [usize; 4]| if at[0] == 0 { 200_u8 } else { 40 };
     let shape = (2, ROWS, COLUMNS, 3);

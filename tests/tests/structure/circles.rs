@@ -233,3 +233,38 @@ fn every_kind_of_circle_is_found() {
         "tests may import what they test"
     );
 }
+
+/// A name that a crate's root has from another crate, itself or handed on, leads into that crate's file.
+#[test]
+fn imports_lead_from_crate_to_crate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [
+        ("low/lib.rs", "pub mod a; pub mod b;"),
+        ("low/a.rs", ""),
+        ("low/b.rs", ""),
+        (
+            "high/lib.rs",
+            "mod x; mod y; mod z; use low::{a, b as c}; pub use low as all;",
+        ),
+        ("high/x.rs", "use crate::a::T;"),
+        ("high/y.rs", "fn f() { crate::c::g() }"),
+        ("high/z.rs", "use crate::all::b::T; use low::a::T as U;"),
+    ] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+    let crates = ["low", "high"].map(|name| (name, folder.path().join(name).join("lib.rs")));
+    let graph = imports_of(&crates);
+    for (name, into) in [
+        ("high/x.rs", &["low/a.rs"][..]),
+        ("high/y.rs", &["low/b.rs"]),
+        ("high/z.rs", &["low/a.rs", "low/b.rs"]),
+        ("high/lib.rs", &["low/a.rs", "low/b.rs", "low/lib.rs"]),
+        ("low/a.rs", &[]),
+    ] {
+        let found = graph[&folder.path().join(name)].iter();
+        let found: Vec<_> = found.map(|path| shown(path, folder.path())).collect();
+        assert_eq!(found, into, "{name}");
+    }
+}

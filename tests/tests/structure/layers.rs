@@ -1,7 +1,8 @@
 //! What may import what: the pictures of `ARCHITECTURE.md` are the rule.
 //!
 //! A line of a picture names files and folders of a crate, then says what they are. A file imports files of its own entry and of those on lines below.
-//! A picture of several crates names theirs by the crate's folder: `plan/lower` is in `host-tools/plan/src`. `a/*` stands for every file and folder of `a` without a line of its own, each an entry by itself.
+//! A picture of several crates names theirs by the crate's folder: `plan/lower` is in `host-tools/plan/src`.
+//! `a/*` stands for every file and folder of `a` without a line of its own, each an entry by itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Cycles of generated steps in parts of their bounds of instructions (`host-tools/board/src/worst/cycles.json`), by which `pack` chooses among the kernels of int8
-//! convolutions.
+//! Cycles of generated steps in parts of their bounds of instructions (`host-tools/board/src/worst/cycles.json`), by which `pack` chooses among the kernels of
+//! int8 convolutions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
