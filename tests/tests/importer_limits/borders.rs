@@ -265,6 +265,12 @@ fn borders_that_are_not_there_are_refused_with_the_nearest_names() {
         .node("Sigmoid", &["relu1"], "beside", &[])
         .output(&value("logits", 1, &[2, 3]));
     let onnx = file(&folder, &onnx);
+    let of_large = tempfile::tempdir().expect("a folder");
+    let large = File::default()
+        .input(&value("x", 1, &[1 << 30, 4]))
+        .node("Relu", &["x"], "y", &[])
+        .output(&value("y", 1, &[1 << 30, 4]));
+    let large = file(&of_large, &large);
     let digits = models.join("digits/digits.trace.json");
     let tflite = models.join("tflite_ops/legacy_network.tflite");
     let options = |set: &[(&str, &str)], from: &[&str], until: &[&str]| ImportOptions {
@@ -290,7 +296,7 @@ fn borders_that_are_not_there_are_refused_with_the_nearest_names() {
             (
                 path,
                 options(&[], &["logits"], &["relu1"]),
-                "no output of the network depends on `logits`",
+                "--from logits: no output of the network depends on `logits`",
             ),
             (
                 path,
@@ -302,11 +308,22 @@ fn borders_that_are_not_there_are_refused_with_the_nearest_names() {
     cases.extend([
         (&onnx, options(&[], &[], &["two"]), "`two` is a constant"),
         (&onnx, options(&[], &["x"], &[]), "`x` is an input"),
-        (&onnx, options(&[("rate", "1.5")], &[], &[]), "whole numbers"),
+        (
+            &onnx,
+            options(&[("rate", "1.5")], &[], &[]),
+            "whole numbers of int64, separated by commas",
+        ),
+        (&onnx, options(&[("rate", "9223372036854775807")], &[], &[]), " holds "),
+        (
+            &large,
+            options(&[("x", "1")], &[], &[]),
+            "a tensor of at most 16777216 elements",
+        ),
+        (&tflite, options(&[("t0", "1")], &[], &[]), "no input is left"),
         (
             &onnx,
             options(&[("x", "1,2")], &[], &[]),
-            "or 6 for shape [2, 3], not 2",
+            "one number, or 6 for shape [2, 3], not 2",
         ),
         (
             &onnx,
