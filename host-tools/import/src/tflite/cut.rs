@@ -30,6 +30,9 @@ pub(super) fn values(model: &Model<'_>, options: &ImportOptions) -> Result<Vec<(
 
 /// Makes constants of these inputs, and leaves what lies between `--from` and `--until`.
 pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [(usize, Vec<u8>)], options: &ImportOptions) -> Result<()> {
+    if options.set.is_empty() && options.from.is_empty() && options.until.is_empty() {
+        return Ok(());
+    }
     let graph = &mut model.subgraphs[0];
     for (index, bytes) in values {
         graph.tensors[*index].data = Some(bytes);
@@ -62,7 +65,9 @@ pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [(usize, Vec<u8>)], opt
     if graph.inputs.is_empty() && !options.set.is_empty() {
         return Err(usage("no input is left".into()).expected("an input that is not set"));
     }
-    model.planned.clear();
+    if !model.planned.is_empty() {
+        model.planned.resize(model.subgraphs[0].tensors.len(), -1);
+    }
     Ok(())
 }
 
