@@ -146,7 +146,7 @@ pub(super) fn bytes(dtype: DType, values: &[f64]) -> Vec<u8> {
 
 /// Cuts a network that is imported whole.
 pub(super) fn cut(imported: &mut Imported, options: &ImportOptions) -> Result<()> {
-    if options.set.is_empty() && options.from.is_empty() && options.until.is_empty() {
+    if options.is_whole() {
         return Ok(());
     }
     let graph = &mut imported.graph;

@@ -65,6 +65,13 @@ pub struct ImportOptions {
     pub until: Vec<String>,
 }
 
+impl ImportOptions {
+    /// Whether the whole network is read, and all of its inputs stay inputs.
+    pub fn is_whole(&self) -> bool {
+        self.set.is_empty() && self.from.is_empty() && self.until.is_empty()
+    }
+}
+
 /// A dialect: its name for `--dialect`, how its files are recognised, and how they are read.
 pub struct Dialect {
     /// Name in `--dialect` and in the summary.

@@ -53,6 +53,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let output = Output::to(&args.output)?;
     output.differs_from(&args.model)?;
     args.trace.iter().try_for_each(|trace| output.differs_from(trace))?;
+    if args.trace.is_none() && !args.borders.is_empty() {
+        return Err(
+            Error::new(ErrorKind::Usage, "--set, --from and --until without --trace")
+                .expected("the network that they are of"),
+        );
+    }
     let print = Print::beside([&output], false)?;
     let file = ModelFile::open(&args.model)?;
     let view = file.view()?;

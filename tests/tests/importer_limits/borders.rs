@@ -10,6 +10,10 @@ use arenite_host::pack::{Options, pack};
 use arenite_tests::writers::Random;
 
 use super::onnx_file::{File, floats, int, longs, stored, value};
+use super::tflite_numbers::types_of_inputs;
+
+/// The type of text in TensorFlow Lite files.
+const STRING: u8 = 5;
 
 fn named(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -273,6 +277,12 @@ fn borders_that_are_not_there_are_refused_with_the_nearest_names() {
     let large = file(&of_large, &large);
     let digits = models.join("digits/digits.trace.json");
     let tflite = models.join("tflite_ops/legacy_network.tflite");
+    // An input of text.
+    let mut content = std::fs::read(models.join("tflite_ops/dequantize_int8.tflite")).expect("a file");
+    let at = types_of_inputs(&content)[0];
+    content[at] = STRING;
+    let text_input = of_large.path().join("text.tflite");
+    std::fs::write(&text_input, content).expect("written");
     let options = |set: &[(&str, &str)], from: &[&str], until: &[&str]| ImportOptions {
         set: set
             .iter()
@@ -320,6 +330,11 @@ fn borders_that_are_not_there_are_refused_with_the_nearest_names() {
             "a tensor of at most 16777216 elements",
         ),
         (&tflite, options(&[("t0", "1")], &[], &[]), "no input is left"),
+        (
+            &text_input,
+            options(&[("t0", "1")], &[], &[]),
+            "--set t0: `t0` is STRING",
+        ),
         (
             &onnx,
             options(&[("x", "1,2")], &[], &[]),

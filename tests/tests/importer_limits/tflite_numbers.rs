@@ -165,6 +165,18 @@ fn extents_of_results(content: &[u8]) -> Vec<(String, Vec<usize>)> {
     found
 }
 
+/// The places of the types of a file's inputs.
+pub(crate) fn types_of_inputs(content: &[u8]) -> Vec<usize> {
+    let file = Numbers(content, Vec::new());
+    let graph = file.tables(file.u32(0), 2)[0];
+    let tensors = file.tables(graph, 0);
+    let inputs = file.vector(graph, 1, 4);
+    inputs
+        .into_iter()
+        .filter_map(|input| file.field(tensors[file.u32(input)], 1))
+        .collect()
+}
+
 #[test]
 fn a_declared_shape_that_contradicts_the_computed_one_is_refused() {
     let (mut refused, mut taken) = (0, Vec::new());

@@ -30,7 +30,7 @@ pub(super) fn values(model: &Model<'_>, options: &ImportOptions) -> Result<Vec<(
 
 /// Makes constants of these inputs, and leaves what lies between `--from` and `--until`.
 pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [(usize, Vec<u8>)], options: &ImportOptions) -> Result<()> {
-    if options.set.is_empty() && options.from.is_empty() && options.until.is_empty() {
+    if options.is_whole() {
         return Ok(());
     }
     let graph = &mut model.subgraphs[0];
