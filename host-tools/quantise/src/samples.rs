@@ -2,6 +2,8 @@
 //! pictures or recordings.
 
 #[cfg(feature = "tools")]
+mod caught;
+#[cfg(feature = "tools")]
 mod folder;
 #[cfg(feature = "tools")]
 mod picture;

@@ -11,6 +11,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
+use super::caught::caught;
+
 /// The most bytes that a decoder may take.
 const LARGEST: u64 = 1 << 30;
 
@@ -94,11 +96,13 @@ impl Opened {
     /// # Errors
     /// In words, why it is no picture.
     pub(super) fn decode(self) -> Result<Picture, String> {
-        match self.format {
-            PNG => png(self.file),
-            JPEG => jpeg(self.file),
+        let (file, format) = (self.file, self.format);
+        let decode = move || match format {
+            PNG => png(file),
+            JPEG => jpeg(file),
             other => Err(format!("The image format {other} is not supported")),
-        }
+        };
+        caught(decode).unwrap_or_else(|| Err(damaged(format, "the decoder gives up on it")))
     }
 }
 
@@ -250,6 +254,16 @@ mod tests {
     use png::{BitDepth, ColorType};
 
     use super::*;
+
+    /// Colours of more samples than the first component: the JPEG decoder panics.
+    #[test]
+    fn a_decoder_that_panics_is_an_error() {
+        let error = picture("p.jpg", include_bytes!("jpeg/gives-up.jpg")).err();
+        assert_eq!(
+            error.as_deref(),
+            Some("Format error decoding Jpeg: the decoder gives up on it")
+        );
+    }
 
     const WIDE: usize = 9;
     const HIGH: usize = 5;
