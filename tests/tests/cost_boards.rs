@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use arenite::kernels::Backend;
 use arenite::testkit::{Packed, Workspace, packed};
 use arenite::{KernelId, Model};
 use arenite_host::board::{BOARDS, Board, BoardError, RunOptions, ready, run};
@@ -10,6 +9,7 @@ use arenite_host::model::Blob as OnBoard;
 use arenite_host::worst::stack::TABLE;
 use arenite_tests::blob::{Blob, aligned, shared_by};
 use arenite_tests::skip;
+use arenite_xtask::most::axes::{STEP, instructions_of_a_unit};
 use arenite_xtask::most::measure::count;
 
 /// Steps of a file, which share their constants.
@@ -21,16 +21,9 @@ const CASES: u32 = 60;
 /// Instructions of a load beside those for each byte of the file.
 const LOAD: u64 = 20_000;
 
-/// Instructions of a step beside those for each unit of its cost: decoding, and what a kernel prepares.
-const STEP: u64 = 8_000;
-
-/// Instructions of a load for each byte of the file, and of a step for each unit of its cost. Without an FPU, f32 kernels take a function for each sum.
-fn factors(board: &Board) -> [u64; 2] {
-    match board.triple {
-        triple if triple.starts_with("thumbv6m") => [160, 80],
-        triple if triple.starts_with("thumbv7m-") || triple.starts_with("riscv32") => [70, 45],
-        _ => [70, 8],
-    }
+/// Instructions of a load for each byte of the file.
+fn of_a_byte(board: &Board) -> u64 {
+    if board.triple.starts_with("thumbv6m") { 160 } else { 70 }
 }
 
 /// The case of a kernel that costs most: what a step costs, and a file of it.
@@ -64,7 +57,7 @@ fn boards_of_one_core() -> impl Iterator<Item = &'static Board> {
 fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
     let mut found = Vec::new();
     let (mut loads, mut steps) = ((0, ""), (0, ""));
-    let [a_byte, a_unit] = factors(board);
+    let (a_byte, a_unit) = (of_a_byte(board), instructions_of_a_unit(board));
     for &kernel in KernelId::ALL {
         let Some((cost, file)) = dearest(kernel, workspace).filter(|_| board.has(kernel)) else {
             continue;
@@ -125,7 +118,7 @@ fn exceeding_by_sharing(board: &'static Board) -> Option<String> {
         board.name,
         load / bytes
     );
-    (load > LOOKS * factors(board)[0] * bytes)
+    (load > LOOKS * of_a_byte(board) * bytes)
         .then(|| format!("{}: shared constants: load {load} of {bytes} bytes", board.name))
 }
 
@@ -154,24 +147,6 @@ fn loads_and_steps_are_within_their_bounds() {
 /// Steps of a kernel that are generated, as those that the tables of instructions are made from.
 const GENERATED: usize = 24;
 
-/// Instructions for each unit of cost, at most, of what these steps take beside [`STEP`]: on cores without a wide product, on others without an FPU, and on
-/// those with one. A unit is an element or a product, whatever is computed of it: sine and cosine reduce arguments of any size.
-fn factor(board: &Board, kernel: KernelId) -> f64 {
-    let group = match factors(board) {
-        [160, _] => 0,
-        [_, 45] => 1,
-        _ => 2,
-    };
-    let by_group = match kernel.name() {
-        "SpecialF32" => [6_000.0, 2_500.0, 2_000.0],
-        "SpecialBinaryF32" | "UnaryF32" | "LrnF32" | "SoftmaxF32" => [2_000.0, 1_200.0, 130.0],
-        "SoftmaxS8" | "SoftmaxInt" => [500.0, 130.0, 120.0],
-        _ if kernel.backend() == Backend::Scalar => [170.0, 90.0, 45.0],
-        _ => [100.0, 70.0, 8.0],
-    };
-    by_group[group]
-}
-
 /// What of all kernels' generated steps on a board exceeds its bound; prints the dearest of each kernel.
 fn exceeding_generated(board: &'static Board) -> Vec<String> {
     let mut found = Vec::new();
@@ -183,14 +158,14 @@ fn exceeding_generated(board: &'static Board) -> Vec<String> {
             kernel.name(),
             samples.len()
         );
-        let dearest = samples.iter().map(|sample| {
+        let of_a_unit = samples.iter().map(|sample| {
             let cost = sample.generated.step.cost().total() as f64;
             (sample.most() - STEP as f64).max(0.0) / cost
         });
-        let dearest = dearest.fold(0.0, f64::max);
+        let dearest = of_a_unit.fold(0.0, f64::max);
         let line = format!("{} {}: {dearest:.1} for each unit of cost", board.name, kernel.name());
         println!("{line}");
-        if dearest > factor(board, kernel) {
+        if dearest > instructions_of_a_unit(board) as f64 {
             found.push(line);
         }
     }

@@ -55,6 +55,7 @@ mod taps;
 mod turned;
 #[cfg(all(cortex_m = "mve", feature = "mve"))]
 mod vectors;
+mod weight;
 pub(crate) mod wide;
 #[cfg(any(
     cortex_m = "baseline",

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use super::candidate::{Candidate, Job, JobKind, Layout, Machine};
 use super::kernel::Kernel;
 use super::overlap::{Operands, check_operands};
+use super::weight::weight;
 use crate::arena::{Bounds, Mem, Operand, Place, Slot};
 use crate::fields::{Fields, Malformed};
 use crate::kernels::{Backend, compact, dotprod, dsp, ethos_u, fpu, i8mm, int, mve, neon, rvv, scalar, sme};
@@ -205,9 +206,14 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => op.operands(self.needs(), visit)),* }
             }
 
-            /// [`Operator::cost`].
-            pub fn cost(&self) -> Cost {
+            /// [`Operator::cost`]: what is computed, whichever kernel does it.
+            pub fn work(&self) -> Cost {
                 match self { $(Step::$variant(op) => op.cost(self.needs())),* }
+            }
+
+            /// [`Step::work`] with the kernel's weight, as [`crate::Model::costs`] has it.
+            pub fn cost(&self) -> Cost {
+                self.work().quarters(weight!(self.kernel()))
             }
 
             /// [`Operator::window_mut`].
@@ -330,7 +336,7 @@ macro_rules! table {
                 $($id if knows::<K>($id, Backend::$backend) => {
                     let decoded = decode::<<$kernel as Kernel>::Op>(params);
                     let op = decoded.as_ref().ok()?;
-                    Some(op.cost(<$kernel as Kernel>::needs(op)))
+                    Some(op.cost(<$kernel as Kernel>::needs(op)).quarters(weight!(KernelId::$variant)))
                 })*
                 _ => None,
             }

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Mem, Operand, Place};
-use crate::ops::cost::{Cost, of_operands};
+use crate::ops::cost::{Cost, ROUNDING, of_operands, taps_inside};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -140,7 +140,9 @@ impl<P: Place> Operator for Conv2dS16<P> {
     fn cost(&self, needs: Needs) -> Cost {
         let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
-        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), terms)
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(outputs.into(), terms)
+            .computations(outputs.into(), ROUNDING)
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {
@@ -242,10 +244,16 @@ impl<P: Place> Operator for Conv2dF32<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
+        let inside = taps_inside(&self.window).saturating_mul(self.window.output[2].into());
+        let products = match needs.scratch {
+            0 => inside.saturating_mul(self.group_channels().into()),
+            // Windows are copied with their padding.
+            _ => terms.saturating_mul(outputs.into()),
+        };
         of_operands(|visit| self.operands(needs, visit))
-            .sums(outputs.into(), terms)
+            .products(outputs.into(), products)
             .copies(&self.window)
     }
 
@@ -294,8 +302,16 @@ impl<P: Place> Operator for Conv2dS8<P> {
     fn cost(&self, needs: Needs) -> Cost {
         let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        // Windows of several channels are begun for each output channel in each row.
+        let begun = if self.groups == 1 && self.window.taps() > 1 {
+            outputs.checked_div(self.window.output[1].into()).unwrap_or(0)
+        } else {
+            0
+        };
         of_operands(|visit| self.operands(needs, visit))
             .sums(outputs.into(), terms)
+            .computations(outputs.into(), ROUNDING)
+            .computations(begun.into(), 48)
             .copies(&self.window)
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -132,6 +133,14 @@ impl<P: Place> Operator for Rescale<P> {
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         pointwise(self.output, self.to, self.input, self.from, self.count, visit);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // Products of 64 bits, but between bytes.
+        let bytes = [self.from, self.to]
+            .iter()
+            .all(|dtype| matches!(dtype, DType::I8 | DType::U8));
+        of_operands(|visit| self.operands(needs, visit)).times(if bytes { 1 } else { 3 })
     }
 
     fn elements_mut(&mut self) -> Option<&mut u32> {

@@ -150,14 +150,14 @@ impl<P: Place> Operator for Detections<P> {
         let levels = u64::from(32 - self.candidates.leading_zeros());
         // An exponential of f64 takes as long as hundreds of products.
         let each = levels.saturating_mul(8).saturating_add(512);
-        let boxes = candidates.saturating_mul(taken.saturating_mul(16).saturating_add(each));
+        let boxes = candidates.saturating_mul(taken.saturating_mul(32).saturating_add(each));
         let (passes, classes, merged) = match self.suppression {
             Suppression::Fast { classes } => (
                 1,
                 candidates,
                 taken.saturating_mul(classes.into()).saturating_mul(labels),
             ),
-            Suppression::Regular { .. } => (labels, 0, taken.saturating_add(self.most.into()).saturating_mul(16)),
+            Suppression::Regular { .. } => (labels, 0, taken.saturating_add(self.most.into()).saturating_mul(64)),
         };
         let scores = classes.saturating_mul(labels);
         let pass = boxes.saturating_add(merged).saturating_add(scores);

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::arena::{Access, Operand, Place};
 pub use crate::ops::binary::BinaryOp;
 use crate::ops::binary::Pairwise;
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
-use crate::ops::pointwise::{Pointwise, UnaryOp};
+use crate::ops::pointwise::{PLAIN, Pointwise, UnaryOp};
 use crate::ops::size::{checked_size, product};
 
 /// Axes of a broadcast after the host has merged what can be merged.
@@ -142,6 +143,12 @@ impl<P: Place, F: Pointwise> Operator for UnaryF32<P, F> {
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         visit(Operand::of::<f32>(Access::Write, self.output, self.count));
         visit(Operand::of::<f32>(Access::Read, self.input, self.count));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // Functions with parameters have no row: a comparison or two.
+        let row = F::ROWS.iter().find(|(function, _)| *function == self.op);
+        of_operands(|visit| self.operands(needs, visit)).times(row.map_or(PLAIN, |(_, names)| names.weight()))
     }
 
     fn elements_mut(&mut self) -> Option<&mut u32> {

@@ -132,6 +132,12 @@ impl<P: Place> Operator for SignalDelay<P> {
         let state = count(&[self.rows, self.delay]);
         visit(Operand::of::<i16>(Access::Update, self.state, state));
     }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // Samples come and go one by one; what is delayed moves as a whole.
+        let samples = count(&[self.rows, self.frame]);
+        computations(of_operands(|visit| self.operands(needs, visit)), samples, 4)
+    }
 }
 
 impl<P: Place> SignalFramer<P> {
@@ -172,14 +178,9 @@ impl<P: Place> Operator for SignalFramer<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        // Each frame moves what is kept of its row.
-        let moved = u64::from(self.history()).saturating_add(self.size.into());
-        let moves = count(&[self.rows, self.frames]);
-        computations(
-            of_operands(|visit| self.operands(needs, visit)),
-            moves,
-            moved.saturating_mul(4),
-        )
+        // Each frame moves what is kept of its row, and is made of it.
+        let samples = count(&[self.rows, self.frames, self.size]);
+        computations(of_operands(|visit| self.operands(needs, visit)), samples, 8)
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, OUTPUT};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -52,5 +53,18 @@ impl<P: Place> Operator for Gather<P> {
         visit(of(Access::Write, self.output, &[outer, self.count, inner]));
         visit(of(Access::Read, self.input, &self.shape));
         visit(Operand::of::<i32>(Access::Read, self.indices, self.count));
+    }
+
+    fn cost(&self, _: Needs) -> Cost {
+        // The input is read where an index points; a row is begun for each index.
+        let [outer, _, inner] = self.shape.map(u64::from);
+        let rows = outer.saturating_mul(self.count.into());
+        let elements = rows.saturating_mul(inner);
+        let moved = Cost {
+            products: elements,
+            reads: elements.saturating_add(rows),
+            writes: elements,
+        };
+        moved.computations(rows, OUTPUT)
     }
 }

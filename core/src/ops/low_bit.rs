@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
 use crate::ops::conv2d::{Conv2dS8, check_groups};
-use crate::ops::cost::{Cost, of_operands};
+use crate::ops::cost::{Cost, of_operands, taps_inside};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -141,10 +141,11 @@ fn check(window: &Window2d, groups: u16, share: u32) -> Result<(), Fault> {
 fn cost(base: Cost, window: &Window2d, shape: Option<Shape>) -> Cost {
     let outputs = window.output_len().unwrap_or(u32::MAX);
     let (filter, parts) = shape.map_or((u32::MAX, u32::MAX), |shape| (shape.filter, shape.parts));
-    // A part is begun anew in each row of taps, or at each of them.
-    let begun = u64::from(window.taps()).saturating_add(parts.into());
-    let sums = base.sums(outputs.into(), filter.into());
-    sums.sums(outputs.into(), begun)
+    // The loops leave padding out. A part is begun anew in each row of taps, or at each of them.
+    let taps = taps_inside(window).saturating_mul(window.output[2].into());
+    let products = taps.saturating_mul((filter / window.taps().max(1)).into());
+    let begun = taps.saturating_add(u64::from(outputs).saturating_mul(parts.into()));
+    base.products(outputs.into(), products).computations(begun, 4)
 }
 
 impl<P> WeightOnlyF32<P> {

@@ -111,6 +111,6 @@ impl<P: Place> Operator for LrnS8<P> {
         let outputs = u64::from(self.pixels).saturating_mul(self.channels.into());
         let first = u64::from(self.pixels).saturating_mul(self.near().into());
         let base = of_operands(|visit| self.operands(needs, visit));
-        base.sums(outputs, 3).sums(first, 1)
+        base.sums(outputs, 3).computations(first, 3)
     }
 }

@@ -158,7 +158,16 @@ impl<P: Place> Operator for LstmInt<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        self.shape.cost(of_operands(|visit| self.operands(needs, visit)))
+        // Sums of more products of int16 have 64 bits.
+        let longest = self.shape.features.max(self.shape.cells);
+        let factor = if self.dtype == DType::I16 && longest > 511 {
+            10
+        } else {
+            1
+        };
+        self.shape
+            .cost(of_operands(|visit| self.operands(needs, visit)))
+            .times(factor)
     }
 }
 

@@ -89,11 +89,13 @@ impl<P: Place> Operator for PackedConv2dS8<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        // The stream holds a word for two weights: as many products for a pixel, and the records.
+        // The stream holds a word for two weights: as many products for a pixel, and the records. Sums of any size take more to round.
+        let rounding = if self.form == Form::General { 32 } else { 0 };
         let [rows, columns, _] = self.window.output.map(u64::from);
         let pixels = u64::from(self.window.batch).saturating_mul(rows * columns);
         of_operands(|visit| self.operands(needs, visit))
             .sums(pixels, u64::from(needs.weights / 2))
+            .computations(self.window.output_len().unwrap_or(u32::MAX).into(), rounding)
             .copies(&self.window)
     }
 

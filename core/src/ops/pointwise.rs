@@ -29,6 +29,21 @@ pub struct Names {
     pub oracle: &'static str,
 }
 
+/// Weight of a comparison or a product, on cores without an FPU.
+pub(crate) const PLAIN: u64 = 15;
+
+impl Names {
+    /// Units of cost for an element: arguments of any size, as sine reduces them.
+    pub(crate) fn weight(&self) -> u64 {
+        match self.name {
+            "square" | "abs" | "neg" | "floor" | "ceil" | "round" | "sign" => PLAIN,
+            "hard_swish" | "softsign" | "hard_sigmoid" => 60,
+            "sin" | "cos" => 700,
+            _ => 200,
+        }
+    }
+}
+
 /// A call of ATen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aten {

@@ -89,7 +89,16 @@ impl<P: Place> Operator for PoolInt<P> {
 
     fn cost(&self, needs: Needs) -> Cost {
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
-        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), taps_inside(&self.window))
+        let products = taps_inside(&self.window).saturating_mul(self.window.input[2].into());
+        // Windows of two by two have loops of their own.
+        let factor = if self.window.kernel.iter().all(|&extent| extent <= 2) {
+            1
+        } else {
+            2
+        };
+        of_operands(|visit| self.operands(needs, visit))
+            .products(outputs.into(), products)
+            .times(factor)
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {
@@ -121,7 +130,8 @@ impl<P: Place> Operator for PoolF32<P> {
 
     fn cost(&self, needs: Needs) -> Cost {
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
-        of_operands(|visit| self.operands(needs, visit)).sums(outputs.into(), taps_inside(&self.window))
+        let products = taps_inside(&self.window).saturating_mul(self.window.input[2].into());
+        of_operands(|visit| self.operands(needs, visit)).products(outputs.into(), products)
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {

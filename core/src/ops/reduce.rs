@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -92,6 +93,13 @@ impl<P: Place> Operator for ReduceInt<P> {
             len(&[a, b, c]),
         ));
         visit(Operand::of_type(self.dtype, Access::Read, self.input, len(&self.shape)));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // An output is begun and rounded besides.
+        let [a, _, b, _, c] = self.shape;
+        let outputs = size(&[a, b, c]).unwrap_or(u32::MAX);
+        of_operands(|visit| self.operands(needs, visit)).computations(outputs.into(), 3)
     }
 }
 

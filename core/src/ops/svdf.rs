@@ -116,7 +116,8 @@ impl SvdfShape {
     /// Each filter over the features, and over its memory.
     fn cost(&self, operands: Cost) -> Cost {
         let filters = u64::from(self.batch).saturating_mul(self.filters().into());
-        operands.sums(filters, u64::from(self.features) + u64::from(self.memory))
+        // What is remembered moves on besides.
+        operands.sums(filters, u64::from(self.features) + 3 * u64::from(self.memory))
     }
 
     /// Units times rank.

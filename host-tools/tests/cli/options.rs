@@ -85,7 +85,7 @@ const ROWS: [Row; 43] = [
     row("keep-f32", Base::Int8, &["conv1"], File),
     row("labels", Base::Float, &["@labels.txt"], File),
     row("max-flash", Base::Float, &["1K"], Refused(1, "max-flash")),
-    row("max-step", Base::Float, &["51000"], File),
+    row("max-step", Base::Float, &["610000"], File),
     row("name", Base::Float, &["another"], File),
     row("no-in-place", Base::Float, &[], File),
     row("optimise-rounding", Base::Int8, &[], File),

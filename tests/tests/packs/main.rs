@@ -138,7 +138,7 @@ fn ways(path: &Path, folder: &Path) -> Vec<(&'static str, Options)> {
             "two",
             Options {
                 regions: regions(&[Some(600), None]),
-                max_step: Some(3000),
+                max_step: Some(36_000),
                 ..plain.clone()
             },
         ),

@@ -59,6 +59,7 @@ pub(super) fn cargo(folder: &Path) -> Command {
     cargo.current_dir(folder);
     for variable in [
         "RUSTFLAGS",
+        "CARGO_INCREMENTAL",
         "CARGO_TARGET_DIR",
         "CARGO_BUILD_TARGET",
         "CARGO_BUILD_TARGET_DIR",

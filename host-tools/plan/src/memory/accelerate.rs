@@ -79,7 +79,7 @@ pub fn shares(program: &Program) -> (f64, f64) {
         if on & BARRIER != 0 {
             end(&mut group);
         }
-        let cost = step.step.cost().total();
+        let cost = step.step.work().total();
         all += cost;
         handed += if step.handed { cost } else { 0 };
         group[usize::from(step.handed)] += cost;
@@ -222,7 +222,7 @@ fn arranged(program: &Program, groups: Vec<Vec<usize>>) -> Program {
             let Some(step) = next.and_then(|index| program.steps.get(index)) else {
                 break;
             };
-            let cost = step.step.cost().total();
+            let cost = step.step.work().total();
             if step.handed {
                 now = now.max(busy);
                 busy = now + cost;

@@ -100,7 +100,7 @@ pub fn shares(program: &Program) -> (f64, usize) {
     let mut costs = [0; arenite::MAX_CORES];
     for (step, on) in program.steps.iter().zip(&program.assigned.steps) {
         if let Some(cost) = costs.get_mut(usize::from(on & !BARRIER)) {
-            *cost += step.step.cost().total();
+            *cost += step.step.work().total();
         }
     }
     let (all, busiest) = (
@@ -156,7 +156,7 @@ fn divided(
 /// A step as groups of parts, one part for each core; itself where it cannot be cut, or is not worth it.
 fn groups(program: &Program, step: &LoweredStep, cores: usize, turns: usize) -> Vec<Vec<LoweredStep>> {
     let whole = || vec![vec![step.clone()]];
-    let worth = usize::try_from(step.step.cost().total() / LEAST_COST).unwrap_or(usize::MAX);
+    let worth = usize::try_from(step.step.work().total() / LEAST_COST).unwrap_or(usize::MAX);
     if worth < 2 {
         return whole();
     }
@@ -166,7 +166,7 @@ fn groups(program: &Program, step: &LoweredStep, cores: usize, turns: usize) -> 
     let apart = |groups: &Vec<Vec<LoweredStep>>| groups.iter().all(|group| are_apart(program, group));
     // The one whose longest parts are the shortest; of equal ones the first.
     let cost = |groups: &Vec<Vec<LoweredStep>>| -> u64 {
-        let longest = |group: &Vec<LoweredStep>| group.iter().map(|part| part.step.cost().total()).max();
+        let longest = |group: &Vec<LoweredStep>| group.iter().map(|part| part.step.work().total()).max();
         groups.iter().filter_map(longest).sum()
     };
     let found = ways
@@ -175,7 +175,7 @@ fn groups(program: &Program, step: &LoweredStep, cores: usize, turns: usize) -> 
         .map(|parts| in_turns(parts, cores))
         .filter(apart);
     let best = found.min_by_key(cost);
-    best.filter(|groups| cost(groups) < step.step.cost().total())
+    best.filter(|groups| cost(groups) < step.step.work().total())
         .unwrap_or_else(whole)
 }
 
@@ -202,7 +202,7 @@ pub(super) fn unlike(program: &Program, steps: [&LoweredStep; 2], takes: [u64; 2
     };
     let longest = |parts: &[LoweredStep; 2]| {
         let takes = parts.iter().zip(steps).zip(takes).map(|((part, whole), takes)| {
-            let [part, whole] = [part, whole].map(|step| u128::from(step.step.cost().total()));
+            let [part, whole] = [part, whole].map(|step| u128::from(step.step.work().total()));
             (u128::from(takes) * part).div_ceil(whole.max(1)) as u64
         });
         takes.max().unwrap_or(0)

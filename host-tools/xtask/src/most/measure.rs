@@ -158,7 +158,7 @@ fn ran(
 }
 
 /// What the arena holds: anything, zeros, or extremes.
-fn contents(random: &mut Random, bytes: u32, float: bool, how: usize) -> Vec<u8> {
+pub(super) fn contents(random: &mut Random, bytes: u32, float: bool, how: usize) -> Vec<u8> {
     let word = |random: &mut Random| match (how, float) {
         (0, true) => random.float().to_le_bytes(),
         (0, false) => [0; 4].map(|_| random.byte()),

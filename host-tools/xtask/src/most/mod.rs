@@ -3,6 +3,7 @@
 //! [`update`] makes the table that `pack` and `bench` tell from (`host-tools/board/src/worst/instructions.json`); `tests/tests/most.rs` compares it
 //! with the tracked results and with steps that it was not made from.
 
+pub mod axes;
 pub mod fit;
 pub mod generate;
 pub mod measure;

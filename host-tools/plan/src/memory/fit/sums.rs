@@ -64,7 +64,7 @@ pub fn sums(program: &Program, request: &Request) -> Result<(Vec<Cut>, Option<Su
             .any(|&(step, bytes)| steps.contains(&step) && bytes > floor)
     };
     let chains: Vec<(usize, usize)> = chains.iter().copied().filter(high).collect();
-    let cost: u64 = program.steps.iter().map(|step| step.step.cost().total()).sum();
+    let cost: u64 = program.steps.iter().map(|step| step.step.work().total()).sum();
     let mut best: Option<(u64, Vec<Cut>)> = None;
     for parts in PARTS {
         let cuts = in_parts(&small, &chains, parts);

@@ -34,13 +34,14 @@ pub(super) fn conv2d_s8(kernel: KernelId, random: &mut Random, form: Form, base:
     let mut values = vec![0i8; len];
     let terms = (len / count).max(1);
     for row in values.chunks_mut(terms) {
+        let random = random.contents();
         let spread = if random.chance(8) { most } else { spread };
         row.fill_with(|| (random.between(0, 2 * spread) as i32 - spread as i32) as i8);
     }
     let (share, mut factors) = (random.one_of(&[8, 16, 16, 32]), Vec::new());
     if of_groups {
         for group in values.chunks_mut(terms).flat_map(|row| row.chunks_mut(share)) {
-            let factor = random.between(1, MOST_FACTOR.into()) as i8;
+            let factor = random.contents().between(1, MOST_FACTOR.into()) as i8;
             group.iter_mut().for_each(|value| *value *= factor);
             factors.push(factor as u8);
         }
@@ -50,6 +51,7 @@ pub(super) fn conv2d_s8(kernel: KernelId, random: &mut Random, form: Form, base:
     let usual = -((terms as f32).sqrt() * spread as f32 / 2.0).log2() as i32;
     let mut channels: Vec<[i32; 3]> = (0..count)
         .map(|_| {
+            let random = random.contents();
             let bias = random.between(0, 8000) as i32 - 4000;
             let mantissa = (1 << 30) + random.between(0, (1 << 30) - 1) as i32;
             let shift = if uncommon && random.chance(3) {
@@ -151,6 +153,7 @@ pub(super) fn conv2d_s16(random: &mut Random, form: Form, base: u32) -> (Step, V
         .collect();
     op.channels = base + constants.len() as u32;
     for _ in 0..outputs {
+        let random = random.contents();
         let mantissa = (1 << 30) + random.between(0, (1 << 30) - 1) as i32;
         let shift = -(random.between(4, 12) as i32);
         constants.extend([mantissa, shift].iter().flat_map(|word| word.to_le_bytes()));
@@ -167,7 +170,13 @@ pub(super) fn low_bit(kernel: KernelId, random: &mut Random, form: Form, base: u
     let [rows, columns] = window.kernel.map(u32::from);
     let filter = rows * columns * u32::from(window.input[2] / groups);
     let outputs = u32::from(window.output[2]);
-    let share = random.one_of(&[filter, filter, 32, 8, 16]).min(filter);
+    let share = random.one_of(&[u32::MAX, u32::MAX, 32, 8, 16]);
+    let share = if share == u32::MAX {
+        share
+    } else {
+        random.extent("share", share)
+    };
+    let share = share.min(filter);
     let parts = outputs * filter.div_ceil(share);
     let bytes = match kernel {
         KernelId::W8Conv2dF32 => outputs * filter,
@@ -187,13 +196,14 @@ pub(super) fn low_bit(kernel: KernelId, random: &mut Random, form: Form, base: u
     Some(match kernel {
         KernelId::W4Conv2dS8 => {
             for _ in 0..outputs {
+                let random = random.contents();
                 let bias = random.between(0, 8000) as i32 - 4000;
                 let mantissa = (1 << 30) + random.between(0, (1 << 30) - 1) as i32;
                 let record = [bias, mantissa, -(random.between(4, 9) as i32)];
                 constants.extend(record.iter().flat_map(|word| word.to_le_bytes()));
             }
             let factors = base + constants.len() as u32;
-            constants.extend((0..parts).map(|_| random.between(1, 15) as u8));
+            constants.extend((0..parts).map(|_| random.contents().between(1, 15) as u8));
             let weights_at = base + constants.len() as u32;
             constants.extend(weights);
             let op = Conv2dS8W4 {
@@ -246,9 +256,11 @@ fn groups(random: &mut Random, form: Form, window: &Window2d) -> u16 {
     match form {
         Form::Depthwise => window.input[2],
         Form::Convolution if random.chance(12) => {
-            let both =
-                |groups: &u16| window.input[2].is_multiple_of(*groups) && window.output[2].is_multiple_of(*groups);
-            [4, 2, 3].into_iter().find(both).unwrap_or(1)
+            let [inputs, outputs] = [("inputs", 0), ("outputs", 1)]
+                .map(|(name, at)| random.unscaled(name, [window.input[2], window.output[2]][at].into()));
+            let both = |groups: &u32| inputs.is_multiple_of(*groups) && outputs.is_multiple_of(*groups);
+            let groups = [4, 2, 3].into_iter().find(both).unwrap_or(1);
+            random.extent("groups", groups) as u16
         }
         _ => 1,
     }

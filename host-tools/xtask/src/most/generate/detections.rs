@@ -8,15 +8,22 @@ use super::shapes::Random;
 
 /// The step and its operands, which are constants from `base` on.
 pub(super) fn step(random: &mut Random, base: u32) -> (Step, Vec<u8>) {
-    let candidates = random.wide(160);
-    let (labels, background) = (random.between(1, 12), random.chance(2));
-    let most = random.wide(60);
+    let candidates = random.axis("candidates", 160);
+    let labels = random.between(1, 12);
+    let (labels, background) = (random.extent("labels", labels), random.chance(2));
+    let most = random.axis("most", 60);
     let suppression = if random.chance(2) {
         Suppression::Fast {
-            classes: random.between(1, labels.min(3)),
+            classes: {
+                let drawn = random.unscaled("labels", labels).min(3);
+                let classes = random.between(1, drawn);
+                random.extent("classes", classes).min(labels)
+            },
         }
     } else {
-        Suppression::Regular { boxes: random.wide(40) }
+        Suppression::Regular {
+            boxes: random.axis("boxes", 40),
+        }
     };
     let width = random.one_of(&[4, 4, 8]);
     let mut step = Detections {

@@ -51,7 +51,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
             let mut factor = |bits: u32| random.between(0, (1 << bits) - 1) as i32 - (1 << (bits - 1));
             let factors = [factor(30), factor(29)];
             let (offset, slot) = (factor(28), Slot::default());
-            let count = random.wide(8000);
+            let count = random.axis("count", 8000);
             let op = PackedSumS8 {
                 output: slot,
                 a: slot,
@@ -116,7 +116,7 @@ fn binary(random: &mut Random, op: IntOp, dtype: DType) -> BinaryInt {
         loops: if op == IntOp::Add && random.chance(2) {
             let mut one = heapless::Vec::new();
             _ = one.push(Loop {
-                count: random.wide(8000),
+                count: random.axis("count", 8000),
                 a: 1,
                 b: 1,
             });

@@ -21,12 +21,15 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
     let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
     let mut constants = Vec::new();
     let shape = SvdfShape {
-        batch: if random.chance(8) { 2 } else { 1 },
-        features: random.wide(100),
-        units: random.wide(40),
+        batch: batch(random),
+        features: random.axis("features", 100),
+        units: random.axis("units", 40),
         // Three are no divisor of a block.
-        rank: if random.chance(4) { random.one_of(&[2, 3]) } else { 1 },
-        memory: random.wide(20),
+        rank: {
+            let rank = if random.chance(4) { random.one_of(&[2, 3]) } else { 1 };
+            random.extent("rank", rank)
+        },
+        memory: random.axis("memory", 20),
     };
     let state_type = random.one_of(&[DType::I16, DType::I16, DType::I8]);
     let (element, of_time) = match kernel {
@@ -77,19 +80,25 @@ fn svdf(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
 /// A step of a kernel that packs its constants, and these from `base` on; `None` where it cannot pack them.
 pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
     let slot = Slot::default();
-    let features = random.wide(100);
-    let memory = random.wide(20);
+    let features = random.axis("features", 100);
+    let drawn = random.wide(20);
     let shape = SvdfShape {
-        batch: if random.chance(8) { 2 } else { 1 },
+        batch: batch(random),
         // Helium takes whole vectors alone.
         features: if random.chance(2) {
             features.next_multiple_of(16)
         } else {
             features
         },
-        units: random.wide(40),
-        rank: if random.chance(4) { 2 } else { 1 },
-        memory: random.one_of(&[8, 8, memory, memory.next_multiple_of(4)]),
+        units: random.axis("units", 40),
+        rank: {
+            let rank = if random.chance(4) { 2 } else { 1 };
+            random.extent("rank", rank)
+        },
+        memory: {
+            let memory = random.one_of(&[8, 8, drawn, drawn.next_multiple_of(4)]);
+            random.extent("memory", memory)
+        },
     };
     let filters = shape.filters();
     let into_state = multiplier(random, -8);
@@ -127,12 +136,17 @@ pub(super) fn packed_svdf(kernel: KernelId, random: &mut Random, base: u32) -> O
     Some((step, constants))
 }
 
+fn batch(random: &mut Random) -> u32 {
+    let batch = if random.chance(8) { 2 } else { 1 };
+    random.extent("batch", batch)
+}
+
 fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
     let (output, input, state) = (Slot::default(), Slot::default(), Slot::default());
     let mut constants = Vec::new();
     // More than 511 int16 inputs, or large biases, have sums of any size.
     let is_general = random.chance(6);
-    let (features, cells) = (random.wide(40), random.wide(40));
+    let (features, cells) = (random.axis("features", 40), random.axis("cells", 40));
     let float = kernel == KernelId::LstmF32;
     let dtype = random.one_of(&[DType::I8, DType::I16]);
     let of_bias = match dtype {
@@ -165,8 +179,8 @@ fn lstm(kernel: KernelId, random: &mut Random, base: u32) -> (Step, Vec<u8>) {
         input,
         hidden: state,
         cell: state,
-        batch: if random.chance(8) { 2 } else { 1 },
-        time: random.wide(6),
+        batch: batch(random),
+        time: random.axis("time", 6),
         features,
         cells,
         time_major: random.chance(2),

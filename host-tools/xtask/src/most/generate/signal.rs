@@ -11,11 +11,12 @@ use arenite::{DType, KernelId, Slot, Step};
 use super::shapes::Random;
 
 /// The step and its constants, which are to lie from `base` on; `None` of other kernels.
-pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
+pub(super) fn signal(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
     let slot = Slot::default();
     let (output, input) = (slot, slot);
-    let count = random.wide(600);
+    let count = random.axis("count", 600);
     let (rows, frames) = (if random.chance(3) { 2 } else { 1 }, random.between(1, 4));
+    let (rows, frames) = (random.extent("rows", rows), random.extent("frames", frames));
     let step = match kernel {
         KernelId::SignalWindow => Step::SignalWindow(SignalWindow {
             output,
@@ -64,7 +65,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
             },
         }),
         KernelId::SignalDelay => {
-            let delay = random.wide(300);
+            let delay = random.axis("delay", 300);
             Step::SignalDelay(SignalDelay {
                 output,
                 input,
@@ -82,11 +83,12 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
             rows,
             frames,
             size: count,
-            step: random.between(1, count),
+            step: step(random, count),
             prefill: random.chance(2),
         }),
         KernelId::SignalStacker => {
             let (left, right) = (random.between(0, 4), random.between(0, 4));
+            let (left, right) = (random.extent("left", left), random.extent("right", right));
             Step::SignalStacker(SignalStacker {
                 output,
                 input,
@@ -106,7 +108,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
             rows,
             frames,
             size: count,
-            step: random.between(1, count),
+            step: step(random, count),
         }),
         _ => return with_constants(kernel, random, base),
     };
@@ -116,7 +118,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
 fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
     let slot = Slot::default();
     let (output, input) = (slot, slot);
-    let count = random.wide(120);
+    let count = random.axis("elements", 120);
     let shorts = |random: &mut Random, count: u32| -> Vec<u8> {
         (0..count)
             .flat_map(|_| (i16::from(random.byte()) << 6).to_le_bytes())
@@ -153,6 +155,8 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
         }
         KernelId::SignalFilterBank => {
             let (bins, channels) = (random.between(16, 257), random.between(1, 40));
+            let (bins, channels) = (random.extent("bins", bins), random.extent("channels", channels));
+            let most = random.extent("taps", 24);
             let mut op = SignalFilterBank {
                 output,
                 input,
@@ -164,8 +168,9 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             };
             let mut constants = Vec::new();
             for _ in 0..op.bands() {
+                let random = random.contents();
                 let first = random.between(0, bins - 1);
-                let taps = random.between(0, (bins - first).min(24));
+                let taps = random.between(0, (bins - first).min(most));
                 constants.extend([first as u16, taps as u16].iter().flat_map(|word| word.to_le_bytes()));
                 op.taps += taps;
             }
@@ -177,13 +182,16 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             let length = random.one_of(&[
                 16, 32, 64, 128, 256, 512, 512, 1024, 20, 60, 96, 160, 240, 320, 480, 8, 400,
             ]);
+            let length = random.extent("length", length);
             let plan = FftPlan::new(length)?;
             let inverse = random.chance(3);
+            let rows = if random.state().is_multiple_of(3) { 2 } else { 1 };
+            let rows = random.extent("rows", rows);
             let op = |dtype| SignalFft {
                 output,
                 input,
                 dtype,
-                rows: if random.0.is_multiple_of(3) { 2 } else { 1 },
+                rows,
                 samples: if inverse { length } else { length - length / 8 },
                 length,
                 inverse,
@@ -205,4 +213,11 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
         }
         _ => return None,
     })
+}
+
+/// A distance of frames of `size` samples, which is drawn from the frame's unscaled length.
+fn step(random: &mut Random, size: u32) -> u32 {
+    let drawn = random.unscaled("count", size);
+    let step = random.between(1, drawn);
+    random.extent("step", step).min(size)
 }

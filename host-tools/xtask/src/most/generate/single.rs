@@ -42,7 +42,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
         | KernelId::Compare
         | KernelId::Choose
         | KernelId::SpecialInt => of_two(kernel, random),
-        _ => match signal::step(kernel, random, base) {
+        _ => match signal::signal(kernel, random, base) {
             Some(signal) => return Some(signal),
             None => of_one(kernel, random)?,
         },
@@ -62,13 +62,14 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
         count_include_pad: random.chance(3),
         clamp,
     };
-    let (rows, classes) = (random.wide(20), random.wide(100));
-    let count = random.wide(2000);
+    let (rows, classes) = (random.axis("rows", 20), random.axis("classes", 100));
+    let count = random.axis("count", 2000);
     Some(match kernel {
         KernelId::LinearF32 => {
-            let (inputs, outputs) = (random.wide(600), random.wide(200));
+            let (inputs, outputs) = (random.axis("inputs", 600), random.axis("outputs", 200));
             let rows = if random.chance(4) { random.wide(6) } else { 1 };
-            (inputs * outputs <= 16 << 10).then_some(())?;
+            let rows = random.extent("rows of inputs", rows);
+            (inputs * outputs <= local::most(random, 16 << 10)).then_some(())?;
             let slot = Slot::default();
             Step::LinearF32(LinearF32 {
                 output,
@@ -133,13 +134,16 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
             zero_out: -3,
         }),
         KernelId::LrnF32 => {
-            let channels = random.wide(64);
+            let channels = random.axis("channels", 64);
             Step::LrnF32(LrnF32 {
                 output,
                 input,
-                pixels: random.wide(60),
+                pixels: random.axis("pixels", 60),
                 channels,
-                radius: random.between(0, 4) as u16,
+                radius: {
+                    let radius = random.between(0, 4);
+                    random.extent("radius", radius) as u16
+                },
                 bias: 1.0,
                 alpha: 0.0001,
                 beta: random.one_of(&[0.75, 0.75, 0.5]),
@@ -187,25 +191,25 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
             input,
             dtype: random.one_of(&[DType::I8, DType::F32]),
             shape: [
-                random.wide(30),
-                random.wide(100),
-                if random.chance(2) { 1 } else { random.wide(12) },
+                random.axis("outer", 30),
+                random.axis("axis", 100),
+                if random.chance(2) { 1 } else { random.axis("inner", 12) },
             ],
         }),
         KernelId::L2NormS8 => Step::L2NormS8(L2NormS8 {
             output,
             input,
-            rows: random.wide(60),
-            channels: random.wide(300),
+            rows: random.axis("rows", 60),
+            channels: random.axis("channels", 300),
             zero: i32::from(random.byte() as i8),
         }),
         KernelId::MatMulInt => {
-            let shape = [random.wide(20), random.wide(60), random.wide(20)];
+            let shape = [("matrix rows", 20), ("terms", 60), ("columns", 20)].map(|(name, to)| random.axis(name, to));
             let mut loops = heapless::Vec::new();
             let [rows, terms, columns] = shape;
             _ = rows.checked_mul(terms)?.checked_mul(columns)?;
             if random.chance(2) {
-                let count = random.wide(4);
+                let count = random.axis("matrices", 4);
                 _ = loops.push(arenite::ops::elementwise::Loop {
                     count,
                     a: 1,
@@ -231,8 +235,8 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
             input,
             indices: input,
             element: random.one_of(&[1, 2, 4, 8]),
-            shape: [random.wide(6), random.wide(40), random.wide(60)],
-            count: random.wide(20),
+            shape: [("outer", 6), ("entries", 40), ("inner", 60)].map(|(name, to)| random.axis(name, to)),
+            count: random.axis("indices", 20),
         }),
         _ => return None,
     })
@@ -242,7 +246,11 @@ const KINDS: [Reduction; 4] = [Reduction::Mean, Reduction::Sum, Reduction::Max, 
 
 /// Outer, reduced, kept, reduced and inner extents.
 fn shape(random: &mut Random) -> [u32; 5] {
-    let mut shape = [1; 5].map(|_| if random.chance(3) { 1 } else { random.wide(14) });
+    let names = ["outer", "reduced before", "kept", "reduced", "inner"];
+    let mut shape = names.map(|name| {
+        let drawn = if random.chance(3) { 1 } else { random.wide(14) };
+        random.extent(name, drawn)
+    });
     if random.chance(2) {
         shape[2] = 1;
     }
@@ -252,7 +260,8 @@ fn shape(random: &mut Random) -> [u32; 5] {
 /// Rows side by side, apart, backwards or over and over.
 fn copy(random: &mut Random) -> CopyStrided {
     let element = random.one_of(&[1u8, 1, 4, 2, 8]);
-    let (rows, columns, inner) = (random.wide(12), random.wide(12), random.wide(160));
+    let (rows, columns) = (random.axis("outer", 12), random.axis("middle", 12));
+    let inner = random.axis("inner", 160);
     let how = random.between(0, 5);
     let mut axes = Vec::new();
     let step: i32 = match how {
@@ -393,7 +402,7 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
     Some(match kernel {
         KernelId::Table => {
             let table = (0..256).map(|_| random.byte()).collect();
-            let count = random.wide(8000);
+            let count = random.axis("count", 8000);
             (
                 Step::Table(Table {
                     output,
@@ -410,10 +419,10 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
                 input,
                 dtype: random.one_of(&[DType::I8, DType::F32]),
                 interpolation: random.one_of(&[Interpolation::Nearest, Interpolation::Bilinear]),
-                batch: if random.chance(6) { 2 } else { 1 },
-                from: [random.wide(12), random.wide(12)],
-                to: [random.wide(16), random.wide(16)],
-                channels: random.wide(24),
+                batch: local::batch(random).into(),
+                from: [random.axis("height", 12), random.axis("width", 12)],
+                to: [random.axis("output height", 16), random.axis("output width", 16)],
+                channels: random.axis("channels", 24),
                 table: base,
             };
             let fraction = if op.dtype == DType::F32 {
@@ -424,7 +433,7 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             let mut table = Vec::new();
             for (to, from) in [(op.to[0], op.from[0]), (op.to[1], op.from[1])] {
                 for _ in 0..to {
-                    let near = random.between(0, from - 1);
+                    let near = random.contents().between(0, from - 1);
                     let entry = [near, (near + 1).min(from - 1), fraction];
                     table.extend(entry.iter().flat_map(|word| word.to_le_bytes()));
                 }
@@ -449,7 +458,7 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
                     )
                 }
             };
-            let (rows, classes) = (random.wide(20), random.wide(100));
+            let (rows, classes) = (random.axis("rows", 20), random.axis("classes", 100));
             (
                 Step::SoftmaxInt(SoftmaxInt {
                     output,
@@ -462,17 +471,16 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             )
         }
         _ => {
-            let kernel = [1, 2, 3].map(|_| random.between(1, 3) as u16);
-            let [height, width] = [kernel[0], kernel[1]].map(|least| least + random.between(0, 8) as u16);
+            let (kernel, [height, width]) = local::connected_extents(random, 8);
             let mut op = LocallyConnectedF32 {
                 output,
                 input,
                 weights: base,
                 bias: base,
-                batch: if random.chance(6) { 2 } else { 1 },
-                input_shape: [random.between(1, 6) as u16, height, width],
-                channels: random.between(1, 6) as u16,
-                kernel: [kernel[0], kernel[1]],
+                batch: local::batch(random),
+                input_shape: [local::channels(random, "inputs"), height, width],
+                channels: local::channels(random, "outputs"),
+                kernel,
                 gain: 1.0,
                 clamp: [0.0, f32::INFINITY],
             };
@@ -480,7 +488,7 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             let [rows, columns] = op.kernel.map(u32::from);
             let weights = biases * u32::from(op.input_shape[0]) * rows * columns;
             let values = weights + biases;
-            (values <= 12 << 10).then_some(())?;
+            (values <= local::most(random, 12 << 10)).then_some(())?;
             op.bias = base + 4 * weights;
             let constants = (0..values).flat_map(|_| random.float().to_le_bytes()).collect();
             (Step::LocallyConnectedF32(op), constants)
