@@ -1,7 +1,7 @@
 //! Networks that `arenite_trace` traced from PyTorch, with PyTorch's outputs: packed and run; in the long tier traced anew.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use arenite::{DType, Target};
 use arenite_host::import::{ImportOptions, Samples, import};
@@ -51,6 +51,19 @@ fn folder(name: &str) -> PathBuf {
 
 fn trace(name: &str) -> PathBuf {
     folder(name).join(name).with_extension("trace.json")
+}
+
+/// What Python does with these arguments, `arenite_trace` within its reach.
+fn python(arguments: &[&str]) -> std::io::Result<Output> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let python = std::env::var("ARENITE_PYTHON").unwrap_or_else(|_| "python3".to_string());
+    let mut command = Command::new(&python);
+    command.args(arguments).current_dir(&root);
+    command.env("PYTHONPATH", root.join("host-tools/python")).output()
+}
+
+fn has(packages: &str) -> bool {
+    python(&["-c", packages]).is_ok_and(|output| output.status.success())
 }
 
 #[test]
@@ -197,14 +210,6 @@ fn quantised_ones_are_near_pytorch() {
 #[test]
 #[ignore = "long: needs PyTorch, and traces eighteen networks"]
 fn traced_anew_they_are_the_same() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let python = std::env::var("ARENITE_PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let with = |arguments: &[&str]| {
-        let mut command = Command::new(&python);
-        command.args(arguments).current_dir(&root);
-        command.env("PYTHONPATH", root.join("host-tools/python")).output()
-    };
-    let has = |packages: &str| with(&["-c", packages]).is_ok_and(|output| output.status.success());
     if !has("import torch, safetensors") {
         return skip("traced_anew_they_are_the_same", "no PyTorch");
     }
@@ -213,9 +218,56 @@ fn traced_anew_they_are_the_same() {
         scripts.push("tests/oracle/make_pytorch_int8.py");
     }
     for script in scripts {
-        let output = with(&[script, "--check"]).expect("it runs");
+        let output = python(&[script, "--check"]).expect("it runs");
         let said = [output.stdout, output.stderr].map(|s| String::from_utf8_lossy(&s).into_owned());
         assert!(output.status.success(), "{script}: {}\n{}", said[0], said[1]);
     }
     compared("PyTorch", NETWORKS.len(), NETWORKS.len());
+}
+
+/// What Python saves beside networks, by the file and what `pack` has to say of it.
+const SAVED: [(&str, &str); 8] = [
+    ("state.pth", "it is a file of torch.save (.pt, .pth)"),
+    ("legacy.pth", "it is a file of torch.save from before PyTorch 1.6"),
+    ("script.pt", "it is a TorchScript module"),
+    ("program.pt2", "it is a program of torch.export (.pt2)"),
+    (
+        "model.pkl",
+        "it is a Python pickle, as scikit-learn and old PyTorch save models",
+    ),
+    ("arrays", "it is a NumPy archive: it holds weights and no network"),
+    ("array.npy", "it is an array of NumPy and no network"),
+    ("weights", "it holds weights and no network"),
+];
+
+#[test]
+fn what_python_saves_is_named() {
+    if !has("import torch, safetensors") {
+        return skip("what_python_saves_is_named", "no PyTorch");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a name");
+    let script = "
+import os, pickle, sys, numpy, safetensors.torch, torch
+os.chdir(sys.argv[1])
+net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU()).eval()
+torch.save(net.state_dict(), 'state.pth')
+torch.save(net.state_dict(), 'legacy.pth', _use_new_zipfile_serialization=False)
+torch.jit.script(net).save('script.pt')
+torch.export.save(torch.export.export(net, (torch.zeros(2, 3),)), 'program.pt2')
+pickle.dump({'weights': [1.0, 2.0]}, open('model.pkl', 'wb'))
+with open('arrays', 'wb') as arrays:
+    numpy.savez(arrays, a=numpy.zeros(3), b=numpy.ones(2))
+numpy.save('array.npy', numpy.zeros((3, 2)))
+safetensors.torch.save_file(net.state_dict(), 'weights')
+";
+    let output = python(&["-c", script, path]).expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (name, expected) in SAVED {
+        let Err(error) = import(&folder.path().join(name), None, &ImportOptions::default()) else {
+            panic!("{name} is no network");
+        };
+        assert!(error.to_string().contains(expected), "{name}: {error}");
+    }
+    compared("PyTorch", SAVED.len(), SAVED.len());
 }

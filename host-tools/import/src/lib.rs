@@ -109,12 +109,18 @@ pub const DIALECTS: &[Dialect] = &[
 /// [`ErrorKind::Io`] where it can't be read, [`ErrorKind::Unsupported`] where no dialect recognises it, otherwise what the
 /// importer says.
 pub fn import(path: &Path, dialect: Option<&str>, options: &ImportOptions) -> Result<(&'static str, Imported)> {
-    let content = files::read(path, READING)?;
+    let content = read(path)?;
     import_content(&files::paths::shown(path), &content, dialect, options)
 }
 
-/// Completes "cannot …" where a network cannot be read.
-pub const READING: &str = "read the input";
+/// All of a network's file.
+///
+/// # Errors
+/// [`ErrorKind::Io`] where it cannot be read, [`ErrorKind::Unsupported`] for a folder, which it names.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    foreign::refuse_folder(path)?;
+    files::read(path, "read the input")
+}
 
 /// The JSON Schema of `trace.json`, which docs/trace.schema.json holds: the form that the reader checks, made of the same rows.
 #[cfg(feature = "native")]

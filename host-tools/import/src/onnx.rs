@@ -55,6 +55,7 @@ use super::assume::Assumptions;
 use super::imported::{Dialect, ImportOptions, Imported};
 use super::rebatch;
 use crate::error::{Error, Result};
+use crate::foreign;
 use crate::graph::facts::IMPLIED;
 use crate::graph::{Role, check};
 
@@ -84,7 +85,8 @@ pub fn classic() -> impl Iterator<Item = (&'static str, &'static [i64], &'static
 /// A model begins with the version of the format, and goes on with one of the fields that may follow; no text begins so.
 fn recognises(content: &[u8]) -> bool {
     const NEXT: [u8; 9] = [0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2];
-    matches!(content, [0x08, 1..=0x7F, next, ..] if NEXT.contains(next)) && content.get(4..8) != Some(b"TFL3")
+    let begins = matches!(content, [0x08, 1..=0x7F, next, ..] if NEXT.contains(next));
+    begins && content.get(4..8) != Some(b"TFL3") && !foreign::is_saved_model(content)
 }
 
 /// Reads an .onnx file.

@@ -53,7 +53,7 @@ pub struct Front {
 /// What the importer, the weights file, the check of the graph or a pass says.
 pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> Result<Front> {
     // Read once: a pipe has nothing to give a second time.
-    let content = files::read(&options.input, import::READING)?;
+    let content = import::read(&options.input)?;
     let name = files::paths::shown(&options.input);
     let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &options.import)?;
     let input_sha256 = sha256(&content);

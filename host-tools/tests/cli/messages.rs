@@ -2,8 +2,8 @@
 //!
 //! A line there that begins with `~` makes a file from another: `FROM > TO: OLD => NEW` puts one text in the place of another, `FROM > TO: cut N` keeps N
 //! bytes, `FROM > TO: grow N` makes them N with zeros, `FROM > TO: flip N` changes byte N, `FROM > TO: byte N = V` makes it V. `TO: TEXT` is all of it
-//! (`\n` and `\xFF` as in Rust), `TO: N times TEXT` that N times with its number for `#`, `TO: onnx TEXT` what `onnx.rs` makes of it, `TO: pack INPUT` a
-//! model. A line with `$` is a command; what it prints stands below it, with its status, and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
+//! (`\n` and `\xFF` as in Rust), `TO: N times TEXT` that N times with its number for `#`, `TO: onnx TEXT` what `onnx.rs` makes of it, `TO: zip NAMES` an
+//! archive of empty files, `TO: pack INPUT` a model. Folders in TO are made. A line with `$` is a command; what it prints stands below it, with its status, and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -245,7 +245,9 @@ fn make(line: &str, bench: &Bench) {
             let said = told(&format!("pack {words} -o {names}"), bench);
             assert!(!said.contains("status "), "{said}");
         } else {
-            fs::write(bench.path(names), described(change)).expect("written");
+            let path = PathBuf::from(bench.path(names));
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, described(change)).expect("written");
         }
         return;
     };
@@ -276,6 +278,10 @@ fn make(line: &str, bench: &Bench) {
 fn described(text: &str) -> Vec<u8> {
     if let Some(model) = text.strip_prefix("onnx ") {
         return onnx::file(model);
+    }
+    if let Some(names) = text.strip_prefix("zip ") {
+        let files: Vec<_> = names.split(' ').map(|name| (name.to_string(), Vec::new())).collect();
+        return stored_zip(&files);
     }
     match text.split_once(" times ").map(|(count, text)| (count.parse(), text)) {
         Some((Ok(count), text)) => (0..count)

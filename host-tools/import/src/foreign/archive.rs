@@ -1,0 +1,102 @@
+//! Zip archives: whose they are tells their entries.
+
+/// Entries whose names are looked at, at most.
+const ENTRIES: usize = 1 << 16;
+
+/// What begins an entry of the directory at the end of an archive, and its fixed bytes (PKWARE's APPNOTE, 4.3.12).
+const ENTRY: &[u8] = b"PK\x01\x02";
+const FIXED: usize = 46;
+const NAME_LENGTH: usize = 28;
+
+/// What an archive is, and what to do; `None` where this is none.
+pub(super) fn told(content: &[u8]) -> Option<(String, String)> {
+    if !content.starts_with(b"PK\x03\x04") {
+        return None;
+    }
+    let names = names(content);
+    let any = |is: &dyn Fn(&str) -> bool| names.iter().any(|name| is(name));
+    let ends = |ending: &str| any(&|name: &str| name == ending || name.ends_with(&format!("/{ending}")));
+    let (what, help): (&str, &str) = if names.is_empty() {
+        (
+            "it is a zip archive, as PyTorch (.pt, .pth) and Keras (.keras) save models, and its directory is cut off",
+            "fetch or save it again, then export it from PyTorch with arenite_trace or torch.onnx.export, from Keras with tf.lite.TFLiteConverter",
+        )
+    } else if names.iter().all(|name| name.ends_with(".npy")) {
+        (
+            "it is a NumPy archive: it holds weights and no network",
+            "pass the network itself, and this file with --weights",
+        )
+    } else if ends("config.json") && ends("model.weights.h5") {
+        (
+            "it is a Keras model (.keras)",
+            "convert it: tf.lite.TFLiteConverter.from_keras_model(keras.models.load_model(\"{file}\")).convert() gives a .tflite file",
+        )
+    } else if ends("serialized_exported_program.json")
+        || any(&|name: &str| name.contains("models/") && name.ends_with(".json"))
+    {
+        (
+            "it is a program of torch.export (.pt2)",
+            "export it on: torch.onnx.export(torch.export.load(\"{file}\"), f=\"model.onnx\"), or trace its module with arenite_trace",
+        )
+    } else if ends("constants.pkl") {
+        (
+            "it is a TorchScript module",
+            "export it on: torch.onnx.export(torch.jit.load(\"{file}\"), (INPUT,), \"model.onnx\", dynamo=False)",
+        )
+    } else if ends("data.pkl") {
+        (
+            "it is a file of torch.save (.pt, .pth)",
+            "load it in Python into its module and export that: arenite_trace or torch.onnx.export(module, (INPUT,), \"model.onnx\")",
+        )
+    } else if ends("saved_model.pb") {
+        (
+            "it is a zip archive with a SavedModel of TensorFlow",
+            "unpack it and convert the folder: tf.lite.TFLiteConverter.from_saved_model(FOLDER).convert()",
+        )
+    } else {
+        let network = [".tflite", ".onnx", ".trace.json"];
+        let inside = names
+            .iter()
+            .find(|name| network.iter().any(|ending| name.ends_with(ending)));
+        return Some(match inside {
+            Some(name) => (
+                format!("it is a zip archive that holds `{}`", shown(name)),
+                "unpack it, and pack what it holds".into(),
+            ),
+            None => (
+                format!(
+                    "it is a zip archive of {} files, `{}` first",
+                    names.len(),
+                    shown(names.first()?)
+                ),
+                "unpack it: pack wants a network's own file".into(),
+            ),
+        });
+    };
+    Some((what.into(), help.into()))
+}
+
+/// Names of the entries, as the directory has them.
+fn names(content: &[u8]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = content;
+    while names.len() < ENTRIES
+        && let Some(at) = rest.windows(ENTRY.len()).position(|window| window == ENTRY)
+    {
+        rest = rest.get(at..).unwrap_or_default();
+        let length = match rest.get(NAME_LENGTH..NAME_LENGTH + 2) {
+            Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
+            _ => break,
+        };
+        if let Some(name) = rest.get(FIXED..FIXED + length) {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+        rest = rest.get(ENTRY.len()..).unwrap_or_default();
+    }
+    names
+}
+
+/// The beginning of a name, without what a terminal would obey.
+fn shown(name: &str) -> String {
+    name.chars().filter(|letter| !letter.is_control()).take(60).collect()
+}
