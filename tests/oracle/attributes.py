@@ -29,6 +29,35 @@ def _(n):
     return n.CumSum(x, axis, exclusive=1), n.CumSum(x, axis, reverse=1), n.CumSum(x, first, exclusive=1), n.CumSum(x, last, reverse=1)
 
 
+@case("cumsum_line", 14)
+def _(n):
+    x, axis = n.input(7), n.value(np.int64(0))
+    return n.CumSum(x, axis), n.CumSum(x, axis, reverse=1, exclusive=1)
+
+
+# Of the same number several times.
+TIES = np.array([[[2, 0, 2, 1], [0, 2, 1, 0], [2, 2, 0, 0]], [[1, 1, 1, 1], [3, 0, 3, 0], [0, -1, -1, 2]]], np.float32)
+
+
+@case("last_extremes", 13)
+def _(n):
+    x = n.input(2, 3, 4, values=TIES)
+    return (n.ArgMax(x, axis=-1, select_last_index=1), n.ArgMax(x, axis=1, keepdims=0, select_last_index=1), n.ArgMin(x, axis=0, select_last_index=1),
+            n.ArgMin(x, axis=2, keepdims=0, select_last_index=1))
+
+
+@case("hardmax", 13)
+def _(n):
+    x = n.input(2, 3, 4, values=TIES)
+    return n.Hardmax(x), n.Hardmax(x, axis=1), n.Hardmax(x, axis=-3)
+
+
+@case("hardmax_flat", 11)
+def _(n):
+    x = n.input(2, 3, 4, values=TIES)
+    return n.Hardmax(x), n.Hardmax(x, axis=2)
+
+
 @case("one_hot")
 def _(n):
     x = n.input(2, 3, dtype=np.int64, values=[[0, -1, 4], [5, -5, 2]])

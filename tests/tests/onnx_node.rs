@@ -69,10 +69,11 @@ const NEEDED: &str = "conv convtranspose gemm matmul lstm gru simple_rnn layer_n
                       averagepool maxpool batchnorm qlinearconv qlinearmatmul quantizelinear dequantizelinear less where";
 
 /// Cases whose data contradict the operator's text and ONNX Runtime: `align_corners` with the length that a scale gives before it is rounded down, where the
-/// text has the length of the result. Here they are as ONNX Runtime and PyTorch compute them.
-const CONTRADICTED: [&str; 2] = [
+/// text has the length of the result. Here they are as ONNX Runtime and PyTorch compute them. And an input of no elements: files state 0 for an open batch.
+const CONTRADICTED: [&str; 3] = [
     "test_resize_downsample_scales_cubic_align_corners_known",
     "test_resize_downsample_scales_linear_align_corners_known",
+    "test_triu_zero_known",
 ];
 
 /// All node tests of the package `onnx`, as `tests/oracle/make_onnx_nodes.py` writes them.
@@ -124,12 +125,12 @@ fn all_node_tests_of_the_package() {
     assert_eq!(
         before,
         CONTRADICTED.len(),
-        "a case that contradicts ONNX Runtime passes"
+        "a case that is otherwise than its data passes"
     );
     let missing = NEEDED
         .split_whitespace()
         .filter(|op| !passed.iter().any(|name| name.contains(op)));
     let missing: Vec<&str> = missing.collect();
     assert!(missing.is_empty(), "no test of {missing:?} passes");
-    assert!(passed.len() >= 850, "{}", passed.len());
+    assert!(passed.len() >= 1_100, "{}", passed.len());
 }

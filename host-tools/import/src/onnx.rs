@@ -22,6 +22,7 @@ mod cut;
 mod elem;
 mod elementwise;
 mod external;
+mod extremes;
 mod fold;
 mod gather;
 mod importer;

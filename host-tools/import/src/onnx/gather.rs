@@ -79,7 +79,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// 1 where an index is a number; one below zero counts from the end.
-    fn hot(&mut self, indices: &Value, numbers: &Value, depth: usize) -> Result<Value> {
+    pub(super) fn hot(&mut self, indices: &Value, numbers: &Value, depth: usize) -> Result<Value> {
         let elem = self.elem(indices);
         let indices = match indices {
             Value::Tensor(id) if elem == Elem::INT32 => Value::Tensor(self.cast_tensor(*id, DType::F32)?),

@@ -242,10 +242,10 @@ fn extents<'a>(
             // `--batch` is 1 where nobody gives it.
             (_, None) if axis == 0 && (stated.len() > 1 || batch.asked.is_some()) => {
                 let value = batch.asked.unwrap_or(1);
-                let reason = if batch.asked.is_some() {
-                    "given by --batch"
-                } else {
-                    "the default of --batch"
+                let reason = match (batch.asked, extent) {
+                    (Some(_), _) => "given by --batch",
+                    (None, Extent::Known(0)) => "the file states 0, which stands for an open batch",
+                    (None, _) => "the default of --batch",
                 };
                 assumptions.record("batch", value, input.name, reason);
                 value

@@ -384,7 +384,15 @@ impl<'a> Importer<'_, 'a> {
 
     /// Each line along `axis` times a matrix `[to, from]`.
     pub(super) fn along(&mut self, x: &Value, axis: usize, matrix: Array) -> Result<Value> {
-        let rank = self.shape(x).len();
+        let shape = self.shape(x);
+        let rank = shape.len();
+        if rank == 1 {
+            // The product wants rows.
+            let row = self.reshape(x, &[1, shape[0]])?;
+            let y = self.products(&row, &matrix.into())?;
+            let to = self.shape(&y)[1..].to_vec();
+            return self.reshape(&y, &to);
+        }
         let mut perm: Vec<usize> = (0..rank).filter(|&a| a != axis).chain([axis]).collect();
         let x = self.transpose(x, &perm)?;
         let y = self.products(&x, &matrix.into())?;

@@ -1,7 +1,5 @@
 //! Normalisations, softmax and reductions.
 
-use super::calc::NARROWED;
-use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
 use crate::error::{Error, Result};
@@ -295,39 +293,5 @@ impl<'a> Importer<'_, 'a> {
         let axes: Vec<usize> = (2..self.shape(&x).len()).collect();
         let y = self.reduce(kind, &x, &axes, true)?;
         self.bind(view, 0, y)
-    }
-
-    pub(super) fn arg_max(&mut self, view: View<'_, 'a>, least: bool) -> Result<()> {
-        let x = self.operand(view, 0)?;
-        let shape = self.shape(&x);
-        let axis = axis_of(view.int("axis", 0)?, shape.len())?;
-        if view.flag("select_last_index", false)? {
-            return Err(Error::unsupported("the last of equal elements").expected("the first"));
-        }
-        if self.elem(&x) == Elem::INT64 {
-            return Err(super::elem::unsupported(Elem::INT64, "a tensor that is computed"));
-        }
-        let mut kept = shape;
-        if view.flag("keepdims", true)? {
-            kept[axis] = 1;
-        } else {
-            kept.remove(axis);
-        }
-        let y = self.place_of_extreme(&x, axis, least)?;
-        let y = self.reshape(&y, &kept)?;
-        self.bind(view, 0, y)
-    }
-
-    /// The index of the largest or least element along an axis, the first of equals; the axis is gone.
-    pub(super) fn place_of_extreme(&mut self, x: &Value, axis: usize, least: bool) -> Result<Value> {
-        let mut from = Value::Tensor(self.real(x)?);
-        if least {
-            from = self.unary(UnaryKind::NEG, &from)?;
-        }
-        // The kernel looks along the innermost axis.
-        let from = self.tensor(&from)?;
-        let y = self.emit(Op::ArgMax { axis }, &[from])?;
-        self.warn(NARROWED.to_string());
-        Ok(Value::Tensor(y))
     }
 }

@@ -80,13 +80,13 @@ pub(super) const ROWS: &[Row] = &[
     limited(
         "ArgMax",
         &[1, 11, 12, 13],
-        "the first of equals; the result is int32",
+        "the result is int32",
         By(|i, v| i.arg_max(v, false)),
     ),
     limited(
         "ArgMin",
         &[1, 11, 12, 13],
-        "the first of equals; the result is int32",
+        "the result is int32",
         By(|i, v| i.arg_max(v, true)),
     ),
     limited("Atan", &[7, 22], "of constants", By(|i, v| i.atan(v))),
@@ -192,6 +192,7 @@ pub(super) const ROWS: &[Row] = &[
     row("GroupNormalization", &[18, 21], By(|i, v| i.group_norm(v))),
     row("HardSigmoid", &[6, 22], By(|i, v| i.hard_sigmoid(v))),
     row("HardSwish", &[14, 22], basic(UnaryOp::HardSwish)),
+    row("Hardmax", &[1, 11, 13], By(|i, v| i.hardmax(v))),
     row(
         "Identity",
         &[1, 13, 14, 16, 19, 21, 23, 24, 25],
