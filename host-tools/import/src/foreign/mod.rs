@@ -92,7 +92,8 @@ const FORMS: [Form; 26] = [
         is: |_, content| is_saved_model(content),
         told: (
             "it is the network of a TensorFlow SavedModel",
-            "convert the folder that it lies in: tf.lite.TFLiteConverter.from_saved_model(FOLDER).convert(), or python -m tf2onnx.convert --saved-model FOLDER --output model.onnx",
+            "convert the folder that it lies in: tf.lite.TFLiteConverter.from_saved_model(FOLDER).convert(), or \
+             python -m tf2onnx.convert --saved-model FOLDER --output model.onnx",
         ),
     },
     Form {
@@ -134,14 +135,16 @@ const FORMS: [Form; 26] = [
         is: |_, content| is_json(content) && contains(content, b"\"modelTopology\"") || is_graph_model(content),
         told: (
             "it is a network of TensorFlow.js",
-            "pack the network that it was converted from, or convert it back: tensorflowjs_converter --input_format tfjs_layers_model --output_format keras {file} model.h5",
+            "pack the network that it was converted from, or convert it back: \
+             tensorflowjs_converter --input_format tfjs_layers_model --output_format keras {file} model.h5",
         ),
     },
     Form {
         is: |_, content| is_json(content) && contains(content, b"\"class_name\"") && contains(content, b"\"config\""),
         told: (
             "it is the architecture of a Keras model, without weights",
-            "load it in Python and convert the model: tf.lite.TFLiteConverter.from_keras_model(keras.models.model_from_json(open(\"{file}\").read())).convert()",
+            "load it in Python and convert the model: \
+             tf.lite.TFLiteConverter.from_keras_model(keras.models.model_from_json(open(\"{file}\").read())).convert()",
         ),
     },
     Form {
