@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use arenite::DType;
 
-use super::planned::refused_value;
 use super::regions::parse_size;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::LowBits;
-use crate::quantize::{Activations, Aims, Request, WeightOnly};
+use crate::quantize::{AUTO, Activations, Aims, Request, WeightOnly};
 
 /// The options.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -19,8 +18,8 @@ pub(super) struct ElementTypeOptions {
     /// Sample inputs for the ranges of the activations: .npz or .npy, or a folder of PNG and JPEG pictures (with --preprocess) or of WAV recordings.
     #[arg(long, value_name = "FILE|FOLDER")]
     calibrate: Option<PathBuf>,
-    /// Leaves this layer in f32; repeatable.
-    #[arg(long, value_name = "NAME")]
+    /// Leaves this layer in f32; repeatable. `auto` leaves what has no form on integers, and says what that is.
+    #[arg(long, value_name = "NAME|auto")]
     keep_f32: Vec<String>,
     /// Rounds weights for the least error of their layer's output on the samples.
     #[arg(long)]
@@ -57,9 +56,6 @@ impl ElementTypeOptions {
     /// [`ErrorKind::Usage`] for options that do not go together, [`ErrorKind::Unsupported`] for what is not built.
     pub(super) fn read(&self) -> Result<ElementType> {
         let usage = |message: &str| Error::new(ErrorKind::Usage, message);
-        self.keep_f32
-            .iter()
-            .try_for_each(|name| refused_value("--keep-f32", name))?;
         let both = [Activations::Int8, Activations::Int16];
         let activations = both
             .into_iter()
@@ -85,6 +81,11 @@ impl ElementTypeOptions {
         let mut low_bits = None;
         if let Some(bits) = self.low_bits() {
             match dtype {
+                Some(DType::F32) if self.keep_f32.iter().any(|name| name == AUTO) => {
+                    return Err(usage("--keep-f32 auto with --dtype f32")
+                        .expected("the names of layers")
+                        .help("leave it out: weights of every kind of layer have a form in few bits"));
+                }
                 Some(DType::F32) => {
                     asked.weight_only = Some(WeightOnly {
                         bits,

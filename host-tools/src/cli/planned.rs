@@ -77,12 +77,6 @@ const PLANNED: &[Planned] = &[
         "weights of sixteen bits",
         "pass 8 or 4, or leave it out: f32 weights stay f32",
     ),
-    value(
-        "--keep-f32",
-        "auto",
-        "a choice of the layers that stay in f32",
-        "name each layer with a --keep-f32 of its own: the refusal of --dtype int8 names them",
-    ),
     value("--dialect", "pt2", "networks of torch.export", DIALECT),
     value("--dialect", "gguf", "language models", DIALECT),
     value("--dialect", "llama2c", "language models", DIALECT),

@@ -246,7 +246,7 @@ fn make(line: &str, bench: &Bench) {
             let said = told(&format!("pack {words} -o {names}"), bench);
             assert!(!said.contains("status "), "{said}");
         } else {
-            let path = PathBuf::from(bench.path(names));
+            let path = bench.path(names);
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             fs::write(path, described(change)).expect("written");
         }

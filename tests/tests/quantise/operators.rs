@@ -156,6 +156,10 @@ fn every_operator(activations: Activations, least: f64) -> usize {
                 );
                 let snr = network.snr(&[&last]).unwrap_or_else(|e| panic!("{name} in f32: {e}"));
                 assert!(snr >= least, "{name} in f32: {snr:.1} dB");
+                let snr = network
+                    .snr(&["auto"])
+                    .unwrap_or_else(|e| panic!("{name} by itself: {e}"));
+                assert!(snr >= least, "{name} by itself: {snr:.1} dB");
             }
         }
     }

@@ -192,6 +192,72 @@ fn a_layer_that_is_not_there_is_named_with_the_nearest() {
     );
 }
 
+/// Seven layers without a form between some that have one: the refusal names all; `auto` leaves them, and nothing else.
+#[test]
+fn auto_leaves_what_has_no_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut network = Network::new(11, &[1, 3, 9, 5]);
+    network.activations = quantize::Activations::Int16;
+    let (mut last, mut without) = ("x".to_string(), Vec::new());
+    for _ in 0..7 {
+        let weights = network.parameter(&[3, 3, 1, 1], |v| v);
+        let y = network.push("conv2d", &[&last, &weights], json!({}));
+        last = network.push("hardswish", &[&y], json!({}));
+        without.push(last.clone());
+    }
+    let samples = network.samples(3);
+    let message = match network.packed(folder.path(), &samples, &[]) {
+        Ok(_) => panic!("int16 has no hard_swish"),
+        Err(error) => error.to_string(),
+    };
+    for name in &without {
+        assert!(message.contains(&format!("--keep-f32 '{name}'")), "{message}");
+    }
+    assert!(message.contains("--keep-f32 auto"), "{message}");
+    let names: Vec<&str> = without.iter().map(String::as_str).collect();
+    let kept = |keep: &[&str]| {
+        let (packed, _) = network.packed(folder.path(), &samples, keep).expect("packs");
+        let told = packed
+            .warnings
+            .into_iter()
+            .filter(|text| text.starts_with("--keep-f32 auto"));
+        let kept = packed.summary.quantization.expect("done").kept_f32;
+        (kept, told.collect::<Vec<_>>())
+    };
+    let ((by_name, silent), (auto, told)) = (kept(&names), kept(&["auto"]));
+    assert_eq!(auto, without);
+    assert!(auto.iter().all(|name| by_name.contains(name)) && silent.is_empty());
+    assert!(
+        told.len() == 1 && names.iter().all(|name| told[0].contains(name)),
+        "{told:?}"
+    );
+    // Beside a name: that layer too.
+    let (both, _) = kept(&["auto", "conv2d0"]);
+    assert!(
+        both.len() > auto.len() && both.iter().any(|name| name == "conv2d0"),
+        "{both:?}"
+    );
+}
+
+#[test]
+fn auto_says_where_it_does_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut network = network();
+    let samples = network.samples(3);
+    let packed = |keep: &[&str]| {
+        let (packed, _) = network.packed(folder.path(), &samples, keep).expect("packs");
+        (
+            packed,
+            std::fs::read(folder.path().join("net.arenite")).expect("a file"),
+        )
+    };
+    let ((plain, by_itself), (auto, file)) = (packed(&[]), packed(&["auto"]));
+    assert!(by_itself == file, "auto packs another network");
+    let nothing = |text: &String| text.starts_with("--keep-f32 auto: every layer has a form");
+    assert!(auto.warnings.iter().any(nothing), "{:?}", auto.warnings);
+    assert!(!plain.warnings.iter().any(nothing), "{:?}", plain.warnings);
+}
+
 #[test]
 fn a_layer_in_f32_has_conversions_around_it() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -55,6 +55,7 @@ use crate::memory::lifetimes;
 use crate::report::Quantization;
 use crate::samples;
 use crate::weights::Weights;
+pub use names::AUTO;
 
 /// The samples are cut into at most so many folds, of which each judges ranges from the others.
 const FOLDS: usize = 4;
@@ -70,7 +71,7 @@ pub struct Request {
     pub low_bits: Option<LowBits>,
     /// Chooses the precision of each layer for these.
     pub mixed: Option<Aims>,
-    /// Layers that stay in f32.
+    /// Layers that stay in f32; [`AUTO`] stands for those without a form on integers.
     pub keep_f32: Vec<String>,
     /// Weights are rounded for the least error of their layer's output on the samples.
     pub optimise_rounding: bool,
@@ -115,12 +116,12 @@ pub fn run(
             )),
         );
     }
-    let kept = names::kept(graph, &request.keep_f32, request.activations)?;
+    let names::Kept { nodes: kept, note } = names::kept(graph, &request.keep_f32, request.activations)?;
     let threads = request.threads.unwrap_or_else(|| {
         let available = std::thread::available_parallelism();
         available.map_or(1, std::num::NonZero::get)
     });
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = note.into_iter().collect();
     let samples = {
         let float = Evaluator::new(graph, weights, threads, |_| false)?;
         let ports = float.ports()?;

@@ -1,4 +1,4 @@
-//! Which layers stay in f32: those that `--keep-f32` names. A layer without a form on integers must be among them.
+//! Which layers stay in f32: those that `--keep-f32` names, and with `--keep-f32 auto` those without a form on integers, which else must be among them.
 
 use super::activations::Activations;
 use super::form::{concerns, form};
@@ -6,44 +6,59 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Node};
 use crate::spelling::distance;
 
-/// How many layers, or near names, a message lists.
+/// How many near names a message lists.
 const LISTED: usize = 5;
 
-/// Of each node, whether it stays in f32. A name is a node's or that of the tensor it writes.
+/// What stands for all layers without a form on integers.
+pub const AUTO: &str = "auto";
+
+/// Which layers stay in f32.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Of each node, whether it does.
+    pub nodes: Vec<bool>,
+    /// What [`AUTO`] found, to be told.
+    pub note: Option<String>,
+}
+
+/// Which layers stay in f32. A name is a node's or that of the tensor it writes; [`AUTO`] adds those without a form.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] for a name that is not there, with the nearest; [`ErrorKind::Unsupported`] for layers without a form.
-pub(super) fn kept(graph: &Graph, names: &[String], activations: Activations) -> Result<Vec<bool>> {
+/// [`ErrorKind::Usage`] for a name that is not there, with the nearest; [`ErrorKind::Unsupported`] for layers without a form, all of them.
+pub(super) fn kept(graph: &Graph, names: &[String], activations: Activations) -> Result<Kept> {
     let concerned = |node: &Node| concerns(graph, node);
-    let kept = named(graph, names, &concerned)?;
-    let without = (0..kept.len())
-        .filter(|&index| concerned(&graph.nodes[index]) && !kept[index])
+    let (auto, names): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| name == AUTO);
+    let mut nodes = named(graph, &names, &concerned)?;
+    let without = (0..nodes.len())
+        .filter(|&index| concerned(&graph.nodes[index]) && !nodes[index])
         .filter_map(|index| {
             let node = &graph.nodes[index];
-            form(graph, node, activations).err().map(|reason| (node, reason))
+            form(graph, node, activations).err().map(|reason| (index, reason))
         });
     let without: Vec<_> = without.collect();
-    let Some((first, _)) = without.first() else {
-        return Ok(kept);
-    };
-    let listed = without.iter().take(LISTED);
-    let layers: Vec<String> = listed
-        .clone()
-        .map(|(node, reason)| format!("`{}` ({}): {reason}", node.name, node.kind))
+    let layers: Vec<String> = without
+        .iter()
+        .map(|(index, reason)| {
+            let node = &graph.nodes[*index];
+            format!("`{}` ({}): {reason}", node.name, node.kind)
+        })
         .collect();
-    let more = without.len().saturating_sub(LISTED);
-    let options: Vec<String> = listed.map(|(node, _)| format!("--keep-f32 '{}'", node.name)).collect();
-    let rest = match more {
-        0 => String::new(),
-        more => format!(", and {more} more"),
+    let form = format!("no {} form: {}", activations.dtype().name(), layers.join("; "));
+    let Some(&(first, _)) = without.first() else {
+        let note = (!auto.is_empty()).then(|| format!("--keep-f32 {AUTO}: every layer has a form on integers"));
+        return Ok(Kept { nodes, note });
     };
-    Err(Error::unsupported(format!(
-        "no {} form: {}{rest}",
-        activations.dtype().name(),
-        layers.join("; ")
-    ))
-    .at(&first.origin)
-    .help(format!("{}{rest} leaves them in f32", options.join(" "))))
+    if auto.is_empty() {
+        let options: Vec<String> = without
+            .iter()
+            .map(|(index, _)| format!("--keep-f32 '{}'", graph.nodes[*index].name))
+            .collect();
+        let help = format!("--keep-f32 {AUTO} leaves them in f32, as {} does", options.join(" "));
+        return Err(Error::unsupported(form).at(&graph.nodes[first].origin).help(help));
+    }
+    without.iter().for_each(|&(index, _)| nodes[index] = true);
+    let note = Some(format!("--keep-f32 {AUTO} leaves in f32 what has {form}"));
+    Ok(Kept { nodes, note })
 }
 
 /// Of each node, whether it is one of these names, among those that `concerned` says. A name is a node's or that of the tensor it writes.
