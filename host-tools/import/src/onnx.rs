@@ -63,6 +63,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "onnx",
     recognises,
     cuts: true,
+    signatures: false,
     import,
 };
 

@@ -62,7 +62,7 @@ impl Importer<'_, '_> {
             (None, self.channel_weights(w)?)
         };
         let out = if depthwise { w3 } else { w0 };
-        let bias = self.bias(view.optional(2), x, out)?;
+        let bias = self.bias(view.optional(2), [x, w], out)?;
         let from = match from {
             Some(from) => from,
             None => self.operand(x)?,
@@ -166,7 +166,7 @@ impl Importer<'_, '_> {
         };
         let mut natural = self.out.tensor(from).shape.clone();
         let (from, weights) = self.centred(view, x, w, from)?;
-        let inputs = vec![Some(from), Some(weights), self.bias(view.optional(2), x, out)?];
+        let inputs = vec![Some(from), Some(weights), self.bias(view.optional(2), [x, w], out)?];
         let op = Op::Linear { activation };
         if let Some(last) = natural.last_mut() {
             *last = out;

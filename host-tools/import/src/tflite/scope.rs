@@ -27,6 +27,8 @@ pub(super) struct Scope<'m, 'a> {
     pub(super) made: HashMap<usize, Option<Parameter>>,
     /// The dense bytes of constants that the file stores sparsely, and of what DENSIFY makes of float16, which is no [`Constant`].
     pub(super) dense: HashMap<usize, Cow<'a, [u8]>>,
+    /// Shapes that are not those that the file states: of what it leaves open, and of what is computed from that.
+    pub(super) shapes: HashMap<usize, Vec<usize>>,
     /// Handles: tensor -> variable.
     pub(super) handles: HashMap<usize, usize>,
 }
@@ -44,6 +46,7 @@ impl<'m, 'a> Scope<'m, 'a> {
             folded: HashMap::new(),
             made: HashMap::new(),
             dense: HashMap::new(),
+            shapes: HashMap::new(),
             handles: HashMap::new(),
         }
     }
@@ -58,6 +61,7 @@ impl<'m, 'a> Scope<'m, 'a> {
         self.folded.retain(|&index, _| held(index));
         self.dense.retain(|&index, _| held(index));
         self.made.clear();
+        self.shapes.clear();
         self.handles.clear();
         self.again = true;
         self
