@@ -133,7 +133,12 @@ impl TfliteFile {
 
     /// Gives a tensor scales with one zero point along an axis.
     pub fn scales(&mut self, tensor: i32, scales: &[f32], zero_point: i64, axis: i32) {
-        let zeros = zero_point.to_le_bytes().repeat(scales.len());
+        self.quantised(tensor, scales, &vec![zero_point; scales.len()], axis);
+    }
+
+    /// Gives a tensor scales with zero points along an axis.
+    pub fn quantised(&mut self, tensor: i32, scales: &[f32], zero_points: &[i64], axis: i32) {
+        let zeros = zero_points.iter().flat_map(|v| v.to_le_bytes()).collect();
         let quant = vec![
             (
                 2,

@@ -6,6 +6,8 @@ use crate::tflite_file::{BOOL, FLOAT32, INT8, INT32, TfliteFile, VARIANT, byte, 
 const ADD: i32 = 0;
 const CONCATENATION: i32 = 2;
 const CONV_2D: i32 = 3;
+const DEQUANTIZE: i32 = 6;
+const FULLY_CONNECTED: i32 = 9;
 const MUL: i32 = 18;
 const RESHAPE: i32 = 22;
 const GATHER: i32 = 36;
@@ -30,6 +32,7 @@ pub fn files() -> Vec<(&'static str, TfliteFile)> {
         ("open_rows", open_rows()),
         ("list_loop", list_loop()),
         ("flex_lists", flex_lists()),
+        ("dequantised", dequantised()),
     ]
 }
 
@@ -140,6 +143,20 @@ fn flex_lists() -> TfliteFile {
     let [list, longer] = ["list", "longer"].map(|name| file.tensor(name, VARIANT, &[]));
     file.custom("FlexTensorListSetItem", &[list], &[longer]);
     file.ends(&[list], &[longer]);
+    file
+}
+
+/// A fully connected layer of float32 whose weights are int8 by channel behind DEQUANTIZE.
+fn dequantised() -> TfliteFile {
+    let mut file = TfliteFile::new();
+    let x = file.tensor("x", FLOAT32, &[1, 2]);
+    let bytes = file.constant("bytes", INT8, &[3, 2], vec![1, 2, 3, 4, 5, 6]);
+    file.quantised(bytes, &[0.5, 0.25, 2.0], &[0, 1, 2], 0);
+    let real = file.tensor("real", FLOAT32, &[3, 2]);
+    let y = file.tensor("y", FLOAT32, &[1, 3]);
+    file.operator(DEQUANTIZE, &[bytes], &[real], Vec::new());
+    file.operator(FULLY_CONNECTED, &[x, real, -1], &[y], Vec::new());
+    file.ends(&[x], &[y]);
     file
 }
 

@@ -102,6 +102,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
     for (name, text) in &options.set {
         assumptions.record(name, text, "an input", "given by --set");
     }
+    importer.dequantises_by_channel = widen::dequantises_by_channel(&model, &mut assumptions)?;
     let assumptions = assumptions.finish()?;
     importer.operators();
     match (importer.report(), wrong) {

@@ -7,6 +7,7 @@ mod batches;
 mod borders;
 mod branches;
 mod classifiers;
+mod dequantised;
 mod folding;
 mod int32;
 mod looked_up;

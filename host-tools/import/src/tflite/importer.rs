@@ -23,6 +23,8 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) variables: Variables,
     pub(super) widened: Widened,
     pub(super) legacy: Legacy,
+    /// Whether DEQUANTIZE of constants takes the scales of all channels, not the first.
+    pub(super) dequantises_by_channel: bool,
     pub(super) names: HashSet<String>,
     pub(super) warnings: Vec<String>,
     pub(super) warned: HashSet<String>,
@@ -106,6 +108,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             variables: Variables::default(),
             widened: Widened::default(),
             legacy: Legacy::default(),
+            dequantises_by_channel: false,
             names: HashSet::new(),
             warnings: Vec::new(),
             warned: HashSet::new(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::constant::Constant;
 use super::schema::{Model, Room, Subgraph};
-use crate::graph::TensorId;
+use crate::graph::{Quant, TensorId};
 
 /// A parameter of the file, by its number among the tensors of all subgraphs, and its elements.
 pub(super) type Parameter = (usize, u64);
@@ -29,6 +29,8 @@ pub(super) struct Scope<'m, 'a> {
     pub(super) dense: HashMap<usize, Cow<'a, [u8]>>,
     /// Shapes that are not those that the file states: of what it leaves open, and of what is computed from that.
     pub(super) shapes: HashMap<usize, Vec<usize>>,
+    /// Float32 constants that are made of int8 ones: those, and what these mean.
+    pub(super) bytes: HashMap<usize, (usize, Quant)>,
     /// Handles: tensor -> variable.
     pub(super) handles: HashMap<usize, usize>,
 }
@@ -47,6 +49,7 @@ impl<'m, 'a> Scope<'m, 'a> {
             made: HashMap::new(),
             dense: HashMap::new(),
             shapes: HashMap::new(),
+            bytes: HashMap::new(),
             handles: HashMap::new(),
         }
     }
@@ -62,6 +65,7 @@ impl<'m, 'a> Scope<'m, 'a> {
         self.dense.retain(|&index, _| held(index));
         self.made.clear();
         self.shapes.clear();
+        self.bytes.clear();
         self.handles.clear();
         self.again = true;
         self
