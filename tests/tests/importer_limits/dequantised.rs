@@ -4,7 +4,7 @@ use arenite_host::import::ImportOptions;
 use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::{Options, pack};
 use arenite_tests::golden::Archive;
-use arenite_tests::tflite_file::{FLOAT32, INT8, TfliteFile, byte, int};
+use arenite_tests::tflite_file::{BOOL, FLOAT32, INT8, INT32, TfliteFile, byte, int};
 use arenite_tests::writers::Random;
 use arenite_tests::{shared, skip};
 
@@ -218,6 +218,63 @@ fn layers_keep_their_bytes_and_compute_what_they_mean() {
             };
             assert!(bytes <= most, "{what}: {bytes} bytes for {} weights", weights.len());
         }
+    }
+}
+
+/// Three runs of a loop over one layer of 40 units: its weights stand once in the file.
+#[test]
+fn what_a_loop_dequantises_is_stored_once() {
+    const UNITS: usize = 40;
+    let stored_numbers: Vec<u8> = (0..UNITS * UNITS).map(|i| (i * 37 % 251) as u8).collect();
+    for zero_point in [0, -100] {
+        let mut file = TfliteFile::new();
+        let scalar = |value: i32| value.to_le_bytes().to_vec();
+        let row = [1, UNITS as i32];
+        let x = file.tensor("x", FLOAT32, &row);
+        let begin = file.constant("begin", INT32, &[], scalar(0));
+        let last = file.tensor("last", INT32, &[]);
+        let y = file.tensor("y", FLOAT32, &row);
+        file.operator(119, &[begin, x], &[last, y], vec![(0, int(1)), (1, int(2))]);
+        file.ends(&[x], &[y]);
+        file.subgraph();
+        let inputs = [file.tensor("index", INT32, &[]), file.tensor("state", FLOAT32, &row)];
+        let count = file.constant("count", INT32, &[], scalar(3));
+        let less = file.tensor("less", BOOL, &[]);
+        file.operator(58, &[inputs[0], count], &[less], vec![]);
+        file.ends(&inputs, &[less]);
+        file.subgraph();
+        let [index, state] = [file.tensor("index", INT32, &[]), file.tensor("state", FLOAT32, &row)];
+        let one = file.constant("one", INT32, &[], scalar(1));
+        let next = file.tensor("next", INT32, &[]);
+        let bytes = file.constant("bytes", INT8, &[row[1], row[1]], stored_numbers.clone());
+        file.quantised(bytes, &[1.0 / 1024.0], &[zero_point], 0);
+        let real = file.tensor("real", FLOAT32, &[row[1], row[1]]);
+        let new = file.tensor("new", FLOAT32, &row);
+        file.operator(0, &[index, one], &[next], vec![]);
+        file.operator(6, &[bytes], &[real], vec![]);
+        file.operator(9, &[state, real, -1], &[new], vec![]);
+        file.ends(&[index, state], &[next, new]);
+
+        let x = random(UNITS);
+        let (bytes, found) = packed(&file.bytes(), ImportOptions::default(), &[stored(&x)]);
+        let weight = |index: usize| (f64::from(stored_numbers[index] as i8) - zero_point as f64) / 1024.0;
+        let mut state: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
+        for _ in 0..3 {
+            let unit = |unit: usize| (0..UNITS).map(|k| weight(unit * UNITS + k) * state[k]).sum();
+            state = (0..UNITS).map(unit).collect();
+        }
+        let largest = state.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+        for (found, expected) in numbers(&found[0]).iter().zip(&state) {
+            assert!(
+                (f64::from(*found) - expected).abs() <= 1e-5 * largest,
+                "{found}, {expected}"
+            );
+        }
+        assert!(
+            bytes <= UNITS * UNITS * 3 / 2,
+            "{bytes} bytes for {} weights",
+            UNITS * UNITS
+        );
     }
 }
 

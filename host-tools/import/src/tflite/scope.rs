@@ -31,6 +31,8 @@ pub(super) struct Scope<'m, 'a> {
     pub(super) shapes: HashMap<usize, Vec<usize>>,
     /// Float32 constants that are made of int8 ones: those, and what these mean.
     pub(super) bytes: HashMap<usize, (usize, Quant)>,
+    /// Of these, the numbers and the offsets of those that are kept apart from their zero points.
+    pub(super) apart: HashMap<usize, (TensorId, Vec<f32>)>,
     /// Handles: tensor -> variable.
     pub(super) handles: HashMap<usize, usize>,
 }
@@ -50,6 +52,7 @@ impl<'m, 'a> Scope<'m, 'a> {
             dense: HashMap::new(),
             shapes: HashMap::new(),
             bytes: HashMap::new(),
+            apart: HashMap::new(),
             handles: HashMap::new(),
         }
     }
@@ -57,15 +60,15 @@ impl<'m, 'a> Scope<'m, 'a> {
     /// The same subgraph, translated once more: what the file holds of it is in the graph already.
     pub(super) fn again(mut self) -> Self {
         let graph = self.graph;
-        let held = |index: usize| graph.tensors[index].data.is_some();
+        let bytes = &self.bytes;
+        let held = |index: usize| graph.tensors[index].data.is_some() || bytes.contains_key(&index);
         for (index, id) in self.map.iter_mut().enumerate() {
             *id = id.filter(|_| held(index));
         }
         self.folded.retain(|&index, _| held(index));
         self.dense.retain(|&index, _| held(index));
-        self.made.clear();
+        self.made.retain(|index, _| bytes.contains_key(index));
         self.shapes.clear();
-        self.bytes.clear();
         self.handles.clear();
         self.again = true;
         self

@@ -79,6 +79,10 @@ impl Importer<'_, '_> {
 
     /// Computes a DEQUANTIZE of int8 constants now, of which layers may keep the bytes; false where they are computed.
     fn widen_bytes(&mut self, from: usize, to: usize) -> Result<bool> {
+        // Of a loop's body once for all of its runs.
+        if self.scope.again && self.scope.bytes.contains_key(&to) {
+            return Ok(true);
+        }
         let (Some(constant), Some(mut quant)) = (self.constant(from)?, self.quant(from)?) else {
             return Ok(false);
         };
@@ -101,6 +105,9 @@ impl Importer<'_, '_> {
     /// Of weights `[out, …]` behind DEQUANTIZE whose distance from their zero points takes more than 8 bits: constants of the stored numbers times their
     /// scales, and what the sum of the activations counts for each output besides. None of few weights, which are no gain, and of those that fit.
     pub(super) fn apart_from_offsets(&mut self, w: usize) -> Result<Option<(TensorId, Vec<f32>)>> {
+        if let Some(apart) = self.scope.apart.get(&w) {
+            return Ok(Some(apart.clone()));
+        }
         let Some((from, quant)) = self.scope.bytes.get(&w).cloned() else {
             return Ok(None);
         };
@@ -120,10 +127,11 @@ impl Importer<'_, '_> {
             let at = if quant.axis.is_some() { output } else { 0 };
             -(quant.scale[at] * quant.zero_point[at] as f32)
         };
-        let offsets = (0..outputs).map(offset).collect();
+        let offsets: Vec<f32> = (0..outputs).map(offset).collect();
         let name = self.info(w).name.clone();
         let numbers = self.add_f32(&name, &constant.shape, &real_values(&constant, &quant, true));
         self.parameter(w, numbers);
+        self.scope.apart.insert(w, (numbers, offsets.clone()));
         Ok(Some((numbers, offsets)))
     }
 
