@@ -92,7 +92,9 @@ pub fn draft(
             ErrorKind::Usage,
             format!("two networks of a bundle are named `{}`", twice.1),
         )
-        .help("rename one of the files: a network takes its file's name unless the trace names it"));
+        .help(
+            "rename one of the files, or pack the signatures alone: a network takes the name of its file unless the trace or --signature names it",
+        ));
     }
 
     let mut bytes = assemble(&names, &files)?;

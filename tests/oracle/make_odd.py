@@ -409,7 +409,7 @@ def main():
     odd("buffer_index", edited(conv(), lambda m: setattr(t(m, 1), "buffer", 77)), error=["tensor 1", "buffer 77"])
     odd("operator_code", edited(conv(), lambda m: setattr(m.subgraphs[0].operators[0], "opcodeIndex", 5)), error=["operator code 5"])
     odd("buffer_length", edited(conv(), lambda m: setattr(m.buffers[1], "data", [1, 2, 3])), error=["t1", "3 bytes", "expected 6"])
-    odd("dynamic_shape", edited(conv(), lambda m: setattr(t(m, 0), "shape", [-1, 4, 4, 2])), error=["t0", "[-1, 4, 4, 2]", "above zero"])
+    odd("empty_shape", edited(conv(), lambda m: setattr(t(m, 0), "shape", [0, 4, 4, 2])), error=["t0", "[0, 4, 4, 2]", "above zero"])
     odd("huge_shape", edited(conv(), lambda m: setattr(t(m, 0), "shape", [1, 1 << 20, 1 << 20, 2])), error=["t0", "fewer than 2^29"])
     odd("nine_axes", edited(conv(), lambda m: setattr(t(m, 0), "shape", [1] * 9)), error=["tensor 0", "9 axes"])
     odd("float16", edited(conv(), lambda m: setattr(t(m, 0), "type", schema.TensorType.FLOAT16)), error=["t0", "FLOAT16"])

@@ -15,6 +15,8 @@ pub mod oracle;
 pub mod png_file;
 pub mod properties;
 pub mod record;
+pub mod tflite_file;
+pub mod tflite_made;
 pub mod typed;
 pub mod variants;
 pub mod wire;

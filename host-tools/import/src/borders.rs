@@ -38,8 +38,8 @@ pub(super) fn usage(message: String) -> Error {
     Error::new(ErrorKind::Usage, message)
 }
 
-/// The refusal of a tensor that is not there: the nearest names.
-pub(super) fn unknown<'a>(option: &str, name: &str, what: &str, names: impl IntoIterator<Item = &'a str>) -> Error {
+/// Names, the nearest to `name` first, each once.
+pub(super) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let far = |other: &str| {
         let within = other.contains(name) || name.contains(other);
         (
@@ -51,9 +51,14 @@ pub(super) fn unknown<'a>(option: &str, name: &str, what: &str, names: impl Into
     let mut near: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).map(far).collect();
     near.sort();
     near.dedup();
-    near.truncate(PROPOSED);
+    near.into_iter().map(|(.., name)| name).collect()
+}
+
+/// The refusal of a tensor that is not there: the nearest names.
+pub(super) fn unknown<'a>(option: &str, name: &str, what: &str, names: impl IntoIterator<Item = &'a str>) -> Error {
     let error = usage(format!("{option} {name}: there is no such {what}"));
-    let near: Vec<String> = near.into_iter().map(|(.., name)| format!("`{name}`")).collect();
+    let near = nearest(name, names).into_iter().take(PROPOSED);
+    let near: Vec<String> = near.map(|name| format!("`{name}`")).collect();
     if near.is_empty() {
         return error;
     }

@@ -63,6 +63,8 @@ pub struct ImportOptions {
     pub from: Vec<String>,
     /// `--until TENSOR`: tensors that the network ends with, as its outputs.
     pub until: Vec<String>,
+    /// `--signature NAME`: the signature of a .tflite file that is read.
+    pub signature: Option<String>,
 }
 
 impl ImportOptions {
@@ -80,6 +82,8 @@ pub struct Dialect {
     pub recognises: fn(&[u8]) -> bool,
     /// Whether its importer cuts the file by `--from`, `--until` and `--set` itself, before operators are translated.
     pub cuts: bool,
+    /// Whether a file may hold several networks by name, for `--signature`.
+    pub signatures: bool,
     /// Reads the file. `path` is for messages and for sidecar files.
     pub import: fn(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported>,
 }

@@ -60,6 +60,7 @@ pub const DIALECTS: &[Dialect] = &[
         name: "native",
         recognises: native::recognises,
         cuts: false,
+        signatures: false,
         import: native::import,
     },
     #[cfg(feature = "chainer")]
@@ -67,6 +68,7 @@ pub const DIALECTS: &[Dialect] = &[
         name: "chainer",
         recognises: chainer::recognises,
         cuts: false,
+        signatures: false,
         import: chainer::import,
     },
     #[cfg(feature = "tf-shapes")]
@@ -74,6 +76,7 @@ pub const DIALECTS: &[Dialect] = &[
         name: "tf-shapes",
         recognises: tf_shapes::recognises,
         cuts: false,
+        signatures: false,
         import: tf_shapes::import,
     },
     #[cfg(feature = "rects")]
@@ -81,6 +84,7 @@ pub const DIALECTS: &[Dialect] = &[
         name: "rects",
         recognises: rects::recognises,
         cuts: false,
+        signatures: false,
         import: rects::import,
     },
     #[cfg(feature = "keras-order")]
@@ -88,6 +92,7 @@ pub const DIALECTS: &[Dialect] = &[
         name: "keras-order",
         recognises: keras_order::recognises,
         cuts: false,
+        signatures: false,
         import: keras_order::import,
     },
     #[cfg(feature = "megengine")]
@@ -95,6 +100,7 @@ pub const DIALECTS: &[Dialect] = &[
         name: "megengine",
         recognises: megengine::recognises,
         cuts: false,
+        signatures: false,
         import: megengine::import,
     },
     #[cfg(feature = "tflite")]
@@ -164,6 +170,13 @@ pub fn import_content(
                 .help(help)
         })?,
     };
+    if let (Some(signature), false) = (&options.signature, found.signatures) {
+        let message = format!(
+            "--signature {signature}: a network in the format {} has no signatures",
+            found.name
+        );
+        return Err(borders::usage(message).in_file(path).expected("a .tflite file"));
+    }
     let mut imported = borders::check(options)
         .and_then(|()| (found.import)(path, content, options))
         .map_err(|e| remedied(e, found.name).in_file(path))?;

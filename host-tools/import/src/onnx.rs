@@ -65,6 +65,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "onnx",
     recognises,
     cuts: true,
+    signatures: false,
     import,
 };
 

@@ -19,6 +19,7 @@ mod control;
 mod cut;
 mod detections;
 mod ethos_u;
+mod extents;
 mod flatbuffer;
 mod flexbuffer;
 mod fold;
@@ -32,10 +33,12 @@ mod products;
 mod rearrange;
 mod recurrent;
 mod repeat;
+mod result_extents;
 mod rows;
 mod schema;
 mod scope;
 mod signal;
+mod signature;
 mod sparse;
 mod state;
 mod sums;
@@ -49,7 +52,7 @@ use self::importer::Importer;
 use self::schema::Model;
 use super::assume::Assumptions;
 use super::imported::{Dialect, ImportOptions, Imported};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{DType, Graph, check};
 
 /// The dialect `tflite`.
@@ -57,6 +60,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "tflite",
     recognises: |content| content.get(4..8) == Some(b"TFL3"),
     cuts: true,
+    signatures: true,
     import,
 };
 
@@ -67,28 +71,44 @@ pub const DIALECT: Dialect = Dialect {
 /// counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
     let mut model = Model::read(content)?;
+    let others = signature::choose(&mut model, options)?;
     let values = cut::values(&model, options)?;
     // A part has the types that its tensors have in the whole.
     let legacy = legacy::convert(&mut model)?;
     cut::cut(&mut model, &values, options)?;
-    let mut importer = Importer::new(&model, 0);
+    let mut importer = Importer::new(&model, model.main);
+    importer.warnings.extend(others);
     importer.legacy.tensors = legacy;
     importer.out.name = path
         .file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let main = importer.scope.graph;
-    for &input in &main.inputs {
-        let id = importer.input(input)?;
-        importer.out.inputs.push(id);
-    }
-    check_options(&importer.out, options)?;
     let mut assumptions = Assumptions::new(options);
+    let mut wrong = Ok(());
+    for (position, &input) in main.inputs.iter().enumerate() {
+        let id = importer
+            .input_extents(input, position == 0, options, &mut assumptions)
+            .and_then(|()| importer.input(input));
+        match id {
+            Ok(id) => importer.out.inputs.push(id),
+            // First all that is not supported.
+            Err(error) if error.kind() == ErrorKind::Input => wrong = wrong.and(Err(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    if wrong.is_ok() {
+        check_options(&importer.out, options)?;
+    }
     for (name, text) in &options.set {
         assumptions.record(name, text, "an input", "given by --set");
     }
+    importer.dequantises_by_channel = widen::dequantises_by_channel(&model, &mut assumptions)?;
     let assumptions = assumptions.finish()?;
     importer.operators();
-    importer.report()?;
+    match (importer.report(), wrong) {
+        (Err(error), Err(_)) if error.kind() == ErrorKind::Unsupported => return Err(error),
+        (report, wrong) => wrong.and(report)?,
+    }
     for &output in &main.outputs {
         let id = importer.result(output).map_err(|e| e.at("the network's outputs"))?;
         importer.out.outputs.push(id);
@@ -126,7 +146,7 @@ pub fn tensor_names(content: &[u8]) -> Result<Vec<String>> {
     Ok(model.subgraphs[0].tensors.iter().map(|t| t.name.clone()).collect())
 }
 
-/// A .tflite file states all shapes: `--batch` and `--input-shape` can only agree with it.
+/// `--batch` and `--input-shape` can only agree with the extents that the file does not leave open.
 fn check_options(graph: &Graph, options: &ImportOptions) -> Result<()> {
     let Some(input) = graph.inputs.first().map(|&id| graph.tensor(id)) else {
         return Ok(());
@@ -139,12 +159,12 @@ fn check_options(graph: &Graph, options: &ImportOptions) -> Result<()> {
                 "the file's own batch: `{}` has shape {:?}",
                 input.name, input.shape
             ))
-            .help("shapes are fixed in a .tflite file: convert the model with the batch that you want"));
+            .help("the file does not leave this extent open: convert the model with the batch that you want"));
     }
     match &options.input_shape {
         Some(shape) if *shape != input.shape => Err(Error::unsupported(format!("--input-shape {shape:?}"))
             .expected(format!("{:?}, the file's own", input.shape))
-            .help("shapes are fixed in a .tflite file: convert the model with the shape that you want")),
+            .help("the file does not leave the other extents open: convert the model with the shape that you want")),
         _ => Ok(()),
     }
 }

@@ -163,10 +163,12 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
     let page = args.report.as_deref().map(Output::to).transpose()?;
     let report = Print::beside(page.iter().chain([&output]), json || dump)?;
     Output::all_differ(page.iter().chain([&output]))?;
-    if page.is_some() && args.input.len() > 1 {
-        return Err(Error::new(ErrorKind::Usage, "--report with several inputs")
-            .expected("one input")
-            .help("pack each network by itself with --report, then the bundle"));
+    if page.is_some() && (args.input.len() > 1 || args.borders.signatures()?.len() > 1) {
+        return Err(
+            Error::new(ErrorKind::Usage, "--report with several inputs or signatures")
+                .expected("one input, and one signature of it")
+                .help("pack each network by itself with --report, then the bundle"),
+        );
     }
     if page.is_some() && dump {
         let message = "--report and --dump-after both want the graph's text";
@@ -266,12 +268,21 @@ fn options(args: Args) -> Result<Vec<Options>> {
             || quantize.is_some())
     {
         return Err(usage(
-            "--name, --weights, --set, --from, --until, --calibrate, --preprocess and --self-test with several inputs"
+            "--name, --weights, --signature, --set, --from, --until, --calibrate, --preprocess and --self-test with several inputs"
                 .into(),
         )
         .expected("one input")
         .help("pack a network with its own options by itself; a bundle takes traces that name their weights"));
     }
+    args.borders.check_several(
+        &args.input,
+        [
+            ("--name", args.name.is_some()),
+            ("--calibrate", quantize.is_some()),
+            ("--preprocess", args.preprocess.is_some()),
+            ("--self-test", args.self_test.is_some()),
+        ],
+    )?;
     let target = pack::target_named(&args.target)?;
     args.dialect
         .as_deref()
@@ -357,7 +368,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         input,
         ..options.clone()
     };
-    Ok(inputs.into_iter().map(each).collect())
+    Ok(args.borders.each(inputs.into_iter().map(each).collect()))
 }
 
 /// What came of it, for people.

@@ -54,10 +54,15 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     output.differs_from(&args.model)?;
     args.trace.iter().try_for_each(|trace| output.differs_from(trace))?;
     if args.trace.is_none() && !args.borders.is_empty() {
-        return Err(
-            Error::new(ErrorKind::Usage, "--set, --from and --until without --trace")
-                .expected("the network that they are of"),
-        );
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "--signature, --set, --from and --until without --trace",
+        )
+        .expected("the network that they are of"));
+    }
+    if args.borders.signatures()?.len() > 1 {
+        return Err(Error::new(ErrorKind::Usage, "--signature is given more than once")
+            .expected("the one that the model was packed from"));
     }
     let print = Print::beside([&output], false)?;
     let file = ModelFile::open(&args.model)?;

@@ -116,6 +116,9 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         check::check(&graph)?;
         summary.set_ports(&graph);
     }
+    if quantizing.is_some() {
+        graph.low_bits.clear();
+    }
     let fuse = match &quantizing {
         None => {
             quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
@@ -165,7 +168,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     } else {
         Stage::Fuse
     };
+    if quantizing.is_none() {
+        quantize::keep_bytes(&mut graph, &weights).map_err(at_input)?;
+    }
     if let Some(request) = &options.weight_only {
+        graph.low_bits.clear();
         let report = quantize::store_weights(&mut graph, &weights, request, &mut warnings).map_err(at_input)?;
         summary.weight_only = Some(report);
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{ARENITE, Bench, PACK, digits, done, run};
+use crate::common::{ARENITE, Bench, PACK, digits, done, models, run};
 
 /// What an option changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ enum Base {
     OnM0,
     /// An int8 network with channels that cannot change the output.
     Dead,
+    /// A file of several networks, of which the first is packed.
+    Named,
 }
 
 struct Row {
@@ -59,7 +61,7 @@ const fn with(row: Row, with: &'static [&'static str]) -> Row {
     Row { with, ..row }
 }
 
-const ROWS: [Row; 43] = [
+const ROWS: [Row; 44] = [
     row("assume", Base::Float, &["nothing=3"], Refused(2, "nothing")),
     row("set", Base::Float, &["image=0.5"], Refused(2, "no input is left")),
     row("from", Base::Float, &["relu1"], File),
@@ -99,6 +101,7 @@ const ROWS: [Row; 43] = [
     row("self-test", Base::Float, &["@few.npy"], File),
     row("sign", Base::Float, &["@key.pem"], File),
     row("sign-counter", Base::Float, &["7"], File),
+    row("signature", Base::Named, &["shift"], File),
     row("size", Base::OnM0, &[], File),
     row("target", Base::Int8, &["cortex-m3"], File),
     row("target-snr", Base::Int8, &["20"], File),
@@ -145,8 +148,10 @@ fn prepare(bench: &Bench) {
 
 /// `None` where it is one of the shared models, which are not there.
 fn network(base: Base) -> Option<PathBuf> {
-    if base != Base::Dead {
-        return Some(digits("digits.trace.json"));
+    match base {
+        Base::Dead => {}
+        Base::Named => return Some(models().join("tflite_made/named_networks.tflite")),
+        _ => return Some(digits("digits.trace.json")),
     }
     let given = std::env::var_os("ARENITE_SHARED").map(PathBuf::from);
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");

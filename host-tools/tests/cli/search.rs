@@ -33,6 +33,7 @@ pub(crate) fn bases() -> Vec<(String, PathBuf)> {
         "tflite_odd",
         "tflite_signal",
         "tflite_wide",
+        "tflite_made",
         "recurrent",
         "stateful",
         "digits",

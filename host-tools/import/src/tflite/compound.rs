@@ -75,10 +75,10 @@ impl Importer<'_, '_> {
         let (from, weights, bias) = if self.info(x).legacy {
             let from = self.links(view, x, x, links)?;
             let (from, weights) = self.legacy_turned(view, [x, w], from, &bytes)?;
-            (from, weights, self.bias(view.optional(3), x, out)?)
+            (from, weights, self.bias(view.optional(3), [x, w], out)?)
         } else {
             let weights = self.turned_weights(w, bytes)?;
-            let bias = self.bias(view.optional(3), x, out)?;
+            let bias = self.bias(view.optional(3), [x, w], out)?;
             (self.links(view, x, x, links)?, weights, bias)
         };
         let op = Op::Conv2d(Conv2dAttrs {

@@ -4,7 +4,8 @@
 //! each run. Values go in and out as TensorFlow Lite hands them over, as stored numbers.
 
 use super::constant::Constant;
-use super::importer::{Importer, View};
+use super::importer::{Importer, Problem, View};
+use super::rows::{is_known, remedy, rows};
 use super::scope::{DEPTH, OPERATORS, Parameter, Scope, TIMES};
 use crate::error::{Error, Result};
 use crate::graph::{DType, Op, Tensor, TensorId, TensorKind};
@@ -17,19 +18,65 @@ enum Value<'a> {
 }
 
 impl<'m, 'a> Importer<'m, 'a> {
+    /// Notes the unknown operators of the subgraphs of IF and WHILE that could not be translated.
+    pub(super) fn look_ahead(&mut self) {
+        let called = |view: View<'_, '_>| [self.called(view, 0), self.called(view, 1)].into_iter().flatten();
+        let mut left: Vec<usize> = Vec::new();
+        for problem in self.problems.iter().filter(|problem| runs(&problem.kind)) {
+            let operator = &self.model.subgraphs[problem.subgraph].operators[problem.index];
+            left.extend(called(View::new(
+                (problem.subgraph, problem.index),
+                &problem.kind,
+                operator,
+            )));
+        }
+        let mut seen = vec![false; self.model.subgraphs.len()];
+        let mut found = Vec::new();
+        while let Some(number) = left.pop() {
+            if std::mem::replace(&mut seen[number], true) {
+                continue;
+            }
+            let subgraph = &self.model.subgraphs[number];
+            for (index, operator) in subgraph.operators.iter().enumerate() {
+                let kind = self.model.codes[operator.code].name();
+                if runs(&kind) {
+                    left.extend(called(View::new((number, index), &kind, operator)));
+                }
+                if is_known(&kind) {
+                    continue;
+                }
+                let output = operator.outputs.first().map(|&t| subgraph.tensors[t].name.clone());
+                found.push(Problem {
+                    index,
+                    subgraph: number,
+                    output: output.unwrap_or_default(),
+                    error: Error::unsupported("not supported").help(remedy(&kind)),
+                    kind,
+                });
+            }
+        }
+        self.problems.extend(found);
+    }
+
     /// The subgraph that option `field` names.
     pub(super) fn called(&self, view: View<'_, '_>, field: usize) -> Result<usize> {
         let index = view.option::<i32>(field, 0)?;
         let count = self.model.subgraphs.len();
-        let number = usize::try_from(index).ok().filter(|&i| i > 0 && i < count);
+        let number = usize::try_from(index)
+            .ok()
+            .filter(|&i| i < count && i != self.model.main);
         number.ok_or_else(|| {
-            Error::input(format!("it calls subgraph {index}")).expected(format!("1 to {}", count.saturating_sub(1)))
+            let last = count.saturating_sub(1);
+            Error::input(format!("it calls subgraph {index}")).expected(match self.model.main {
+                0 => format!("1 to {last}"),
+                main => format!("0 to {last}, but not {main}, the main one"),
+            })
         })
     }
 
     /// Refuses operators that remember what they saw where they may stand in the graph several times.
     pub(super) fn state_of_its_own(&self) -> Result<()> {
-        if self.scope.number == 0 {
+        if self.scope.number == self.model.main {
             return Ok(());
         }
         Err(
@@ -203,8 +250,12 @@ impl<'m, 'a> Importer<'m, 'a> {
     fn condition(&mut self, values: &[Value<'a>]) -> Result<bool> {
         let graph = self.scope.graph;
         for (&input, value) in graph.inputs.iter().zip(values) {
-            if let Value::Known(constant, _) = value {
-                self.bind_known(input, constant.clone(), None)?;
+            match value {
+                Value::Known(constant, _) => self.bind_known(input, constant.clone(), None)?,
+                &Value::Computed(id) => {
+                    let shape = self.out.tensor(id).shape.clone();
+                    self.take_shape(input, &shape);
+                }
             }
         }
         let mut unknown = None;
@@ -218,6 +269,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                 return Err(Error::unsupported(format!("operator {index} ({kind})"))
                     .expected("integer arithmetic on constants, which leaves nothing behind"));
             }
+            self.infer(view, rows().find(|row| row.kind == kind))?;
             if !self.fold(view)? {
                 unknown.get_or_insert(format!("operator {index} ({kind})"));
             }
@@ -272,6 +324,8 @@ impl<'m, 'a> Importer<'m, 'a> {
                 Value::Known(constant, parameter) => self.bind_known(input, constant.clone(), *parameter)?,
                 &Value::Computed(id) => {
                     self.has_no_value(input)?;
+                    let shape = self.out.tensor(id).shape.clone();
+                    self.take_shape(input, &shape);
                     let own = self.described(input)?;
                     self.scope.map[input] = Some(self.seen_as(view, &format!("/input {position}"), id, own)?);
                 }
@@ -283,6 +337,7 @@ impl<'m, 'a> Importer<'m, 'a> {
     /// The input `index` of the current subgraph is a constant.
     fn bind_known(&mut self, index: usize, constant: Constant<'a>, parameter: Option<Parameter>) -> Result<()> {
         self.has_no_value(index)?;
+        self.take_shape(index, &constant.shape);
         let (dtype, shape) = (self.dtype(index)?, self.shape(index)?);
         if dtype != constant.dtype || shape.iter().product::<usize>() != constant.shape.iter().product::<usize>() {
             return Err(self.unlike(index, constant.dtype, &constant.shape));
@@ -337,9 +392,10 @@ impl<'m, 'a> Importer<'m, 'a> {
                 Value::Known(constant, parameter) => self.bind_known(y, constant, parameter)?,
                 Value::Computed(id) => {
                     let tensor = self.out.tensor(id);
-                    let (dtype, elements) = (tensor.dtype, tensor.elements());
+                    let (dtype, elements, shape) = (tensor.dtype, tensor.elements(), tensor.shape.clone());
+                    self.take_shape(y, &shape);
                     if (dtype, elements) != (self.dtype(y)?, self.shape(y)?.iter().product()) {
-                        return Err(self.unlike(y, dtype, &tensor.shape.clone()));
+                        return Err(self.unlike(y, dtype, &shape));
                     }
                     let y = self.output(y)?;
                     let suffix = if position == 0 {
@@ -353,4 +409,9 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
         Ok(())
     }
+}
+
+/// Whether operators of this name run subgraphs.
+fn runs(kind: &str) -> bool {
+    matches!(kind, "IF" | "WHILE")
 }

@@ -6,9 +6,17 @@ use crate::borders::{self, not_computed, not_needed, unknown, usage};
 use crate::error::{Error, Result};
 use crate::imported::ImportOptions;
 
-/// The inputs of `--set`: the number of each tensor, and its bytes.
-pub(super) fn values(model: &Model<'_>, options: &ImportOptions) -> Result<Vec<(usize, Vec<u8>)>> {
-    let graph = &model.subgraphs[0];
+/// An input of `--set`.
+pub(super) struct SetInput {
+    /// The number of its tensor.
+    index: usize,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+/// The inputs of `--set`.
+pub(super) fn values(model: &Model<'_>, options: &ImportOptions) -> Result<Vec<SetInput>> {
+    let graph = &model.subgraphs[model.main];
     let value = |(name, text): &(String, String)| {
         let mut inputs = graph.inputs.iter().copied();
         let Some(index) = inputs.find(|&index| graph.tensors[index].name == *name) else {
@@ -20,23 +28,35 @@ pub(super) fn values(model: &Model<'_>, options: &ImportOptions) -> Result<Vec<(
             Error::unsupported(format!("--set {name}: `{name}` is {}", info.type_name()))
                 .expected("numbers or booleans")
         })?;
-        let known = |&extent: &i32| usize::try_from(extent).ok().filter(|&extent| extent > 0);
-        let extents: Vec<Option<usize>> = info.shape.iter().map(known).collect();
-        let (_, values) = borders::value(name, text, &extents, dtype)?;
-        Ok((index, borders::bytes(dtype, &values)))
+        let known = |(axis, &extent): (usize, &i32)| {
+            let stated = usize::try_from(extent).ok().filter(|&extent| extent > 0);
+            stated.filter(|_| !info.is_open_along(axis))
+        };
+        let extents: Vec<Option<usize>> = info.shape.iter().enumerate().map(known).collect();
+        let (shape, values) = borders::value(name, text, &extents, dtype)?;
+        let bytes = borders::bytes(dtype, &values);
+        Ok(SetInput { index, shape, bytes })
     };
     options.set.iter().map(value).collect()
 }
 
 /// Makes constants of these inputs, and leaves what lies between `--from` and `--until`.
-pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [(usize, Vec<u8>)], options: &ImportOptions) -> Result<()> {
+pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [SetInput], options: &ImportOptions) -> Result<()> {
     if options.is_whole() {
         return Ok(());
     }
-    let graph = &mut model.subgraphs[0];
-    for (index, bytes) in values {
-        graph.tensors[*index].data = Some(bytes);
-        graph.inputs.retain(|input| input != index);
+    let graph = &mut model.subgraphs[model.main];
+    for value in values {
+        let info = &mut graph.tensors[value.index];
+        info.data = Some(&value.bytes);
+        // What was left open is known now.
+        info.shape = value
+            .shape
+            .iter()
+            .map(|&extent| i32::try_from(extent).unwrap_or(0))
+            .collect();
+        info.signature.clear();
+        graph.inputs.retain(|&input| input != value.index);
     }
     let ends: Vec<usize> = options
         .until
@@ -65,7 +85,7 @@ pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [(usize, Vec<u8>)], opt
     if graph.inputs.is_empty() && !options.set.is_empty() {
         return Err(usage("no input is left".into()).expected("an input that is not set"));
     }
-    if !model.planned.is_empty() {
+    if !model.planned.is_empty() && model.main == 0 {
         model.planned.resize(model.subgraphs[0].tensors.len(), -1);
     }
     Ok(())
@@ -97,6 +117,7 @@ fn begin_with(graph: &mut Subgraph<'_>, index: usize) {
     let unread = TensorInfo {
         name: format!("{} (cut)", info.name),
         shape: info.shape.clone(),
+        signature: info.signature.clone(),
         scale: info.scale.clone(),
         zero_point: info.zero_point.clone(),
         ..*info

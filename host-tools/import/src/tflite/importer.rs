@@ -23,6 +23,8 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) variables: Variables,
     pub(super) widened: Widened,
     pub(super) legacy: Legacy,
+    /// Whether DEQUANTIZE of constants takes the scales of all channels, not the first.
+    pub(super) dequantises_by_channel: bool,
     pub(super) names: HashSet<String>,
     pub(super) warnings: Vec<String>,
     pub(super) warned: HashSet<String>,
@@ -106,6 +108,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             variables: Variables::default(),
             widened: Widened::default(),
             legacy: Legacy::default(),
+            dequantises_by_channel: false,
             names: HashSet::new(),
             warnings: Vec::new(),
             warned: HashSet::new(),
@@ -119,7 +122,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             let code = &self.model.codes[operator.code];
             let kind = code.name();
             let view = View::new((self.scope.number, index), &kind, operator);
-            let translated = self.operator(view, code.version);
+            let translated = self.operator(view, code.version).map_err(|e| self.of_extents(view, e));
             if let Err(error) = translated.and_then(|()| self.budget.allow_nodes(self.out.nodes.len())) {
                 let output = view.outputs.first().map(|&t| self.scope.graph.tensors[t].name.as_str());
                 let output = output.unwrap_or_default().to_string();
@@ -139,11 +142,18 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 
     /// The problems so far, as one error: what is not supported all at once, each once with the number of its operators.
+    ///
+    /// What contradicts itself is said where all is supported: behind an operator that is not translated much looks wrong that is not.
     pub(super) fn report(&mut self) -> Result<()> {
+        if !self.problems.is_empty() {
+            self.look_ahead();
+        }
         let mut problems = std::mem::take(&mut self.problems);
-        if let Some(at) = problems.iter().position(|p| p.error.kind() != ErrorKind::Unsupported) {
-            let problem = problems.swap_remove(at);
-            return Err(problem.located(""));
+        let unsupported = |problem: &Problem| problem.error.kind() == ErrorKind::Unsupported;
+        if problems.iter().any(unsupported) {
+            problems.retain(unsupported);
+        } else if !problems.is_empty() {
+            return Err(problems.swap_remove(0).located(""));
         }
         let count = problems.len();
         let mut kinds: Vec<(Problem, usize)> = Vec::new();

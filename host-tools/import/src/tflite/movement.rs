@@ -105,6 +105,9 @@ impl Importer<'_, '_> {
         let mut operands = Vec::new();
         for position in 0..view.inputs.len() {
             let x = view.input(position)?;
+            if self.is_empty(x) {
+                continue;
+            }
             if self.dtype(y)? != DType::F32 && self.quant(x)? != quant {
                 if self.info(x).legacy {
                     operands.push(Some(self.legacy_part(view, position, x, y)?));
@@ -282,7 +285,7 @@ impl Importer<'_, '_> {
     }
 
     /// The axis that a constant operand names.
-    fn axis_operand(&self, index: usize, x: usize) -> Result<usize> {
+    pub(super) fn axis_operand(&self, index: usize, x: usize) -> Result<usize> {
         match self.integers(index, "axis")?.as_slice() {
             &[axis] => axis_of(axis, self.shape(x)?.len()),
             other => Err(Error::input(format!("axes {other:?}")).expected("one axis")),

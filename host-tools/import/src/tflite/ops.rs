@@ -12,12 +12,18 @@ impl Importer<'_, '_> {
     /// Translates one operator.
     pub(super) fn operator(&mut self, view: View<'_, '_>, version: i32) -> Result<()> {
         self.check_unsigned(view)?;
-        if self.fold(view)? {
+        let row = rows().find(|row| row.kind == view.kind);
+        let inferred = self.infer(view, row);
+        if inferred.is_ok() && self.fold(view)? {
             return Ok(());
         }
-        let Some(row) = rows().find(|row| row.kind == view.kind) else {
+        let Some(row) = row else {
             return Err(Error::unsupported("not supported").help(remedy(view.kind)));
         };
+        inferred?;
+        if !view.outputs.is_empty() && view.outputs.iter().all(|&y| self.is_empty(y)) {
+            return Ok(());
+        }
         if version > row.version {
             return Err(Error::unsupported(format!("version {version} of the operator"))
                 .expected(format!("at most {}", row.version))

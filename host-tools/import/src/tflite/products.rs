@@ -3,7 +3,9 @@
 use super::importer::{Importer, View};
 use super::ops::{activation, by_output, padding, positive};
 use crate::error::{Error, Result};
-use crate::graph::{Conv2dAttrs, Data, Layout, Op, PoolAttrs, Tensor, TensorId, TensorKind};
+use crate::graph::{
+    Activation, BinaryOp, Conv2dAttrs, Data, Layout, Op, Padding2d, PoolAttrs, Tensor, TensorId, TensorKind,
+};
 
 impl Importer<'_, '_> {
     pub(super) fn conv2d(&mut self, view: View<'_, '_>, depthwise: bool) -> Result<()> {
@@ -52,6 +54,13 @@ impl Importer<'_, '_> {
             groups,
             activation,
         };
+        if !depthwise
+            && groups == 1
+            && let Some(apart) = self.apart_from_offsets(w)?
+        {
+            let window = (Op::Conv2d(attrs), [kh, kw, channels]);
+            return self.convolved_apart(view, window, activation, apart);
+        }
         let legacy = self.info(x).legacy;
         let (from, weights) = if legacy {
             let (from, weights) = self.legacy_conv(view, &mut attrs, depthwise)?;
@@ -62,7 +71,7 @@ impl Importer<'_, '_> {
             (None, self.channel_weights(w)?)
         };
         let out = if depthwise { w3 } else { w0 };
-        let bias = self.bias(view.optional(2), x, out)?;
+        let bias = self.bias(view.optional(2), [x, w], out)?;
         let from = match from {
             Some(from) => from,
             None => self.operand(x)?,
@@ -165,24 +174,114 @@ impl Importer<'_, '_> {
             self.reshaped(view, x, &[rows, k])?
         };
         let mut natural = self.out.tensor(from).shape.clone();
-        let (from, weights) = self.centred(view, x, w, from)?;
-        let inputs = vec![Some(from), Some(weights), self.bias(view.optional(2), x, out)?];
-        let op = Op::Linear { activation };
         if let Some(last) = natural.last_mut() {
             *last = out;
         }
+        let (inputs, op) = if let Some(apart) = self.apart_from_offsets(w)? {
+            let bias = self.bias(view.optional(2), [x, w], out)?;
+            let none = Activation::None;
+            let op = Op::Linear { activation: none };
+            let terms = self.terms_apart(view, from, (op, vec![1, k], natural.clone()), apart, bias)?;
+            let kind = BinaryOp::Add;
+            (terms.map(Some).to_vec(), Op::Binary { kind, activation })
+        } else {
+            let (from, weights) = self.centred(view, x, w, from)?;
+            let inputs = vec![Some(from), Some(weights), self.bias(view.optional(2), [x, w], out)?];
+            (inputs, Op::Linear { activation })
+        };
+        let macs = if matches!(op, Op::Linear { .. }) {
+            elements * out
+        } else {
+            0
+        };
         if natural == y_shape {
             let y = self.output(y)?;
             self.node(view, "", op, inputs, vec![y]);
-            self.macs(elements * out);
+            self.macs(macs);
             return Ok(());
         }
         let flat = self.temporary(&format!("FULLY_CONNECTED#{}/rows", view.index), y, &natural)?;
         self.node(view, "/rows", op, inputs, vec![flat]);
-        self.macs(elements * out);
+        self.macs(macs);
         let y = self.output(y)?;
         self.node(view, "", Op::Reshape, vec![Some(flat)], vec![y]);
         Ok(())
+    }
+
+    /// A convolution of weights that are apart from their offsets.
+    fn convolved_apart(
+        &mut self,
+        view: View<'_, '_>,
+        (op, [rows, columns, channels]): (Op, [usize; 3]),
+        activation: Activation,
+        apart: (TensorId, Vec<f32>),
+    ) -> Result<()> {
+        let Op::Conv2d(attrs) = op else {
+            return Err(Error::internal("no convolution"));
+        };
+        let none = Activation::None;
+        let op = Op::Conv2d(Conv2dAttrs {
+            activation: none,
+            ..attrs
+        });
+        let (x, w, y) = (view.input(0)?, view.input(1)?, view.output(0)?);
+        let bias = self.bias(view.optional(2), [x, w], apart.1.len())?;
+        let (from, shape) = (self.operand(x)?, self.shape(y)?);
+        let terms = self.terms_apart(view, from, (op, vec![1, rows, columns, channels], shape), apart, bias)?;
+        let y = self.output(y)?;
+        let kind = BinaryOp::Add;
+        self.node(
+            view,
+            "",
+            Op::Binary { kind, activation },
+            terms.map(Some).to_vec(),
+            vec![y],
+        );
+        Ok(())
+    }
+
+    /// The two terms of a layer: its activations times the numbers of its weights, and their sums times the offsets, with the bias. Given are the layer, the
+    /// shape of one output's weights, and that of the result.
+    fn terms_apart(
+        &mut self,
+        view: View<'_, '_>,
+        from: TensorId,
+        (op, filter, shape): (Op, Vec<usize>, Vec<usize>),
+        (numbers, offsets): (TensorId, Vec<f32>),
+        bias: Option<TensorId>,
+    ) -> Result<[TensorId; 2]> {
+        let y = view.output(0)?;
+        let ones = vec![1.0; filter.iter().product()];
+        let ones = self.add_f32(&format!("{}#{}/ones", view.kind, view.index), &filter, &ones);
+        let mut of_sums = shape.clone();
+        if let Some(last) = of_sums.last_mut() {
+            *last = 1;
+        }
+        let sums = self.then(
+            view,
+            "/sums",
+            y,
+            (op.clone(), of_sums),
+            vec![Some(from), Some(ones), None],
+        )?;
+        self.macs(0);
+        let times = match &op {
+            Op::Conv2d(attrs) => Op::Conv2d(Conv2dAttrs {
+                stride: [1, 1],
+                dilation: [1, 1],
+                padding: Padding2d::default(),
+                ..*attrs
+            }),
+            op => op.clone(),
+        };
+        let mut of_offsets = vec![1; filter.len()];
+        of_offsets[0] = offsets.len();
+        let offsets = self.add_f32(&format!("{}#{}/offsets", view.kind, view.index), &of_offsets, &offsets);
+        let inputs = vec![Some(sums), Some(offsets), bias];
+        let offset = self.then(view, "/offset", y, (times, shape.clone()), inputs)?;
+        self.macs(0);
+        let product = self.then(view, "/product", y, (op, shape), vec![Some(from), Some(numbers), None])?;
+        Ok([product, offset])
     }
 
     pub(super) fn pool(&mut self, view: View<'_, '_>, max: bool) -> Result<()> {

@@ -263,7 +263,7 @@ impl Importer<'_, '_> {
     }
 
     /// Block extents of the axes behind the first, and what is padded or cropped there.
-    fn blocks(&self, view: View<'_, '_>, shape: &[usize]) -> Result<Blocks> {
+    pub(super) fn blocks(&self, view: View<'_, '_>, shape: &[usize]) -> Result<Blocks> {
         let blocks = self.integers(view.input(1)?, "block shape")?;
         let block: Vec<usize> = blocks.iter().filter_map(|&b| usize::try_from(b).ok()).collect();
         let known = block.len() == blocks.len() && block.iter().all(|b| (1..1 << 16).contains(b));
@@ -277,9 +277,9 @@ impl Importer<'_, '_> {
 }
 
 /// Extents of blocks, and what is padded or cropped before and behind each of their axes.
-type Blocks = (Vec<usize>, Vec<(usize, usize)>);
+pub(super) type Blocks = (Vec<usize>, Vec<(usize, usize)>);
 
-fn block_size(view: View<'_, '_>) -> Result<usize> {
+pub(super) fn block_size(view: View<'_, '_>) -> Result<usize> {
     match view.option::<i32>(0, 0)? {
         size @ 1..=0xFFFF => Ok(size as usize),
         other => Err(Error::input(format!("block size {other}")).expected("1 to 65535")),

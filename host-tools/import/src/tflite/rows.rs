@@ -184,10 +184,26 @@ const fn row(kind: &'static str, version: i32, types: &'static [DType], translat
     }
 }
 
+/// Operators that packing alone computes.
+const COMPUTED: [&str; 4] = ["BROADCAST_ARGS", "DENSIFY", "RANK", "SHAPE"];
+
+/// Whether an operator of this name is read at all.
+pub(super) fn is_known(kind: &str) -> bool {
+    COMPUTED.contains(&kind) || rows().any(|row| row.kind == kind)
+}
+
 pub(super) fn remedy(kind: &str) -> &'static str {
     match kind {
         "LSTM" | "BIDIRECTIONAL_SEQUENCE_LSTM" | "RNN" | "UNIDIRECTIONAL_SEQUENCE_RNN" => {
             "use UNIDIRECTIONAL_SEQUENCE_LSTM, or unroll the network"
+        }
+        _ if kind.starts_with("CUSTOM `FlexTensorList") => {
+            "a list of TensorFlow's own, of a recurrent layer: convert the model with a fixed batch (a concrete function of tf.TensorSpec([1, …])), with \
+             `converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]` and without `converter._experimental_lower_tensor_list_ops = False`"
+        }
+        _ if kind.starts_with("CUSTOM `Flex") => {
+            "an operator of TensorFlow itself: convert the model with `converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]`, without \
+             SELECT_TF_OPS; what the converter then names has to be built from other operators"
         }
         _ if kind.starts_with("CUSTOM") => "build the network from builtin operators (see docs/operators.md)",
         _ => "build the network from supported operators (see docs/operators.md)",

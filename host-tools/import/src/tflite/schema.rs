@@ -23,10 +23,20 @@ const UINT32: u8 = 15;
 pub(super) struct Model<'a> {
     pub(super) codes: Vec<OperatorCode>,
     pub(super) subgraphs: Vec<Subgraph<'a>>,
+    /// The subgraph that is packed: 0, or that of `--signature`.
+    pub(super) main: usize,
+    pub(super) signatures: Vec<Signature>,
     /// Bytes of the file.
     pub(super) len: usize,
     /// Where in an arena a compiler has placed the main subgraph's tensors; negative where it has not. None of a file that no compiler has planned.
     pub(super) planned: Vec<i32>,
+}
+
+/// A subgraph by the name that the exporting program gave it.
+pub(super) struct Signature {
+    pub(super) name: String,
+    /// Its number, as the file states it.
+    pub(super) subgraph: u32,
 }
 
 /// What operators of one kind and version refer to.
@@ -49,6 +59,8 @@ pub(super) struct Subgraph<'a> {
 pub(super) struct TensorInfo<'a> {
     pub(super) name: String,
     pub(super) shape: Vec<i32>,
+    /// The shape with -1 for extents that the file leaves open; empty where it leaves none.
+    pub(super) signature: Vec<i32>,
     pub(super) kind: u8,
     /// Its constant bytes, unless it is computed.
     pub(super) data: Option<&'a [u8]>,
@@ -119,10 +131,24 @@ impl<'a> Model<'a> {
         Ok(Self {
             codes,
             subgraphs,
+            main: 0,
+            signatures: signatures(model, &mut room)?,
             len: file.len(),
             planned: planned(model, &buffers)?,
         })
     }
+}
+
+/// The signatures. Whether their subgraphs exist is asked of the one that is packed: interpreters do not look at others.
+fn signatures(model: Table<'_>, room: &mut Room) -> Result<Vec<Signature>> {
+    each(model.tables(7)?, "signature", |signature| {
+        let name = signature.string(2)?;
+        room.take(name.len(), crowded)?;
+        Ok(Signature {
+            name,
+            subgraph: signature.scalar::<u32>(4, 0)?,
+        })
+    })
 }
 
 /// The entry of the metadata that TensorFlow Lite Micro takes its memory plan from: a version, a number that it does not read, how many offsets there are, then
@@ -169,6 +195,16 @@ impl Room {
 }
 
 impl TensorInfo<'_> {
+    /// Whether the file leaves any extent open.
+    pub(super) fn is_open(&self) -> bool {
+        !self.signature.is_empty()
+    }
+
+    /// Whether the file leaves the extent of this axis open.
+    pub(super) fn is_open_along(&self, axis: usize) -> bool {
+        self.signature.get(axis) == Some(&-1)
+    }
+
     /// The element type, where Arenite has it. UINT32 and UINT64 are the signed types of the same bits: see [`TensorInfo::is_unsigned`].
     pub(super) fn dtype(&self) -> Option<DType> {
         match self.kind {
@@ -225,16 +261,32 @@ fn subgraph<'a>(
         if shape.len() > MAX_RANK {
             return Err(Error::unsupported(format!("{} axes", shape.len())).expected(format!("at most {MAX_RANK}")));
         }
+        // Converters state 1 where the signature says -1; some say -1 in the shape itself.
+        let (mut shape, mut signature) = (shape.to_vec(), tensor.scalars::<i32>(7)?.to_vec());
+        if signature.len() != shape.len() {
+            signature.clone_from(&shape);
+        }
+        for (extent, open) in shape.iter_mut().zip(&mut signature) {
+            match (*extent, *open) {
+                (-1, _) => (*extent, *open) = (1, -1),
+                (_, -1) => {}
+                (stated, _) => *open = stated,
+            }
+        }
+        if !signature.contains(&-1) {
+            signature.clear();
+        }
         let quant = tensor.table(4)?;
         let list = |field| quant.map_or(Ok(Vec::new()), |q| q.scalars::<f32>(field).map(|v| v.to_vec()));
         let name = tensor.string(3)?;
         let scale = list(2)?;
         let zero_point = quant.map_or(Ok(Vec::new()), |q| q.scalars(3).map(|v| v.to_vec()))?;
-        let bytes = name.len() + 4 * (shape.len() + scale.len()) + 8 * zero_point.len();
+        let bytes = name.len() + 4 * (shape.len() + signature.len() + scale.len()) + 8 * zero_point.len();
         room.take(bytes, crowded)?;
         Ok(TensorInfo {
             name,
-            shape: shape.to_vec(),
+            shape,
+            signature,
             kind: tensor.scalar(1, 0)?,
             data: (!data.is_empty()).then_some(data),
             scale,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::constant::Constant;
 use super::schema::{Model, Room, Subgraph};
-use crate::graph::TensorId;
+use crate::graph::{Quant, TensorId};
 
 /// A parameter of the file, by its number among the tensors of all subgraphs, and its elements.
 pub(super) type Parameter = (usize, u64);
@@ -27,6 +27,12 @@ pub(super) struct Scope<'m, 'a> {
     pub(super) made: HashMap<usize, Option<Parameter>>,
     /// The dense bytes of constants that the file stores sparsely, and of what DENSIFY makes of float16, which is no [`Constant`].
     pub(super) dense: HashMap<usize, Cow<'a, [u8]>>,
+    /// Shapes that are not those that the file states: of what it leaves open, and of what is computed from that.
+    pub(super) shapes: HashMap<usize, Vec<usize>>,
+    /// Float32 constants that are made of int8 ones: those, and what these mean.
+    pub(super) bytes: HashMap<usize, (usize, Quant)>,
+    /// Of these, the numbers and the offsets of those that are kept apart from their zero points.
+    pub(super) apart: HashMap<usize, (TensorId, Vec<f32>)>,
     /// Handles: tensor -> variable.
     pub(super) handles: HashMap<usize, usize>,
 }
@@ -44,6 +50,9 @@ impl<'m, 'a> Scope<'m, 'a> {
             folded: HashMap::new(),
             made: HashMap::new(),
             dense: HashMap::new(),
+            shapes: HashMap::new(),
+            bytes: HashMap::new(),
+            apart: HashMap::new(),
             handles: HashMap::new(),
         }
     }
@@ -51,13 +60,15 @@ impl<'m, 'a> Scope<'m, 'a> {
     /// The same subgraph, translated once more: what the file holds of it is in the graph already.
     pub(super) fn again(mut self) -> Self {
         let graph = self.graph;
-        let held = |index: usize| graph.tensors[index].data.is_some();
+        let bytes = &self.bytes;
+        let held = |index: usize| graph.tensors[index].data.is_some() || bytes.contains_key(&index);
         for (index, id) in self.map.iter_mut().enumerate() {
             *id = id.filter(|_| held(index));
         }
         self.folded.retain(|&index, _| held(index));
         self.dense.retain(|&index, _| held(index));
-        self.made.clear();
+        self.made.retain(|index, _| bytes.contains_key(index));
+        self.shapes.clear();
         self.handles.clear();
         self.again = true;
         self

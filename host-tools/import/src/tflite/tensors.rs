@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::constant::Constant;
 use super::importer::Importer;
-use super::schema::TensorInfo;
+use super::schema::{INT8, INT16, TensorInfo};
 use super::scope::Parameter;
 use crate::error::{Error, Result};
 use crate::graph::{DType, Data, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
@@ -14,8 +14,16 @@ impl<'m, 'a> Importer<'m, 'a> {
         &self.scope.graph.tensors[index]
     }
 
-    /// The extents of tensor `index`.
+    /// The extents of tensor `index`: those that were inferred, else those that the file states.
     pub(super) fn shape(&self, index: usize) -> Result<Vec<usize>> {
+        if let Some(shape) = self.scope.shapes.get(&index) {
+            return Ok(shape.clone());
+        }
+        self.stated_shape(index)
+    }
+
+    /// The extents that the file states of tensor `index`.
+    pub(super) fn stated_shape(&self, index: usize) -> Result<Vec<usize>> {
         let info = self.info(index);
         let shape: Option<Vec<usize>> = info
             .shape
@@ -25,15 +33,8 @@ impl<'m, 'a> Importer<'m, 'a> {
         let wrong = |e: Error| e.at(format_args!("tensor {index} `{}`", info.name));
         let shape = shape
             .ok_or_else(|| wrong(Error::input(format!("shape {:?}", info.shape)).expected("extents above zero")))?;
-        let elements = shape
-            .iter()
-            .try_fold(8_u32, |n, &d| n.checked_mul(u32::try_from(d).ok()?));
-        match elements {
-            Some(_) => Ok(shape),
-            None => Err(wrong(
-                Error::unsupported(format!("shape {shape:?}")).expected("fewer than 2^29 elements"),
-            )),
-        }
+        allowed(&shape).map_err(wrong)?;
+        Ok(shape)
     }
 
     /// The element type of tensor `index`.
@@ -81,9 +82,10 @@ impl<'m, 'a> Importer<'m, 'a> {
         if let Some(id) = self.scope.map[index] {
             return Ok(id);
         }
+        self.has_elements(index)?;
         let kind = match self.constant(index)? {
             Some(constant) => TensorKind::Const(Data::Bytes(constant.bytes.into())),
-            None if self.info(index).variable && self.scope.number > 0 => {
+            None if self.info(index).variable && self.scope.number != self.model.main => {
                 let name = &self.info(index).name;
                 return Err(Error::unsupported(format!("the variable tensor `{name}` of a subgraph"))
                     .expected("variable tensors of the main subgraph alone")
@@ -136,7 +138,13 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 
     /// A bias, of the type of the sums: one number for each of `channels`, whatever its axes.
-    pub(super) fn bias(&mut self, bias: Option<usize>, x: usize, channels: usize) -> Result<Option<TensorId>> {
+    /// That of a channel whose weights `w` have a scale of 0 is 0: TensorFlow Lite Micro multiplies its sum by 0.
+    pub(super) fn bias(
+        &mut self,
+        bias: Option<usize>,
+        [x, w]: [usize; 2],
+        channels: usize,
+    ) -> Result<Option<TensorId>> {
         let Some(bias) = bias else { return Ok(None) };
         let sums = match self.dtype(x)? {
             DType::F32 => DType::F32,
@@ -144,11 +152,24 @@ impl<'m, 'a> Importer<'m, 'a> {
             _ => DType::I32,
         };
         self.expect_type(bias, sums)?;
+        let idle = self.idle_channels(w)?;
         let id = match self.constant(bias)? {
-            Some(constant) if constant.shape != [channels] && constant.shape.iter().product::<usize>() == channels => {
+            Some(constant)
+                if constant.shape.iter().product::<usize>() == channels
+                    && (constant.shape != [channels] || !idle.is_empty()) =>
+            {
                 let name = self.info(bias).name.clone();
+                let mut bytes = constant.bytes.into_owned();
+                for channel in idle {
+                    let first = channel * sums.bytes();
+                    bytes
+                        .iter_mut()
+                        .skip(first)
+                        .take(sums.bytes())
+                        .for_each(|byte| *byte = 0);
+                }
                 self.add_const(Tensor {
-                    kind: TensorKind::Const(Data::Bytes(constant.bytes.into())),
+                    kind: TensorKind::Const(Data::Bytes(bytes.into())),
                     ..Tensor::activation(name, &[channels], sums)
                 })
             }
@@ -266,6 +287,36 @@ impl<'m, 'a> Importer<'m, 'a> {
         self.out.add_tensor(Tensor { name, ..tensor })
     }
 
+    /// The channels of a constant that have a scale of 0 and no values but zeros: what converters make of a filter of zeros.
+    fn idle_channels(&self, index: usize) -> Result<Vec<usize>> {
+        let info = self.info(index);
+        let count = info.scale.len();
+        if !matches!(info.kind, INT16 | INT8) || !info.scale.contains(&0.0) {
+            return Ok(Vec::new());
+        }
+        let (Some(constant), false) = (self.constant(index)?, info.zero_point.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let axis = if count == 1 {
+            Some(0)
+        } else {
+            usize::try_from(info.axis).ok()
+        };
+        let shape = &constant.shape;
+        let axis = axis.filter(|&axis| count == 1 || shape.get(axis) == Some(&count));
+        let (Some(axis), Some(values)) = (axis, constant.integers()) else {
+            return Ok(Vec::new());
+        };
+        let inner: usize = shape.iter().skip(axis + 1).product();
+        let zero = |channel: usize| info.zero_point.get(channel).unwrap_or(&info.zero_point[0]);
+        let of = |at: usize| if count == 1 { 0 } else { at / inner % count };
+        let mut idle: Vec<bool> = info.scale.iter().map(|&scale| scale == 0.0).collect();
+        for (at, value) in values.iter().enumerate() {
+            idle[of(at)] &= value == zero(of(at));
+        }
+        Ok((0..count).filter(|&channel| idle[channel]).collect())
+    }
+
     /// The quantisation of tensor `index`, as TensorFlow Lite Micro reads it.
     pub(super) fn quant(&mut self, index: usize) -> Result<Option<Quant>> {
         let info = self.info(index);
@@ -302,7 +353,10 @@ impl<'m, 'a> Importer<'m, 'a> {
             self.warn(text);
             return Ok(None);
         }
-        if let Some(scale) = info.scale.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
+        let idle = self.idle_channels(index)?;
+        let sensible = |at: usize, scale: f32| scale.is_finite() && scale > 0.0 || idle.contains(&at);
+        let mut scales = info.scale.iter().enumerate();
+        if let Some((_, scale)) = scales.find(|&(at, &scale)| !sensible(at, scale)) {
             return Err(at(
                 Error::input(format!("scale {scale}")).expected("a finite scale above zero")
             ));
@@ -370,8 +424,14 @@ impl<'m, 'a> Importer<'m, 'a> {
                 )));
             }
         };
+        let mut scale: Vec<f32> = self.info(index).scale.iter().take(channels).copied().collect();
+        // Zeros mean the same at every scale: the largest of the others stands for it.
+        let largest = scale.iter().fold(0.0_f32, |largest, &scale| largest.max(scale));
+        for channel in idle {
+            scale[channel] = if largest > 0.0 { largest } else { 1.0 };
+        }
         Ok(Some(Quant {
-            scale: self.info(index).scale.iter().take(channels).copied().collect(),
+            scale,
             zero_point,
             axis,
         }))
@@ -417,5 +477,16 @@ impl<'m, 'a> Importer<'m, 'a> {
             }
         }
         candidate
+    }
+}
+
+/// Refuses a shape of too many elements.
+pub(super) fn allowed(shape: &[usize]) -> Result<()> {
+    let elements = shape
+        .iter()
+        .try_fold(8_u32, |n, &d| n.checked_mul(u32::try_from(d).ok()?));
+    match elements {
+        Some(_) => Ok(()),
+        None => Err(Error::unsupported(format!("shape {shape:?}")).expected("fewer than 2^29 elements")),
     }
 }

@@ -45,14 +45,40 @@ pub fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded {
     };
     let share = bits.share(filter);
     for part in weights.chunks(filter.max(1)).flat_map(|filter| filter.chunks(share)) {
-        let scale = scale(part, bits.bits);
-        let (numbers, error) = at_scale(part, scale, largest(bits.bits));
+        let exact = exact(part).filter(|_| bits.bits == 8);
+        let (scale, (numbers, error)) = match exact {
+            Some((scale, numbers)) => (scale, (numbers, 0.0)),
+            None => {
+                let scale = scale(part, bits.bits);
+                (scale, at_scale(part, scale, largest(bits.bits)))
+            }
+        };
         all.scales.push(scale);
         all.numbers.extend(numbers);
         all.squares[0] += part.iter().map(|&w| f64::from(w) * f64::from(w)).sum::<f64>();
         all.squares[1] += error;
     }
     all
+}
+
+/// The scale and the numbers of 8 bits whose products the weights of a part are, bit for bit: of those that were such numbers before.
+pub fn exact(part: &[f32]) -> Option<(f32, Vec<i8>)> {
+    let most = part.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
+    if most == 0.0 {
+        return Some((1.0, vec![0; part.len()]));
+    }
+    (1..=128_u8).find_map(|largest| {
+        let near = most / f32::from(largest);
+        [near, near.next_up(), near.next_down()].into_iter().find_map(|scale| {
+            let number = |&weight: &f32| {
+                let number = (weight / scale).round();
+                let held = (-128.0..=127.0).contains(&number) && number * scale == weight && scale.is_normal();
+                held.then_some(number as i8)
+            };
+            let numbers: Option<Vec<i8>> = part.iter().map(number).collect();
+            numbers.map(|numbers| (scale, numbers))
+        })
+    })
 }
 
 /// The scale of a part; 1 where there is nothing but zeros.

@@ -48,7 +48,7 @@ pub(crate) use self::rewrite::conversion;
 use self::search::{Found, Refined};
 use self::statistics::Parts;
 pub use self::weight_only::WeightOnly;
-pub use self::weight_only::run as store_weights;
+pub use self::weight_only::{keep_bytes, run as store_weights};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind, facts};
 use crate::memory::lifetimes;

@@ -5,7 +5,7 @@ use super::names;
 use super::parameters;
 use crate::error::{Error, Result};
 use crate::graph::{DType, Graph, Layout, LowBits, Node, Op};
-use crate::lower::low_bit::{bytes, rounded};
+use crate::lower::low_bit::{bytes, exact, rounded};
 use crate::report::WeightOnlyReport;
 use crate::weights::Weights;
 
@@ -77,6 +77,33 @@ pub fn run(
     report.layers = marked.len();
     graph.low_bits.extend(marked);
     Ok(report)
+}
+
+/// Marks the layers of a network behind all passes whose weights were numbers of 8 bits in the file, and are still: they are stored as these. Files that
+/// hold such weights have marked them.
+///
+/// # Errors
+/// Weights that cannot be read.
+pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
+    if std::mem::take(&mut graph.low_bits).is_empty() {
+        return Ok(());
+    }
+    let bits = LowBits { bits: 8, group: None };
+    let mut marked = Vec::new();
+    for node in &graph.nodes {
+        let Some([outputs, filter]) = layer(graph, node) else {
+            continue;
+        };
+        let Some(id) = node.inputs[1].filter(|_| unfit(graph, node, [outputs, filter], bits).is_none()) else {
+            continue;
+        };
+        let values = parameters::values(graph, weights, id)?;
+        if values.chunks(filter.max(1)).all(|filter| exact(filter).is_some()) {
+            marked.push((node.name.clone(), bits));
+        }
+    }
+    graph.low_bits.extend(marked);
+    Ok(())
 }
 
 /// Outputs of a layer of f32 with constant weights, and weights of each.
