@@ -21,7 +21,7 @@ pub(super) struct Args {
     pub(super) model: PathBuf,
     /// The board; repeatable.
     #[arg(long, value_name = "qemu:BOARD", required_unless_present = "all")]
-    on: Vec<Machine>,
+    pub(super) on: Vec<Machine>,
     /// Every board that runs the model's target and has room for it; the others are named on stderr.
     #[arg(long, conflicts_with = "on")]
     pub(super) all: bool,
@@ -36,7 +36,7 @@ pub(super) struct Args {
     pub(super) quick: bool,
     /// The wall time that each board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    timeout: u64,
+    pub(super) timeout: u64,
 }
 
 impl Args {
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let boards = boards_with(args, &view)?;
     let mut figures: Vec<Bench> = Vec::new();
     for board in boards {
-        match bench(&file, &view, board, args) {
+        match bench(&file, &view, board, args, !args.quick) {
             Ok(bench) => figures.push(bench),
             Err(e) if args.all && e.kind() == ErrorKind::DoesNotFit => {
                 print::note(format_args!("left out: {}", e.message()));
@@ -101,13 +101,20 @@ pub(super) fn boards_with(args: &Args, view: &ModelView<'_>) -> Result<Vec<&'sta
     boards.collect()
 }
 
-fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &Args) -> Result<Bench> {
+/// The figures of the first board, without the size of the code.
+pub(super) fn counted(file: &ModelFile, view: &ModelView<'_>, args: &Args) -> Result<Bench> {
+    let boards = boards_with(args, view)?;
+    let board = boards.first().ok_or_else(|| Error::internal("no board was named"))?;
+    bench(file, view, board, args, false)
+}
+
+fn bench(file: &ModelFile, view: &ModelView<'_>, board: &'static Board, args: &Args, code: bool) -> Result<Bench> {
     warn(board, view)?;
     let zeros = vec![0; view.header().input_bytes as usize];
     let options = BenchOptions {
         chip: chip(args, board)?,
         trace: !args.quick,
-        code: !args.quick,
+        code,
         timeout: args.timeout(),
     };
     let shown = Shown::new(&format!("starting on {}", board.name));

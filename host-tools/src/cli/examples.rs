@@ -6,7 +6,7 @@ use crate::board::BOARDS;
 use crate::chips;
 
 /// Examples of a command, by its name.
-const EXAMPLES: [(&str, &[&str]); 20] = [
+const EXAMPLES: [(&str, &[&str]); 21] = [
     (
         "pack",
         &[
@@ -42,6 +42,10 @@ const EXAMPLES: [(&str, &[&str]); 20] = [
             "arenite bench net.bin --on qemu:mps2-an386",
             "arenite bench net.bin --all --json",
         ],
+    ),
+    (
+        "trace",
+        &["arenite trace net.bin --on qemu:mps2-an386 --perfetto net.json"],
     ),
     (
         "eval",

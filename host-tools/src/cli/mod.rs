@@ -29,6 +29,7 @@ pub mod regions;
 mod report;
 mod run;
 mod size;
+mod trace;
 mod update;
 mod verify;
 mod watch;
@@ -62,6 +63,8 @@ enum Command {
     Run(run::Args),
     /// Counts instructions, arena and stack on boards.
     Bench(bench::Args),
+    /// Writes a run for Perfetto: each step on the core that has it.
+    Trace(trace::Args),
     /// Runs a model on labelled inputs: accuracy and confusion matrix.
     Eval(eval::Args),
     /// Compares every layer with a reference and names the first that differs.
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
             Some(pieces) => bench_pieces::run(&args, &pieces),
             None => bench::run(&args),
         },
+        Command::Trace(args) => trace::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Plan(args) => plan::run(&args),

@@ -81,11 +81,6 @@ const PLANNED: &[Planned] = &[
         "language models",
         "call the model token by token with `arenite run`",
     ),
-    command(
-        "trace",
-        "execution traces for Perfetto",
-        "`arenite run --profile` and `arenite bench` count the instructions of each step",
-    ),
 ];
 
 /// The refusal of what a command line of `program` asks for and what is planned; `None` where the command line is wrong in another way.

@@ -23,6 +23,7 @@ mod onnx;
 mod options;
 mod outputs;
 mod pages;
+mod perfetto;
 #[cfg(unix)]
 mod pieces;
 mod progress;
