@@ -302,6 +302,8 @@ impl<P: Place> Operator for Conv2dS8<P> {
     fn cost(&self, needs: Needs) -> Cost {
         let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        // Of a channel by itself as many are rounded at once as are summed.
+        let rounding = if self.groups == 1 { ROUNDING } else { ROUNDING / 4 };
         // Windows of several channels are begun for each output channel in each row.
         let begun = if self.groups == 1 && self.window.taps() > 1 {
             outputs.checked_div(self.window.output[1].into()).unwrap_or(0)
@@ -310,7 +312,7 @@ impl<P: Place> Operator for Conv2dS8<P> {
         };
         of_operands(|visit| self.operands(needs, visit))
             .sums(outputs.into(), terms)
-            .computations(outputs.into(), ROUNDING)
+            .computations(outputs.into(), rounding)
             .computations(begun.into(), 48)
             .copies(&self.window)
     }
