@@ -63,6 +63,8 @@ pub struct ImportOptions {
     pub from: Vec<String>,
     /// `--until TENSOR`: tensors that the network ends with, as its outputs.
     pub until: Vec<String>,
+    /// `--state IN=OUT`: inputs that become what the run before computed.
+    pub state: Vec<String>,
     /// `--signature NAME`: the signature of a .tflite file that is read.
     pub signature: Option<String>,
 }

@@ -39,6 +39,7 @@ mod rebatch;
 #[cfg(feature = "rects")]
 mod rects;
 mod solve;
+mod states;
 #[cfg(feature = "tf-shapes")]
 mod tf_shapes;
 #[cfg(feature = "tflite")]
@@ -182,6 +183,9 @@ pub fn import_content(
         .map_err(|e| remedied(e, found.name).in_file(path))?;
     if !found.cuts {
         borders::cut(&mut imported, options).map_err(|e| e.in_file(path))?;
+    }
+    states::keep(&mut imported, options).map_err(|e| e.in_file(path))?;
+    if !found.cuts || !options.state.is_empty() {
         graph::check::check(&imported.graph)?;
     }
     Ok((found.name, imported))

@@ -1,4 +1,4 @@
-//! `--signature`, `--set`, `--from` and `--until`: which network of a file is packed, and which part of it.
+//! `--signature`, `--set`, `--from`, `--until` and `--state`: which network of a file is packed, which part of it, and what it keeps from run to run.
 
 use std::path::PathBuf;
 
@@ -18,6 +18,9 @@ pub(super) struct BorderOptions {
     /// The network ends with this tensor, as an output; repeatable.
     #[arg(long, value_name = "TENSOR")]
     until: Vec<String>,
+    /// An input that this tensor of the run before becomes, zero before the first one; it is no longer an input; repeatable.
+    #[arg(long, value_name = "IN=OUT")]
+    state: Vec<String>,
     /// The network of this name in a .tflite file of several; repeatable: then a bundle of these.
     #[arg(long, value_name = "NAME")]
     signature: Vec<String>,
@@ -35,6 +38,7 @@ impl BorderOptions {
             ("--set", !self.set.is_empty()),
             ("--from", !self.from.is_empty()),
             ("--until", !self.until.is_empty()),
+            ("--state", !self.state.is_empty()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
@@ -108,6 +112,7 @@ impl BorderOptions {
             set: set.collect::<Result<_>>()?,
             from: self.from.clone(),
             until: self.until.clone(),
+            state: self.state.clone(),
             signature: self.signatures()?.first().cloned(),
             ..options
         })

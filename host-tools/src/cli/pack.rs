@@ -268,7 +268,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             || quantize.is_some())
     {
         return Err(usage(
-            "--name, --weights, --signature, --set, --from, --until, --calibrate, --preprocess and --self-test with several inputs"
+            "--name, --weights, --signature, --set, --from, --until, --state, --calibrate, --preprocess and --self-test with several inputs"
                 .into(),
         )
         .expected("one input")

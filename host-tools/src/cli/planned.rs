@@ -53,7 +53,6 @@ const DIALECT: &str = "export the network to .onnx or .tflite, or trace it with 
 
 /// All of it. Whoever builds one takes its row away.
 const PLANNED: &[Planned] = &[
-    option("--state", "state that an output becomes", SEQUENCES),
     option("--context", "caches of keys and values", SEQUENCES),
     option(
         "--tokenizer",

@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     if args.trace.is_none() && !args.borders.is_empty() {
         return Err(Error::new(
             ErrorKind::Usage,
-            "--signature, --set, --from and --until without --trace",
+            "--signature, --set, --from, --until and --state without --trace",
         )
         .expected("the network that they are of"));
     }

@@ -61,11 +61,12 @@ const fn with(row: Row, with: &'static [&'static str]) -> Row {
     Row { with, ..row }
 }
 
-const ROWS: [Row; 44] = [
+const ROWS: [Row; 45] = [
     row("assume", Base::Float, &["nothing=3"], Refused(2, "nothing")),
     row("set", Base::Float, &["image=0.5"], Refused(2, "no input is left")),
     row("from", Base::Float, &["relu1"], File),
     row("until", Base::Float, &["relu4"], File),
+    row("state", Base::Float, &["image=logits"], Refused(2, "as `image` is")),
     row("accelerator", Base::Int8, &["@accelerator.toml"], File),
     row("batch", Base::Float, &["2"], File),
     row("budget", Base::Int8, &["flash=7K"], File),

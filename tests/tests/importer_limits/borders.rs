@@ -20,7 +20,7 @@ fn named(names: &[&str]) -> Vec<String> {
 }
 
 /// A network of the file, packed; or the refusal.
-fn packed(path: &Path, options: ImportOptions) -> Result<ModelFile, String> {
+pub(crate) fn packed(path: &Path, options: ImportOptions) -> Result<ModelFile, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options {
         import: options,
@@ -32,13 +32,13 @@ fn packed(path: &Path, options: ImportOptions) -> Result<ModelFile, String> {
 }
 
 /// The names of a model's inputs.
-fn inputs(file: &ModelFile) -> Vec<String> {
+pub(crate) fn inputs(file: &ModelFile) -> Vec<String> {
     let view = file.view().expect("a model");
     view.inputs.iter().map(|port| port.name.to_owned()).collect()
 }
 
 /// The outputs for these inputs.
-fn computed(file: &ModelFile, inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+pub(crate) fn computed(file: &ModelFile, inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let model = file.load().expect("it loads");
     run(&model, &[inputs], true, &mut |_, _, _| {})
         .expect("it runs")

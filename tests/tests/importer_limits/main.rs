@@ -10,6 +10,7 @@ mod classifiers;
 mod dequantised;
 mod folding;
 mod int32;
+mod kept;
 mod looked_up;
 mod narrow;
 mod numbers;
