@@ -19,6 +19,7 @@ mod joined;
 pub mod migrate;
 pub mod pack;
 pub mod page;
+#[cfg(feature = "tools")]
 pub mod perfetto;
 pub mod pieces;
 pub mod self_test;
