@@ -1,6 +1,6 @@
 //! Folding of constants is bounded for the whole file, whatever operator makes them: alone, in chains, in fans.
 
-use arenite_host::import::ImportOptions;
+use arenite_host::import::{ImportOptions, import};
 
 use super::onnx_file::{File, float, floats, imported, int, ints, longs, value};
 
@@ -241,5 +241,48 @@ fn nodes_of_unrolled_sequences_are_bounded_in_the_whole_file() {
                 "{text}"
             );
         }
+    }
+}
+
+/// A recurrent layer of one operator that begins in a constant state.
+fn begun(op: &str, gates: i64, state: Option<(&[i64], &[f32])>) -> File {
+    let weights = |count: i64| -> Vec<f32> { (0..count).map(|i| (i % 7) as f32 / 8.0 - 0.375).collect() };
+    let net = File::default()
+        .input(&value("x", 1, &[5, 1, 3]))
+        .holding(&floats("w", &[1, 2 * gates, 3], &weights(6 * gates)))
+        .holding(&floats("r", &[1, 2 * gates, 2], &weights(4 * gates)));
+    let net = match state {
+        None => net.node(op, &["x", "w", "r"], "y", &[int("hidden_size", 2)]),
+        Some((shape, values)) => net.holding(&floats("h", shape, values)).node(
+            op,
+            &["x", "w", "r", "", "", "h"],
+            "y",
+            &[int("hidden_size", 2)],
+        ),
+    };
+    net.output(&value("y", 1, &[5, 1, 1, 2]))
+}
+
+#[test]
+fn a_state_of_zeros_is_none_and_products_of_constants_are_constants() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kinds = |file: &File| {
+        let path = folder.path().join("m.onnx");
+        std::fs::write(&path, file.bytes(14)).expect("written");
+        let (_, imported) = import(&path, None, &ImportOptions::default())?;
+        let kinds = imported.graph.nodes.into_iter().map(|node| format!("{:?}", node.op));
+        Ok::<Vec<String>, arenite_host::Error>(kinds.collect())
+    };
+    let products = |kinds: &[String]| kinds.iter().filter(|kind| kind.starts_with("Linear")).count();
+    for (op, gates) in [("RNN", 1), ("GRU", 3), ("LSTM", 4)] {
+        let none = kinds(&begun(op, gates, None)).expect("it imports");
+        let zero = kinds(&begun(op, gates, Some((&[1, 1, 2], &[0.0, -0.0])))).expect("it imports");
+        assert_eq!(zero, none, "{op}");
+        // The first step's product with its state is of constants.
+        let some = kinds(&begun(op, gates, Some((&[1, 1, 2], &[0.0, 0.5])))).expect("it imports");
+        assert!(some.len() > none.len(), "{op}");
+        assert!(products(&some) <= products(&none) + usize::from(op == "GRU"), "{op}");
+        let error = kinds(&begun(op, gates, Some((&[1, 2, 1], &[0.0, 0.0])))).expect_err("another shape");
+        assert!(error.to_string().contains(op), "{error}");
     }
 }

@@ -125,6 +125,38 @@ pub(super) fn fold_reduce(
     })
 }
 
+/// `x [.., terms]` times `w [rows, terms]` and a bias `[rows]`, sums in f64; `None` where they are no floats of such shapes.
+pub(super) fn fold_linear(budget: &FoldBudget, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Option<Array>> {
+    let (Elements::Floats(of_x), Elements::Floats(of_w)) = (&x.data, &w.data) else {
+        return Ok(None);
+    };
+    let (Some((&terms, outer)), &[rows, depth]) = (x.shape.split_last(), &w.shape[..]) else {
+        return Ok(None);
+    };
+    let added = match bias.map(|bias| (&bias.shape[..], &bias.data)) {
+        None => None,
+        Some((&[length], Elements::Floats(values))) if length == rows => Some(values),
+        Some(_) => return Ok(None),
+    };
+    if depth != terms || terms == 0 {
+        return Ok(None);
+    }
+    let shape: Vec<usize> = outer.iter().copied().chain([rows]).collect();
+    // Each product is paid for, not each sum alone.
+    paid(budget, Elem::FLOAT, &[&shape[..], &[terms]].concat())?;
+    let sum = |line: &[f32], row: usize| {
+        let weights = &of_w[row * terms..(row + 1) * terms];
+        let products = line.iter().zip(weights).map(|(a, b)| f64::from(*a) * f64::from(*b));
+        let start = added.map_or(0.0, |values| f64::from(values[row]));
+        products.fold(start, |sum, product| sum + product) as f32
+    };
+    let lines = of_x.chunks(terms);
+    let values = lines
+        .flat_map(|line| (0..rows).map(move |row| sum(line, row)))
+        .collect();
+    Ok(Some(Array::floats(&shape, values)))
+}
+
 /// Of each element the sum of those up to it along `axis`, itself among them unless `exclusive`; in `reverse` of those from it on.
 pub(super) fn fold_sums(
     budget: &FoldBudget,

@@ -1,5 +1,6 @@
 //! Matrix products.
 
+use super::fold::fold_linear;
 use super::importer::{Importer, Value, View};
 use crate::compose::{self, Compose};
 use crate::error::{Error, Result};
@@ -8,6 +9,16 @@ use crate::graph::{Activation, BinaryOp, DType, Op, ReduceKind};
 impl<'a> Importer<'_, 'a> {
     /// `x [.., k]` times `w [n, k]`, plus a bias `[n]`.
     pub(super) fn linear(&mut self, x: &Value, w: &Value, bias: Option<&Value>) -> Result<Value> {
+        let known = |value: &Value| match value {
+            Value::Array(array) => Some(array.clone()),
+            _ => None,
+        };
+        if let (Some(x), Some(w), true) = (known(x), known(w), bias.is_none_or(|bias| known(bias).is_some())) {
+            let bias = bias.and_then(known);
+            if let Some(product) = fold_linear(&self.budget, &x, &w, bias.as_deref())? {
+                return Ok(product.into());
+            }
+        }
         let mut inputs = vec![self.real(x)?, self.real(w)?];
         if let Some(bias) = bias {
             inputs.push(self.real(bias)?);

@@ -1,6 +1,6 @@
 //! LSTM, GRU and RNN, unrolled: the products with the sequence at once, those with the state step by step.
 
-use super::array::Array;
+use super::array::{Array, Elements};
 use super::importer::{Importer, Value, View};
 use crate::error::{Error, Result};
 use crate::graph::numbers::Range;
@@ -113,6 +113,10 @@ impl<'a> Importer<'_, 'a> {
             first_h = first_h.map(|h| self.transpose(&h, &[1, 0, 2])).transpose()?;
             first_c = first_c.map(|c| self.transpose(&c, &[1, 0, 2])).transpose()?;
         }
+        // A state of zeros is none.
+        let at_rest = [directions, self.shape(&x)[1], hidden];
+        let moved = |state: Option<Value>| state.filter(|state| !is_zero(state, &at_rest));
+        let (first_h, first_c) = (moved(first_h), moved(first_c));
         let activations = activations(view, cell, directions)?;
         let clip = (view.node.has("clip").then(|| view.number("clip", 0.0, Range::Positive))).transpose()?;
         let per = cell.activations().len();
@@ -413,4 +417,10 @@ fn activations<'a>(view: View<'_, 'a>, cell: Cell, directions: usize) -> Result<
         Activation { name, alpha, beta }
     });
     Ok(each.collect())
+}
+
+/// Whether a value is known to be all zeros, of this shape.
+fn is_zero(value: &Value, shape: &[usize]) -> bool {
+    let Value::Array(array) = value else { return false };
+    array.shape == shape && matches!(&array.data, Elements::Floats(values) if values.iter().all(|value| *value == 0.0))
 }
