@@ -189,6 +189,8 @@ fn a_backend_added_by_its_patch_runs() {
         "tests",
         "docs",
         "README.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
         "Cargo.toml",
         "Cargo.lock",
     ] {
