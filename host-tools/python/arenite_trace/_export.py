@@ -7,7 +7,6 @@ parameters, states and samples.
 
 from __future__ import annotations
 
-import copy
 import logging
 import os
 import traceback
@@ -20,7 +19,8 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from ._builder import Builder, Unsupported, is_own, module_of, source_of
-from . import _norms, _quantised, _recurrent, _windows  # noqa: F401  (they register converters)
+from ._folding import copied, fold_parametrizations
+from . import _conditions, _maps, _norms, _quantised, _recurrent, _windows  # noqa: F401  (they register converters)
 from ._operators import CONVERTERS
 from ._products import known_as_array
 from ._schema import Samples, Tensor, Trace, TraceError, UnsupportedOperator, sidecar_stem
@@ -61,7 +61,8 @@ def trace_module(
     if not example_inputs:
         raise TraceError("example_inputs is empty: give one tensor per argument of forward")
     # A copy, so that the caller's module keeps its training mode and its buffers.
-    network = _of_inference(copy.deepcopy(module)).cpu()
+    network = _of_inference(copied(module)).cpu()
+    fold_parametrizations(network)
     inputs = tuple(_plain(tensor, f"example_inputs[{i}]") for i, tensor in enumerate(example_inputs))
     for tensor_name, tensor in [*network.named_parameters(), *network.named_buffers()]:
         if tensor.is_floating_point() and tensor.dtype != torch.float32:
@@ -89,6 +90,8 @@ class Walk:
         self.values: dict[torch.fx.Node, Any] = {}
         #: What the program computes of nothing but its own constants: it is computed here, once.
         self.known: dict[torch.fx.Node, torch.Tensor] = {}
+        #: Parameters, and what the program computes of them and of constants alone.
+        self.learned: dict[torch.fx.Node, torch.Tensor] = {}
         self.problems: list[str] = []
         self.state_nodes: dict[str, str] = {}
 
@@ -134,6 +137,8 @@ class Walk:
                 self.trace.values[name] = _contiguous(value)
                 if not learned or not value.is_floating_point():
                     self.known[node] = value
+                else:
+                    self.learned[node] = value
         else:
             raise TraceError(f"argument {node.name} has the kind {spec.kind.name}: only tensors can be traced")
         self.values[node] = name
@@ -157,7 +162,10 @@ class Walk:
 
     def _call(self, node: torch.fx.Node) -> None:
         try:
-            self.values[node] = self._convert(node)
+            name = self.values[node] = self._convert(node)
+            value = node.meta.get("val")
+            if isinstance(name, str) and isinstance(value, torch.Tensor) and value.dtype == torch.bool and not self.builder.is_stored(name):
+                self.builder.conditions.add(name)
         except Unsupported as problem:
             self.problems.append(_problem(node, problem))
             # A stand-in of the right shape lets the walk go on and name every problem at once.
@@ -189,33 +197,50 @@ class Walk:
         return converter(self.builder, {k: torch.fx.map_arg(v, self._operand) for k, v in arguments.items()})
 
     def _computed(self, node: torch.fx.Node, schema: Any) -> bool:
-        """Computes a node of constants alone."""
+        """Computes a node of constants alone, and one of parameters where more happens than that they are moved."""
         random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         # Integers stay what they are stored as.
         if schema is not None and schema.name.startswith(_quantised.NAMESPACE):
             return False
-        if schema is None or random or any(source not in self.known for source in node.all_input_nodes):
+        given = {**self.learned, **self.known}
+        if schema is None or random or any(source not in given for source in node.all_input_nodes):
             return False
         if not isinstance(node.meta["val"], torch.Tensor):
             return False
-        arguments: Any = torch.fx.map_arg(node.args, self.known.__getitem__)
-        keywords: Any = torch.fx.map_arg(node.kwargs, self.known.__getitem__)
+        of_parameters = any(source in self.learned for source in node.all_input_nodes)
+        if of_parameters and not self._folded(node, schema):
+            return False
+        arguments: Any = torch.fx.map_arg(node.args, given.__getitem__)
+        keywords: Any = torch.fx.map_arg(node.kwargs, given.__getitem__)
         call: Any = node.target
         with torch.no_grad():
-            self.known[node] = call(*arguments, **keywords)
+            (self.learned if of_parameters else self.known)[node] = call(*arguments, **keywords)
         return True
 
+    def _folded(self, node: torch.fx.Node, schema: Any) -> bool:
+        """A parameter that is only moved is stored once, for all who read it; those of convolutions are as they are read."""
+        if schema.name.removeprefix("aten::") not in INTEGERS:
+            return True
+        read = any("conv" in str(user.target) and user.args[0] is not node for user in node.users)
+        return read or any(self.values.get(source) is None for source in node.all_input_nodes)
+
     def _operand(self, node: torch.fx.Node) -> Any:
-        """What a converter sees of an argument; a known value becomes a constant where it is first read."""
-        if self.values.get(node) is None and node in self.known:
-            self.values[node] = self.builder.store(self.builder.unique(node.name), known_as_array(self.known[node]))
+        """What a converter sees of an argument; a known value becomes a constant where it is first read, one of parameters a parameter."""
+        if self.values.get(node) is None:
+            for values, role in ((self.known, "constant"), (self.learned, "parameter")):
+                if node in values:
+                    name = self.builder.store(self.builder.unique(node.name), known_as_array(values[node]))
+                    self.trace.tensors[name].role = role
+                    self.values[node] = name
         return self.values[node]
 
     def _typed(self, node: torch.fx.Node, key: str, result: torch.Tensor) -> bool:
         """Whether the trace can hold a result: f32, the index of an argmax, and integers that are only moved."""
-        if result.dtype == torch.float32 or key == "argmax" or key.startswith(_quantised.NAMESPACE):
+        if result.dtype == torch.float32 or key in ("argmax", "argmin") or key.startswith(_quantised.NAMESPACE):
             return True
         sources = [source.meta.get("val") for source in node.all_input_nodes]
+        if result.dtype == torch.bool and (key in (*_conditions.CONDITIONS, "_to_copy", "to", "expand") or key in INTEGERS):
+            return True
         moved = key in INTEGERS and all(isinstance(v, torch.Tensor) and v.dtype == result.dtype for v in sources)
         unread = isinstance(node.meta["val"], (list, tuple)) and result.dtype == torch.int64
         return moved or unread
@@ -400,8 +425,9 @@ def _leaves(results: Any) -> list[torch.Tensor]:
 
 
 def _stored_as(tensor: torch.Tensor, declared: Tensor) -> np.ndarray:
-    """Indices of 64 bits are of 32 in the trace."""
-    return tensor.to(torch.int32).numpy() if declared.dtype == "i32" else tensor.numpy()
+    """Indices of 64 bits are of 32 in the trace, conditions 1 and 0 in f32."""
+    kinds = {"i32": torch.int32, "f32": torch.float32}
+    return tensor.to(kinds.get(declared.dtype, tensor.dtype)).numpy()
 
 
 def _run_samples(

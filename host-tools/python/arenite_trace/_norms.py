@@ -195,8 +195,11 @@ def stack(b: Builder, a: Arguments) -> str:
 @converts("repeat", "tile")
 def repeat(b: Builder, a: Arguments) -> str:
     x, times = a["self"], list(a.get("repeats") or a.get("dims") or [])
-    if len(times) != len(b.shape(x)):
-        raise Unsupported("repeat with more axes than the tensor", "unsqueeze first")
+    more = len(times) - len(b.shape(x))
+    if more < 0:
+        raise Unsupported("repeat with fewer axes than the tensor", "state one number for each axis")
+    if more:
+        x = reshaped(b, x, (1,) * more + b.shape(x), None if b.batch_axis(b.shape(x)) is None else more, ".wide")
     for along, count in enumerate(times):
         if count > 1:
             shape = [n * (count if d == along else 1) for d, n in enumerate(b.shape(x))]
@@ -218,8 +221,11 @@ def expand(b: Builder, a: Arguments) -> str:
 @converts("roll")
 def roll(b: Builder, a: Arguments) -> str:
     x, shape = a["self"], b.shape(a["self"])
-    if not a["dims"] or len(a["dims"]) != len(a["shifts"]):
-        raise Unsupported("roll over all axes", "state the axes")
+    if not a["dims"]:
+        line = reshaped(b, x, (math.prod(shape),), None, ".line")
+        at = -a["shifts"][0] % math.prod(shape)
+        parts = [cut(b, line, 0, at, math.prod(shape), part=".end"), *([cut(b, line, 0, 0, at, part=".start")] if at else [])]
+        return reshaped(b, b.emit("concat", parts, {"axis": 0}, shape=b.shape(line), part=".rolled"), shape, None)
     for shift, dim in zip(a["shifts"], a["dims"], strict=True):
         along = axis(dim, len(shape))
         at = -shift % shape[along]
@@ -256,8 +262,14 @@ def pad(b: Builder, a: Arguments) -> str:
     padding = [[0, 0] for _ in b.shape(a["self"])]
     for i in range(len(amounts) // 2):
         padding[-1 - i] = [amounts[2 * i], amounts[2 * i + 1]]
-    if any(amount < 0 for amount in amounts):
-        raise Unsupported("pad with a negative amount", "use a slice to crop")
+    x = a["self"]
+    for along, (before, after) in enumerate(padding):
+        if before < 0 or after < 0:
+            n = b.shape(x)[along]
+            x = cut(b, x, along, max(-before, 0), n - max(-after, 0), part=f".{along}.cropped")
+            padding[along] = [max(before, 0), max(after, 0)]
+    if not any(before or after for before, after in padding):
+        return str(x)
     if mode != "constant":
-        return mirrored(b, a["self"], [(before, after) for before, after in padding], str(mode))
-    return b.emit("pad", [a["self"]], {"padding": padding, "value": float(a.get("value") or 0)})
+        return mirrored(b, x, [(before, after) for before, after in padding], str(mode))
+    return b.emit("pad", [x], {"padding": padding, "value": float(a.get("value") or 0)})
