@@ -34,7 +34,10 @@ fn binary() -> [Vec<(&'static str, &'static BinaryNames)>; 2] {
     let stated = |names: &'static BinaryNames| Some((names.trace?, names));
     [
         BinaryOp::ROWS.iter().filter_map(|(_, names)| stated(names)).collect(),
-        SpecialBinaryOp::ROWS.iter().filter_map(|(_, names)| stated(names)).collect(),
+        SpecialBinaryOp::ROWS
+            .iter()
+            .filter_map(|(_, names)| stated(names))
+            .collect(),
     ]
 }
 

@@ -21,10 +21,7 @@ SCHEMA_VERSION = 3
 SINCE_2 = ("matmul", "argmax", "embedding", "conv_transpose2d", "resize_nearest", "resize_bilinear", "rfft")
 
 #: Those that version 3 added, beside the field ``quant`` of tensors.
-SINCE_3 = (
-    *("quantize", "dequantize", "cast", "sin", "cos"),
-    *("less", "less_or_equal", "equal", "keep", "power", "floor_mod"),
-)
+SINCE_3 = ("quantize", "dequantize", "cast", "sin", "cos", "less", "less_or_equal", "equal", "keep", "power", "floor_mod")
 
 ROLES = ("input", "activation", "parameter", "constant", "state")
 

@@ -6,8 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ._builder import Builder, Unsupported
-from ._operators import Arguments, converts, reshaped
+from ._operators import Arguments, converts, cut, reshaped
+
+#: The lowest number of f32.
+LOWEST = float(np.finfo(np.float32).min)
 
 
 def pair(value: int | Sequence[int], rank: int = 2) -> list[int]:
@@ -133,10 +138,32 @@ def _pooling(kind: str, rank: int) -> None:
             attrs["count_include_pad"] = bool(a["count_include_pad"]) or divisor is not None
         attrs["layout"] = "NCHW"
         x = _image(b, a["self"], op, rank)
+        if kind == "max" and attrs["dilation"] != [1, 1]:
+            return _dilated_maximum(b, x, attrs, rank)
         if divisor is None:
             return _emit(b, f"{kind}_pool2d", [x], attrs, rank, b.result_shape())
         mean = b.emit(f"{kind}_pool2d", [x], attrs, shape=b.result_shape(), part=".mean")
         return b.emit("mul", [mean, b.scalar(math.prod(kernel) / divisor)])
+
+
+def _dilated_maximum(b: Builder, x: str, attrs: dict[str, Any], rank: int) -> str:
+    """The larger of slices, along rows and then along columns; padding holds the lowest number."""
+    result = b.result_shape()
+    counts, before = _row(rank, 1, result[2:]), attrs["padding"][::2]
+    spans = list(zip(counts, attrs["kernel"], attrs["strides"], attrs["dilation"], strict=True))
+    needed = [(m - 1) * s + d * (k - 1) + 1 for m, k, s, d in spans]
+    after = [max(n - size - p, 0) for n, size, p in zip(needed, b.shape(x)[2:], before, strict=True)]
+    if any([*before, *after]):
+        padding = [[0, 0], [0, 0], [before[0], after[0]], [before[1], after[1]]]
+        shape = [n + sum(p) for n, p in zip(b.shape(x), padding, strict=True)]
+        x = b.emit("pad", [x], {"padding": padding, "value": LOWEST}, shape=shape, part=".padded")
+    for along, (m, k, s, d) in enumerate(spans, 2):
+        y = ""
+        for i in range(k):
+            piece = cut(b, x, along, i * d, i * d + (m - 1) * s + 1, s, part=f".axis{along}.{i}")
+            y = b.emit("maximum", [y, piece], shape=b.shape(piece), part=f".axis{along}.max{i}") if y else piece
+        x = y
+    return reshaped(b, x, result) if rank == 1 else x
 
 
 for _kind in ("max", "avg"):

@@ -136,18 +136,54 @@ TURNED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "turn"), [*((name, "plain") for name in TURNED), *(("columns", turn) for turn in ("channels_last", "transposed", "expanded"))]
-)
+@pytest.mark.parametrize("turn", ["plain", "channels_last", "transposed", "expanded", "strided"])
+@pytest.mark.parametrize("name", TURNED)
 def test_samples_stand_in_the_order_of_their_axes(tmp_path: Path, name: str, turn: str) -> None:
     inputs = {
         "plain": lambda: torch.randn(*IMAGE),
         "channels_last": lambda: torch.randn(*IMAGE).to(memory_format=torch.channels_last),
         "transposed": lambda: torch.randn(*reversed(IMAGE)).permute(3, 2, 1, 0),
         "expanded": lambda: torch.randn(1, 4, 1, 8).expand(*IMAGE),
+        "strided": lambda: torch.randn(1, 4, 18, 8)[:, :, ::2],
     }[turn]
     runs = [inputs() for _ in range(2)]
     arenite_trace.trace(TURNED[name], runs[0], tmp_path / "net.trace.json", samples=runs)
+    replayed(tmp_path)
+
+
+#: A weight [5, 8] and a kernel [6, 4, 3, 2] that lie in memory in another order than their axes.
+PARAMETERS = {
+    "transposed": (torch.randn(8, 5).t(), torch.randn(2, 3, 4, 6).permute(3, 2, 1, 0)),
+    "channels_last": (torch.randn(8, 5).t(), torch.randn(6, 4, 3, 2).to(memory_format=torch.channels_last)),
+    "strided": (torch.randn(10, 16)[::2, 1::2], torch.randn(6, 4, 3, 4)[..., ::2]),
+    "expanded": (torch.randn(1, 8).expand(5, 8), torch.randn(1, 4, 1, 2).expand(6, 4, 3, 2)),
+    "behind": (torch.randn(100)[7:47].view(5, 8), torch.randn(200)[3:147].view(6, 4, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_parameters_stand_in_the_order_of_their_axes(tmp_path: Path, kind: str) -> None:
+    weight, kernel = PARAMETERS[kind]
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.linear = nn.Conv2d(4, 6, (3, 2)), nn.Linear(8, 5)
+            self.conv.weight, self.linear.weight = nn.Parameter(kernel), nn.Parameter(weight)
+            self.register_buffer("scale", torch.randn(7, 1, 6).permute(2, 0, 1))
+            self.register_buffer("total", torch.zeros(5, 1).t())
+
+        def forward(self, x):
+            total = self.total + self.linear(x[:, 0, 0])
+            self.total.copy_(total)
+            return self.conv(x) * self.scale, total
+
+    module, runs = Net(), [torch.randn(*IMAGE).to(memory_format=torch.channels_last) for _ in range(2)]
+    assert not kernel.is_contiguous() or kind == "behind"
+    arenite_trace.trace(module, runs[0], tmp_path / "net.trace.json", samples=runs)
+    stored = Weights(tmp_path / "net.safetensors")
+    for name, value in {"conv.weight": kernel, "linear.weight": weight, "scale": module.scale}.items():
+        np.testing.assert_array_equal(stored[name], value.numpy())
     replayed(tmp_path)
 
 
