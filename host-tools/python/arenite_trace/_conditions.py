@@ -100,25 +100,11 @@ def where(b: Builder, a: Arguments) -> str:
 def threshold(b: Builder, a: Arguments) -> str:
     above = b.emit("less", [b.scalar(float(a["threshold"])), a["self"]], part=".above", dtype="f32")
     value = float(a["value"])
-    other = b.constant(np.zeros((), np.float32), ".value") if value == 0 else b.scalar(value)
+    other = b.scalar(value)
     return chosen_where(b, above, a["self"], other)
 
 
-@converts("hardshrink")
-def hardshrink(b: Builder, a: Arguments) -> str:
-    width = b.emit("abs", [a["self"]], part=".abs")
-    above = b.emit("less", [b.scalar(float(a["lambd"])), width], part=".above", dtype="f32")
-    return chosen_where(b, above, a["self"], b.constant(np.zeros((), np.float32), ".zero"))
-
-
-@converts("softshrink")
-def softshrink(b: Builder, a: Arguments) -> str:
-    """What is between the bounds is taken away."""
-    bound = float(a["lambd"])
-    return b.emit("sub", [a["self"], b.emit("clamp", [a["self"]], {"min": -bound, "max": bound}, part=".within")])
-
-
-@converts("rrelu", "rrelu_with_noise", "rrelu_with_noise_functional")
+@converts("rrelu")
 def rrelu(b: Builder, a: Arguments) -> str:
     if a.get("training"):
         raise Unsupported("rrelu is in training mode", "use nn.RReLU, or pass training=self.training")
@@ -128,14 +114,13 @@ def rrelu(b: Builder, a: Arguments) -> str:
 @converts("nan_to_num")
 def nan_to_num(b: Builder, a: Arguments) -> str:
     """A comparison with a NaN is false: what is not equal to itself is replaced."""
-    x, (nan, above, below) = a["self"], (a.get(name) for name in ("nan", "posinf", "neginf"))
-    same = b.emit("equal", [x, x], part=".number")
-    bounds = (-LARGEST if below is None else float(below), LARGEST if above is None else float(above))
-    if bounds != (-LARGEST, LARGEST):
-        raise Unsupported("nan_to_num with posinf or neginf", "clamp before")
-    value = b.scalar(nan) if nan else b.constant(np.zeros((), np.float32), ".zero")
-    clamped = b.emit("clamp", [x], {"min": bounds[0], "max": bounds[1]}, part=".finite")
-    return chosen_where(b, same, clamped, value)
+    x, nan = a["self"], float(a["nan"] or 0)
+    same, y = b.emit("equal", [x, x], part=".number"), x
+    if a["posinf"] is not None:
+        y = chosen_where(b, b.emit("less", [b.scalar(LARGEST), x], part=".above", dtype="f32"), b.scalar(float(a["posinf"])), y)
+    if a["neginf"] is not None:
+        y = chosen_where(b, b.emit("less", [x, b.scalar(-LARGEST)], part=".below"), b.scalar(float(a["neginf"])), y)
+    return chosen_where(b, same, b.emit("clamp", [y], {"min": -LARGEST, "max": LARGEST}, part=".finite"), b.scalar(nan))
 
 
 # -- remainders --------------------------------------------------------------------------------------------------------
@@ -161,7 +146,7 @@ def floor_divide(b: Builder, a: Arguments) -> str:
     return rounded_quotient(b, number(b, a["self"], ".left"), number(b, a["other"], ".right"), "floor")
 
 
-@converts("trunc", "fix")
+@converts("trunc")
 def trunc(b: Builder, a: Arguments) -> str:
     return truncated(b, a["self"])
 

@@ -42,6 +42,11 @@ INTEGERS = (
     "clone contiguous alias detach"
 ).split()
 
+#: Calls that are refused here, all or some of their forms, and that `pack` takes from an ONNX file: tests/oracle/compare_doors.py compares.
+BY_ONNX = (
+    "conv3d conv_transpose3d conv2d conv1d gather scatter add sub mul where _to_copy"
+).split()
+
 # Calls without a result that only check what torch.export already knows.
 _CHECKS = ("_assert_tensor_metadata",)
 
@@ -93,6 +98,7 @@ class Walk:
         #: Parameters, and what the program computes of them and of constants alone.
         self.learned: dict[torch.fx.Node, torch.Tensor] = {}
         self.problems: list[str] = []
+        self.refused: list[str] = []
         self.state_nodes: dict[str, str] = {}
 
     def build(self, output_names: Sequence[str] | None) -> Trace:
@@ -110,7 +116,7 @@ class Walk:
             elif node.op == "output":
                 self._output(node.args[0], signature.output_specs, output_names)
         if self.problems:
-            raise UnsupportedOperator(self.problems)
+            raise UnsupportedOperator(self.problems, by_onnx=all(key in BY_ONNX for key in self.refused))
         self._drop_unused()
         return self.trace
 
@@ -168,6 +174,7 @@ class Walk:
                 self.builder.conditions.add(name)
         except Unsupported as problem:
             self.problems.append(_problem(node, problem))
+            self.refused.append(_key(node))
             # A stand-in of the right shape lets the walk go on and name every problem at once.
             self.values[node] = self._stand_in(node.meta.get("val"))
 
@@ -176,8 +183,7 @@ class Walk:
             source, index = node.args
             assert isinstance(source, torch.fx.Node)
             return self.values[source][index]
-        schema = getattr(node.target, "_schema", None)
-        key = schema.name.removeprefix("aten::") if schema is not None else str(node.target)
+        schema, key = getattr(node.target, "_schema", None), _key(node)
         if key in _CHECKS:
             return None
         if self._computed(node, schema):
@@ -236,7 +242,7 @@ class Walk:
 
     def _typed(self, node: torch.fx.Node, key: str, result: torch.Tensor) -> bool:
         """Whether the trace can hold a result: f32, the index of an argmax, and integers that are only moved."""
-        if result.dtype == torch.float32 or key in ("argmax", "argmin") or key.startswith(_quantised.NAMESPACE):
+        if result.dtype == torch.float32 or key in ("argmax", "argmin", "one_hot") or key.startswith(_quantised.NAMESPACE):
             return True
         sources = [source.meta.get("val") for source in node.all_input_nodes]
         if result.dtype == torch.bool and (key in (*_conditions.CONDITIONS, "_to_copy", "to", "expand") or key in INTEGERS):
@@ -409,6 +415,12 @@ def _contiguous(value: torch.Tensor) -> np.ndarray:
 def _release() -> str:
     """PyTorch's version without the build, so that a trace does not depend on the machine."""
     return torch.__version__.split("+")[0]
+
+
+def _key(node: torch.fx.Node) -> str:
+    """The call's name without overload."""
+    schema = getattr(node.target, "_schema", None)
+    return schema.name.removeprefix("aten::") if schema is not None else str(node.target)
 
 
 def _problem(node: torch.fx.Node, problem: Unsupported) -> str:

@@ -190,7 +190,7 @@ def bilinear(b: Builder, a: Arguments) -> str:
     return result if bias is None else b.emit("add", [result, bias])
 
 
-@converts("_cdist_forward", "cdist")
+@converts("cdist")
 def distances(b: Builder, a: Arguments) -> str:
     x, y = a["x1"], a["x2"]
     if a["p"] != 2:
@@ -293,13 +293,28 @@ def flip(b: Builder, a: Arguments) -> str:
     return str(x)
 
 
+def hot(b: Builder, indices: str, count: int, part: str = ".hot") -> str:
+    """1 where the last axis has an index's number, else 0."""
+    at = b.shape(indices)
+    column = reshaped(b, number(b, indices, ".index"), (*at, 1), part=".column")
+    numbers = b.constant(np.arange(count, dtype=np.float32), ".numbers")
+    return b.emit("equal", [column, numbers], shape=(*at, count), part=part)
+
+
+@converts("one_hot")
+def one_hot(b: Builder, a: Arguments) -> str:
+    return hot(b, a["self"], b.result_shape()[-1], "")
+
+
 def _rows(b: Builder, x: str, indices: str, along: int) -> str:
     """Rows of a table at computed indices."""
     shape = b.shape(x)
-    if not b.is_stored(x):
-        raise Unsupported(f"{b.call} of a computed tensor at computed indices", "index a parameter, or by constants")
+    if not b.is_stored(x) and (along or len(shape) != 2):
+        raise Unsupported(f"{b.call} of a computed tensor at computed indices", "index rows of a matrix, a parameter, or by constants")
     if b.dtype(indices) != "i32":
         raise Unsupported(f"{b.call} at indices of {b.dtype(indices)}", "give int32 or int64 indices")
+    if not b.is_stored(x):
+        return b.emit("matmul", [hot(b, indices, shape[0]), x], shape=(*b.shape(indices), shape[1]))
     rest = shape[:along] + shape[along + 1 :]
     table = np.moveaxis(b.trace.values[x], along, 0).reshape(shape[along], -1)
     if table.shape != shape:

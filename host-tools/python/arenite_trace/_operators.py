@@ -287,6 +287,10 @@ _place("argmin", -1)
 
 @converts("var", "std")
 def variance(b: Builder, a: Arguments) -> str:
+    return _variance(b, a, b.result_shape(), b.call == "std")
+
+
+def _variance(b: Builder, a: Arguments, shape: Sequence[int], root: bool) -> str:
     rank = len(b.shape(a["self"]))
     given = a.get("dim")
     axes = sorted(axis(d, rank) for d in ([given] if isinstance(given, int) else given or range(rank)))
@@ -299,12 +303,20 @@ def variance(b: Builder, a: Arguments) -> str:
     mean = b.emit("mean", [a["self"]], {"axes": axes, "keepdims": True}, shape=kept, part=".mean")
     centred = b.emit("sub", [a["self"], mean], shape=b.shape(a["self"]), part=".centred")
     square = b.emit("square", [centred], shape=b.shape(centred), part=".square")
-    root = b.call == "std"
     attrs = {"axes": axes, "keepdims": bool(a.get("keepdim", False))}
-    y = b.emit("mean", [square], attrs, part=".biased" if correction or root else "")
+    y = b.emit("mean", [square], attrs, shape=shape, part=".biased" if correction or root else "")
     if correction:
-        y = b.emit("mul", [y, b.scalar(count / (count - correction))], part=".variance" if root else "")
-    return b.emit("sqrt", [y]) if root else y
+        y = b.emit("mul", [y, b.scalar(count / (count - correction))], shape=shape, part=".variance" if root else "")
+    return b.emit("sqrt", [y], shape=shape) if root else y
+
+
+@converts("var_mean", "std_mean")
+def variance_and_mean(b: Builder, a: Arguments) -> list[Any]:
+    rank = len(b.shape(a["self"]))
+    given = a.get("dim")
+    axes = sorted(axis(d, rank) for d in ([given] if isinstance(given, int) else given or range(rank)))
+    mean = b.emit("mean", [a["self"]], {"axes": axes, "keepdims": bool(a.get("keepdim"))}, shape=b.result_shape(1), part=".of")
+    return [_variance(b, a, b.result_shape(0), b.call == "std_mean"), mean]
 
 
 @converts("linalg_vector_norm")
@@ -383,6 +395,8 @@ def slice_(b: Builder, a: Arguments) -> str:
 def select(b: Builder, a: Arguments) -> str:
     shape = b.shape(a["self"])
     along = axis(a["dim"], len(shape))
+    if isinstance(a["index"], str):
+        raise Unsupported("an element at a computed index", "use index_select, or a table that is a parameter")
     start = axis(a["index"], shape[along])
     return chosen(b, a["self"], along, start, b.result_shape(), b.batch_axis(b.result_shape()))
 

@@ -103,7 +103,7 @@ def masked_fill(b: Builder, a: Arguments) -> str:
     if math.isnan(value) or value == math.inf:
         raise Unsupported(f"masked_fill with {value}", "use a finite number")
     if not b.is_stored(a["mask"]):
-        fill = b.constant(np.zeros((), np.float32), ".zero") if value == 0 else b.scalar(MASKED if value == -math.inf else value)
+        fill = b.scalar(MASKED if value == -math.inf else value)
         return chosen_where(b, condition(b, a["mask"]), fill, a["self"])
     mask = b.trace.values[a["mask"]]
     value = MASKED if value == -math.inf else value

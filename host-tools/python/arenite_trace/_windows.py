@@ -32,8 +32,10 @@ def _row(rank: int, one: int, values: Sequence[int]) -> list[int]:
 
 
 def _image(b: Builder, x: str, op: str, rank: int) -> str:
-    """``[N, C, L]`` as ``[N, C, 1, L]``; an image as it is."""
+    """``[N, C, L]`` as ``[N, C, 1, L]``; an image as it is, one without a batch axis with an axis of 1."""
     shape = b.shape(x)
+    if len(shape) == rank + 1:
+        return reshaped(b, x, (1, shape[0], *(() if rank == 2 else (1,)), *shape[1:]), None, ".batch")
     if len(shape) != rank + 2:
         axes = "[N, C, L]" if rank == 1 else "[N, C, H, W]"
         raise Unsupported(f"{op} of a tensor of rank {len(shape)}", f"keep the batch axis: {axes}")
@@ -44,6 +46,9 @@ def _emit(
     b: Builder, op: str, inputs: Sequence[str | None], attrs: dict[str, Any], rank: int, shape: Sequence[int]
 ) -> str:
     """The operator on images, and its result in the shape that PyTorch gives it."""
+    if len(shape) == rank + 1:
+        y = b.emit(op, inputs, attrs, shape=(1, shape[0], *(() if rank == 2 else (1,)), *shape[1:]), part=f".{op}")
+        return reshaped(b, y, shape, None)
     if rank == 2:
         return b.emit(op, inputs, attrs, shape=shape)
     y = b.emit(op, inputs, attrs, shape=(*shape[:2], 1, shape[2]), part=f".{op}")
@@ -139,11 +144,13 @@ def _pooling(kind: str, rank: int) -> None:
         attrs["layout"] = "NCHW"
         x = _image(b, a["self"], op, rank)
         if kind == "max" and attrs["dilation"] != [1, 1]:
+            if len(b.result_shape()) != rank + 2:
+                raise Unsupported(f"{op} with dilation, of a tensor without a batch axis", "keep the batch axis")
             return _dilated_maximum(b, x, attrs, rank)
         if divisor is None:
             return _emit(b, f"{kind}_pool2d", [x], attrs, rank, b.result_shape())
-        mean = b.emit(f"{kind}_pool2d", [x], attrs, shape=b.result_shape(), part=".mean")
-        return b.emit("mul", [mean, b.scalar(math.prod(kernel) / divisor)])
+        more = b.emit("mul", [x, b.scalar(math.prod(kernel) / divisor)], shape=b.shape(x), part=".scaled")
+        return _emit(b, f"{kind}_pool2d", [more], attrs, rank, b.result_shape())
 
 
 def _dilated_maximum(b: Builder, x: str, attrs: dict[str, Any], rank: int) -> str:

@@ -309,12 +309,13 @@ REFUSED = {
     "divisor_override and ceil_mode": nn.AvgPool2d(2, divisor_override=3, ceil_mode=True),
     "Conv3d": Call(lambda x: F.conv3d(x[:, None], torch.ones(2, 1, 3, 2, 1))),
     "ConvTranspose3d": Call(lambda x: F.conv_transpose3d(x[:, None], torch.ones(1, 2, 3, 2, 1))),
-    "computed tensor at computed indices": Call(lambda x: x[0, 0][x.argmax(1)]),
+    "computed tensor at computed indices": Call(lambda x: x[0][:, :, x[0, 0].argmax(0)]),
+    "at a computed index": Call(lambda x: x[0, :2, 0][:, x[0, 0, 0].argmax()]),
     "topk of 3": Call(lambda x: x.topk(3, dim=2)[0]),
     "indices": nn.MaxPool2d(2, return_indices=True),
     "with a projection": Call(lambda x, m=PROJECTED: m(x[:, 0])[0]),
     "allows nothing": Call(lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=torch.zeros(9, 9, dtype=torch.bool))),
-    "rank 3": Call(lambda x: F.max_pool2d(x[:, 0], 2)),
+    "rank 3": Call(lambda x: F.pixel_shuffle(x[0], 2)),
     "not finite": Call(lambda x: x + float("inf")),
     "int64": Call(lambda x: x.long()),
     r"test_trace.py:\d+: torch.export cannot trace": Call(lambda x: x if x.sum() > 0 else -x),
@@ -326,6 +327,22 @@ REFUSED = {
 def test_what_cannot_be_stated_exactly_is_refused(reason: str, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=reason):
         arenite_trace.trace(REFUSED[reason], (torch.randn(*IMAGE),), tmp_path / "net.trace.json")
+
+
+@pytest.mark.parametrize(
+    ("by_onnx", "function"),
+    [
+        (True, lambda x: F.conv3d(x[:, None], torch.ones(2, 1, 3, 2, 1))),
+        (True, lambda x: x.argmax(1) * 2),
+        (False, torch.digamma),
+        (False, lambda x: torch.digamma(x) + F.conv3d(x[:, None], torch.ones(1, 1, 1, 1, 1))[:, 0]),
+    ],
+)
+def test_what_packs_by_way_of_onnx_is_said_with_the_command(tmp_path: Path, by_onnx: bool, function) -> None:
+    with pytest.raises(UnsupportedOperator) as error:
+        arenite_trace.trace(Call(function), torch.randn(*IMAGE), tmp_path / "net.trace.json")
+    assert error.value.by_onnx is by_onnx
+    assert ("torch.onnx.export(" in str(error.value) and "`pack net.onnx -o net.bin`" in str(error.value)) is by_onnx
 
 
 def test_bad_arguments(tmp_path: Path) -> None:
