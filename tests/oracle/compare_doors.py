@@ -52,6 +52,8 @@ OTHERS = {
     "topk3": (Call(lambda x: x.topk(3, dim=2)[0]), IMAGE),
     "sort": (Call(lambda x: x.sort(dim=1)[0]), IMAGE),
     "gather_constant": (Call(lambda x: x.gather(3, torch.tensor([[[[0, 3, 1, 2]]]]).expand(1, 4, 9, 4))), IMAGE),
+    "gather_computed": (Call(lambda x: x.gather(3, x.argmax(3, keepdim=True))), IMAGE),
+    "double": (Call(lambda x: (x.double() * 2).float()), IMAGE),
     "scatter": (Call(lambda x: x.scatter(1, torch.zeros(1, 1, 9, 8, dtype=torch.long), 0.5)), IMAGE),
     "assigned_slice": (Call(lambda x: _assigned(x)), IMAGE),
     "count": (Call(lambda x: (x > 0).sum(1)), IMAGE),

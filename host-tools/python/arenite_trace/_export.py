@@ -43,9 +43,7 @@ INTEGERS = (
 ).split()
 
 #: Calls that are refused here, all or some of their forms, and that `pack` takes from an ONNX file: tests/oracle/compare_doors.py compares.
-BY_ONNX = (
-    "conv3d conv_transpose3d conv2d conv1d gather scatter add sub mul where _to_copy"
-).split()
+BY_ONNX = "conv3d conv_transpose3d conv2d conv1d gather scatter add sub mul where _to_copy".split()
 
 # Calls without a result that only check what torch.export already knows.
 _CHECKS = ("_assert_tensor_metadata",)
@@ -98,7 +96,8 @@ class Walk:
         #: Parameters, and what the program computes of them and of constants alone.
         self.learned: dict[torch.fx.Node, torch.Tensor] = {}
         self.problems: list[str] = []
-        self.refused: list[str] = []
+        #: Whether `pack` takes each of them from an ONNX file.
+        self.by_onnx: list[bool] = []
         self.state_nodes: dict[str, str] = {}
 
     def build(self, output_names: Sequence[str] | None) -> Trace:
@@ -116,7 +115,7 @@ class Walk:
             elif node.op == "output":
                 self._output(node.args[0], signature.output_specs, output_names)
         if self.problems:
-            raise UnsupportedOperator(self.problems, by_onnx=all(key in BY_ONNX for key in self.refused))
+            raise UnsupportedOperator(self.problems, by_onnx=all(self.by_onnx))
         self._drop_unused()
         return self.trace
 
@@ -174,9 +173,14 @@ class Walk:
                 self.builder.conditions.add(name)
         except Unsupported as problem:
             self.problems.append(_problem(node, problem))
-            self.refused.append(_key(node))
+            self.by_onnx.append(self._packs_as_onnx(node))
             # A stand-in of the right shape lets the walk go on and name every problem at once.
             self.values[node] = self._stand_in(node.meta.get("val"))
+
+    def _packs_as_onnx(self, node: torch.fx.Node) -> bool:
+        key, value = _key(node), node.meta.get("val")
+        plain = isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.int32, torch.int64)
+        return plain and key in BY_ONNX and (key not in ("gather", "scatter") or node.args[2] in self.known)
 
     def _convert(self, node: torch.fx.Node) -> Any:
         if getattr(node.target, "__name__", "") == "getitem":
@@ -208,14 +212,15 @@ class Walk:
         # Integers stay what they are stored as.
         if schema is not None and schema.name.startswith(_quantised.NAMESPACE):
             return False
-        given = {**self.learned, **self.known}
-        if schema is None or random or any(source not in given for source in node.all_input_nodes):
+        sources = node.all_input_nodes
+        if schema is None or random or any(source not in self.learned and source not in self.known for source in sources):
             return False
         if not isinstance(node.meta["val"], torch.Tensor):
             return False
-        of_parameters = any(source in self.learned for source in node.all_input_nodes)
+        of_parameters = any(source in self.learned for source in sources)
         if of_parameters and not self._folded(node, schema):
             return False
+        given = {source: self.learned[source] if source in self.learned else self.known[source] for source in sources}
         arguments: Any = torch.fx.map_arg(node.args, given.__getitem__)
         keywords: Any = torch.fx.map_arg(node.kwargs, given.__getitem__)
         call: Any = node.target

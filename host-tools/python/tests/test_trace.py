@@ -334,6 +334,9 @@ def test_what_cannot_be_stated_exactly_is_refused(reason: str, tmp_path: Path) -
     [
         (True, lambda x: F.conv3d(x[:, None], torch.ones(2, 1, 3, 2, 1))),
         (True, lambda x: x.argmax(1) * 2),
+        (True, lambda x: x.gather(3, torch.tensor([[[[0, 3, 1, 2]]]]).expand(1, 4, 9, 4))),
+        (False, lambda x: x.gather(3, x.argmax(3, keepdim=True))),
+        (False, lambda x: x.double() * 2),
         (False, torch.digamma),
         (False, lambda x: torch.digamma(x) + F.conv3d(x[:, None], torch.ones(1, 1, 1, 1, 1))[:, 0]),
     ],
