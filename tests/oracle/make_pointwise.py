@@ -33,6 +33,8 @@ def function(text: str):
     """`module.function` or `module.function(name='value')`."""
     path, given = re.fullmatch(r"([\w.]+)(?:\((.*)\))?", text).groups()
     module, name = path.rsplit(".", 1)
+    if text == "numpy.where":
+        return lambda a, b: np.where(b != 0, a, -0.0)
     call = getattr(importlib.import_module(module), name)
     keywords = {k: v.strip("'") for k, v in (part.split("=") for part in (given or "").split(",") if part)}
     if module == "numpy":
@@ -48,7 +50,7 @@ def main() -> None:
     with np.errstate(all="ignore"):
         for row in json.loads((HERE / "../reference/pointwise.json").read_text()):
             operands = [values[name].astype(np.float64) for name in ("x", "other")[: row["operands"]]]
-            values[row["trace"]] = np.ascontiguousarray(function(row["oracle"])(*operands))
+            values[row["trace"]] = np.ascontiguousarray(function(row["oracle"])(*operands), np.float64)
     save_file(values, HERE / "../models/pointwise/values.safetensors")
 
 

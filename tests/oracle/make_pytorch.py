@@ -21,6 +21,7 @@ import torch
 from safetensors.numpy import load_file
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrizations
 
 import arenite_trace
 
@@ -254,6 +255,25 @@ class SuperResolution(nn.Module):
     def forward(self, image):
         x = F.mish(self.norm(self.stem(image)))
         return F.pixel_shuffle(F.elu(self.body(x)), 3)
+
+
+@network((1, 4, 9, 7))
+class Choices(nn.Module):
+    """Choices by conditions, sums and products in a row, remainders, windows, folded weights, and a table that is read at what comes out of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = parametrizations.weight_norm(nn.Conv2d(4, 6, (3, 2)))
+        self.norm, self.mix = nn.LocalResponseNorm(3, alpha=0.2), nn.Bilinear(5, 6, 4)
+        self.table = nn.Parameter(torch.randn(6, 3))
+
+    def forward(self, image):
+        x = self.norm(self.stem(F.interpolate(image, size=(8, 7), mode="bicubic")))
+        x = torch.where(x > 0.1, x, torch.remainder(x, 0.25)).masked_fill(x < -0.6, -0.5)
+        rows = F.softshrink(x.cumsum(2), 0.2).logsumexp(3)
+        mixed = self.mix(x.mean(1)[:, :, 1:], rows.transpose(1, 2))
+        windows = F.unfold(x, (2, 3), stride=(3, 2))[:, 3:8].prod(1)
+        return mixed, windows, self.table[x.mean(3).argmax(1)], self.table[[3, 0]] + rows[:, :2, :3]
 
 
 def traced(name, folder):

@@ -214,7 +214,7 @@ def _pointwise() -> dict[str, Callable[[list, dict], Array]]:
     functions = {}
     for row in rows:
         op, name = row["trace"], row["oracle"].removeprefix("numpy.")
-        function = getattr(np, name) if "." not in name else getattr(ops, op)
+        function = getattr(ops, op) if "." in name or op == "keep" else getattr(np, name)
         functions[op] = _unary(function) if row["operands"] == 1 else _binary(function)
     return functions
 
@@ -229,6 +229,7 @@ OPERATORS: dict[str, Callable[[list, dict], Array]] = {
     "matmul": lambda inputs, a: np.matmul(ops.f64(inputs[0]), ops.f64(inputs[1])),
     "embedding": lambda inputs, a: ops.f64(inputs[1])[inputs[0].astype(int)],
     "argmax": _argmax,
+    "cast": _unary(ops.f64),
     "rfft": _rfft,
     "resize_nearest": _resize_nearest,
     "resize_bilinear": _resize_bilinear,

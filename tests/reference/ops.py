@@ -192,6 +192,10 @@ def hardswish(x: Array) -> Array:
     return x * hardsigmoid(x)
 
 
+def keep(a: Array, b: Array) -> Array:
+    return np.where(b != 0, a, -0.0)
+
+
 def softsign(x: Array) -> Array:
     return x / (1 + np.abs(x))
 

@@ -148,7 +148,7 @@ fn of_one(op: &str, operands: &[&[usize]], attrs: &serde_json::Value, result: &[
         y["dtype"] = "i32".into();
     }
     tensors.insert("y".into(), y);
-    let trace = serde_json::json!({"arenite_trace": 2, "name": "one", "inputs": ["t0"], "outputs": ["y"], "tensors": tensors,
+    let trace = serde_json::json!({"arenite_trace": 3, "name": "one", "inputs": ["t0"], "outputs": ["y"], "tensors": tensors,
         "ops": [{"name": "op", "op": op, "inputs": inputs, "outputs": ["y"], "attrs": attrs}]});
     let graph = text(&trace.to_string())?.graph;
     let nodes = graph.nodes.iter().map(|node| {
@@ -238,9 +238,9 @@ fn an_absent_attribute_has_the_default_of_the_schema() {
     }
 }
 
-/// What is wrong with an operator of version 2 is said, and nothing panics.
+/// What is wrong with an operator of version 2 or 3 is said, and nothing panics.
 #[test]
-fn malformed_operators_of_version_2_are_refused() {
+fn malformed_operators_of_later_versions_are_refused() {
     use serde_json::json;
     let image: &[usize] = &[1, 4, 7, 9];
     let matrix: &[usize] = &[1, 4];
@@ -264,6 +264,9 @@ fn malformed_operators_of_version_2_are_refused() {
         ("rfft", &[image], json!({"length": 15}), "even"),
         ("rfft", &[image], json!({"length": 131_072}), "length"),
         ("rfft", &[image], json!({"length": 16, "inverse": true}), "`inverse`"),
+        ("cast", &[image], json!({}), "operand 0 is f32"),
+        ("keep", &[image, &[3, 9]], json!({}), "[3, 9]"),
+        ("less", &[image, image], json!({"or": "equal"}), "`or`"),
         ("argmax", &[image], json!({}), "`axis` is missing"),
         ("argmax", &[image], json!({"axis": 4}), "axis 4"),
         ("argmax", &[image], json!({"axis": 1, "keepdims": 1}), "keepdims"),
@@ -358,8 +361,22 @@ fn every_operator_counts_its_operands() {
         "tanh",
         "sigmoid",
         "exp",
+        "sin",
+        "cast",
     ];
-    let two = ["matmul", "embedding", "prelu", "add", "sub", "mul", "div"];
+    let two = [
+        "matmul",
+        "embedding",
+        "prelu",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "less",
+        "keep",
+        "power",
+        "floor_mod",
+    ];
     let up_to_three = ["conv2d", "conv_transpose2d", "linear"];
     let rows = one.map(|op| (op, 1, 1, none.clone()));
     let rows = rows.into_iter().chain(two.map(|op| (op, 2, 2, none.clone())));

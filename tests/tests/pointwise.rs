@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use arenite::ops::binary::{BinaryNames, BinaryOp};
+use arenite::ops::binary::{BinaryNames, BinaryOp, SpecialBinaryOp};
 use arenite::ops::pointwise::{Aten, Function, Names, Tflite};
 use arenite_host::board::{self, Blob, RunOptions};
 use arenite_host::model::{self, ModelFile};
@@ -29,11 +29,16 @@ fn traced() -> Vec<(&'static str, &'static Names)> {
         .collect()
 }
 
-fn binary() -> Vec<(&'static str, &'static BinaryNames)> {
-    BinaryOp::ROWS
-        .iter()
-        .filter_map(|(_, names)| Some((names.trace?, names)))
-        .collect()
+/// Those of every version, then those of version 3.
+fn binary() -> [Vec<(&'static str, &'static BinaryNames)>; 2] {
+    let stated = |names: &'static BinaryNames| Some((names.trace?, names));
+    [
+        BinaryOp::ROWS.iter().filter_map(|(_, names)| stated(names)).collect(),
+        SpecialBinaryOp::ROWS
+            .iter()
+            .filter_map(|(_, names)| stated(names))
+            .collect(),
+    ]
 }
 
 /// Operators of TensorFlow Lite, of one operand and of two.
@@ -74,11 +79,14 @@ fn what_is_generated_from_the_rows_is_as_tracked() {
             let _ = writeln!(lines, "| `{op}` | {formula} |");
         }
         let text = between_markers(text, "pointwise", &lines);
-        let mut lines = "| op | y |\n| --- | --- |\n".to_owned();
-        for (op, names) in binary() {
-            let _ = writeln!(lines, "| `{op}` | {} |", names.formula);
-        }
-        between_markers(&text, "binary", &lines)
+        let [plain, special] = binary().map(|rows| {
+            let mut lines = "| op | y |\n| --- | --- |\n".to_owned();
+            for (op, names) in rows {
+                let _ = writeln!(lines, "| `{op}` | {} |", names.formula);
+            }
+            lines
+        });
+        between_markers(&between_markers(&text, "binary", &plain), "special", &special)
     });
     same("docs/operators.md", |text| {
         let mut lines = "| operator | version | types |\n| --- | ---: | --- |\n".to_owned();
@@ -93,8 +101,7 @@ fn what_is_generated_from_the_rows_is_as_tracked() {
             .iter()
             .map(|(op, names)| json!({"trace": op, "operands": 1, "oracle": names.oracle}))
             .chain(
-                binary()
-                    .iter()
+                (binary().concat().iter())
                     .map(|(op, names)| json!({"trace": op, "operands": 2, "oracle": names.oracle})),
             )
             .collect();
@@ -116,7 +123,7 @@ fn what_is_generated_from_the_rows_is_as_tracked() {
         };
         traced().iter().for_each(|(op, names)| row(&mut text, op, names.aten));
         text += ")\n\nBINARY: tuple[tuple[str, dict[str, Any], str], ...] = (\n";
-        binary().iter().for_each(|(op, names)| row(&mut text, op, names.aten));
+        (binary().concat().iter()).for_each(|(op, names)| row(&mut text, op, names.aten));
         text + ")\n"
     });
 }
@@ -134,7 +141,7 @@ fn names_of_rows_are_names_of_one_row() {
     };
     let tflite: Vec<_> = tflite().map(|tflite| tflite.name).collect();
     let ops: Vec<_> = (traced().iter().map(|(op, _)| *op))
-        .chain(binary().iter().map(|(op, _)| *op))
+        .chain(binary().concat().iter().map(|(op, _)| *op))
         .collect();
     for names in [tflite, ops] {
         let different: std::collections::BTreeSet<_> = names.iter().collect();
@@ -175,7 +182,7 @@ fn network() -> Network {
     tensors.insert("other".into(), tensor("input"));
     let (mut ops, mut outputs, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     let unary = traced().into_iter().map(|(op, names)| (op, names.oracle, json!(["x"])));
-    let both = binary()
+    let both = (binary().concat())
         .into_iter()
         .map(|(op, names)| (op, names.oracle, json!(["x", "other"])));
     for (op, by, inputs) in unary.chain(both) {
@@ -190,7 +197,7 @@ fn network() -> Network {
         expected.push((op, oracle.collect()));
     }
     let trace = json!({
-        "arenite_trace": 1, "name": "pointwise", "inputs": ["x", "other"], "outputs": outputs, "tensors": tensors, "ops": ops,
+        "arenite_trace": 3, "name": "pointwise", "inputs": ["x", "other"], "outputs": outputs, "tensors": tensors, "ops": ops,
     });
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (input, output) = (

@@ -11,7 +11,8 @@ use arenite_tests::oracle::compared;
 use arenite_tests::skip;
 use serde_json::Value;
 
-const NETWORKS: [&str; 13] = [
+const NETWORKS: [&str; 14] = [
+    "choices",
     "dense",
     "depthwise",
     "detection",
@@ -208,7 +209,7 @@ fn quantised_ones_are_near_pytorch() {
 }
 
 #[test]
-#[ignore = "long: needs PyTorch, and traces eighteen networks"]
+#[ignore = "long: needs PyTorch, and traces nineteen networks"]
 fn traced_anew_they_are_the_same() {
     if !has("import torch, safetensors") {
         return skip("traced_anew_they_are_the_same", "no PyTorch");

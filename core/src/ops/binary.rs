@@ -173,27 +173,27 @@ binary! {
     Less(a, b) => if a < b { 1.0 } else { 0.0 }, BinaryNames {
         formula: "1 where a < b, else 0",
         commutes: false,
-        ..named("less", "numpy.less")
+        ..stated("less", "numpy.less")
     };
     LessOrEqual(a, b) => if a <= b { 1.0 } else { 0.0 }, BinaryNames {
         formula: "1 where a <= b, else 0",
         commutes: false,
-        ..named("less_or_equal", "numpy.less_equal")
+        ..stated("less_or_equal", "numpy.less_equal")
     };
     Equal(a, b) => if a == b { 1.0 } else { 0.0 }, BinaryNames {
         formula: "1 where a = b, else 0",
-        ..named("equal", "numpy.equal")
+        ..stated("equal", "numpy.equal")
     };
     // The sum of two such terms, of which one is -0, is the other term with all its bits: a choice between two numbers.
     Keep(a, b) => if b != 0.0 { a } else { -0.0 }, BinaryNames {
         formula: "a where b is not 0, else -0",
         commutes: false,
-        ..named("keep", "numpy.where")
+        ..stated("keep", "numpy.where")
     };
     Power(a, b) => libm::powf(a, b), BinaryNames {
         formula: "a to the power of b",
         commutes: false,
-        ..named("power", "numpy.power")
+        ..stated("power", "numpy.power")
     };
     FloorDiv(a, b) => libm::floorf(a / b), BinaryNames {
         formula: "the largest integer <= a / b",
@@ -206,7 +206,7 @@ binary! {
     }, BinaryNames {
         formula: "what is left of a behind a multiple of b, with the sign of b",
         commutes: false,
-        ..named("floor_mod", "numpy.mod")
+        ..stated("floor_mod", "numpy.mod")
     };
 }
 
@@ -270,12 +270,19 @@ const fn named(name: &'static str, oracle: &'static str) -> BinaryNames {
     }
 }
 
+/// One that `trace.json` calls by its name as well.
+const fn stated(name: &'static str, oracle: &'static str) -> BinaryNames {
+    BinaryNames {
+        trace: Some(name),
+        ..named(name, oracle)
+    }
+}
+
 /// One that `trace.json` and ATen call by its name as well.
 const fn traced(name: &'static str, oracle: &'static str) -> BinaryNames {
     BinaryNames {
-        trace: Some(name),
         aten: Some(Aten { name, arguments: &[] }),
-        ..named(name, oracle)
+        ..stated(name, oracle)
     }
 }
 

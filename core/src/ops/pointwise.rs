@@ -298,10 +298,14 @@ pointwise! {
         ..named("softplus", "torch.nn.functional.softplus")
     };
     Sin(x) => libm::sinf(x), Names {
+        trace: Some("sin"),
+        aten: aten("sin"),
         tflite: tflite("SIN", 1, &[F32]),
         ..named("sin", "numpy.sin")
     };
     Cos(x) => libm::cosf(x), Names {
+        trace: Some("cos"),
+        aten: aten("cos"),
         tflite: tflite("COS", 1, &[F32]),
         ..named("cos", "numpy.cos")
     };

@@ -35,6 +35,8 @@ class Builder:
         self.trace = trace
         self.taken: set[str] = set()
         self.node: torch.fx.Node | None = None
+        #: Tensors of f32 that are conditions: 1 where it holds, else 0.
+        self.conditions: set[str] = set()
         #: Shapes of nodes' results at another batch; empty where the network has one batch only.
         self.batched: dict[str, tuple[int, ...]] = {}
 
@@ -52,6 +54,13 @@ class Builder:
     def dtype(self, name: str) -> str:
         """What an operator reads: of integers that are stored for real numbers, these."""
         return "f32" if self.is_stored(name) and self.trace.tensors[name].quant else self.trace.tensors[name].dtype
+
+    def dtypes(self) -> tuple[str, str]:
+        """Those of the current node's first operand and of its result, as PyTorch has them: integers of 64 bits are i32."""
+        source = next(node for node in self._node.all_input_nodes)
+        names = {torch.float32: "f32", torch.bool: "bool", torch.int32: "i32", torch.int64: "i32"}
+        before, after = (node.meta["val"].dtype for node in (source, self._node))
+        return names.get(before, str(before)), names.get(after, str(after))
 
     def is_stored(self, name: str) -> bool:
         return name in self.trace.values

@@ -7,7 +7,6 @@ parameters, states and samples.
 
 from __future__ import annotations
 
-import copy
 import logging
 import os
 import traceback
@@ -20,7 +19,8 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from ._builder import Builder, Unsupported, is_own, module_of, source_of
-from . import _norms, _quantised, _recurrent, _windows  # noqa: F401  (they register converters)
+from ._folding import copied, fold_parametrizations
+from . import _conditions, _maps, _norms, _quantised, _recurrent, _windows  # noqa: F401  (they register converters)
 from ._operators import CONVERTERS
 from ._products import known_as_array
 from ._schema import Samples, Tensor, Trace, TraceError, UnsupportedOperator, sidecar_stem
@@ -42,6 +42,9 @@ INTEGERS = (
     "clone contiguous alias detach"
 ).split()
 
+#: Calls that are refused here, all or some of their forms, and that `pack` takes from an ONNX file: tests/oracle/compare_doors.py compares.
+BY_ONNX = "conv3d conv_transpose3d conv2d conv1d gather scatter add sub mul where _to_copy".split()
+
 # Calls without a result that only check what torch.export already knows.
 _CHECKS = ("_assert_tensor_metadata",)
 
@@ -61,7 +64,8 @@ def trace_module(
     if not example_inputs:
         raise TraceError("example_inputs is empty: give one tensor per argument of forward")
     # A copy, so that the caller's module keeps its training mode and its buffers.
-    network = _of_inference(copy.deepcopy(module)).cpu()
+    network = _of_inference(copied(module)).cpu()
+    fold_parametrizations(network)
     inputs = tuple(_plain(tensor, f"example_inputs[{i}]") for i, tensor in enumerate(example_inputs))
     for tensor_name, tensor in [*network.named_parameters(), *network.named_buffers()]:
         if tensor.is_floating_point() and tensor.dtype != torch.float32:
@@ -89,7 +93,11 @@ class Walk:
         self.values: dict[torch.fx.Node, Any] = {}
         #: What the program computes of nothing but its own constants: it is computed here, once.
         self.known: dict[torch.fx.Node, torch.Tensor] = {}
+        #: Parameters, and what the program computes of them and of constants alone.
+        self.learned: dict[torch.fx.Node, torch.Tensor] = {}
         self.problems: list[str] = []
+        #: Whether `pack` takes each of them from an ONNX file.
+        self.by_onnx: list[bool] = []
         self.state_nodes: dict[str, str] = {}
 
     def build(self, output_names: Sequence[str] | None) -> Trace:
@@ -107,7 +115,7 @@ class Walk:
             elif node.op == "output":
                 self._output(node.args[0], signature.output_specs, output_names)
         if self.problems:
-            raise UnsupportedOperator(self.problems)
+            raise UnsupportedOperator(self.problems, by_onnx=all(self.by_onnx))
         self._drop_unused()
         return self.trace
 
@@ -134,6 +142,8 @@ class Walk:
                 self.trace.values[name] = _contiguous(value)
                 if not learned or not value.is_floating_point():
                     self.known[node] = value
+                else:
+                    self.learned[node] = value
         else:
             raise TraceError(f"argument {node.name} has the kind {spec.kind.name}: only tensors can be traced")
         self.values[node] = name
@@ -157,19 +167,27 @@ class Walk:
 
     def _call(self, node: torch.fx.Node) -> None:
         try:
-            self.values[node] = self._convert(node)
+            name = self.values[node] = self._convert(node)
+            value = node.meta.get("val")
+            if isinstance(name, str) and isinstance(value, torch.Tensor) and value.dtype == torch.bool and not self.builder.is_stored(name):
+                self.builder.conditions.add(name)
         except Unsupported as problem:
             self.problems.append(_problem(node, problem))
+            self.by_onnx.append(self._packs_as_onnx(node))
             # A stand-in of the right shape lets the walk go on and name every problem at once.
             self.values[node] = self._stand_in(node.meta.get("val"))
+
+    def _packs_as_onnx(self, node: torch.fx.Node) -> bool:
+        key, value = _key(node), node.meta.get("val")
+        plain = isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.int32, torch.int64)
+        return plain and key in BY_ONNX and (key not in ("gather", "scatter") or node.args[2] in self.known)
 
     def _convert(self, node: torch.fx.Node) -> Any:
         if getattr(node.target, "__name__", "") == "getitem":
             source, index = node.args
             assert isinstance(source, torch.fx.Node)
             return self.values[source][index]
-        schema = getattr(node.target, "_schema", None)
-        key = schema.name.removeprefix("aten::") if schema is not None else str(node.target)
+        schema, key = getattr(node.target, "_schema", None), _key(node)
         if key in _CHECKS:
             return None
         if self._computed(node, schema):
@@ -189,33 +207,51 @@ class Walk:
         return converter(self.builder, {k: torch.fx.map_arg(v, self._operand) for k, v in arguments.items()})
 
     def _computed(self, node: torch.fx.Node, schema: Any) -> bool:
-        """Computes a node of constants alone."""
+        """Computes a node of constants alone, and one of parameters where more happens than that they are moved."""
         random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         # Integers stay what they are stored as.
         if schema is not None and schema.name.startswith(_quantised.NAMESPACE):
             return False
-        if schema is None or random or any(source not in self.known for source in node.all_input_nodes):
+        sources = node.all_input_nodes
+        if schema is None or random or any(source not in self.learned and source not in self.known for source in sources):
             return False
         if not isinstance(node.meta["val"], torch.Tensor):
             return False
-        arguments: Any = torch.fx.map_arg(node.args, self.known.__getitem__)
-        keywords: Any = torch.fx.map_arg(node.kwargs, self.known.__getitem__)
+        of_parameters = any(source in self.learned for source in sources)
+        if of_parameters and not self._folded(node, schema):
+            return False
+        given = {source: self.learned[source] if source in self.learned else self.known[source] for source in sources}
+        arguments: Any = torch.fx.map_arg(node.args, given.__getitem__)
+        keywords: Any = torch.fx.map_arg(node.kwargs, given.__getitem__)
         call: Any = node.target
         with torch.no_grad():
-            self.known[node] = call(*arguments, **keywords)
+            (self.learned if of_parameters else self.known)[node] = call(*arguments, **keywords)
         return True
 
+    def _folded(self, node: torch.fx.Node, schema: Any) -> bool:
+        """A parameter that is only moved is stored once, for all who read it; those of convolutions are as they are read."""
+        if schema.name.removeprefix("aten::") not in INTEGERS:
+            return True
+        read = any("conv" in str(user.target) and user.args[0] is not node for user in node.users)
+        return read or any(self.values.get(source) is None for source in node.all_input_nodes)
+
     def _operand(self, node: torch.fx.Node) -> Any:
-        """What a converter sees of an argument; a known value becomes a constant where it is first read."""
-        if self.values.get(node) is None and node in self.known:
-            self.values[node] = self.builder.store(self.builder.unique(node.name), known_as_array(self.known[node]))
+        """What a converter sees of an argument; a known value becomes a constant where it is first read, one of parameters a parameter."""
+        if self.values.get(node) is None:
+            for values, role in ((self.known, "constant"), (self.learned, "parameter")):
+                if node in values:
+                    name = self.builder.store(self.builder.unique(node.name), known_as_array(values[node]))
+                    self.trace.tensors[name].role = role
+                    self.values[node] = name
         return self.values[node]
 
     def _typed(self, node: torch.fx.Node, key: str, result: torch.Tensor) -> bool:
         """Whether the trace can hold a result: f32, the index of an argmax, and integers that are only moved."""
-        if result.dtype == torch.float32 or key == "argmax" or key.startswith(_quantised.NAMESPACE):
+        if result.dtype == torch.float32 or key in ("argmax", "argmin", "one_hot") or key.startswith(_quantised.NAMESPACE):
             return True
         sources = [source.meta.get("val") for source in node.all_input_nodes]
+        if result.dtype == torch.bool and (key in (*_conditions.CONDITIONS, "_to_copy", "to", "expand") or key in INTEGERS):
+            return True
         moved = key in INTEGERS and all(isinstance(v, torch.Tensor) and v.dtype == result.dtype for v in sources)
         unread = isinstance(node.meta["val"], (list, tuple)) and result.dtype == torch.int64
         return moved or unread
@@ -386,6 +422,12 @@ def _release() -> str:
     return torch.__version__.split("+")[0]
 
 
+def _key(node: torch.fx.Node) -> str:
+    """The call's name without overload."""
+    schema = getattr(node.target, "_schema", None)
+    return schema.name.removeprefix("aten::") if schema is not None else str(node.target)
+
+
 def _problem(node: torch.fx.Node, problem: Unsupported) -> str:
     return f"{source_of(node)}: {problem.what}; {problem.advice}"
 
@@ -400,8 +442,9 @@ def _leaves(results: Any) -> list[torch.Tensor]:
 
 
 def _stored_as(tensor: torch.Tensor, declared: Tensor) -> np.ndarray:
-    """Indices of 64 bits are of 32 in the trace."""
-    return tensor.to(torch.int32).numpy() if declared.dtype == "i32" else tensor.numpy()
+    """Indices of 64 bits are of 32 in the trace, conditions 1 and 0 in f32."""
+    kinds = {"i32": torch.int32, "f32": torch.float32}
+    return tensor.to(kinds.get(declared.dtype, tensor.dtype)).numpy()
 
 
 def _run_samples(

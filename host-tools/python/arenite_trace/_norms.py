@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ._builder import Builder, Unsupported
-from ._operators import Arguments, axis, converts, cut, reshaped
+from ._operators import Arguments, axis, chosen_where, converts, cut, number, reshaped
 from ._pointwise import POINTWISE
 
 # log(1 + exp(x)): the row whose slope and threshold are arguments.
@@ -123,6 +123,69 @@ def celu(b: Builder, a: Arguments) -> str:
     return _exponential(b, a["self"], alpha, 1 / alpha, 1.0)
 
 
+@converts("softplus")
+def softplus(b: Builder, a: Arguments) -> str:
+    """``log(1 + exp(beta * x)) / beta``; above the threshold ``x`` itself, which from 17 on is the same number of f32."""
+    x, beta, threshold = a["self"], float(a["beta"]), float(a["threshold"])
+    wide = x if beta == 1 else b.emit("mul", [x, b.scalar(beta)], part=".wide")
+    plain = threshold >= 17
+    smooth = b.emit(SMOOTH, [wide], part="" if plain and beta == 1 else f".{SMOOTH}")
+    y = smooth if beta == 1 else b.emit("div", [smooth, b.scalar(beta)], part="" if plain else ".narrow")
+    return y if plain else chosen_where(b, b.emit("less", [b.scalar(threshold), wide], part=".above", dtype="f32"), x, y)
+
+
+@converts("round")
+def rounded(b: Builder, a: Arguments) -> str:
+    factor = 10.0 ** a.get("decimals", 0)
+    if factor == 1:
+        return b.emit("round", [a["self"]])
+    wide = b.emit("mul", [a["self"], b.scalar(factor)], part=".wide")
+    return b.emit("div", [b.emit("round", [wide], part=".round"), b.scalar(factor)])
+
+
+@converts("slice_scatter", "select_scatter")
+def scattered(b: Builder, a: Arguments) -> str:
+    """A slice that is written: what is before it, the new elements, and what is behind."""
+    x, source, shape = number(b, a["self"]), number(b, a["src"]), b.shape(a["self"])
+    along = axis(a["dim"], len(shape))
+    if "index" in a:
+        start = axis(a["index"], shape[along])
+        stop, step = start + 1, 1
+    else:
+        start, stop, step = slice(a["start"], a["end"], a["step"]).indices(shape[along])
+    if step != 1:
+        raise Unsupported(f"writing every {step}th element", "write with torch.where and a constant mask")
+    if (start, stop) == (0, shape[along]) and "index" not in a:
+        return source
+    stored = b.trace.values[source] if b.is_stored(source) else None
+    if stored is not None and (stored == stored.flat[0]).all():
+        # One value, whatever the batch.
+        mask = np.zeros([shape[along] if d == along else 1 for d in range(len(shape))], np.float32)
+        np.moveaxis(mask, along, 0)[start:stop] = 1
+        return chosen_where(b, b.constant(mask, ".mask"), b.scalar(float(stored.flat[0])), x)
+    if "index" in a:
+        source = reshaped(b, source, (*shape[:along], 1, *shape[along + 1 :]), None if not along else 0, ".slice")
+    parts = [source]
+    if start > 0:
+        parts.insert(0, cut(b, x, along, 0, start, part=".before"))
+    if stop < shape[along]:
+        parts.append(cut(b, x, along, stop, shape[along], part=".behind"))
+    return b.emit("concat", parts, {"axis": along}, shape=shape)
+
+
+@converts("full_like", "zeros_like", "ones_like", "fill", "copy")
+def full_like(b: Builder, a: Arguments) -> str:
+    """A constant of a tensor's shape; a copy into one is what is copied."""
+    if "src" in a:
+        source = number(b, a["src"])
+        return source if b.shape(source) == b.result_shape() else expand(b, {"self": source})
+    value = {"zeros_like": 0.0, "ones_like": 1.0}.get(b.call)
+    value = a.get("fill_value", a.get("value")) if value is None else value
+    if isinstance(value, str):
+        return expand(b, {"self": number(b, value)})
+    return b.constant(np.full(b.result_shape(), float(value), np.float32), "")
+
+
 @converts("mish")
 def mish(b: Builder, a: Arguments) -> str:
     x = a["self"]
@@ -195,8 +258,11 @@ def stack(b: Builder, a: Arguments) -> str:
 @converts("repeat", "tile")
 def repeat(b: Builder, a: Arguments) -> str:
     x, times = a["self"], list(a.get("repeats") or a.get("dims") or [])
-    if len(times) != len(b.shape(x)):
-        raise Unsupported("repeat with more axes than the tensor", "unsqueeze first")
+    more = len(times) - len(b.shape(x))
+    if more < 0:
+        raise Unsupported("repeat with fewer axes than the tensor", "state one number for each axis")
+    if more:
+        x = reshaped(b, x, (1,) * more + b.shape(x), None if b.batch_axis(b.shape(x)) is None else more, ".wide")
     for along, count in enumerate(times):
         if count > 1:
             shape = [n * (count if d == along else 1) for d, n in enumerate(b.shape(x))]
@@ -218,8 +284,11 @@ def expand(b: Builder, a: Arguments) -> str:
 @converts("roll")
 def roll(b: Builder, a: Arguments) -> str:
     x, shape = a["self"], b.shape(a["self"])
-    if not a["dims"] or len(a["dims"]) != len(a["shifts"]):
-        raise Unsupported("roll over all axes", "state the axes")
+    if not a["dims"]:
+        line = reshaped(b, x, (math.prod(shape),), None, ".line")
+        at = -a["shifts"][0] % math.prod(shape)
+        parts = [cut(b, line, 0, at, math.prod(shape), part=".end"), *([cut(b, line, 0, 0, at, part=".start")] if at else [])]
+        return reshaped(b, b.emit("concat", parts, {"axis": 0}, shape=b.shape(line), part=".rolled"), shape, None)
     for shift, dim in zip(a["shifts"], a["dims"], strict=True):
         along = axis(dim, len(shape))
         at = -shift % shape[along]
@@ -256,8 +325,14 @@ def pad(b: Builder, a: Arguments) -> str:
     padding = [[0, 0] for _ in b.shape(a["self"])]
     for i in range(len(amounts) // 2):
         padding[-1 - i] = [amounts[2 * i], amounts[2 * i + 1]]
-    if any(amount < 0 for amount in amounts):
-        raise Unsupported("pad with a negative amount", "use a slice to crop")
+    x = a["self"]
+    for along, (before, after) in enumerate(padding):
+        if before < 0 or after < 0:
+            n = b.shape(x)[along]
+            x = cut(b, x, along, max(-before, 0), n - max(-after, 0), part=f".{along}.cropped")
+            padding[along] = [max(before, 0), max(after, 0)]
+    if not any(before or after for before, after in padding):
+        return str(x)
     if mode != "constant":
-        return mirrored(b, a["self"], [(before, after) for before, after in padding], str(mode))
-    return b.emit("pad", [a["self"]], {"padding": padding, "value": float(a.get("value") or 0)})
+        return mirrored(b, x, [(before, after) for before, after in padding], str(mode))
+    return b.emit("pad", [x], {"padding": padding, "value": float(a.get("value") or 0)})

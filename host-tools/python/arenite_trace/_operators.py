@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ._builder import Builder, Unsupported
 from ._pointwise import BINARY, POINTWISE
 
@@ -31,6 +33,65 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
 
 def axis(value: int, rank: int) -> int:
     return value + rank if value < 0 else value
+
+
+def number(b: Builder, x: Any, part: str = "") -> str:
+    """An operand as f32: numbers become constants, conditions and integers their values."""
+    if not isinstance(x, str):
+        return b.scalar(float(x))
+    dtype = b.dtype(x)
+    if dtype == "f32":
+        return x
+    if b.is_stored(x):
+        return b.constant(b.trace.values[x].astype(np.float32), f"{part}.number")
+    if dtype == "i32":
+        return b.emit("cast", [x], shape=b.shape(x), part=f"{part}.number", dtype="f32")
+    raise Unsupported(f"{b.call} of {dtype}", "make it float32 before")
+
+
+def condition(b: Builder, x: str, part: str = "") -> str:
+    """An operand as a condition."""
+    if x in b.conditions or b.dtype(x) == "bool":
+        return number(b, x, part)
+    zero = b.emit("equal", [number(b, x, part), b.scalar(0)], shape=b.shape(x), part=f"{part}.zero")
+    return negated(b, zero, f"{part}.truth")
+
+
+def negated(b: Builder, x: str, part: str = "") -> str:
+    if b.is_stored(x):
+        return b.constant((1 - b.trace.values[x]).astype(np.float32), f"{part}.not")
+    return b.emit("sub", [b.scalar(1), x], shape=b.shape(x), part=part)
+
+
+def chosen_where(b: Builder, holds: str, a: str, other: str, shape: Sequence[int] | None = None) -> str:
+    """``a`` where the condition holds, else ``other``. A product would make NaN of an infinity that is not taken."""
+    shape = b.result_shape() if shape is None else tuple(shape)
+    wide = lambda *names: np.broadcast_shapes(*(b.shape(name) for name in names))  # noqa: E731
+    if b.is_zero(other):
+        taken = b.emit("keep", [a, holds], shape=wide(a, holds), part=".taken")
+        return b.emit("add", [taken, b.scalar(0)] if b.shape(taken) == shape else [taken, other], shape=shape)
+    fails = negated(b, holds, ".fails")
+    if b.is_zero(a):
+        left = b.emit("keep", [other, fails], shape=wide(other, fails), part=".left")
+        return b.emit("add", [left, b.scalar(0)] if b.shape(left) == shape else [left, a], shape=shape)
+    taken = b.emit("keep", [a, holds], shape=wide(a, holds), part=".taken")
+    left = b.emit("keep", [other, fails], shape=wide(other, fails), part=".left")
+    return b.emit("add", [taken, left], shape=shape)
+
+
+def rounded_quotient(b: Builder, x: str, y: str, mode: str) -> str:
+    """As PyTorch: downwards by way of the remainder, towards zero by way of the quotient."""
+    if mode == "trunc":
+        return truncated(b, b.emit("div", [x, y], part=".quotient"))
+    rest = b.emit("floor_mod", [x, y], part=".rest")
+    whole = b.emit("sub", [x, rest], part=".whole")
+    return b.emit("round", [b.emit("div", [whole, y], part=".quotient")])
+
+
+def truncated(b: Builder, x: str, part: str = "") -> str:
+    shape = b.shape(x)
+    width = b.emit("floor", [b.emit("abs", [x], shape=shape, part=f"{part}.abs")], shape=shape, part=f"{part}.floor")
+    return b.emit("mul", [width, b.emit("sign", [x], shape=shape, part=f"{part}.sign")], shape=shape, part=part)
 
 
 # -- element by element ------------------------------------------------------------------------------------------------
@@ -76,9 +137,11 @@ def hardtanh(b: Builder, a: Arguments) -> str:
 @converts("clamp", "clamp_min", "clamp_max")
 def clamp(b: Builder, a: Arguments) -> str:
     bounds = [a.get("min"), a.get("max")]
-    if any(isinstance(bound, str) for bound in bounds):
-        raise Unsupported("clamp has a tensor as a bound", "use maximum and minimum")
-    return _clamp(b, a["self"], *bounds)
+    if not any(isinstance(bound, str) for bound in bounds):
+        return _clamp(b, a["self"], *bounds)
+    low, high = (None if bound is None else number(b, bound) for bound in bounds)
+    x = a["self"] if low is None else b.emit("maximum", [a["self"], low], part="" if high is None else ".low")
+    return x if high is None else b.emit("minimum", [x, high])
 
 
 def _clamp(b: Builder, x: str, low: float | None, high: float | None) -> str:
@@ -106,16 +169,19 @@ def dropout(b: Builder, a: Arguments) -> str:
 
 @converts("clone", "contiguous", "alias", "detach", "lift_fresh_copy", "_to_copy", "to")
 def same(b: Builder, a: Arguments) -> Any:
-    """Copies within one dtype are no operators of the network."""
-    return a.get("self", a.get("input"))
+    """Copies within one dtype are no operators of the network; conditions are f32 as they are, integers become it."""
+    x, (before, after) = a.get("self", a.get("input")), b.dtypes()
+    if after == "bool" != before:
+        return condition(b, x)
+    return number(b, x) if after == "f32" else x
 
 
 def _binary(aten: str, op: str) -> None:
     @converts(aten)
     def convert(b: Builder, a: Arguments) -> str:
+        left, right = (number(b, v, part) for v, part in ((a["self"], ".left"), (a["other"], ".right")))
         if a.get("rounding_mode") is not None:
-            raise Unsupported(f"{aten} rounds", "divide without rounding_mode")
-        left, right = (v if isinstance(v, str) else b.scalar(float(v)) for v in (a["self"], a["other"]))
+            return rounded_quotient(b, left, right, str(a["rounding_mode"]))
         alpha = float(a.get("alpha", 1))
         if alpha != 1.0:
             right = b.emit("mul", [right, b.scalar(alpha)], shape=b.shape(right), part=".alpha")
@@ -132,21 +198,6 @@ def rsub(b: Builder, a: Arguments) -> str:
         raise Unsupported("rsub has an alpha", "write the multiplication out")
     other = a["other"] if isinstance(a["other"], str) else b.scalar(float(a["other"]))
     return b.emit("sub", [other, a["self"]])
-
-
-@converts("pow")
-def power(b: Builder, a: Arguments) -> str:
-    x, exponent = a["self"], a["exponent"]
-    functions = {0.5: "sqrt", -0.5: "rsqrt", 1: "identity", 2: "square"}
-    if isinstance(x, str) and not isinstance(exponent, str):
-        if exponent in functions:
-            return b.emit(functions[exponent], [x])
-        if exponent == -1:
-            return b.emit("div", [b.scalar(1), x], shape=b.shape(x), dtype="f32")
-        if exponent in (3, 4):
-            square = b.emit("square", [x], part=".square")
-            return b.emit("mul", [square, x if exponent == 3 else square])
-    raise Unsupported(f"pow with the exponent {exponent}", "write it with mul, sqrt or exp")
 
 
 @converts("reciprocal")
@@ -196,36 +247,50 @@ for _name, _op in (("mean", "mean"), ("sum", "sum"), ("amax", "max"), ("amin", "
 
 
 def _largest(aten: str, op: str) -> None:
-    """The largest or smallest value along an axis, or of all; an index beside it is refused where it is read."""
+    """The largest or smallest value along an axis, or of all, and its index where something reads it."""
 
     @converts(aten)
     def convert(b: Builder, a: Arguments) -> Any:
         if isinstance(a.get("other"), str):
             return b.emit(f"{op}imum", [a["self"], a["other"]])
         if a.get("dim") is None:
-            raise Unsupported(f"{aten} of a whole tensor", f"state the axes: torch.a{op}(x, dim=...)")
-        if b.is_used(1):
-            raise Unsupported(f"{aten} gives values and indices", f"take torch.a{op} for the values, argmax for the index")
-        attrs = {"axes": [axis(a["dim"], len(b.shape(a["self"])))], "keepdims": bool(a["keepdim"])}
-        return [b.emit(op, [a["self"]], attrs, shape=b.result_shape(0)), None]
+            return b.emit(op, [a["self"]], {"axes": list(range(len(b.shape(a["self"])))), "keepdims": False})
+        along, keep = axis(a["dim"], len(b.shape(a["self"]))), bool(a["keepdim"])
+        value = b.emit(op, [a["self"]], {"axes": [along], "keepdims": keep}, shape=b.result_shape(0))
+        if not b.is_used(1):
+            return [value, None]
+        x = a["self"] if op == "max" else b.emit("neg", [a["self"]], shape=b.shape(a["self"]), part=".neg")
+        at = b.emit("argmax", [x], {"axis": along, "keepdims": keep}, shape=b.result_shape(1), part=".index", dtype="i32")
+        return [value, at]
 
 
 _largest("max", "max")
 _largest("min", "min")
 
 
-@converts("argmax")
-def argmax(b: Builder, a: Arguments) -> str:
+def _place(aten: str, sign: int) -> None:
     """The first of equals; an index is an int32."""
-    x = a["self"]
-    if a["dim"] is None:
-        raise Unsupported("argmax over all axes", "flatten first, and state the axis")
-    along = axis(a["dim"], len(b.shape(x)))
-    return b.emit("argmax", [x], {"axis": along, "keepdims": bool(a["keepdim"])}, dtype="i32")
+
+    @converts(aten)
+    def convert(b: Builder, a: Arguments) -> str:
+        x = a["self"] if sign > 0 else b.emit("neg", [a["self"]], shape=b.shape(a["self"]), part=".neg")
+        if a["dim"] is None:
+            x, along = reshaped(b, x, (math.prod(b.shape(x)),), None, ".line"), 0
+        else:
+            along = axis(a["dim"], len(b.shape(x)))
+        return b.emit("argmax", [x], {"axis": along, "keepdims": bool(a["keepdim"])}, dtype="i32")
+
+
+_place("argmax", 1)
+_place("argmin", -1)
 
 
 @converts("var", "std")
 def variance(b: Builder, a: Arguments) -> str:
+    return _variance(b, a, b.result_shape(), b.call == "std")
+
+
+def _variance(b: Builder, a: Arguments, shape: Sequence[int], root: bool) -> str:
     rank = len(b.shape(a["self"]))
     given = a.get("dim")
     axes = sorted(axis(d, rank) for d in ([given] if isinstance(given, int) else given or range(rank)))
@@ -238,24 +303,36 @@ def variance(b: Builder, a: Arguments) -> str:
     mean = b.emit("mean", [a["self"]], {"axes": axes, "keepdims": True}, shape=kept, part=".mean")
     centred = b.emit("sub", [a["self"], mean], shape=b.shape(a["self"]), part=".centred")
     square = b.emit("square", [centred], shape=b.shape(centred), part=".square")
-    root = b.call == "std"
     attrs = {"axes": axes, "keepdims": bool(a.get("keepdim", False))}
-    y = b.emit("mean", [square], attrs, part=".biased" if correction or root else "")
+    y = b.emit("mean", [square], attrs, shape=shape, part=".biased" if correction or root else "")
     if correction:
-        y = b.emit("mul", [y, b.scalar(count / (count - correction))], part=".variance" if root else "")
-    return b.emit("sqrt", [y]) if root else y
+        y = b.emit("mul", [y, b.scalar(count / (count - correction))], shape=shape, part=".variance" if root else "")
+    return b.emit("sqrt", [y], shape=shape) if root else y
+
+
+@converts("var_mean", "std_mean")
+def variance_and_mean(b: Builder, a: Arguments) -> list[Any]:
+    rank = len(b.shape(a["self"]))
+    given = a.get("dim")
+    axes = sorted(axis(d, rank) for d in ([given] if isinstance(given, int) else given or range(rank)))
+    mean = b.emit("mean", [a["self"]], {"axes": axes, "keepdims": bool(a.get("keepdim"))}, shape=b.result_shape(1), part=".of")
+    return [_variance(b, a, b.result_shape(0), b.call == "std_mean"), mean]
 
 
 @converts("linalg_vector_norm")
 def vector_norm(b: Builder, a: Arguments) -> str:
-    rank = len(b.shape(a["self"]))
-    if a["ord"] not in (1, 2):
-        raise Unsupported(f"a norm of order {a['ord']}", "use 1 or 2")
+    rank, order, shape = len(b.shape(a["self"])), float(a["ord"]), b.shape(a["self"])
     axes = sorted(axis(d, rank) for d in (a["dim"] or range(rank)))
     attrs = {"axes": axes, "keepdims": bool(a["keepdim"])}
-    each = b.emit("abs" if a["ord"] == 1 else "square", [a["self"]], shape=b.shape(a["self"]), part=".each")
-    y = b.emit("sum", [each], attrs, part="" if a["ord"] == 1 else ".sum")
-    return y if a["ord"] == 1 else b.emit("sqrt", [y])
+    each = b.emit("square" if order == 2 else "abs", [a["self"]], shape=shape, part=".each")
+    if math.isinf(order):
+        return b.emit("max" if order > 0 else "min", [each], attrs)
+    if order == 0:
+        raise Unsupported("a norm of order 0", "count with (x != 0).float().sum()")
+    if order not in (1, 2):
+        each = b.emit("power", [each, b.scalar(order)], shape=shape, part=".power")
+    y = b.emit("sum", [each], attrs, part="" if order == 1 else ".sum")
+    return y if order == 1 else b.emit("sqrt", [y]) if order == 2 else b.emit("power", [y, b.scalar(1 / order)])
 
 
 # -- shape and place ---------------------------------------------------------------------------------------------------
@@ -318,6 +395,8 @@ def slice_(b: Builder, a: Arguments) -> str:
 def select(b: Builder, a: Arguments) -> str:
     shape = b.shape(a["self"])
     along = axis(a["dim"], len(shape))
+    if isinstance(a["index"], str):
+        raise Unsupported("an element at a computed index", "use index_select, or a table that is a parameter")
     start = axis(a["index"], shape[along])
     return chosen(b, a["self"], along, start, b.result_shape(), b.batch_axis(b.result_shape()))
 

@@ -23,6 +23,8 @@ POINTWISE: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("gelu", {"approximate": "tanh"}, "gelu_tanh"),
     ("hardsigmoid", {}, "hardsigmoid"),
     ("softplus", {"beta": 1, "threshold": 20}, "softplus"),
+    ("sin", {}, "sin"),
+    ("cos", {}, "cos"),
 )
 
 BINARY: tuple[tuple[str, dict[str, Any], str], ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._builder import Builder, Unsupported
-from ._operators import Arguments, converts
+from ._operators import Arguments, chosen_where, condition, converts, cut
 
 # What a masked score becomes: exp of it less any other score is 0.
 MASKED = float(np.finfo(np.float32).min) / 4
@@ -39,17 +39,20 @@ def matmul(b: Builder, a: Arguments) -> str:
     x = a["self"]
     y = next(a[name] for name in ("other", "mat2", "vec", "tensor") if name in a)
     if not b.result_shape():
-        raise Unsupported("a product of two vectors", "multiply, and sum with keepdim=True")
+        each = b.emit("mul", [x, y], shape=b.shape(x), part=".each")
+        return b.emit("sum", [each], {"axes": [0], "keepdims": False})
     return b.emit("matmul", [x, y])
 
 
 @converts("addmm", "baddbmm", "addmv")
 def addmm(b: Builder, a: Arguments) -> str:
-    if a.get("alpha", 1) != 1 or a.get("beta", 1) != 1:
-        raise Unsupported("a product with alpha or beta", "write the multiplications out")
     names = ("mat1", "mat2") if "mat1" in a else ("batch1", "batch2") if "batch1" in a else ("mat", "vec")
-    y = b.emit("matmul", [a[name] for name in names], part=".product")
-    return b.emit("add", [y, a["self"]])
+    y, other = b.emit("matmul", [a[name] for name in names], part=".product"), a["self"]
+    if a.get("alpha", 1) != 1:
+        y = b.emit("mul", [y, b.scalar(float(a["alpha"]))], part=".alpha")
+    if a.get("beta", 1) != 1:
+        other = b.emit("mul", [other, b.scalar(float(a["beta"]))], shape=b.shape(other), part=".beta")
+    return b.emit("add", [y, other])
 
 
 @converts("scaled_dot_product_attention")
@@ -58,7 +61,7 @@ def attention(b: Builder, a: Arguments) -> str:
     if a.get("dropout_p"):
         raise Unsupported("attention with dropout", "set dropout_p=0, or use eval()")
     if a.get("enable_gqa"):
-        raise Unsupported("attention with groups of heads", "repeat keys and values before the call")
+        key, value = (_repeated(b, x, b.shape(query)[-3], part) for x, part in ((key, ".key"), (value, ".value")))
     rows, columns = b.shape(query)[-2], b.shape(key)[-2]
     scale = 1 / math.sqrt(b.shape(query)[-1]) if a.get("scale") is None else float(a["scale"])
     query = b.emit("mul", [query, b.scalar(scale)], shape=b.shape(query), part=".scaled")
@@ -69,17 +72,22 @@ def attention(b: Builder, a: Arguments) -> str:
         allowed = np.tril(np.ones((rows, columns), dtype=bool))
         mask = b.constant(_additive(allowed), ".mask")
     elif mask is not None and b.dtype(mask) == "bool":
-        mask = b.constant(_additive(_stored(b, mask, "attention")), ".mask")
-    if mask is not None:
+        mask = b.constant(_additive(b.trace.values[mask]), ".mask")
+    if mask is not None and mask in b.conditions:
+        scores = chosen_where(b, mask, scores, b.scalar(MASKED), shape)
+    elif mask is not None:
         scores = b.emit("add", [scores, mask], shape=shape, part=".masked")
     weights = b.emit("softmax", [scores], {"axis": -1}, shape=shape, part=".weights")
     return b.emit("matmul", [weights, value])
 
 
-def _stored(b: Builder, mask: str, of: str) -> np.ndarray:
-    if not b.is_stored(mask):
-        raise Unsupported(f"{of} has a mask that is computed", "make it a buffer: the device runs one length")
-    return b.trace.values[mask]
+def _repeated(b: Builder, x: str, heads: int, part: str) -> str:
+    """Each head as often as there are queries for it."""
+    shape = b.shape(x)
+    if shape[-3] == heads:
+        return x
+    each = [cut(b, x, len(shape) - 3, i * shape[-3] // heads, i * shape[-3] // heads + 1, part=f"{part}.{i}") for i in range(heads)]
+    return b.emit("concat", each, {"axis": len(shape) - 3}, shape=(*shape[:-3], heads, *shape[-2:]), part=part)
 
 
 def _additive(allowed: np.ndarray) -> np.ndarray:
@@ -91,10 +99,13 @@ def _additive(allowed: np.ndarray) -> np.ndarray:
 @converts("masked_fill")
 def masked_fill(b: Builder, a: Arguments) -> str:
     """``x * keep + fill``; minus infinity is the lowest number that is finite."""
-    mask = _stored(b, a["mask"], "masked_fill")
     value = b.trace.values[a["value"]].item() if isinstance(a["value"], str) else float(a["value"])
     if math.isnan(value) or value == math.inf:
         raise Unsupported(f"masked_fill with {value}", "use a finite number")
+    if not b.is_stored(a["mask"]):
+        fill = b.scalar(MASKED if value == -math.inf else value)
+        return chosen_where(b, condition(b, a["mask"]), fill, a["self"])
+    mask = b.trace.values[a["mask"]]
     value = MASKED if value == -math.inf else value
     keep = b.emit("mul", [a["self"], b.constant(np.where(mask, 0, 1).astype(np.float32), ".keep")], part=".kept")
     return b.emit("add", [keep, b.constant(np.where(mask, value, 0).astype(np.float32), ".fill")])

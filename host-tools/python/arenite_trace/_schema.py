@@ -21,9 +21,16 @@ SCHEMA_VERSION = 3
 SINCE_2 = ("matmul", "argmax", "embedding", "conv_transpose2d", "resize_nearest", "resize_bilinear", "rfft")
 
 #: Those that version 3 added, beside the field ``quant`` of tensors.
-SINCE_3 = ("quantize", "dequantize")
+SINCE_3 = ("quantize", "dequantize", "cast", "sin", "cos", "less", "less_or_equal", "equal", "keep", "power", "floor_mod")
 
 ROLES = ("input", "activation", "parameter", "constant", "state")
+
+
+#: How a network is packed by way of ONNX.
+BY_ONNX = (
+    'by way of ONNX it packs: `torch.onnx.export(module.eval(), inputs, "net.onnx", dynamo=False)` (`pip install onnx`), '
+    "then `pack net.onnx -o net.bin`"
+)
 
 
 class TraceError(Exception):
@@ -33,14 +40,16 @@ class TraceError(Exception):
 class UnsupportedOperator(TraceError):
     """The module uses operators that ``trace.json`` cannot state.
 
-    ``problems`` holds one message for each: module path, source line, operator, and what to do.
+    ``problems`` holds one message for each: module path, source line, operator, and what to do. ``by_onnx`` says whether
+    ``pack`` takes all of them from an ONNX file.
     """
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = list(problems)
+    def __init__(self, problems: Sequence[str], by_onnx: bool = False) -> None:
+        self.problems, self.by_onnx = list(problems), by_onnx
         count = len(self.problems)
         lead = f"{count} operator{'s' if count > 1 else ''} cannot be traced"
-        super().__init__("\n  ".join([lead + ":", *self.problems]))
+        lines = [lead + ":", *self.problems, *([BY_ONNX] if by_onnx else [])]
+        super().__init__("\n  ".join(lines))
 
 
 @dataclass(frozen=True)

@@ -136,18 +136,54 @@ TURNED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "turn"), [*((name, "plain") for name in TURNED), *(("columns", turn) for turn in ("channels_last", "transposed", "expanded"))]
-)
+@pytest.mark.parametrize("turn", ["plain", "channels_last", "transposed", "expanded", "strided"])
+@pytest.mark.parametrize("name", TURNED)
 def test_samples_stand_in_the_order_of_their_axes(tmp_path: Path, name: str, turn: str) -> None:
     inputs = {
         "plain": lambda: torch.randn(*IMAGE),
         "channels_last": lambda: torch.randn(*IMAGE).to(memory_format=torch.channels_last),
         "transposed": lambda: torch.randn(*reversed(IMAGE)).permute(3, 2, 1, 0),
         "expanded": lambda: torch.randn(1, 4, 1, 8).expand(*IMAGE),
+        "strided": lambda: torch.randn(1, 4, 18, 8)[:, :, ::2],
     }[turn]
     runs = [inputs() for _ in range(2)]
     arenite_trace.trace(TURNED[name], runs[0], tmp_path / "net.trace.json", samples=runs)
+    replayed(tmp_path)
+
+
+#: A weight [5, 8] and a kernel [6, 4, 3, 2] that lie in memory in another order than their axes.
+PARAMETERS = {
+    "transposed": (torch.randn(8, 5).t(), torch.randn(2, 3, 4, 6).permute(3, 2, 1, 0)),
+    "channels_last": (torch.randn(8, 5).t(), torch.randn(6, 4, 3, 2).to(memory_format=torch.channels_last)),
+    "strided": (torch.randn(10, 16)[::2, 1::2], torch.randn(6, 4, 3, 4)[..., ::2]),
+    "expanded": (torch.randn(1, 8).expand(5, 8), torch.randn(1, 4, 1, 2).expand(6, 4, 3, 2)),
+    "behind": (torch.randn(100)[7:47].view(5, 8), torch.randn(200)[3:147].view(6, 4, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_parameters_stand_in_the_order_of_their_axes(tmp_path: Path, kind: str) -> None:
+    weight, kernel = PARAMETERS[kind]
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.linear = nn.Conv2d(4, 6, (3, 2)), nn.Linear(8, 5)
+            self.conv.weight, self.linear.weight = nn.Parameter(kernel), nn.Parameter(weight)
+            self.register_buffer("scale", torch.randn(7, 1, 6).permute(2, 0, 1))
+            self.register_buffer("total", torch.zeros(5, 1).t())
+
+        def forward(self, x):
+            total = self.total + self.linear(x[:, 0, 0])
+            self.total.copy_(total)
+            return self.conv(x) * self.scale, total
+
+    module, runs = Net(), [torch.randn(*IMAGE).to(memory_format=torch.channels_last) for _ in range(2)]
+    assert not kernel.is_contiguous() or kind == "behind"
+    arenite_trace.trace(module, runs[0], tmp_path / "net.trace.json", samples=runs)
+    stored = Weights(tmp_path / "net.safetensors")
+    for name, value in {"conv.weight": kernel, "linear.weight": weight, "scale": module.scale}.items():
+        np.testing.assert_array_equal(stored[name], value.numpy())
     replayed(tmp_path)
 
 
@@ -243,10 +279,10 @@ def test_every_unsupported_operator_is_named_with_module_and_line(tmp_path: Path
     class Head(nn.Module):
         def __init__(self):
             super().__init__()
-            self.norm = nn.Softshrink()
+            self.norm = nn.Conv3d(1, 1, 2)
 
         def forward(self, x):
-            x = self.norm(x)
+            x = self.norm(x[:, None])
             return torch.digamma(x)  # the line that the message names
 
     class Net(nn.Module):
@@ -261,9 +297,8 @@ def test_every_unsupported_operator_is_named_with_module_and_line(tmp_path: Path
     with pytest.raises(UnsupportedOperator) as error:
         arenite_trace.trace(Net(), (torch.randn(*IMAGE),), path)
     line = 1 + next(i for i, text in enumerate(Path(__file__).read_text().splitlines()) if "the line that the message" in text)
-    shrinks, digamma = error.value.problems[:-1], error.value.problems[-1]
-    assert all(shrink.startswith(f"head.norm (Softshrink), test_trace.py:{line - 1}: ") for shrink in shrinks)
-    assert any("where has no counterpart" in shrink for shrink in shrinks)
+    volume, digamma = error.value.problems
+    assert volume.startswith(f"head.norm (Conv3d), test_trace.py:{line - 1}: Conv3d: a convolution over three axes; ")
     assert digamma.startswith(f"head (Head), test_trace.py:{line}: digamma has no counterpart; ")
     assert list(tmp_path.iterdir()) == [], "a refused trace leaves no file behind"
 
@@ -271,20 +306,18 @@ def test_every_unsupported_operator_is_named_with_module_and_line(tmp_path: Path
 PROJECTED = nn.LSTM(8, 5, proj_size=3)
 
 REFUSED = {
-    "windows of several sizes": nn.AdaptiveAvgPool2d(5),
+    "divisor_override and ceil_mode": nn.AvgPool2d(2, divisor_override=3, ceil_mode=True),
+    "Conv3d": Call(lambda x: F.conv3d(x[:, None], torch.ones(2, 1, 3, 2, 1))),
+    "ConvTranspose3d": Call(lambda x: F.conv_transpose3d(x[:, None], torch.ones(1, 2, 3, 2, 1))),
+    "computed tensor at computed indices": Call(lambda x: x[0][:, :, x[0, 0].argmax(0)]),
+    "at a computed index": Call(lambda x: x[0, :2, 0][:, x[0, 0, 0].argmax()]),
+    "topk of 3": Call(lambda x: x.topk(3, dim=2)[0]),
     "indices": nn.MaxPool2d(2, return_indices=True),
-    "divisor_override": nn.AvgPool2d(2, divisor_override=3),
-    "exponent 2.5": Call(lambda x: x**2.5),
-    "recompute_scale_factor": nn.Upsample(scale_factor=1.3),
     "with a projection": Call(lambda x, m=PROJECTED: m(x[:, 0])[0]),
-    "mask that is computed": Call(lambda x: x.masked_fill(x > 0, 1.0)),
     "allows nothing": Call(lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=torch.zeros(9, 9, dtype=torch.bool))),
-    "negative amount": Call(lambda x: F.pad(x, (-1, 0))),
-    "rank 3": Call(lambda x: F.max_pool2d(x[:, 0], 2)),
+    "rank 3": Call(lambda x: F.pixel_shuffle(x[0], 2)),
     "not finite": Call(lambda x: x + float("inf")),
     "int64": Call(lambda x: x.long()),
-    "argmax over all axes": Call(lambda x: x.argmax()),
-    "values and indices": Call(lambda x: torch.add(*x.max(dim=1))),
     r"test_trace.py:\d+: torch.export cannot trace": Call(lambda x: x if x.sum() > 0 else -x),
     "own statistics|no counterpart": nn.BatchNorm2d(4, track_running_stats=False),
 }
@@ -294,6 +327,25 @@ REFUSED = {
 def test_what_cannot_be_stated_exactly_is_refused(reason: str, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=reason):
         arenite_trace.trace(REFUSED[reason], (torch.randn(*IMAGE),), tmp_path / "net.trace.json")
+
+
+@pytest.mark.parametrize(
+    ("by_onnx", "function"),
+    [
+        (True, lambda x: F.conv3d(x[:, None], torch.ones(2, 1, 3, 2, 1))),
+        (True, lambda x: x.argmax(1) * 2),
+        (True, lambda x: x.gather(3, torch.tensor([[[[0, 3, 1, 2]]]]).expand(1, 4, 9, 4))),
+        (False, lambda x: x.gather(3, x.argmax(3, keepdim=True))),
+        (False, lambda x: x.double() * 2),
+        (False, torch.digamma),
+        (False, lambda x: torch.digamma(x) + F.conv3d(x[:, None], torch.ones(1, 1, 1, 1, 1))[:, 0]),
+    ],
+)
+def test_what_packs_by_way_of_onnx_is_said_with_the_command(tmp_path: Path, by_onnx: bool, function) -> None:
+    with pytest.raises(UnsupportedOperator) as error:
+        arenite_trace.trace(Call(function), torch.randn(*IMAGE), tmp_path / "net.trace.json")
+    assert error.value.by_onnx is by_onnx
+    assert ("torch.onnx.export(" in str(error.value) and "`pack net.onnx -o net.bin`" in str(error.value)) is by_onnx
 
 
 def test_bad_arguments(tmp_path: Path) -> None:

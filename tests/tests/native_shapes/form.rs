@@ -169,7 +169,8 @@ fn taken() -> Vec<(PathBuf, Value)> {
         traces.push((here.clone(), serde_json::from_str(&text).expect("JSON")));
     }
     // Of integers, which no row has.
-    let indices: [Example<'_>; 2] = [
+    let indices: [Example<'_>; 3] = [
+        ("cast", &[&[2, 3]], json!({}), &[2, 3], "t0"),
         ("embedding", &[&[2, 3], &[7, 5]], json!({}), &[2, 3, 5], "t0"),
         ("argmax", &[&[2, 3]], json!({"axis": 1}), &[2], "y"),
     ];

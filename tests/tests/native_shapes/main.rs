@@ -35,7 +35,7 @@ fn trace(op: &str, computed: usize, operands: &[&[usize]], attrs: &Value, result
     );
     let operator = json!({"name": "it", "op": op, "inputs": names, "outputs": ["y"], "attrs": attrs});
     let inputs = &names[..computed];
-    json!({"arenite_trace": 2, "name": "n", "inputs": inputs, "outputs": ["y"], "tensors": tensors, "ops": [operator]})
+    json!({"arenite_trace": 3, "name": "n", "inputs": inputs, "outputs": ["y"], "tensors": tensors, "ops": [operator]})
         .to_string()
 }
 

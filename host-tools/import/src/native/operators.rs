@@ -1,5 +1,6 @@
 //! One arm an operator of the schema: its attributes and operands, as a node of the graph.
 
+use arenite::ops::binary::SpecialBinaryOp;
 use arenite::ops::pointwise::Function;
 
 use super::fields::Role;
@@ -67,6 +68,7 @@ impl<'a> Work<'_, 'a, '_> {
             "argmax" => self.arg_max(o)?,
             "resize_nearest" | "resize_bilinear" => self.resize(o)?,
             "rfft" => self.rfft(o)?,
+            "cast" => self.cast(o)?,
             "quantize" => self.quantize(o)?,
             "dequantize" => self.dequantize(o)?,
             "reshape" => self.reshape(o)?,
@@ -80,6 +82,10 @@ impl<'a> Work<'_, 'a, '_> {
             }
             other if let Some((kind, _)) = BinaryOp::ROWS.iter().find(|(_, names)| names.trace == Some(other)) => {
                 self.binary(o, *kind)?
+            }
+            other if let Some((kind, _)) = SpecialBinaryOp::ROWS.iter().find(|(_, n)| n.trace == Some(other)) => {
+                let inputs = [self.f32_input(o, 0)?, self.f32_input(o, 1)?];
+                self.node(o, Op::SpecialBinary { kind: *kind }, &inputs)?
             }
             _ => return Ok(false),
         };

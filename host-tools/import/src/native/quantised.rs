@@ -8,6 +8,22 @@ use crate::error::Result;
 use crate::graph::{DType, Data, Expr, Op, Quant, TensorId};
 
 impl Work<'_, '_, '_> {
+    /// Integers that count, as the same numbers in f32.
+    pub(super) fn cast(&mut self, o: &Operator<'_>) -> Result<TensorId> {
+        let x = self.input(o, 0)?;
+        let tensor = self.builder.graph().tensor(x);
+        if tensor.dtype != DType::I32 {
+            return Err(o
+                .json
+                .error(format!("operand 0 is {}", tensor.dtype.name()))
+                .expected("i32"));
+        }
+        let shape = tensor.shape.clone();
+        let id = self.node_of_shape(o, Op::Cast, &[x], &shape)?;
+        self.builder.set_dtype(id, DType::F32);
+        Ok(id)
+    }
+
     /// Real numbers as the integers that the result's `quant` says.
     pub(super) fn quantize(&mut self, o: &Operator<'_>) -> Result<TensorId> {
         let x = self.f32_input(o, 0)?;

@@ -1,5 +1,6 @@
 //! The operators of the trace, a row each: the reader checks their form by it, and the JSON Schema is made of it.
 
+use arenite::ops::binary::SpecialBinaryOp;
 use arenite::ops::fft::MAX_FFT;
 use arenite::ops::pointwise::Function;
 
@@ -199,17 +200,28 @@ const ROWS: &[Row] = &[
         &[SIZE, attr("align_corners", Form::Flag, "false"), LAYOUT],
     ),
     row("rfft", 2, ONE, &[required("length", Form::Even(4, MAX_FFT as usize))]),
+    row("cast", 3, ONE, &[]),
     row("quantize", 3, ONE, &[]),
     row("dequantize", 3, ONE, &[]),
 ];
 
+/// Functions of one f32 that version 3 added.
+const FUNCTIONS_SINCE_3: [&str; 2] = ["sin", "cos"];
+
 /// Every operator; those of one f32 and of two come from the runtime's rows.
 pub(super) fn all() -> impl Iterator<Item = Row> {
-    let unary = Function::rows().filter_map(|(_, names)| Some(row(names.trace?, 1, ONE, &[])));
+    let unary = Function::rows().filter_map(|(_, names)| {
+        let op = names.trace?;
+        let since = if FUNCTIONS_SINCE_3.contains(&op) { 3 } else { 1 };
+        Some(row(op, since, ONE, &[]))
+    });
     let binary = BinaryOp::ROWS
         .iter()
         .filter_map(|(_, names)| Some(row(names.trace?, 1, TWO, &[])));
-    ROWS.iter().copied().chain(unary).chain(binary)
+    let special = SpecialBinaryOp::ROWS
+        .iter()
+        .filter_map(|(_, names)| Some(row(names.trace?, 3, TWO, &[])));
+    ROWS.iter().copied().chain(unary).chain(binary).chain(special)
 }
 
 /// The names of all operators.

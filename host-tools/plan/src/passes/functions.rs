@@ -4,6 +4,8 @@
 //! Parts are compared by what they compute and not by how they are written: a composite is a known function where the two agree on [`samples`]: to the bit, but
 //! for smooth activations, where it is to 1e-6 of numbers up to one and 1e-6 of the operand beyond.
 
+use arenite::ops::binary::SpecialBinaryOp;
+use arenite::ops::compare::Comparison;
 use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
 
 use super::constants::{known, value};
@@ -22,7 +24,8 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
         }
         let number = |id: TensorId| number(graph, id);
         let composites = Composite::ending_at(graph, &links, end, &number);
-        let found = (composites.into_iter().rev()).find_map(|parts| Some((recognised(&parts, &samples)?, parts)));
+        let mut composites = (composites.into_iter().rev()).filter(|parts| !asks_for_nan(graph, parts));
+        let found = composites.find_map(|parts| Some((recognised(&parts, &samples)?, parts)));
         let Some((op, Composite { source, nodes, .. })) = found else {
             continue;
         };
@@ -44,6 +47,19 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
     let mut gone = gone.into_iter();
     graph.nodes.retain(|_| !gone.next().unwrap_or(false));
     Ok(())
+}
+
+/// Whether a part compares a number with itself: what it makes of a NaN is no sample's.
+fn asks_for_nan(graph: &Graph, parts: &Composite) -> bool {
+    parts.nodes.iter().any(|&index| {
+        let node = &graph.nodes[index];
+        let equal = match node.op {
+            Op::SpecialBinary { kind } => kind == SpecialBinaryOp::Equal,
+            Op::Compare { kind } => kind == Comparison::Equal,
+            _ => false,
+        };
+        equal && node.inputs.first() == node.inputs.get(1)
+    })
 }
 
 /// The value of an f32 constant of one element, where no parameter takes part in it.
@@ -128,7 +144,6 @@ fn agree(x: f32, y: f32, other: f32) -> bool {
 mod tests {
     use super::*;
     use crate::graph::{Activation, BinaryOp, DType, Data, Origin, Role, Tensor, TensorKind, check::check};
-    use arenite::ops::binary::SpecialBinaryOp;
 
     /// A network of one operand under construction.
     struct Net(Graph);
@@ -302,6 +317,22 @@ mod tests {
         let y = net.with(BinaryOp::Add, y, 1.0);
         let y = net.unary(UnaryKind::LOG, y);
         assert!(matches!(net.after(&[y])[..], [Op::Unary(UnaryKind::Function(_))]));
+    }
+
+    /// `x` where it is a number, else 0.5: of numbers alone it is nothing but `x`.
+    #[test]
+    fn a_choice_by_nan_stays_a_choice() {
+        let (mut net, x) = Net::new();
+        let equal = SpecialBinaryOp::Equal;
+        let same = net.node(Op::SpecialBinary { kind: equal }, &[x, x]);
+        let one = net.number(1.0);
+        let other = net.two(BinaryOp::Sub, one, same);
+        let kind = SpecialBinaryOp::Keep;
+        let taken = net.node(Op::SpecialBinary { kind }, &[x, same]);
+        let half = net.number(0.5);
+        let left = net.node(Op::SpecialBinary { kind }, &[half, other]);
+        let y = net.two(BinaryOp::Add, taken, left);
+        assert_eq!(net.after(&[y]).len(), 5);
     }
 
     /// A neighbour of each is none of them; a part that somebody else reads, or an output, stays.
