@@ -12,7 +12,7 @@ from ._operators import Arguments, axis, chosen_where, converts, cut, number, re
 from ._pointwise import POINTWISE
 
 # log(1 + exp(x)): the row whose slope and threshold are arguments.
-SMOOTH = next(op for _, arguments, op in POINTWISE if "threshold" in arguments)
+SMOOTH_CALL, SMOOTH = next((aten, op) for aten, arguments, op in POINTWISE if "threshold" in arguments)
 
 
 def _standard(b: Builder, x: str, axes: Sequence[int], eps: float, last: str, centre: bool = True) -> str:
@@ -123,8 +123,8 @@ def celu(b: Builder, a: Arguments) -> str:
     return _exponential(b, a["self"], alpha, 1 / alpha, 1.0)
 
 
-@converts("softplus")
-def softplus(b: Builder, a: Arguments) -> str:
+@converts(SMOOTH_CALL)
+def smooth_ramp(b: Builder, a: Arguments) -> str:
     """``log(1 + exp(beta * x)) / beta``; above the threshold ``x`` itself, which from 17 on is the same number of f32."""
     x, beta, threshold = a["self"], float(a["beta"]), float(a["threshold"])
     wide = x if beta == 1 else b.emit("mul", [x, b.scalar(beta)], part=".wide")

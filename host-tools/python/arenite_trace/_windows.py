@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ._axes import average_map, mapped, picked, resampled, uneven_maximum
 from ._builder import Builder, Unsupported
 from ._operators import Arguments, converts, cut, reshaped
 
@@ -252,8 +253,6 @@ def _even_windows(b: Builder, x: str, op: str, kind: str, rank: int, result: Seq
         _image_rank(b, x, op, rank)
         return b.emit("mean" if kind == "avg" else "max", [x], {"axes": axes, "keepdims": True}, shape=result)
     if len(size) == rank and any(n % k for n, k in zip(size, wanted, strict=True)):
-        from ._maps import average_map, mapped, uneven_maximum
-
         if kind == "avg":
             return mapped(b, x, [average_map(n, m) for n, m in zip(size, wanted, strict=True)])
         return uneven_maximum(b, x, result)
@@ -282,8 +281,6 @@ def _resizing(aten: str, op: str, rank: int, centers: bool) -> None:
         x, result = a["input"] if "input" in a else a["self"], b.result_shape()
         scales = a.get("scale_factors") or a.get("scales")
         if _shifted(b.shape(x)[2:], result[2:], scales) and not a.get("align_corners"):
-            from ._maps import picked, resampled
-
             if op == "resize_nearest":
                 return picked(b, x, aten, result, scales)
             return resampled(b, x, aten, result, False, scales)

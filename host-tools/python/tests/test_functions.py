@@ -26,6 +26,17 @@ class Table(nn.Module):
         return self.function(self.table, *inputs)
 
 
+class With(nn.Module):
+    """A function of modules and the inputs."""
+
+    def __init__(self, function, *parts):
+        super().__init__()
+        self.parts, self.function = nn.ModuleList(parts), function
+
+    def forward(self, *inputs):
+        return self.function(*self.parts, *inputs)
+
+
 def written(x):
     y = x.clone()
     y[:, 1:3, 2] = 0.5
@@ -100,8 +111,8 @@ FUNCTIONS = {
     "divisor": nn.AvgPool2d((3, 2), padding=1, divisor_override=4),
     "unfold": nn.Unfold((3, 2), padding=(1, 0), stride=(2, 1), dilation=(1, 2)),
     "unfold_axis": Call(lambda x: x.unfold(2, 3, 2) + x.unfold(2, 2, 2)[..., :1]),
-    "fold": Call(lambda x: F.fold(x.reshape(-1, 12, 24), (5, 7), (2, 2))),
-    "bilinear": Call(lambda x, m=nn.Bilinear(8, 5, 3): F.bilinear(x[:, 0], x[:, 1, :, :5], m.weight.detach(), m.bias.detach())),
+    "fold": With(lambda m, x: m(x.reshape(-1, 12, 24)), nn.Fold((5, 7), (2, 2))),
+    "bilinear": With(lambda m, x: m(x[:, 0], x[:, 1, :, :5]), nn.Bilinear(8, 5, 3)),
     "flip": Call(lambda x: x.flip(1) + x.flip((2, 3))),
     "choice_by_constants": Call(lambda x: x[:, [2, 0, 1]] + x.index_select(1, torch.tensor([3, -1 + 4, 0]))),
     "choice_of_two_axes": Call(lambda x: x[:, :, [3, 0, 3], [1, 7, 2]]),
@@ -113,7 +124,7 @@ FUNCTIONS = {
     "std_mean": Call(lambda x: torch.add(*torch.std_mean(x, dim=1)) + torch.sub(*torch.var_mean(x, dim=1, correction=0))),
     "triangles": Call(lambda x: x.tril() + x.triu(1) * 2),
     "lerp": Call(lambda x: torch.lerp(x, x.tanh(), 0.3) + torch.lerp(x, x * 2, torch.sigmoid(x))),
-    "volume_pools": Call(lambda x: F.max_pool3d(x[:, None], (2, 3, 2), padding=(1, 1, 0)) + F.avg_pool3d(x[:, None], (2, 3, 2), padding=(1, 1, 0))),
+    "volume_pools": With(lambda a, b, x: a(x[:, None]) + b(x[:, None]), *(kind((2, 3, 2), padding=(1, 1, 0)) for kind in (nn.MaxPool3d, nn.AvgPool3d))),
     "depth_pools": Call(lambda x: F.avg_pool3d(x[:, None], (2, 1, 1), count_include_pad=False, padding=(1, 0, 0))),
     "weight_standardised": Table(lambda t, x: F.conv2d(x, (t - t.mean((1, 2, 3), True)) / t.std((1, 2, 3), keepdim=True)), 3, 4, 3, 2),
     "weight_transposed": Table(lambda t, x: F.conv2d(x, t.transpose(0, 1)), 4, 3, 3, 2),

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cases import IMAGE, Call, Weights, check  # noqa: E402
+from test_functions import FUNCTIONS  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
@@ -235,7 +236,7 @@ def test_the_table_of_modules_is_what_these_tests_trace() -> None:
     rows = [line.split("|")[1] for line in readme.splitlines() if line.startswith("| `")]
     stated = [name for row in rows for name in re.findall(r"`([A-Z]\w+)`", row)]
     assert len(stated) == len(set(stated))
-    traced = [*MODULES.values(), *SEQUENCES.values(), *TIME_FIRST, Cells(), Words()]
+    traced = [*MODULES.values(), *FUNCTIONS.values(), *SEQUENCES.values(), *TIME_FIRST, Cells(), Words()]
     kinds = {type(layer) for module in traced for layer in module.modules()}
     inside = {"ModuleList", "Identity", "NonDynamicallyQuantizableLinear", "LayerNorm"}
     # Of the rows of core/src/ops/pointwise.rs the table need not name each.
