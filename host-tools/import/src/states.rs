@@ -1,6 +1,6 @@
 //! States that `--state` makes: an input that a tensor of the run before becomes.
 
-use crate::borders::{unknown, usage};
+use crate::borders::{bytes, unknown, usage};
 use crate::error::Result;
 use crate::graph::{Assumption, Data, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind};
 use crate::imported::{ImportOptions, Imported};
@@ -96,12 +96,12 @@ fn described(tensor: &Tensor) -> String {
 fn become_state(graph: &mut Graph, input: TensorId, output: TensorId) {
     let read = graph.tensor(input).clone();
     let zero = read.quant.as_ref().and_then(|quant| quant.zero_point.first()).copied();
-    let zero = zero.unwrap_or(0).to_le_bytes()[0];
-    let bytes = read.shape.iter().product::<usize>() * read.dtype.bytes();
+    let zeros = vec![f64::from(zero.unwrap_or(0)); read.shape.iter().product()];
+    let bytes = bytes(read.dtype, &zeros);
     let name = read.name.clone();
     let state = graph.add_tensor(Tensor {
         name: format!("{name} (state)"),
-        kind: TensorKind::State(Data::Bytes(vec![zero; bytes].into())),
+        kind: TensorKind::State(Data::Bytes(bytes.into())),
         ..read
     });
     graph.tensor_mut(input).kind = TensorKind::Activation;

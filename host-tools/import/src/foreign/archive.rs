@@ -76,7 +76,7 @@ pub(super) fn told(content: &[u8]) -> Option<(String, String)> {
     Some((what.into(), help.into()))
 }
 
-/// Names of the entries, as the directory has them.
+/// Names of the entries, as the directory has them. Each byte of the file is of one entry at most.
 fn names(content: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = content;
@@ -88,10 +88,11 @@ fn names(content: &[u8]) -> Vec<String> {
             Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
             _ => break,
         };
-        if let Some(name) = rest.get(FIXED..FIXED + length) {
-            names.push(String::from_utf8_lossy(name).into_owned());
-        }
-        rest = rest.get(ENTRY.len()..).unwrap_or_default();
+        let Some(name) = rest.get(FIXED..FIXED + length) else {
+            break;
+        };
+        names.push(String::from_utf8_lossy(name).into_owned());
+        rest = rest.get(FIXED + length..).unwrap_or_default();
     }
     names
 }
@@ -99,4 +100,19 @@ fn names(content: &[u8]) -> Vec<String> {
 /// The beginning of a name, without what a terminal would obey.
 fn shown(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_control()).take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries every four bytes, each with a name of 64 KiB over the others: 330 KB that would be 4 GB.
+    #[test]
+    fn names_take_no_more_than_the_file() {
+        let entry = [ENTRY, &[0xFF; 4]].concat();
+        let content = [b"PK\x03\x04".to_vec(), entry.repeat(1 << 15), vec![b'a'; 1 << 16]].concat();
+        let bytes: usize = names(&content).iter().map(String::len).sum();
+        // A byte that is no UTF-8 is shown by three.
+        assert!(bytes > 0 && bytes <= 3 * content.len(), "{bytes}");
+    }
 }

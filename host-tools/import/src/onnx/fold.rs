@@ -125,7 +125,7 @@ pub(super) fn fold_reduce(
     })
 }
 
-/// `x [.., terms]` times `w [rows, terms]` and a bias `[rows]`, sums in f64; `None` where they are no floats of such shapes.
+/// `x [.., terms]` times `w [rows, terms]` and a bias `[rows]`, sums in f64; `None` where they are no floats of such shapes, or more than the budget has.
 pub(super) fn fold_linear(budget: &FoldBudget, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Option<Array>> {
     let (Elements::Floats(of_x), Elements::Floats(of_w)) = (&x.data, &w.data) else {
         return Ok(None);
@@ -142,8 +142,10 @@ pub(super) fn fold_linear(budget: &FoldBudget, x: &Array, w: &Array, bias: Optio
         return Ok(None);
     }
     let shape: Vec<usize> = outer.iter().copied().chain([rows]).collect();
-    // Each product is paid for, not each sum alone.
-    paid(budget, Elem::FLOAT, &[&shape[..], &[terms]].concat())?;
+    // Each product is paid for, not each sum alone. What is too dear stays a layer.
+    if paid(budget, Elem::FLOAT, &[&shape[..], &[terms]].concat()).is_err() {
+        return Ok(None);
+    }
     let sum = |line: &[f32], row: usize| {
         let weights = &of_w[row * terms..(row + 1) * terms];
         let products = line.iter().zip(weights).map(|(a, b)| f64::from(*a) * f64::from(*b));

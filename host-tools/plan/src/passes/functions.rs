@@ -5,7 +5,6 @@
 //! for smooth activations, where it is to 1e-6 of numbers up to one and 1e-6 of the operand beyond.
 
 use arenite::ops::binary::SpecialBinaryOp;
-use arenite::ops::compare::Comparison;
 use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
 
 use super::constants::{known, value};
@@ -53,12 +52,15 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
 fn asks_for_nan(graph: &Graph, parts: &Composite) -> bool {
     parts.nodes.iter().any(|&index| {
         let node = &graph.nodes[index];
-        let equal = match node.op {
-            Op::SpecialBinary { kind } => kind == SpecialBinaryOp::Equal,
-            Op::Compare { kind } => kind == Comparison::Equal,
+        let compares = match node.op {
+            Op::SpecialBinary { kind } => matches!(
+                kind,
+                SpecialBinaryOp::Equal | SpecialBinaryOp::Less | SpecialBinaryOp::LessOrEqual
+            ),
+            Op::Compare { .. } => true,
             _ => false,
         };
-        equal && node.inputs.first() == node.inputs.get(1)
+        compares && node.inputs.first() == node.inputs.get(1)
     })
 }
 
@@ -322,17 +324,18 @@ mod tests {
     /// `x` where it is a number, else 0.5: of numbers alone it is nothing but `x`.
     #[test]
     fn a_choice_by_nan_stays_a_choice() {
-        let (mut net, x) = Net::new();
-        let equal = SpecialBinaryOp::Equal;
-        let same = net.node(Op::SpecialBinary { kind: equal }, &[x, x]);
-        let one = net.number(1.0);
-        let other = net.two(BinaryOp::Sub, one, same);
-        let kind = SpecialBinaryOp::Keep;
-        let taken = net.node(Op::SpecialBinary { kind }, &[x, same]);
-        let half = net.number(0.5);
-        let left = net.node(Op::SpecialBinary { kind }, &[half, other]);
-        let y = net.two(BinaryOp::Add, taken, left);
-        assert_eq!(net.after(&[y]).len(), 5);
+        for compared in [SpecialBinaryOp::Equal, SpecialBinaryOp::LessOrEqual] {
+            let (mut net, x) = Net::new();
+            let same = net.node(Op::SpecialBinary { kind: compared }, &[x, x]);
+            let one = net.number(1.0);
+            let other = net.two(BinaryOp::Sub, one, same);
+            let kind = SpecialBinaryOp::Keep;
+            let taken = net.node(Op::SpecialBinary { kind }, &[x, same]);
+            let half = net.number(0.5);
+            let left = net.node(Op::SpecialBinary { kind }, &[half, other]);
+            let y = net.two(BinaryOp::Add, taken, left);
+            assert_eq!(net.after(&[y]).len(), 5, "{compared:?}");
+        }
     }
 
     /// A neighbour of each is none of them; a part that somebody else reads, or an output, stays.
