@@ -6,6 +6,9 @@
 // What packs weights has no caller on a device; builds with `pack` find what is unused indeed.
 #![cfg_attr(not(any(test, packing)), allow(dead_code))]
 
+#[macro_use]
+mod isa;
+
 pub mod added;
 pub(crate) mod byte_loops;
 #[cfg(any(test, packing))]

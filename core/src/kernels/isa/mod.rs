@@ -1,0 +1,42 @@
+//! Naked functions, their arguments and their stack frames: what assembly of every instruction set has in common.
+//!
+//! Assembly names a field of its arguments, `{rest}`, and never the field's offset: a field that moves, moves in the assembly. Loads of several registers
+//! at once take neighbours, which [`consecutive`] holds at compile time.
+
+/// A naked function's body over the fields of `#[repr(C)]` structs: in the templates `{field}` is the field's offset in bytes. Other operands of
+/// `naked_asm!` follow the templates behind a semicolon. A field that no template names does not compile.
+#[allow(unused_macros, reason = "builds for hosts have no naked functions")]
+macro_rules! naked {
+    ($($of:ident { $($field:ident),+ $(,)? }),+ => $($template:expr),+ $(,)? $(; $($operands:tt)*)?) => {
+        core::arch::naked_asm!(
+            $($template,)+
+            $($($field = const core::mem::offset_of!($of, $field),)+)+
+            $($($operands)*)?
+        )
+    };
+}
+
+/// Holds fields to be neighbouring words in this order: what LDM, LDRD and loads of pairs read at once.
+#[allow(unused_macros, reason = "builds for hosts have no naked functions")]
+macro_rules! consecutive {
+    ($of:ty: $first:ident $(, $next:ident)+ $(,)?) => {
+        const _: () = {
+            let mut _at = core::mem::offset_of!($of, $first);
+            $(
+                _at += size_of::<usize>();
+                assert!(core::mem::offset_of!($of, $next) == _at, stringify!($next));
+            )+
+        };
+    };
+}
+
+/// Words of a naked function's stack frame, from the stack pointer on.
+#[allow(unused_macros, reason = "builds for hosts have no naked functions")]
+macro_rules! frame {
+    ($(#[$about:meta])* $name:ident { $($word:ident),+ $(,)? }) => {
+        $(#[$about])*
+        #[repr(C)]
+        #[allow(dead_code, reason = "the assembly names its words")]
+        struct $name { $($word: usize),+ }
+    };
+}
