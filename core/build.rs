@@ -1,19 +1,16 @@
-//! Says what a Cortex-M core has, which the compiler's own `cfg` does not: `cfg(cortex_m = "…")` with
+//! Says which instruction sets kernels are built for, which the compiler's own `cfg` does not: `cfg(kernel_isa = "…")`, each value for itself, with
 //!
-//! - `baseline`: ARMv6-M, ARMv8-M Baseline. No Thumb-2 and no long multiplication;
-//! - `mainline`: ARMv7-M and later;
-//! - `dsp`, `mve`: the target's cores may have the extension; the feature of that name says that this one does. Helium's registers are those of
-//!   the hard-float calling convention;
-//! - `fpu`: single precision and the hard-float calling convention.
-//!
-//! On AArch64 `cfg(aarch64 = "…")` with what the compiler builds for:
-//!
-//! - `neon`: its vectors, which all its targets but the soft-float ones have;
+//! - `armv6m`: ARMv6-M, ARMv8-M Baseline. No Thumb-2 and no long multiplication;
+//! - `armv7m`: ARMv7-M and later;
+//! - `dsp`: the DSP extension; `mve`: Helium, whose registers are those of the hard-float calling convention. The target's cores may have the extension, and
+//!   the feature of that name says that this one does;
+//! - `fpu`: single precision and the hard-float calling convention;
+//! - `neon`: the vectors of AArch64, which all its targets but the soft-float ones have;
 //! - `dotprod`: the dot product instructions, of Armv8.2 and later (`-C target-feature=+dotprod`, or a `target-cpu` that has them);
 //! - `i8mm`: the products of matrices of bytes, of Armv8.6 and later;
-//! - `sme`: the feature of that name says that this core has the scalable matrix extension.
-//!
-//! On RISC-V `cfg(riscv = "v")` with the feature `rvv`: this core has the vector extension.
+//! - `sme`: the feature of that name says that this core has the scalable matrix extension;
+//! - `rv32im`: RISC-V of 32 bits with multiplication, without an operating system;
+//! - `rvv`: the feature of that name says that this core has the vector extension.
 //!
 //! Nothing is set for any other core, 32-bit Arm's A and R profiles among them.
 //!
@@ -21,44 +18,60 @@
 
 use std::env;
 
-/// First part of a target's name, and what its cores have; hard-float ones may have more.
+/// All values of `kernel_isa`.
+const ALL: [&str; 11] = [
+    "armv6m", "armv7m", "dsp", "mve", "fpu", "neon", "dotprod", "i8mm", "sme", "rv32im", "rvv",
+];
+
+/// First part of a Cortex-M target's name, and what its cores have; hard-float ones may have more.
 const CORES: [(&str, &[&str], &[&str]); 5] = [
-    ("thumbv6m", &["baseline"], &[]),
-    ("thumbv7m", &["mainline"], &[]),
-    ("thumbv7em", &["mainline", "dsp"], &["fpu"]),
-    ("thumbv8m.base", &["baseline"], &[]),
-    ("thumbv8m.main", &["mainline", "dsp"], &["fpu", "mve"]),
+    ("thumbv6m", &["armv6m"], &[]),
+    ("thumbv7m", &["armv7m"], &[]),
+    ("thumbv7em", &["armv7m", "dsp"], &["fpu"]),
+    ("thumbv8m.base", &["armv6m"], &[]),
+    ("thumbv8m.main", &["armv7m", "dsp"], &["fpu", "mve"]),
 ];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-check-cfg=cfg(cortex_m, values(\"baseline\", \"mainline\", \"dsp\", \"mve\", \"fpu\"))");
-    println!("cargo:rustc-check-cfg=cfg(aarch64, values(\"neon\", \"dotprod\", \"i8mm\", \"sme\"))");
-    println!("cargo:rustc-check-cfg=cfg(riscv, values(\"v\"))");
+    println!(
+        "cargo:rustc-check-cfg=cfg(kernel_isa, values({}))",
+        ALL.map(|isa| format!("{isa:?}")).join(", ")
+    );
     println!("cargo:rustc-check-cfg=cfg(packing)");
-    let features = ["CARGO_FEATURE_PACK", "CARGO_FEATURE_TESTKIT"];
-    if features.iter().any(|feature| env::var_os(feature).is_some()) {
+    if feature("pack") || feature("testkit") {
         println!("cargo:rustc-cfg=packing");
     }
-    let target = env::var("TARGET").expect("set by cargo");
-    let (architecture, _) = target.split_once('-').unwrap_or((&target, ""));
-    let hard_float = target.ends_with("hf");
-    for (_, soft, hard) in CORES.into_iter().filter(|core| core.0 == architecture) {
-        let has = soft.iter().chain(hard.iter().filter(|_| hard_float));
-        has.for_each(|has| println!("cargo:rustc-cfg=cortex_m=\"{has}\""));
-    }
-    if architecture.starts_with("riscv") && env::var_os("CARGO_FEATURE_RVV").is_some() {
-        println!("cargo:rustc-cfg=riscv=\"v\"");
-    }
-    if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|architecture| architecture == "aarch64") {
-        let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
-        let has = |name: &&str| features.split(',').any(|feature| feature == *name);
-        let extensions = ["neon", "dotprod", "i8mm"].into_iter().filter(has);
-        extensions.for_each(|has| println!("cargo:rustc-cfg=aarch64=\"{has}\""));
-        // Hosts compute with the portable loops: a processor of theirs is asked for nothing.
-        let bare = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "none");
-        if bare && env::var_os("CARGO_FEATURE_SME").is_some() {
-            println!("cargo:rustc-cfg=aarch64=\"sme\"");
+    for isa in ALL {
+        if has(isa) {
+            println!("cargo:rustc-cfg=kernel_isa={isa:?}");
         }
     }
+}
+
+/// Whether kernels are built for an instruction set.
+fn has(isa: &str) -> bool {
+    let target = env::var("TARGET").expect("set by cargo");
+    let (architecture, _) = target.split_once('-').unwrap_or((&target, ""));
+    let compiler = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    let enabled = |name: &str| compiler("FEATURE").split(',').any(|enabled| enabled == name);
+    // Hosts compute with the portable loops: a processor of theirs is asked for nothing.
+    let bare = compiler("OS") == "none";
+    let cortex_m = |isa: &str| {
+        let hard_float = target.ends_with("hf");
+        let core = CORES.iter().find(|core| core.0 == architecture);
+        core.is_some_and(|(_, soft, hard)| soft.contains(&isa) || hard_float && hard.contains(&isa))
+    };
+    match isa {
+        "dsp" | "mve" => cortex_m(isa) && feature(isa),
+        "neon" | "dotprod" | "i8mm" => compiler("ARCH") == "aarch64" && enabled(isa),
+        "sme" => compiler("ARCH") == "aarch64" && bare && feature(isa),
+        "rv32im" => compiler("ARCH") == "riscv32" && enabled("m") && bare,
+        "rvv" => architecture.starts_with("riscv") && feature(isa),
+        _ => cortex_m(isa),
+    }
+}
+
+fn feature(name: &str) -> bool {
+    env::var_os(format!("CARGO_FEATURE_{}", name.to_uppercase())).is_some()
 }

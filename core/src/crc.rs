@@ -2,13 +2,13 @@
 //!
 //! How many instructions a byte and how many bytes of table a core pays for it: `docs/footprint.md`.
 
-#[cfg(any(test, cortex_m = "mainline"))]
+#[cfg(any(test, kernel_isa = "armv7m"))]
 mod window;
 
 use crate::cells::cast_slice;
 
 /// Whether most of a file is divided without a table.
-const WINDOWED: bool = cfg!(cortex_m = "mainline");
+const WINDOWED: bool = cfg!(kernel_isa = "armv7m");
 
 /// On 64-bit cores a blob may hold a gigabyte: eight tables for whole bytes, one for each byte of a word.
 const WIDE: bool = cfg!(target_pointer_width = "64");
@@ -31,7 +31,7 @@ impl Crc32 {
     /// Takes in `bytes`. A function of its own, so that a trace can tell the checksum from the rest of a load.
     #[inline(never)]
     pub(crate) fn update(self, bytes: &[u8]) -> Self {
-        #[cfg(cortex_m = "mainline")]
+        #[cfg(kernel_isa = "armv7m")]
         {
             let mut crc = 0;
             if let Some(rest) = window::divide(self.0, bytes, |word| crc = by_table(crc, &word)) {

@@ -165,7 +165,7 @@ pub use verify::{Trust, TrustedKey, Verified, VerifyError, verify};
 #[cfg(target_endian = "big")]
 compile_error!("model files are little-endian and used in place");
 
-#[cfg(all(feature = "dsp", target_os = "none", not(cortex_m = "dsp")))]
+#[cfg(all(feature = "dsp", target_os = "none", not(kernel_isa = "dsp")))]
 compile_error!(
     "the feature `dsp` wants a core with Arm's DSP extension (Cortex-M4, M7, M33 with it, M55 and later): build for thumbv7em-none-eabi, \
      thumbv7em-none-eabihf, thumbv8m.main-none-eabi or thumbv8m.main-none-eabihf, or leave the feature out: see docs/features.md"
@@ -175,8 +175,8 @@ compile_error!(
 #[cfg(all(
     feature = "mve",
     target_os = "none",
-    not(cortex_m = "mve"),
-    any(cortex_m = "dsp", not(feature = "dsp"))
+    not(kernel_isa = "mve"),
+    any(kernel_isa = "dsp", not(feature = "dsp"))
 ))]
 compile_error!(
     "the feature `mve` wants a core with Helium (Cortex-M55, M85) and the calling convention that has its registers: build for \
@@ -189,7 +189,7 @@ compile_error!(
      docs/features.md"
 );
 
-#[cfg(all(feature = "rvv", target_os = "none", not(riscv = "v")))]
+#[cfg(all(feature = "rvv", target_os = "none", not(kernel_isa = "rvv")))]
 compile_error!(
     "the feature `rvv` wants a RISC-V core with the vector extension: build for riscv64gc-unknown-none-elf or riscv32imac-unknown-none-elf, or leave \
      the feature out: see docs/features.md"

@@ -18,7 +18,7 @@ mod rounding;
 mod softmax;
 mod wide;
 
-#[cfg(cortex_m = "mainline")]
+#[cfg(kernel_isa = "armv7m")]
 pub(crate) use activation::SIGMOID;
 pub use activation::{HardSwish, LogisticI8, SigmoidI16, leaky_relu, lookup_i16, rsqrt_i8, table_index};
 pub use fixed::{

@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
     use crate::arena::Slot;
-    use crate::kernels::candidate::Candidate;
+    use crate::kernels::api::candidate::Candidate;
     use crate::kernels::table::{KernelId, KernelVisitor};
     use crate::ops::operator::Placed;
 

@@ -15,8 +15,8 @@ mod riscv;
 
 pub use cortex_m::{Dwt, Registers, SysTick, Wraps};
 #[cfg(any(
-    cortex_m = "baseline",
-    cortex_m = "mainline",
+    kernel_isa = "armv6m",
+    kernel_isa = "armv7m",
     all(target_os = "none", any(target_arch = "riscv32", target_arch = "riscv64"))
 ))]
 pub use counter::Core;

@@ -9,69 +9,9 @@
 #[macro_use]
 mod isa;
 
-pub mod added;
-pub(crate) mod byte_loops;
-#[cfg(any(test, packing))]
-pub mod candidate;
-pub(crate) mod columns;
-#[cfg(all(cortex_m = "mve", feature = "mve"))]
-mod columns_helium;
-pub(crate) mod delay;
-pub(crate) mod dot;
-#[cfg(any(
-    cortex_m = "baseline",
-    cortex_m = "mainline",
-    all(target_arch = "riscv32", target_feature = "m", target_os = "none")
-))]
-mod dot_loops;
-#[cfg(any(cortex_m = "baseline", target_arch = "riscv32"))]
-mod entered;
-pub(crate) mod gates;
-#[cfg(all(cortex_m = "mve", feature = "mve"))]
-mod gates_helium;
-#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
-mod gates_mainline;
-pub(crate) mod instructions;
-pub mod kernel;
-mod line_loops;
-#[cfg(any(test, packing))]
-pub mod linear_sum;
-pub(crate) mod lines;
-#[cfg(test)]
-mod low_bit_tests;
-mod overlap;
-pub(crate) mod pixels;
-#[cfg(test)]
-mod pool_tests;
-mod quantised;
-pub(crate) mod rescale;
-pub(crate) mod rescaled;
-pub(crate) mod runs;
-pub mod steps;
-pub(crate) mod sums;
-pub mod svdf;
-mod svdf_loops;
-#[cfg(test)]
-mod svdf_tests;
+pub mod api;
+pub mod primitives;
 pub mod table;
-mod taps;
-mod turned;
-#[cfg(all(cortex_m = "mve", feature = "mve"))]
-mod vectors;
-mod weight;
-pub(crate) mod wide;
-#[cfg(any(
-    cortex_m = "baseline",
-    all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve")))
-))]
-mod wide_loops;
-pub(crate) mod wide_rows;
-pub(crate) mod wide_steps;
-pub(crate) mod wide_taps;
-#[cfg(all(cortex_m = "mainline", not(all(cortex_m = "mve", feature = "mve"))))]
-mod wide_windows;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod x86;
 
 pub mod compact;
 pub mod dotprod;
@@ -79,12 +19,17 @@ pub mod dsp;
 pub mod ethos_u;
 pub mod fpu;
 pub mod i8mm;
-pub mod int;
 pub mod mve;
 pub mod neon;
+pub mod packed;
+pub mod portable;
 pub mod rvv;
-pub mod scalar;
 pub mod sme;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86;
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(any(test, packing, feature = "accelerators"))]
 use crate::target::Target;
@@ -135,33 +80,33 @@ backends! {
 
     /// Helium, on Cortex-M55 and later: builds with the feature `mve`. Hosts have the same kernels in portable Rust.
     Mve = 3, "mve";
-    built: cfg!(any(not(target_os = "none"), all(cortex_m = "mve", feature = "mve")));
+    built: cfg!(any(not(target_os = "none"), kernel_isa = "mve"));
     tried: Tried::on(&[Target::CortexM55]);
 
     /// The outer products of bytes of AArch64: builds with the feature `sme`. Hosts have the same kernels in portable Rust.
     Sme = 10, "sme";
-    built: cfg!(any(not(target_os = "none"), aarch64 = "sme"));
+    built: cfg!(any(not(target_os = "none"), kernel_isa = "sme"));
     tried: Tried::on(&[Target::Aarch64Sme]);
 
     /// The products of matrices of bytes of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust.
     I8mm = 8, "i8mm";
-    built: cfg!(any(not(target_os = "none"), aarch64 = "i8mm"));
+    built: cfg!(any(not(target_os = "none"), kernel_isa = "i8mm"));
     tried: Tried::on(&[Target::Aarch64I8mm, Target::Aarch64Sme]);
 
     /// The dot product instructions of AArch64: builds for cores that have them. Hosts have the same kernels in portable Rust, x86-64 ones by AVX2 and VNNI.
     Dotprod = 6, "dotprod";
-    built: cfg!(any(not(target_os = "none"), aarch64 = "dotprod"));
+    built: cfg!(any(not(target_os = "none"), kernel_isa = "dotprod"));
     tried: Tried::on(&[Target::Aarch64Dotprod, Target::Aarch64I8mm, Target::Aarch64Sme, Target::X8664]);
 
     /// The DSP extension of Cortex-M4, M7 and M33: builds with the feature `dsp`. Hosts have the same kernels in portable Rust.
     Dsp = 2, "dsp";
-    built: cfg!(any(not(target_os = "none"), all(cortex_m = "dsp", feature = "dsp")));
+    built: cfg!(any(not(target_os = "none"), kernel_isa = "dsp"));
     // Cores with Helium have the DSP extension too.
     tried: Tried::on(&[Target::CortexM4, Target::CortexM7, Target::CortexM33, Target::CortexM55]);
 
     /// The vectors that every AArch64 core has. Hosts have the same kernels in portable Rust, x86-64 ones by AVX2.
     Neon = 7, "neon";
-    built: cfg!(any(not(target_os = "none"), aarch64 = "neon"));
+    built: cfg!(any(not(target_os = "none"), kernel_isa = "neon"));
     tried: Tried::on(&[
         Target::Aarch64,
         Target::Aarch64Dotprod,
@@ -172,7 +117,7 @@ backends! {
 
     /// The vector extension of RISC-V: builds with the feature `rvv`. Hosts have the same kernels in portable Rust.
     Rvv = 9, "rvv";
-    built: cfg!(any(not(target_os = "none"), riscv = "v"));
+    built: cfg!(any(not(target_os = "none"), kernel_isa = "rvv"));
     tried: Tried::on(&[Target::Riscv64gcv, Target::Riscv32imacv]);
 
     /// Floating point blocked for a core's registers; portable.

@@ -1,7 +1,7 @@
 //! The operators: what their parameters mean, and what must hold for them. They know no kernel.
 //!
 //! An *operator* is a structure of parameters over places that travels in the blob ([`operator::Operator`]); how it is computed is a
-//! [`Kernel`](crate::kernels::kernel::Kernel)'s matter.
+//! [`Kernel`](crate::kernels::api::kernel::Kernel)'s matter.
 
 pub mod arg_max;
 pub mod binary;

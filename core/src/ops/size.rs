@@ -15,7 +15,7 @@ pub(crate) fn checked_size(extents: &[u32]) -> Result<u32, Fault> {
 /// The product of two, `None` beyond 32 bits.
 #[inline(always)]
 pub(crate) fn product(a: u32, b: u32) -> Option<u32> {
-    if cfg!(cortex_m = "baseline") {
+    if cfg!(kernel_isa = "armv6m") {
         by_halves(a, b)
     } else {
         a.checked_mul(b)

@@ -129,7 +129,7 @@ impl SigmoidI16 {
     }
 
     /// What brings an input to the table's scale, and the shift to the right after it.
-    #[cfg(cortex_m = "mainline")]
+    #[cfg(kernel_isa = "armv7m")]
     pub(crate) const fn parts(self) -> (i32, u8) {
         (self.multiplier, self.shift)
     }

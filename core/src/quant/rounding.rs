@@ -84,7 +84,7 @@ pub fn high_mul(a: i32, b: i32) -> i32 {
 /// [`high_mul`] of what are not both the least number: nothing saturates.
 #[inline(always)]
 pub(crate) fn high_mul_in_range(a: i32, b: i32) -> i32 {
-    if cfg!(cortex_m = "baseline") {
+    if cfg!(kernel_isa = "armv6m") {
         high_mul_by_halves(a, b)
     } else {
         ((i64::from(a) * i64::from(b) + (1 << 30)) >> 31) as i32
@@ -92,7 +92,7 @@ pub(crate) fn high_mul_in_range(a: i32, b: i32) -> i32 {
 }
 
 /// The same without a 64-bit product, which ARMv6-M has not. Each of the sums has 32 bits, whatever the operands; both of them the least number give that.
-#[cfg_attr(not(cortex_m = "baseline"), allow(dead_code))]
+#[cfg_attr(not(kernel_isa = "armv6m"), allow(dead_code))]
 #[inline(never)]
 fn high_mul_by_halves(a: i32, b: i32) -> i32 {
     let (ah, al) = (a >> 16, a & 0xFFFF);
@@ -161,7 +161,7 @@ fn general(multiplier: Multiplier, x: i32) -> i32 {
 /// [`high_mul`] of two numbers that are not negative.
 #[inline(always)]
 pub(super) fn high_mul_of_positive(a: i32, b: i32) -> i32 {
-    if cfg!(cortex_m = "baseline") {
+    if cfg!(kernel_isa = "armv6m") {
         return high_mul_by_halves(a, b);
     }
     // Doubled, one of them has 32 bits.
@@ -172,7 +172,7 @@ pub(super) fn high_mul_of_positive(a: i32, b: i32) -> i32 {
 /// [`high_mul`] of a number that may be doubled.
 #[inline(always)]
 pub(super) fn high_mul_of_short(x: i32, mantissa: i32) -> i32 {
-    if cfg!(cortex_m = "baseline") {
+    if cfg!(kernel_isa = "armv6m") {
         return high_mul_by_halves(x, mantissa);
     }
     high_mul_of_twice(x << 1, mantissa)
@@ -181,7 +181,7 @@ pub(super) fn high_mul_of_short(x: i32, mantissa: i32) -> i32 {
 /// [`high_mul`] of half of an even number.
 #[inline(always)]
 pub(super) fn high_mul_of_twice(twice: i32, mantissa: i32) -> i32 {
-    if cfg!(cortex_m = "baseline") {
+    if cfg!(kernel_isa = "armv6m") {
         return high_mul_by_halves(twice >> 1, mantissa);
     }
     // The result is the high word, rounded by the low word's top bit.

@@ -137,7 +137,7 @@ impl Scale {
     #[inline(always)]
     fn apply(&self, exp: i32) -> u32 {
         // Most classes are as unlikely as that, and products are functions there.
-        if cfg!(cortex_m = "baseline") && exp == 0 {
+        if cfg!(kernel_isa = "armv6m") && exp == 0 {
             return 0;
         }
         // Tables that no packer wrote may hold anything.
@@ -317,7 +317,8 @@ mod tests {
     extern crate std;
     use super::*;
     use proptest::prelude::*;
-    use std::{vec, vec::Vec};
+    use std::vec;
+    use std::vec::Vec;
 
     fn softmax(row: &[f64]) -> Vec<f64> {
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -9,11 +9,11 @@ use super::mutate::{Case, CaseBed, attack, constants_len};
 use super::run::run;
 use super::task::Task;
 use crate::cells::{Element, cast_slice};
-use crate::kernels::candidate::{Candidate, GroupsS8, Job, JobKind, Layout, PlainS8};
-use crate::kernels::kernel::Kernel;
-use crate::kernels::scalar::pool2d::{AvgInt, MaxInt};
+use crate::kernels::api::candidate::{Candidate, GroupsS8, Job, JobKind, Layout, PlainS8};
+use crate::kernels::api::kernel::Kernel;
+use crate::kernels::portable::pool2d::{AvgInt, MaxInt};
 use crate::kernels::table::{KernelId, KernelVisitor};
-use crate::kernels::{Backend, scalar};
+use crate::kernels::{Backend, portable};
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise;
 use crate::ops::operator::Operator;
@@ -107,7 +107,7 @@ impl Bench<'_> {
     #[inline(never)]
     fn conv2d_s8<K: Candidate>(&mut self, seed: u32) -> Outcome {
         match forms(seed).find_map(|form| self.state_s8::<K>(form)) {
-            Some(Stated { step, plain, sizes }) => self.against::<K, scalar::conv2d::S8>(step, plain, sizes),
+            Some(Stated { step, plain, sizes }) => self.against::<K, portable::conv2d::S8>(step, plain, sizes),
             None => Ok(None),
         }
     }
@@ -197,7 +197,7 @@ impl Bench<'_> {
     #[inline(never)]
     fn conv2d_f32<K: Candidate>(&mut self, seed: u32) -> Outcome {
         match forms(seed).find_map(|form| self.state_f32::<K>(form)) {
-            Some(Stated { step, plain, sizes }) => self.against::<K, scalar::conv2d::F32>(step, plain, sizes),
+            Some(Stated { step, plain, sizes }) => self.against::<K, portable::conv2d::F32>(step, plain, sizes),
             None => Ok(None),
         }
     }
@@ -256,7 +256,7 @@ impl Bench<'_> {
         let count = elementwise::output_len(&op.loops).unwrap_or(0) as usize;
         let sizes = Sizes::sum(count);
         match K::step(&Job::BinaryInt(op.clone())) {
-            Some(step) => self.against::<K, scalar::elementwise_int::Binary>(step, op, sizes),
+            Some(step) => self.against::<K, portable::elementwise_s8_s16::Binary>(step, op, sizes),
             None => Ok(None),
         }
     }

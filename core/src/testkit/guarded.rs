@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::field::{Bed, Block, Blocks, Finding, Guard, Guarded, Memory, OPERANDS, Side, mem, varint};
 use crate::arena::{Access, Mem, Operand, Slot};
 use crate::fields::Fields;
-use crate::kernels::candidate::Candidate;
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::candidate::Candidate;
+use crate::kernels::api::kernel::Kernel;
 use crate::kernels::table::{KernelId, KernelVisitor};
 use crate::ops::operator::{Operator, Placed};
 

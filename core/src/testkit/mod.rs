@@ -14,8 +14,7 @@ mod run;
 mod svdf;
 mod task;
 
-pub use entries::{Packed, mutate, mutate_guarded, packed};
-pub use entries::{Verdict, compare, guard};
+pub use entries::{Packed, Verdict, compare, guard, mutate, mutate_guarded, packed};
 pub use field::{Bed, Finding, Found, Guard, Guarded, Memory, Side, Watch};
 pub use guarded::guarded;
 pub use memory::{Difference, Workspace};

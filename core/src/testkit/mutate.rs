@@ -9,8 +9,8 @@ use super::run::run;
 use crate::arena::{Access, Bounds, Operand, Slot};
 use crate::crc::Crc32;
 use crate::fields::Fields;
-use crate::kernels::candidate::Candidate;
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::candidate::Candidate;
+use crate::kernels::api::kernel::Kernel;
 use crate::kernels::table::check;
 #[cfg(feature = "pack")]
 use crate::kernels::table::check_decoded;

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use crate::arena::{MAX_REGIONS, Mem, Rounding};
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::kernel::Kernel;
 
 /// Runs a kernel on one region and constants. `None` where an operand of `op` is out of bounds or misaligned; unlike load, this does not
 /// check overlaps or the operator itself.

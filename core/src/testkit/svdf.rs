@@ -4,8 +4,8 @@ use super::cases;
 use super::compare::{Bench, Outcome, Stated, write};
 use super::memory::{CHANNELS, Sizes, Workspace};
 use crate::cells::cast_slice;
-use crate::kernels::candidate::{Candidate, Job, PlainS8, PlainSvdf};
-use crate::kernels::scalar;
+use crate::kernels::api::candidate::{Candidate, Job, PlainS8, PlainSvdf};
+use crate::kernels::portable;
 use crate::ops::operator::Operator;
 use crate::ops::packed_conv2d::Form;
 use crate::ops::svdf::{PackedSvdfS8, SvdfS8};
@@ -14,7 +14,7 @@ impl Bench<'_> {
     #[inline(never)]
     pub(super) fn svdf<K: Candidate>(&mut self) -> Outcome {
         match self.state_svdf::<K>() {
-            Some(Stated { step, plain, sizes }) => self.against::<K, scalar::svdf::S8>(step, plain, sizes),
+            Some(Stated { step, plain, sizes }) => self.against::<K, portable::svdf::S8>(step, plain, sizes),
             None => Ok(None),
         }
     }

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use arenite::kernels::Backend;
-use arenite::kernels::candidate::JobKind;
+use arenite::kernels::api::candidate::JobKind;
 use arenite::{KernelId, Target};
 use serde::Deserialize;
 

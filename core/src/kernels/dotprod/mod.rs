@@ -8,11 +8,16 @@
 //!
 //! Rows and weights are `neon::conv2d`'s. Hosts run the same files by `product`'s portable form, to the same bits.
 
-pub mod conv2d;
-#[cfg_attr(aarch64 = "dotprod", path = "product.rs")]
-#[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
-#[cfg_attr(not(any(aarch64 = "dotprod", target_arch = "x86_64")), path = "portable.rs")]
-mod product;
+pub mod conv2d_s8;
+#[cfg(kernel_isa = "dotprod")]
+mod gemm_s8;
+mod portable;
+mod x86;
+
+#[cfg(not(any(kernel_isa = "dotprod", target_arch = "x86_64")))]
+use portable as gemm_s8;
+#[cfg(target_arch = "x86_64")]
+use x86 as gemm_s8;
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,14 @@
 //! All that multiply packed rows against the scalar kernel, bit by bit, on shapes that the test kit's small cases have not: several groups of channels, long
 //! sums, many windows.
 
-use super::conv2d::{self, Dots};
-use crate::kernels::i8mm::conv2d::{Matrices, S8 as I8mm};
+use super::conv2d_s8;
+use super::conv2d_s8::Dots;
+use crate::kernels::i8mm::conv2d_s8::{Matrices, S8 as I8mm};
 use crate::kernels::mve::tests::{Random, compare, forms, window};
-use crate::kernels::neon::conv2d::{S8, Widening, pack};
-use crate::kernels::neon::gemm::{self, Multiply};
-use crate::kernels::scalar;
+use crate::kernels::neon::conv2d_s8::{S8, Widening, pack};
+use crate::kernels::neon::gemm_s8;
+use crate::kernels::neon::gemm_s8::Multiply;
+use crate::kernels::portable;
 
 extern crate std;
 use std::vec;
@@ -37,9 +39,9 @@ fn convolutions_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, 1) {
             for left in [false, true] {
-                compare::<scalar::conv2d::S8, conv2d::S8>(op, &mut random, left, pack::<Dots>);
-                compare::<scalar::conv2d::S8, S8>(op, &mut random, left, pack::<Widening>);
-                compare::<scalar::conv2d::S8, I8mm>(op, &mut random, left, pack::<Matrices>);
+                compare::<portable::conv2d::S8, conv2d_s8::S8>(op, &mut random, left, pack::<Dots>);
+                compare::<portable::conv2d::S8, S8>(op, &mut random, left, pack::<Widening>);
+                compare::<portable::conv2d::S8, I8mm>(op, &mut random, left, pack::<Matrices>);
             }
         }
     }
@@ -55,15 +57,15 @@ fn what_no_packer_writes_is_not_packed() {
 fn changed<L: Multiply>() {
     let (k, count) = (21, 37);
     let channels = vec![[7, 1 << 30, -5]; count];
-    let mut packed = vec![0; gemm::packed_bytes(count as u32, k as u32) as usize];
-    gemm::pack::<L>(k, 3, &channels, |_, _| Some(-1), &mut packed).expect("slices of the right sizes");
+    let mut packed = vec![0; gemm_s8::packed_bytes(count as u32, k as u32) as usize];
+    gemm_s8::pack::<L>(k, 3, &channels, |_, _| Some(-1), &mut packed).expect("slices of the right sizes");
     // Words keep them aligned.
     let mut words: vec::Vec<u32> = packed.as_chunks().0.iter().copied().map(u32::from_le_bytes).collect();
-    assert!(gemm::is_packed::<L>(crate::cells::bytes_of(&words), count, k));
+    assert!(gemm_s8::is_packed::<L>(crate::cells::bytes_of(&words), count, k));
     let mut refused = 0;
     for at in 0..words.len() {
         let word = core::mem::replace(&mut words[at], 0xFFFF_FF00);
-        refused += usize::from(!gemm::is_packed::<L>(crate::cells::bytes_of(&words), count, k));
+        refused += usize::from(!gemm_s8::is_packed::<L>(crate::cells::bytes_of(&words), count, k));
         words[at] = word;
     }
     // The last step of four elements has one, the padding none; every shift is looked at, those of the three channels beside the last too.

@@ -1,5 +1,7 @@
 //! The products on x86-64 hosts: the same layout, the same order of writes, the same bits.
 
+#![cfg(target_arch = "x86_64")]
+
 use crate::kernels::neon::args::Product;
 use crate::kernels::neon::loops::dots;
 

@@ -5,29 +5,29 @@
 //! hosts, where the tests compare them with the scalar kernels. `.cpu cortex-m33` in the assembly is for the assembler alone: rustc's targets
 //! for ARMv8-M do not turn the extension on, and every instruction used is the same on ARMv7E-M.
 
-pub mod conv2d;
-mod conv2d_loops;
-pub mod dense;
-mod dense_loops;
-pub mod depthwise;
-mod depthwise_loops;
-pub mod groups;
-mod groups_loops;
-pub mod nibbles;
-mod nibbles_loops;
-pub mod pairs;
-mod pairs_loops;
-pub mod pool2d;
-mod record;
-pub mod requant;
-pub mod sliding;
-mod sliding_loops;
-pub mod sum;
-pub mod svdf;
+pub mod add_s8_linear;
+mod channel_record;
+pub mod conv2d_s8;
+mod conv2d_s8_loops;
+pub mod conv2d_s8_paired;
+mod conv2d_s8_paired_loops;
+pub mod conv2d_s8_w4;
+pub mod conv2d_s8_w4_groups;
+mod conv2d_s8_w4_groups_loops;
+mod conv2d_s8_w4_loops;
+pub mod dwconv_s8;
+pub mod dwconv_s8_3x3_s1;
+mod dwconv_s8_3x3_s1_loops;
+mod dwconv_s8_loops;
+mod im2col_s16;
+mod im2col_s16_loops;
+pub mod linear_s8;
+mod linear_s8_loops;
+pub mod pool2d_s8;
+pub mod requantize;
+pub mod svdf_s8;
 #[cfg(test)]
 mod tests;
-mod widen;
-mod widen_loops;
 mod windows;
 
 /// Places along one axis whose window lies inside the input: from, to.

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-use super::{conv2d, dense, depthwise, nibbles, pairs, record, sliding};
+use super::{channel_record, conv2d_s8, conv2d_s8_paired, conv2d_s8_w4, dwconv_s8, dwconv_s8_3x3_s1, linear_s8};
 use crate::arena::{Mem, Rounding, Slot};
-use crate::kernels::instructions::halves;
-use crate::kernels::kernel::Kernel;
-use crate::kernels::scalar;
+use crate::kernels::api::kernel::Kernel;
+use crate::kernels::isa::dsp::halves;
+use crate::kernels::portable;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Operator;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
@@ -95,7 +95,7 @@ impl Case {
             .iter_mut()
             .zip(&self.input)
             .for_each(|(to, &x)| *to = x as u8);
-        run::<scalar::conv2d::S8>(&op, &mut arena, &mut weights);
+        run::<portable::conv2d::S8>(&op, &mut arena, &mut weights);
         let at = op.output.offset as usize;
         bytes_mut(&mut arena)[at..at + outputs]
             .iter()
@@ -257,8 +257,8 @@ proptest! {
         (window.input[2], window.output[2]) = (input, output);
         let case = case(window, 1, relu, clamp, seed);
         let expected = case.scalar();
-        prop_assert_eq!(&case.packed::<conv2d::S8>(conv2d::pack, false).1, &expected);
-        prop_assert_eq!(&case.packed::<conv2d::S8>(conv2d::pack, true).1, &expected);
+        prop_assert_eq!(&case.packed::<conv2d_s8::S8>(conv2d_s8::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<conv2d_s8::S8>(conv2d_s8::pack, true).1, &expected);
     }
 
     #[test]
@@ -270,8 +270,8 @@ proptest! {
         (window.input[2], window.output[2]) = (input, output);
         let case = case(window, 1, relu, clamp, seed).pairs();
         let expected = case.scalar();
-        prop_assert_eq!(&case.packed::<pairs::S8>(pairs::pack, false).1, &expected);
-        prop_assert_eq!(&case.packed::<pairs::S8>(pairs::pack, true).1, &expected);
+        prop_assert_eq!(&case.packed::<conv2d_s8_paired::S8>(conv2d_s8_paired::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<conv2d_s8_paired::S8>(conv2d_s8_paired::pack, true).1, &expected);
     }
 
     #[test]
@@ -280,10 +280,10 @@ proptest! {
     ) {
         let case = case(row(batch, input, output), 1, relu, [-128, 127], seed).alike();
         let mut stream = vec![0; dense_bytes(&case)];
-        prop_assume!(dense::pack(&case.op, &case.weights, &case.channels, &mut stream).is_some());
+        prop_assume!(linear_s8::pack(&case.op, &case.weights, &case.channels, &mut stream).is_some());
         let expected = case.scalar();
-        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, false).1, &expected);
-        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, true).1, &expected);
+        prop_assert_eq!(&case.packed::<linear_s8::S8>(linear_s8::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<linear_s8::S8>(linear_s8::pack, true).1, &expected);
     }
 
     #[test]
@@ -292,8 +292,8 @@ proptest! {
     ) {
         let case = case(row(batch, input, output), 1, relu, clamp, seed).pairs();
         let expected = case.scalar();
-        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, false).1, &expected);
-        prop_assert_eq!(&case.packed::<dense::S8>(dense::pack, true).1, &expected);
+        prop_assert_eq!(&case.packed::<linear_s8::S8>(linear_s8::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<linear_s8::S8>(linear_s8::pack, true).1, &expected);
     }
 
     #[test]
@@ -305,8 +305,8 @@ proptest! {
         (window.input[2], window.output[2]) = (input, output);
         let case = case(window, 1, relu, clamp, seed).nibbles();
         let expected = case.scalar();
-        prop_assert_eq!(&case.packed::<nibbles::S8>(nibbles::pack, false).1, &expected);
-        prop_assert_eq!(&case.packed::<nibbles::S8>(nibbles::pack, true).1, &expected);
+        prop_assert_eq!(&case.packed::<conv2d_s8_w4::S8>(conv2d_s8_w4::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<conv2d_s8_w4::S8>(conv2d_s8_w4::pack, true).1, &expected);
     }
 
     #[test]
@@ -321,8 +321,8 @@ proptest! {
         (window.input[2], window.output[2]) = (4 * quads, 4 * quads);
         let case = case(window, 4 * quads, relu, clamp, seed);
         let expected = case.scalar();
-        prop_assert_eq!(&case.packed::<depthwise::S8>(depthwise::pack, false).1, &expected);
-        prop_assert_eq!(&case.packed::<depthwise::S8>(depthwise::pack, true).1, &expected);
+        prop_assert_eq!(&case.packed::<dwconv_s8::S8>(dwconv_s8::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<dwconv_s8::S8>(dwconv_s8::pack, true).1, &expected);
     }
 
     #[test]
@@ -336,8 +336,8 @@ proptest! {
         let window = Window2d { batch, input: extents, output: extents, kernel: [3, 3], stride: [1, 1], dilation: [1, 1], padding };
         let case = case(window, 4 * quads, relu, clamp, seed);
         let expected = case.scalar();
-        prop_assert_eq!(&case.packed::<sliding::S8>(depthwise::pack, false).1, &expected);
-        prop_assert_eq!(&case.packed::<sliding::S8>(depthwise::pack, true).1, &expected);
+        prop_assert_eq!(&case.packed::<dwconv_s8_3x3_s1::S8>(dwconv_s8::pack, false).1, &expected);
+        prop_assert_eq!(&case.packed::<dwconv_s8_3x3_s1::S8>(dwconv_s8::pack, true).1, &expected);
     }
 }
 
@@ -356,7 +356,7 @@ fn row(batch: u16, input: u16, output: u16) -> Window2d {
 
 /// Bytes of its stream.
 fn dense_bytes(case: &Case) -> usize {
-    dense::S8::needs(&PackedConv2dS8::of(&case.op, Form::Signed)).weights as usize
+    linear_s8::S8::needs(&PackedConv2dS8::of(&case.op, Form::Signed)).weights as usize
 }
 
 /// Layers of channels alike, of those that are not, of few; by tiles of any.
@@ -364,8 +364,8 @@ fn dense_bytes(case: &Case) -> usize {
 fn dense_layers_are_taken_where_they_serve() {
     let form = |case: &Case| {
         let mut stream = vec![0; dense_bytes(case)];
-        dense::pack(&case.op, &case.weights, &case.channels, &mut stream).map(|op| {
-            assert!(dense::S8::supports(&op), "{:?}", op.form);
+        linear_s8::pack(&case.op, &case.weights, &case.channels, &mut stream).map(|op| {
+            assert!(linear_s8::S8::supports(&op), "{:?}", op.form);
             op.form
         })
     };
@@ -376,7 +376,7 @@ fn dense_layers_are_taken_where_they_serve() {
         assert_eq!(form(&of(100, 62)), Some(expected));
         for (input, output, pays) in [(100, 63, false), (100, 64, true), (1024, 63, false), (1025, 1, true)] {
             let op = PackedConv2dS8::of(&of(input, output).op, expected);
-            assert_eq!(dense::pays(&op), pays, "{input} {output}");
+            assert_eq!(linear_s8::pays(&op), pays, "{input} {output}");
         }
         assert_eq!(form(&of(1025, 3)), Some(Form::General));
         let mut other = of(100, 64);
@@ -402,7 +402,7 @@ fn dense_streams_are_checked() {
         let case = case(row(1, input, output), 1, true, [-128, 127], 7).alike();
         let mut stream = aligned(dense_bytes(&case));
         let bytes = dense_bytes(&case);
-        let mut op = dense::pack(
+        let mut op = linear_s8::pack(
             &case.op,
             &case.weights,
             &case.channels,
@@ -414,7 +414,7 @@ fn dense_streams_are_checked() {
             let at = 4 * word..4 * word + 4;
             let was = bytes_mut(&mut stream)[at.clone()].to_vec();
             bytes_mut(&mut stream)[at.clone()].copy_from_slice(&value.to_le_bytes());
-            let trusted = dense::S8::trusts(&op, &bytes_mut(&mut stream)[..bytes]);
+            let trusted = linear_s8::S8::trusts(&op, &bytes_mut(&mut stream)[..bytes]);
             bytes_mut(&mut stream)[at].copy_from_slice(&was);
             trusted
         };
@@ -432,7 +432,7 @@ fn dense_streams_are_checked() {
                 let (b0, both) = (word(&mut stream, first), word(&mut stream, second));
                 let mut set = |value: u32| {
                     bytes_mut(&mut stream)[4 * second..][..4].copy_from_slice(&value.to_le_bytes());
-                    dense::S8::trusts(&op, &bytes_mut(&mut stream)[..bytes])
+                    linear_s8::S8::trusts(&op, &bytes_mut(&mut stream)[..bytes])
                 };
                 assert!(set(b0) && !set(b0.wrapping_add(1)), "a bias that is no whole number");
                 assert!(!set(b0.wrapping_add(0x7fff_ff00)), "a bias beyond 24 bits");
@@ -466,16 +466,16 @@ fn forms_are_chosen_as_documented() {
         (false, [-90, 80], Form::General, Form::General),
     ] {
         let case_1 = case(window(3, 8), 1, relu, clamp, 7);
-        let (found, outputs) = case_1.packed::<conv2d::S8>(conv2d::pack, false);
+        let (found, outputs) = case_1.packed::<conv2d_s8::S8>(conv2d_s8::pack, false);
         assert_eq!((found, outputs), (form, case_1.scalar()));
         let of_pairs = case_1.pairs();
-        let (found, outputs) = of_pairs.packed::<pairs::S8>(pairs::pack, false);
+        let (found, outputs) = of_pairs.packed::<conv2d_s8_paired::S8>(conv2d_s8_paired::pack, false);
         assert_eq!((found, outputs), (form, of_pairs.scalar()));
         let of_nibbles = case_1.nibbles();
-        let (found, outputs) = of_nibbles.packed::<nibbles::S8>(nibbles::pack, false);
+        let (found, outputs) = of_nibbles.packed::<conv2d_s8_w4::S8>(conv2d_s8_w4::pack, false);
         assert_eq!((found, outputs), (form, of_nibbles.scalar()));
         let case_2 = case(window(3, 8), 8, relu, clamp, 7);
-        let (found, outputs) = case_2.packed::<depthwise::S8>(depthwise::pack, false);
+        let (found, outputs) = case_2.packed::<dwconv_s8::S8>(dwconv_s8::pack, false);
         assert_eq!((found, outputs), (depthwise_form, case_2.scalar()));
     }
 }
@@ -497,24 +497,24 @@ fn a_pointwise_distance_is_the_least() {
     impl Kernel for Nearer {
         type Op = PackedConv2dS8;
         fn needs(op: &PackedConv2dS8) -> crate::ops::operator::Needs {
-            conv2d::S8::needs(op)
+            conv2d_s8::S8::needs(op)
         }
         fn distance(op: &PackedConv2dS8, index: usize) -> Option<i64> {
-            conv2d::S8::distance(op, index).map(|d| d - 1)
+            conv2d_s8::S8::distance(op, index).map(|d| d - 1)
         }
         fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-            conv2d::S8::run(op, mem)
+            conv2d_s8::S8::run(op, mem)
         }
     }
-    assert_eq!(case.packed::<conv2d::S8>(conv2d::pack, true).1, case.scalar());
-    assert_ne!(case.packed::<Nearer>(conv2d::pack, true).1, case.scalar());
+    assert_eq!(case.packed::<conv2d_s8::S8>(conv2d_s8::pack, true).1, case.scalar());
+    assert_ne!(case.packed::<Nearer>(conv2d_s8::pack, true).1, case.scalar());
 }
 
 /// Records of the reference's form, at the ends of what the arithmetic has.
 #[test]
 fn general_records_have_ends() {
     let is = |shift: i32, zero_point: i32, low: i32, high: i32| {
-        record::is_general(&[7, shift as u32, zero_point as u32, halves(low, high)])
+        channel_record::is_general(&[7, shift as u32, zero_point as u32, halves(low, high)])
     };
     for [shift, zero_point, low, high] in [[-31, -128, -128, -128], [31, 127, 127, 127], [0, 3, -128, 127]] {
         assert!(is(shift, zero_point, low, high), "{shift} {zero_point} {low} {high}");

@@ -3,8 +3,8 @@
 use super::commands::{Own, walk};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
-use crate::kernels::candidate::Candidate;
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::candidate::Candidate;
+use crate::kernels::api::kernel::Kernel;
 use crate::ops::ethos_u::EthosU;
 use crate::ops::fault::Fault;
 use crate::ops::operator::Needs;

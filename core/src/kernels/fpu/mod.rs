@@ -4,9 +4,9 @@
 //! each kernel, so that a block's weights lie next to each other.
 #![deny(unsafe_code)]
 
-pub mod conv2d;
-pub mod depthwise;
-pub mod products;
+pub mod conv2d_f32;
+pub mod conv2d_f32_loops;
+pub mod dwconv_f32;
 
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-use super::{conv2d, depthwise};
+use super::{conv2d_f32, dwconv_f32};
 use crate::arena::{Mem, Rounding, Slot};
-use crate::kernels::kernel::Kernel;
-use crate::kernels::scalar;
+use crate::kernels::api::kernel::Kernel;
+use crate::kernels::portable;
 use crate::ops::conv2d::Conv2dF32;
 use crate::ops::window::Window2d;
 
@@ -123,7 +123,7 @@ proptest! {
         let weights = values(op.weights_len().unwrap() as usize);
         let bias = values(usize::from(out));
         let apart = (0, outputs.len());
-        let expected = run::<scalar::conv2d::F32>(&op, apart, &data, &outputs, &[weights.clone(), bias.clone()].concat());
+        let expected = run::<portable::conv2d::F32>(&op, apart, &data, &outputs, &[weights.clone(), bias.clone()].concat());
         let check = |found: Vec<f32>| {
             let far = found.iter().zip(&expected).find(|(a, b)| (*a - *b).abs() > 1e-4);
             prop_assert!(far.is_none(), "{far:?}");
@@ -134,31 +134,31 @@ proptest! {
             d => (-d as usize, 0),
         };
         if deep {
-            let mut packed = vec![[0; 4]; depthwise::F32::needs(&op).weights as usize / 4];
-            depthwise::pack(&op, &weights, &mut packed).unwrap();
+            let mut packed = vec![[0; 4]; dwconv_f32::F32::needs(&op).weights as usize / 4];
+            dwconv_f32::pack(&op, &weights, &mut packed).unwrap();
             let mut packed: Vec<f32> = packed.into_iter().map(f32::from_le_bytes).collect();
             packed.extend(&bias);
-            check(run::<depthwise::F32>(&op, apart, &data, &outputs, &packed))?;
-            let near = places(depthwise::F32::distance(&op, 1).unwrap());
-            check(run::<depthwise::F32>(&op, near, &data, &outputs, &packed))?;
+            check(run::<dwconv_f32::F32>(&op, apart, &data, &outputs, &packed))?;
+            let near = places(dwconv_f32::F32::distance(&op, 1).unwrap());
+            check(run::<dwconv_f32::F32>(&op, near, &data, &outputs, &packed))?;
             for more in (0..20).filter(|_| residual) {
-                let distance = depthwise::F32::distance(&op, 2).unwrap() + 4 * more;
-                check(run_beside::<depthwise::F32>(&op, distance, &data, &outputs, &packed))?;
+                let distance = dwconv_f32::F32::distance(&op, 2).unwrap() + 4 * more;
+                check(run_beside::<dwconv_f32::F32>(&op, distance, &data, &outputs, &packed))?;
             }
         } else {
-            let mut packed = vec![[0; 4]; conv2d::F32::needs(&op).weights as usize / 4];
-            conv2d::pack(&op, &weights, &mut packed).unwrap();
+            let mut packed = vec![[0; 4]; conv2d_f32::F32::needs(&op).weights as usize / 4];
+            conv2d_f32::pack(&op, &weights, &mut packed).unwrap();
             let mut packed: Vec<f32> = packed.into_iter().map(f32::from_le_bytes).collect();
             packed.extend(&bias);
-            check(run::<conv2d::F32>(&op, apart, &data, &outputs, &packed))?;
-            let near = places(conv2d::F32::distance(&op, 1).unwrap());
-            check(run::<conv2d::F32>(&op, near, &data, &outputs, &packed))?;
+            check(run::<conv2d_f32::F32>(&op, apart, &data, &outputs, &packed))?;
+            let near = places(conv2d_f32::F32::distance(&op, 1).unwrap());
+            check(run::<conv2d_f32::F32>(&op, near, &data, &outputs, &packed))?;
             for more in (0..20).filter(|_| residual) {
-                let distance = conv2d::F32::distance(&op, 2).unwrap() + 4 * more;
-                check(run_beside::<conv2d::F32>(&op, distance, &data, &outputs, &packed))?;
+                let distance = conv2d_f32::F32::distance(&op, 2).unwrap() + 4 * more;
+                check(run_beside::<conv2d_f32::F32>(&op, distance, &data, &outputs, &packed))?;
             }
-            if residual && conv2d::F32::in_place(&op, 2) {
-                check(run_beside::<conv2d::F32>(&op, 0, &data, &outputs, &packed))?;
+            if residual && conv2d_f32::F32::in_place(&op, 2) {
+                check(run_beside::<conv2d_f32::F32>(&op, 0, &data, &outputs, &packed))?;
             }
         }
     }

@@ -8,7 +8,10 @@
 //! Rows and weights are `neon::conv2d`'s. Hosts run the same files by `product`'s portable form, to the same bits; `dotprod`'s tests
 //! are theirs as well.
 
-pub mod conv2d;
-#[cfg_attr(aarch64 = "i8mm", path = "product.rs")]
-#[cfg_attr(not(aarch64 = "i8mm"), path = "portable.rs")]
-mod product;
+pub mod conv2d_s8;
+#[cfg(kernel_isa = "i8mm")]
+mod gemm_s8;
+mod portable;
+
+#[cfg(not(kernel_isa = "i8mm"))]
+use portable as gemm_s8;

@@ -1,7 +1,9 @@
 //! The products in portable Rust, for hosts: the same layout, the same order of writes, the same bits.
 
+#![cfg(not(kernel_isa = "i8mm"))]
+
 use crate::kernels::neon::args::Product;
-use crate::kernels::neon::products::rows;
+use crate::kernels::neon::gemm_s8_portable::rows;
 
 pub(super) unsafe fn rows_by_four(args: *const Product) {
     // SAFETY: the caller's promise.

@@ -1,6 +1,6 @@
 //! What the loops take: one struct each, read by the assembly at fixed offsets and by the portable equivalents by name.
 
-/// A product of rows of activations and packed weights ([`super::gemm`]).
+/// A product of rows of activations and packed weights ([`super::gemm_s8`]).
 #[repr(C)]
 pub(super) struct Product {
     /// The first row.
@@ -27,11 +27,11 @@ pub(super) struct Product {
     pub(super) low: i32,
     /// Greatest output.
     pub(super) high: i32,
-    /// Bytes of the factors that eight channels have beside their weights ([`super::groups`]).
+    /// Bytes of the factors that eight channels have beside their weights ([`super::conv2d_s8_w4_groups`]).
     pub(super) factors: u32,
 }
 
-/// A product of one row and packed weights of channels that are requantised alike ([`super::dense`]).
+/// A product of one row and packed weights of channels that are requantised alike ([`super::linear_s8`]).
 #[repr(C)]
 pub(super) struct Alike {
     /// The outputs.
@@ -54,7 +54,7 @@ pub(super) struct Alike {
     pub(super) high: i32,
 }
 
-/// Weights of four bits of eight channels, their factors and tables, to int8 weights and tables ([`super::groups`]).
+/// Weights of four bits of eight channels, their factors and tables, to int8 weights and tables ([`super::conv2d_s8_w4_groups`]).
 #[repr(C)]
 pub(super) struct Widen {
     pub(super) src: *const u8,
@@ -213,7 +213,7 @@ pub(super) struct LastColumn {
     pub(super) outputs: [u32; 4],
 }
 
-/// A run of pixels of a depthwise convolution of any windows ([`super::taps`]).
+/// A run of pixels of a depthwise convolution of any windows ([`super::dwconv_s8_indirection`]).
 #[repr(C)]
 pub(super) struct Taps {
     /// Where the first pixel's taps are.
@@ -258,7 +258,7 @@ pub(super) struct Add {
     pub(super) high: i32,
 }
 
-/// A sum of two tensors in its linear form ([`super::linear_sum`]).
+/// A sum of two tensors in its linear form ([`super::add_s8_linear`]).
 #[repr(C)]
 pub(super) struct Sum {
     /// The first operand.

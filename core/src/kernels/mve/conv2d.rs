@@ -1,15 +1,15 @@
 //! Convolution as a product of rows (`rows`) and packed weights (`gemm`, `gemm_f32`).
 
-use super::gemm::{self, Matrix};
-use super::gemm_f32;
+use super::gemm_s8::Matrix;
 use super::geometry::{Geometry, Path};
-use super::rows::{Product, Rows, whole_blocks};
+use super::im2col::{Product, Rows, whole_blocks};
+use super::{gemm_f32, gemm_s8};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
 #[cfg(any(test, packing))]
-use crate::kernels::candidate::{Candidate, Job, JobKind, Machine};
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
+use crate::kernels::api::kernel::Kernel;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::operator::Needs;
 
@@ -48,14 +48,14 @@ pub(super) fn pack<const W4: bool>(op: &Conv2dS8, weights: &[i8], channels: &[[i
         let at = channel * k + Geometry::plain_index(&op.window, path, i);
         weights.get(at).copied()
     };
-    gemm::pack::<W4>(k, op.input_zero_point, channels, weight, dst)
+    gemm_s8::pack::<W4>(k, op.input_zero_point, channels, weight, dst)
 }
 
 /// The least instructions of a step.
 pub(super) fn bound(op: &Conv2dS8, left_shifts: bool) -> u64 {
     let [h, w, c] = op.window.output.map(u64::from);
     let output = super::Output::new(op.output_zero_point, op.clamp, left_shifts);
-    gemm::bound(u64::from(op.window.batch) * h * w, op.window.depth(), c, output.fast)
+    gemm_s8::bound(u64::from(op.window.batch) * h * w, op.window.depth(), c, output.fast)
 }
 
 impl Kernel for S8 {
@@ -149,22 +149,22 @@ fn needs<const W4: bool>(op: &Conv2dS8) -> Needs {
     }
     Needs {
         scratch: geometry(op).scratch,
-        weights: gemm::packed_bytes::<W4>(u32::from(op.window.output[2]), op.window.depth()),
+        weights: gemm_s8::packed_bytes::<W4>(u32::from(op.window.output[2]), op.window.depth()),
     }
 }
 
 #[inline(always)]
 fn trusts<const W4: bool>(op: &Conv2dS8, weights: &[u8]) -> bool {
     let (k, channels) = (op.window.depth(), u32::from(op.window.output[2]));
-    let weights = Mem::of_weights(weights).weights::<u8>(op.weights, gemm::packed_bytes::<W4>(channels, k));
-    weights.is_some_and(|weights| gemm::is_packed::<W4>(weights, channels as usize, k as usize))
+    let weights = Mem::of_weights(weights).weights::<u8>(op.weights, gemm_s8::packed_bytes::<W4>(channels, k));
+    weights.is_some_and(|weights| gemm_s8::is_packed::<W4>(weights, channels as usize, k as usize))
 }
 
 #[inline(always)]
 fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
     let (k, channels) = (op.window.depth(), u32::from(op.window.output[2]));
     let product = Matrix::<W4>::new(
-        mem.weights::<u8>(op.weights, gemm::packed_bytes::<W4>(channels, k))?,
+        mem.weights::<u8>(op.weights, gemm_s8::packed_bytes::<W4>(channels, k))?,
         k as usize,
         channels as usize,
         op.output_zero_point,
@@ -172,7 +172,7 @@ fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
     )?;
     if is_one_row(op) {
         let (x, out) = (mem.src::<i8>(op.input, k)?, mem.dst::<i8>(op.output, channels)?);
-        let row = whole_blocks(x, gemm::padded(k), || mem.dst::<i8>(op.scratch, gemm::padded(k)))?;
+        let row = whole_blocks(x, gemm_s8::padded(k), || mem.dst::<i8>(op.scratch, gemm_s8::padded(k)))?;
         // SAFETY: one row of whole blocks, and one output pixel.
         unsafe { product.multiply(row, 0, 1, out.as_mut_ptr()) };
         return Some(());
@@ -205,7 +205,7 @@ pub(super) fn is_one_row(op: &Conv2dS8) -> bool {
 
 #[inline]
 fn geometry(op: &Conv2dS8) -> Geometry {
-    Geometry::new(&op.window, 1, gemm::BLOCK as u32)
+    Geometry::new(&op.window, 1, gemm_s8::BLOCK as u32)
 }
 
 impl<const W4: bool> Product for Matrix<'_, W4> {

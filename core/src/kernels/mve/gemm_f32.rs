@@ -5,8 +5,8 @@
 //! two vectors of weights.
 
 use super::args::ProductF32;
+use super::im2col::Product;
 use super::loops::{rows1_f32, rows3_f32};
-use super::rows::Product;
 
 /// Output channels of a group.
 pub(super) const GROUP: usize = 8;

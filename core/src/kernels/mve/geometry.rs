@@ -125,7 +125,7 @@ impl Geometry {
         }
     }
 
-    /// How far the output must start below the input ([`crate::kernels::kernel::Kernel::distance`]), for a product that writes at most `ahead`
+    /// How far the output must start below the input ([`crate::kernels::api::kernel::Kernel::distance`]), for a product that writes at most `ahead`
     /// elements beyond the row before the one it reads.
     pub(super) fn distance(&self, window: &Window2d, element: u32, ahead: u32) -> i64 {
         let lead = match self.path {

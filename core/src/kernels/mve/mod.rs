@@ -6,14 +6,14 @@
 //! | the same, of rows that stay in registers: up to 48 elements, and the first 32 of more | 128 | 13 | 0.102 |
 //! | product of 16 elements, four rows by two channels, with the requantising of 8 outputs | 128 | 27 | 0.211 |
 //! | product, one row by eight channels | 128 | 17 | 0.133 |
-//! | the same of channels alike ([`dense`]), the last five blocks of a row | 128 | 16 | 0.125 |
+//! | the same of channels alike ([`linear_s8`]), the last five blocks of a row | 128 | 16 | 0.125 |
 //! | the same two of weights of four bits | 128 | 14, 17 | 0.109, 0.133 |
-//! | depthwise up to 3 x 3 at stride 1, 2 x 2 outputs a gather ([`depthwise`]) | 72 | 29 with the requantising of 8 outputs | 0.40 |
+//! | depthwise up to 3 x 3 at stride 1, 2 x 2 outputs a gather ([`dwconv_s8`]) | 72 | 29 with the requantising of 8 outputs | 0.40 |
 //! | the same of a last column alone, of four sets of rows | 36 | 35 with the requantising of 8 outputs | |
 //! | depthwise up to 4 x 4 at any stride, one output a gather | 8 outputs | 35 with the requantising | |
-//! | depthwise of any window, two taps of 16 channels ([`taps`]) | 32 | 25 | 0.78 |
+//! | depthwise of any window, two taps of 16 channels ([`dwconv_s8_indirection`]) | 32 | 25 | 0.78 |
 //! | requantising of 16 outputs of a product | | 39 | |
-//! | sum of two operands in linear form ([`linear_sum`]) | 16 outputs | 30 | |
+//! | sum of two operands in linear form ([`add_s8_linear`]) | 16 outputs | 30 | |
 //!
 //! Every function that the assembly (`asm/`) has, `portable.rs` has too, with the same name, layouts and bits, so that a host runs the
 //! same blobs. (f32 sums are fused on the device: their last bits differ.) Sizes, overlap distances, packing and instruction bounds are
@@ -39,24 +39,29 @@
 //! left shift; every other step runs the general loop, which has all three,
 //! or of four rows of one block, where nothing shifts left, the one without that.
 
+pub mod add_s8;
+pub mod add_s8_linear;
 mod args;
+#[cfg(kernel_isa = "mve")]
+mod asm;
 pub mod conv2d;
-pub mod dense;
-pub mod depthwise;
-pub mod depthwise_f32;
-pub mod elementwise;
-mod gemm;
+pub mod conv2d_s8_w4_groups;
+pub mod dwconv_f32;
+pub mod dwconv_s8;
 mod gemm_f32;
+mod gemm_s8;
 mod geometry;
-pub mod groups;
-pub mod linear_sum;
-#[cfg_attr(all(cortex_m = "mve", feature = "mve"), path = "asm/mod.rs")]
-#[cfg_attr(not(all(cortex_m = "mve", feature = "mve")), path = "portable.rs")]
-mod loops;
-pub mod pool2d;
-mod rows;
-pub mod svdf;
-pub mod taps;
+pub mod linear_s8;
+#[cfg(not(kernel_isa = "mve"))]
+mod portable;
+#[cfg(kernel_isa = "mve")]
+use asm as loops;
+#[cfg(not(kernel_isa = "mve"))]
+use portable as loops;
+pub mod dwconv_s8_indirection;
+mod im2col;
+pub mod pool2d_s8;
+pub mod svdf_s8;
 
 /// The zero point, limits and form of a requantising.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,12 @@
 
 use core::cell::Cell;
 
-use super::{conv2d, dense, depthwise, depthwise_f32, elementwise, pool2d, taps};
+use super::{add_s8, conv2d, dwconv_f32, dwconv_s8, dwconv_s8_indirection, linear_s8, pool2d_s8};
 use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
 use crate::cells::{Dst, Src};
-use crate::kernels::candidate::{Candidate, Job, PlainS8};
-use crate::kernels::kernel::Kernel;
-use crate::kernels::scalar;
+use crate::kernels::api::candidate::{Candidate, Job, PlainS8};
+use crate::kernels::api::kernel::Kernel;
+use crate::kernels::portable;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise::Loop;
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
@@ -256,7 +256,7 @@ fn convolutions_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, 1) {
             for left in [false, true] {
-                compare::<scalar::conv2d::S8, conv2d::S8>(op, &mut random, left, conv2d::pack::<false>);
+                compare::<portable::conv2d::S8, conv2d::S8>(op, &mut random, left, conv2d::pack::<false>);
             }
         }
     }
@@ -287,7 +287,7 @@ fn layers_of_channels_alike_equal_the_scalar_kernel() {
                         .iter_mut()
                         .for_each(|[_, m, s]| (*m, *s) = (mantissa, shift.unwrap_or(own)));
                 };
-                compare_changed::<scalar::conv2d::S8, dense::S8>(op, &mut random, false, alike, dense::pack);
+                compare_changed::<portable::conv2d::S8, linear_s8::S8>(op, &mut random, false, alike, linear_s8::pack);
             }
         }
     }
@@ -306,10 +306,10 @@ fn factors_are_checked_and_layers_chosen() {
                 channels,
             },
         );
-        <dense::S8 as Candidate>::step(&job).is_some_and(|op| <dense::S8 as Kernel>::supports(&op))
+        <linear_s8::S8 as Candidate>::step(&job).is_some_and(|op| <linear_s8::S8 as Kernel>::supports(&op))
     };
-    let mut packed = vec![0; <dense::S8 as Kernel>::needs(&op).weights as usize];
-    dense::pack(&op, &weights, &channels, &mut packed).expect("a layer for it");
+    let mut packed = vec![0; <linear_s8::S8 as Kernel>::needs(&op).weights as usize];
+    linear_s8::pack(&op, &weights, &channels, &mut packed).expect("a layer for it");
     let mut words: Vec<i32> = packed
         .as_chunks::<4>()
         .0
@@ -319,7 +319,7 @@ fn factors_are_checked_and_layers_chosen() {
     let trusts = |words: &[i32]| {
         // SAFETY: bytes of the words.
         let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        <dense::S8 as Kernel>::trusts(&op, bytes)
+        <linear_s8::S8 as Kernel>::trusts(&op, bytes)
     };
     assert!(trusts(&words));
     for (word, value, trusted) in [
@@ -350,7 +350,7 @@ fn factors_are_checked_and_layers_chosen() {
     assert!(!candidate(&op, &channels), "a factor of its own");
     channels.fill([7, 1 << 30, 1]);
     assert!(!candidate(&op, &channels), "a shift to the left");
-    assert!(dense::pays(&op), "90 channels");
+    assert!(linear_s8::pays(&op), "90 channels");
     for (inputs, outputs, pays) in [
         (16, 85, false),
         (16, 82, true),
@@ -361,7 +361,7 @@ fn factors_are_checked_and_layers_chosen() {
         (240, 10, true),
     ] {
         let [few, ..] = forms(window(1, [1, 1, inputs], outputs, [1, 1], [1, 1], [0, 0], [0, 0]), 1);
-        assert_eq!(dense::pays(&few), pays, "{inputs} {outputs}");
+        assert_eq!(linear_s8::pays(&few), pays, "{inputs} {outputs}");
     }
 }
 
@@ -399,7 +399,7 @@ fn depthwise_convolutions_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, window.input[2]) {
             for left in [false, true] {
-                compare::<scalar::conv2d::DepthwiseS8, depthwise::S8>(op, &mut random, left, depthwise::pack);
+                compare::<portable::conv2d::DepthwiseS8, dwconv_s8::S8>(op, &mut random, left, dwconv_s8::pack);
             }
         }
     }
@@ -424,7 +424,12 @@ fn depthwise_convolutions_of_any_window_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, window.input[2]) {
             for left in [false, true] {
-                compare::<scalar::conv2d::DepthwiseS8, taps::S8>(op, &mut random, left, taps::pack);
+                compare::<portable::conv2d::DepthwiseS8, dwconv_s8_indirection::S8>(
+                    op,
+                    &mut random,
+                    left,
+                    dwconv_s8_indirection::pack,
+                );
             }
         }
     }
@@ -486,7 +491,7 @@ pub(in crate::kernels) fn compare_f32<V: Kernel<Op = Conv2dF32>>(
             kernel(op, &mem(cells, constant_bytes)).expect("operands within bounds");
             memory[scratch / 4 + inputs..][..outputs].to_vec()
         };
-        let expected = run(&mut op, scalar::conv2d::F32::run, outputs, 0, &weights);
+        let expected = run(&mut op, portable::conv2d::F32::run, outputs, 0, &weights);
         let scratch = V::needs(&op).scratch as usize;
         let largest = expected.iter().fold(1e-6f32, |max, x| max.max(x.abs()));
         // Behind the output, and as near to it as the kernel allows.
@@ -524,7 +529,7 @@ fn f32_convolutions_equal_the_scalar_kernel() {
         window(2, [9, 7, 6], 6, [5, 3], [2, 1], [2, 1], [2, 1]),
         window(1, [4, 4, 3], 3, [4, 4], [1, 1], [0, 0], [0, 0]),
     ] {
-        compare_f32::<depthwise_f32::F32>(window, window.input[2], &mut random, depthwise_f32::pack);
+        compare_f32::<dwconv_f32::F32>(window, window.input[2], &mut random, dwconv_f32::pack);
     }
 }
 
@@ -540,7 +545,7 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
         });
         assert_eq!(found, expected);
     };
-    let half = elementwise::HALF;
+    let half = add_s8::HALF;
     let other = Multiplier::from_real(0.37).unwrap();
     for multipliers in [[half, other], [other, half], [half, half]] {
         let mut op = BinaryInt {
@@ -559,14 +564,14 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
             ],
             clamp: [-128, 127],
         };
-        assert!(elementwise::SumS8::supports(&op));
+        assert!(add_s8::SumS8::supports(&op));
         both(
-            &|mem| elementwise::SumS8::run(&op, mem),
-            &|mem| scalar::elementwise_int::Binary::run(&op, mem),
+            &|mem| add_s8::SumS8::run(&op, mem),
+            &|mem| portable::elementwise_int::Binary::run(&op, mem),
             90,
         );
         op.loops[0].b = 0;
-        assert!(!elementwise::SumS8::supports(&op));
+        assert!(!add_s8::SumS8::supports(&op));
     }
     for window in [
         window(1, [7, 6, 20], 20, [3, 2], [2, 1], [1, 1], [1, 0]),
@@ -579,23 +584,23 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
             window,
             clamp: [-100, 100],
         };
-        assert!(pool2d::MaxS8::supports(&op));
+        assert!(pool2d_s8::MaxS8::supports(&op));
         let bytes = (window.input_len().unwrap() + window.output_len().unwrap()) as usize;
         both(
-            &|mem| pool2d::AvgS8::run(&op, mem),
-            &|mem| scalar::pool2d::AvgInt::run(&op, mem),
+            &|mem| pool2d_s8::AvgS8::run(&op, mem),
+            &|mem| portable::pool2d::AvgInt::run(&op, mem),
             bytes,
         );
         both(
-            &|mem| pool2d::MaxS8::run(&op, mem),
-            &|mem| scalar::pool2d::MaxInt::run(&op, mem),
+            &|mem| pool2d_s8::MaxS8::run(&op, mem),
+            &|mem| portable::pool2d::MaxInt::run(&op, mem),
             bytes,
         );
         let wide = PoolInt {
             dtype: DType::I16,
             ..op
         };
-        assert!(!pool2d::MaxS8::supports(&wide));
+        assert!(!pool2d_s8::MaxS8::supports(&wide));
     }
 }
 
@@ -603,18 +608,18 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
 fn what_the_kernels_do_not_support_is_refused_by_its_needs() {
     let mut dilated = forms(window(1, [9, 9, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]), 16)[0];
     dilated.window.dilation = [2, 2];
-    assert_eq!(depthwise::S8::needs(&dilated).weights, u32::MAX);
+    assert_eq!(dwconv_s8::S8::needs(&dilated).weights, u32::MAX);
     let wide = forms(window(1, [9, 9, 16], 16, [5, 5], [1, 1], [2, 2], [2, 2]), 16)[0];
-    assert_eq!(depthwise::S8::needs(&wide).weights, u32::MAX);
+    assert_eq!(dwconv_s8::S8::needs(&wide).weights, u32::MAX);
     let grouped = forms(window(1, [9, 9, 16], 16, [3, 3], [1, 1], [1, 1], [1, 1]), 4)[0];
     assert_eq!(conv2d::S8::needs(&grouped).weights, u32::MAX);
-    assert_eq!(depthwise::S8::needs(&grouped).weights, u32::MAX);
+    assert_eq!(dwconv_s8::S8::needs(&grouped).weights, u32::MAX);
 }
 
 #[test]
 fn sums_follow_the_reference() {
     let reference =
-        |q: i8, term: &elementwise::Term| term.multiplier.apply((i32::from(q) - i32::from(term.zero_point)) << 20);
+        |q: i8, term: &add_s8::Term| term.multiplier.apply((i32::from(q) - i32::from(term.zero_point)) << 20);
     let mut random = Random(3);
     let smaller = [0.49, 0.25, 0.3, 0.004, 0.5];
     for (case, zero_points) in [[-128i8, 4, -128], [-17, 0, 38], [127, -128, -5]]
@@ -624,11 +629,11 @@ fn sums_follow_the_reference() {
         for factor in smaller {
             let other = Multiplier::from_real(factor).unwrap();
             let [za, zb, zo] = zero_points;
-            let half = elementwise::Term {
+            let half = add_s8::Term {
                 zero_point: za,
-                multiplier: elementwise::HALF,
+                multiplier: add_s8::HALF,
             };
-            let term = elementwise::Term {
+            let term = add_s8::Term {
                 zero_point: zb,
                 multiplier: other,
             };
@@ -655,7 +660,7 @@ fn sums_follow_the_reference() {
                     } else {
                         ((first, &half), (Src::from_slice(b.as_slice()), &term))
                     };
-                    elementwise::add(first, second, result, zo, limits, out).unwrap();
+                    add_s8::add(first, second, result, zo, limits, out).unwrap();
                     assert_eq!(memory, expected, "case {case}, factor {factor}, limits {limits:?}");
                 }
             }
@@ -702,10 +707,10 @@ fn pools_follow_the_reference() {
             let mut out = vec![0u8; means.len()];
             let cells = Cell::from_mut(out.as_mut_slice()).as_slice_of_cells();
             let src = Src::from_slice(input.as_slice());
-            pool2d::average(&window, src, Dst::from_cells(cells).unwrap(), limits).unwrap();
+            pool2d_s8::average(&window, src, Dst::from_cells(cells).unwrap(), limits).unwrap();
             assert_eq!(out, to_bytes(&means), "average, {window:?}");
             let cells = Cell::from_mut(out.as_mut_slice()).as_slice_of_cells();
-            pool2d::max(&window, src, Dst::from_cells(cells).unwrap(), limits).unwrap();
+            pool2d_s8::max(&window, src, Dst::from_cells(cells).unwrap(), limits).unwrap();
             assert_eq!(out, to_bytes(&maxima), "maximum, {window:?}");
         }
     }

@@ -37,7 +37,7 @@ pub(in crate::kernels) struct Windows {
     pub(in crate::kernels) count: usize,
 }
 
-/// A run of pixels of a depthwise convolution ([`super::depthwise`]).
+/// A run of pixels of a depthwise convolution ([`super::dwconv_s8`]).
 #[repr(C)]
 pub(in crate::kernels) struct Depthwise {
     /// Where the first pixel's taps are.
@@ -66,7 +66,7 @@ pub(in crate::kernels) struct Depthwise {
     pub(in crate::kernels) high: i32,
 }
 
-/// A product of rows of activations and packed weights ([`super::gemm`]).
+/// A product of rows of activations and packed weights ([`super::gemm_s8`]).
 #[repr(C)]
 pub(in crate::kernels) struct Product {
     /// The first row.
@@ -130,7 +130,7 @@ pub(in crate::kernels) struct ProductF32 {
     pub(in crate::kernels) last_bias: *const f32,
 }
 
-/// A run of pixels of a depthwise convolution of f32 ([`super::depthwise_f32`]).
+/// A run of pixels of a depthwise convolution of f32 ([`super::dwconv_f32`]).
 #[repr(C)]
 pub(in crate::kernels) struct DepthwiseF32 {
     /// Where the first pixel's taps are.

@@ -5,16 +5,16 @@
 //! sixteen channels, which fill half of the registers with sums, want 2 loads for an element's 16 multiplications.
 
 use super::args::ProductF32;
+use super::im2col::{Geometry, Product, Rows, TILE};
 #[cfg(target_arch = "x86_64")]
 use super::loops::{Convolution, convolution_f32};
 use super::loops::{four_rows_f32, one_row_f32};
-use super::rows::{Geometry, Product, Rows, TILE};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
 #[cfg(any(test, packing))]
-use crate::kernels::candidate::{Candidate, Job, JobKind, Layout, Machine};
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::candidate::{Candidate, Job, JobKind, Layout, Machine};
+use crate::kernels::api::kernel::Kernel;
 use crate::ops::conv2d::Conv2dF32;
 use crate::ops::operator::Needs;
 #[cfg(target_arch = "x86_64")]

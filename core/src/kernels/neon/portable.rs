@@ -1,9 +1,9 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits of integers.
 
 use super::args::{Copy, Depthwise, Product, Windows};
+use super::gemm_s8_portable::rows;
 use super::numbers::{requantised, word};
 pub(in crate::kernels) use super::portable_f32::*;
-use super::products::rows;
 
 pub(in crate::kernels) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
     // SAFETY: the caller's promise.

@@ -1,8 +1,8 @@
 //! Against the scalar kernel, bit by bit, on shapes that the test kit's small cases have not: blocks of all kinds, side by side and overlapping, long windows.
 
-use super::{conv2d_f32, depthwise, depthwise_f32};
+use super::{conv2d_f32, dwconv_f32, dwconv_s8};
 use crate::kernels::mve::tests::{Random, compare, compare_f32, forms, window};
-use crate::kernels::scalar;
+use crate::kernels::portable;
 
 #[test]
 fn depthwise_convolutions_equal_the_scalar_kernel() {
@@ -22,7 +22,7 @@ fn depthwise_convolutions_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, window.input[2]) {
             for left in [false, true] {
-                compare::<scalar::conv2d::DepthwiseS8, depthwise::S8>(op, &mut random, left, depthwise::pack);
+                compare::<portable::conv2d::DepthwiseS8, dwconv_s8::S8>(op, &mut random, left, dwconv_s8::pack);
             }
         }
     }
@@ -34,7 +34,7 @@ fn dilated_ones_too() {
     let mut spread = window(1, [9, 11, 20], 20, [3, 3], [1, 1], [2, 2], [2, 2]);
     (spread.dilation, spread.output) = ([2, 3], [9, 9, 20]);
     for op in forms(spread, 20) {
-        compare::<scalar::conv2d::DepthwiseS8, depthwise::S8>(op, &mut random, true, depthwise::pack);
+        compare::<portable::conv2d::DepthwiseS8, dwconv_s8::S8>(op, &mut random, true, dwconv_s8::pack);
     }
 }
 
@@ -69,9 +69,9 @@ fn f32_depthwise_convolutions_equal_the_scalar_kernel() {
         window(1, [5, 6, 37], 37, [2, 3], [1, 2], [0, 1], [1, 1]),
         window(1, [7, 4, 27], 27, [1, 1], [1, 1], [0, 0], [0, 0]),
     ] {
-        compare_f32::<depthwise_f32::F32>(window, window.input[2], &mut random, depthwise_f32::pack);
+        compare_f32::<dwconv_f32::F32>(window, window.input[2], &mut random, dwconv_f32::pack);
     }
     let mut spread = window(1, [9, 11, 20], 20, [3, 3], [1, 1], [2, 2], [2, 2]);
     (spread.dilation, spread.output) = ([2, 3], [9, 9, 20]);
-    compare_f32::<depthwise_f32::F32>(spread, 20, &mut random, depthwise_f32::pack);
+    compare_f32::<dwconv_f32::F32>(spread, 20, &mut random, dwconv_f32::pack);
 }

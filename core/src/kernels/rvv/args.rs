@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub(super) high: i32,
 }
 
-/// A sum of two tensors of bytes ([`super::sum`]).
+/// A sum of two tensors of bytes ([`super::add_s8_linear`]).
 #[repr(C)]
 pub(super) struct Sum {
     /// The first operand.

@@ -5,12 +5,12 @@
 //!
 //! | loop | MACs | instructions | operations on elements |
 //! | --- | --- | --- | --- |
-//! | product, an element of three pixels and 32 channels ([`conv2d`]) | 96 | 9 + 1.25 | 96 + 64 |
+//! | product, an element of three pixels and 32 channels ([`conv2d_s8`]) | 96 | 9 + 1.25 | 96 + 64 |
 //! | the same of six pixels and sixteen channels | 96 | 15 + 2 | 96 + 32 |
 //! | the same of one pixel and 32 channels | 32 | 5 + 0.75 | 32 + 64 |
-//! | depthwise, a tap of three pixels and 32 channels ([`depthwise`]) | 96 | 23 | 288 + 64 |
+//! | depthwise, a tap of three pixels and 32 channels ([`dwconv_s8`]) | 96 | 23 | 288 + 64 |
 //! | depthwise, a tap of six pixels and sixteen channels | 96 | 35 | 288 + 32 |
-//! | sum of two tensors, 32 elements ([`sum`]) | | 23 | 480 |
+//! | sum of two tensors, 32 elements ([`add_s8_linear`]) | | 23 | 480 |
 //!
 //! The multiplications' own operations come first; those of loading and widening, of weights and of depthwise inputs, after them.
 //!
@@ -18,14 +18,19 @@
 //! overlap distances, packing and instruction bounds are plain arithmetic, compiled everywhere.
 
 pub(super) mod args;
-pub mod conv2d;
-pub mod depthwise;
-#[cfg_attr(riscv = "v", path = "asm/mod.rs")]
-#[cfg_attr(not(riscv = "v"), path = "portable.rs")]
-mod loops;
+#[cfg(kernel_isa = "rvv")]
+mod asm;
+pub mod conv2d_s8;
+pub mod dwconv_s8;
+#[cfg(not(kernel_isa = "rvv"))]
+mod portable;
+#[cfg(kernel_isa = "rvv")]
+use asm as loops;
+#[cfg(not(kernel_isa = "rvv"))]
+use portable as loops;
+pub mod add_s8_linear;
+mod indirection;
 mod packed;
-mod runs;
-pub mod sum;
 
 #[cfg(test)]
 mod tests;

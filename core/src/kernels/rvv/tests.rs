@@ -1,9 +1,9 @@
 //! Against the scalar kernel, bit by bit, on shapes that the test kit's small cases have not: long runs, channels of one part and of several, borders of all
 //! kinds, at the smallest distance.
 
-use super::{conv2d, depthwise};
+use super::{conv2d_s8, dwconv_s8};
 use crate::kernels::mve::tests::{Random, compare, forms, window};
-use crate::kernels::scalar;
+use crate::kernels::portable;
 
 #[test]
 fn convolutions_equal_the_scalar_kernel() {
@@ -28,7 +28,7 @@ fn convolutions_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, 1) {
             for left in [false, true] {
-                compare::<scalar::conv2d::S8, conv2d::S8>(op, &mut random, left, conv2d::pack);
+                compare::<portable::conv2d::S8, conv2d_s8::S8>(op, &mut random, left, conv2d_s8::pack);
             }
         }
     }
@@ -52,7 +52,7 @@ fn depthwise_convolutions_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, window.input[2]) {
             for left in [false, true] {
-                compare::<scalar::conv2d::DepthwiseS8, depthwise::S8>(op, &mut random, left, depthwise::pack);
+                compare::<portable::conv2d::DepthwiseS8, dwconv_s8::S8>(op, &mut random, left, dwconv_s8::pack);
             }
         }
     }

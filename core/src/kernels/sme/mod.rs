@@ -4,7 +4,7 @@
 //!
 //! | loop | MACs | instructions |
 //! | --- | --- | --- |
-//! | four elements of sixteen pixels by sixteen channels ([`conv2d`]) | 1024 | 4.75 |
+//! | four elements of sixteen pixels by sixteen channels ([`conv2d_s8`]) | 1024 | 4.75 |
 //! | the same by 48 channels | 3072 | 8.75 |
 //! | 64 elements of a window's row of four pixels, as lines of a tile | | 12 |
 //! | requantising of sixteen channels of a pixel | | 14 |
@@ -14,10 +14,15 @@
 //! distances, packing and instruction bounds are plain arithmetic, compiled everywhere.
 
 mod args;
-pub mod conv2d;
-#[cfg_attr(aarch64 = "sme", path = "asm.rs")]
-#[cfg_attr(not(aarch64 = "sme"), path = "portable.rs")]
-mod loops;
+#[cfg(kernel_isa = "sme")]
+mod asm;
+pub mod conv2d_s8;
+#[cfg(not(kernel_isa = "sme"))]
+mod portable;
+#[cfg(kernel_isa = "sme")]
+use asm as loops;
+#[cfg(not(kernel_isa = "sme"))]
+use portable as loops;
 mod packed;
 
 #[cfg(test)]

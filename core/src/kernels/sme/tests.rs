@@ -1,11 +1,11 @@
 //! Against the scalar kernel, bit by bit, on shapes that the test kit's small cases have not: tiles over several rows and images, rows of windows that fill no
 //! four and no vector, channels of one tile and of several, borders of all kinds, at the smallest distance.
 
-use super::conv2d::S8;
+use super::conv2d_s8::S8;
 use super::packed;
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::kernel::Kernel;
 use crate::kernels::mve::tests::{Random, compare, forms, window};
-use crate::kernels::scalar;
+use crate::kernels::portable;
 
 extern crate std;
 use std::vec;
@@ -34,7 +34,7 @@ fn convolutions_equal_the_scalar_kernel() {
     for window in cases {
         for op in forms(window, 1) {
             for left in [false, true] {
-                compare::<scalar::conv2d::S8, S8>(op, &mut random, left, packed::pack);
+                compare::<portable::conv2d::S8, S8>(op, &mut random, left, packed::pack);
             }
         }
     }

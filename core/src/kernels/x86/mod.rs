@@ -2,7 +2,7 @@
 //!
 //! What the processor has is asked once and kept: asking takes longer than a small step, on virtual machines most of all.
 
-pub(in crate::kernels) mod sums;
+pub(in crate::kernels) mod add_s8_linear;
 
 use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 use core::sync::atomic::{AtomicU8, Ordering};

@@ -1,8 +1,8 @@
 //! As its parent: detections.
 
 use super::{AT, accepted, broken};
-use crate::kernels::kernel::Kernel;
-use crate::kernels::scalar::detections::DetectionsKernel;
+use crate::kernels::api::kernel::Kernel;
+use crate::kernels::portable::detections::DetectionsKernel;
 use crate::ops::detections::{Detections, Suppression};
 use crate::ops::fault::Fault;
 

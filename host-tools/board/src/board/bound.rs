@@ -2,7 +2,7 @@
 //!
 //! The figures are the kernels' own, beside their loops (`Candidate::bound`); here is only on what a board runs them.
 
-use arenite::kernels::candidate::Machine;
+use arenite::kernels::api::candidate::Machine;
 use arenite::{Step, Target};
 
 use super::table::{Board, Core};

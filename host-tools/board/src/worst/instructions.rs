@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use super::counts::{Counts, ONCE, taps};
 use super::{loops, loops_mve, loops_neon, loops_rvv, loops_single, loops_sme};
-use arenite::kernels::int::depthwise;
-use arenite::kernels::scalar::{lstm, svdf};
+use arenite::kernels::packed::dwconv_s8;
+use arenite::kernels::portable::{lstm, svdf};
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::detections::Suppression;
 use arenite::ops::packed_conv2d::Form as Requantised;
@@ -108,8 +108,8 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         Step::DspGroupsConv2dS8(op) => format!(" {:?}", op.conv.form),
         Step::DspDepthwiseS8(op) if op.window.kernel == [3, 3] => format!("{} 3x3", stored(op.form)),
         Step::DspDepthwiseS8(op) | Step::DspSlidingDepthwiseS8(op) => stored(op.form),
-        Step::IntDepthwiseS8(op) if depthwise::by_three(&op.window) => {
-            format!(" 3x3/{}", depthwise::in_plane(&op.window).stride[1])
+        Step::IntDepthwiseS8(op) if dwconv_s8::by_three(&op.window) => {
+            format!(" 3x3/{}", dwconv_s8::in_plane(&op.window).stride[1])
         }
         Step::CompactConv2dS8(op) if op.is_depthwise() => " depthwise".to_owned(),
         Step::BinaryInt(op) | Step::IntAddS8(op) => format!(" {:?} {}{axes}", op.op, op.dtype.name()),

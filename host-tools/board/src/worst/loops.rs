@@ -1,7 +1,7 @@
 //! How often kernels enter their loops, in closed form: what [`super::instructions`] has for those whose loops are not the window's own.
 
 use arenite::Step;
-use arenite::kernels::int::depthwise;
+use arenite::kernels::packed::dwconv_s8;
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::window::Window2d;
 
@@ -317,11 +317,11 @@ fn int_narrow_dense(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
 
 /// Channel by channel: a plane with its border is filled, then goes past the taps; without a border, taps are read where they lie.
 fn int_depthwise(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
-    let by_three = depthwise::by_three(&op.window);
+    let by_three = dwconv_s8::by_three(&op.window);
     let window = &if by_three {
-        depthwise::in_plane(&op.window)
+        dwconv_s8::in_plane(&op.window)
     } else {
-        depthwise::turned(&op.window)
+        dwconv_s8::turned(&op.window)
     };
     let found = channels(op, weights);
     let [kernel_rows, kernel_columns] = window.kernel.map(f64::from);
@@ -344,11 +344,11 @@ fn int_depthwise(op: &Conv2dS8, weights: &[u8]) -> [Counts; 3] {
         ("k pairs", kernel_rows * block(kernel_columns, 2.0)),
         ("k threes", kernel_rows * block(kernel_columns, 3.0)),
     ];
-    let direct = !by_three && depthwise::is_direct(window);
-    let one = !by_three && depthwise::is_one(window);
+    let direct = !by_three && dwconv_s8::is_direct(window);
+    let one = !by_three && dwconv_s8::is_one(window);
     let unless = |is: bool, count: f64| if is { 0.0 } else { images * count };
     let (filled, lines) = (|count| unless(direct, count), |count| unless(one, count));
-    let plane: f64 = depthwise::plane(window).map(f64::from).iter().product();
+    let plane: f64 = dwconv_s8::plane(window).map(f64::from).iter().product();
     let left = out_columns % 3.0;
     // Without a plane none is written twice.
     let alone = if direct || out_columns < 3.0 { left } else { 0.0 };

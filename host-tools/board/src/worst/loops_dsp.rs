@@ -1,6 +1,6 @@
 //! [`super::loops`] of the kernels for the DSP extension.
 
-use arenite::kernels::dsp::conv2d::pixels_alone;
+use arenite::kernels::dsp::conv2d_s8::pixels_alone;
 use arenite::ops::window::Window2d;
 
 use super::counts::{Counts, block, in_one_row, taps, whole};

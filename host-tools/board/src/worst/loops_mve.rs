@@ -1,7 +1,7 @@
 //! [`super::loops`] of the kernels for Helium.
 
 use arenite::Step;
-use arenite::kernels::mve::groups;
+use arenite::kernels::mve::conv2d_s8_w4_groups;
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::low_bit::GroupsConv2dS8;
 use arenite::ops::window::Window2d;
@@ -171,8 +171,8 @@ pub(super) fn groups(op: &GroupsConv2dS8) -> [Counts; 3] {
             depth,
             padded,
             unit: 2,
-            least: groups::MANY,
-            scratch: groups::copies(op) as usize,
+            least: conv2d_s8_w4_groups::MANY,
+            scratch: conv2d_s8_w4_groups::copies(op) as usize,
         },
     );
     let outputs = usize::from(window.output[2]);

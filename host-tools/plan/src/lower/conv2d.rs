@@ -1,6 +1,6 @@
 //! Convolutions: of f32, int8 and int16. A linear layer is one of a row of pixels.
 
-use arenite::kernels::candidate::PlainS8;
+use arenite::kernels::api::candidate::PlainS8;
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
 use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;

@@ -1,7 +1,7 @@
 //! Weights of 8 or 4 bits under f32 activations, and of 4 under int8 ones: rounded and laid out for the kernels that widen them.
 
 use arenite::Step;
-use arenite::kernels::candidate::{GroupsS8, Job, PlainS8};
+use arenite::kernels::api::candidate::{GroupsS8, Job, PlainS8};
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32, filter_bytes};
 use arenite::ops::window::Window2d;

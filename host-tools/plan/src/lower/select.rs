@@ -1,14 +1,13 @@
 //! Which kernel does a job: the first candidate, in the order of the target's backends, that is meant for it, or of int8 convolutions one that takes fewer
-//! cycles. The one place that chooses; what there is to choose from, the kernels say themselves (`arenite::kernels::candidate`).
+//! cycles. The one place that chooses; what there is to choose from, the kernels say themselves (`arenite::kernels::api::candidate`).
 
 use std::convert::Infallible;
 
-use arenite::kernels::candidate::{Job, JobKind, Layout, PlainS8, PlainSvdf};
-use arenite::kernels::dsp::dense;
-use arenite::kernels::int::winograd;
-use arenite::kernels::linear_sum::linear_sum;
-use arenite::kernels::mve;
-use arenite::kernels::scalar;
+use arenite::kernels::api::candidate::{Job, JobKind, Layout, PlainS8, PlainSvdf};
+use arenite::kernels::dsp::linear_s8;
+use arenite::kernels::packed::conv2d_s8_winograd;
+use arenite::kernels::primitives::add_s8_linear::form::linear_sum;
+use arenite::kernels::{mve, portable};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
 use arenite::ops::pool2d::PoolInt;
@@ -55,10 +54,10 @@ pub(super) fn has_no_vectors(target: Target) -> bool {
 /// Whether what a step spends of the flash buys instructions, or what it adds to a program saves memory.
 fn pays(step: &Step<Place>) -> bool {
     match step {
-        Step::DspDenseS8(op) => dense::pays(op),
-        Step::DenseS8(op) => scalar::dense::pays(op),
+        Step::DspDenseS8(op) => linear_s8::pays(op),
+        Step::DenseS8(op) => portable::dense::pays(op),
         Step::MveDenseS8(op) => mve::dense::pays(op),
-        Step::IntWinogradConv2dS8(op) => winograd::pays(&op.window),
+        Step::IntWinogradConv2dS8(op) => conv2d_s8_winograd::pays(&op.window),
         _ => true,
     }
 }

@@ -1,6 +1,6 @@
 //! SVDF.
 
-use arenite::kernels::candidate::{PlainS8, PlainSvdf};
+use arenite::kernels::api::candidate::{PlainS8, PlainSvdf};
 use arenite::ops::packed_conv2d::Form;
 use arenite::ops::svdf::{PackedSvdfS8, SvdfF32, SvdfS8, SvdfShape};
 use arenite::quant::Multiplier;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use arenite::KernelId;
 use arenite::kernels::Backend;
-use arenite::kernels::candidate::JobKind;
+use arenite::kernels::api::candidate::JobKind;
 use arenite_host::board::Board;
 use arenite_host::worst::cycles::Rates;
 use arenite_host::worst::instructions::{TABLE, row};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use arenite::KernelId;
-use arenite::kernels::candidate::Candidate;
+use arenite::kernels::api::candidate::Candidate;
 use arenite::kernels::table::KernelVisitor;
 use arenite_host::board::{Board, Firmware};
 use arenite_host::worst::stack::{Stack, Stacks};

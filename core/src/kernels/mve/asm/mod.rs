@@ -8,18 +8,18 @@
 //! Accumulators of `vmladava` are even core registers; narrowing stores and widening loads take their address from r0 to r7 only.
 //! These two rules decide the registers below. The figures beside the loops count instructions.
 
+mod add_s8;
 mod copy;
-mod dense;
-mod depthwise;
-mod elementwise;
-mod float;
-mod product;
-mod taps;
+mod dwconv_s8;
+mod dwconv_s8_indirection;
+mod gemm_f32;
+mod gemm_s8;
+mod linear_s8;
 
+pub(super) use add_s8::*;
 pub(super) use copy::*;
-pub(super) use dense::*;
-pub(super) use depthwise::*;
-pub(super) use elementwise::*;
-pub(super) use float::*;
-pub(super) use product::*;
-pub(super) use taps::*;
+pub(super) use dwconv_s8::*;
+pub(super) use dwconv_s8_indirection::*;
+pub(super) use gemm_f32::*;
+pub(super) use gemm_s8::*;
+pub(super) use linear_s8::*;

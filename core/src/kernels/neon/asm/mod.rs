@@ -4,27 +4,29 @@
 //! traps. Each function is naked and a leaf; it uses x0 to x17 and v0 to v7 and v16 to v31, which no call preserves. The figures beside the loops count
 //! instructions.
 
+#![cfg(kernel_isa = "neon")]
+
 mod copy;
-mod depthwise;
 #[cfg(target_os = "none")]
-mod depthwise_f32;
-mod outputs;
-mod product;
+mod dwconv_f32;
+mod dwconv_s8;
 #[cfg(target_os = "none")]
-mod product_f32;
-mod walk;
+mod gemm_f32;
+mod gemm_s8;
+mod gemm_tiles;
+mod requantize;
 
 pub(in crate::kernels) use copy::*;
-pub(in crate::kernels) use depthwise::*;
 #[cfg(target_os = "none")]
-pub(in crate::kernels) use depthwise_f32::*;
-#[cfg(any(aarch64 = "dotprod", aarch64 = "i8mm"))]
-pub(in crate::kernels) use outputs::outputs;
-pub(in crate::kernels) use product::*;
+pub(in crate::kernels) use dwconv_f32::*;
+pub(in crate::kernels) use dwconv_s8::*;
 #[cfg(target_os = "none")]
-pub(in crate::kernels) use product_f32::*;
-#[cfg(any(aarch64 = "dotprod", aarch64 = "i8mm"))]
-pub(in crate::kernels) use walk::{forget, walk};
+pub(in crate::kernels) use gemm_f32::*;
+pub(in crate::kernels) use gemm_s8::*;
+#[cfg(any(kernel_isa = "dotprod", kernel_isa = "i8mm"))]
+pub(in crate::kernels) use gemm_tiles::{forget, walk};
+#[cfg(any(kernel_isa = "dotprod", kernel_isa = "i8mm"))]
+pub(in crate::kernels) use requantize::outputs;
 
 // Fused products have bits of their own, and what a host computes is to be the same on every host.
 #[cfg(not(target_os = "none"))]

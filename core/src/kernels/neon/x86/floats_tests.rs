@@ -7,9 +7,9 @@ use std::vec;
 use std::vec::Vec;
 
 use crate::arena::{Mem, Rounding, Slot};
-use crate::kernels::kernel::Kernel;
+use crate::kernels::api::kernel::Kernel;
 use crate::kernels::mve::tests::{Random, window};
-use crate::kernels::neon::{conv2d_f32, depthwise_f32};
+use crate::kernels::neon::{conv2d_f32, dwconv_f32};
 use crate::kernels::x86::Level;
 use crate::ops::conv2d::Conv2dF32;
 use crate::ops::window::Window2d;
@@ -267,8 +267,8 @@ fn depthwise_convolutions_are_sums_in_order() {
         for form in forms() {
             let case = Case::new(window, true, &mut random, form);
             let mut packed = vec![[0; 4]; case.weights.len()];
-            depthwise_f32::pack(&case.op, &case.weights, &mut packed).expect("weights of the right size");
-            case.check::<depthwise_f32::F32>(&packed);
+            dwconv_f32::pack(&case.op, &case.weights, &mut packed).expect("weights of the right size");
+            case.check::<dwconv_f32::F32>(&packed);
         }
     }
 }

@@ -2,26 +2,27 @@
 //! `portable`, which is what a processor without AVX2 runs: sums of f32 are rounded after every product there and here, in one order, so that nothing that is
 //! computed from them depends on the processor. Only a session that allows it (`Session::allow_fused`) has products fused with their sums.
 
-mod blocks;
-mod depthwise;
-mod depthwise_f32;
-mod outputs;
-mod product;
-mod tiles;
+#![cfg(target_arch = "x86_64")]
+
+mod conv2d_f32_blocks;
+mod dwconv_f32;
+mod dwconv_s8;
+mod gemm_f32_tiles;
+mod gemm_s8;
+mod requantize;
 
 use super::args::{Depthwise, DepthwiseF32, Product};
 use super::portable;
-pub(in crate::kernels) use super::portable::{copy, fill, one_row, two_rows, windows};
-pub(in crate::kernels) use super::portable::{four_rows_f32, one_row_f32};
+pub(in crate::kernels) use super::portable::{copy, fill, four_rows_f32, one_row, one_row_f32, two_rows, windows};
 use crate::kernels::x86::Level;
-pub(in crate::kernels) use blocks::Convolution;
+pub(in crate::kernels) use conv2d_f32_blocks::Convolution;
 
 pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
     // SAFETY: the caller's promise; the processor has AVX2 where it is used.
     unsafe {
         match Level::get() {
             Level::Portable => portable::depthwise(args),
-            Level::Avx2 | Level::Vnni => depthwise::s8(args),
+            Level::Avx2 | Level::Vnni => dwconv_s8::s8(args),
         }
     }
 }
@@ -32,8 +33,8 @@ pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32, apart:
     unsafe {
         match Level::get() {
             Level::Portable => portable::depthwise_f32(args),
-            Level::Avx2 | Level::Vnni if fused => depthwise_f32::run::<true>(args, apart),
-            Level::Avx2 | Level::Vnni => depthwise_f32::run::<false>(args, apart),
+            Level::Avx2 | Level::Vnni if fused => dwconv_f32::run::<true>(args, apart),
+            Level::Avx2 | Level::Vnni => dwconv_f32::run::<false>(args, apart),
         }
     }
 }
@@ -46,7 +47,7 @@ pub(in crate::kernels) unsafe fn convolution_f32(of: &Convolution<'_>) -> bool {
     match Level::get() {
         Level::Portable => return false,
         // SAFETY: the caller's promise.
-        Level::Avx2 | Level::Vnni => unsafe { blocks::run(of) },
+        Level::Avx2 | Level::Vnni => unsafe { conv2d_f32_blocks::run(of) },
     }
     true
 }
@@ -54,14 +55,14 @@ pub(in crate::kernels) unsafe fn convolution_f32(of: &Convolution<'_>) -> bool {
 /// The outputs of tiles of `ROWS` rows, of weights of four elements side by side: what dot products of bytes compute.
 ///
 /// # Safety
-/// As for [`super::gemm::Matrix::multiply`].
+/// As for [`super::gemm_s8::Matrix::multiply`].
 pub(in crate::kernels) unsafe fn dots<const ROWS: usize>(args: *const Product) {
     // SAFETY: the caller's promise; the processor has what is used.
     unsafe {
         match Level::get() {
-            Level::Portable => super::products::rows::<false, 4>(args, ROWS),
-            Level::Avx2 => product::avx2::<ROWS>(args),
-            Level::Vnni => product::vnni::<ROWS>(args),
+            Level::Portable => super::gemm_s8_portable::rows::<false, 4>(args, ROWS),
+            Level::Avx2 => gemm_s8::avx2::<ROWS>(args),
+            Level::Vnni => gemm_s8::vnni::<ROWS>(args),
         }
     }
 }

@@ -33,7 +33,7 @@ type Tiles = unsafe fn(*const Product);
 /// As for [`dots`].
 unsafe fn plain(args: *const Product) {
     // SAFETY: the caller's promise.
-    unsafe { super::super::products::rows::<false, 4>(args, 4) }
+    unsafe { crate::kernels::neon::gemm_s8_portable::rows::<false, 4>(args, 4) }
 }
 
 /// Biases, weights and table of a block of `width` channels, `bytes` of weights; weights of all values, shifts to one side.
@@ -111,8 +111,8 @@ fn products_are_the_portable_ones() {
             .count();
         for level in levels() {
             let (four, one): (Tiles, Tiles) = match level {
-                Level::Vnni => (product::vnni::<4>, product::vnni::<1>),
-                _ => (product::avx2::<4>, product::avx2::<1>),
+                Level::Vnni => (gemm_s8::vnni::<4>, gemm_s8::vnni::<1>),
+                _ => (gemm_s8::avx2::<4>, gemm_s8::avx2::<1>),
             };
             assert_eq!(run(4, four), portable, "{level:?} {channels} {k}");
             assert_eq!(run(1, one), portable, "{level:?} {channels} {k}, a row at a time");
@@ -154,7 +154,7 @@ fn depthwise_ones_are_the_portable_ones() {
         };
         let portable = run(portable::depthwise);
         if levels().next().is_some() {
-            assert_eq!(run(depthwise::s8), portable, "{channels} {taps}");
+            assert_eq!(run(dwconv_s8::s8), portable, "{channels} {taps}");
         }
     }
 }

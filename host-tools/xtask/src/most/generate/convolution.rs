@@ -1,6 +1,6 @@
 //! Generated convolutions.
 
-use arenite::kernels::candidate::{GroupsS8, Job, JobKind, Layout, PlainS8};
+use arenite::kernels::api::candidate::{GroupsS8, Job, JobKind, Layout, PlainS8};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8, Conv2dS16};
 use arenite::ops::low_bit::{Conv2dS8W4, MOST_FACTOR, WeightOnlyF32};
 use arenite::ops::window::Window2d;

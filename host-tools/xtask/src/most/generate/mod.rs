@@ -8,7 +8,7 @@ mod shapes;
 mod signal;
 mod single;
 
-use arenite::kernels::candidate::{Job, JobKind};
+use arenite::kernels::api::candidate::{Job, JobKind};
 use arenite::ops::elementwise::Loop;
 use arenite::ops::elementwise_int::{BinaryInt, IntOp};
 use arenite::ops::packed_sum::PackedSumS8;

@@ -1,6 +1,6 @@
 //! Generated steps of recurrent operators.
 
-use arenite::kernels::candidate::{Job, PlainS8, PlainSvdf};
+use arenite::kernels::api::candidate::{Job, PlainS8, PlainSvdf};
 use arenite::ops::lstm::{Gate, LstmF32, LstmInt, LstmShape};
 use arenite::ops::packed_conv2d::Form;
 use arenite::ops::svdf::{PackedSvdfS8, SvdfF32, SvdfS8, SvdfShape};

@@ -1,0 +1,81 @@
+//! Weights of kernels: units of cost for each that the operator's formula counts.
+
+/// Quarters of a unit for each product and element of a kernel, such that on every board a unit takes about as many instructions at most as one of any other
+/// kernel: `tests/tests/cost_axes.rs` counts them. A whole unit is the int8 convolution for cores without SIMD. A macro, since the table of kernels imports it.
+macro_rules! weight {
+    ($kernel:expr) => {
+        match $kernel {
+            // Vectors and pairs of bytes, where they are for less than a whole.
+            KernelId::DspSvdfS8 => 1,
+            KernelId::MveDepthwiseF32 | KernelId::MveDepthwiseS8 => 2,
+            KernelId::DspAvgPoolS8
+            | KernelId::DspGroupsConv2dS8
+            | KernelId::DspMaxPoolS8
+            | KernelId::DspSumS8
+            | KernelId::DspW4Conv2dS8
+            | KernelId::MveSumS8 => 3,
+            // int8 and int16 in loops for any shape, and functions of them.
+            KernelId::Conv2dS16
+            | KernelId::DenseS8
+            | KernelId::IntAvgPoolS8
+            | KernelId::IntDenseS8
+            | KernelId::IntMaxPoolS8
+            | KernelId::IntNarrowDenseS8
+            | KernelId::IntWinogradConv2dS8
+            | KernelId::Resize
+            | KernelId::SignalFramer
+            | KernelId::SvdfS8
+            | KernelId::Table => 3,
+            KernelId::SignalPcan => 5,
+            KernelId::LstmInt
+            | KernelId::SignalFftS16
+            | KernelId::SignalFilterBank
+            | KernelId::SignalOverlapAdd
+            | KernelId::SignalSubtraction
+            | KernelId::SignalWindow => 6,
+            KernelId::ReduceInt | KernelId::SignalAutoScale => 7,
+            KernelId::Choose
+            | KernelId::Conv2dS8
+            | KernelId::IntDepthwiseS8
+            | KernelId::IntSumS8
+            | KernelId::SignalEnergy
+            | KernelId::SignalSquareRoot
+            | KernelId::SignalStacker => 8,
+            KernelId::AvgPoolInt | KernelId::CompactAvgPoolS8 => 9,
+            KernelId::CompactMaxPoolS8 | KernelId::IntAddS8 | KernelId::MaxPoolInt | KernelId::SignalFftS32 => 10,
+            KernelId::L2NormS8 | KernelId::LrnS8 => 12,
+            KernelId::Compare | KernelId::Detections => 14,
+            KernelId::LocallyConnectedS8 => 15,
+            KernelId::BinaryInt => 20,
+            KernelId::DepthwiseS8 | KernelId::SigmoidS16 => 22,
+            KernelId::Rescale => 26,
+            KernelId::SpecialInt | KernelId::W4Conv2dS8 => 28,
+            KernelId::ArgMax => 34,
+            KernelId::SoftmaxInt => 105,
+            KernelId::SoftmaxS8 => 172,
+            // f32 as it is without an FPU.
+            KernelId::SpecialF32 | KernelId::UnaryF32 => 3,
+            KernelId::MaxPoolF32 => 24,
+            KernelId::FpuDepthwiseF32 => 28,
+            KernelId::BinaryF32 => 32,
+            KernelId::AvgPoolF32 | KernelId::SignalFftF32 => 36,
+            KernelId::Convert => 40,
+            KernelId::ReduceF32 => 45,
+            KernelId::FpuConv2dF32 | KernelId::LinearF32 => 48,
+            KernelId::SvdfF32 => 50,
+            KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LstmF32 => 52,
+            KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
+            KernelId::LocallyConnectedF32 => 58,
+            KernelId::LrnF32 => 172,
+            KernelId::SpecialBinaryF32 => 235,
+            KernelId::SoftmaxF32 => 600,
+            kernel => match kernel.backend() {
+                Backend::Mve | Backend::Neon | Backend::Dotprod | Backend::I8mm | Backend::Sme => 1,
+                Backend::Dsp | Backend::Rvv => 2,
+                _ => 4,
+            },
+        }
+    };
+}
+
+pub(in crate::kernels) use weight;

@@ -1,0 +1,36 @@
+//! int8 convolution and fully connected layers: those of [`crate::kernels::neon::conv2d_s8`], multiplied by `SDOT`.
+
+use super::gemm_s8::{rows_by_four, rows_by_one};
+use crate::kernels::neon::args::Product;
+use crate::kernels::neon::conv2d_s8::Convolution;
+use crate::kernels::neon::gemm_s8::Multiply;
+
+/// int8, one group, no dilation.
+pub type S8 = Convolution<Dots>;
+
+/// Dot products of four bytes.
+#[derive(Debug)]
+pub struct Dots;
+
+impl Multiply for Dots {
+    const TILE: usize = 4;
+    const DEPTH: usize = 4;
+    const FULL_RANGE: bool = true;
+
+    unsafe fn tiles(args: &Product) {
+        // SAFETY: the caller's promise.
+        unsafe { rows_by_four(args) }
+    }
+
+    unsafe fn rows(args: &Product) {
+        // SAFETY: the caller's promise.
+        unsafe { rows_by_one(args) }
+    }
+
+    #[cfg(any(test, packing))]
+    fn bound(rows: u64, vectors: u64, eights: u64) -> u64 {
+        let (blocks, half) = (eights / 2, eights % 2);
+        let step = 1 + rows * vectors;
+        1 + (rows - 1) * vectors + blocks * (rows + 4 * step + 2) + half * (rows + 2 * step)
+    }
+}

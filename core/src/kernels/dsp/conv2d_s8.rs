@@ -1,0 +1,470 @@
+//! int8 convolution and fully connected layers on the DSP extension.
+//!
+//! Four output pixels at a time: their windows are widened to 16 bits side by side in scratch (each activation once a block), then every pair
+//! of output channels takes its weights past all of them, two activations of four pixels a step: 8 SMLAD, 2 SXTB16, 1 LDR of weights and
+//! 2 LDRD of activations for 16 MACs, 0.81 a MAC. What is left at the end of an image, and a fully connected layer, goes one pixel at a time:
+//! 18 instructions for 16 MACs, 1.13 a MAC.
+//!
+//! **The stream**, for every pair of output channels (an odd last one is paired with itself): both biases, zero-point correction folded in;
+//! one word for each pair of activations (a, b) of the window: `w0[a] w1[a] w0[b] w1[b]`; two records (`record.rs`).
+//!
+//! **Pairs.** A window is a list of runs of contiguous bytes: whole kernel rows, or single taps where columns are dilated. SXTB16 widens bytes 0
+//! and 2, then 1 and 3, of a word, so the whole words of the runs come first, each giving the pairs (0, 2) and (1, 3); then the bytes that are
+//! left over at the runs' ends, in order, two by two, the last one perhaps with nothing.
+
+use core::ops::RangeInclusive;
+
+use super::channel_record;
+use super::conv2d_s8_loops::{Block, Loops, Separate};
+use super::im2col_s16::{widen_columns, widen_pixel};
+use super::im2col_s16_loops::{Windows, widen_4};
+use super::requantize::{SHIFT, Short};
+pub use super::windows::pixels_alone;
+use super::windows::{Geometry, Layout, pointwise_pixels};
+use crate::arena::Mem;
+#[cfg(any(test, packing))]
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
+use crate::kernels::api::kernel::Kernel;
+use crate::kernels::isa::dsp::sxtb16;
+use crate::kernels::primitives::requantize::steps::Requantize;
+use crate::ops::conv2d::Conv2dS8;
+use crate::ops::operator::Needs;
+use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
+use crate::quant::Multiplier;
+
+/// int8, one group.
+#[derive(Debug)]
+pub struct S8;
+
+impl Kernel for S8 {
+    type Op = PackedConv2dS8;
+
+    // A function by itself, so that a load takes no stack for what it has of windows.
+    #[inline(never)]
+    fn needs(op: &PackedConv2dS8) -> Needs {
+        needs(&Geometry::of(op), op.form)
+    }
+
+    fn distance(op: &PackedConv2dS8, index: usize) -> Option<i64> {
+        // A block reads all of its windows before it writes.
+        (index == 1).then(|| match pointwise_pixels(&op.window).map(i64::from) {
+            None => op.window.consumed_distance(1, 0),
+            Some(pixels) => {
+                // Before the block at pixel p, p pixels are written and p read.
+                let grows = i64::from(op.window.output[2]) - i64::from(op.window.input[2]);
+                let last = if pixels % 4 == 0 { pixels - 4 } else { pixels - 1 };
+                (last * grows).max(0)
+            }
+        })
+    }
+
+    const TRUSTS: bool = true;
+
+    fn trusts(op: &PackedConv2dS8, weights: &[u8]) -> bool {
+        packed(op, weights).is_some()
+    }
+
+    fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
+        run::<Separate>(op, mem, |g| needs(g, op.form), 0)
+    }
+}
+
+/// The stream, and the words that it has for two channels; `None` where the host has not written it.
+pub(super) fn packed<'m>(op: &PackedConv2dS8, weights: &'m [u8]) -> Option<(&'m [u32], usize)> {
+    let layout = Layout::of(&op.window);
+    let stream = Mem::of_weights(weights).weights::<u32>(op.weights, S8::needs(op).weights / 4)?;
+    // A last activation without a second one: what scratch holds in its place is anything.
+    let missing = if (layout.runs * layout.tail()) % 2 == 1 {
+        0xffff_0000
+    } else {
+        0
+    };
+    let words = stream_words(layout.pairs()) as usize;
+    channel_record::pairs_are_packed(stream, words, missing, op.form).then_some((stream, words))
+}
+
+/// What a step of such windows needs.
+#[inline(always)]
+pub(super) fn needs(g: &Geometry, form: Form) -> Needs {
+    let [_, _, channels] = g.output;
+    // A form that this kernel has no sequence for asks for more than any file has.
+    let stream = match form {
+        Form::Folded => None,
+        _ => stream_words(g.pairs as u32).checked_mul(channels.div_ceil(2) as u32),
+    };
+    Needs {
+        scratch: (g.pairs as u32 * 4 * g.lanes() as u32).saturating_add(g.staged() as u32 * 4),
+        weights: stream.and_then(|words| words.checked_mul(4)).unwrap_or(u32::MAX),
+    }
+}
+
+/// Words of the stream for two channels.
+fn stream_words(pairs: u32) -> u32 {
+    2 + pairs + 2 * channel_record::WORDS as u32
+}
+
+/// The step, in the loops for its stream, `share` weights of which share a factor; `needs`: what its kernel says.
+#[inline(always)]
+pub(super) fn run<L: Loops>(
+    op: &PackedConv2dS8,
+    mem: &Mem<'_>,
+    needs: impl Fn(&Geometry) -> Needs,
+    share: u32,
+) -> Option<()> {
+    let g = Geometry::of(op);
+    let needs = needs(&g);
+    let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+    let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
+    let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
+    let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
+    let (input, output) = (input.as_ptr(), output.as_mut_ptr());
+    // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
+    unsafe {
+        convolve::<L>(
+            &g,
+            op.form,
+            input,
+            weights.as_ptr(),
+            output,
+            scratch.as_mut_ptr(),
+            share,
+        )
+    };
+    Some(())
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for S8 {
+    const JOB: Option<JobKind> = Some(JobKind::Conv2dS8);
+    // Whole words of a pixel, and pairs of outputs.
+    const CHANNELS: usize = 4;
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<PackedConv2dS8<P>> {
+        let (op, plain) = job.conv2d_s8()?;
+        let form = form(&op, plain.weights, plain.channels)?;
+        Some(PackedConv2dS8::of(&op, form))
+    }
+
+    fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
+        let (op, plain) = job.conv2d_s8()?;
+        pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
+        Some(bound(op, [13, 18]))
+    }
+}
+
+/// Packs `op` for this kernel: OHWI `weights` and the scalar kernel's `channels` (`[bias, mantissa, shift]`) into `stream`, of
+/// `needs(..).weights` bytes. Returns the step; its offsets are still `op`'s. `None` where [`form`] has none.
+pub(super) fn pack(op: &Conv2dS8, weights: &[i8], channels: &[[i32; 3]], stream: &mut [u8]) -> Option<PackedConv2dS8> {
+    let form = form(op, weights, channels)?;
+    let count = usize::from(op.window.output[2]);
+    let packed = PackedConv2dS8::of(op, form);
+    let plain = (weights, channels);
+    put_pairs(&packed, stream, |first, put| {
+        let pair = [first, (first + 1).min(count - 1)].map(|c| window_of(op, plain, c));
+        let parts = pair.map(|(window, channel)| {
+            let channel = Channel::new(op, window.iter().copied(), channel);
+            match channel.short(SHIFT, 0..=31, form == Form::Signed) {
+                Some(short) if form != Form::General => {
+                    (channel.bias + short.offset, channel_record::from_short(&short))
+                }
+                _ => (channel.bias, channel_record::from_general(&channel.requantize)),
+            }
+        });
+        put(
+            parts.map(|(bias, _)| bias as u32),
+            &|at| {
+                let [w0, w1] = pair.map(|(window, _)| window.get(at).map_or(0, |&w| w as u8));
+                u16::from_le_bytes([w0, w1])
+            },
+            parts.map(|(_, record)| record),
+        );
+    })?;
+    Some(packed)
+}
+
+/// OHWI weights, and `[bias, mantissa, shift]` of each output channel.
+pub(super) type Plain<'p> = (&'p [i8], &'p [[i32; 3]]);
+
+/// The weights of output channel `c`, and its `[bias, mantissa, shift]`.
+pub(super) fn window_of<'p, P>(op: &Conv2dS8<P>, (weights, channels): Plain<'p>, c: usize) -> (&'p [i8], [i32; 3]) {
+    let layout = Layout::of(&op.window);
+    let taps = (layout.runs * layout.len) as usize;
+    let window = weights.get(c * taps..).and_then(|w| w.get(..taps)).unwrap_or(&[]);
+    (window, *channels.get(c).unwrap_or(&[0; 3]))
+}
+
+/// Takes what is written for two channels: biases, the halves of a word for every activation, records.
+pub(super) type PutPair<'p> = dyn FnMut([u32; 2], &dyn Fn(usize) -> u16, [[u32; channel_record::WORDS]; 2]) + 'p;
+
+/// Writes a stream, for which `pair` gives what belongs to the channels from its first argument on. `None` where its length is wrong.
+pub(super) fn put_pairs(
+    packed: &PackedConv2dS8,
+    stream: &mut [u8],
+    mut pair: impl FnMut(usize, &mut PutPair<'_>),
+) -> Option<()> {
+    let layout = Layout::of(&packed.window);
+    if stream.len() != S8::needs(packed).weights as usize {
+        return None;
+    }
+    let mut words = stream.chunks_exact_mut(4);
+    let mut put = |word: u32| {
+        if let Some(out) = words.next() {
+            out.copy_from_slice(&word.to_le_bytes());
+        }
+    };
+    for first in (0..usize::from(packed.window.output[2])).step_by(2) {
+        pair(first, &mut |biases, half, records| {
+            biases.into_iter().for_each(&mut put);
+            for at in 0..layout.pairs() {
+                let (a, b) = layout.pair(at);
+                let [low, high] = [Some(a), b].map(|at| at.map_or(0, |at| half(at as usize)));
+                put(u32::from(low) | u32::from(high) << 16);
+            }
+            records.into_iter().flatten().for_each(&mut put);
+        });
+    }
+    Some(())
+}
+
+/// The form that all channels allow. `None` where a slice has the wrong length or `op` has several groups.
+pub(super) fn form<P>(op: &Conv2dS8<P>, weights: &[i8], channels: &[[i32; 3]]) -> Option<Form> {
+    let layout = Layout::of(&op.window);
+    let taps = (layout.runs * layout.len) as usize;
+    let count = usize::from(op.window.output[2]);
+    if op.groups != 1 || channels.len() != count || weights.len() != taps.checked_mul(count)? {
+        return None;
+    }
+    let all = |signed| {
+        let mut each = weights.chunks_exact(taps.max(1)).zip(channels);
+        each.all(|(window, &channel)| {
+            let channel = Channel::new(op, window.iter().copied(), channel);
+            channel.short(SHIFT, 0..=31, signed).is_some()
+        })
+    };
+    Some(match all(false) {
+        true => Form::Positive,
+        false if all(true) => Form::Signed,
+        false => Form::General,
+    })
+}
+
+/// The fewest instructions that the step can take: the inner loop's MACs and the least requantisation of each output (shift, multiply, saturate,
+/// store). `loops`: instructions for 16 MACs of four pixels, and of one.
+pub(super) fn bound(op: &PackedConv2dS8, [four, one]: [u64; 2]) -> u64 {
+    let layout = Layout::of(&op.window);
+    let outputs = op.window.output_len().map_or(0, u64::from);
+    let [height, width, _] = op.window.output.map(u64::from);
+    let macs = outputs * u64::from(layout.runs * layout.len);
+    let requantising = outputs * if op.form == Form::Signed { 6 } else { 4 };
+    let pixels = pointwise_pixels(&op.window).map_or(height * width, u64::from);
+    requantising + macs * if pixels < 4 { one } else { four } / 16
+}
+
+/// A channel's reference arithmetic, and the accumulators that its weights allow.
+pub(super) struct Channel {
+    /// With the zero-point correction.
+    pub bias: i64,
+    pub requantize: Requantize,
+    pub range: (i64, i64),
+}
+
+impl Channel {
+    pub(super) fn new<P>(
+        op: &Conv2dS8<P>,
+        weights: impl Iterator<Item = i8>,
+        [bias, mantissa, shift]: [i32; 3],
+    ) -> Self {
+        let mut bias = i64::from(bias);
+        let (mut least, mut largest) = (0, 0);
+        for w in weights.map(i64::from) {
+            bias -= w * i64::from(op.input_zero_point);
+            least += (w * 127).min(w * -128);
+            largest += (w * 127).max(w * -128);
+        }
+        let requantize = Requantize {
+            multiplier: Multiplier {
+                mantissa,
+                shift: shift as i8,
+            },
+            zero_point: i32::from(op.output_zero_point),
+            clamp: op.clamp.map(i32::from),
+        };
+        Self {
+            bias,
+            requantize,
+            range: (bias + least, bias + largest),
+        }
+    }
+
+    pub(super) fn short(&self, shift: u32, k: RangeInclusive<u32>, signed: bool) -> Option<Short> {
+        Short::find(&self.requantize, self.range, shift, k, signed)
+    }
+}
+
+/// The whole step.
+///
+/// # Safety
+/// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
+unsafe fn convolve<L: Loops>(
+    g: &Geometry,
+    form: Form,
+    input: *const i8,
+    stream: *const u32,
+    output: *mut i8,
+    scratch: *mut u32,
+    share: u32,
+) {
+    let pairs = g.pairs.next_multiple_of(L::PAIRS);
+    let [height, width, channels] = g.output;
+    let staged = g.staged();
+    let stage = scratch.wrapping_add(pairs * g.lanes()).cast::<i8>();
+    let stride = if staged > 0 { staged } else { channels };
+    let mut block = Block {
+        out: output,
+        stride,
+        stride3: 3 * stride,
+        out_end: output,
+        x: scratch,
+        x_end: scratch.wrapping_add(pairs * 4),
+        weights: stream,
+        pairs,
+        form: form as usize,
+        share: share as usize / 2,
+        groups: stage.wrapping_add(staged * 4).cast(),
+    };
+    let mut out = output;
+    let mut emit = |pixels: usize| {
+        block.out = if staged > 0 { stage } else { out };
+        block.out_end = block.out.wrapping_add(stride);
+        // SAFETY: `pairs * pixels` words of scratch are widened; the loops write `pixels` output pixels of `channels`, or of one more into
+        // the stage.
+        unsafe {
+            if pixels == 4 {
+                L::mac_4x2(&block)
+            } else {
+                L::mac_1x2(&block)
+            }
+            if staged > 0 {
+                unstage(stage, out, channels, pixels);
+            }
+        }
+        out = out.wrapping_add(pixels * channels);
+    };
+    let direct = g.dilation[1] == 1 || g.kernel[1] == 1;
+    let alone = if direct { g.alone() } else { 0 };
+    let mut windows = Windows {
+        to: scratch,
+        step: g.stride[1] * g.input[2],
+        words: g.words,
+        runs: 0,
+        gap: (g.dilation[0] * g.row) as isize - (g.words * 4 + g.tail) as isize,
+        tail: g.tail,
+        tails: scratch.cast(),
+    };
+    let (from, to) = g.inside;
+    let mut image = input;
+    for _ in 0..g.images {
+        let (mut y, mut x) = (0, 0);
+        let mut left = height * width;
+        while left > 0 {
+            let (top, column) = g.corner(y, x);
+            let rows = if direct && left >= 4 && x >= from {
+                g.rows_inside(top)
+            } else {
+                0..0
+            };
+            let mut pixels = if rows.is_empty() {
+                0
+            } else {
+                to.saturating_sub(x) / 4 * 4
+            };
+            if pixels > 0 {
+                // Four whole windows of a row at a time. What of them lies above or below the image stays in scratch.
+                if rows.len() < g.runs {
+                    let outside = sxtb16(u32::from_ne_bytes([g.zero_point as u8; 4]));
+                    // SAFETY: the words of four pixels.
+                    (0..pairs * 4).for_each(|word| unsafe { *scratch.add(word) = outside });
+                }
+                let tail = rows.start * g.tail;
+                windows.to = scratch.wrapping_add(rows.start * g.words * 8);
+                windows.runs = rows.len();
+                windows.tails = scratch
+                    .wrapping_add(g.runs * g.words * 8)
+                    .cast::<i16>()
+                    .wrapping_add(tail / 2 * 8 + tail % 2);
+                let top = top + (rows.start * g.dilation[0]) as isize;
+                let mut first = image.wrapping_offset(top * g.row as isize + column * g.input[2] as isize);
+                for _ in 0..pixels / 4 {
+                    // SAFETY: these rows of the windows lie inside the image.
+                    unsafe { widen_4(&windows, first) };
+                    emit(4);
+                    first = first.wrapping_add(4 * windows.step);
+                }
+                x += pixels;
+            } else {
+                pixels = if left >= 4 && (y > 0 || x >= alone) { 4 } else { 1 };
+                for pixel in 0..pixels {
+                    let (top, column) = g.corner(y, x);
+                    // SAFETY: what lies outside the image is not read.
+                    unsafe {
+                        if g.shares_words(column) {
+                            widen_columns(g, scratch.add(pixel), pixels, image, top, column);
+                        } else {
+                            widen_pixel(g, scratch.add(pixel), pixels, image, top, column);
+                        }
+                    }
+                    x += 1;
+                    if x == width && pixel + 1 < pixels {
+                        (y, x) = (y + 1, 0);
+                    }
+                }
+                emit(pixels);
+            }
+            left -= pixels;
+            if x == width {
+                (y, x) = (y + 1, 0);
+            }
+        }
+        image = image.wrapping_add(g.input[0] * g.row);
+    }
+}
+
+/// Copies staged pixels of an odd number of channels to where they belong.
+///
+/// # Safety
+/// `pixels` pixels of [`staged_stride`] bytes are readable at `stage`, and of `channels` writable at `out`; they do not overlap.
+#[inline(never)]
+unsafe fn unstage(stage: *const i8, out: *mut i8, channels: usize, pixels: usize) {
+    let (mut from, mut to) = (stage, out);
+    for _ in 0..pixels {
+        // SAFETY: as the caller promises.
+        unsafe { copy(from, to, channels) };
+        from = from.wrapping_add(channels + 1);
+        to = to.wrapping_add(channels);
+    }
+}
+
+/// Copies a pixel of any address to any: by words, in fewer instructions than `memcpy` takes for as few bytes, and a small program needs nothing else of that.
+///
+/// # Safety
+/// `len` bytes are readable at `from` and writable at `to`, and do not overlap.
+#[inline(never)]
+pub(super) unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
+    let (words, written) = (from.cast::<u32>(), to.cast::<u32>());
+    for word in 0..len / 4 {
+        // SAFETY: a word that lies in the bytes.
+        unsafe { written.add(word).write_unaligned(words.add(word).read_unaligned()) };
+        // Nothing, but the compiler makes a `memcpy` of no loop that holds it.
+        core::hint::black_box(());
+    }
+    for byte in len & !3..len {
+        // SAFETY: a byte of them.
+        unsafe { *to.add(byte) = *from.add(byte) };
+        core::hint::black_box(());
+    }
+}

@@ -1,0 +1,554 @@
+//! The inner loops of [`super::conv2d_s8_w4`]: those of [`super::conv2d_s8_loops`] for bytes `16 q1 + q0 + 8`.
+
+use super::conv2d_s8_loops::{Block, Loops};
+
+#[cfg(kernel_isa = "dsp")]
+pub(super) use arm::{even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2};
+#[cfg(kernel_isa = "dsp")]
+use arm::{mac_1x2, mac_4x2};
+#[cfg(not(kernel_isa = "dsp"))]
+pub(super) use portable::{finish, word};
+#[cfg(not(kernel_isa = "dsp"))]
+use portable::{mac_1x2, mac_4x2};
+
+/// The weights of two channels in a byte.
+#[derive(Debug)]
+pub(super) struct Nibbles;
+
+impl Loops for Nibbles {
+    const PAIRS: usize = 2;
+
+    #[inline(always)]
+    unsafe fn mac_4x2(block: &Block) {
+        // SAFETY: as the caller promises.
+        unsafe { mac_4x2(block) }
+    }
+
+    #[inline(always)]
+    unsafe fn mac_1x2(block: &Block) {
+        // SAFETY: as the caller promises.
+        unsafe { mac_1x2(block) }
+    }
+}
+
+#[cfg(kernel_isa = "dsp")]
+mod arm {
+    use super::Block;
+    use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
+    use core::arch::naked_asm;
+
+    /// One pair of activations of 4 pixels x 2 channels: 16 MACs in 13 instructions. `$load` loads a word of the stream, `$wide` widens two of its bytes.
+    macro_rules! pair_4x2 {
+        ($load:literal $wide:literal) => {
+            concat!(
+                $load,
+                "
+            ldrd    r10, r11, [r12], #8
+            ",
+                $wide,
+                "
+            and     r9, r8, #0x000f000f
+            smlad   r5, r10, r8, r5
+            smlad   r1, r10, r9, r1
+            smlad   r6, r11, r8, r6
+            smlad   r2, r11, r9, r2
+            ldrd    r10, r11, [r12], #8
+            smlad   r7, r10, r8, r7
+            smlad   r3, r10, r9, r3
+            smlad   r4, r11, r8, r4
+            smlad   r0, r11, r9, r0
+            "
+            )
+        };
+    }
+    pub(in super::super) use pair_4x2;
+
+    macro_rules! even_4x2 {
+        () => {
+            pair_4x2!("ldr.w r8, [lr]" "sxtb16 r8, r8")
+        };
+    }
+    pub(in super::super) use even_4x2;
+
+    macro_rules! odd_4x2 {
+        () => {
+            pair_4x2!("ldr.w r8, [lr], #4" "sxtb16 r8, r8, ror #8")
+        };
+    }
+    pub(in super::super) use odd_4x2;
+
+    /// From sums `s0` in r1 r2 r3 r0 and `16 s1` in r5 r6 r7 r4 to eight outputs, and on to the next channels at 10; 30, 40, 50 by the form. The frame of
+    /// `$frame` bytes starts with out, stride, stride3, out_end.
+    macro_rules! finish_4x2 {
+        ($frame:literal) => {
+            concat!(
+                "
+            30:
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                positive!("16" "r1" "r2" "r3" "r0"),
+                "
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                positive!("16" "r5" "r6" "r7" "r4"),
+                "
+            35:
+            ldm.w  sp, {{r8-r11}}
+            strb   r2, [r8, r9]
+            strb   r3, [r8, r9, lsl #1]
+            strb   r0, [r8, r10]
+            strb   r1, [r8], #1
+            strb   r6, [r8, r9]
+            strb   r7, [r8, r9, lsl #1]
+            strb   r4, [r8, r10]
+            strb   r5, [r8], #1
+            36:
+            str.w  r8, [sp]
+            cmp    r8, r11
+            bne.w  10b
+            ",
+                "add sp, #",
+                $frame,
+                "
+            pop.w  {{r3-r11, pc}}
+            .p2align 2
+            40:
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                signed!("16" "r1" "r2" "r3" "r0"),
+                "
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                signed!("16" "r5" "r6" "r7" "r4"),
+                "
+            b      35b
+            .p2align 2
+            50:
+            asrs   r5, r5, #4
+            asrs   r6, r6, #4
+            asrs   r7, r7, #4
+            asrs   r4, r4, #4
+            ldm.w  sp, {{r8-r11}}
+            push.w {{r4}}
+            push.w {{r5-r7}}
+            push.w {{r0}}
+            push.w {{r1-r3}}
+            mov    r0, sp
+            mov    r1, lr
+            mov    r4, lr
+            mov    r2, r8
+            lsl    r3, r9, #3
+            add    r3, #4
+            bl     {finish}
+            add    sp, #32
+            add.w  lr, r4, #32
+            add.w  r8, r8, #2
+            b      36b
+            ",
+            )
+        };
+    }
+    pub(in super::super) use finish_4x2;
+
+    /// All channels of four pixels.
+    ///
+    /// # Safety
+    /// See [`super::Loops::mac_4x2`].
+    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
+        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+        unsafe { mac_4x2_asm(block) }
+    }
+
+    // Sums: s0 + 8 x of the pixels in r1 r2 r3 r0, 16 s1 + s0 + 8 x in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the stream's lr.
+    // Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry of the unrolled loop 24, epilogue 28, 8 x of the pixels 32.
+    #[unsafe(naked)]
+    unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
+        naked_asm!(
+            ".cpu cortex-m33",
+            "push.w {{r3-r11, lr}}",
+            "ldrd   r12, r7, [r0, #16]",
+            "mov.w  lr, #0x00010001",
+            "movs   r1, #0",
+            "movs   r2, #0",
+            "movs   r3, #0",
+            "movs   r4, #0",
+            "5:",
+            "ldm.w  r12!, {{r8-r11}}",
+            "smlad  r1, r8, lr, r1",
+            "smlad  r2, r9, lr, r2",
+            "smlad  r3, r10, lr, r3",
+            "smlad  r4, r11, lr, r4",
+            "ldm.w  r12!, {{r8-r11}}",
+            "smlad  r1, r8, lr, r1",
+            "smlad  r2, r9, lr, r2",
+            "smlad  r3, r10, lr, r3",
+            "smlad  r4, r11, lr, r4",
+            "cmp    r12, r7",
+            "bne.w  5b",
+            "lsls   r1, r1, #3",
+            "lsls   r2, r2, #3",
+            "lsls   r3, r3, #3",
+            "lsls   r4, r4, #3",
+            "push.w {{r1-r4}}",
+            "ldm    r0, {{r1-r9}}",
+            "mov    lr, r7",
+            // The first pair starts the sums; the others, an odd number, enter the unrolled loop so that it ends on its last copy.
+            "subs   r8, #1",
+            "rsb    r7, r8, #0",
+            "and    r7, r7, #7",
+            "movs   r8, #52",
+            "mul    r7, r7, r8",
+            "adr.w  r10, 20f",
+            "add    r7, r10",
+            "orr    r7, r7, #1",
+            "adr.w  r8, 30f",
+            "cmp    r9, #2",
+            "it     eq",
+            "addeq.w r8, r8, #(40f - 30f)",
+            "it     hi",
+            "addhi.w r8, r8, #(50f - 30f)",
+            "orr    r8, r8, #1",
+            "push.w {{r1-r8}}",
+            "10:",
+            "ldrd   r0, r4, [lr], #8",
+            "ldr.w  r12, [sp, #16]",
+            "ldr.w  r8, [lr]",
+            "ldm.w  r12!, {{r2, r3, r10, r11}}",
+            "sxtb16 r8, r8",
+            "and    r9, r8, #0x000f000f",
+            "smlad  r5, r2, r8, r4",
+            "smlad  r1, r2, r9, r0",
+            "smlad  r6, r3, r8, r4",
+            "smlad  r2, r3, r9, r0",
+            "smlad  r7, r10, r8, r4",
+            "smlad  r3, r10, r9, r0",
+            "smlad  r4, r11, r8, r4",
+            "smlad  r0, r11, r9, r0",
+            "ldr.w  pc, [sp, #24]",
+            ".p2align 2",
+            "20:",
+            even_4x2!(), odd_4x2!(), even_4x2!(), odd_4x2!(),
+            even_4x2!(), odd_4x2!(), even_4x2!(), odd_4x2!(),
+            "ldr.w  r8, [sp, #20]",
+            "cmp    r12, r8",
+            "bne.w  20b",
+            "add.w  r8, sp, #32",
+            "ldm.w  r8, {{r8-r11}}",
+            "subs   r5, r5, r1",
+            "subs   r6, r6, r2",
+            "subs   r7, r7, r3",
+            "subs   r4, r4, r0",
+            "sub.w  r1, r1, r8",
+            "sub.w  r2, r2, r9",
+            "sub.w  r3, r3, r10",
+            "sub.w  r0, r0, r11",
+            "ldr.w  pc, [sp, #28]",
+            ".p2align 2",
+            finish_4x2!("48"),
+            finish = sym finish_general,
+        )
+    }
+
+    /// A word of weights in `$w` for the pairs of activations in `$a` and `$b`: 8 MACs in 8 instructions.
+    macro_rules! word_1x2 {
+        ($w:literal $a:literal $b:literal) => {
+            concat!(
+                "
+            sxtb16  r10, ",
+                $w,
+                "
+            smlad   r1, ",
+                $a,
+                ", r10, r1
+            and     r10, r10, #0x000f000f
+            smlad   r0, ",
+                $a,
+                ", r10, r0
+            sxtb16  r10, ",
+                $w,
+                ", ror #8
+            smlad   r1, ",
+                $b,
+                ", r10, r1
+            and     r10, r10, #0x000f000f
+            smlad   r0, ",
+                $b,
+                ", r10, r0
+        "
+            )
+        };
+    }
+    pub(in super::super) use word_1x2;
+
+    /// Four pairs of activations of 1 pixel x 2 channels: 16 MACs in 18 instructions.
+    macro_rules! pairs_1x2 {
+        () => {
+            concat!(
+                "
+            ldm.w   r12!, {{r4-r7}}
+            ldrd    r8, r9, [lr], #8
+        ",
+                word_1x2!("r8" "r4" "r5"),
+                word_1x2!("r9" "r6" "r7")
+            )
+        };
+    }
+    pub(in super::super) use pairs_1x2;
+
+    /// The same of one pixel, of which `$sums` makes s0 in r0 and `16 s1` in r1; the frame starts with out and out_end.
+    macro_rules! finish_1x2 {
+        ($frame:literal, $sums:literal) => {
+            concat!(
+                "
+            30:
+            ",
+                $sums,
+                "
+            ldm.w  lr!, {{r4-r11}}
+            lsl.w  r0, r0, r6
+            lsl.w  r1, r1, r10
+            smmla  r0, r0, r4, r5
+            smmla  r1, r1, r8, r9
+            35:
+            ldrd   r2, r3, [sp]
+            ssat   r0, #8, r0, asr #16
+            ssat   r1, #8, r1, asr #16
+            strb   r0, [r2], #1
+            strb   r1, [r2], #1
+            36:
+            str.w  r2, [sp]
+            cmp    r2, r3
+            bne.w  10b
+            ",
+                "add sp, #",
+                $frame,
+                "
+            pop.w  {{r3-r11, pc}}
+            .p2align 2
+            40:
+            ",
+                $sums,
+                "
+            ldm.w  lr!, {{r4-r11}}
+            lsl.w  r0, r0, r6
+            lsl.w  r1, r1, r10
+            and.w  r7, r7, r0, asr #31
+            and.w  r11, r11, r1, asr #31
+            smmla  r0, r0, r4, r5
+            smmla  r1, r1, r8, r9
+            sub.w  r0, r0, r7
+            sub.w  r1, r1, r11
+            b      35b
+            .p2align 2
+            50:
+            ",
+                $sums,
+                "
+            asrs   r1, r1, #4
+            ldr.w  r2, [sp]
+            push.w {{r0, r1}}
+            mov    r0, sp
+            mov    r1, lr
+            mov    r4, lr
+            mov    r5, r2
+            movs   r3, #1
+            bl     {finish}
+            add    sp, #8
+            add.w  lr, r4, #32
+            add.w  r2, r5, #2
+            ldr.w  r3, [sp, #4]
+            b      36b
+            ",
+            )
+        };
+    }
+    pub(in super::super) use finish_1x2;
+
+    /// All channels of one pixel.
+    ///
+    /// # Safety
+    /// See [`super::Loops::mac_1x2`].
+    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
+        // SAFETY: as above.
+        unsafe { mac_1x2_asm(block) }
+    }
+
+    // Sums: s0 + 8 x in r0, 16 s1 + s0 + 8 x in r1. Stack: out 0, out_end 4, x 8, end of the whole fours 12, entry 16, what follows the fours 20,
+    // epilogue 24, 8 x 32.
+    #[unsafe(naked)]
+    unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
+        naked_asm!(
+            ".cpu cortex-m33",
+            "push.w {{r3-r11, lr}}",
+            "ldr.w  r12, [r0, #16]",
+            "ldr.w  r9, [r0, #28]",
+            "add.w  r3, r12, r9, lsl #2",
+            "movs   r1, #0",
+            "mov.w  r2, #0x00010001",
+            "5:",
+            "ldrd   r4, r5, [r12], #8",
+            "smlad  r1, r4, r2, r1",
+            "smlad  r1, r5, r2, r1",
+            "cmp    r12, r3",
+            "bne    5b",
+            "lsls   r1, r1, #3",
+            "push.w {{r1, r2}}",
+            "ldr.w  lr, [r0, #24]",
+            "ldr.w  r1, [r0]",
+            "ldr.w  r2, [r0, #12]",
+            "ldr.w  r3, [r0, #16]",
+            "ldrd   r9, r10, [r0, #28]",
+            "and    r8, r9, #3",
+            "lsrs   r9, r9, #2",
+            "add.w  r4, r3, r9, lsl #4",
+            "rsb    r11, r9, #0",
+            "and    r11, r11, #3",
+            "movs   r5, #72",
+            "mul    r5, r5, r11",
+            "adr.w  r11, 20f",
+            "add    r5, r11",
+            "orr    r5, r5, #1",
+            "adr.w  r7, 30f",
+            "cmp    r10, #2",
+            "it     eq",
+            "addeq.w r7, r7, #(40f - 30f)",
+            "it     hi",
+            "addhi.w r7, r7, #(50f - 30f)",
+            "orr    r7, r7, #1",
+            "mov    r6, r7",
+            "adr.w  r11, 22f",
+            "orr    r11, r11, #1",
+            "cmp    r8, #0",
+            "it     ne",
+            "movne  r6, r11",
+            "cmp    r9, #0",
+            "it     eq",
+            "moveq  r5, r6",
+            "push.w {{r1-r8}}",
+            "10:",
+            "ldrd   r0, r1, [lr], #8",
+            "ldrd   r12, r3, [sp, #8]",
+            "ldr.w  pc, [sp, #16]",
+            ".p2align 2",
+            "20:",
+            pairs_1x2!(), pairs_1x2!(), pairs_1x2!(), pairs_1x2!(),
+            "cmp    r12, r3",
+            "bne.w  20b",
+            "ldr.w  pc, [sp, #20]",
+            ".p2align 2",
+            "22:",
+            "ldrd   r4, r5, [r12], #8",
+            "ldr.w  r8, [lr], #4",
+            word_1x2!("r8" "r4" "r5"),
+            "ldr.w  pc, [sp, #24]",
+            ".p2align 2",
+            finish_1x2!("40", "ldr.w r12, [sp, #32]\n subs r1, r1, r0\n sub.w r0, r0, r12"),
+            finish = sym finish_general,
+        )
+    }
+}
+
+/// The same loops in Rust, for hosts.
+#[cfg(not(kernel_isa = "dsp"))]
+mod portable {
+    use super::Block;
+    use crate::kernels::dsp::channel_record;
+    use crate::kernels::dsp::conv2d_s8_loops::finish_general;
+    use crate::kernels::dsp::requantize::PAIRS_SHIFT;
+    use crate::kernels::isa::dsp::{smlad, sxtb16, sxtb16_ror8};
+    use crate::ops::packed_conv2d::Form;
+
+    /// All channels of four pixels.
+    ///
+    /// # Safety
+    /// See [`super::Loops::mac_4x2`].
+    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
+        // SAFETY: as the caller promises.
+        unsafe { mac::<4>(block) }
+    }
+
+    /// All channels of one pixel.
+    ///
+    /// # Safety
+    /// See [`super::Loops::mac_1x2`].
+    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
+        // SAFETY: as the caller promises.
+        unsafe { mac::<1>(block) }
+    }
+
+    unsafe fn mac<const PIXELS: usize>(block: &Block) {
+        let mut weights = block.weights;
+        let mut out = block.out;
+        // SAFETY: the caller describes the block.
+        unsafe {
+            let mut eights = [0_i32; PIXELS];
+            for pair in 0..block.pairs {
+                for (pixel, sum) in eights.iter_mut().enumerate() {
+                    *sum = smlad(*block.x.add(pair * PIXELS + pixel), 0x0008_0008, *sum);
+                }
+            }
+            while out != block.out_end {
+                let mut first = [*weights as i32; PIXELS];
+                let mut both = [*weights.add(1) as i32; PIXELS];
+                weights = weights.add(2);
+                for two in 0..block.pairs / 2 {
+                    word(block.x.add(2 * two * PIXELS), *weights, &mut first, &mut both);
+                    weights = weights.add(1);
+                }
+                for ((first, both), eight) in first.iter_mut().zip(&mut both).zip(&eights) {
+                    *both = both.wrapping_sub(*first);
+                    *first = first.wrapping_sub(*eight);
+                }
+                (weights, out) = finish(block, [first, both], weights, out);
+            }
+        }
+    }
+
+    /// A word of weights times two pairs of activations of each pixel: `s0 + 8 x` to `first`, `16 s1 + s0 + 8 x` to `both`.
+    ///
+    /// # Safety
+    /// `x` has the pairs.
+    pub(in super::super) unsafe fn word<const PIXELS: usize>(
+        x: *const u32,
+        w: u32,
+        first: &mut [i32; PIXELS],
+        both: &mut [i32; PIXELS],
+    ) {
+        for (half, w) in [sxtb16(w), sxtb16_ror8(w)].into_iter().enumerate() {
+            for (pixel, (first, both)) in first.iter_mut().zip(&mut *both).enumerate() {
+                // SAFETY: as the caller promises.
+                let x = unsafe { *x.add(half * PIXELS + pixel) };
+                *both = smlad(x, w, *both);
+                *first = smlad(x, w & 0x000f_000f, *first);
+            }
+        }
+    }
+
+    /// The outputs of sums `s0` and `16 s1` by the records at `weights`; what follows both.
+    ///
+    /// # Safety
+    /// As for [`super::Loops::mac_4x2`].
+    pub(in super::super) unsafe fn finish<const PIXELS: usize>(
+        block: &Block,
+        mut sums: [[i32; PIXELS]; 2],
+        weights: *const u32,
+        out: *mut i8,
+    ) -> (*const u32, *mut i8) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if block.form == Form::General as usize {
+                let [_, seconds] = &mut sums;
+                seconds.iter_mut().for_each(|sum| *sum >>= 4);
+                finish_general(sums.as_ptr().cast(), weights, out, PIXELS | block.stride << 3);
+            } else {
+                for (channel, sums) in sums.iter().enumerate() {
+                    let short = channel_record::short(weights.add(4 * channel));
+                    for (pixel, &sum) in sums.iter().enumerate() {
+                        *out.add(pixel * block.stride + channel) = short.apply(sum, PAIRS_SHIFT);
+                    }
+                }
+            }
+            (weights.add(8), out.add(2))
+        }
+    }
+}

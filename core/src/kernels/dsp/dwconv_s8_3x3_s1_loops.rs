@@ -1,0 +1,346 @@
+//! The inner loop of [`super::dwconv_s8_3x3_s1`]: a line of four channels, two outputs at a time.
+
+use super::channel_record;
+
+/// Words of a channel in the table: five times two of weights, bias, record.
+pub(super) const CHANNEL: usize = 15;
+
+/// Words of the table.
+pub(super) const TABLE: usize = 4 * CHANNEL;
+
+/// A line of outputs of four channels. The assembly reads the fields in this order.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Line {
+    /// The first channel's pairs, three lines side by side; the others follow.
+    pub x: *const u32,
+    /// The first channel's weights, in the order of the three; the others [`CHANNEL`] words on.
+    pub weights: *const u32,
+    /// The first channel's bias and record; the others likewise.
+    pub records: *const u32,
+    /// The first channel's first output; the others follow.
+    pub out: *mut i8,
+    /// Bytes from an output to the next one.
+    pub step: usize,
+    /// Bytes of the pairs of whole twos of outputs.
+    pub bytes: usize,
+    /// 12 where one is left over, else 0.
+    pub odd: usize,
+    /// [`crate::ops::packed_conv2d::Form`].
+    pub form: usize,
+}
+
+#[cfg(kernel_isa = "dsp")]
+pub(super) use arm::{multiply, widen};
+#[cfg(not(kernel_isa = "dsp"))]
+pub(super) use portable::{multiply, widen};
+
+/// [`channel_record::general`] for the assembly.
+///
+/// # Safety
+/// Four readable words.
+#[cfg(kernel_isa = "dsp")]
+unsafe extern "C" fn general(record: *const u32, sum: i32) -> i32 {
+    // SAFETY: as the caller promises.
+    unsafe { channel_record::general(record, sum) }.into()
+}
+
+#[cfg(kernel_isa = "dsp")]
+mod arm {
+    use super::{Line, general};
+    use core::arch::naked_asm;
+
+    /// Widens pairs of neighbours, `step` bytes from one to the next from `x` on, into every third word from `to` to `end` and as many `plane` bytes on for
+    /// each other channel: 16 instructions for a pair of four channels.
+    ///
+    /// # Safety
+    /// `to` is not `end`; four bytes at each neighbour are readable, the words writable.
+    #[unsafe(naked)]
+    pub(in super::super) unsafe extern "C" fn widen(
+        x: *const i8,
+        step: usize,
+        to: *mut u32,
+        end: *mut u32,
+        plane: usize,
+    ) {
+        naked_asm!(
+            ".cpu cortex-m33",
+            "push.w {{r4-r10, lr}}",
+            "ldr    r8, [sp, #32]",
+            "add.w  r9, r8, r8, lsl #1",
+            "10:",
+            "ldr    r4, [r0]",
+            "ldr    r5, [r0, r1]",
+            "add.w  r0, r0, r1, lsl #1",
+            "pkhbt  r6, r4, r5, lsl #16",
+            "pkhtb  r7, r5, r4, asr #16",
+            "sxtb16 r10, r6",
+            "sxtb16 r6, r6, ror #8",
+            "sxtb16 r12, r7",
+            "sxtb16 r7, r7, ror #8",
+            "str.w  r10, [r2]",
+            "str.w  r6, [r2, r8]",
+            "str.w  r12, [r2, r8, lsl #1]",
+            "str.w  r7, [r2, r9]",
+            "adds   r2, #12",
+            "cmp    r2, r3",
+            "bne    10b",
+            "pop.w  {{r4-r10, pc}}",
+        )
+    }
+
+    /// The products of two outputs of a channel: 14 instructions.
+    macro_rules! products {
+        () => {
+            "
+            ldm.w   r12!, {{r0-r2}}
+            smlad   r3, r0, r5, r11
+            smlatb  r4, r0, r5, r11
+            smlad   r3, r1, r7, r3
+            smlatb  r4, r1, r7, r4
+            smlad   r3, r2, r9, r3
+            smlatb  r4, r2, r9, r4
+            ldm.w   r12, {{r0-r2}}
+            smlabt  r3, r0, r6, r3
+            smlad   r4, r0, r6, r4
+            smlabt  r3, r1, r8, r3
+            smlad   r4, r1, r8, r4
+            smlabt  r3, r2, r10, r3
+            smlad   r4, r2, r10, r4
+            "
+        };
+    }
+
+    /// Stores two outputs, and goes back to the loop at `$loop` for more of the line. The second one first: an odd last output is written over what lies
+    /// beyond it.
+    macro_rules! store {
+        ($loop:literal) => {
+            concat!(
+                "
+            ldrd    r2, r0, [sp, #8]
+            strb    r4, [lr, r0]
+            strb    r3, [lr]
+            add.w   lr, lr, r0, lsl #1
+            cmp     r12, r2
+            bne.w   ",
+                $loop
+            )
+        };
+    }
+
+    /// The line's outputs.
+    ///
+    /// # Safety
+    /// What `line` describes is readable and writable.
+    pub(in super::super) unsafe fn multiply(line: &Line) {
+        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+        unsafe { multiply_asm(line) }
+    }
+
+    // Activations r0 to r2, sums r3 r4, weights r5 to r10, bias r11, pairs r12, output lr: 25 instructions for two outputs in the folded form, which has
+    // a loop without a jump through memory.
+    // Stack: m 0, c 4, end 8, step 12 (0 at an odd last output), k 16, d 20, loop 24, epilogue 28, weights 32, records 36, out 40, step 44, bytes 48, odd 52,
+    // channels 56.
+    #[unsafe(naked)]
+    unsafe extern "C" fn multiply_asm(line: *const Line) {
+        naked_asm!(
+            ".cpu cortex-m33",
+            "push.w {{r3-r11, lr}}",
+            "ldm    r0, {{r1-r8}}",
+            "mov    r12, r1",
+            "adr.w  r0, 20f",
+            "adr.w  r1, 40f",
+            "cmp    r8, #0",
+            "it     ne",
+            "addne.w r0, r0, #(30f - 20f)",
+            "cmp    r8, #2",
+            "it     eq",
+            "addeq.w r1, r1, #(45f - 40f)",
+            "it     hi",
+            "addhi.w r1, r1, #(50f - 40f)",
+            "orr    r0, r0, #1",
+            "orr    r1, r1, #1",
+            "movs   r8, #4",
+            "push.w {{r0-r9}}",
+            "sub    sp, #24",
+            "10:",
+            "ldrd   r0, r1, [sp, #32]",
+            "ldm.w  r0, {{r5-r10}}",
+            "ldrd   r2, r3, [r1, #4]",
+            "strd   r2, r3, [sp]",
+            "ldrd   r2, r3, [r1, #12]",
+            "strd   r2, r3, [sp, #16]",
+            "ldr.w  r11, [r1]",
+            "adds   r0, #60",
+            "adds   r1, #60",
+            "strd   r0, r1, [sp, #32]",
+            "ldrd   lr, r3, [sp, #40]",
+            "add    r0, lr, #1",
+            "str    r0, [sp, #40]",
+            "ldr    r2, [sp, #48]",
+            "add    r2, r12",
+            "strd   r2, r3, [sp, #8]",
+            "cmp    r2, r12",
+            "beq    25f",
+            "ldr.w  pc, [sp, #24]",
+            ".p2align 2",
+            "20:",
+            products!(),
+            "ldrd   r0, r1, [sp]",
+            "smmla  r3, r3, r0, r1",
+            "smmla  r4, r4, r0, r1",
+            "ssat   r3, #8, r3, asr #10",
+            "ssat   r4, #8, r4, asr #10",
+            store!("20b"),
+            "25:",
+            "ldr    r0, [sp, #52]",
+            "ldr    r1, [sp, #12]",
+            "cmp    r0, #0",
+            "it     ne",
+            "cmpne  r1, #0",
+            "beq    26f",
+            "movs   r1, #0",
+            "add.w  r0, r0, r12",
+            "strd   r0, r1, [sp, #8]",
+            "ldr.w  pc, [sp, #24]",
+            "26:",
+            "add.w  r12, r12, #12",
+            "ldr    r0, [sp, #56]",
+            "subs   r0, #1",
+            "str    r0, [sp, #56]",
+            "bne.w  10b",
+            "add    sp, #64",
+            "pop.w  {{r3-r11, pc}}",
+            ".p2align 2",
+            "30:",
+            products!(),
+            "ldr.w  pc, [sp, #28]",
+            ".p2align 2",
+            "40:",
+            "ldr    r2, [sp, #16]",
+            "ldrd   r0, r1, [sp]",
+            "lsls   r3, r2",
+            "lsls   r4, r2",
+            "smmla  r3, r3, r0, r1",
+            "smmla  r4, r4, r0, r1",
+            "42:",
+            "ssat   r3, #8, r3, asr #14",
+            "ssat   r4, #8, r4, asr #14",
+            "43:",
+            store!("30b"),
+            "b      25b",
+            ".p2align 2",
+            "45:",
+            "ldrd   r0, r2, [sp, #16]",
+            "lsls   r3, r0",
+            "lsls   r4, r0",
+            "ldrd   r0, r1, [sp]",
+            "and.w  r2, r2, r3, asr #31",
+            "subs   r2, r1, r2",
+            "smmla  r3, r3, r0, r2",
+            "ldr    r2, [sp, #20]",
+            "and.w  r2, r2, r4, asr #31",
+            "subs   r1, r1, r2",
+            "smmla  r4, r4, r0, r1",
+            "b      42b",
+            ".p2align 2",
+            "50:",
+            "push.w {{r3, r4, r12, lr}}",
+            "mov    r1, r3",
+            "ldr    r0, [sp, #52]",
+            "subs   r0, #56",
+            "bl     {general}",
+            "ldr    r1, [sp, #4]",
+            "str    r0, [sp]",
+            "ldr    r0, [sp, #52]",
+            "subs   r0, #56",
+            "bl     {general}",
+            "str    r0, [sp, #4]",
+            "pop.w  {{r3, r4, r12, lr}}",
+            "b      43b",
+            general = sym general,
+        )
+    }
+}
+
+/// The same loop in Rust, for hosts.
+#[cfg(not(kernel_isa = "dsp"))]
+mod portable {
+    use super::{CHANNEL, Line, channel_record};
+    use crate::kernels::dsp::requantize::{FOLDED_SHIFT, SHIFT, Short};
+    use crate::kernels::isa::dsp::{smlad, split, sxtb16, sxtb16_ror8};
+    use crate::ops::packed_conv2d::Form;
+
+    /// Widens pairs of neighbours, `step` bytes from one to the next from `x` on, into every third word from `to` to `end` and as many `plane` bytes on for
+    /// each other channel.
+    ///
+    /// # Safety
+    /// `to` is not `end`; four bytes at each neighbour are readable, the words writable.
+    pub(in super::super) unsafe fn widen(x: *const i8, step: usize, to: *mut u32, end: *mut u32, plane: usize) {
+        let (mut x, mut to) = (x, to);
+        while to != end {
+            // SAFETY: as the caller promises.
+            unsafe {
+                let [first, second] = [x, x.wrapping_add(step)].map(|x| x.cast::<u32>().read_unaligned());
+                let low = (first & 0xffff) | second << 16;
+                let high = first >> 16 | (second & 0xffff_0000);
+                let words = [sxtb16(low), sxtb16_ror8(low), sxtb16(high), sxtb16_ror8(high)];
+                for (channel, word) in words.into_iter().enumerate() {
+                    *to.wrapping_byte_add(channel * plane) = word;
+                }
+            }
+            x = x.wrapping_add(2 * step);
+            to = to.wrapping_add(3);
+        }
+    }
+
+    /// The line's outputs.
+    ///
+    /// # Safety
+    /// What `line` describes is readable and writable.
+    pub(in super::super) unsafe fn multiply(line: &Line) {
+        let mut x = line.x;
+        for channel in 0..4 {
+            let [weights, record] = [line.weights, line.records].map(|table| table.wrapping_add(channel * CHANNEL));
+            // SAFETY: as the caller promises.
+            unsafe {
+                let requantize = |sum: i32| match line.form {
+                    form if form == Form::Folded as usize => {
+                        let short = Short {
+                            offset: 0,
+                            k: 0,
+                            m: *record.add(1) as i32,
+                            c: *record.add(2) as i32,
+                            d: 0,
+                        };
+                        short.apply(sum, FOLDED_SHIFT)
+                    }
+                    form if form == Form::General as usize => channel_record::general(record.add(1), sum),
+                    _ => channel_record::short(record.add(1)).apply(sum, SHIFT),
+                };
+                let mut out = line.out.add(channel);
+                let (twos, odd) = (line.bytes / 12, line.odd / 12);
+                for two in 0..twos + odd {
+                    let mut sums = [*record as i32; 2];
+                    for third in 0..3 {
+                        let [a, b] = [*weights.add(2 * third), *weights.add(2 * third + 1)];
+                        let [near, far] = [*x.add(third), *x.add(3 + third)];
+                        let [_, x1] = split(near);
+                        let [x2, _] = split(far);
+                        let ([w0, _], [_, w2]) = (split(a), split(b));
+                        sums[0] = smlad(near, a, sums[0]).wrapping_add(x2 * w2);
+                        sums[1] = smlad(far, b, sums[1].wrapping_add(x1 * w0));
+                    }
+                    let [first, second] = sums.map(requantize);
+                    *out = first;
+                    if two < twos {
+                        *out.add(line.step) = second;
+                    }
+                    out = out.wrapping_add(2 * line.step);
+                    x = x.add(3);
+                }
+                x = x.add(3);
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Windows that may reach over the borders, one pixel at a time: bytes to pairs of 16 bits.
+
+use super::windows::Geometry;
+use crate::kernels::isa::dsp::{sxtb16, sxtb16_ror8};
+
+/// Widens one window, which may reach over the borders, into pairs `step` words apart.
+///
+/// # Safety
+/// `image` is readable, `dst` writable for the pairs; `top` and `left` are the window's first row and column.
+#[inline(never)]
+pub(super) unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image: *const i8, top: isize, left: isize) {
+    let channels = g.input[2];
+    let mut lane = Lane::new(g, dst, step);
+    let columns_inside = left >= 0 && left as usize + g.kernel[1] <= g.input[1];
+    let mut y = top;
+    for _ in 0..g.kernel[0] {
+        let row = (y as usize) < g.input[0];
+        let line = image.wrapping_offset(y * g.row as isize);
+        let at = |x: isize| line.wrapping_offset(x * channels as isize);
+        // SAFETY: what lies outside is not read.
+        unsafe {
+            if g.dilation[1] == 1 && (columns_inside || !row) {
+                lane.run(row.then(|| at(left)), g.words, g.tail, g.zero_point);
+            } else {
+                let mut x = left;
+                for _ in 0..g.kernel[1] {
+                    let inside = row && (x as usize) < g.input[1];
+                    lane.run(inside.then(|| at(x)), channels / 4, channels % 4, g.zero_point);
+                    x += g.dilation[1] as isize;
+                }
+            }
+        }
+        y += g.dilation[0] as isize;
+    }
+}
+
+/// Widens one window as [`widen_pixel`] does, but word by word, each in all rows: what of it lies inside the columns is the same in all of them.
+///
+/// # Safety
+/// `image` is readable, `dst` writable for the pairs; `top` and `left` are the window's first row and column.
+#[inline(never)]
+pub(super) unsafe fn widen_columns(
+    g: &Geometry,
+    dst: *mut u32,
+    step: usize,
+    image: *const i8,
+    top: isize,
+    left: isize,
+) {
+    let mut lane = Lane::new(g, dst, step);
+    let channels = g.input[2] as isize;
+    let first = image.wrapping_offset(top * g.row as isize + left * channels);
+    let line = g.dilation[0] * g.row;
+    // Bytes of a row of the window that lie inside.
+    let (from, to) = (-left * channels, (g.input[1] as isize - left) * channels);
+    let inside = g.rows_inside(top);
+    let outside = u32::from_ne_bytes([g.zero_point as u8; 4]);
+    for word in 0..g.words {
+        let i = word as isize * 4;
+        // The nearest word of the row, and the bits by which it is moved to its place.
+        let at = i.max(from).min(to - 4);
+        let [up, down] = [at - i, i - at].map(|bytes| bytes.clamp(0, 4) as u32 * 8);
+        let rows = if g.row >= 4 && up.max(down) < 32 {
+            inside.clone()
+        } else {
+            0..0
+        };
+        let column = Column {
+            to: dst.wrapping_add(word * 2 * step),
+            step,
+            next: g.words * 2 * step,
+            rows: [rows.start, rows.len(), g.kernel[0] - rows.end],
+            src: first.wrapping_offset(at + (rows.start * line) as isize),
+            line,
+            up: up & 31,
+            down: down & 31,
+            filled: outside & !(u32::MAX << (up & 31) >> (down & 31)),
+            outside: sxtb16(outside),
+        };
+        // SAFETY: inside the image where the rows are; the places are writable.
+        unsafe { widen_column(&column) };
+    }
+    // Bytes that are in no such word: those left over, and all of rows of fewer than four.
+    let bytes = if g.row < 4 { 0 } else { g.words * 4 };
+    for row in 0..g.kernel[0] {
+        for i in bytes..g.words * 4 + g.tail {
+            let inside = inside.contains(&row) && (from..to).contains(&(i as isize));
+            // SAFETY: as above.
+            unsafe {
+                let byte = if inside {
+                    *first.add(row * line + i)
+                } else {
+                    g.zero_point
+                };
+                if i >= g.words * 4 {
+                    lane.tail(byte);
+                } else {
+                    let pair = dst.add(((row * g.words + i / 4) * 2 + i % 2) * step);
+                    *pair.cast::<i16>().add(i % 4 / 2) = i16::from(byte);
+                }
+            }
+        }
+    }
+}
+
+/// A word of a window in each of its rows.
+struct Column {
+    /// Where the first row's two pairs go, words from one to the other, words to the next row's.
+    to: *mut u32,
+    step: usize,
+    next: usize,
+    /// Rows above the image, in it, below it.
+    rows: [usize; 3],
+    /// The first row's four bytes in the image, bytes to the next row's.
+    src: *const i8,
+    line: usize,
+    /// Bits by which what is read is moved up, and down, and what comes into the bits that are free then.
+    up: u32,
+    down: u32,
+    filled: u32,
+    /// A pair of zero points.
+    outside: u32,
+}
+
+/// Widens a column: apart, for the sake of registers.
+///
+/// # Safety
+/// What `column` describes is readable and writable.
+#[inline(never)]
+unsafe fn widen_column(column: &Column) {
+    let Column {
+        step,
+        next,
+        line,
+        up,
+        down,
+        filled,
+        outside,
+        ..
+    } = *column;
+    let (mut to, mut src) = (column.to, column.src);
+    let [above, inside, below] = column.rows;
+    for _ in 0..above {
+        // SAFETY: as the caller promises.
+        unsafe { (*to, *to.add(step)) = (outside, outside) };
+        to = to.wrapping_add(next);
+    }
+    for _ in 0..inside {
+        // SAFETY: as above.
+        unsafe {
+            let x = src.cast::<u32>().read_unaligned() << up >> down | filled;
+            (*to, *to.add(step)) = (sxtb16(x), sxtb16_ror8(x));
+        }
+        to = to.wrapping_add(next);
+        src = src.wrapping_add(line);
+    }
+    for _ in 0..below {
+        // SAFETY: as above.
+        unsafe { (*to, *to.add(step)) = (outside, outside) };
+        to = to.wrapping_add(next);
+    }
+}
+
+/// Where one pixel's next pairs go.
+struct Lane {
+    body: *mut u32,
+    tails: *mut i16,
+    half: usize,
+    /// Words between pairs.
+    step: usize,
+}
+
+impl Lane {
+    fn new(g: &Geometry, dst: *mut u32, step: usize) -> Self {
+        Self {
+            body: dst,
+            tails: dst.wrapping_add(g.runs * g.words * 2 * step).cast(),
+            half: 0,
+            step,
+        }
+    }
+
+    /// A run, or as many zero points.
+    ///
+    /// # Safety
+    /// The run is readable, the pairs' places writable.
+    #[inline(always)]
+    unsafe fn run(&mut self, src: Option<*const i8>, words: usize, tail: usize, zero_point: i8) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match src {
+                Some(src) => {
+                    let mut word = src.cast::<u32>();
+                    for _ in 0..words {
+                        let x = word.read_unaligned();
+                        word = word.add(1);
+                        self.word(sxtb16(x), sxtb16_ror8(x));
+                    }
+                    for byte in 0..tail {
+                        self.tail(*word.cast::<i8>().add(byte));
+                    }
+                }
+                None => {
+                    let pair = sxtb16(u32::from_ne_bytes([zero_point as u8; 4]));
+                    (0..words).for_each(|_| self.word(pair, pair));
+                    (0..tail).for_each(|_| self.tail(zero_point));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn word(&mut self, even: u32, odd: u32) {
+        // SAFETY: the caller's places.
+        unsafe {
+            *self.body = even;
+            *self.body.add(self.step) = odd;
+            self.body = self.body.add(2 * self.step);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tail(&mut self, byte: i8) {
+        // SAFETY: the caller's place.
+        unsafe { *self.tails = i16::from(byte) };
+        self.tails = self
+            .tails
+            .wrapping_add(if self.half == 0 { 1 } else { 2 * self.step - 1 });
+        self.half ^= 1;
+    }
+}

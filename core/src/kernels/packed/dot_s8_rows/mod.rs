@@ -1,0 +1,166 @@
+//! The inner loop: words that hold two activations (or two weights) each, times rows of bytes.
+
+use super::args::{Job, LANES};
+use super::channel_record::{GENERAL, Record, SINGLE};
+use super::requantize;
+use super::requantize::Rounding;
+
+// The cores with loops of their own; hosts, and other cores, run the portable one.
+mod armv6m;
+mod armv7m;
+mod portable;
+mod rv32im;
+
+#[cfg(kernel_isa = "armv6m")]
+use armv6m as loops;
+#[cfg(kernel_isa = "armv7m")]
+use armv7m as loops;
+#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+use portable as loops;
+#[cfg(kernel_isa = "rv32im")]
+use rv32im as loops;
+
+pub(super) use loops::rows;
+
+/// The rows of weights, for any number of pixels.
+pub(super) struct Rows<'a> {
+    x: *const i32,
+    weights: *const i8,
+    records: &'a [Record],
+    zero_point: i8,
+    job: Job,
+}
+
+impl<'a> Rows<'a> {
+    /// Of the words at `x`, two for each of `inputs`, and as many bytes of weights for each of the records; pixels of the output are `stride` bytes apart.
+    pub(super) fn new(
+        (x, weights): (*const i32, *const i8),
+        inputs: usize,
+        records: &'a [Record],
+        stride: usize,
+        zero_point: i8,
+        rounding: Rounding,
+    ) -> Self {
+        Self {
+            x,
+            weights,
+            records,
+            zero_point,
+            job: Job {
+                half: rounding.half(),
+                out: core::ptr::null_mut(),
+                stride,
+                end: records.as_ptr_range().end,
+                twice: requantize::twice(zero_point),
+                left: rounding.left(SINGLE),
+                inputs,
+                right: rounding.right(),
+                sums: [[0; 4]; LANES],
+            },
+        }
+    }
+
+    /// All channels of `count` pixels, four at most, requantised and stored. The words are those of four, the last of fewer again.
+    ///
+    /// # Safety
+    /// Words, weights and records are there, and valid; `out` takes `count` pixels.
+    #[inline(always)]
+    pub(super) unsafe fn multiply(&mut self, out: *mut i8, count: usize) {
+        self.job.out = out;
+        // SAFETY: passed on.
+        unsafe {
+            match count {
+                4 => self.four(),
+                // All four are stored in one place.
+                1 => {
+                    let stride = core::mem::take(&mut self.job.stride);
+                    self.four();
+                    self.job.stride = stride;
+                }
+                _ => self.some(count),
+            }
+        }
+    }
+
+    /// Four pixels.
+    ///
+    /// # Safety
+    /// As for [`Rows::multiply`].
+    #[inline(never)]
+    unsafe fn four(&mut self) {
+        let range = self.records.as_ptr_range();
+        // SAFETY: passed on; the loop returns a place within the records, or their end.
+        unsafe {
+            let reached = rows(self.x, self.weights, range.start, &mut self.job);
+            if reached != range.end {
+                self.go_on(reached.offset_from(range.start) as usize);
+            }
+        }
+    }
+
+    /// Four pixels, from the channels on at which the loop has stopped.
+    ///
+    /// # Safety
+    /// As for [`Rows::multiply`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn go_on(&mut self, reached: usize) {
+        let range = self.records.as_ptr_range();
+        let mut done = reached;
+        while done < self.records.len() {
+            // SAFETY: passed on: the loop has handed back sums of a record within the records.
+            done = unsafe { self.store(done, 4) };
+            // Where the last channel is of the general form no row is left, and the loop takes one at least.
+            if done < self.records.len() {
+                // SAFETY: passed on: rows and records from `done` on; the loop returns a place within the records, or their end.
+                unsafe {
+                    let (w, first) = (self.weights.add(done * self.job.inputs), range.start.add(done));
+                    done = rows(self.x, w, first, &mut self.job).offset_from(range.start) as usize;
+                }
+            }
+        }
+    }
+
+    /// Two or three pixels: the loop, which stores four, is given records of the general form, whatever form the channels have, so that every sum is
+    /// handed back.
+    ///
+    /// # Safety
+    /// As for [`Rows::multiply`].
+    #[inline(never)]
+    unsafe fn some(&mut self, count: usize) {
+        let end = self.job.end;
+        let mut general = [[0; 3]; LANES];
+        let mut done = 0;
+        while done < self.records.len() {
+            for (general, &[bias, _, code]) in general.iter_mut().zip(self.records.iter().skip(done)) {
+                *general = [bias, 0, code & !SINGLE | GENERAL];
+            }
+            let first = general.as_ptr();
+            self.job.end = first.wrapping_add(LANES.min(self.records.len() - done));
+            // SAFETY: passed on: rows from `done` on.
+            unsafe {
+                rows(self.x, self.weights.add(done * self.job.inputs), first, &mut self.job);
+                done = self.store(done, count);
+            }
+        }
+        self.job.end = end;
+    }
+
+    /// The outputs of the channels whose sums the loop has handed back, from `done` on; returns how many are done then.
+    ///
+    /// # Safety
+    /// As for [`Rows::multiply`].
+    unsafe fn store(&mut self, done: usize, count: usize) -> usize {
+        let mut done = done;
+        for (record, sums) in self.records.iter().skip(done).zip(&self.job.sums) {
+            for (pixel, &sum) in sums.iter().enumerate().take(count) {
+                let value = requantize::any(sum, record, self.zero_point, [i8::MIN, i8::MAX]);
+                let place = pixel * self.job.stride + (record[2] as u32 >> 16) as usize;
+                // SAFETY: a valid record's place is below `stride`.
+                unsafe { *self.job.out.add(place) = value };
+            }
+            done += 1;
+        }
+        done
+    }
+}

@@ -1,0 +1,61 @@
+//! [`rows`] in Rust, for hosts and for cores without a loop of their own.
+
+#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+
+use super::super::accumulate::accumulate;
+use super::super::args::Job;
+use crate::kernels::packed::channel_record::{BLOCK, BLOCK2, BLOCK3, BLOCK8, CONSTANT, GENERAL, Record, SINGLE};
+use crate::kernels::packed::requantize;
+
+/// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
+/// is returned. Otherwise the end.
+///
+/// # Safety
+/// `x` has `2 * inputs` words, `w` a row for each record, there is a record at `at`, every one from there to `end` is valid, and `out` takes four pixels of
+/// `stride` bytes.
+pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Record, job: &mut Job) -> *const Record {
+    debug_assert_ne!(at, job.end, "the loops of cores take the first record unseen");
+    let (mut w, mut at) = (w, at);
+    while at != job.end {
+        // SAFETY: `at` is within the records, `w` its row.
+        let (record, sums) = unsafe { (*at, in_blocks(x, w, job.inputs, (*at)[0], (*at)[2])) };
+        let [_, multiplier, code] = record;
+        if code & GENERAL != 0 {
+            job.sums[0] = sums;
+            return at;
+        }
+        let half = if code & SINGLE == 0 { 0 } else { job.half };
+        let addend = requantize::addend(job.twice, code).wrapping_add(half);
+        for (pixel, sum) in sums.into_iter().enumerate() {
+            let value = match code & SINGLE {
+                0 => requantize::short(sum, multiplier, code, addend),
+                _ => requantize::single(sum, multiplier, job.left.wrapping_sub(1), code, addend),
+            };
+            // SAFETY: a valid record's place is below `stride`.
+            unsafe { *job.out.add(pixel * job.stride + (code as u32 >> 16) as usize) = value };
+        }
+        // SAFETY: one more row and record, or their ends.
+        (w, at) = unsafe { (w.add(job.inputs), at.add(1)) };
+    }
+    at
+}
+
+/// The four sums of one row in the blocks that `code` names.
+///
+/// # Safety
+/// As for [`accumulate`]; the block divides `inputs`.
+#[inline(always)]
+unsafe fn in_blocks(x: *const i32, w: *const i8, inputs: usize, bias: i32, code: i32) -> [i32; 4] {
+    if code & CONSTANT != 0 {
+        return [bias; 4];
+    }
+    // SAFETY: passed on.
+    unsafe {
+        match code & BLOCK {
+            BLOCK2 => accumulate::<2>(x, w, inputs, bias),
+            BLOCK3 => accumulate::<3>(x, w, inputs, bias),
+            BLOCK8 => accumulate::<8>(x, w, inputs, bias),
+            _ => accumulate::<4>(x, w, inputs, bias),
+        }
+    }
+}

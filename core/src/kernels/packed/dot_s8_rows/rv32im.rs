@@ -1,0 +1,289 @@
+//! [`rows`] for RV32IM: two channels at a time, which share the loads of x.
+//!
+//! In the loop: a4 words of x, a1 and a5 two rows of weights, a6 the first row's end, t0-t3 the block's sums, s0-s3 totals, s4-s7 high halves, s9
+//! the lower limit, s10 inputs, ra 2^15, a2 and s11 the records (the same one where there is no second), a3 the job.
+
+#![cfg(kernel_isa = "rv32im")]
+
+use super::super::args::Job;
+use crate::kernels::packed::channel_record::Record;
+
+const _: () = assert!(size_of::<Job>() == 64);
+
+macro_rules! rv {
+    (first $j:literal) => { concat!(
+        "lw t4, 8*", $j, "(a4)\n", "lw t5, 8*", $j, "+4(a4)\n",
+        "lb t6, ", $j, "(a1)\n", "lb a7, ", $j, "(a5)\n",
+        "mul t0, t4, t6\n", "mul t1, t5, t6\n", "mul t2, t4, a7\n", "mul t3, t5, a7\n")
+    };
+    (next $j:literal) => { concat!(
+        "lw t4, 8*", $j, "(a4)\n", "lw t5, 8*", $j, "+4(a4)\n",
+        "lb t6, ", $j, "(a1)\n", "lb a7, ", $j, "(a5)\n",
+        "mul s8, t4, t6\n", "mul t6, t5, t6\n", "mul t4, t4, a7\n", "mul t5, t5, a7\n",
+        "add t0, t0, s8\n", "add t1, t1, t6\n", "add t2, t2, t4\n", "add t3, t3, t5\n")
+    };
+    (add) => { concat!(
+        "add s0, s0, t0\n", "add s1, s1, t1\n", "add s2, s2, t2\n", "add s3, s3, t3\n",
+        "add t0, t0, ra\n", "add t1, t1, ra\n", "add t2, t2, ra\n", "add t3, t3, ra\n",
+        "srai t0, t0, 16\n", "srai t1, t1, 16\n", "srai t2, t2, 16\n", "srai t3, t3, 16\n",
+        "add s4, s4, t0\n", "add s5, s5, t1\n", "add s6, s6, t2\n", "add s7, s7, t3\n")
+    };
+    (2 $a:literal $b:literal) => { concat!(rv!(first $a), rv!(next $b), rv!(add)) };
+    (3 $a:literal $b:literal $c:literal) => { concat!(rv!(first $a), rv!(next $b), rv!(next $c), rv!(add)) };
+    (4 $a:literal $b:literal $c:literal $d:literal) => { concat!(rv!(first $a), rv!(next $b), rv!(next $c), rv!(next $d), rv!(add)) };
+    (8) => { concat!(rv!(first 0), rv!(next 1), rv!(next 2), rv!(next 3), rv!(next 4), rv!(next 5), rv!(next 6), rv!(next 7), rv!(add)) };
+    (end $n:literal) => { concat!("addi a4, a4, 8*", $n, "\n", "addi a1, a1, ", $n, "\n", "addi a5, a5, ", $n, "\n", "bne a1, a6, 2b\n") };
+    (four $channel:literal $a:literal $b:literal $c:literal $d:literal) => { concat!(
+        "lw t4, 4(", $channel, ")\n",
+        "addi t6, t5, -1\n",
+        "sll t6, a6, t6\n",
+        "srli t2, t5, 16\n",
+        "add t2, t2, a4\n",
+        "slli t0, t5, 16\n", "bgez t0, 51f\n", // SINGLE
+        "lw t3, 0(a3)\n", "add t6, t6, t3\n", // half
+        rv!(single $a, "t5", "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $b, "t5", "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $c, "t5", "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $d, "t5", "0(t2)"),
+        "j 52f\n",
+        "51:\n",
+        rv!(store $a, "0(t2)"), "add t2, t2, a5\n",
+        rv!(store $b, "0(t2)"), "add t2, t2, a5\n",
+        rv!(store $c, "0(t2)"), "add t2, t2, a5\n",
+        rv!(store $d, "0(t2)"),
+        "52:\n")
+    };
+    // Both channels of the single form: t3 its half, $code the record's code.
+    (singles $channel:literal $code:literal $a:literal $b:literal $c:literal $d:literal) => { concat!(
+        "lw t4, 4(", $channel, ")\n",
+        "addi t6, ", $code, ", -1\n",
+        "sll t6, a6, t6\n",
+        "add t6, t6, t3\n",
+        "srli t2, ", $code, ", 16\n",
+        "add t2, t2, a4\n",
+        rv!(single $a, $code, "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $b, $code, "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $c, $code, "0(t2)"), "add t2, t2, a5\n",
+        rv!(single $d, $code, "0(t2)"))
+    };
+    // m t4, shift t5, addend t6, limits s9, s8
+    (store $acc:literal, $at:literal) => { concat!(
+        "slli ", $acc, ", ", $acc, ", 1\n",
+        "mulh t0, ", $acc, ", t4\n",
+        "mul t1, ", $acc, ", t4\n",
+        "srli t1, t1, 31\n",
+        "add t0, t0, t1\n",
+        "srai t1, t0, 31\n",
+        "add t0, t0, t6\n",
+        "add t0, t0, t1\n",
+        "sra t0, t0, t5\n",
+        rv!(limit $at))
+    };
+    // The single form: a7 what shifts to the left.
+    (single $acc:literal, $code:literal, $at:literal) => { concat!(
+        "sll t0, ", $acc, ", a7\n",
+        "mulh t0, t0, t4\n",
+        "add t0, t0, t6\n",
+        "sra t0, t0, ", $code, "\n",
+        rv!(limit $at))
+    };
+    (limit $at:literal) => { concat!(
+        "bge t0, s9, 5f\n", "mv t0, s9\n", "5:\n",
+        "bge s8, t0, 5f\n", "mv t0, s8\n", "5:\n",
+        "sb t0, ", $at, "\n")
+    };
+}
+
+/// Rows of weights times the words at `x`, requantised and stored, until a channel of the general form: its sums are left in the job and its record
+/// is returned. Otherwise the end.
+///
+/// # Safety
+/// `x` has `2 * inputs` words, `w` a row for each record, there is a record at `at`, every one from there to `end` is valid, and `out` takes four pixels of
+/// `stride` bytes.
+#[unsafe(naked)]
+pub(in super::super) unsafe extern "C" fn rows(
+    x: *const i32,
+    w: *const i8,
+    at: *const Record,
+    job: &mut Job,
+) -> *const Record {
+    core::arch::naked_asm!(
+        ".option push",
+        ".option arch, +m",
+        "addi sp, sp, -64",
+        "sw s0, 0(sp)",
+        "sw s1, 4(sp)",
+        "sw s2, 8(sp)",
+        "sw s3, 12(sp)",
+        "sw s4, 16(sp)",
+        "sw s5, 20(sp)",
+        "sw s6, 24(sp)",
+        "sw s7, 28(sp)",
+        "sw s8, 32(sp)",
+        "sw s9, 36(sp)",
+        "sw s10, 40(sp)",
+        "sw s11, 44(sp)",
+        "sw ra, 48(sp)",
+        "lw s10, 24(a3)", // inputs
+        "li ra, 0x8000",
+        "li s9, -128",
+        "1:",
+        "addi s11, a2, 12",
+        "add a6, a1, s10",
+        "mv a5, a6",
+        "lw t2, 12(a3)", // end
+        "lw t0, 8(a2)",
+        "bne t2, s11, 3f",
+        "mv s11, a2", // the second channel: the same one where there is no other
+        "mv a5, a1",
+        "3:",
+        "lw s4, 0(a2)",
+        "lw s6, 0(s11)",
+        "lw t1, 8(s11)",
+        "mv s5, s4",
+        "mv s7, s6",
+        "slli s0, s4, 16",
+        "add s0, s0, s4",
+        "mv s1, s0",
+        "slli s2, s6, 16",
+        "add s2, s2, s6",
+        "mv s3, s2",
+        "mv a4, a0",
+        "or t2, t0, t1",
+        "slli t3, t2, 20",
+        "bltz t3, 40f", // CONSTANT
+        "14:",
+        "andi t2, t2, 0x300",
+        "bnez t2, 15f",
+        "andi t0, s10, 4",
+        "beqz t0, 2f",
+        "addi a4, a4, -32",
+        "addi a1, a1, -4",
+        "addi a5, a5, -4",
+        "j 3f",
+        "2:",
+        rv!(4 0 1 2 3),
+        "3:",
+        rv!(4 4 5 6 7),
+        rv!(end 8),
+        "j 4f",
+        "15:",
+        "andi t0, t0, 0x300",
+        "andi t1, t1, 0x300",
+        "bne t0, t1, 10f", // rows of different blocks: pairs always fit
+        "li t1, 0x200",
+        "beq t0, t1, 20f",
+        "bgtu t0, t1, 30f",
+        "10:",
+        "andi t0, s10, 4",
+        "beqz t0, 2f",
+        "addi a4, a4, -32",
+        "addi a1, a1, -4",
+        "addi a5, a5, -4",
+        "j 3f",
+        "2:",
+        rv!(2 0 1),
+        rv!(2 2 3),
+        "3:",
+        rv!(2 4 5),
+        rv!(2 6 7),
+        rv!(end 8),
+        "j 4f",
+        "20:",
+        "2:",
+        rv!(3 0 1 2),
+        rv!(3 3 4 5),
+        rv!(end 6),
+        "j 4f",
+        "30:",
+        "2:",
+        rv!(8),
+        rv!(end 8),
+        "4:",
+        "slli t0, s4, 16",
+        "sub s0, s0, t0",
+        "slli t0, s5, 16",
+        "sub s1, s1, t0",
+        "slli t0, s6, 16",
+        "sub s2, s2, t0",
+        "slli t0, s7, 16",
+        "sub s3, s3, t0",
+        "7:",
+        "lw t5, 8(a2)",
+        "lw t1, 8(s11)",
+        "and t2, t5, t1",
+        "slli t2, t2, 16",
+        "bgez t2, 60f", // SINGLE
+        "mv a1, a5",
+        "lw t3, 0(a3)",  // half
+        "lw a4, 4(a3)",  // y
+        "lw a5, 8(a3)",  // stride
+        "lw a6, 16(a3)", // twice
+        "lw a7, 20(a3)", // left
+        "li s8, 127",
+        rv!(singles "a2" "t5" "s0" "s4" "s1" "s5"),
+        "beq a2, s11, 6f",
+        rv!(singles "s11" "t1" "s2" "s6" "s3" "s7"),
+        "6:",
+        "addi a2, s11, 12",
+        "lw t0, 12(a3)", // end
+        "bne a2, t0, 1b",
+        "j 8f",
+        "60:",
+        "or t2, t5, t1",
+        "andi t2, t2, 0x400", // GENERAL
+        "bnez t2, 9f",
+        "mv a1, a5",
+        "lw a4, 4(a3)",
+        "lw a5, 8(a3)",
+        "lw a6, 16(a3)",
+        "lw a7, 20(a3)",
+        "li s8, 127",
+        rv!(four "a2" "s0" "s4" "s1" "s5"),
+        "beq a2, s11, 6f",
+        "lw t5, 8(s11)",
+        rv!(four "s11" "s2" "s6" "s3" "s7"),
+        "6:",
+        "addi a2, s11, 12",
+        "lw t0, 12(a3)",
+        "bne a2, t0, 1b",
+        "8:",
+        "mv a0, a2",
+        "lw s0, 0(sp)",
+        "lw s1, 4(sp)",
+        "lw s2, 8(sp)",
+        "lw s3, 12(sp)",
+        "lw s4, 16(sp)",
+        "lw s5, 20(sp)",
+        "lw s6, 24(sp)",
+        "lw s7, 28(sp)",
+        "lw s8, 32(sp)",
+        "lw s9, 36(sp)",
+        "lw s10, 40(sp)",
+        "lw s11, 44(sp)",
+        "lw ra, 48(sp)",
+        "addi sp, sp, 64",
+        "ret",
+        "40:",
+        "and t3, t0, t1",
+        "slli t3, t3, 20",
+        "bgez t3, 14b", // one has products
+        "mv s0, s4",
+        "mv s1, s4",
+        "mv s2, s6",
+        "mv s3, s6",
+        "add a5, a5, s10",
+        "j 7b",
+        "9:",
+        "sw s0, 32(a3)",
+        "sw s4, 36(a3)",
+        "sw s1, 40(a3)",
+        "sw s5, 44(a3)",
+        "sw s2, 48(a3)",
+        "sw s6, 52(a3)",
+        "sw s3, 56(a3)",
+        "sw s7, 60(a3)",
+        "j 8b",
+        ".option pop",
+    )
+}

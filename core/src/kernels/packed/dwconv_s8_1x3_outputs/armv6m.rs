@@ -1,0 +1,192 @@
+//! [`threes`] for ARMv6-M: 15 instructions a tap of three windows, in pairs.
+//!
+//! r0 taps, r1 a tap, r2 a weight, r3 from window to window, r7 twice that, r4-r6 sums, r8 weights, r9 from tap to tap, r10 the end of a row's weights, r11 the
+//! job, r12 output, lr free. The compiler has no registers for them.
+
+#![cfg(kernel_isa = "armv6m")]
+
+use super::super::args::Threes;
+use crate::kernels::packed::requantize;
+
+/// What the loop finds at its job: [`Threes`], and behind it parts of the multiplier.
+#[repr(C)]
+struct Frame<'a> {
+    job: &'a mut Threes,
+    /// What the products of an accumulator take first: half of the mantissa, or eight bits of it in the single form.
+    low: i32,
+    /// The other half, or the next eight bits.
+    middle: i32,
+    /// 2^14, or the mantissa's upper bits in the single form.
+    high: i32,
+}
+
+/// All groups of the lines.
+///
+/// # Safety
+/// Every tap is there, weights for them, and every output.
+#[inline(always)]
+pub(in super::super) unsafe fn threes(job: &mut Threes) {
+    let left = job.code >> 8;
+    let [low, middle, high] = match left {
+        0 => [job.multiplier & 0xffff, job.multiplier >> 16, 1 << 14],
+        left => requantize::bytes(job.multiplier, left as u32 - 1),
+    };
+    let frame = Frame { job, low, middle, high };
+    match left {
+        // SAFETY: passed on.
+        0 => unsafe { short(&frame) },
+        // SAFETY: passed on.
+        _ => unsafe { single(&frame) },
+    }
+}
+
+const _: () = assert!(size_of::<Threes>() == 84 && size_of::<Frame<'_>>() == 16);
+
+macro_rules! m0 {
+    // r1 has the place of the weight.
+    (tap) => { concat!(
+        "mov r2, r8\n", "ldrsb r2, [r2, r1]\n",
+        "movs r1, #0\n", m0!(macs))
+    };
+    (macs) => { concat!(
+        "ldrsb r1, [r0, r1]\n", "muls r1, r2, r1\n", "adds r4, r4, r1\n",
+        "ldrsb r1, [r0, r3]\n", "muls r1, r2, r1\n", "adds r5, r5, r1\n",
+        "ldrsb r1, [r0, r7]\n", "muls r1, r2, r1\n", "adds r6, r6, r1\n",
+        "add r0, r9\n")
+    };
+    // As `requantize::high_mul_by_halves` goes: r2 low and r7 high half of the multiplier; r0 the job.
+    (store short $acc:literal) => { concat!(
+        "sxth r3, ", $acc, "\n",
+        "subs ", $acc, ", ", $acc, ", r3\n",
+        "asrs ", $acc, ", ", $acc, ", #16\n",
+        "mov r1, r3\n",
+        "muls r1, r2, r1\n",
+        "asrs r1, r1, #16\n",
+        "muls r3, r7, r3\n",
+        "adds r1, r1, r3\n",
+        "mov r3, ", $acc, "\n",
+        "muls r3, r2, r3\n",
+        "adds r1, r1, r3\n",
+        "add r1, lr\n",
+        "asrs r1, r1, #15\n",
+        "muls ", $acc, ", r7, ", $acc, "\n",
+        "lsls ", $acc, ", ", $acc, ", #1\n",
+        "adds r1, r1, ", $acc, "\n",
+        "asrs r3, r1, #31\n",
+        "adds r1, r1, r3\n",
+        m0!(limit))
+    };
+    // As `requantize::product_by_bytes` goes: r2, r7 and lr the bytes.
+    (store single $acc:literal) => { concat!(
+        "mov r1, ", $acc, "\n",
+        "muls r1, r2, r1\n",
+        "asrs r1, r1, #8\n",
+        "mov r3, ", $acc, "\n",
+        "muls r3, r7, r3\n",
+        "adds r1, r1, r3\n",
+        "asrs r1, r1, #8\n",
+        "mov r3, lr\n",
+        "muls ", $acc, ", r3, ", $acc, "\n",
+        "adds r1, r1, ", $acc, "\n",
+        m0!(limit))
+    };
+    (limit) => { concat!(
+        "ldr r3, [r0, #8]\n", "adds r1, r1, r3\n", // addend
+        "ldr r3, [r0, #12]\n", "asrs r1, r3\n",    // code
+        "sxtb r3, r1\n",
+        "cmp r3, r1\n",
+        "beq 7f\n",
+        "asrs r3, r1, #31\n",
+        "mvns r3, r3\n",
+        "movs r1, #128\n",
+        "eors r3, r1\n",
+        "7:\n",
+        "mov r1, r12\n",
+        "strb r3, [r1]\n",
+        "ldr r3, [r0, #24]\n", "add r12, r3\n") // stride
+    };
+    (lines $form:tt) => { concat!(
+        "push {{r4-r7, lr}}\n",
+        "mov r4, r8\n", "mov r5, r9\n", "mov r6, r10\n", "mov r7, r11\n",
+        "push {{r4-r7}}\n",
+        "ldm r0!, {{r1, r2, r3, r4}}\n",
+        "sub sp, #16\n",
+        "str r2, [sp]\n", "str r3, [sp, #4]\n", "str r4, [sp, #8]\n",
+        "mov r11, r1\n",
+        "ldr r0, [r1, #20]\n", "mov r12, r0\n", // output
+        "ldr r0, [r1, #28]\n", "mov r9, r0\n", // right
+        "ldr r0, [r1, #16]\n", // taps
+        "1:\n",
+        "mov r1, r11\n",
+        "ldr r2, [r1, #60]\n", "str r2, [r1, #80]\n", // groups
+        "2:\n",
+        "mov r1, r11\n",
+        "ldr r4, [r1]\n", "mov r5, r4\n", "mov r6, r4\n",
+        "ldr r3, [r1, #32]\n", "lsls r7, r3, #1\n", // next
+        "ldr r2, [r1, #36]\n", "mov r8, r2\n", // weights
+        "3:\n",
+        "mov r1, r11\n",
+        "ldr r2, [r1, #40]\n", // leaps
+        "cmp r2, #0\n", "beq 5f\n",
+        "add r2, r8\n", "mov r10, r2\n",
+        "4:\n",
+        "mov r2, r8\n", "movs r1, #0\n", "ldrsb r2, [r2, r1]\n",
+        m0!(macs),
+        "movs r1, #1\n",
+        m0!(tap),
+        "movs r1, #2\n", "add r8, r1\n",
+        "cmp r8, r10\n", "bne 4b\n",
+        "5:\n",
+        "mov r1, r11\n",
+        "ldr r2, [r1, #44]\n", // rest
+        "cmp r2, #0\n", "beq 6f\n",
+        "movs r1, #0\n",
+        m0!(tap),
+        "movs r1, #1\n", "add r8, r1\n",
+        "6:\n",
+        "mov r1, r11\n",
+        "ldr r2, [r1, #48]\n", "adds r0, r0, r2\n", // down
+        "ldr r2, [r1, #52]\n", // weights_end
+        "cmp r8, r2\n", "bne 3b\n",
+        "ldr r2, [r1, #56]\n", "adds r0, r0, r2\n", // group
+        "mov r8, r0\n",
+        "mov r0, r1\n",
+        "ldr r2, [sp, #8]\n", "mov lr, r2\n",
+        "ldr r2, [sp]\n", "ldr r7, [sp, #4]\n",
+        m0!(store $form "r4"), m0!(store $form "r5"), m0!(store $form "r6"),
+        "mov r1, r0\n",
+        "mov r0, r8\n",
+        "ldr r2, [r1, #80]\n",
+        "subs r2, #2\n",
+        "str r2, [r1, #80]\n",
+        "ble 8f\n",
+        "b 2b\n",
+        "8:\n",
+        "bne 9f\n",
+        "ldr r2, [r1, #64]\n", "subs r0, r0, r2\n", // back
+        "ldr r2, [r1, #68]\n", "mov r3, r12\n", "subs r3, r3, r2\n", "mov r12, r3\n", // back_out
+        "b 2b\n",
+        "9:\n",
+        "ldr r2, [r1, #72]\n", "adds r0, r0, r2\n", // step
+        "ldr r2, [r1, #76]\n", // lines
+        "subs r2, #1\n",
+        "str r2, [r1, #76]\n",
+        "beq 10f\n",
+        "b 1b\n",
+        "10:\n",
+        "add sp, #16\n",
+        "pop {{r4-r7}}\n",
+        "mov r8, r4\n", "mov r9, r5\n", "mov r10, r6\n", "mov r11, r7\n",
+        "pop {{r4-r7, pc}}\n")
+    };
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn short(frame: &Frame<'_>) {
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(lines short))
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn single(frame: &Frame<'_>) {
+    core::arch::naked_asm!(".cpu cortex-m0", m0!(lines single))
+}

@@ -1,0 +1,43 @@
+//! Sums of three windows side by side, of any size, over one channel's pixels.
+//!
+//! Windows that are as far apart as their taps *slide*: each tap is loaded once for all three.
+
+// The cores with loops of their own; hosts, and other cores, run the portable one.
+mod armv6m;
+mod armv7m;
+mod portable;
+mod rv32im;
+
+#[cfg(kernel_isa = "armv6m")]
+use armv6m as loops;
+#[cfg(kernel_isa = "armv7m")]
+use armv7m as loops;
+#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+use portable as loops;
+#[cfg(kernel_isa = "rv32im")]
+use rv32im as loops;
+
+use super::args::Threes;
+
+/// Whether the loop slides, on this core, over windows that do: elsewhere registers are fewer than that takes.
+const SLIDES: bool = !cfg!(kernel_isa = "armv6m");
+
+/// Whether the loop slides over windows that are `next` apart and their taps `right`.
+pub(super) fn slides(next: usize, right: usize) -> bool {
+    SLIDES && next == right
+}
+
+/// Taps that the loop takes at a time: after three, every tap of windows that slide is in its register again.
+pub(super) const fn leap(slides: bool) -> usize {
+    if slides { 3 } else { 2 }
+}
+
+/// All groups of the lines.
+///
+/// # Safety
+/// Every tap is there, weights for them, and every output.
+#[inline(always)]
+pub(super) unsafe fn threes(job: &mut Threes) {
+    // SAFETY: passed on.
+    unsafe { loops::threes(job) };
+}

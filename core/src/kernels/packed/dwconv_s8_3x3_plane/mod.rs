@@ -1,0 +1,18 @@
+//! 3 x 3 sums over one channel's padded plane.
+
+// The cores with loops of their own; hosts, and other cores, run the portable one.
+mod armv6m;
+mod armv7m;
+mod portable;
+mod rv32im;
+
+#[cfg(kernel_isa = "armv6m")]
+use armv6m as loops;
+#[cfg(kernel_isa = "armv7m")]
+use armv7m as loops;
+#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+use portable as loops;
+#[cfg(kernel_isa = "rv32im")]
+use rv32im as loops;
+
+pub(super) use loops::plane3;

@@ -1,0 +1,62 @@
+//! [`plane3`] in Rust.
+
+#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+
+use super::super::args::Plane;
+use crate::kernels::packed::requantize;
+
+/// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
+///
+/// # Safety
+/// The plane holds every window, and `out` every output.
+#[inline(always)]
+pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
+    match stride {
+        // SAFETY: passed on.
+        1 => unsafe { rows::<1>(plane) },
+        // SAFETY: passed on.
+        _ => unsafe { rows::<2>(plane) },
+    }
+}
+
+/// # Safety
+/// As for [`plane3`].
+unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
+    let (mut taps, mut out) = (plane.plane, plane.out);
+    let finish = |sum| match plane.code >> 8 {
+        0 => requantize::short(sum, plane.multiplier, plane.code, plane.addend),
+        left => requantize::single(sum, plane.multiplier, left as u32 - 1, plane.code, plane.addend),
+    };
+    // SAFETY: nine weights.
+    let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
+    while taps != plane.end {
+        for group in 0..=plane.groups / 2 {
+            let last = 2 * group == plane.groups;
+            if last {
+                (taps, out) = (taps.wrapping_sub(plane.back), out.wrapping_sub(plane.back_out));
+            }
+            // One that is left over.
+            let count = if last && plane.back == 0 { 1 } else { 3 };
+            let mut sums = [plane.bias; 3];
+            for (row, weights) in weights.as_chunks::<3>().0.iter().enumerate() {
+                for column in 0..(count - 1) * STRIDE + 3 {
+                    // SAFETY: three windows of the plane.
+                    let tap = i32::from(unsafe { *taps.add(row * plane.pitch + column) });
+                    for (o, sum) in sums.iter_mut().enumerate() {
+                        if let Some(w) = column.checked_sub(o * STRIDE).and_then(|at| weights.get(at)) {
+                            *sum = sum.wrapping_add(tap * w);
+                        }
+                    }
+                }
+            }
+            for sum in sums.into_iter().take(count) {
+                // SAFETY: an output of the channel.
+                unsafe { *out = finish(sum) };
+                out = out.wrapping_add(plane.stride);
+            }
+            taps = taps.wrapping_add(count * STRIDE);
+        }
+        taps = taps.wrapping_add(plane.step);
+        out = out.wrapping_add(plane.step_out);
+    }
+}

@@ -1,0 +1,47 @@
+//! [`points`] in Rust.
+
+#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+
+use super::super::args::Points;
+use crate::kernels::packed::channel_record::{CONSTANT, GENERAL, SINGLE};
+use crate::kernels::packed::requantize;
+
+/// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
+///
+/// # Safety
+/// Every tap is there, weights for them, and every output; there is a channel.
+#[inline(always)]
+pub(in super::super) unsafe fn points(job: &mut Points) {
+    debug_assert_ne!(job.records, job.end, "the loops of cores take the first record unseen");
+    // SAFETY: records up to the end, as the caller promises.
+    while let Some(&[bias, multiplier, code]) = unsafe { job.records.as_ref() }.filter(|_| job.records != job.end) {
+        if code & (CONSTANT | GENERAL) != 0 {
+            return;
+        }
+        let (mut sum, mut x, mut w) = (bias, job.x, job.weights);
+        for _ in 0..job.rows {
+            for _ in 0..job.columns {
+                // SAFETY: a tap, and its weight.
+                sum = sum.wrapping_add(unsafe { i32::from(*x) * i32::from(*w) });
+                (x, w) = (x.wrapping_add(job.right), w.wrapping_add(1));
+            }
+            x = x.wrapping_add(job.down);
+        }
+        let addend = requantize::addend(job.twice, code);
+        // SAFETY: the channel's output.
+        unsafe {
+            *job.out = if code & SINGLE == 0 {
+                requantize::short(sum, multiplier, code, addend)
+            } else {
+                requantize::single(
+                    sum,
+                    multiplier,
+                    job.left.wrapping_sub(1),
+                    code,
+                    addend.wrapping_add(job.half),
+                )
+            };
+        }
+        job.advance();
+    }
+}

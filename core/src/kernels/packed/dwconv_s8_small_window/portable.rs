@@ -1,0 +1,69 @@
+//! [`few`] in Rust.
+
+#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+
+use super::super::args::Few;
+
+/// All outputs of the lines.
+///
+/// # Safety
+/// Every tap is there, and every output.
+#[inline(never)]
+pub(in super::super) unsafe fn few(job: &mut Few) {
+    let (mut x, mut out) = (job.x, job.out);
+    for _ in 0..job.lines {
+        let end = x.wrapping_add(job.groups);
+        while x != end {
+            // All three before one is written.
+            let windows = [x, x.wrapping_add(job.next), x.wrapping_add(job.next.wrapping_mul(2))];
+            // SAFETY: passed on.
+            for sum in windows.map(|x| unsafe { sum(job, x) }) {
+                // SAFETY: passed on.
+                out = unsafe { put(job, sum, out) };
+            }
+            x = x.wrapping_add(job.next.wrapping_mul(3));
+        }
+        for _ in 0..job.rest {
+            // SAFETY: passed on.
+            out = unsafe { put(job, sum(job, x), out) };
+            x = x.wrapping_add(job.next);
+        }
+        x = x.wrapping_add(job.step);
+    }
+}
+
+/// The sum of a window.
+///
+/// # Safety
+/// Its taps are there.
+#[inline(always)]
+unsafe fn sum(job: &Few, x: *const i8) -> i32 {
+    let [[_, mut sum], ..] = job.taps;
+    for (i, &[weight, at]) in job.taps.iter().take(job.count).enumerate() {
+        let at = if i == 0 { 0 } else { at as isize };
+        // SAFETY: a tap of the window.
+        sum = sum.wrapping_add(weight.wrapping_mul(unsafe { i32::from(*x.wrapping_offset(at)) }));
+    }
+    sum
+}
+
+/// An output, of a sum that is shifted; where the next one goes.
+///
+/// # Safety
+/// The output is there.
+#[inline(always)]
+unsafe fn put(job: &Few, sum: i32, out: *mut i8) -> *mut i8 {
+    let product = i64::from(sum).wrapping_mul(job.multiplier.into());
+    let high = (product >> 32) as i32;
+    let q = match job.code >> 8 {
+        0 => {
+            let q = high.wrapping_add((product as u32 >> 31) as i32);
+            q.wrapping_add(q >> 31)
+        }
+        _ => high,
+    };
+    let value = q.wrapping_add(job.addend).wrapping_shr(job.code as u32 & 0xff);
+    // SAFETY: as the caller promises.
+    unsafe { *out = value.clamp(-128, 127) as i8 };
+    out.wrapping_add(job.stride)
+}

@@ -1,0 +1,73 @@
+//! Groups of four outputs of a fully connected layer, one behind the other: what the loops of the cores that have one are told.
+
+pub(super) mod armv6m;
+pub(super) mod rv32im;
+
+#[cfg(kernel_isa = "armv6m")]
+pub(super) use armv6m as loops;
+#[cfg(kernel_isa = "rv32im")]
+pub(super) use rv32im as loops;
+
+use super::channel_record::{BLOCK, CONSTANT, GENERAL, Record, SINGLE};
+use super::linear_s8_dot::DOUBLED_AT;
+
+/// Groups of one block. The loop reads the fields in this order, and counts on.
+#[repr(C)]
+pub(super) struct Groups {
+    pub(super) words: *const i32,
+    /// Past the inputs, and how many there are, with the sign changed.
+    pub(super) end: *const i8,
+    pub(super) minus_inputs: i32,
+    pub(super) records: *const Record,
+    pub(super) y: *mut i8,
+    /// Not 0.
+    pub(super) left: usize,
+    /// `2 * zero_point + 1` of the output.
+    pub(super) twice: i32,
+    /// What of a group's codes must be as expected.
+    pub(super) mask: i32,
+    pub(super) expected: i32,
+    /// Where totals begin: a block's sum starts at 2^15, which is as often taken off.
+    pub(super) start: i32,
+}
+
+impl Groups {
+    /// Block, and what is no short form.
+    const MASK: i32 = BLOCK | -1 << DOUBLED_AT | SINGLE | GENERAL | CONSTANT;
+
+    /// For `inputs` from `x` on, and `left` groups of the block of this number, which has a loop here.
+    #[inline(always)]
+    pub(super) fn new(
+        (words, x, inputs): (*const i32, *const i8, usize),
+        (records, y, left): (*const Record, *mut i8, usize),
+        twice: i32,
+        number: u32,
+    ) -> Self {
+        // 15 less the block's power of two.
+        let shift = match number {
+            0 => 13,
+            1 => 14,
+            _ => 12,
+        };
+        let inputs = inputs as i32;
+        Self {
+            words,
+            end: x.wrapping_add(inputs as usize),
+            minus_inputs: inputs.wrapping_neg(),
+            records,
+            y,
+            left,
+            twice,
+            mask: Self::MASK,
+            expected: (number as i32) << 8,
+            start: (inputs << shift).wrapping_neg(),
+        }
+    }
+
+    /// Whether there is a loop for blocks of this number, and whether both codes are for it.
+    #[inline(always)]
+    pub(super) fn takes(codes: [i32; 2], number: u32) -> bool {
+        let is_plain = |code: i32| code & Self::MASK == (number as i32) << 8;
+        matches!(number, 0 | 1 | 3) && codes.into_iter().all(is_plain)
+    }
+}

@@ -1,0 +1,91 @@
+//! Portable kernels in safe Rust: the oracle that every other backend is compared with, and the fallback.
+//!
+//! They follow the formulas of `ops` to the letter. Out-of-range indices end a kernel with `None` and not in a panic; load has
+//! excluded them.
+#![deny(unsafe_code)]
+
+pub mod arg_max;
+pub mod compare;
+pub mod conv2d;
+pub mod conv2d_s16;
+pub mod convert;
+pub mod detections;
+pub mod elementwise;
+pub mod elementwise_s8_s16;
+pub mod fft;
+pub mod frames;
+pub mod gather;
+mod integers;
+pub mod l2_norm;
+pub mod linear_f32;
+pub mod linear_s8;
+pub mod locally_connected;
+pub mod low_bit;
+pub mod lrn;
+pub mod lstm;
+pub mod matmul;
+pub mod pool2d;
+pub mod reduce;
+pub mod resize;
+pub mod select;
+pub mod signal;
+pub mod softmax;
+pub mod special_s8_s16;
+pub mod strided_copy;
+pub mod svdf;
+
+use crate::cells::{Element, Src};
+pub(crate) use crate::ops::pointwise::clamp;
+use crate::ops::window::Window2d;
+
+/// The taps of a window that lie inside the input, along one axis: the first tap's index, how many, and the input index of the first.
+pub(crate) fn taps(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize, usize)> {
+    let extent = usize::from(*window.input.get(axis)?);
+    let kernel = usize::from(*window.kernel.get(axis)?);
+    let stride = usize::from(*window.stride.get(axis)?);
+    let dilation = usize::from(*window.dilation.get(axis)?).max(1);
+    let padding = usize::from(*window.padding.get(axis)?);
+    let start = out * stride;
+    let first = padding.saturating_sub(start).div_ceil(dilation).min(kernel);
+    let end = match (extent + padding).checked_sub(start) {
+        None | Some(0) => first,
+        Some(room) => room.div_ceil(dilation).min(kernel).max(first),
+    };
+    Some((first, end - first, (start + first * dilation).saturating_sub(padding)))
+}
+
+/// Of the window at `out` along an axis, without dilation: where in the input it begins, and how many of its places lie there.
+#[inline(always)]
+pub(crate) fn inside(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize)> {
+    let extent = usize::from(*window.input.get(axis)?);
+    let kernel = usize::from(*window.kernel.get(axis)?);
+    let padding = usize::from(*window.padding.get(axis)?);
+    let start = out * usize::from(*window.stride.get(axis)?);
+    let (from, to) = (start.max(padding), (start + kernel).min(padding + extent));
+    Some((from - padding, to.saturating_sub(from)))
+}
+
+/// Dot product with eight accumulators, so that the compiler can use vectors; a fixed order of additions, the same on every target.
+pub(crate) fn dot(x: Src<'_, f32>, w: &[f32]) -> f32 {
+    let mut sums = [0.0f32; 8];
+    let (blocks, rest) = w.as_chunks::<8>();
+    for (i, block) in blocks.iter().enumerate() {
+        if let Some(x) = x.slice(i * 8, 8) {
+            for ((sum, x), w) in sums.iter_mut().zip(x.iter()).zip(block) {
+                *sum += x * w;
+            }
+        }
+    }
+    let tail = x
+        .iter()
+        .skip(blocks.len() * 8)
+        .zip(rest)
+        .map(|(x, w)| x * w)
+        .sum::<f32>();
+    sums.iter().sum::<f32>() + tail
+}
+
+/// The innermost `len` elements of row `row`.
+pub(crate) fn row<T: Element>(x: Src<'_, T>, row: usize, len: usize) -> Option<Src<'_, T>> {
+    x.slice(row.checked_mul(len)?, len)
+}

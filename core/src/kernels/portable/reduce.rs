@@ -1,0 +1,149 @@
+//! Reductions straight from the formula.
+
+use super::integers::Int;
+use crate::arena::Mem;
+use crate::cells::{Dst, Src};
+#[cfg(any(test, packing))]
+use crate::kernels::api::candidate::Candidate;
+use crate::kernels::api::kernel::Kernel;
+use crate::kernels::primitives::reduce::{Scaling, folds, means_s8, sums};
+use crate::kernels::primitives::requantize::bounded::{Enlarge, Rescale};
+use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
+use crate::ops::size::size;
+use crate::tensor::DType;
+
+/// f32.
+#[derive(Debug)]
+pub struct F32;
+
+impl Kernel for F32 {
+    type Op = ReduceF32;
+
+    fn run(op: &ReduceF32, mem: &Mem<'_>) -> Option<()> {
+        let [a, r, b, s, c] = op.shape.map(|n| n as usize);
+        let input = mem.src::<f32>(op.input, size(&op.shape)?)?;
+        let output = mem.dst::<f32>(op.output, op.output_len())?;
+        let mut at = 0;
+        for i in 0..a {
+            for j in 0..b {
+                for k in 0..c {
+                    let start = input.get((i * r * b + j) * s * c + k)?;
+                    let mut value = match op.kind {
+                        Reduction::Mean | Reduction::Sum => 0.0,
+                        Reduction::Max | Reduction::Min => start,
+                    };
+                    for p in 0..r {
+                        for q in 0..s {
+                            let x = input.get((((i * r + p) * b + j) * s + q) * c + k)?;
+                            value = match op.kind {
+                                Reduction::Mean | Reduction::Sum => value + x,
+                                // A NaN stays: nothing is above or below it.
+                                Reduction::Max if x > value || x.is_nan() => x,
+                                Reduction::Min if x < value || x.is_nan() => x,
+                                Reduction::Max | Reduction::Min => value,
+                            };
+                        }
+                    }
+                    if op.kind == Reduction::Mean {
+                        value /= (r * s) as f32;
+                    }
+                    output.set(at, value)?;
+                    at += 1;
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for F32 {}
+
+/// int8 or int16.
+#[derive(Debug)]
+pub struct Quantised;
+
+impl Kernel for Quantised {
+    type Op = ReduceInt;
+
+    fn supports(op: &ReduceInt) -> bool {
+        // Sums have 32 bits.
+        let elements = i64::from(op.shape[1]) * i64::from(op.shape[3]);
+        let (low, high) = if op.dtype == DType::I16 {
+            (-32768, 32767)
+        } else {
+            (-128, 127)
+        };
+        let zero = i64::from(op.zero_in);
+        let largest = (zero - low).max(high - zero);
+        // The size of the operand has been checked: the product is far below 64 bits.
+        matches!(op.kind, Reduction::Max | Reduction::Min) || elements * largest <= i64::from(i32::MAX)
+    }
+
+    fn run(op: &ReduceInt, mem: &Mem<'_>) -> Option<()> {
+        match op.dtype {
+            DType::I16 => quantised::<i16>(op, mem, (-32768, 32767)),
+            _ => {
+                if matches!(op.kind, Reduction::Mean | Reduction::Sum) {
+                    let [na, _, nb, _, nc] = op.shape;
+                    let input = mem.src::<i8>(op.input, size(&op.shape)?)?;
+                    let output = mem.dst::<i8>(op.output, size(&[na, nb, nc])?)?;
+                    let scaling = Scaling {
+                        zero_in: op.zero_in,
+                        multiplier: op.multiplier,
+                        zero_out: op.zero_out,
+                    };
+                    if means_s8(input, output, op.shape, &scaling)? {
+                        return Some(());
+                    }
+                }
+                quantised::<i8>(op, mem, (-128, 127))
+            }
+        }
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for Quantised {}
+
+fn quantised<T: Int + Into<i32>>(op: &ReduceInt, mem: &Mem<'_>, limits: (i32, i32)) -> Option<()> {
+    let [na, _, nb, _, nc] = op.shape;
+    let input = mem.src::<T>(op.input, size(&op.shape)?)?;
+    let output = mem.dst::<T>(op.output, size(&[na, nb, nc])?)?;
+    match op.kind {
+        Reduction::Mean | Reduction::Sum => means(op, input, output, limits),
+        Reduction::Max | Reduction::Min => {
+            // The smallest one is the complement of complements' largest one.
+            let turn = i32::from(op.kind == Reduction::Min).wrapping_neg();
+            let larger = |largest: i32, x: i32| largest.max(x ^ turn);
+            folds(input, output, op.shape, (i32::MIN, larger), |largest| {
+                T::narrow(largest ^ turn)
+            })
+        }
+    }
+}
+
+/// Sums and means.
+fn means<T: Int + Into<i32>>(
+    op: &ReduceInt,
+    input: Src<'_, T>,
+    output: Dst<'_, T>,
+    (low, high): (i32, i32),
+) -> Option<()> {
+    // As many zero points have a sum that fits, as `supports` says.
+    let [_, r, _, s, _] = op.shape;
+    let elements = r.wrapping_mul(s);
+    let zeros = op.zero_in.wrapping_mul(elements as i32);
+    let magnitude = i64::from(elements) * (i64::from(high - low) + i64::from(op.zero_in).abs()) + 1;
+    let narrow = |scaled: i32| T::narrow(scaled.max(low).min(high));
+    let twice = |sum: i32| sum.wrapping_sub(zeros) << 1;
+    if let Some(rescale) = Rescale::new(op.multiplier, magnitude, op.zero_out) {
+        sums(input, output, op.shape, |sum| narrow(rescale.of_twice(twice(sum))))
+    } else if let Some(enlarge) = Enlarge::new(op.multiplier, magnitude, op.zero_out) {
+        sums(input, output, op.shape, |sum| narrow(enlarge.of_twice(twice(sum))))
+    } else {
+        sums(input, output, op.shape, |sum| {
+            narrow(op.multiplier.apply(sum.wrapping_sub(zeros)).wrapping_add(op.zero_out))
+        })
+    }
+}

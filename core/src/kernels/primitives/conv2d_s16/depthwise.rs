@@ -1,0 +1,477 @@
+//! Depthwise int16 convolutions: all channels of an output pixel at a time, whose places are checked once, where 32 bits hold every sum.
+
+use super::Channels;
+use crate::cells::{Dst, Src};
+use crate::kernels::primitives::dot_s16::Taps;
+
+/// Channels whose sums are in registers at a time.
+const BLOCK: usize = if cfg!(kernel_isa = "armv6m") { 2 } else { 4 };
+
+/// Neighbouring output pixels with the same taps, `multiplier` output channels of each input channel. The first one's first input and weight are `start` and
+/// `first`, each pixel's input begins `step` elements behind the last one's. For sums of [`Channels::are_short`]. `None` where something is out of range.
+#[inline(never)]
+pub(crate) fn run(
+    x: Src<'_, i16>,
+    [start, step]: [usize; 2],
+    channels: &Channels<'_>,
+    multiplier: usize,
+    first: usize,
+    taps: &Taps,
+    y: Dst<'_, i16>,
+) -> Option<()> {
+    let ([rows, columns], count) = (taps.count, channels.bias.len());
+    let inputs = count.checked_div(multiplier)?;
+    let ([row, column], [weights_row, filter]) = (taps.steps, taps.weights_steps);
+    let pixels = y.cells().len().checked_div(count)?;
+    let reach = |count: usize, step: usize| count.saturating_sub(1).checked_mul(step);
+    let last = start
+        .checked_add(reach(pixels, step)?)?
+        .checked_add(reach(rows, row)?)?
+        .checked_add(reach(columns, column)?)?;
+    let last_weight = first.checked_add(reach(rows, weights_row)?)?.checked_add(columns)?;
+    if last.checked_add(inputs)? > x.len()
+        || !count.is_multiple_of(multiplier)
+        || last_weight.checked_add(reach(count, filter)?)? > channels.weights.len()
+        || count > channels.records.len()
+    {
+        return None;
+    }
+    let mut from = x.as_ptr().wrapping_add(start);
+    let weights = channels.weights.as_ptr().wrapping_add(first);
+    #[cfg(kernel_isa = "mve")]
+    if count >= helium::LANES
+        && multiplier <= helium::MOST
+        && filter <= helium::LARGEST
+        && rows > 0
+        && columns > 0
+        && pixels > 0
+    {
+        let [low, high] = channels.clamp;
+        let args = helium::Args {
+            x: from,
+            weights,
+            y: y.as_mut_ptr(),
+            count,
+            rows,
+            columns,
+            column: column.wrapping_mul(2),
+            skip: row.wrapping_sub(columns.wrapping_mul(column)).wrapping_mul(2),
+            weights_skip: weights_row.wrapping_sub(columns),
+            filter,
+            records: channels.records.as_ptr(),
+            bias: channels.bias.as_ptr(),
+            low: low.into(),
+            high: high.into(),
+            pixels,
+            step: step.wrapping_mul(2),
+            multiplier,
+            reciprocal: 0x1_0000_usize.div_ceil(multiplier),
+        };
+        // SAFETY: all taps of all channels lie inside, and there are constants and an output for each, as just checked.
+        unsafe { helium::run(&args) };
+        return Some(());
+    }
+    let under = Under {
+        rows,
+        columns,
+        column: column.wrapping_mul(2),
+        skip: row.wrapping_sub(columns.wrapping_mul(column)).wrapping_mul(2),
+        weights_skip: weights_row.wrapping_sub(columns),
+        filter: filter.wrapping_mul(multiplier),
+    };
+    let mut y = y.as_mut_ptr();
+    for _ in 0..pixels {
+        // SAFETY: likewise. Neighbours are next to each other, which the compiler is to know.
+        unsafe {
+            if multiplier == 1 {
+                plain(from, weights, channels, [0, 1], &under, y);
+            } else {
+                turns(from, weights, channels, multiplier, &under, y);
+            }
+        }
+        from = from.wrapping_add(step);
+        y = y.wrapping_add(count);
+    }
+    Some(())
+}
+
+/// The taps under a pixel's window.
+#[repr(C)]
+struct Under {
+    rows: usize,
+    columns: usize,
+    /// Bytes from a column to the next in the input.
+    column: usize,
+    /// Bytes from the end of a row to the next in the input.
+    skip: usize,
+    /// The same in the weights.
+    weights_skip: usize,
+    /// From a channel's weights to those of the next one that is looked at.
+    filter: usize,
+}
+
+/// A pixel with `multiplier` output channels of each input channel: every `multiplier`-th one is of the next input channel.
+///
+/// # Safety
+/// As [`plain`], of all channels.
+#[inline(never)]
+unsafe fn turns(
+    x: *const i16,
+    weights: *const i8,
+    channels: &Channels<'_>,
+    multiplier: usize,
+    under: &Under,
+    y: *mut i16,
+) {
+    let filter = under.filter.wrapping_div(multiplier);
+    for turn in 0..multiplier {
+        let weights = weights.wrapping_add(filter.wrapping_mul(turn));
+        // SAFETY: as the caller promises.
+        unsafe { plain(x, weights, channels, [turn, multiplier], under, y) };
+    }
+}
+
+/// The channels from `turn` on, `step` apart.
+///
+/// # Safety
+/// The taps of these channels lie in what `x` and `weights` point to, and there is a record and an output of each.
+#[inline(always)]
+unsafe fn plain(
+    x: *const i16,
+    weights: *const i8,
+    channels: &Channels<'_>,
+    [turn, step]: [usize; 2],
+    under: &Under,
+    y: *mut i16,
+) {
+    let (mut x, mut w, mut y) = (x, weights, y.wrapping_add(turn));
+    let mut bias = channels.bias.as_ptr().wrapping_add(turn);
+    let mut records = channels.records.as_ptr().wrapping_add(turn);
+    let mut left = channels.bias.len().wrapping_div(step);
+    // SAFETY: as many channels as are left.
+    unsafe {
+        let mut finish = |sum: i32| {
+            y.write(channels.short(sum, records.read()));
+            (y, records) = (y.wrapping_add(step), records.wrapping_add(step));
+        };
+        let mut next_bias = || {
+            let found = bias.read() as i32;
+            bias = bias.wrapping_add(step);
+            found
+        };
+        while left >= BLOCK {
+            let mut sums = [0; BLOCK].map(|_| next_bias());
+            block_of_many(x, w, under, &mut sums);
+            for sum in sums {
+                finish(sum);
+            }
+            x = x.wrapping_add(BLOCK);
+            w = w.wrapping_add(under.filter.wrapping_mul(BLOCK));
+            left -= BLOCK;
+        }
+        while left > 0 {
+            finish(one(x, w, under).wrapping_add(next_bias()));
+            x = x.wrapping_add(1);
+            w = w.wrapping_add(under.filter);
+            left -= 1;
+        }
+    }
+}
+
+/// The sum of one channel.
+///
+/// # Safety
+/// As above.
+#[inline(never)]
+unsafe fn one(x: *const i16, weights: *const i8, under: &Under) -> i32 {
+    let mut sum = [0];
+    // SAFETY: as the caller promises.
+    unsafe { block(x, weights, under, &mut sum) };
+    let [sum] = sum;
+    sum
+}
+
+/// Adds the products of neighbouring channels to their sums.
+///
+/// # Safety
+/// As above.
+#[inline(always)]
+unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; N]) {
+    let (mut x, mut w, mut found) = (x, weights, *sums);
+    for _ in 0..under.rows {
+        let end = w.wrapping_add(under.columns);
+        while w < end {
+            for (channel, sum) in found.iter_mut().enumerate() {
+                // SAFETY: a tap of a channel, as the caller promises.
+                let (x, w) = unsafe {
+                    (
+                        x.add(channel).read(),
+                        w.wrapping_add(channel.wrapping_mul(under.filter)).read(),
+                    )
+                };
+                *sum = sum.wrapping_add(i32::from(x).wrapping_mul(i32::from(w)));
+            }
+            w = w.wrapping_add(1);
+            x = x.wrapping_byte_add(under.column);
+        }
+        x = x.wrapping_byte_add(under.skip);
+        w = w.wrapping_add(under.weights_skip);
+    }
+    *sums = found;
+}
+
+/// [`block`], a function by itself: otherwise the loop would have no registers left.
+///
+/// # Safety
+/// As above.
+#[cfg(not(kernel_isa = "armv7m"))]
+#[inline(never)]
+unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
+    // SAFETY: as the caller promises.
+    unsafe { block(x, weights, under, sums) };
+}
+
+/// The same: compilers keep few of the sums in registers.
+///
+/// # Safety
+/// As above.
+#[cfg(kernel_isa = "armv7m")]
+#[inline(always)]
+unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
+    if under.rows > 0 && under.columns > 0 {
+        // SAFETY: as the caller promises, and there are taps.
+        unsafe { mainline::four(x, weights, under, sums) };
+    }
+}
+
+#[cfg(kernel_isa = "armv7m")]
+mod mainline {
+    use core::arch::naked_asm;
+
+    use super::Under;
+
+    /// Defines the sums of four neighbouring channels; `x`: how the inputs of the last two and the first two are loaded, `mla`: how those with an even and an
+    /// odd place multiply and add.
+    macro_rules! four {
+        ($cpu:literal, $third:literal, $fourth:literal, $first:literal, $second:literal, $even:literal, $odd:literal) => {
+            /// Thirteen instructions a tap with the DSP extension, else fifteen. There is a tap.
+            #[unsafe(naked)]
+            pub(super) unsafe extern "C" fn four(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; 4]) {
+                naked_asm!(concat!(
+                    ".cpu ", $cpu, "\n push {{r3-r11, lr}}\n ldr r12, [r2]\n ldr r6, [r2, #8]\n ldr r4, [r2, #20]\n add r5, r4, r4, lsl #1\n",
+                    "ldm r3, {{r8-r11}}\n",
+                    "1: ldr r7, [r2, #4]\n",
+                    "2: ", $third, " r3, [r0, #4]\n ldrsb lr, [r1, r4, lsl #1]\n ", $even, " r10, r3, lr, r10\n",
+                    $fourth, "ldrsb lr, [r1, r5]\n ", $odd, " r11, r3, lr, r11\n",
+                    $second, "ldrsb lr, [r1, r4]\n ", $odd, " r9, r3, lr, r9\n",
+                    $first, "ldrsb lr, [r1], #1\n ", $even, " r8, r3, lr, r8\n",
+                    "add r0, r6\n subs r7, #1\n bne 2b\n",
+                    "ldrd r3, lr, [r2, #12]\n add r0, r3\n add r1, lr\n subs r12, #1\n bne 1b\n",
+                    "ldr r3, [sp]\n stm r3, {{r8-r11}}\n pop {{r3-r11, pc}}\n",
+                ))
+            }
+        };
+    }
+
+    #[cfg(kernel_isa = "dsp")]
+    four!("cortex-m33", "ldr", "", "", "ldr r3, [r0]\n", "smlabb", "smlatb");
+    #[cfg(not(kernel_isa = "dsp"))]
+    four!(
+        "cortex-m3",
+        "ldrsh",
+        "ldrsh r3, [r0, #6]\n",
+        "ldrsh r3, [r0]\n",
+        "ldrsh r3, [r0, #2]\n",
+        "mla",
+        "mla"
+    );
+}
+
+#[cfg(kernel_isa = "mve")]
+mod helium {
+    use core::arch::naked_asm;
+
+    /// Channels at a time.
+    pub(super) const LANES: usize = 8;
+
+    /// Weights of a channel: seven times as many are an offset of 16 bits.
+    pub(super) const LARGEST: usize = 9000;
+
+    /// Output channels of an input channel: numbers below `MOST + 8` are divided exactly by a factor of 16 bits.
+    pub(super) const MOST: usize = 200;
+
+    #[repr(C)]
+    pub(super) struct Args {
+        pub(super) x: *const i16,
+        pub(super) weights: *const i8,
+        pub(super) y: *mut i16,
+        /// Channels, at least [`LANES`].
+        pub(super) count: usize,
+        /// Of taps, not 0.
+        pub(super) rows: usize,
+        /// Of taps, not 0.
+        pub(super) columns: usize,
+        /// Bytes from a column to the next.
+        pub(super) column: usize,
+        /// Bytes from the end of a row to the next.
+        pub(super) skip: usize,
+        /// The same in the weights.
+        pub(super) weights_skip: usize,
+        /// Weights of a channel.
+        pub(super) filter: usize,
+        pub(super) records: *const [i32; 2],
+        pub(super) bias: *const i64,
+        pub(super) low: i32,
+        pub(super) high: i32,
+        /// Not 0.
+        pub(super) pixels: usize,
+        /// Bytes from a pixel's input to the next one's.
+        pub(super) step: usize,
+        /// Output channels of an input channel, not 0.
+        pub(super) multiplier: usize,
+        /// 2^16 divided by it, rounded up.
+        pub(super) reciprocal: usize,
+    }
+
+    /// The taps of a block, of which `$load` has the inputs; `$odd`: where the products of odd places go.
+    macro_rules! taps {
+        ($load:literal, $odd:literal, $row:literal, $tap:literal) => {
+            concat!(
+                $row,
+                ": dls lr, r7\n",
+                $tap,
+                ": vldrh.u16 q0, [r0",
+                $load,
+                "]\n add r0, r8\n vldrb.s16 q1, [r1, q7]\n adds r1, #1\n",
+                "vmullb.s16 q2, q0, q1\n vadd.i32 q4, q4, q2\n vmullt.s16 ",
+                $odd,
+                ", q0, q1\n vadd.i32 q5, q5, ",
+                $odd,
+                "\n le lr, ",
+                $tap,
+                "b\n",
+                "add r0, r9\n add r1, r10\n subs r6, #1\n bne ",
+                $row,
+                "b\n",
+            )
+        };
+    }
+
+    /// Eight channels at a time, nine instructions a tap; the last eight again where there are no eight left. Sums of channels with an even place are in q4,
+    /// the others in q5: so are their constants, gathered.
+    #[unsafe(naked)]
+    pub(super) unsafe extern "C" fn run(args: *const Args) {
+        naked_asm!(
+            ".cpu cortex-m55",
+            "push {{r0, r4-r11, lr}}",
+            "vpush {{d8-d15}}",
+            "add r12, r0, #20",
+            "ldm r12, {{r7-r10}}",
+            // From records to biases.
+            "ldrd r1, r12, [r0, #40]",
+            "sub r12, r1",
+            // r4: x, r5: weights, r3: y, r2: channels left; r11: rows, r7: columns, r8: column, r9 and r10: skips.
+            "ldr r1, [r0, #56]",
+            "ldr r3, [r0, #8]",
+            "ldr r4, [r0, #36]",
+            "movs r6, #0",
+            // q7: offsets of the channels' weights.
+            "vidup.u16 q7, r6, #1",
+            "vmul.i16 q7, q7, r4",
+            "ldr r4, [r0]",
+            "ldr r11, [r0, #16]",
+            "sub sp, #8",
+            "strd r4, r1, [sp]",
+            "0: ldr r5, [r0, #4]",
+            "ldr r2, [r0, #12]",
+            // q6: records of the even places.
+            "ldr r0, [r0, #40]",
+            "movs r6, #0",
+            "vidup.u32 q6, r6, #8",
+            "vadd.i32 q6, q6, q6",
+            "vadd.i32 q6, q6, r0",
+            // The block's first input channel and the number of its outputs that lie before the block; q3: the channels' inputs from there on.
+            "1: ldr r6, [sp, #72]",
+            "ldr r0, [r6, #12]",
+            "ldr r1, [r6, #64]",
+            "sub r0, r2",
+            "udiv lr, r0, r1",
+            "vmov.i32 q4, #0",
+            "vmov.i32 q5, #0",
+            "cmp r1, #1",
+            "beq 2f",
+            "mls r0, lr, r1, r0",
+            "ldr r6, [r6, #68]",
+            "vidup.u16 q3, r0, #1",
+            "vdup.16 q2, r6",
+            "add r0, r4, lr, lsl #1",
+            "mov r6, r11",
+            "mov r1, r5",
+            "vmulh.u16 q3, q3, q2",
+            taps!(", q3, uxtw #1", "q2", "6", "7"),
+            "b 8f",
+            "2: add r0, r4, lr, lsl #1",
+            "mov r6, r11",
+            "mov r1, r5",
+            taps!("", "q3", "3", "9"),
+            "8:",
+            "vadd.i32 q0, q6, r12",
+            "ldr r6, [sp, #72]",
+            "vldrw.u32 q1, [q0]",
+            "movs r0, #17",
+            "vldrw.u32 q2, [q0, #8]",
+            "vadd.i32 q4, q4, q1",
+            "vldrw.u32 q0, [q6]",
+            "vadd.i32 q5, q5, q2",
+            "vldrw.u32 q1, [q6, #4]",
+            // The mantissa's high half, rounded and saturated; its factor for a product's high word.
+            "vqrshrnb.s32 q0, q0, #16",
+            "vldrw.u32 q2, [q6, #8]",
+            "vadd.i32 q1, q1, r0",
+            "vqrshrnt.s32 q0, q2, #16",
+            "vldrw.u32 q3, [q6, #12]",
+            "vmovlb.s16 q2, q0",
+            "vadd.i32 q3, q3, r0",
+            "vmovlt.s16 q0, q0",
+            "vshl.s32 q2, q2, q1",
+            "ldrd r0, r1, [r6, #48]",
+            "vshl.s32 q0, q0, q3",
+            "vrmulh.s32 q4, q4, q2",
+            "vdup.16 q1, r0",
+            "vrmulh.s32 q5, q5, q0",
+            "vqmovnb.s32 q4, q4",
+            "vdup.16 q2, r1",
+            "vqmovnt.s32 q4, q5",
+            "ldr r1, [r6, #36]",
+            "vmax.s16 q4, q4, q1",
+            "subs r2, #8",
+            "vmin.s16 q4, q4, q2",
+            "vstrh.16 q4, [r3], #16",
+            "beq 4f",
+            "cmp r2, #8",
+            "blo 5f",
+            "add r5, r5, r1, lsl #3",
+            "movs r0, #64",
+            "vadd.i32 q6, q6, r0",
+            "b 1b",
+            // As many channels back as there are fewer than eight.
+            "5: add r3, r3, r2, lsl #1",
+            "subs r3, #16",
+            "mla r5, r2, r1, r5",
+            "lsls r0, r2, #3",
+            "vadd.i32 q6, q6, r0",
+            "movs r2, #8",
+            "b 1b",
+            "4: ldrd r4, r1, [sp]",
+            "ldr r0, [sp, #72]",
+            "ldr r2, [r0, #60]",
+            "add r4, r2",
+            "subs r1, #1",
+            "strd r4, r1, [sp]",
+            "bne 0b",
+            "add sp, #8",
+            "vpop {{d8-d15}}",
+            "pop {{r0, r4-r11, pc}}",
+        )
+    }
+}

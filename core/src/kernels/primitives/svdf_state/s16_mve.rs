@@ -1,0 +1,189 @@
+//! [`super::s16`] on Helium: sums of all units of a block first, then their outputs by fours.
+
+use core::arch::naked_asm;
+use core::mem::MaybeUninit;
+
+use super::s16_args::{Args, BLOCK};
+
+/// Elements of a vector.
+const LANES: usize = 8;
+
+/// Whether the loops take memories of so many elements.
+pub(super) fn takes(_: usize) -> bool {
+    true
+}
+
+/// # Safety
+/// As many of each as there are outputs, filters and elements of their memories.
+#[inline(always)]
+pub(super) unsafe fn times(args: &Args) {
+    let mut sums = MaybeUninit::<[i32; BLOCK]>::uninit();
+    let sums = sums.as_mut_ptr().cast();
+    // SAFETY: as the caller promises, of which a block has no more; as many sums are written as are read.
+    unsafe {
+        if (args.rank, args.memory) == (1, LANES) {
+            eights(args, sums);
+        } else if args.memory.is_multiple_of(LANES) {
+            vectors(args, sums, args.memory / LANES - 1);
+        } else {
+            any(args, sums);
+        }
+        outputs(args, sums);
+    }
+}
+
+/// The last vector of a memory, whose last element is from r3: that in its place is the next filter's, or no one's, and not read. State r0, weights r2, sum
+/// r4; the predicate leaves out the last element.
+macro_rules! last {
+    () => {
+        concat!(
+            "ldrh r6, [r3], #2\n",
+            "vpst\n",
+            "vldrht.u16 q0, [r0, #2]\n",
+            "vldrh.u16 q1, [r2], #16\n",
+            "vmov.16 q0[7], r6\n",
+            "vmladava.s16 r4, q0, q1\n",
+            "vstrh.16 q0, [r0], #16\n"
+        )
+    };
+}
+
+/// The sums of memories of a vector, a filter for each unit.
+///
+/// # Safety
+/// As many of each as there are outputs, at least one, and as many sums.
+#[unsafe(naked)]
+unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r8, lr}}",
+        // State r0, sums r1, weights r2, newest r3, biases r8.
+        "ldrd r6, r7, [r0, #16]",
+        "subs r7, r7, r6",
+        "ldrd r3, r8, [r0, #8]",
+        "ldrd r0, r2, [r0]",
+        "movs r5, #7",
+        "vctp.16 r5",
+        "dls lr, r7",
+        "2: ldr r4, [r8], #4",
+        last!(),
+        "str r4, [r1], #4",
+        "le lr, 2b",
+        "pop {{r4-r8, pc}}",
+    )
+}
+
+/// The same of whole vectors and any filters; `before` is how many there are of a memory before the last.
+///
+/// # Safety
+/// As many of each as there are outputs, filters and elements, at least one.
+#[unsafe(naked)]
+unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r11, lr}}",
+        // As below; vectors before the last r5, the sums' end r10.
+        "mov r5, r2",
+        "ldrd r6, r7, [r0, #16]",
+        "subs r7, r7, r6",
+        "add r10, r1, r7, lsl #2",
+        "ldr r11, [r0, #40]",
+        "ldrd r3, r8, [r0, #8]",
+        "ldrd r0, r2, [r0]",
+        "movs r6, #7",
+        "vctp.16 r6",
+        "1: ldr r4, [r8], #4",
+        "mov r7, r11",
+        "2: wls lr, r5, 4f",
+        "3: vldrh.u16 q0, [r0, #2]",
+        "vldrh.u16 q1, [r2], #16",
+        "vstrh.16 q0, [r0], #16",
+        "vmladava.s16 r4, q0, q1",
+        "le lr, 3b",
+        "4:",
+        last!(),
+        "subs r7, #1",
+        "bne 2b",
+        "str r4, [r1], #4",
+        "cmp r1, r10",
+        "bne 1b",
+        "pop {{r4-r11, pc}}",
+    )
+}
+
+/// The same of any memories and filters: all elements but the last by vectors, and that from the newest.
+///
+/// # Safety
+/// As many of each as there are outputs, filters and elements, at least one.
+#[unsafe(naked)]
+unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r11, lr}}",
+        // State r0, sums r1, weights r2, newest r3, elements but the last r5, filters left r7, biases r8, the sums' end r10, and r9 back from the
+        // last vector to the next filter.
+        "ldrd r6, r7, [r0, #16]",
+        "subs r7, r7, r6",
+        "add r10, r1, r7, lsl #2",
+        "ldrd r5, r11, [r0, #36]",
+        "subs r5, #1",
+        "add r9, r5, #7",
+        "bic r9, r9, #7",
+        "sub r9, r5, r9",
+        "lsl r9, r9, #1",
+        "adds r9, #2",
+        "ldrd r3, r8, [r0, #8]",
+        "ldrd r0, r2, [r0]",
+        "1: ldr r4, [r8], #4",
+        "mov r7, r11",
+        "2: wlstp.16 lr, r5, 4f",
+        "3: vldrh.u16 q0, [r0, #2]",
+        "vldrh.u16 q1, [r2], #16",
+        "vstrh.16 q0, [r0], #16",
+        "vmladava.s16 r4, q0, q1",
+        "letp lr, 3b",
+        "4: add r0, r9",
+        "add r2, r9",
+        "ldrsh r6, [r3], #2",
+        "ldrsh r12, [r2, #-2]",
+        "strh r6, [r0, #-2]",
+        "mla r4, r6, r12, r4",
+        "subs r7, #1",
+        "bne 2b",
+        "str r4, [r1], #4",
+        "cmp r1, r10",
+        "bne 1b",
+        "pop {{r4-r11, pc}}",
+    )
+}
+
+/// Outputs of sums of any size.
+///
+/// # Safety
+/// As many as the arguments say.
+#[unsafe(naked)]
+unsafe extern "C" fn outputs(args: &Args, sums: *const i32) {
+    naked_asm!(
+        ".cpu cortex-m55",
+        "push {{r4-r6, lr}}",
+        "ldrd r2, r3, [r0, #16]",
+        "subs r3, r3, r2",
+        "ldrd r4, r5, [r0, #24]",
+        "ldr r6, [r0, #32]",
+        // To the right by one more.
+        "mvns r5, r5",
+        "dlstp.32 lr, r3",
+        "2: vldrw.u32 q0, [r1], #16",
+        "vqrdmulh.s32 q0, q0, r4",
+        // Ties away from zero: one less where negative.
+        "vshr.s32 q1, q0, #31",
+        "vadd.i32 q0, q0, q1",
+        "vrshl.s32 q0, r5",
+        "vadd.i32 q0, q0, r6",
+        "vqmovnb.s32 q0, q0",
+        "vqmovnb.s16 q0, q0",
+        "vstrb.32 q0, [r2], #4",
+        "letp lr, 2b",
+        "pop {{r4-r6, pc}}",
+    )
+}
