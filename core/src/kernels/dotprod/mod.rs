@@ -2,11 +2,11 @@
 //!
 //! | loop | MACs | instructions | instructions a MAC |
 //! | --- | --- | --- | --- |
-//! | product, four rows by sixteen channels (`neon::gemm`) | 1024 | 74 | 0.072 |
+//! | product, four rows by sixteen channels (`neon::gemm_s8`) | 1024 | 74 | 0.072 |
 //! | product, one row by sixteen channels | 256 | 23 | 0.090 |
 //! | requantising of 4 x 16 outputs of a product | | 139 | |
 //!
-//! Rows and weights are `neon::conv2d`'s. Hosts run the same files by `product`'s portable form, to the same bits.
+//! Rows and weights are `neon::conv2d_s8`'s. Hosts run the same files by `product`'s portable form, to the same bits.
 
 pub mod conv2d_s8;
 #[cfg(kernel_isa = "dotprod")]

@@ -2,10 +2,10 @@
 //!
 //! | loop | MACs | instructions | instructions a MAC |
 //! | --- | --- | --- | --- |
-//! | product, four rows by sixteen channels (`neon::gemm`) | 1024 | 46 | 0.045 |
+//! | product, four rows by sixteen channels (`neon::gemm_s8`) | 1024 | 46 | 0.045 |
 //! | product, one row by sixteen channels | 256 | 25 | 0.098 |
 //!
-//! Rows and weights are `neon::conv2d`'s. Hosts run the same files by `product`'s portable form, to the same bits; `dotprod`'s tests
+//! Rows and weights are `neon::conv2d_s8`'s. Hosts run the same files by `product`'s portable form, to the same bits; `dotprod`'s tests
 //! are theirs as well.
 
 pub mod conv2d_s8;

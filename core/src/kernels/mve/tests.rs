@@ -567,7 +567,7 @@ fn sums_and_pools_equal_the_scalar_kernels_as_steps() {
         assert!(add_s8::SumS8::supports(&op));
         both(
             &|mem| add_s8::SumS8::run(&op, mem),
-            &|mem| portable::elementwise_int::Binary::run(&op, mem),
+            &|mem| portable::elementwise_s8_s16::Binary::run(&op, mem),
             90,
         );
         op.loops[0].b = 0;

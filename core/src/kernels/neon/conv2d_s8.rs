@@ -1,4 +1,4 @@
-//! int8 convolution and fully connected layers as a product of rows (`neon::rows`) and packed weights (`gemm`).
+//! int8 convolution and fully connected layers as a product of rows (`neon::im2col`) and packed weights (`gemm`).
 
 use core::marker::PhantomData;
 

@@ -27,10 +27,10 @@ fn kernel<K: Kernel<Op = PoolInt>>(name: &'static str) -> (&'static str, Support
 /// Every average of integers: the scalar kernel last, which computes all.
 fn averages() -> [(&'static str, Supports, Run); 5] {
     [
-        kernel::<packed::pool2d::Average>("int"),
-        kernel::<dsp::pool2d::Average>("dsp"),
-        kernel::<mve::pool2d::AvgS8>("mve"),
-        kernel::<compact::pool2d::Average>("compact"),
+        kernel::<packed::pool2d_s8::Average>("int"),
+        kernel::<dsp::pool2d_s8::Average>("dsp"),
+        kernel::<mve::pool2d_s8::AvgS8>("mve"),
+        kernel::<compact::pool2d_s8::Average>("compact"),
         kernel::<portable::pool2d::AvgInt>("scalar"),
     ]
 }
@@ -38,10 +38,10 @@ fn averages() -> [(&'static str, Supports, Run); 5] {
 /// Every maximum of integers.
 fn maxima() -> [(&'static str, Supports, Run); 5] {
     [
-        kernel::<packed::pool2d::Max>("int"),
-        kernel::<dsp::pool2d::Max>("dsp"),
-        kernel::<mve::pool2d::MaxS8>("mve"),
-        kernel::<compact::pool2d::Max>("compact"),
+        kernel::<packed::pool2d_s8::Max>("int"),
+        kernel::<dsp::pool2d_s8::Max>("dsp"),
+        kernel::<mve::pool2d_s8::MaxS8>("mve"),
+        kernel::<compact::pool2d_s8::Max>("compact"),
         kernel::<portable::pool2d::MaxInt>("scalar"),
     ]
 }

@@ -249,9 +249,9 @@ fn packed_kernels_go_on_as_the_formula() {
             time_weights,
             bias,
         };
-        tried[0] += u32::from(goes_on_as_the_formula::<dsp::svdf::S8>(&mut case, &state));
-        tried[1] += u32::from(goes_on_as_the_formula::<packed::svdf::S8>(&mut case, &state));
-        tried[2] += u32::from(goes_on_as_the_formula::<mve::svdf::S8>(&mut case, &state));
+        tried[0] += u32::from(goes_on_as_the_formula::<dsp::svdf_s8::S8>(&mut case, &state));
+        tried[1] += u32::from(goes_on_as_the_formula::<packed::svdf_s8::S8>(&mut case, &state));
+        tried[2] += u32::from(goes_on_as_the_formula::<mve::svdf_s8::S8>(&mut case, &state));
     }
     assert!(tried.iter().all(|&tried| tried > cases / 4), "{tried:?}");
 }

@@ -55,8 +55,8 @@ pub(super) fn has_no_vectors(target: Target) -> bool {
 fn pays(step: &Step<Place>) -> bool {
     match step {
         Step::DspDenseS8(op) => linear_s8::pays(op),
-        Step::DenseS8(op) => portable::dense::pays(op),
-        Step::MveDenseS8(op) => mve::dense::pays(op),
+        Step::DenseS8(op) => portable::linear_s8::pays(op),
+        Step::MveDenseS8(op) => mve::linear_s8::pays(op),
         Step::IntWinogradConv2dS8(op) => conv2d_s8_winograd::pays(&op.window),
         _ => true,
     }
