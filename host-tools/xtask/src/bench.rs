@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arenite::KernelId;
 use arenite_host::board::{BOARDS, Board};
-use arenite_xtask::{choices, cliffs, counts, most, peer, results, stacks, tables, tiers};
+use arenite_xtask::{choices, cliffs, most, peer, results, stacks, tables, tiers};
 
 use super::{Result, root};
 
@@ -42,13 +42,6 @@ pub(super) fn peers() -> Result<()> {
         peers.push(peer);
     }
     peer::write(&root().join("tests/results/microflow.json"), &peers)?;
-    fill()
-}
-
-/// Counts one run of everything, beside what it was.
-pub(super) fn counts() -> Result<()> {
-    let (tests, results) = (root().join("tests/models"), root().join("tests/results"));
-    counts::update(&tests, shared().as_deref(), &results, &mut |line| eprintln!("{line}"))?;
     fill()
 }
 
@@ -138,6 +131,12 @@ fn boards(names: &[String]) -> Result<Vec<&'static Board>> {
     }
     let wanted = |board: &&Board| names.is_empty() || names.iter().any(|name| name == board.name);
     Ok(BOARDS.iter().filter(wanted).collect())
+}
+
+/// Prints the steps of the int8 models beside their reference, from the tracked results.
+pub(super) fn layers(names: &[String]) -> Result<()> {
+    println!("{}", tables::layers(&root().join("tests/results"), names)?);
+    Ok(())
 }
 
 /// Writes the tables of the documents from the tracked results.

@@ -1,6 +1,6 @@
 //! The laboratory: what the models of the benchmarks cost on every board, tracked in `tests/results`, and the documents' tables of it.
 //!
-//! [`results`] measures and compares, [`counts`] shows what a model cost before and costs today, [`peer`] counts another runtime beside ours, [`quantise`]
+//! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`quantise`]
 //! and [`quantisers`] judge int8 networks that are made here and elsewhere, [`tables`] writes all of it into the documents; [`dist`] makes the archive
 //! that is installed from, [`playground`] the page that packs in a browser; [`require`] says what tests may not lack, [`tiers`] and [`long_tier`]
 //! when they last passed.
@@ -9,7 +9,6 @@
 pub mod blob;
 pub mod choices;
 pub mod cliffs;
-pub mod counts;
 pub mod dist;
 pub mod long_tier;
 pub mod most;

@@ -45,7 +45,7 @@ enum Task {
     },
     /// Packs the digit classifier and runs the whole held-out set on an emulated Cortex-M4F.
     Demo,
-    /// Counts instructions on every board, rewrites tests/results and the tables of docs/benchmarks.md and docs/layers.md.
+    /// Counts instructions on every board, rewrites tests/results and the tables of the documents.
     Bench {
         /// Only these models, by the names of their files in tests/results.
         models: Vec<String>,
@@ -55,26 +55,28 @@ enum Task {
         /// Counts the crate microflow on the models that it runs instead.
         #[arg(long, conflicts_with = "models")]
         peer: bool,
-        /// Counts one run of every model on every board instead, for the table of before and after.
-        #[arg(long, conflicts_with_all = ["models", "peer", "tables"])]
-        counts: bool,
         /// Makes the table of stacks again from the boards' firmware instead; with names, those boards' rows.
-        #[arg(long, conflicts_with_all = ["tables", "peer", "counts"])]
+        #[arg(long, conflicts_with_all = ["tables", "peer"])]
         stacks: bool,
         /// Makes the table of most instructions again from generated steps instead; with names, those of these boards and kernels.
-        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks"])]
+        #[arg(long, conflicts_with_all = ["tables", "peer", "stacks"])]
         most: bool,
         /// Looks for steps of int8 models above what their kind may take instead and rewrites tests/results/cliffs.json; with names, those models alone, and
         /// nothing is written.
-        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks", "most"])]
+        #[arg(long, conflicts_with_all = ["tables", "peer", "stacks", "most"])]
         cliffs: bool,
         /// Makes the table of cycles that kernels are chosen by again from generated steps instead; with names, those of these boards and kernels.
-        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks", "most", "cliffs"])]
+        #[arg(long, conflicts_with_all = ["tables", "peer", "stacks", "most", "cliffs"])]
         rates: bool,
         /// Runs the convolutions and fully connected layers of every int8 model by each kernel that could have been chosen instead, and prints which take the
         /// fewest cycles; with names, those models and boards alone.
-        #[arg(long, conflicts_with_all = ["tables", "peer", "counts", "stacks", "most", "cliffs", "rates"])]
+        #[arg(long, conflicts_with_all = ["tables", "peer", "stacks", "most", "cliffs", "rates"])]
         choices: bool,
+    },
+    /// Prints the steps of the int8 models of the benchmarks, from tests/results: instructions beside those of TensorFlow Lite Micro, bound, cycles.
+    Layers {
+        /// Only these models and boards, by name.
+        names: Vec<String>,
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test {
@@ -160,7 +162,6 @@ fn main() -> ExitCode {
         Task::Demo => setup::prepare(false).and_then(|()| demo::run()),
         Task::Bench { tables: true, .. } => bench::fill(),
         Task::Bench { peer: true, .. } => setup::prepare(false).and_then(|()| bench::peers()),
-        Task::Bench { counts: true, .. } => setup::prepare(false).and_then(|()| bench::counts()),
         Task::Bench {
             cliffs: true, models, ..
         } => setup::prepare(false).and_then(|()| bench::cliffs(&models)),
@@ -178,6 +179,7 @@ fn main() -> ExitCode {
             .and_then(|()| setup::component("llvm-tools"))
             .and_then(|()| bench::stacks(&models)),
         Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
+        Task::Layers { names } => bench::layers(&names),
         Task::Test { list: true, .. } => {
             println!("{}", suite::list());
             Ok(())

@@ -2,7 +2,6 @@
 //!
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
-mod before_and_after;
 mod cliffs;
 mod operands;
 pub(crate) mod published;
@@ -18,11 +17,9 @@ use arenite::kernels::api::candidate::JobKind;
 use arenite::{KernelId, Target};
 use serde::Deserialize;
 
-use self::before_and_after::before_and_after;
 use self::cliffs::cliffs;
 use self::table::{Table, grouped, ratio};
 use crate::cliffs::{Cliffs, read as read_cliffs};
-use crate::counts::{self, Counts};
 use crate::long_tier::LongTier;
 use crate::peer::{self, Peer};
 use crate::results::{Measured, SUBJECTS, read};
@@ -31,12 +28,10 @@ use arenite_host::board::{BOARDS, Bench, BenchStep, Board};
 use arenite_host::{Error, Result};
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 8] = [
-    "ARCHITECTURE.md",
+pub const DOCUMENTS: [&str; 6] = [
     "docs/README.md",
     "docs/benchmarks.md",
     "docs/cycles.md",
-    "docs/layers.md",
     "docs/quantise.md",
     "docs/safety.md",
     "docs/testing.md",
@@ -71,7 +66,6 @@ struct Data {
     peers: Vec<Peer>,
     tiers: BTreeMap<String, tiers::Passed>,
     long: LongTier,
-    counts: Counts,
     cliffs: Cliffs,
     unreached: Vec<String>,
     quantised: Vec<crate::quantise::Row>,
@@ -120,6 +114,33 @@ pub fn fill(text: &str, results: &Path) -> Result<String> {
     Ok(out + rest)
 }
 
+/// The steps of the int8 models on the boards that have limits, as tables; with names, those of these models and boards.
+///
+/// # Errors
+/// [`arenite_host::ErrorKind::Input`] for a name that is neither a model's nor a board's; as [`fill`].
+pub fn layers(results: &Path, names: &[String]) -> Result<String> {
+    let data = Data::read(results)?;
+    let models = INT8.map(|(model, _)| model);
+    let boards = TARGETS.map(|(board, _)| board);
+    let known = |name: &&String| models.contains(&name.as_str()) || boards.contains(&name.as_str());
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        let known = [&models[..], &boards[..]].concat().join(", ");
+        return Err(Error::input(format!("there are no steps of `{name}`")).expected(format!("one of {known}")));
+    }
+    let wanted = |all: &[&str], name: &str| {
+        let mut of_these = names.iter().filter(|name| all.contains(&name.as_str())).peekable();
+        of_these.peek().is_none() || of_these.any(|wanted| wanted == name)
+    };
+    let mut text = String::new();
+    for board in boards.into_iter().filter(|board| wanted(&boards, board)) {
+        for model in models.into_iter().filter(|model| wanted(&models, model)) {
+            let table = data.layers(model, board).unwrap_or_default();
+            write!(text, "{model} on {board}\n\n{table}\n\n").map_err(|e| Error::internal(e.to_string()))?;
+        }
+    }
+    Ok(text.trim_end().to_owned())
+}
+
 impl Data {
     fn read(results: &Path) -> Result<Self> {
         let path = results.join("tflm.json");
@@ -139,7 +160,6 @@ impl Data {
             peers: peer::read(&results.join("microflow.json"))?,
             tiers: tiers::read(results)?,
             long: LongTier::read(results)?,
-            counts: counts::read(results)?,
             cliffs: read_cliffs(results)?,
             unreached: operands::unreached(results)?,
             quantised: crate::quantise::read(results)?,
@@ -174,15 +194,11 @@ impl Data {
             "peer" => self.peer(),
             "tiers" => tiers::table(&self.tiers),
             "long" => self.long.table(),
-            "before and after" => before_and_after(&self.counts),
             "cliffs" => cliffs(&self.cliffs),
             "operands" => operands::operands(&self.unreached),
             "quantised" => quantise::published(&self.quantised),
             "quantisers" => quantise::peers(&self.quantisers, &self.quantised),
-            _ => {
-                let (model, board) = name.strip_prefix("layers ")?.split_once(' ')?;
-                self.layers(model, board)?
-            }
+            _ => return None,
         })
     }
 
