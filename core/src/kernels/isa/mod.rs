@@ -3,6 +3,9 @@
 //! Assembly names a field of its arguments, `{rest}`, and never the field's offset: a field that moves, moves in the assembly. Loads of several registers
 //! at once take neighbours, which [`consecutive`] holds at compile time.
 
+#[macro_use]
+mod rv32;
+
 /// A naked function's body over the fields of `#[repr(C)]` structs: in the templates `{field}` is the field's offset in bytes. Other operands of
 /// `naked_asm!` follow the templates behind a semicolon. A field that no template names does not compile.
 #[allow(unused_macros, reason = "builds for hosts have no naked functions")]
