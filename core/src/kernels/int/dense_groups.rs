@@ -3,7 +3,7 @@
 use super::dense_sums::DOUBLED_AT;
 use super::record::{BLOCK, CONSTANT, GENERAL, Record, SINGLE};
 
-/// Groups of one block. The loop reads the fields in this order, and counts on.
+/// Groups of one block. `#[repr(C)]`; the assembly reads fields by `offset_of!`, and counts on.
 #[repr(C)]
 pub(super) struct Groups {
     pub(super) words: *const i32,

@@ -1,6 +1,6 @@
 //! [`four`] for RV32IM: 19 instructions an output, where compilers take 30.
 
-use super::super::record::Record;
+use super::super::record::{Record, Words};
 
 /// Output `$i` at `$y` of a sum, its multiplier and its code, which are lost, by way of `$q`; `twice` and the limits stay.
 macro_rules! output {
@@ -111,15 +111,15 @@ pub(in super::super) use output;
 macro_rules! rv {
     (one $i:literal) => {
         concat!(
-            "lw t0, 12*",
+            "lw t0, {record}*",
             $i,
-            "(a1)\n",
-            "lw t1, 12*",
+            "+{bias}(a1)\n",
+            "lw t1, {record}*",
             $i,
-            "+4(a1)\n",
-            "lw t2, 12*",
+            "+{multiplier}(a1)\n",
+            "lw t2, {record}*",
             $i,
-            "+8(a1)\n", // bias, multiplier, code
+            "+{code}(a1)\n",
             "lw t3, 4*",
             $i,
             "(a0)\n",
@@ -135,7 +135,7 @@ macro_rules! rv {
 /// Four sums, records and outputs.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn four(sums: *const i32, records: *const Record, y: *mut i8, twice: i32) {
-    core::arch::naked_asm!(
+    naked!(Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",
         "li a4, -128",
@@ -145,6 +145,7 @@ pub(in super::super) unsafe extern "C" fn four(sums: *const i32, records: *const
         rv!(one 2),
         rv!(one 3),
         "ret",
-        ".option pop",
+        ".option pop";
+        record = const size_of::<Record>(),
     )
 }
