@@ -39,7 +39,7 @@ pub(super) type Newest = i16;
 #[cfg(not(cortex_m = "mainline"))]
 pub(super) type Newest = i32;
 
-/// What the loops take. They read the fields in this order.
+/// Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[cfg_attr(
     not(any(
         cortex_m = "baseline",
@@ -66,19 +66,19 @@ pub(super) struct Args {
     pub(super) rank: usize,
 }
 
-/// What makes the newest value of a sum, where the loops do it themselves: they read the fields in this order.
+/// What makes the newest value of a sum, where the loops do it themselves: as [`Args`] is read.
 #[cfg(any(
     cortex_m = "baseline",
     all(target_arch = "riscv32", target_feature = "m", target_os = "none")
 ))]
 #[repr(C)]
 pub(super) struct Scale {
-    mantissa: i32,
-    left: u32,
-    right: u32,
+    pub(super) mantissa: i32,
+    pub(super) left: u32,
+    pub(super) right: u32,
     /// Half of what it shifts to one, and -1; or both 0 where it does not shift.
-    half: i32,
-    sign: i32,
+    pub(super) half: i32,
+    pub(super) sign: i32,
 }
 
 #[cfg(any(
