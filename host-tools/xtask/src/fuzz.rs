@@ -101,7 +101,13 @@ fn narrow(_: &Options, results: &mut Results) -> Result<Option<String>> {
 }
 
 /// What Miri runs of the runtime's own tests: whatever has or guards a pointer. What is left out computes every value of some range, for hours.
-const INTERPRETED: [&str; 5] = ["testkit::", "blob::", "once::", "trusted::", "kernels::primitives::strided_copy"];
+const INTERPRETED: [&str; 5] = [
+    "testkit::",
+    "blob::",
+    "once::",
+    "trusted::",
+    "kernels::primitives::strided_copy",
+];
 
 /// Both models of borrows: kernels and damaged steps of the test kit, the corpus of model files, and what else has a pointer.
 fn miri(_: &Options, results: &mut Results) -> Result<Option<String>> {

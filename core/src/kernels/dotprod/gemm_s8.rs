@@ -4,8 +4,6 @@
 //! and the bytes between their rows, x6 groups, x7 the group's outputs, x8 a counter, x9 to x12 the rows, x13, x14 and x17 limits and zero point, x15 tiles,
 //! x16 the channels of a last group. v16 to v31 are the sums, four to a row; v0 to v3 elements of the rows, v4 to v7 weights.
 
-use core::arch::naked_asm;
-
 use crate::kernels::neon::args::Product;
 use crate::kernels::neon::loops::{forget, outputs, walk};
 
@@ -63,7 +61,7 @@ macro_rules! macros {
             add     x11, x10, x2
             add     x12, x11, x2
             .endif
-            ldr     x8, [x0, #56]
+            ldr     x8, [x0, #{blocks}]
             cbz     x8, 3f
         2:  ld1     {{v0.16b}}, [x9], #16
             .if     \rows == 4
@@ -77,7 +75,7 @@ macro_rules! macros {
             step    \rows, \vecs, 3
             subs    x8, x8, #1
             b.ne    2b
-        3:  ldr     x8, [x0, #64]
+        3:  ldr     x8, [x0, #{half}]
             cbz     x8, 4f
             ld1     {{v0.8b}}, [x9]
             .if     \rows == 4
@@ -106,7 +104,8 @@ macro_rules! purge {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`], with four rows a tile, at least one tile, and arguments of packed weights.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn rows_by_four(args: *const Product) {
-    naked_asm!(
+    naked!(
+        Product { x, weights, out, groups, rest, blocks, half, tiles, zero_point, high } =>
         ".arch armv8.2-a+dotprod",
         outputs!(),
         walk!(),
@@ -123,7 +122,8 @@ pub(super) unsafe extern "C" fn rows_by_four(args: *const Product) {
 /// As for [`rows_by_four`], with one row a tile.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn rows_by_one(args: *const Product) {
-    naked_asm!(
+    naked!(
+        Product { x, weights, out, groups, rest, blocks, half, tiles, zero_point, high } =>
         ".arch armv8.2-a+dotprod",
         outputs!(),
         walk!(),

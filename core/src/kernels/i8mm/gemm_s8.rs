@@ -5,8 +5,6 @@
 //! x16 the channels of a last group. v16 to v31 are the sums: two rows by two channels each, those of the
 //! first two rows before those of the other two; v0 to v3 weights and rows, v4 to v7 pairs of rows.
 
-use core::arch::naked_asm;
-
 use crate::kernels::neon::args::Product;
 use crate::kernels::neon::loops::{forget, outputs, walk};
 
@@ -95,7 +93,7 @@ macro_rules! macros {
             add     x11, x10, x2
             add     x12, x11, x2
             .endif
-            ldr     x8, [x0, #56]
+            ldr     x8, [x0, #{blocks}]
             cbz     x8, 3f
         2:  ld1     {{v0.16b}}, [x9], #16
             .if     \rows == 4
@@ -114,7 +112,7 @@ macro_rules! macros {
             step    \rows, \vecs, v5, v7
             subs    x8, x8, #1
             b.ne    2b
-        3:  ldr     x8, [x0, #64]
+        3:  ldr     x8, [x0, #{half}]
             cbz     x8, 4f
             ld1     {{v4.8b}}, [x9]
             .if     \rows == 4
@@ -148,7 +146,8 @@ macro_rules! purge {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`], with four rows a tile, at least one tile, and arguments of packed weights.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn rows_by_four(args: *const Product) {
-    naked_asm!(
+    naked!(
+        Product { x, weights, out, groups, rest, blocks, half, tiles, zero_point, high } =>
         ".arch armv8.2-a+i8mm",
         outputs!(),
         walk!(),
@@ -165,7 +164,8 @@ pub(super) unsafe extern "C" fn rows_by_four(args: *const Product) {
 /// As for [`rows_by_four`], with one row a tile.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn rows_by_one(args: *const Product) {
-    naked_asm!(
+    naked!(
+        Product { x, weights, out, groups, rest, blocks, half, tiles, zero_point, high } =>
         ".arch armv8.2-a+i8mm",
         outputs!(),
         walk!(),

@@ -4,6 +4,8 @@
 //! at once take neighbours, which [`consecutive`] holds at compile time.
 
 pub(crate) mod dsp;
+#[macro_use]
+mod rv32;
 
 /// A naked function's body over the fields of `#[repr(C)]` structs: in the templates `{field}` is the field's offset in bytes. Other operands of
 /// `naked_asm!` follow the templates behind a semicolon. A field that no template names does not compile.

@@ -1,6 +1,5 @@
-//! What the loops take: one struct each, read by the assembly at fixed offsets and by the portable equivalents by name.
+//! Arguments of the loops: one struct each. `#[repr(C)]`; the assembly reads fields by `offset_of!`, the portable equivalents by name.
 
-#[cfg(target_pointer_width = "64")]
 use core::mem::offset_of;
 
 /// A copy of `count` pieces.
@@ -159,14 +158,24 @@ pub(in crate::kernels) struct DepthwiseF32 {
     pub(in crate::kernels) limits: [f32; 2],
 }
 
-// What the assembly reads.
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(Windows, count) == 56 && offset_of!(Copy, count) == 40);
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(Depthwise, first_half) == 72 && offset_of!(Depthwise, high) == 88);
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(ProductF32, limits) == 96 && offset_of!(ProductF32, last_bias) == 104);
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(DepthwiseF32, bias) == 72 && offset_of!(DepthwiseF32, limits) == 88);
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(Product, tiles) == 72 && offset_of!(Product, high) == 88);
+// Loaded in pairs.
+consecutive!(Copy: src, src_step);
+consecutive!(Copy: dst, dst_step);
+consecutive!(Copy: bytes, count);
+consecutive!(Windows: src, row);
+consecutive!(Windows: step, dst);
+consecutive!(Windows: run, stride);
+consecutive!(Windows: rows, count);
+consecutive!(Depthwise: entries, taps);
+consecutive!(Depthwise: out, pixels);
+consecutive!(Product: x, x_stride);
+consecutive!(Product: out, out_stride);
+consecutive!(Product: blocks, half);
+consecutive!(ProductF32: x, x_stride);
+consecutive!(ProductF32: weights, bias);
+consecutive!(ProductF32: out, out_stride);
+consecutive!(DepthwiseF32: entries, taps);
+consecutive!(DepthwiseF32: out, pixels);
+consecutive!(DepthwiseF32: bias, residual);
+const _: () = assert!(offset_of!(Depthwise, low) == offset_of!(Depthwise, zero_point) + size_of::<i32>());
+const _: () = assert!(offset_of!(Product, low) == offset_of!(Product, zero_point) + size_of::<i32>());

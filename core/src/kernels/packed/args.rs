@@ -1,11 +1,11 @@
-//! What the inner loops are told. The assembly knows these offsets.
+//! Arguments of the inner loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 
 use super::channel_record::Record;
 
 /// Channels that `rows` takes at a time.
 pub(super) const LANES: usize = if cfg!(kernel_isa = "rv32im") { 2 } else { 1 };
 
-/// What `rows` needs besides its operands. The assembly knows these offsets.
+/// What `rows` needs besides its operands.
 #[repr(C)]
 pub(super) struct Job {
     /// Of the single form: what it adds to the addend.
@@ -32,7 +32,7 @@ pub(super) struct Job {
 pub(super) const FLIP: u8 = if cfg!(kernel_isa = "armv6m") { 0x80 } else { 0 };
 
 /// One channel, three outputs of a row at a time. Where two are left over, the last three of a row overlap their neighbours, which are computed twice, from a
-/// plane that does not change; one is computed alone. The assembly knows these offsets.
+/// plane that does not change; one is computed alone.
 #[repr(C)]
 pub(super) struct Plane {
     /// Start of every sum.
@@ -67,7 +67,7 @@ pub(super) struct Plane {
     pub(super) step_out: usize,
 }
 
-/// Any windows of one channel, three outputs of a row at a time, wherever its pixels lie; lines end as in [`Plane`]. The assembly knows these offsets.
+/// Any windows of one channel, three outputs of a row at a time, wherever its pixels lie; lines end as in [`Plane`].
 #[repr(C)]
 pub(super) struct Threes {
     /// Start of every sum.
@@ -114,7 +114,7 @@ pub(super) struct Threes {
     pub(super) left: usize,
 }
 
-/// Windows of one output for each channel, where they lie in the input; see `points`. The assembly knows these offsets.
+/// Windows of one output for each channel, where they lie in the input; see `points`.
 #[repr(C)]
 pub(super) struct Points {
     /// The next channel's first tap.
@@ -161,8 +161,7 @@ impl Points {
 /// Taps of the windows that `few` is for.
 pub(super) const MOST_TAPS: usize = 9;
 
-/// Windows of few taps of one channel, wherever its pixels lie: groups of three outputs of a line, and those that are left over one by one. The assembly
-/// knows these offsets.
+/// Windows of few taps of one channel, wherever its pixels lie: groups of three outputs of a line, and those that are left over one by one.
 #[repr(C)]
 pub(super) struct Few {
     /// Of each tap the weight, as `few::weight` says, and where it lies from a window's first one; that one has the start of the sums in its offset's place.

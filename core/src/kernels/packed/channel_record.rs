@@ -13,6 +13,17 @@ use crate::ops::conv2d::Conv2dS8;
 /// `[bias, multiplier, code]`.
 pub type Record = [i32; 3];
 
+/// The words by name, for the assembly.
+#[allow(dead_code, reason = "nothing else has a record so")]
+#[repr(C)]
+pub(super) struct Words {
+    pub(super) bias: i32,
+    pub(super) multiplier: i32,
+    pub(super) code: i32,
+}
+
+const _: () = assert!(size_of::<Words>() == size_of::<Record>());
+
 /// The block's bits.
 pub(super) const BLOCK: i32 = 0x300;
 /// Blocks of four inputs.

@@ -1,6 +1,8 @@
 //! Short lines of bytes or words on cores that read no word at an odd address: a copy of the longest line, entered where the line's own length begins.
 
+#[cfg(kernel_isa = "armv6m")]
 use core::arch::naked_asm;
+use core::mem::offset_of;
 
 /// Bytes, or words, of the longest line.
 pub(crate) const MOST: usize = 32;
@@ -58,6 +60,10 @@ impl Args {
     }
 }
 
+// ARMv6-M loads them at once.
+consecutive!(Args: count, step, ahead, skip);
+const _: () = assert!(offset_of!(Args, count) == 0);
+
 /// Two instructions an element, of which `$load` and `$store` have the place.
 #[cfg(kernel_isa = "armv6m")]
 macro_rules! lines {
@@ -96,13 +102,14 @@ macro_rules! lines {
         $(#[$doc])*
         #[unsafe(naked)]
         unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &Args) {
-            naked_asm!(
+            naked!(
+                Args { count, step, ahead, skip } =>
                 ".option push",
                 ".option norvc",
-                "lw a3, 0(a2)",
-                "lw a4, 4(a2)",
-                "lw a5, 8(a2)",
-                "lw a6, 12(a2)",
+                "lw a3, {count}(a2)",
+                "lw a4, {step}(a2)",
+                "lw a5, {ahead}(a2)",
+                "lw a6, {skip}(a2)",
                 "lla t1, 2f",
                 "add t1, t1, a6",
                 // The end of what is written.

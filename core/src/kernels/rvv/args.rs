@@ -1,4 +1,4 @@
-//! What the loops take.
+//! Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 
 /// A run of pixels (`runs`) and its constants ([`super::packed`]).
 #[repr(C)]

@@ -1,6 +1,5 @@
-//! What the loop takes, read by the assembly at fixed offsets and by the portable equivalent by name.
+//! Arguments of the loop. `#[repr(C)]`; the assembly reads fields by `offset_of!`, the portable equivalent by name.
 
-#[cfg(target_pointer_width = "64")]
 use core::mem::offset_of;
 
 /// A convolution of windows in the input, pixel by pixel, row by row, image by image.
@@ -52,8 +51,9 @@ pub(super) struct Convolution {
     pub(super) high: i32,
 }
 
-// What the assembly reads.
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(Convolution, inside) == 96 && offset_of!(Convolution, bottom) == 144);
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(Convolution, outside) == 160 && offset_of!(Convolution, high) == 172);
+// Loaded in pairs.
+consecutive!(Convolution: channels, pixels, rows, run, pitch);
+consecutive!(Convolution: columns, step);
+consecutive!(Convolution: stride, next_row, bottom, next_image);
+const _: () = assert!(offset_of!(Convolution, zero_point) == offset_of!(Convolution, outside) + size_of::<i32>());
+const _: () = assert!(offset_of!(Convolution, high) == offset_of!(Convolution, low) + size_of::<i32>());

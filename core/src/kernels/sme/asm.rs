@@ -7,9 +7,12 @@
 //! channels; x29 rows of the input. p0 are the elements of a vector that the row has, p4 to p6 the channels, p7 all; z8 to z19 are the words of the channels,
 //! z28 to z30 zero point and limits, z31 padding. za0 is windows by elements, a line of its words every fourth line of bytes; za1 to za3 are sums.
 
-use core::arch::naked_asm;
-
 use super::args::Convolution;
+
+frame! {
+    /// What the function gives back.
+    Saved { d8, d9, d10, d11, d12, d13, d14, d15, x19, x20, x21, x22, x23, x24, x25, x26, x27, x28, x29, x30 }
+}
 
 /// What the loop is made of. Macros of the assembler live as long as its module: [`purge`] ends them.
 macro_rules! macros {
@@ -57,13 +60,13 @@ macro_rules! macros {
 
         // The words of three vectors of channels from x27 on, of which p4 to p6 say where there are any.
         .macro words
-            ldr     x16, [x0, #32]
+            ldr     x16, [x0, #{channels}]
             whilelo p4.s, x27, x16
             add     x17, x27, x19
             whilelo p5.s, x17, x16
             add     x17, x17, x19
             whilelo p6.s, x17, x16
-            ldr     x16, [x0, #16]
+            ldr     x16, [x0, #{table}]
             add     x16, x16, x27, lsl #2
             line    z8, z9, z10
             add     x16, x16, x28
@@ -161,41 +164,43 @@ macro_rules! purge {
 /// the extension, switched on for this level of exceptions, and nobody has anything in its array.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
-    naked_asm!(
+    naked!(
+        Convolution { window, weights, table, out, channels, rows, run, pitch, height, columns, inside, left, top, stride, bottom, outside, low },
+        Saved { d10, d12, d14, x19, x21, x23, x25, x27, x29 } =>
         ".arch armv9-a+sme",
         macros!(),
         r"
             // Streaming mode begins and ends with all vectors cleared.
-            stp     d8, d9, [sp, #-160]!
-            stp     d10, d11, [sp, #16]
-            stp     d12, d13, [sp, #32]
-            stp     d14, d15, [sp, #48]
-            stp     x19, x20, [sp, #64]
-            stp     x21, x22, [sp, #80]
-            stp     x23, x24, [sp, #96]
-            stp     x25, x26, [sp, #112]
-            stp     x27, x28, [sp, #128]
-            stp     x29, x30, [sp, #144]
+            stp     d8, d9, [sp, #-{saved}]!
+            stp     d10, d11, [sp, #{d10}]
+            stp     d12, d13, [sp, #{d12}]
+            stp     d14, d15, [sp, #{d14}]
+            stp     x19, x20, [sp, #{x19}]
+            stp     x21, x22, [sp, #{x21}]
+            stp     x23, x24, [sp, #{x23}]
+            stp     x25, x26, [sp, #{x25}]
+            stp     x27, x28, [sp, #{x27}]
+            stp     x29, x30, [sp, #{x29}]
             smstart
             cntw    x19
             cntb    x20
             ptrue   p7.b
-            ldp     w14, w15, [x0, #160]
-            ldp     w16, w17, [x0, #168]
+            ldp     w14, w15, [x0, #{outside}] // and zero_point
+            ldp     w16, w17, [x0, #{low}] // and high
             dup     z31.b, w14
             dup     z28.s, w15
             dup     z29.s, w16
             dup     z30.s, w17
-            ldp     x8, x5, [x0, #80]
-            ldp     x10, x9, [x0, #96]
+            ldp     x8, x5, [x0, #{columns}] // and step
+            ldp     x10, x9, [x0, #{inside}] // both
             lsl     x6, x5, #1
             add     x7, x6, x5
-            ldr     x29, [x0, #72]
-            ldr     x22, [x0]
-            ldr     x23, [x0, #120]
+            ldr     x29, [x0, #{height}]
+            ldr     x22, [x0, #{window}]
+            ldr     x23, [x0, #{top}]
             mov     x24, #0
-            ldr     x25, [x0, #24]
-            ldp     x28, x21, [x0, #32]
+            ldr     x25, [x0, #{out}]
+            ldp     x28, x21, [x0, #{channels}] // and pixels
             lsl     x28, x28, #2
             mov     x27, #0
             words
@@ -206,20 +211,20 @@ pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
             mov     x27, #0
 
             // Three vectors of channels of it, whose words stay where there are no others.
-        20: ldr     x16, [x0, #32]
+        20: ldr     x16, [x0, #{channels}]
             sub     x11, x16, x27
             add     x17, x19, x19, lsl #1
             cmp     x16, x17
             b.ls    21f
             words
         21: zero    {{za1.s, za2.s, za3.s}}
-            ldr     x13, [x0, #8]
+            ldr     x13, [x0, #{weights}]
             add     x13, x13, x27, lsl #2
             mov     x14, #0
         30: mov     x15, #0
 
             // A vector of a row of every window, as lines of za0.
-        40: ldp     x16, x17, [x0, #56]
+        40: ldp     x16, x17, [x0, #{run}] // and pitch
             whilelo p0.b, x15, x16
             madd    x1, x14, x17, x22
             add     x1, x1, x15
@@ -265,10 +270,10 @@ pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
         442: cbnz   x16, 42b
             b       49f
             // One whose window reaches beyond a side: elements of the row of the input from x30 on, which may be negative.
-        46: ldr     x17, [x0, #112]
+        46: ldr     x17, [x0, #{left}]
             madd    x30, x3, x5, x15
             sub     x30, x30, x17
-            ldr     x17, [x0, #64]
+            ldr     x17, [x0, #{pitch}]
             whilelt p1.b, x30, x17
             whilelt p2.b, x30, xzr
             bic     p1.b, p0/z, p1.b, p2.b
@@ -291,15 +296,15 @@ pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
         49: cmp     x3, x8
             b.ne    50f
             mov     x3, #0
-            ldp     x16, x17, [x0, #128]
+            ldp     x16, x17, [x0, #{stride}] // and next_row
             add     x2, x2, x16
             add     x1, x1, x17
-            ldp     x16, x17, [x0, #144]
+            ldp     x16, x17, [x0, #{bottom}] // and next_image
             add     x16, x16, x14
             cmp     x2, x16
             b.ne    491f
             add     x1, x1, x17
-            ldr     x2, [x0, #120]
+            ldr     x2, [x0, #{top}]
             add     x2, x2, x14
         491: cbnz   x4, 41b
 
@@ -314,7 +319,7 @@ pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
         54: fours   2
         55: fours   1
         58: add     x15, x15, x20
-            ldp     x16, x17, [x0, #48]
+            ldp     x16, x17, [x0, #{rows}] // and run
             cmp     x15, x17
             b.lo    40b
             add     x14, x14, #1
@@ -325,7 +330,7 @@ pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
             addha   za1.s, p7/m, p7/m, z8.s
             addha   za2.s, p7/m, p7/m, z9.s
             addha   za3.s, p7/m, p7/m, z10.s
-            ldr     x16, [x0, #32]
+            ldr     x16, [x0, #{channels}]
             add     x17, x25, x27
             mov     w12, #0
             cmp     x11, x19
@@ -342,7 +347,7 @@ pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
 
             // The next tile is where the last walk ended.
             madd    x25, x26, x16, x25
-            ldr     x17, [x0, #64]
+            ldr     x17, [x0, #{pitch}]
             sub     x14, x14, #1
             msub    x22, x14, x17, x1
             sub     x22, x22, x15
@@ -353,18 +358,19 @@ pub(super) unsafe extern "C" fn convolution(args: *const Convolution) {
             b.ne    10b
 
             smstop
-            ldp     d10, d11, [sp, #16]
-            ldp     d12, d13, [sp, #32]
-            ldp     d14, d15, [sp, #48]
-            ldp     x19, x20, [sp, #64]
-            ldp     x21, x22, [sp, #80]
-            ldp     x23, x24, [sp, #96]
-            ldp     x25, x26, [sp, #112]
-            ldp     x27, x28, [sp, #128]
-            ldp     x29, x30, [sp, #144]
-            ldp     d8, d9, [sp], #160
+            ldp     d10, d11, [sp, #{d10}]
+            ldp     d12, d13, [sp, #{d12}]
+            ldp     d14, d15, [sp, #{d14}]
+            ldp     x19, x20, [sp, #{x19}]
+            ldp     x21, x22, [sp, #{x21}]
+            ldp     x23, x24, [sp, #{x23}]
+            ldp     x25, x26, [sp, #{x25}]
+            ldp     x27, x28, [sp, #{x27}]
+            ldp     x29, x30, [sp, #{x29}]
+            ldp     d8, d9, [sp], #{saved}
             ret
         ",
-        purge!(),
+        purge!();
+        saved = const size_of::<Saved>(),
     )
 }

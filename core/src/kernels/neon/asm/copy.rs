@@ -43,12 +43,13 @@ pub(in crate::kernels) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes
 /// Copies pieces, byte for byte: for a piece of 16 bytes or more 7, 4 for each 16, and 2; else 5 a byte.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn copy(args: *const Copy) {
-    naked_asm!(
+    naked!(
+        Copy { src, dst, bytes } =>
         ".arch armv8-a",
         // x1 source, x2 its step, x3 destination, x4 its step, x5 bytes, x6 pieces.
-        "ldp     x1, x2, [x0]",
-        "ldp     x3, x4, [x0, #16]",
-        "ldp     x5, x6, [x0, #32]",
+        "ldp     x1, x2, [x0, #{src}]", // and src_step
+        "ldp     x3, x4, [x0, #{dst}]", // and dst_step
+        "ldp     x5, x6, [x0, #{bytes}]", // and count
         "cmp     x5, #16",
         "b.lo    5f",
         "sub     x7, x5, #16",
@@ -86,13 +87,14 @@ pub(in crate::kernels) unsafe extern "C" fn copy(args: *const Copy) {
 /// Copies windows: for rows of at most 16 bytes 4 a row and 7 a window; else for each row 9, 4 for each 64 bytes and 4 for each 16 of the rest.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn windows(args: *const Windows) {
-    naked_asm!(
+    naked!(
+        Windows { src, step, run, rows } =>
         ".arch armv8-a",
         // x1 source, x2 from row to row, x3 from window to window, x4 destination, x5 bytes of a row, x6 from copy to copy, x7 rows, x8 windows.
-        "ldp     x1, x2, [x0]",
-        "ldp     x3, x4, [x0, #16]",
-        "ldp     x5, x6, [x0, #32]",
-        "ldp     x7, x8, [x0, #48]",
+        "ldp     x1, x2, [x0, #{src}]", // and row
+        "ldp     x3, x4, [x0, #{step}]", // and dst
+        "ldp     x5, x6, [x0, #{run}]", // and stride
+        "ldp     x7, x8, [x0, #{rows}]", // and count
         "cmp     x5, #16",
         "b.ls    7f",
         "lsr     x9, x5, #6",

@@ -4,8 +4,6 @@
 //! pixel, x6 a counter of blocks, x7 bytes before the block's first channel, x8 a counter of taps, x9 to x12 and x17 addresses, x13 biases, x14 what is added
 //! to the pixel, x15 pixels, x16 taps. v16 to v19 are the sums, v28 and v29 the limits.
 
-use core::arch::naked_asm;
-
 use super::super::args::DepthwiseF32;
 
 /// Runs of pixels, by blocks of sixteen channels and of four. Two taps of sixteen channels, which are 32 MACs, take 17 instructions.
@@ -14,19 +12,20 @@ use super::super::args::DepthwiseF32;
 /// `pixels` of the taps are readable as far as `step` and the blocks say, the outputs writable; weights, biases and what is added are as many as channels.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn depthwise_f32(args: *const DepthwiseF32) {
-    naked_asm!(
+    naked!(
+        DepthwiseF32 { entries, weights, out, step, bytes, blocks, quads, bias, limits } =>
         ".arch armv8-a",
         r"
-            ldp     x1, x16, [x0]
-            ldp     x4, x15, [x0, #24]
-            ldr     x5, [x0, #48]
-            ldp     x13, x14, [x0, #72]
-            add     x8, x0, #88
+            ldp     x1, x16, [x0, #{entries}] // and taps
+            ldp     x4, x15, [x0, #{out}] // and pixels
+            ldr     x5, [x0, #{bytes}]
+            ldp     x13, x14, [x0, #{bias}] // and residual
+            add     x8, x0, #{limits}
             ld1r    {{v28.4s}}, [x8], #4
             ld1r    {{v29.4s}}, [x8]
             mov     x2, #0
         20: mov     x7, #0
-            ldr     x6, [x0, #56]
+            ldr     x6, [x0, #{blocks}]
             cbz     x6, 30f
         21: movi    v16.2d, #0
             movi    v17.2d, #0
@@ -35,7 +34,7 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise_f32(args: *const Depthwise
             cbz     x13, 22f
             add     x8, x13, x7
             ld1     {{v16.4s-v19.4s}}, [x8]
-        22: ldr     x3, [x0, #16]
+        22: ldr     x3, [x0, #{weights}]
             add     x3, x3, x7
             add     x12, x2, x7
             mov     x10, x1
@@ -87,7 +86,7 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise_f32(args: *const Depthwise
             add     x7, x7, #64
             subs    x6, x6, #1
             b.ne    21b
-        30: ldr     x6, [x0, #64]
+        30: ldr     x6, [x0, #{quads}]
             cbz     x6, 40f
             // The last four channels end where the pixel does.
             sub     x17, x5, #16
@@ -97,7 +96,7 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise_f32(args: *const Depthwise
             cbz     x13, 32f
             add     x8, x13, x7
             ld1     {{v16.4s}}, [x8]
-        32: ldr     x3, [x0, #16]
+        32: ldr     x3, [x0, #{weights}]
             add     x3, x3, x7
             add     x12, x2, x7
             mov     x10, x1
@@ -121,7 +120,7 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise_f32(args: *const Depthwise
             subs    x6, x6, #1
             b.ne    31b
         40: add     x4, x4, x5
-            ldr     x9, [x0, #40]
+            ldr     x9, [x0, #{step}]
             add     x2, x2, x9
             cbz     x14, 41f
             add     x14, x14, x5

@@ -4,8 +4,6 @@
 //! outputs, x5 channels, x6 a counter of blocks, x7 the block's first channel, x8 a counter of taps, x9 to x12 and x16 addresses, x13 and x14 the limits, x15
 //! pixels, x17 the zero point. v16 to v19 are the sums.
 
-use core::arch::naked_asm;
-
 use super::super::args::Depthwise;
 
 /// Runs of pixels, by blocks of sixteen channels and at most two of eight. Two taps of sixteen channels, which are 32 MACs, take 16 instructions; requantising
@@ -17,7 +15,8 @@ use super::super::args::Depthwise;
 /// `pixels` of the taps are readable as far as `step` and the blocks say, the outputs writable; the weights are as `dwconv_s8::pack` writes them.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn depthwise(args: *const Depthwise) {
-    naked_asm!(
+    naked!(
+        Depthwise { entries, weights, out, step, channels, blocks, halves, first_half, zero_point, high } =>
         ".arch armv8-a",
         r"
         .macro scale sum
@@ -30,18 +29,18 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise(args: *const Depthwise) {
             add     \sum\().4s, \sum\().4s, v3.4s
         .endm
 
-            ldp     x1, x16, [x0]
-            ldp     x4, x15, [x0, #24]
-            ldr     x5, [x0, #48]
-            ldp     w17, w13, [x0, #80]
-            ldr     w14, [x0, #88]
+            ldp     x1, x16, [x0, #{entries}] // and taps
+            ldp     x4, x15, [x0, #{out}] // and pixels
+            ldr     x5, [x0, #{channels}]
+            ldp     w17, w13, [x0, #{zero_point}] // and low
+            ldr     w14, [x0, #{high}]
             mov     x2, #0
             dup     v3.4s, w17
             dup     v5.16b, w13
             dup     v6.16b, w14
-        20: ldr     x3, [x0, #16]
+        20: ldr     x3, [x0, #{weights}]
             mov     x7, #0
-            ldr     x6, [x0, #56]
+            ldr     x6, [x0, #{blocks}]
             cbz     x6, 30f
         21: ld1     {{v16.4s-v19.4s}}, [x3], #64
             add     x12, x2, x7
@@ -92,9 +91,9 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise(args: *const Depthwise) {
             add     x7, x7, #16
             subs    x6, x6, #1
             b.ne    21b
-        30: ldr     x6, [x0, #64]
+        30: ldr     x6, [x0, #{halves}]
             cbz     x6, 40f
-            ldr     x7, [x0, #72]
+            ldr     x7, [x0, #{first_half}]
         31: ld1     {{v16.4s-v17.4s}}, [x3], #32
             add     x12, x2, x7
             mov     x10, x1
@@ -134,7 +133,7 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise(args: *const Depthwise) {
             subs    x6, x6, #1
             b.ne    31b
         40: add     x4, x4, x5
-            ldr     x9, [x0, #40]
+            ldr     x9, [x0, #{step}]
             add     x2, x2, x9
             subs    x15, x15, #1
             b.ne    20b

@@ -5,8 +5,6 @@
 //! group's and to the tile's outputs, x15 tiles, x16 the channels of a last group, x17 biases. v16 to v31 are the sums, four to a row; v0 to v3 elements of
 //! the rows, v4 to v7 weights.
 
-use core::arch::naked_asm;
-
 use super::super::args::ProductF32;
 
 /// What both loops are made of. Macros of the assembler live as long as its module: [`forget`] ends them.
@@ -115,7 +113,7 @@ macro_rules! macros {
             add     x11, x10, x2
             add     x12, x11, x2
             .endif
-            ldr     x8, [x0, #72]
+            ldr     x8, [x0, #{quads}]
             cbz     x8, 4f
         3:  ld1     {{v0.4s}}, [x9], #16
             .if     \rows == 4
@@ -129,7 +127,7 @@ macro_rules! macros {
             step    \rows, \vecs, 3
             subs    x8, x8, #1
             b.ne    3b
-        4:  ldr     x8, [x0, #80]
+        4:  ldr     x8, [x0, #{odd}]
             cbz     x8, 6f
         5:  ld1     {{v0.s}}[0], [x9], #4
             .if     \rows == 4
@@ -140,7 +138,7 @@ macro_rules! macros {
             step    \rows, \vecs, 0
             subs    x8, x8, #1
             b.ne    5b
-        6:  add     x8, x0, #96
+        6:  add     x8, x0, #{limits}
             ld1r    {{v0.4s}}, [x8], #4
             ld1r    {{v1.4s}}, [x8]
         .endm
@@ -214,15 +212,15 @@ macro_rules! macros {
         .endm
 
         .macro product rows
-            ldp     x1, x2, [x0]
-            ldp     x4, x5, [x0, #32]
-            ldr     x14, [x0, #48]
-            ldr     x16, [x0, #64]
-            ldr     x15, [x0, #88]
-        20: ldp     x3, x17, [x0, #16]
+            ldp     x1, x2, [x0, #{x}] // and x_stride
+            ldp     x4, x5, [x0, #{out}] // and out_stride
+            ldr     x14, [x0, #{residual}]
+            ldr     x16, [x0, #{rest}]
+            ldr     x15, [x0, #{tiles}]
+        20: ldp     x3, x17, [x0, #{weights}] // and bias
             mov     x7, x4
             mov     x13, x14
-            ldr     x6, [x0, #56]
+            ldr     x6, [x0, #{groups}]
             cbz     x6, 30f
         21: tile    \rows, 4
             cbz     x13, 22f
@@ -253,7 +251,7 @@ macro_rules! macros {
             subs    x6, x6, #1
             b.ne    21b
         30: cbz     x16, 40f
-            ldr     x17, [x0, #104]
+            ldr     x17, [x0, #{last_bias}]
             cmp     x16, #4
             b.ls    31f
             cmp     x16, #8
@@ -291,13 +289,26 @@ macro_rules! forget {
     };
 }
 
+/// A loop: its macros, what is made of them, and where the arguments are.
+macro_rules! loops {
+    ($product:literal) => {
+        naked!(
+            ProductF32 { x, weights, out, residual, groups, rest, quads, odd, tiles, limits, last_bias } =>
+            ".arch armv8-a",
+            macros!(),
+            $product,
+            forget!()
+        )
+    };
+}
+
 /// Tiles of four rows: 74 instructions for four elements of four rows and sixteen channels, which are 256 MACs.
 ///
 /// # Safety
 /// As for [`super::super::conv2d_f32::Matrix`]'s product, with four rows a tile, at least one tile, and arguments of packed weights.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn four_rows_f32(args: *const ProductF32) {
-    naked_asm!(".arch armv8-a", macros!(), "product 4", forget!())
+    loops!("product 4")
 }
 
 /// Tiles of one row: 23 instructions for four elements and sixteen channels, which are 64 MACs.
@@ -306,5 +317,5 @@ pub(in crate::kernels) unsafe extern "C" fn four_rows_f32(args: *const ProductF3
 /// As for [`four_rows_f32`], with one row a tile.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn one_row_f32(args: *const ProductF32) {
-    naked_asm!(".arch armv8-a", macros!(), "product 1", forget!())
+    loops!("product 1")
 }

@@ -5,8 +5,6 @@
 //! point, x15 tiles, x16 the channels of a last group. v16 to v31 are the sums, two to a channel and eight to a row; v0 to v3 elements of the rows, v4 and v5
 //! weights, v6 and v7 products.
 
-use core::arch::naked_asm;
-
 use super::super::args::Product;
 use super::gemm_tiles::{forget, walk};
 use super::requantize::outputs;
@@ -81,7 +79,7 @@ macro_rules! macros {
             zero    \vecs, v24, v25, v26, v27, v28, v29, v30, v31
             add     x10, x9, x2
             .endif
-            ldp     x8, x11, [x0, #56]
+            ldp     x8, x11, [x0, #{blocks}] // and half
             add     x8, x11, x8, lsl #1
         2:  ld1     {{v0.8b}}, [x9], #8
             dup     v1.4s, v0.s[1]
@@ -131,7 +129,8 @@ macro_rules! purge {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`], with two rows a tile, at least one tile, and arguments of packed weights.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn two_rows(args: *const Product) {
-    naked_asm!(
+    naked!(
+        Product { x, weights, out, groups, rest, blocks, tiles, zero_point, high } =>
         ".arch armv8-a",
         outputs!(),
         walk!(),
@@ -148,7 +147,8 @@ pub(in crate::kernels) unsafe extern "C" fn two_rows(args: *const Product) {
 /// As for [`two_rows`], with one row a tile.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn one_row(args: *const Product) {
-    naked_asm!(
+    naked!(
+        Product { x, weights, out, groups, rest, blocks, tiles, zero_point, high } =>
         ".arch armv8-a",
         outputs!(),
         walk!(),

@@ -55,15 +55,15 @@ macro_rules! walk {
         .endm
 
         .macro product rows, a, b, c, d
-            ldp     x1, x2, [x0]
-            ldp     x4, x5, [x0, #24]
-            ldr     x16, [x0, #48]
-            ldr     x15, [x0, #72]
-            ldp     w17, w13, [x0, #80]
-            ldr     w14, [x0, #88]
-        20: ldr     x3, [x0, #16]
+            ldp     x1, x2, [x0, #{x}] // and x_stride
+            ldp     x4, x5, [x0, #{out}] // and out_stride
+            ldr     x16, [x0, #{rest}]
+            ldr     x15, [x0, #{tiles}]
+            ldp     w17, w13, [x0, #{zero_point}] // and low
+            ldr     w14, [x0, #{high}]
+        20: ldr     x3, [x0, #{weights}]
             mov     x7, x4
-            ldr     x6, [x0, #40]
+            ldr     x6, [x0, #{groups}]
             cbz     x6, 30f
         21: tile    \rows, 4
             mov     x8, x7

@@ -24,6 +24,11 @@ macro_rules! m0 {
     };
 }
 
+frame! {
+    /// What is on the stack, in the order of the file's head.
+    Frame { point, bytes, to, to_end, end }
+}
+
 /// A row of the transform: the sums of both tiles times four channels over all inputs, for each of its four points, modulo 2^32.
 ///
 /// # Safety
@@ -35,7 +40,7 @@ pub(super) unsafe extern "C" fn products(
     channels: usize,
     sums: &mut [i32; 4 * LANES * TILES],
 ) {
-    core::arch::naked_asm!(
+    naked!(Frame { point, bytes, to, to_end, end } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -45,16 +50,16 @@ pub(super) unsafe extern "C" fn products(
         "push {{r4-r7}}",
         "sub sp, #20",
         "lsls r2, r2, #6",
-        "str r2, [sp, #4]",
-        "str r3, [sp, #8]",
+        "str r2, [sp, #{bytes}]",
+        "str r3, [sp, #{to}]",
         "adds r3, #128",
-        "str r3, [sp, #12]",
+        "str r3, [sp, #{to_end}]",
         "1:",
-        "ldr r2, [sp, #4]",
+        "ldr r2, [sp, #{bytes}]",
         "adds r2, r2, r0",
-        "str r2, [sp, #16]",
+        "str r2, [sp, #{end}]",
         "adds r2, r0, #4",
-        "str r2, [sp]",
+        "str r2, [sp, #{point}]",
         "movs r6, #0",
         "movs r7, #0",
         "mov r8, r6",
@@ -70,10 +75,10 @@ pub(super) unsafe extern "C" fn products(
         m0!(channel 0),
         m0!(channel 64),
         "adds r0, #128",
-        "ldr r3, [sp, #16]",
+        "ldr r3, [sp, #{end}]",
         "cmp r0, r3",
         "bne 2b",
-        "ldr r3, [sp, #8]",
+        "ldr r3, [sp, #{to}]",
         "stm r3!, {{r6, r7}}",
         "mov r4, r8",
         "mov r5, r9",
@@ -83,9 +88,9 @@ pub(super) unsafe extern "C" fn products(
         "mov r6, r12",
         "mov r7, lr",
         "stm r3!, {{r6, r7}}",
-        "str r3, [sp, #8]",
-        "ldr r0, [sp]",
-        "ldr r4, [sp, #12]",
+        "str r3, [sp, #{to}]",
+        "ldr r0, [sp, #{point}]",
+        "ldr r4, [sp, #{to_end}]",
         "cmp r3, r4",
         "beq 3f",
         "b 1b",

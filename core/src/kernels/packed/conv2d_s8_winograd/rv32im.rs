@@ -5,17 +5,17 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::transform::{LANES, TILES};
+use super::transform::{LANES, POINTS, TILES};
 
 macro_rules! rv {
     (lane $c:literal $at:literal $first:literal $second:literal) => { concat!(
-        "lh s0, 8*", $c, "+", $at, "(a1)\n",
+        "lh s0, {lanes}*", $c, "+", $at, "(a1)\n",
         "mul s1, a4, s0\n", "mul s2, a5, s0\n",
         "add ", $first, ", ", $first, ", s1\n",
         "add ", $second, ", ", $second, ", s2\n")
     };
     (channel $c:literal) => { concat!(
-        "lh a4, 64*", $c, "(a0)\n", "lh a5, 64*", $c, "+2(a0)\n",
+        "lh a4, {points}*", $c, "(a0)\n", "lh a5, {points}*", $c, "+{second_tile}(a0)\n",
         rv!(lane $c 0 "t0" "t1"), rv!(lane $c 2 "t2" "t3"), rv!(lane $c 4 "t4" "t5"), rv!(lane $c 6 "t6" "a7"))
     };
 }
@@ -34,12 +34,7 @@ pub(super) unsafe extern "C" fn products(
     core::arch::naked_asm!(
         ".option push",
         ".option arch, +m",
-        "addi sp, sp, -32",
-        "sw s0, 0(sp)",
-        "sw s1, 4(sp)",
-        "sw s2, 8(sp)",
-        "sw s3, 12(sp)",
-        "sw s4, 16(sp)",
+        save!("s0" "s1" "s2" "s3" "s4"),
         "slli a2, a2, 6",
         "addi s3, a3, 128",
         "mv s4, a0",
@@ -63,23 +58,15 @@ pub(super) unsafe extern "C" fn products(
         "addi a0, a0, 256",
         "addi a1, a1, 32",
         "bne a0, a6, 2b",
-        "sw t0, 0(a3)",
-        "sw t1, 4(a3)",
-        "sw t2, 8(a3)",
-        "sw t3, 12(a3)",
-        "sw t4, 16(a3)",
-        "sw t5, 20(a3)",
-        "sw t6, 24(a3)",
-        "sw a7, 28(a3)",
+        words!("sw" "a3": "t0" "t1" "t2" "t3" "t4" "t5" "t6" "a7"),
         "addi a3, a3, 32",
         "bne a3, s3, 1b",
-        "lw s0, 0(sp)",
-        "lw s1, 4(sp)",
-        "lw s2, 8(sp)",
-        "lw s3, 12(sp)",
-        "lw s4, 16(sp)",
-        "addi sp, sp, 32",
+        restore!("s0" "s1" "s2" "s3" "s4"),
         "ret",
         ".option pop",
+        // Bytes of a channel's weights and of its tiles' points, and from a tile's to the other's.
+        lanes = const size_of::<[i16; LANES]>(),
+        points = const size_of::<[[i16; TILES]; POINTS]>(),
+        second_tile = const size_of::<i16>(),
     )
 }

@@ -6,9 +6,12 @@
 #![cfg(kernel_isa = "armv6m")]
 
 use super::super::args::Job;
-use crate::kernels::packed::channel_record::Record;
+use crate::kernels::packed::channel_record::{Record, Words};
 
-const _: () = assert!(size_of::<Job>() == 48);
+frame! {
+    /// What is on the stack: the first pixels' words, the arguments, the inputs of a row.
+    Frame { first_x, job, row }
+}
 
 macro_rules! m0 {
     (two $step:literal) => { concat!(
@@ -115,7 +118,8 @@ pub(in super::super) unsafe extern "C" fn rows(
     at: *const Record,
     job: &mut Job,
 ) -> *const Record {
-    core::arch::naked_asm!(
+    naked!(
+        Job { half, out, stride, end, twice, inputs, right, sums }, Words { bias, multiplier, code }, Frame { first_x, job, row } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -124,17 +128,17 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r7, r11",
         "push {{r4-r7}}",
         "mov lr, r2",
-        "ldr r4, [r3, #24]", // inputs
+        "ldr r4, [r3, #{inputs}]",
         "adds r2, r1, r4",
-        "push {{r0, r3, r4}}", // [sp] x, [sp,#4] job, [sp,#8] k
+        "push {{r0, r3, r4}}",
         "mov r1, r4",
         "movs r4, #1",
         "lsls r4, r4, #15",
         "mov r12, r4",
         "mov r4, lr",
         "1:", // r1 k, r4 the record
-        "ldr r5, [r4]",
-        "ldr r6, [r4, #8]",
+        "ldr r5, [r4, #{bias}]",
+        "ldr r6, [r4, #{code}]",
         "mov r9, r5",
         "mov r11, r5",
         "lsls r4, r5, #16",
@@ -142,7 +146,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r8, r5",
         "mov r10, r5",
         "rsbs r1, r1, #0",
-        "ldr r0, [sp]",
+        "ldr r0, [sp, #{first_x}]",
         "lsls r6, r6, #21",
         "bcs 40f",
         "lsls r6, r6, #2",
@@ -185,12 +189,12 @@ pub(in super::super) unsafe extern "C" fn rows(
         "subs r6, r6, r3",
         "mov r7, r11",
         "6:",
-        "ldr r3, [sp, #4]",
+        "ldr r3, [sp, #{job}]",
         "mov r0, lr",
-        "ldr r1, [r0, #8]",
+        "ldr r1, [r0, #{code}]",
         "lsls r0, r1, #21", // GENERAL to the sign
         "bpl 9f",
-        "adds r3, #32", // sums
+        "adds r3, #{sums}",
         "stm r3!, {{r4-r7}}",
         "mov r0, lr",
         "b 8f",
@@ -198,22 +202,22 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mov r9, r2",
         "mov r10, r5",
         "push {{r6, r7}}",
-        "ldr r0, [r3, #4]", // y
+        "ldr r0, [r3, #{out}]",
         "lsrs r2, r1, #16",
         "adds r0, r0, r2",
-        "ldr r2, [r3, #8]", // stride
+        "ldr r2, [r3, #{stride}]",
         "mov r8, r1",
-        "ldr r7, [r3, #16]", // twice
+        "ldr r7, [r3, #{twice}]",
         "lsls r5, r1, #16",  // SINGLE to the sign
         "bpl 50f",
         "subs r1, #1",
         "lsls r7, r1",
-        "ldr r5, [r3]", // half
+        "ldr r5, [r3, #{half}]",
         "adds r7, r7, r5",
         "mov r11, r7",
-        "ldr r6, [r3, #28]", // right
+        "ldr r6, [r3, #{right}]",
         "mov r1, lr",
-        "ldr r1, [r1, #4]",
+        "ldr r1, [r1, #{multiplier}]",
         "asrs r1, r6",
         "uxtb r5, r1",
         "asrs r1, r1, #8",
@@ -231,7 +235,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "subs r1, #1",
         "lsls r7, r1",
         "mov r1, lr",
-        "ldr r5, [r1, #4]",
+        "ldr r5, [r1, #{multiplier}]",
         "lsrs r6, r5, #16",
         "uxth r5, r5",
         "movs r3, #1",
@@ -245,13 +249,13 @@ pub(in super::super) unsafe extern "C" fn rows(
         "pop {{r3}}",
         m0!(store "r3", ""),
         "60:",
-        "ldr r3, [sp, #4]",
-        "ldr r0, [r3, #12]", // end
+        "ldr r3, [sp, #{job}]",
+        "ldr r0, [r3, #{end}]",
         "mov r4, lr",
         "adds r4, #12",
         "mov lr, r4",
         "mov r2, r9",
-        "ldr r1, [sp, #8]",
+        "ldr r1, [sp, #{row}]",
         "adds r2, r2, r1",
         "cmp r0, r4",
         "beq 8f",

@@ -6,18 +6,18 @@
 #![cfg(kernel_isa = "rv32im")]
 
 use super::super::args::Job;
-use crate::kernels::packed::channel_record::Record;
-
-const _: () = assert!(size_of::<Job>() == 64);
+use crate::kernels::packed::channel_record::{Record, Words};
 
 macro_rules! rv {
+    // An element of each of two pixels.
+    (x $to:literal $j:literal $pixel:literal) => { concat!("lw ", $to, ", 8*", $j, "+4*", $pixel, "(a4)\n") };
     (first $j:literal) => { concat!(
-        "lw t4, 8*", $j, "(a4)\n", "lw t5, 8*", $j, "+4(a4)\n",
+        rv!(x "t4" $j 0), rv!(x "t5" $j 1),
         "lb t6, ", $j, "(a1)\n", "lb a7, ", $j, "(a5)\n",
         "mul t0, t4, t6\n", "mul t1, t5, t6\n", "mul t2, t4, a7\n", "mul t3, t5, a7\n")
     };
     (next $j:literal) => { concat!(
-        "lw t4, 8*", $j, "(a4)\n", "lw t5, 8*", $j, "+4(a4)\n",
+        rv!(x "t4" $j 0), rv!(x "t5" $j 1),
         "lb t6, ", $j, "(a1)\n", "lb a7, ", $j, "(a5)\n",
         "mul s8, t4, t6\n", "mul t6, t5, t6\n", "mul t4, t4, a7\n", "mul t5, t5, a7\n",
         "add t0, t0, s8\n", "add t1, t1, t6\n", "add t2, t2, t4\n", "add t3, t3, t5\n")
@@ -34,13 +34,13 @@ macro_rules! rv {
     (8) => { concat!(rv!(first 0), rv!(next 1), rv!(next 2), rv!(next 3), rv!(next 4), rv!(next 5), rv!(next 6), rv!(next 7), rv!(add)) };
     (end $n:literal) => { concat!("addi a4, a4, 8*", $n, "\n", "addi a1, a1, ", $n, "\n", "addi a5, a5, ", $n, "\n", "bne a1, a6, 2b\n") };
     (four $channel:literal $a:literal $b:literal $c:literal $d:literal) => { concat!(
-        "lw t4, 4(", $channel, ")\n",
+        "lw t4, {multiplier}(", $channel, ")\n",
         "addi t6, t5, -1\n",
         "sll t6, a6, t6\n",
         "srli t2, t5, 16\n",
         "add t2, t2, a4\n",
         "slli t0, t5, 16\n", "bgez t0, 51f\n", // SINGLE
-        "lw t3, 0(a3)\n", "add t6, t6, t3\n", // half
+        "lw t3, {half}(a3)\n", "add t6, t6, t3\n",
         rv!(single $a, "t5", "0(t2)"), "add t2, t2, a5\n",
         rv!(single $b, "t5", "0(t2)"), "add t2, t2, a5\n",
         rv!(single $c, "t5", "0(t2)"), "add t2, t2, a5\n",
@@ -55,7 +55,7 @@ macro_rules! rv {
     };
     // Both channels of the single form: t3 its half, $code the record's code.
     (singles $channel:literal $code:literal $a:literal $b:literal $c:literal $d:literal) => { concat!(
-        "lw t4, 4(", $channel, ")\n",
+        "lw t4, {multiplier}(", $channel, ")\n",
         "addi t6, ", $code, ", -1\n",
         "sll t6, a6, t6\n",
         "add t6, t6, t3\n",
@@ -107,39 +107,26 @@ pub(in super::super) unsafe extern "C" fn rows(
     at: *const Record,
     job: &mut Job,
 ) -> *const Record {
-    core::arch::naked_asm!(
+    naked!(Job { half, out, stride, end, twice, left, inputs, sums }, Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",
-        "addi sp, sp, -64",
-        "sw s0, 0(sp)",
-        "sw s1, 4(sp)",
-        "sw s2, 8(sp)",
-        "sw s3, 12(sp)",
-        "sw s4, 16(sp)",
-        "sw s5, 20(sp)",
-        "sw s6, 24(sp)",
-        "sw s7, 28(sp)",
-        "sw s8, 32(sp)",
-        "sw s9, 36(sp)",
-        "sw s10, 40(sp)",
-        "sw s11, 44(sp)",
-        "sw ra, 48(sp)",
-        "lw s10, 24(a3)", // inputs
+        save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "ra"),
+        "lw s10, {inputs}(a3)",
         "li ra, 0x8000",
         "li s9, -128",
         "1:",
         "addi s11, a2, 12",
         "add a6, a1, s10",
         "mv a5, a6",
-        "lw t2, 12(a3)", // end
-        "lw t0, 8(a2)",
+        "lw t2, {end}(a3)",
+        "lw t0, {code}(a2)",
         "bne t2, s11, 3f",
         "mv s11, a2", // the second channel: the same one where there is no other
         "mv a5, a1",
         "3:",
-        "lw s4, 0(a2)",
-        "lw s6, 0(s11)",
-        "lw t1, 8(s11)",
+        "lw s4, {bias}(a2)",
+        "lw s6, {bias}(s11)",
+        "lw t1, {code}(s11)",
         "mv s5, s4",
         "mv s7, s6",
         "slli s0, s4, 16",
@@ -209,24 +196,24 @@ pub(in super::super) unsafe extern "C" fn rows(
         "slli t0, s7, 16",
         "sub s3, s3, t0",
         "7:",
-        "lw t5, 8(a2)",
-        "lw t1, 8(s11)",
+        "lw t5, {code}(a2)",
+        "lw t1, {code}(s11)",
         "and t2, t5, t1",
         "slli t2, t2, 16",
         "bgez t2, 60f", // SINGLE
         "mv a1, a5",
-        "lw t3, 0(a3)",  // half
-        "lw a4, 4(a3)",  // y
-        "lw a5, 8(a3)",  // stride
-        "lw a6, 16(a3)", // twice
-        "lw a7, 20(a3)", // left
+        "lw t3, {half}(a3)",
+        "lw a4, {out}(a3)",
+        "lw a5, {stride}(a3)",
+        "lw a6, {twice}(a3)",
+        "lw a7, {left}(a3)",
         "li s8, 127",
         rv!(singles "a2" "t5" "s0" "s4" "s1" "s5"),
         "beq a2, s11, 6f",
         rv!(singles "s11" "t1" "s2" "s6" "s3" "s7"),
         "6:",
         "addi a2, s11, 12",
-        "lw t0, 12(a3)", // end
+        "lw t0, {end}(a3)",
         "bne a2, t0, 1b",
         "j 8f",
         "60:",
@@ -234,35 +221,22 @@ pub(in super::super) unsafe extern "C" fn rows(
         "andi t2, t2, 0x400", // GENERAL
         "bnez t2, 9f",
         "mv a1, a5",
-        "lw a4, 4(a3)",
-        "lw a5, 8(a3)",
-        "lw a6, 16(a3)",
-        "lw a7, 20(a3)",
+        "lw a4, {out}(a3)",
+        "lw a5, {stride}(a3)",
+        "lw a6, {twice}(a3)",
+        "lw a7, {left}(a3)",
         "li s8, 127",
         rv!(four "a2" "s0" "s4" "s1" "s5"),
         "beq a2, s11, 6f",
-        "lw t5, 8(s11)",
+        "lw t5, {code}(s11)",
         rv!(four "s11" "s2" "s6" "s3" "s7"),
         "6:",
         "addi a2, s11, 12",
-        "lw t0, 12(a3)",
+        "lw t0, {end}(a3)",
         "bne a2, t0, 1b",
         "8:",
         "mv a0, a2",
-        "lw s0, 0(sp)",
-        "lw s1, 4(sp)",
-        "lw s2, 8(sp)",
-        "lw s3, 12(sp)",
-        "lw s4, 16(sp)",
-        "lw s5, 20(sp)",
-        "lw s6, 24(sp)",
-        "lw s7, 28(sp)",
-        "lw s8, 32(sp)",
-        "lw s9, 36(sp)",
-        "lw s10, 40(sp)",
-        "lw s11, 44(sp)",
-        "lw ra, 48(sp)",
-        "addi sp, sp, 64",
+        restore!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "ra"),
         "ret",
         "40:",
         "and t3, t0, t1",
@@ -275,14 +249,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "add a5, a5, s10",
         "j 7b",
         "9:",
-        "sw s0, 32(a3)",
-        "sw s4, 36(a3)",
-        "sw s1, 40(a3)",
-        "sw s5, 44(a3)",
-        "sw s2, 48(a3)",
-        "sw s6, 52(a3)",
-        "sw s3, 56(a3)",
-        "sw s7, 60(a3)",
+        words!("sw" "{sums}" "a3": "s0" "s4" "s1" "s5" "s2" "s6" "s3" "s7"),
         "j 8b",
         ".option pop",
     )

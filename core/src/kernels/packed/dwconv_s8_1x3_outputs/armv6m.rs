@@ -5,6 +5,8 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
+use core::mem::offset_of;
+
 use super::super::args::Threes;
 use crate::kernels::packed::requantize;
 
@@ -40,7 +42,13 @@ pub(in super::super) unsafe fn threes(job: &mut Threes) {
     }
 }
 
-const _: () = assert!(size_of::<Threes>() == 84 && size_of::<Frame<'_>>() == 16);
+consecutive!(Frame<'_>: job, low, middle, high);
+const _: () = assert!(offset_of!(Frame<'_>, job) == 0);
+
+frame! {
+    /// What is on the stack of it; a word is not used.
+    Parts { low_part, middle_part, high_part }
+}
 
 macro_rules! m0 {
     // r1 has the place of the weight.
@@ -91,8 +99,8 @@ macro_rules! m0 {
         m0!(limit))
     };
     (limit) => { concat!(
-        "ldr r3, [r0, #8]\n", "adds r1, r1, r3\n", // addend
-        "ldr r3, [r0, #12]\n", "asrs r1, r3\n",    // code
+        "ldr r3, [r0, #{addend}]\n", "adds r1, r1, r3\n",
+        "ldr r3, [r0, #{code}]\n", "asrs r1, r3\n",
         "sxtb r3, r1\n",
         "cmp r3, r1\n",
         "beq 7f\n",
@@ -103,7 +111,7 @@ macro_rules! m0 {
         "7:\n",
         "mov r1, r12\n",
         "strb r3, [r1]\n",
-        "ldr r3, [r0, #24]\n", "add r12, r3\n") // stride
+        "ldr r3, [r0, #{stride}]\n", "add r12, r3\n")
     };
     (lines $form:tt) => { concat!(
         "push {{r4-r7, lr}}\n",
@@ -111,22 +119,22 @@ macro_rules! m0 {
         "push {{r4-r7}}\n",
         "ldm r0!, {{r1, r2, r3, r4}}\n",
         "sub sp, #16\n",
-        "str r2, [sp]\n", "str r3, [sp, #4]\n", "str r4, [sp, #8]\n",
+        "str r2, [sp, #{low_part}]\n", "str r3, [sp, #{middle_part}]\n", "str r4, [sp, #{high_part}]\n",
         "mov r11, r1\n",
-        "ldr r0, [r1, #20]\n", "mov r12, r0\n", // output
-        "ldr r0, [r1, #28]\n", "mov r9, r0\n", // right
-        "ldr r0, [r1, #16]\n", // taps
+        "ldr r0, [r1, #{out}]\n", "mov r12, r0\n", // output
+        "ldr r0, [r1, #{right}]\n", "mov r9, r0\n",
+        "ldr r0, [r1, #{x}]\n", // taps
         "1:\n",
         "mov r1, r11\n",
-        "ldr r2, [r1, #60]\n", "str r2, [r1, #80]\n", // groups
+        "ldr r2, [r1, #{groups}]\n", "str r2, [r1, #{left}]\n",
         "2:\n",
         "mov r1, r11\n",
-        "ldr r4, [r1]\n", "mov r5, r4\n", "mov r6, r4\n",
-        "ldr r3, [r1, #32]\n", "lsls r7, r3, #1\n", // next
-        "ldr r2, [r1, #36]\n", "mov r8, r2\n", // weights
+        "ldr r4, [r1, #{bias}]\n", "mov r5, r4\n", "mov r6, r4\n",
+        "ldr r3, [r1, #{next}]\n", "lsls r7, r3, #1\n",
+        "ldr r2, [r1, #{weights}]\n", "mov r8, r2\n",
         "3:\n",
         "mov r1, r11\n",
-        "ldr r2, [r1, #40]\n", // leaps
+        "ldr r2, [r1, #{leaps}]\n",
         "cmp r2, #0\n", "beq 5f\n",
         "add r2, r8\n", "mov r10, r2\n",
         "4:\n",
@@ -138,39 +146,39 @@ macro_rules! m0 {
         "cmp r8, r10\n", "bne 4b\n",
         "5:\n",
         "mov r1, r11\n",
-        "ldr r2, [r1, #44]\n", // rest
+        "ldr r2, [r1, #{rest}]\n",
         "cmp r2, #0\n", "beq 6f\n",
         "movs r1, #0\n",
         m0!(tap),
         "movs r1, #1\n", "add r8, r1\n",
         "6:\n",
         "mov r1, r11\n",
-        "ldr r2, [r1, #48]\n", "adds r0, r0, r2\n", // down
-        "ldr r2, [r1, #52]\n", // weights_end
+        "ldr r2, [r1, #{down}]\n", "adds r0, r0, r2\n",
+        "ldr r2, [r1, #{weights_end}]\n",
         "cmp r8, r2\n", "bne 3b\n",
-        "ldr r2, [r1, #56]\n", "adds r0, r0, r2\n", // group
+        "ldr r2, [r1, #{group}]\n", "adds r0, r0, r2\n",
         "mov r8, r0\n",
         "mov r0, r1\n",
-        "ldr r2, [sp, #8]\n", "mov lr, r2\n",
-        "ldr r2, [sp]\n", "ldr r7, [sp, #4]\n",
+        "ldr r2, [sp, #{high_part}]\n", "mov lr, r2\n",
+        "ldr r2, [sp, #{low_part}]\n", "ldr r7, [sp, #{middle_part}]\n",
         m0!(store $form "r4"), m0!(store $form "r5"), m0!(store $form "r6"),
         "mov r1, r0\n",
         "mov r0, r8\n",
-        "ldr r2, [r1, #80]\n",
+        "ldr r2, [r1, #{left}]\n",
         "subs r2, #2\n",
-        "str r2, [r1, #80]\n",
+        "str r2, [r1, #{left}]\n",
         "ble 8f\n",
         "b 2b\n",
         "8:\n",
         "bne 9f\n",
-        "ldr r2, [r1, #64]\n", "subs r0, r0, r2\n", // back
-        "ldr r2, [r1, #68]\n", "mov r3, r12\n", "subs r3, r3, r2\n", "mov r12, r3\n", // back_out
+        "ldr r2, [r1, #{back}]\n", "subs r0, r0, r2\n",
+        "ldr r2, [r1, #{back_out}]\n", "mov r3, r12\n", "subs r3, r3, r2\n", "mov r12, r3\n",
         "b 2b\n",
         "9:\n",
-        "ldr r2, [r1, #72]\n", "adds r0, r0, r2\n", // step
-        "ldr r2, [r1, #76]\n", // lines
+        "ldr r2, [r1, #{step}]\n", "adds r0, r0, r2\n",
+        "ldr r2, [r1, #{lines}]\n",
         "subs r2, #1\n",
-        "str r2, [r1, #76]\n",
+        "str r2, [r1, #{lines}]\n",
         "beq 10f\n",
         "b 1b\n",
         "10:\n",
@@ -181,12 +189,21 @@ macro_rules! m0 {
     };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn short(frame: &Frame<'_>) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(lines short))
+macro_rules! threes {
+    ($($name:ident)*) => { $(
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(frame: &Frame<'_>) {
+            naked!(
+                Threes {
+                    bias, addend, code, x, out, stride, right, next, weights, leaps, rest, down, weights_end, group, groups, back, back_out, step,
+                    lines, left,
+                },
+                Parts { low_part, middle_part, high_part } =>
+                ".cpu cortex-m0",
+                m0!(lines $name)
+            )
+        }
+    )* };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn single(frame: &Frame<'_>) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(lines single))
-}
+threes!(short single);

@@ -6,6 +6,8 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
+use core::mem::offset_of;
+
 use super::super::args::Threes;
 
 /// All groups of the lines.
@@ -25,8 +27,6 @@ pub(in super::super) unsafe fn threes(job: &mut Threes) {
         (false, _) => unsafe { single_jump(job) },
     }
 }
-
-const _: () = assert!(size_of::<Threes>() == 84);
 
 macro_rules! rv {
     (mac $acc:literal $x:literal) => { concat!("mul t4, t3, ", $x, "\n", "add ", $acc, ", ", $acc, ", t4\n") };
@@ -58,7 +58,7 @@ macro_rules! rv {
         rv!(mac "t0" "t5"), rv!(mac "t1" "s11"), rv!(mac "t2" "a2"))
     };
     (row jump) => { concat!(
-        "lw s10, 32(a7)\n", // next
+        "lw s10, {next}(a7)\n",
         "mv s8, s5\n",
         "beqz s5, 5f\n",
         "4:\n",
@@ -95,19 +95,17 @@ macro_rules! rv {
         "sb t3, 0(a4)\n", "add a4, a4, a5\n")
     };
     (left short) => { "" };
-    (left single) => { "lbu a2, 13(a7)\n" };
+    (left single) => { "lbu a2, {left_of_code}(a7)\n" };
     (lines $row:tt $form:tt) => { concat!(
         ".option push\n", ".option arch, +m\n",
-        "addi sp, sp, -48\n",
-        "sw s0, 0(sp)\n", "sw s1, 4(sp)\n", "sw s2, 8(sp)\n", "sw s3, 12(sp)\n", "sw s4, 16(sp)\n", "sw s5, 20(sp)\n",
-        "sw s6, 24(sp)\n", "sw s7, 28(sp)\n", "sw s8, 32(sp)\n", "sw s9, 36(sp)\n", "sw s10, 40(sp)\n", "sw s11, 44(sp)\n",
+        save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
         "mv a7, a0\n",
-        "lw s2, 0(a7)\n", "lw s0, 4(a7)\n", "lw a6, 8(a7)\n", "lw s1, 12(a7)\n",
-        "lw a0, 16(a7)\n", "lw a4, 20(a7)\n", "lw a5, 24(a7)\n", "lw a3, 28(a7)\n",
-        "lw s7, 36(a7)\n", "lw s5, 40(a7)\n", "lw s6, 44(a7)\n", "lw s3, 48(a7)\n", "lw s4, 52(a7)\n", "lw s9, 56(a7)\n",
+        "lw s2, {bias}(a7)\n", "lw s0, {multiplier}(a7)\n", "lw a6, {addend}(a7)\n", "lw s1, {code}(a7)\n",
+        "lw a0, {x}(a7)\n", "lw a4, {out}(a7)\n", "lw a5, {stride}(a7)\n", "lw a3, {right}(a7)\n",
+        "lw s7, {weights}(a7)\n", "lw s5, {leaps}(a7)\n", "lw s6, {rest}(a7)\n", "lw s3, {down}(a7)\n", "lw s4, {weights_end}(a7)\n", "lw s9, {group}(a7)\n",
         "li t6, 127\n",
         "1:\n",
-        "lw t3, 60(a7)\n", "sw t3, 80(a7)\n", // groups
+        "lw t3, {groups}(a7)\n", "sw t3, {left}(a7)\n",
         "2:\n",
         "mv a1, s7\n", "mv t0, s2\n", "mv t1, s2\n", "mv t2, s2\n",
         "3:\n",
@@ -117,43 +115,44 @@ macro_rules! rv {
         "li t5, -128\n",
         rv!(left $form),
         rv!(store $form "t0"), rv!(store $form "t1"), rv!(store $form "t2"),
-        "lw t3, 80(a7)\n",
+        "lw t3, {left}(a7)\n",
         "add a0, a0, s9\n",
-        "addi t3, t3, -2\n", "sw t3, 80(a7)\n",
+        "addi t3, t3, -2\n", "sw t3, {left}(a7)\n",
         "bgtz t3, 2b\n",
         "bnez t3, 8f\n",
-        "lw t3, 64(a7)\n", "lw t4, 68(a7)\n", // back, back_out
+        "lw t3, {back}(a7)\n", "lw t4, {back_out}(a7)\n",
         "sub a0, a0, t3\n", "sub a4, a4, t4\n",
         "j 2b\n",
         "8:\n",
-        "lw t3, 72(a7)\n", "lw t4, 76(a7)\n", // step, lines
+        "lw t3, {step}(a7)\n", "lw t4, {lines}(a7)\n",
         "add a0, a0, t3\n",
-        "addi t4, t4, -1\n", "sw t4, 76(a7)\n",
+        "addi t4, t4, -1\n", "sw t4, {lines}(a7)\n",
         "bnez t4, 1b\n",
-        "lw s0, 0(sp)\n", "lw s1, 4(sp)\n", "lw s2, 8(sp)\n", "lw s3, 12(sp)\n", "lw s4, 16(sp)\n", "lw s5, 20(sp)\n",
-        "lw s6, 24(sp)\n", "lw s7, 28(sp)\n", "lw s8, 32(sp)\n", "lw s9, 36(sp)\n", "lw s10, 40(sp)\n", "lw s11, 44(sp)\n",
-        "addi sp, sp, 48\n",
+        restore!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
         "ret\n",
         ".option pop\n")
     };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn slide(job: &mut Threes) {
-    core::arch::naked_asm!(rv!(lines slide short))
+macro_rules! threes {
+    ($($name:ident $row:tt $form:tt ($($field:ident)?) ($($operand:tt)*);)*) => { $(
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(job: &mut Threes) {
+            naked!(
+                Threes {
+                    bias, multiplier, addend, code, x, out, stride, right, weights, leaps, rest, down, weights_end, group, groups, back, back_out,
+                    step, lines, left, $($field,)?
+                } =>
+                rv!(lines $row $form);
+                $($operand)*
+            )
+        }
+    )* };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn single_slide(job: &mut Threes) {
-    core::arch::naked_asm!(rv!(lines slide single))
-}
-
-#[unsafe(naked)]
-unsafe extern "C" fn jump(job: &mut Threes) {
-    core::arch::naked_asm!(rv!(lines jump short))
-}
-
-#[unsafe(naked)]
-unsafe extern "C" fn single_jump(job: &mut Threes) {
-    core::arch::naked_asm!(rv!(lines jump single))
+threes! {
+    slide slide short () ();
+    single_slide slide single () (left_of_code = const offset_of!(Threes, code) + 1);
+    jump jump short (next) ();
+    single_jump jump single (next) (left_of_code = const offset_of!(Threes, code) + 1);
 }

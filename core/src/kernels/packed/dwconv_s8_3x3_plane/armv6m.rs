@@ -10,7 +10,7 @@
 use super::super::args::{FLIP, Plane};
 use crate::kernels::packed::requantize;
 
-/// What the loop finds relative to the stack pointer, in this order.
+/// What the loop copies onto the stack. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
 struct Frame {
     weights: [i32; 9],
@@ -37,6 +37,7 @@ struct Frame {
     step_out: usize,
 }
 
+// The copy takes 26 words.
 const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
 
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
@@ -88,7 +89,7 @@ macro_rules! m0 {
         concat!("ldrb r1, [r0, #", $at, "]\n", "muls r1, r2, r1\n", "adds ", $acc, ", ", $acc, ", r1\n")
     };
     (tap $w:literal $a:literal $b:literal $c:literal) => {
-        concat!("ldr r2, [sp, #", $w, "]\n", m0!(mac "r4" $a), m0!(mac "r5" $b), m0!(mac "r6" $c))
+        concat!("ldr r2, [sp, #{weights}+", $w, "]\n", m0!(mac "r4" $a), m0!(mac "r5" $b), m0!(mac "r6" $c))
     };
     (row 1 $row:literal $w0:literal $w1:literal $w2:literal) => {
         concat!("mov r0, ", $row, "\n", m0!(tap $w0 0 1 2), m0!(tap $w1 1 2 3), m0!(tap $w2 2 3 4))
@@ -98,25 +99,25 @@ macro_rules! m0 {
     };
     (alone $row:literal $w0:literal $w1:literal $w2:literal) => {
         concat!("mov r0, ", $row, "\n",
-            "ldr r2, [sp, #", $w0, "]\n", m0!(mac "r4" 0),
-            "ldr r2, [sp, #", $w1, "]\n", m0!(mac "r4" 1),
-            "ldr r2, [sp, #", $w2, "]\n", m0!(mac "r4" 2))
+            "ldr r2, [sp, #{weights}+", $w0, "]\n", m0!(mac "r4" 0),
+            "ldr r2, [sp, #{weights}+", $w1, "]\n", m0!(mac "r4" 1),
+            "ldr r2, [sp, #{weights}+", $w2, "]\n", m0!(mac "r4" 2))
     };
     (reach 1) => { "movs r1, #3\n" };
     (reach 2) => { "movs r1, #6\n" };
     // As `requantize::high_mul_by_halves` goes: r2 low and r7 high half of the multiplier.
     (stores short) => {
-        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(store "r4"), m0!(store "r5"), m0!(store "r6"))
+        concat!("ldr r2, [sp, #{low}]\n", "ldr r7, [sp, #{middle}]\n", m0!(store "r4"), m0!(store "r5"), m0!(store "r6"))
     };
     // As `requantize::product_by_bytes` goes: r2, r7 and r11 the bytes.
     (stores single) => {
-        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(single "r4"), m0!(single "r5"), m0!(single "r6"))
+        concat!("ldr r2, [sp, #{low}]\n", "ldr r7, [sp, #{middle}]\n", m0!(single "r4"), m0!(single "r5"), m0!(single "r6"))
     };
     (stores one short) => {
-        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(store "r4"))
+        concat!("ldr r2, [sp, #{low}]\n", "ldr r7, [sp, #{middle}]\n", m0!(store "r4"))
     };
     (stores one single) => {
-        concat!("ldr r2, [sp, #40]\n", "ldr r7, [sp, #44]\n", m0!(single "r4"))
+        concat!("ldr r2, [sp, #{low}]\n", "ldr r7, [sp, #{middle}]\n", m0!(single "r4"))
     };
     (single $acc:literal) => {
         concat!(
@@ -159,7 +160,7 @@ macro_rules! m0 {
     (limit) => {
         concat!(
             "add r1, r12\n",
-            "ldr r3, [sp, #48]\n",
+            "ldr r3, [sp, #{code}]\n",
             "asrs r1, r3\n",
             "sxtb r3, r1\n",
             "cmp r3, r1\n",
@@ -170,7 +171,7 @@ macro_rules! m0 {
             "eors r3, r1\n",
             "7:\n",
             "strb r3, [r0]\n",
-            "ldr r3, [sp, #52]\n",
+            "ldr r3, [sp, #{stride}]\n",
             "adds r0, r0, r3\n"
         )
     };
@@ -197,24 +198,24 @@ macro_rules! m0 {
             "stm r1!, {{r2-r7}}\n",
             "ldm r0!, {{r2, r3}}\n",
             "stm r1!, {{r2, r3}}\n",
-            "ldr r0, [sp, #84]\n", // plane
-            "ldr r1, [sp, #88]\n", // pitch
+            "ldr r0, [sp, #{plane}]\n",
+            "ldr r1, [sp, #{pitch}]\n",
             "mov r8, r0\n",
             "adds r0, r0, r1\n",
             "mov r9, r0\n",
             "adds r0, r0, r1\n",
             "mov r10, r0\n",
-            "ldr r0, [sp, #92]\n", // out
+            "ldr r0, [sp, #{out}]\n",
             "mov lr, r0\n",
-            "ldr r0, [sp, #96]\n", // addend
+            "ldr r0, [sp, #{addend}]\n",
             "mov r12, r0\n",
-            "ldr r0, [sp, #68]\n", // high
+            "ldr r0, [sp, #{high}]\n",
             "mov r11, r0\n",
             "1:\n",
-            "ldr r0, [sp, #64]\n", // groups
-            "str r0, [sp, #56]\n",
+            "ldr r0, [sp, #{groups}]\n",
+            "str r0, [sp, #{groups_left}]\n",
             "2:\n",
-            "ldr r4, [sp, #36]\n", // bias
+            "ldr r4, [sp, #{bias}]\n",
             "mov r5, r4\n",
             "mov r6, r4\n",
             m0!(row $s "r8" 0 4 8),
@@ -227,24 +228,24 @@ macro_rules! m0 {
             "mov r0, lr\n",
             m0!(stores $form),
             "mov lr, r0\n",
-            "ldr r0, [sp, #56]\n",
+            "ldr r0, [sp, #{groups_left}]\n",
             "subs r0, #2\n",
-            "str r0, [sp, #56]\n",
+            "str r0, [sp, #{groups_left}]\n",
             "ble 3f\n",
             "b 2b\n",
             "3:\n",
             "bne 4f\n",
-            "ldr r1, [sp, #72]\n", // back
+            "ldr r1, [sp, #{back}]\n",
             "cmp r1, #0\n",
             "beq 6f\n",
             m0!(back "r8"),
             m0!(back "r9"),
             m0!(back "r10"),
-            "ldr r1, [sp, #76]\n", // back_out
+            "ldr r1, [sp, #{back_out}]\n",
             m0!(back "lr"),
             "b 2b\n",
             "6:\n",
-            "ldr r4, [sp, #36]\n", // bias
+            "ldr r4, [sp, #{bias}]\n",
             m0!(alone "r8" 0 4 8),
             m0!(alone "r9" 12 16 20),
             m0!(alone "r10" 24 28 32),
@@ -256,13 +257,13 @@ macro_rules! m0 {
             m0!(stores one $form),
             "mov lr, r0\n",
             "4:\n",
-            "ldr r1, [sp, #80]\n", // step
+            "ldr r1, [sp, #{step}]\n",
             "add r8, r1\n",
             "add r9, r1\n",
             "add r10, r1\n",
-            "ldr r1, [sp, #100]\n", // step_out
+            "ldr r1, [sp, #{step_out}]\n",
             "add lr, r1\n",
-            "ldr r0, [sp, #60]\n", // end
+            "ldr r0, [sp, #{end}]\n",
             "cmp r8, r0\n",
             "beq 5f\n",
             "b 1b\n",
@@ -278,22 +279,25 @@ macro_rules! m0 {
     };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn stride_1(frame: &Frame) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 1 short))
+macro_rules! planes {
+    ($($name:ident $stride:tt $form:tt)*) => { $(
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(frame: &Frame) {
+            naked!(
+                Frame {
+                    weights, bias, low, middle, code, stride, groups_left, end, groups, high, back, back_out, step, plane, pitch, out, addend,
+                    step_out,
+                } =>
+                ".cpu cortex-m0",
+                m0!(plane $stride $form)
+            )
+        }
+    )* };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn stride_2(frame: &Frame) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 2 short))
-}
-
-#[unsafe(naked)]
-unsafe extern "C" fn single_stride_1(frame: &Frame) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 1 single))
-}
-
-#[unsafe(naked)]
-unsafe extern "C" fn single_stride_2(frame: &Frame) {
-    core::arch::naked_asm!(".cpu cortex-m0", m0!(plane 2 single))
+planes! {
+    stride_1 1 short
+    stride_2 2 short
+    single_stride_1 1 single
+    single_stride_2 2 single
 }

@@ -27,29 +27,30 @@ pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
 
 macro_rules! rv {
     (mac $acc:literal $from:literal $w:literal) => { concat!("mul t4, t3, ", $w, "\n", "add ", $acc, ", ", $from, ", t4\n") };
+    (tap $at:literal $p:literal) => { concat!("lb t3, ", $at, "(", $p, ")\n") };
     (row 1 $p:literal $w0:literal $w1:literal $w2:literal $a0:literal $a1:literal $a2:literal) => { concat!(
-        "lb t3, 0(", $p, ")\n", rv!(mac "t0" $a0 $w0),
-        "lb t3, 1(", $p, ")\n", rv!(mac "t0" "t0" $w1), rv!(mac "t1" $a1 $w0),
-        "lb t3, 2(", $p, ")\n", rv!(mac "t0" "t0" $w2), rv!(mac "t1" "t1" $w1), rv!(mac "t2" $a2 $w0),
-        "lb t3, 3(", $p, ")\n", rv!(mac "t1" "t1" $w2), rv!(mac "t2" "t2" $w1),
-        "lb t3, 4(", $p, ")\n", rv!(mac "t2" "t2" $w2),
+        rv!(tap 0 $p), rv!(mac "t0" $a0 $w0),
+        rv!(tap 1 $p), rv!(mac "t0" "t0" $w1), rv!(mac "t1" $a1 $w0),
+        rv!(tap 2 $p), rv!(mac "t0" "t0" $w2), rv!(mac "t1" "t1" $w1), rv!(mac "t2" $a2 $w0),
+        rv!(tap 3 $p), rv!(mac "t1" "t1" $w2), rv!(mac "t2" "t2" $w1),
+        rv!(tap 4 $p), rv!(mac "t2" "t2" $w2),
         "addi ", $p, ", ", $p, ", 3\n")
     };
     (row 2 $p:literal $w0:literal $w1:literal $w2:literal $a0:literal $a1:literal $a2:literal) => { concat!(
-        "lb t3, 0(", $p, ")\n", rv!(mac "t0" $a0 $w0),
-        "lb t3, 1(", $p, ")\n", rv!(mac "t0" "t0" $w1),
-        "lb t3, 2(", $p, ")\n", rv!(mac "t0" "t0" $w2), rv!(mac "t1" $a1 $w0),
-        "lb t3, 3(", $p, ")\n", rv!(mac "t1" "t1" $w1),
-        "lb t3, 4(", $p, ")\n", rv!(mac "t1" "t1" $w2), rv!(mac "t2" $a2 $w0),
-        "lb t3, 5(", $p, ")\n", rv!(mac "t2" "t2" $w1),
-        "lb t3, 6(", $p, ")\n", rv!(mac "t2" "t2" $w2),
+        rv!(tap 0 $p), rv!(mac "t0" $a0 $w0),
+        rv!(tap 1 $p), rv!(mac "t0" "t0" $w1),
+        rv!(tap 2 $p), rv!(mac "t0" "t0" $w2), rv!(mac "t1" $a1 $w0),
+        rv!(tap 3 $p), rv!(mac "t1" "t1" $w1),
+        rv!(tap 4 $p), rv!(mac "t1" "t1" $w2), rv!(mac "t2" $a2 $w0),
+        rv!(tap 5 $p), rv!(mac "t2" "t2" $w1),
+        rv!(tap 6 $p), rv!(mac "t2" "t2" $w2),
         "addi ", $p, ", ", $p, ", 6\n")
     };
     // One window's row, and on by a window.
     (alone $s:literal $p:literal $w0:literal $w1:literal $w2:literal $a:literal) => { concat!(
-        "lb t3, 0(", $p, ")\n", rv!(mac "t0" $a $w0),
-        "lb t3, 1(", $p, ")\n", rv!(mac "t0" "t0" $w1),
-        "lb t3, 2(", $p, ")\n", rv!(mac "t0" "t0" $w2),
+        rv!(tap 0 $p), rv!(mac "t0" $a $w0),
+        rv!(tap 1 $p), rv!(mac "t0" "t0" $w1),
+        rv!(tap 2 $p), rv!(mac "t0" "t0" $w2),
         "addi ", $p, ", ", $p, ", ", $s, "\n")
     };
     (store $acc:literal) => { concat!(
@@ -88,20 +89,17 @@ macro_rules! rv {
     };
     (plane $s:tt $form:tt) => { concat!(
         ".option push\n", ".option arch, +m\n",
-        "addi sp, sp, -48\n",
-        "sw s0, 0(sp)\n", "sw s1, 4(sp)\n", "sw s2, 8(sp)\n", "sw s3, 12(sp)\n", "sw s4, 16(sp)\n", "sw s5, 20(sp)\n",
-        "sw s6, 24(sp)\n", "sw s7, 28(sp)\n", "sw s8, 32(sp)\n", "sw s9, 36(sp)\n", "sw s10, 40(sp)\n", "sw s11, 44(sp)\n",
+        save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
         "mv a7, a0\n",
-        "lw s9, 0(a7)\n", "lw s10, 4(a7)\n", "lw a6, 8(a7)\n", "lw s11, 12(a7)\n",
-        "lw a0, 16(a7)\n", "lw t0, 20(a7)\n", "add a1, a0, t0\n", "add a2, a1, t0\n",
-        "lw t0, 24(a7)\n",
-        "lb s0, 0(t0)\n", "lb s1, 1(t0)\n", "lb s2, 2(t0)\n", "lb s3, 3(t0)\n", "lb s4, 4(t0)\n", "lb s5, 5(t0)\n",
-        "lb s6, 6(t0)\n", "lb s7, 7(t0)\n", "lb s8, 8(t0)\n",
+        "lw s9, {bias}(a7)\n", "lw s10, {multiplier}(a7)\n", "lw a6, {addend}(a7)\n", "lw s11, {code}(a7)\n",
+        "lw a0, {plane}(a7)\n", "lw t0, {pitch}(a7)\n", "add a1, a0, t0\n", "add a2, a1, t0\n",
+        "lw t0, {weights}(a7)\n",
+        bytes!("lb" "t0": "s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8"),
         rv!(shifts $form),
-        "lw a3, 28(a7)\n", "lw a4, 32(a7)\n",
+        "lw a3, {out}(a7)\n", "lw a4, {stride}(a7)\n",
         "li t5, -128\n", "li t6, 127\n",
         "2:\n",
-        "lw a5, 40(a7)\n",
+        "lw a5, {groups}(a7)\n",
         "1:\n",
         rv!(row $s "a0" "s0" "s1" "s2" "s9" "s9" "s9"),
         rv!(row $s "a1" "s3" "s4" "s5" "t0" "t1" "t2"),
@@ -110,7 +108,7 @@ macro_rules! rv {
         "addi a5, a5, -2\n",
         "bgtz a5, 1b\n",
         "bnez a5, 3f\n",
-        "lw t0, 44(a7)\n", "lw t1, 48(a7)\n", // back, back_out
+        "lw t0, {back}(a7)\n", "lw t1, {back_out}(a7)\n",
         "beqz t0, 4f\n",
         "sub a0, a0, t0\n", "sub a1, a1, t0\n", "sub a2, a2, t0\n", "sub a3, a3, t1\n",
         "j 1b\n",
@@ -120,35 +118,34 @@ macro_rules! rv {
         rv!(alone $s "a2" "s6" "s7" "s8" "t0"),
         rv!(stores one $form),
         "3:\n",
-        "lw t0, 52(a7)\n",
+        "lw t0, {step}(a7)\n",
         "add a0, a0, t0\n", "add a1, a1, t0\n", "add a2, a2, t0\n",
-        "lw t0, 56(a7)\n", "add a3, a3, t0\n",
-        "lw t0, 36(a7)\n", // the end
+        "lw t0, {step_out}(a7)\n", "add a3, a3, t0\n",
+        "lw t0, {end}(a7)\n",
         "bne a0, t0, 2b\n",
-        "lw s0, 0(sp)\n", "lw s1, 4(sp)\n", "lw s2, 8(sp)\n", "lw s3, 12(sp)\n", "lw s4, 16(sp)\n", "lw s5, 20(sp)\n",
-        "lw s6, 24(sp)\n", "lw s7, 28(sp)\n", "lw s8, 32(sp)\n", "lw s9, 36(sp)\n", "lw s10, 40(sp)\n", "lw s11, 44(sp)\n",
-        "addi sp, sp, 48\n",
+        restore!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
         "ret\n",
         ".option pop\n")
     };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn stride_1(plane: &Plane) {
-    core::arch::naked_asm!(rv!(plane 1 short))
+macro_rules! planes {
+    ($($name:ident $stride:tt $form:tt)*) => { $(
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(plane: &Plane) {
+            naked!(
+                Plane {
+                    bias, multiplier, addend, code, plane, pitch, weights, out, stride, end, groups, back, back_out, step, step_out,
+                } =>
+                rv!(plane $stride $form)
+            )
+        }
+    )* };
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn stride_2(plane: &Plane) {
-    core::arch::naked_asm!(rv!(plane 2 short))
-}
-
-#[unsafe(naked)]
-unsafe extern "C" fn single_stride_1(plane: &Plane) {
-    core::arch::naked_asm!(rv!(plane 1 single))
-}
-
-#[unsafe(naked)]
-unsafe extern "C" fn single_stride_2(plane: &Plane) {
-    core::arch::naked_asm!(rv!(plane 2 single))
+planes! {
+    stride_1 1 short
+    stride_2 2 short
+    single_stride_1 1 single
+    single_stride_2 2 single
 }

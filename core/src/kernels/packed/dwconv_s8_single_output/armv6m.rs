@@ -5,9 +5,13 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
-use super::super::args::Points;
+use core::mem::offset_of;
 
-const _: () = assert!(size_of::<Points>() == 56);
+use super::super::args::Points;
+use crate::kernels::packed::channel_record::Words;
+
+consecutive!(Points: x, weights, records, out);
+const _: () = assert!(offset_of!(Points, x) == 0);
 
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
@@ -15,7 +19,8 @@ const _: () = assert!(size_of::<Points>() == 56);
 /// Every tap is there, weights for them, and every output; there is a channel.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
-    core::arch::naked_asm!(
+    naked!(
+        Points { end, right, down, columns, rows, row_bytes, twice, half, right_shift }, Words { bias, multiplier, code } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -31,22 +36,22 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "mov r11, r4",
         "1:",
         "mov r3, r10",
-        "ldr r5, [r3, #8]",
+        "ldr r5, [r3, #{code}]",
         "movs r1, #0xc", // CONSTANT, GENERAL
         "lsls r1, r1, #8",
         "tst r5, r1",
         "bne 9f",
-        "ldr r4, [r3]",
+        "ldr r4, [r3, #{bias}]",
         "mov r0, r8",
         "mov r2, r9",
         "mov r7, lr",
-        "ldr r6, [r7, #20]", // right
-        "ldr r1, [r7, #32]", // rows
+        "ldr r6, [r7, #{right}]",
+        "ldr r1, [r7, #{rows}]",
         "mov r12, r1",
         "movs r7, #0",
         "2:",
         "mov r1, lr",
-        "ldr r5, [r1, #28]", // columns
+        "ldr r5, [r1, #{columns}]",
         "4:",
         "ldrsb r1, [r0, r7]",
         "ldrsb r3, [r2, r7]",
@@ -57,17 +62,17 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "subs r5, #1",
         "bne 4b",
         "mov r1, lr",
-        "ldr r3, [r1, #24]", // down
+        "ldr r3, [r1, #{down}]",
         "adds r0, r0, r3",
         "mov r3, r12",
         "subs r3, #1",
         "mov r12, r3",
         "bne 2b",
         "mov r3, r10",
-        "ldr r2, [r3, #4]",
-        "ldr r5, [r3, #8]",
+        "ldr r2, [r3, #{multiplier}]",
+        "ldr r5, [r3, #{code}]",
         "mov r0, lr",
-        "ldr r1, [r0, #40]", // twice
+        "ldr r1, [r0, #{twice}]",
         "subs r6, r5, #1",
         "lsls r1, r6",
         "lsls r6, r5, #16", // SINGLE
@@ -109,11 +114,11 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "movs r1, #1",
         "add r11, r1",
         "add r8, r1",
-        "ldr r3, [r0, #36]", // row_bytes
+        "ldr r3, [r0, #{row_bytes}]",
         "add r9, r3",
         "movs r3, #12",
         "add r10, r3",
-        "ldr r3, [r0, #16]", // end
+        "ldr r3, [r0, #{end}]",
         "cmp r10, r3",
         "bne 1b",
         "9:",
@@ -130,9 +135,9 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "mov r11, r7",
         "pop {{r4-r7, pc}}",
         "7:",
-        "ldr r3, [r0, #44]", // half
+        "ldr r3, [r0, #{half}]",
         "adds r1, r1, r3",
-        "ldr r3, [r0, #52]", // shift
+        "ldr r3, [r0, #{right_shift}]",
         "asrs r2, r3",
         "uxtb r3, r2",
         "muls r3, r4, r3",

@@ -6,8 +6,7 @@
 #![cfg(kernel_isa = "rv32im")]
 
 use super::super::args::Points;
-
-const _: () = assert!(size_of::<Points>() == 56);
+use super::super::channel_record::Words;
 
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
@@ -15,25 +14,27 @@ const _: () = assert!(size_of::<Points>() == 56);
 /// Every tap is there, weights for them, and every output; there is a channel.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
-    core::arch::naked_asm!(
+    naked!(
+        Points { x, weights, records, out, end, right, down, columns, rows, row_bytes, twice, half, left },
+        Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",
-        "lw a1, 0(a0)",
-        "lw a2, 4(a0)",
-        "lw a3, 8(a0)",
-        "lw a4, 12(a0)",
-        "lw a5, 20(a0)", // right
+        "lw a1, {x}(a0)",
+        "lw a2, {weights}(a0)",
+        "lw a3, {records}(a0)",
+        "lw a4, {out}(a0)",
+        "lw a5, {right}(a0)",
         "1:",
-        "lw a7, 8(a3)",
+        "lw a7, {code}(a3)",
         "slli t4, a7, 20", // CONSTANT, GENERAL
         "srli t4, t4, 30",
         "bnez t4, 9f",
-        "lw a6, 0(a3)",
+        "lw a6, {bias}(a3)",
         "mv t0, a1",
         "mv t1, a2",
-        "lw t3, 32(a0)", // rows
+        "lw t3, {rows}(a0)",
         "2:",
-        "lw t2, 28(a0)", // columns
+        "lw t2, {columns}(a0)",
         "add t2, t2, t1",
         "4:",
         "lb t4, 0(t0)",
@@ -43,12 +44,12 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "mul t4, t4, t5",
         "add a6, a6, t4",
         "bne t1, t2, 4b",
-        "lw t4, 24(a0)", // down
+        "lw t4, {down}(a0)",
         "add t0, t0, t4",
         "addi t3, t3, -1",
         "bnez t3, 2b",
-        "lw t0, 4(a3)",
-        "lw t1, 40(a0)", // twice
+        "lw t0, {multiplier}(a3)",
+        "lw t1, {twice}(a0)",
         "addi t4, a7, -1",
         "sll t1, t1, t4",
         "slli t4, a7, 16", // SINGLE
@@ -74,21 +75,21 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "sb t4, 0(a4)",
         "addi a4, a4, 1",
         "addi a1, a1, 1",
-        "lw t5, 36(a0)", // row_bytes
+        "lw t5, {row_bytes}(a0)",
         "add a2, a2, t5",
         "addi a3, a3, 12",
-        "lw t5, 16(a0)", // end
+        "lw t5, {end}(a0)",
         "bne a3, t5, 1b",
         "9:",
-        "sw a1, 0(a0)",
-        "sw a2, 4(a0)",
-        "sw a3, 8(a0)",
-        "sw a4, 12(a0)",
+        "sw a1, {x}(a0)",
+        "sw a2, {weights}(a0)",
+        "sw a3, {records}(a0)",
+        "sw a4, {out}(a0)",
         "ret",
         "7:",
-        "lw t5, 44(a0)", // half
+        "lw t5, {half}(a0)",
         "add t1, t1, t5",
-        "lw t5, 48(a0)", // left
+        "lw t5, {left}(a0)",
         "sll a6, a6, t5",
         "mulh t4, a6, t0",
         "j 6b",

@@ -9,6 +9,8 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
+use core::mem::offset_of;
+
 use super::super::args::{Few, MOST_TAPS};
 use crate::kernels::packed::requantize;
 
@@ -29,7 +31,13 @@ pub(in super::super) unsafe fn few(job: &mut Few) {
     unsafe { loops(job, high) }
 }
 
-const _: () = assert!(size_of::<Few>() == 128 && MOST_TAPS == 9);
+// The first tap is loaded from the start.
+const _: () = assert!(offset_of!(Few, taps) == 0 && MOST_TAPS == 9);
+
+frame! {
+    /// What is on the stack, in the order of the file's head.
+    Frame { enter_three, enter_one, low, middle, places, job, at, until, apart }
+}
 
 macro_rules! m0 {
     // 26 bytes.
@@ -130,7 +138,7 @@ macro_rules! m0 {
     (limit) => {
         concat!(
             "add r1, r10\n",
-            "ldr r3, [sp, #16]\n", // code
+            "ldr r3, [sp, #{places}]\n", // code
             "asrs r1, r3\n",
             "sxtb r3, r1\n",
             "cmp r3, r1\n",
@@ -150,7 +158,9 @@ macro_rules! m0 {
 /// As for [`few`].
 #[unsafe(naked)]
 unsafe extern "C" fn loops(job: &mut Few, high: i32) {
-    core::arch::naked_asm!(
+    naked!(
+        Few { x, out, next, stride, addend, code, groups, rest, step, lines, count, own },
+        Frame { enter_three, enter_one, low, middle, places, job, at, until, apart } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -160,30 +170,30 @@ unsafe extern "C" fn loops(job: &mut Few, high: i32) {
         "push {{r4-r7}}",
         "sub sp, #36",
         "mov lr, r1",
-        "str r0, [sp, #20]",
-        "ldr r2, [r0, #120]", // the multiplier's lower parts
-        "str r2, [sp, #8]",
-        "ldr r2, [r0, #124]",
-        "str r2, [sp, #12]",
-        "ldr r2, [r0, #76]", // out
-        "str r2, [sp, #24]",
-        "ldr r2, [r0, #72]", // x
+        "str r0, [sp, #{job}]",
+        "ldr r2, [r0, #{own}]", // the multiplier's lower parts
+        "str r2, [sp, #{low}]",
+        "ldr r2, [r0, #{second_own}]",
+        "str r2, [sp, #{middle}]",
+        "ldr r2, [r0, #{out}]",
+        "str r2, [sp, #{at}]",
+        "ldr r2, [r0, #{x}]",
         "mov r8, r2",
-        "ldr r2, [r0, #84]", // stride
+        "ldr r2, [r0, #{stride}]",
         "mov r9, r2",
-        "ldr r2, [r0, #92]", // addend
+        "ldr r2, [r0, #{addend}]",
         "mov r10, r2",
-        "ldr r2, [r0, #96]", // code
-        "str r2, [sp, #16]",
-        "ldr r3, [r0, #80]", // next
-        "str r3, [sp, #32]",
+        "ldr r2, [r0, #{code}]",
+        "str r2, [sp, #{places}]",
+        "ldr r3, [r0, #{next}]",
+        "str r3, [sp, #{apart}]",
         "lsls r2, r3, #1",
         "adds r2, r2, r3",
         "mov r11, r2",
         "movs r2, #1",
         "lsls r2, r2, #10",
         "mov r12, r2",
-        "ldr r2, [r0, #116]", // count
+        "ldr r2, [r0, #{count}]",
         "subs r2, #1",
         "movs r1, #26",
         "muls r1, r2, r1",
@@ -191,14 +201,14 @@ unsafe extern "C" fn loops(job: &mut Few, high: i32) {
         "add r4, pc",
         "30:",
         "subs r1, r4, r1",
-        "str r1, [sp]",
+        "str r1, [sp, #{enter_three}]",
         "movs r1, #10",
         "muls r1, r2, r1",
         "ldr r4, 21f",
         "add r4, pc",
         "31:",
         "subs r1, r4, r1",
-        "str r1, [sp, #4]",
+        "str r1, [sp, #{enter_one}]",
         "b 1f",
         ".p2align 2",
         "20:",
@@ -206,17 +216,17 @@ unsafe extern "C" fn loops(job: &mut Few, high: i32) {
         "21:",
         ".word 6f - 31b - 2",
         "1:",
-        "ldr r0, [sp, #20]",
-        "ldr r1, [r0, #100]", // groups
+        "ldr r0, [sp, #{job}]",
+        "ldr r1, [r0, #{groups}]",
         "cmp r1, #0",
         "bne 3f",
         "b 4f",
         "3:",
         "add r1, r8",
-        "str r1, [sp, #28]",
+        "str r1, [sp, #{until}]",
         "2:",
-        "ldr r0, [sp, #20]",
-        "ldr r3, [sp, #32]",
+        "ldr r0, [sp, #{job}]",
+        "ldr r3, [sp, #{apart}]",
         "ldm r0!, {{r1, r4}}",
         "mov r5, r4",
         "mov r6, r4",
@@ -232,23 +242,23 @@ unsafe extern "C" fn loops(job: &mut Few, high: i32) {
         "ldrsb r7, [r2, r3]",
         "muls r7, r1, r7",
         "adds r6, r6, r7",
-        "ldr r7, [sp]",
+        "ldr r7, [sp, #{enter_three}]",
         "mov pc, r7",
         m0!(list three),
         "5:",
         "add r8, r11",
-        "ldr r0, [sp, #24]",
-        "ldr r2, [sp, #8]",
-        "ldr r7, [sp, #12]",
-        "ldr r1, [sp, #16]",
+        "ldr r0, [sp, #{at}]",
+        "ldr r2, [sp, #{low}]",
+        "ldr r7, [sp, #{middle}]",
+        "ldr r1, [sp, #{places}]",
         "lsrs r1, r1, #8",
         "bne 8f",
         m0!(short "r4"),
         m0!(short "r5"),
         m0!(short "r6"),
         "3:",
-        "str r0, [sp, #24]",
-        "ldr r1, [sp, #28]",
+        "str r0, [sp, #{at}]",
+        "ldr r1, [sp, #{until}]",
         "cmp r8, r1",
         "beq 4f",
         "b 2b",
@@ -258,50 +268,50 @@ unsafe extern "C" fn loops(job: &mut Few, high: i32) {
         m0!(single "r6"),
         "b 3b",
         "4:",
-        "ldr r0, [sp, #20]",
-        "ldr r1, [r0, #104]", // rest
-        "str r1, [sp, #28]",
+        "ldr r0, [sp, #{job}]",
+        "ldr r1, [r0, #{rest}]",
+        "str r1, [sp, #{until}]",
         "cmp r1, #0",
         "bne 2f",
         "b 9f",
         "2:",
-        "ldr r0, [sp, #20]",
-        "ldr r3, [sp, #32]",
+        "ldr r0, [sp, #{job}]",
+        "ldr r3, [sp, #{apart}]",
         "ldm r0!, {{r1, r4}}",
         "mov r2, r8",
         "movs r7, #0",
         "ldrsb r7, [r2, r7]",
         "muls r7, r1, r7",
         "adds r4, r4, r7",
-        "ldr r7, [sp, #4]",
+        "ldr r7, [sp, #{enter_one}]",
         "mov pc, r7",
         m0!(list one),
         "6:",
         "add r8, r3",
-        "ldr r0, [sp, #24]",
-        "ldr r2, [sp, #8]",
-        "ldr r7, [sp, #12]",
-        "ldr r1, [sp, #16]",
+        "ldr r0, [sp, #{at}]",
+        "ldr r2, [sp, #{low}]",
+        "ldr r7, [sp, #{middle}]",
+        "ldr r1, [sp, #{places}]",
         "lsrs r1, r1, #8",
         "bne 8f",
         m0!(short "r4"),
         "3:",
-        "str r0, [sp, #24]",
-        "ldr r1, [sp, #28]",
+        "str r0, [sp, #{at}]",
+        "ldr r1, [sp, #{until}]",
         "subs r1, #1",
-        "str r1, [sp, #28]",
+        "str r1, [sp, #{until}]",
         "bne 2b",
         "b 9f",
         "8:",
         m0!(single "r4"),
         "b 3b",
         "9:",
-        "ldr r0, [sp, #20]",
-        "ldr r1, [r0, #108]", // step
+        "ldr r0, [sp, #{job}]",
+        "ldr r1, [r0, #{step}]",
         "add r8, r1",
-        "ldr r1, [r0, #112]", // lines
+        "ldr r1, [r0, #{lines}]",
         "subs r1, #1",
-        "str r1, [r0, #112]",
+        "str r1, [r0, #{lines}]",
         "beq 8f",
         "b 1b",
         "8:",
@@ -311,6 +321,7 @@ unsafe extern "C" fn loops(job: &mut Few, high: i32) {
         "mov r9, r5",
         "mov r10, r6",
         "mov r11, r7",
-        "pop {{r4-r7, pc}}",
+        "pop {{r4-r7, pc}}";
+        second_own = const offset_of!(Few, own) + size_of::<usize>(),
     )
 }

@@ -9,7 +9,7 @@
 
 use super::super::args::{Few, MOST_TAPS};
 
-const _: () = assert!(size_of::<Few>() == 128 && MOST_TAPS == 9);
+const _: () = assert!(MOST_TAPS == 9);
 
 macro_rules! rv {
     (mac $acc:literal $x:literal $w:literal) => { concat!("mul ", $x, ", ", $x, ", ", $w, "\n", "add ", $acc, ", ", $acc, ", ", $x, "\n") };
@@ -21,11 +21,13 @@ macro_rules! rv {
     // Four.
     (one $w:literal $at:literal) => { concat!("add a3, a0, ", $at, "\n", "lb t3, 0(a3)\n", rv!(mac "t0" "t3" $w)) };
     // Two more.
-    (load $taps:tt $w:literal $at:literal) => { concat!("lw a2, ", $w, "(a7)\n", "lw t3, ", $at, "(a7)\n", rv!($taps "a2" "t3")) };
+    (load $taps:tt $tap:literal) => { concat!(
+        "lw a2, {taps}+{tap}*", $tap, "(a7)\n", "lw t3, {taps}+{tap}*", $tap, "+{place}(a7)\n", rv!($taps "a2" "t3"))
+    };
     (list $taps:tt) => { concat!(
         ".option push\n", ".option norvc\n", ".option norelax\n",
-        rv!(load $taps "64" "68"), rv!(load $taps "56" "60"), rv!(load $taps "48" "52"),
-        rv!(load $taps "40" "44"), rv!(load $taps "32" "36"), rv!(load $taps "24" "28"),
+        rv!(load $taps "8"), rv!(load $taps "7"), rv!(load $taps "6"),
+        rv!(load $taps "5"), rv!(load $taps "4"), rv!(load $taps "3"),
         rv!($taps "s10" "s11"), rv!($taps "s8" "s9"),
         ".option pop\n")
     };
@@ -54,24 +56,13 @@ macro_rules! rv {
 /// Every tap is there, and every output.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
-    core::arch::naked_asm!(
+    naked!(
+        Few { taps, x, out, next, stride, multiplier, addend, code, groups, rest, step, lines, count, own } =>
         ".option push",
         ".option arch, +m",
-        "addi sp, sp, -48",
-        "sw s0, 0(sp)",
-        "sw s1, 4(sp)",
-        "sw s2, 8(sp)",
-        "sw s3, 12(sp)",
-        "sw s4, 16(sp)",
-        "sw s5, 20(sp)",
-        "sw s6, 24(sp)",
-        "sw s7, 28(sp)",
-        "sw s8, 32(sp)",
-        "sw s9, 36(sp)",
-        "sw s10, 40(sp)",
-        "sw s11, 44(sp)",
+        save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
         "mv a7, a0",
-        "lw t0, 116(a7)", // count
+        "lw t0, {count}(a7)",
         "li t1, 2",
         "addi t0, t0, -1",
         "mv t2, t0",
@@ -84,32 +75,27 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         "sub t3, t2, t3",
         "lla t4, 6f",
         "add t3, t3, t4",
-        "sw t3, 120(a7)",
+        "sw t3, {own}(a7)",
         "li t1, 56",
         "mul t3, t0, t1",
         "sub t3, t2, t3",
         "lla t4, 5f",
         "add s6, t3, t4",
-        "lw s4, 0(a7)",
-        "lw s3, 4(a7)",
-        "lw s8, 8(a7)",
-        "lw s9, 12(a7)",
-        "lw s10, 16(a7)",
-        "lw s11, 20(a7)",
-        "lw a0, 72(a7)",
-        "lw a4, 76(a7)",
-        "lw a1, 80(a7)",
-        "lw a5, 84(a7)",
-        "lw s0, 88(a7)",
-        "lw a6, 92(a7)",
-        "lw s1, 96(a7)",
+        words!("lw" "{taps}" "a7": "s4" "s3" "s8" "s9" "s10" "s11"),
+        "lw a0, {x}(a7)",
+        "lw a4, {out}(a7)",
+        "lw a1, {next}(a7)",
+        "lw a5, {stride}(a7)",
+        "lw s0, {multiplier}(a7)",
+        "lw a6, {addend}(a7)",
+        "lw s1, {code}(a7)",
         "srli s7, s1, 8",
         "slli s5, a1, 1",
         "add s5, s5, a1",
         "li t5, -128",
         "li t6, 127",
         "1:",
-        "lw s2, 100(a7)", // groups
+        "lw s2, {groups}(a7)",
         "add s2, s2, a0",
         "beq s2, a0, 4f",
         "2:",
@@ -140,13 +126,13 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         rv!(single "t2"),
         "bne a0, s2, 2b",
         "4:",
-        "lw s2, 104(a7)", // rest
+        "lw s2, {rest}(a7)",
         "beqz s2, 9f",
         "2:",
         "lb t0, 0(a0)",
         "mul t0, t0, s4",
         "add t0, t0, s3",
-        "lw t3, 120(a7)",
+        "lw t3, {own}(a7)",
         "jr t3",
         rv!(list one),
         "6:",
@@ -160,26 +146,17 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         rv!(single "t0"),
         "bnez s2, 2b",
         "9:",
-        "lw t3, 108(a7)",
-        "lw t4, 112(a7)", // step, lines
+        "lw t3, {step}(a7)",
+        "lw t4, {lines}(a7)",
         "add a0, a0, t3",
         "addi t4, t4, -1",
-        "sw t4, 112(a7)",
+        "sw t4, {lines}(a7)",
         "bnez t4, 1b",
-        "lw s0, 0(sp)",
-        "lw s1, 4(sp)",
-        "lw s2, 8(sp)",
-        "lw s3, 12(sp)",
-        "lw s4, 16(sp)",
-        "lw s5, 20(sp)",
-        "lw s6, 24(sp)",
-        "lw s7, 28(sp)",
-        "lw s8, 32(sp)",
-        "lw s9, 36(sp)",
-        "lw s10, 40(sp)",
-        "lw s11, 44(sp)",
-        "addi sp, sp, 48",
+        restore!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
         "ret",
-        ".option pop",
+        ".option pop";
+        // A tap: its weight, and where it lies.
+        tap = const size_of::<[i32; 2]>(),
+        place = const size_of::<i32>(),
     )
 }

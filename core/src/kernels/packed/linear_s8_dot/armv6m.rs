@@ -113,6 +113,21 @@ macro_rules! m0 {
 
 pub(in super::super) use m0;
 
+frame! {
+    /// What is pushed: registers, and where the sums go.
+    Saved { r8, r9, r10, r11, to }
+}
+
+frame! {
+    /// The same with the end of x before it.
+    SavedBehindEnd { x_end, r8, r9, r10, r11, to }
+}
+
+frame! {
+    /// What the loops without blocks push.
+    SavedPair { r8, r9, to }
+}
+
 /// `$shift`: 15 less the block's power of two.
 macro_rules! by {
     ($($name:ident $shift:literal $block:tt)*) => { $(
@@ -120,7 +135,8 @@ macro_rules! by {
         /// As for [`super::sums`].
         #[unsafe(naked)]
         pub(in super::super) unsafe extern "C" fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            core::arch::naked_asm!(
+            naked!(
+                Saved { to } =>
                 ".cpu cortex-m0",
                 "push {{r3-r7, lr}}",
                 "mov r4, r8",
@@ -146,7 +162,7 @@ macro_rules! by {
                 m0!($block),
                 "cmp r1, #0",
                 m0!(again $block),
-                "ldr r0, [sp, #16]",
+                "ldr r0, [sp, #{to}]",
                 "mov r4, r8",
                 "mov r5, r9",
                 "lsls r1, r5, #16",
@@ -161,7 +177,7 @@ macro_rules! by {
                 "mov r9, r5",
                 "mov r10, r6",
                 "mov r11, r7",
-                "pop {{r3-r7, pc}}",
+                "pop {{r3-r7, pc}}";
                 shift = const $shift,
             )
         }
@@ -204,7 +220,8 @@ macro_rules! narrow_by {
         /// As for [`super::narrow`].
         #[unsafe(naked)]
         pub(in super::super) unsafe extern "C" fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            core::arch::naked_asm!(
+            naked!(
+                SavedBehindEnd { x_end, to } =>
                 ".cpu cortex-m0",
                 "push {{r3-r7, lr}}",
                 "mov r4, r8",
@@ -244,10 +261,10 @@ macro_rules! narrow_by {
                 "add r9, r4",
                 "add r11, r5",
                 "adds r1, #{block}",
-                "ldr r3, [sp]",
+                "ldr r3, [sp, #{x_end}]",
                 "cmp r1, r3",
                 narrow!(again $block),
-                "ldr r0, [sp, #20]",
+                "ldr r0, [sp, #{to}]",
                 "mov r4, r8",
                 "mov r5, r9",
                 "lsls r1, r5, #16",
@@ -262,7 +279,7 @@ macro_rules! narrow_by {
                 "mov r9, r5",
                 "mov r10, r6",
                 "mov r11, r7",
-                "pop {{r3-r7, pc}}",
+                "pop {{r3-r7, pc}}";
                 shift = const $shift,
                 block = const $block,
             )
@@ -310,7 +327,8 @@ macro_rules! plain {
         /// As for [`super::narrow`].
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            core::arch::naked_asm!(
+            naked!(
+                SavedPair { to } =>
                 ".cpu cortex-m0",
                 "push {{r3-r7, lr}}",
                 "mov r6, r8",
@@ -329,7 +347,7 @@ macro_rules! plain {
                 "adds r1, #4",
                 "cmp r1, r2",
                 "bne 2b",
-                "ldr r0, [sp, #8]",
+                "ldr r0, [sp, #{to}]",
                 "mov r6, r8",
                 "mov r7, r9",
                 "stm r0!, {{r4-r7}}",

@@ -6,7 +6,8 @@
 #![cfg(kernel_isa = "rv32im")]
 
 macro_rules! rv {
-    (load $j:literal) => { concat!("lw t3, 8*", $j, "(a0)\n", "lw t4, 8*", $j, "+4(a0)\n", "lb t5, ", $j, "(a1)\n") };
+    (word $to:literal $j:literal $i:literal) => { concat!("lw ", $to, ", 8*", $j, "+4*", $i, "(a0)\n") };
+    (load $j:literal) => { concat!(rv!(word "t3" $j 0), rv!(word "t4" $j 1), "lb t5, ", $j, "(a1)\n") };
     (first $j:literal) => { concat!(rv!(load $j), "mul t1, t3, t5\n", "mul t2, t4, t5\n") };
     (next $($j:literal)*) => { concat!($(
         rv!(load $j), "mul t3, t3, t5\n", "mul t4, t4, t5\n", "add t1, t1, t3\n", "add t2, t2, t4\n"),*) };
@@ -74,10 +75,7 @@ macro_rules! by {
                 "sub a5, a5, t1",
                 "slli t2, t0, 16",
                 "sub a6, a6, t2",
-                "sw a5, 0(a3)",
-                "sw a7, 4(a3)",
-                "sw a6, 8(a3)",
-                "sw t0, 12(a3)",
+                words!("sw" "a3": "a5" "a7" "a6" "t0"),
                 "ret",
                 ".option pop",
                 shift = const $shift,
@@ -106,11 +104,14 @@ by! {
 }
 
 macro_rules! plain {
+    (weight $to:literal $j:literal $i:literal) => {
+        concat!("lb ", $to, ", 4*", $j, "+", $i, "(a0)\n")
+    };
     (two $j:literal) => {
         concat!(
             "lb t5, ", $j, "(a1)\n",
-            "lb t1, 4*", $j, "(a0)\n",
-            "lb t2, 4*", $j, "+1(a0)\n",
+            plain!(weight "t1" $j 0),
+            plain!(weight "t2" $j 1),
             "mul t1, t1, t5\n",
             "mul t2, t2, t5\n",
             "add a5, a5, t1\n",
@@ -120,8 +121,8 @@ macro_rules! plain {
     (four $j:literal) => {
         concat!(
             plain!(two $j),
-            "lb t3, 4*", $j, "+2(a0)\n",
-            "lb t4, 4*", $j, "+3(a0)\n",
+            plain!(weight "t3" $j 2),
+            plain!(weight "t4" $j 3),
             "mul t3, t3, t5\n",
             "mul t4, t4, t5\n",
             "add a7, a7, t3\n",
@@ -151,10 +152,7 @@ macro_rules! plain {
                 "addi a0, a0, 16",
                 "addi a1, a1, 4",
                 "bne a1, a2, 2b",
-                "sw a5, 0(a3)",
-                "sw a6, 4(a3)",
-                "sw a7, 8(a3)",
-                "sw t0, 12(a3)",
+                words!("sw" "a3": "a5" "a6" "a7" "t0"),
                 "ret",
                 ".option pop",
             )

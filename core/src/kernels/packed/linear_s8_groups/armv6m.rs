@@ -2,18 +2,26 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
+use core::mem::offset_of;
+
 use super::Groups;
+use crate::kernels::packed::channel_record::{Record, Words};
 use crate::kernels::packed::linear_s8_dot::m0;
 use crate::kernels::packed::requantize_4_channels_s8::output;
+
+frame! {
+    /// The top of the stack.
+    Frame { fields }
+}
 
 /// As [`four`](crate::kernels::packed::requantize_4_channels_s8), of the sum in a register: r0 records, r7 output, r12 2^14, lr `twice`.
 macro_rules! one {
     ($($i:literal $sum:literal)*) => {
         concat!($(
-            "ldr r4, [r0, #12*", $i, "]\n", // bias
-            "ldrh r5, [r0, #12*", $i, "+4]\n",
-            "ldrh r2, [r0, #12*", $i, "+6]\n", // multiplier
-            "ldr r6, [r0, #12*", $i, "+8]\n", // code
+            "ldr r4, [r0, #{record}*", $i, "+{bias}]\n",
+            "ldrh r5, [r0, #{record}*", $i, "+{multiplier}]\n",
+            "ldrh r2, [r0, #{record}*", $i, "+{upper_half}]\n",
+            "ldr r6, [r0, #{record}*", $i, "+{code}]\n",
             "add r4, ", $sum, "\n",
             output!($i "lr")
         ),*)
@@ -26,7 +34,10 @@ macro_rules! one {
 /// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
 #[unsafe(naked)]
 pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
-    core::arch::naked_asm!(
+    naked!(
+        Groups { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
+        Words { bias, multiplier, code },
+        Frame { fields } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -34,24 +45,24 @@ pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
         "mov r6, r10",
         "mov r7, r11",
         "push {{r0, r4-r7}}",
-        "ldr r4, [r0, #24]",
+        "ldr r4, [r0, #{twice}]",
         "mov lr, r4",
-        "1: ldr r7, [sp]",
-        "ldr r0, [r7, #12]",
-        "ldr r1, [r0, #8]",
-        "ldr r2, [r0, #20]",
+        "1: ldr r7, [sp, #{fields}]",
+        "ldr r0, [r7, #{records}]",
+        "ldr r1, [r0, #{record}*0+{code}]",
+        "ldr r2, [r0, #{record}*1+{code}]",
         "orrs r1, r2",
-        "ldr r2, [r0, #32]",
+        "ldr r2, [r0, #{record}*2+{code}]",
         "orrs r1, r2",
-        "ldr r2, [r0, #44]",
+        "ldr r2, [r0, #{record}*3+{code}]",
         "orrs r1, r2",
-        "ldr r2, [r7, #28]",
+        "ldr r2, [r7, #{mask}]",
         "ands r1, r2",
-        "ldr r3, [r7, #32]",
+        "ldr r3, [r7, #{expected}]",
         "cmp r1, r3",
         "beq 2f",
         "b 9f",
-        "2: ldr r4, [r7, #36]",
+        "2: ldr r4, [r7, #{start}]",
         "mov r8, r4",
         "mov r10, r4",
         "movs r4, #0",
@@ -60,9 +71,9 @@ pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
         "movs r4, #1",
         "lsls r4, r4, #15",
         "mov r12, r4",
-        "ldr r0, [r7]",
-        "ldr r2, [r7, #4]",
-        "ldr r1, [r7, #8]",
+        "ldr r0, [r7, #{words}]",
+        "ldr r2, [r7, #{end}]",
+        "ldr r1, [r7, #{minus_inputs}]",
         // 0 stands for blocks of 4, 0x100 for those of 2, 0x300 of 8.
         "cmp r3, #0",
         "beq 4f",
@@ -95,19 +106,19 @@ pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
         "movs r1, #1",
         "lsls r1, r1, #14",
         "mov r12, r1",
-        "ldr r7, [sp]",
-        "str r0, [r7]",
-        "ldr r0, [r7, #12]",
-        "ldr r7, [r7, #16]",
+        "ldr r7, [sp, #{fields}]",
+        "str r0, [r7, #{words}]",
+        "ldr r0, [r7, #{records}]",
+        "ldr r7, [r7, #{y}]",
         one!("0" "r8" "1" "r9" "2" "r10" "3" "r11"),
-        "ldr r1, [sp]",
+        "ldr r1, [sp, #{fields}]",
         "adds r0, #48",
         "adds r7, #4",
-        "str r0, [r1, #12]",
-        "str r7, [r1, #16]",
-        "ldr r2, [r1, #20]",
+        "str r0, [r1, #{records}]",
+        "str r7, [r1, #{y}]",
+        "ldr r2, [r1, #{left}]",
         "subs r2, #1",
-        "str r2, [r1, #20]",
+        "str r2, [r1, #{left}]",
         "beq 9f",
         "b 1b",
         "9: pop {{r0, r4-r7}}",
@@ -115,6 +126,8 @@ pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
         "mov r9, r5",
         "mov r10, r6",
         "mov r11, r7",
-        "pop {{r4-r7, pc}}",
+        "pop {{r4-r7, pc}}";
+        record = const size_of::<Record>(),
+        upper_half = const offset_of!(Words, multiplier) + 2,
     )
 }

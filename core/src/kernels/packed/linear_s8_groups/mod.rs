@@ -11,7 +11,7 @@ pub(super) use rv32im as loops;
 use super::channel_record::{BLOCK, CONSTANT, GENERAL, Record, SINGLE};
 use super::linear_s8_dot::DOUBLED_AT;
 
-/// Groups of one block. The loop reads the fields in this order, and counts on.
+/// Groups of one block. `#[repr(C)]`; the assembly reads fields by `offset_of!`, and counts on.
 #[repr(C)]
 pub(super) struct Groups {
     pub(super) words: *const i32,

@@ -3,6 +3,7 @@
 #![cfg(kernel_isa = "rv32im")]
 
 use super::Groups;
+use crate::kernels::packed::channel_record::{Record, Words};
 use crate::kernels::packed::linear_s8_dot::rv;
 use crate::kernels::packed::requantize_4_channels_s8::output;
 
@@ -10,9 +11,9 @@ use crate::kernels::packed::requantize_4_channels_s8::output;
 macro_rules! one {
     ($($i:literal $sum:literal)*) => {
         concat!($(
-            "lw t1, 12*", $i, "(s0)\n",
-            "lw t2, 12*", $i, "+4(s0)\n",
-            "lw t3, 12*", $i, "+8(s0)\n", // bias, multiplier, code
+            "lw t1, {record}*", $i, "+{bias}(s0)\n",
+            "lw t2, {record}*", $i, "+{multiplier}(s0)\n",
+            "lw t3, {record}*", $i, "+{code}(s0)\n",
             "add t1, t1, ", $sum, "\n",
             output!($i "t1" "t2" "t3" "t4" "s3" "s8" "s9" "s1")
         ),*)
@@ -25,40 +26,32 @@ macro_rules! one {
 /// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
 #[unsafe(naked)]
 pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
-    core::arch::naked_asm!(
+    naked!(
+        Groups { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
+        Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",
-        "addi sp, sp, -48",
-        "sw s0, 0(sp)",
-        "sw s1, 4(sp)",
-        "sw s2, 8(sp)",
-        "sw s3, 12(sp)",
-        "sw s4, 16(sp)",
-        "sw s5, 20(sp)",
-        "sw s6, 24(sp)",
-        "sw s7, 28(sp)",
-        "sw s8, 32(sp)",
-        "sw s9, 36(sp)",
+        save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9"),
         // The fields a3, words a0, inputs s7 and their end a4, groups left s2, mask s4, expected s5, start s6.
         "mv a3, a0",
-        "lw a0, 0(a3)",
-        "lw a4, 4(a3)",
-        "lw s7, 8(a3)",
+        "lw a0, {words}(a3)",
+        "lw a4, {end}(a3)",
+        "lw s7, {minus_inputs}(a3)",
         "add s7, s7, a4",
-        "lw s0, 12(a3)",
-        "lw s1, 16(a3)",
-        "lw s2, 20(a3)",
-        "lw s3, 24(a3)",
-        "lw s4, 28(a3)",
-        "lw s5, 32(a3)",
-        "lw s6, 36(a3)",
+        "lw s0, {records}(a3)",
+        "lw s1, {y}(a3)",
+        "lw s2, {left}(a3)",
+        "lw s3, {twice}(a3)",
+        "lw s4, {mask}(a3)",
+        "lw s5, {expected}(a3)",
+        "lw s6, {start}(a3)",
         "li s8, -128",
         "li s9, 127",
         "lui t6, 8",
-        "1: lw t1, 8(s0)",
-        "lw t2, 20(s0)",
-        "lw t3, 32(s0)",
-        "lw t4, 44(s0)",
+        "1: lw t1, {record}*0+{code}(s0)",
+        "lw t2, {record}*1+{code}(s0)",
+        "lw t3, {record}*2+{code}(s0)",
+        "lw t4, {record}*3+{code}(s0)",
         "or t1, t1, t2",
         "or t3, t3, t4",
         "or t1, t1, t3",
@@ -99,21 +92,12 @@ pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
         "addi s1, s1, 4",
         "addi s2, s2, -1",
         "bnez s2, 1b",
-        "9: sw a0, 0(a3)",
-        "sw s0, 12(a3)",
-        "sw s1, 16(a3)",
-        "lw s0, 0(sp)",
-        "lw s1, 4(sp)",
-        "lw s2, 8(sp)",
-        "lw s3, 12(sp)",
-        "lw s4, 16(sp)",
-        "lw s5, 20(sp)",
-        "lw s6, 24(sp)",
-        "lw s7, 28(sp)",
-        "lw s8, 32(sp)",
-        "lw s9, 36(sp)",
-        "addi sp, sp, 48",
+        "9: sw a0, {words}(a3)",
+        "sw s0, {records}(a3)",
+        "sw s1, {y}(a3)",
+        restore!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9"),
         "ret",
-        ".option pop",
+        ".option pop";
+        record = const size_of::<Record>(),
     )
 }

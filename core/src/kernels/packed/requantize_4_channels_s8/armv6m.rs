@@ -4,7 +4,9 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
-use crate::kernels::packed::channel_record::Record;
+use core::mem::offset_of;
+
+use crate::kernels::packed::channel_record::{Record, Words};
 
 /// Output `$i` at r7 of the sum in r4: r2 and r5 high and low half of the multiplier, r6 the code, r12 2^14, `twice` in a register that stays.
 macro_rules! output {
@@ -54,18 +56,18 @@ pub(in super::super) use output;
 macro_rules! m0 {
     (one $i:literal) => {
         concat!(
-            "ldr r4, [r0, #12*",
+            "ldr r4, [r0, #{record}*",
             $i,
-            "]\n", // bias
-            "ldrh r5, [r0, #12*",
+            "+{bias}]\n",
+            "ldrh r5, [r0, #{record}*",
             $i,
-            "+4]\n",
-            "ldrh r2, [r0, #12*",
+            "+{multiplier}]\n",
+            "ldrh r2, [r0, #{record}*",
             $i,
-            "+6]\n", // multiplier
-            "ldr r6, [r0, #12*",
+            "+{upper_half}]\n",
+            "ldr r6, [r0, #{record}*",
             $i,
-            "+8]\n", // code
+            "+{code}]\n",
             "mov r1, lr\n",
             "ldr r1, [r1, #4*",
             $i,
@@ -82,7 +84,7 @@ macro_rules! m0 {
 /// Four sums, records and outputs.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn four(sums: *const i32, records: *const Record, y: *mut i8, twice: i32) {
-    core::arch::naked_asm!(
+    naked!(Words { bias, multiplier, code } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r5, r9",
@@ -100,6 +102,8 @@ pub(in super::super) unsafe extern "C" fn four(sums: *const i32, records: *const
         m0!(one 3),
         "pop {{r5}}",
         "mov r9, r5",
-        "pop {{r4-r7, pc}}",
+        "pop {{r4-r7, pc}}";
+        record = const size_of::<Record>(),
+        upper_half = const offset_of!(Words, multiplier) + 2,
     )
 }

@@ -2,7 +2,7 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use crate::kernels::packed::channel_record::Record;
+use crate::kernels::packed::channel_record::{Record, Words};
 
 /// Output `$i` at `$y` of a sum, its multiplier and its code, which are lost, by way of `$q`; `twice` and the limits stay.
 macro_rules! output {
@@ -113,15 +113,15 @@ pub(in super::super) use output;
 macro_rules! rv {
     (one $i:literal) => {
         concat!(
-            "lw t0, 12*",
+            "lw t0, {record}*",
             $i,
-            "(a1)\n",
-            "lw t1, 12*",
+            "+{bias}(a1)\n",
+            "lw t1, {record}*",
             $i,
-            "+4(a1)\n",
-            "lw t2, 12*",
+            "+{multiplier}(a1)\n",
+            "lw t2, {record}*",
             $i,
-            "+8(a1)\n", // bias, multiplier, code
+            "+{code}(a1)\n",
             "lw t3, 4*",
             $i,
             "(a0)\n",
@@ -137,7 +137,7 @@ macro_rules! rv {
 /// Four sums, records and outputs.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn four(sums: *const i32, records: *const Record, y: *mut i8, twice: i32) {
-    core::arch::naked_asm!(
+    naked!(Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",
         "li a4, -128",
@@ -147,6 +147,7 @@ pub(in super::super) unsafe extern "C" fn four(sums: *const i32, records: *const
         rv!(one 2),
         rv!(one 3),
         "ret",
-        ".option pop",
+        ".option pop";
+        record = const size_of::<Record>(),
     )
 }

@@ -246,51 +246,51 @@ unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: 
 
 #[cfg(kernel_isa = "armv7m")]
 mod mainline {
-    use core::arch::naked_asm;
-
     use super::Under;
+
+    // The last two are loaded at once.
+    consecutive!(Under: skip, weights_skip);
+
+    frame! {
+        /// The top of the stack: where the sums go.
+        Pushed { to }
+    }
 
     /// Defines the sums of four neighbouring channels; `x`: how the inputs of the last two and the first two are loaded, `mla`: how those with an even and an
     /// odd place multiply and add.
     macro_rules! four {
-        ($cpu:literal, $third:literal, $fourth:literal, $first:literal, $second:literal, $even:literal, $odd:literal) => {
+        ($cpu:literal, $third:literal, $fourth:literal, $first:literal, $second:literal, $even:literal, $odd:literal; $($operand:tt)*) => {
             /// Thirteen instructions a tap with the DSP extension, else fifteen. There is a tap.
             #[unsafe(naked)]
             pub(super) unsafe extern "C" fn four(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; 4]) {
-                naked_asm!(concat!(
-                    ".cpu ", $cpu, "\n push {{r3-r11, lr}}\n ldr r12, [r2]\n ldr r6, [r2, #8]\n ldr r4, [r2, #20]\n add r5, r4, r4, lsl #1\n",
-                    "ldm r3, {{r8-r11}}\n",
-                    "1: ldr r7, [r2, #4]\n",
-                    "2: ", $third, " r3, [r0, #4]\n ldrsb lr, [r1, r4, lsl #1]\n ", $even, " r10, r3, lr, r10\n",
+                naked!(Under { rows, columns, column, skip, filter }, Pushed { to } => concat!(
+                    ".cpu ", $cpu, "\n push {{r3-r11, lr}}\n ldr r12, [r2, #{rows}]\n ldr r6, [r2, #{column}]\n ldr r4, [r2, #{filter}]\n",
+                    "add r5, r4, r4, lsl #1\n ldm r3, {{r8-r11}}\n",
+                    "1: ldr r7, [r2, #{columns}]\n",
+                    "2: ", $third, " r3, [r0, #{third}]\n ldrsb lr, [r1, r4, lsl #1]\n ", $even, " r10, r3, lr, r10\n",
                     $fourth, "ldrsb lr, [r1, r5]\n ", $odd, " r11, r3, lr, r11\n",
                     $second, "ldrsb lr, [r1, r4]\n ", $odd, " r9, r3, lr, r9\n",
                     $first, "ldrsb lr, [r1], #1\n ", $even, " r8, r3, lr, r8\n",
                     "add r0, r6\n subs r7, #1\n bne 2b\n",
-                    "ldrd r3, lr, [r2, #12]\n add r0, r3\n add r1, lr\n subs r12, #1\n bne 1b\n",
-                    "ldr r3, [sp]\n stm r3, {{r8-r11}}\n pop {{r3-r11, pc}}\n",
-                ))
+                    "ldrd r3, lr, [r2, #{skip}]\n add r0, r3\n add r1, lr\n subs r12, #1\n bne 1b\n",
+                    "ldr r3, [sp, #{to}]\n stm r3, {{r8-r11}}\n pop {{r3-r11, pc}}\n",
+                );
+                third = const size_of::<[i16; 2]>(), $($operand)*)
             }
         };
     }
 
     #[cfg(kernel_isa = "dsp")]
-    four!("cortex-m33", "ldr", "", "", "ldr r3, [r0]\n", "smlabb", "smlatb");
+    four!("cortex-m33", "ldr", "", "", "ldr r3, [r0]\n", "smlabb", "smlatb";);
     #[cfg(not(kernel_isa = "dsp"))]
     four!(
-        "cortex-m3",
-        "ldrsh",
-        "ldrsh r3, [r0, #6]\n",
-        "ldrsh r3, [r0]\n",
-        "ldrsh r3, [r0, #2]\n",
-        "mla",
-        "mla"
+        "cortex-m3", "ldrsh", "ldrsh r3, [r0, #{fourth}]\n", "ldrsh r3, [r0]\n", "ldrsh r3, [r0, #{second}]\n", "mla", "mla";
+        second = const size_of::<i16>(), fourth = const size_of::<[i16; 3]>(),
     );
 }
 
 #[cfg(kernel_isa = "mve")]
 mod helium {
-    use core::arch::naked_asm;
-
     /// Channels at a time.
     pub(super) const LANES: usize = 8;
 
@@ -333,6 +333,21 @@ mod helium {
         pub(super) reciprocal: usize,
     }
 
+    // Loaded at once.
+    consecutive!(Args: columns, column, skip, weights_skip);
+    consecutive!(Args: records, bias, low, high);
+
+    /// The stack: where a pixel's input begins, the pixels left, registers, and the arguments.
+    #[allow(dead_code, reason = "the assembly names its words")]
+    #[repr(C)]
+    struct Frame {
+        from: *const i16,
+        left: usize,
+        vectors: [u64; 8],
+        args: *const Args,
+    }
+    consecutive!(Frame: from, left);
+
     /// The taps of a block, of which `$load` has the inputs; `$odd`: where the products of odd places go.
     macro_rules! taps {
         ($load:literal, $odd:literal, $row:literal, $tap:literal) => {
@@ -361,39 +376,41 @@ mod helium {
     /// the others in q5: so are their constants, gathered.
     #[unsafe(naked)]
     pub(super) unsafe extern "C" fn run(args: *const Args) {
-        naked_asm!(
+        naked!(
+            Args { x, weights, y, count, rows, columns, filter, records, low, pixels, step, multiplier, reciprocal },
+            Frame { from, args } =>
             ".cpu cortex-m55",
             "push {{r0, r4-r11, lr}}",
             "vpush {{d8-d15}}",
-            "add r12, r0, #20",
+            "add r12, r0, #{columns}",
             "ldm r12, {{r7-r10}}",
             // From records to biases.
-            "ldrd r1, r12, [r0, #40]",
+            "ldrd r1, r12, [r0, #{records}]", // and bias
             "sub r12, r1",
             // r4: x, r5: weights, r3: y, r2: channels left; r11: rows, r7: columns, r8: column, r9 and r10: skips.
-            "ldr r1, [r0, #56]",
-            "ldr r3, [r0, #8]",
-            "ldr r4, [r0, #36]",
+            "ldr r1, [r0, #{pixels}]",
+            "ldr r3, [r0, #{y}]",
+            "ldr r4, [r0, #{filter}]",
             "movs r6, #0",
             // q7: offsets of the channels' weights.
             "vidup.u16 q7, r6, #1",
             "vmul.i16 q7, q7, r4",
-            "ldr r4, [r0]",
-            "ldr r11, [r0, #16]",
+            "ldr r4, [r0, #{x}]",
+            "ldr r11, [r0, #{rows}]",
             "sub sp, #8",
-            "strd r4, r1, [sp]",
-            "0: ldr r5, [r0, #4]",
-            "ldr r2, [r0, #12]",
+            "strd r4, r1, [sp, #{from}]", // and left
+            "0: ldr r5, [r0, #{weights}]",
+            "ldr r2, [r0, #{count}]",
             // q6: records of the even places.
-            "ldr r0, [r0, #40]",
+            "ldr r0, [r0, #{records}]",
             "movs r6, #0",
             "vidup.u32 q6, r6, #8",
             "vadd.i32 q6, q6, q6",
             "vadd.i32 q6, q6, r0",
             // The block's first input channel and the number of its outputs that lie before the block; q3: the channels' inputs from there on.
-            "1: ldr r6, [sp, #72]",
-            "ldr r0, [r6, #12]",
-            "ldr r1, [r6, #64]",
+            "1: ldr r6, [sp, #{args}]",
+            "ldr r0, [r6, #{count}]",
+            "ldr r1, [r6, #{multiplier}]",
             "sub r0, r2",
             "udiv lr, r0, r1",
             "vmov.i32 q4, #0",
@@ -401,7 +418,7 @@ mod helium {
             "cmp r1, #1",
             "beq 2f",
             "mls r0, lr, r1, r0",
-            "ldr r6, [r6, #68]",
+            "ldr r6, [r6, #{reciprocal}]",
             "vidup.u16 q3, r0, #1",
             "vdup.16 q2, r6",
             "add r0, r4, lr, lsl #1",
@@ -416,25 +433,25 @@ mod helium {
             taps!("", "q3", "3", "9"),
             "8:",
             "vadd.i32 q0, q6, r12",
-            "ldr r6, [sp, #72]",
+            "ldr r6, [sp, #{args}]",
             "vldrw.u32 q1, [q0]",
             "movs r0, #17",
-            "vldrw.u32 q2, [q0, #8]",
+            "vldrw.u32 q2, [q0, #{next_bias}]",
             "vadd.i32 q4, q4, q1",
             "vldrw.u32 q0, [q6]",
             "vadd.i32 q5, q5, q2",
-            "vldrw.u32 q1, [q6, #4]",
+            "vldrw.u32 q1, [q6, #{shift}]",
             // The mantissa's high half, rounded and saturated; its factor for a product's high word.
             "vqrshrnb.s32 q0, q0, #16",
-            "vldrw.u32 q2, [q6, #8]",
+            "vldrw.u32 q2, [q6, #{next}]",
             "vadd.i32 q1, q1, r0",
             "vqrshrnt.s32 q0, q2, #16",
-            "vldrw.u32 q3, [q6, #12]",
+            "vldrw.u32 q3, [q6, #{next_shift}]",
             "vmovlb.s16 q2, q0",
             "vadd.i32 q3, q3, r0",
             "vmovlt.s16 q0, q0",
             "vshl.s32 q2, q2, q1",
-            "ldrd r0, r1, [r6, #48]",
+            "ldrd r0, r1, [r6, #{low}]", // and high
             "vshl.s32 q0, q0, q3",
             "vrmulh.s32 q4, q4, q2",
             "vdup.16 q1, r0",
@@ -442,7 +459,7 @@ mod helium {
             "vqmovnb.s32 q4, q4",
             "vdup.16 q2, r1",
             "vqmovnt.s32 q4, q5",
-            "ldr r1, [r6, #36]",
+            "ldr r1, [r6, #{filter}]",
             "vmax.s16 q4, q4, q1",
             "subs r2, #8",
             "vmin.s16 q4, q4, q2",
@@ -462,16 +479,21 @@ mod helium {
             "vadd.i32 q6, q6, r0",
             "movs r2, #8",
             "b 1b",
-            "4: ldrd r4, r1, [sp]",
-            "ldr r0, [sp, #72]",
-            "ldr r2, [r0, #60]",
+            "4: ldrd r4, r1, [sp, #{from}]", // and left
+            "ldr r0, [sp, #{args}]",
+            "ldr r2, [r0, #{step}]",
             "add r4, r2",
             "subs r1, #1",
-            "strd r4, r1, [sp]",
+            "strd r4, r1, [sp, #{from}]", // and left
             "bne 0b",
             "add sp, #8",
             "vpop {{d8-d15}}",
-            "pop {{r0, r4-r11, pc}}",
+            "pop {{r0, r4-r11, pc}}";
+            // A record is a mantissa and a shift.
+            shift = const size_of::<i32>(),
+            next = const size_of::<[i32; 2]>(),
+            next_shift = const size_of::<[i32; 3]>(),
+            next_bias = const size_of::<i64>(),
         )
     }
 }

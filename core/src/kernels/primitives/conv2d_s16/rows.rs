@@ -151,20 +151,49 @@ struct Args {
     high: i32,
 }
 
+/// The stack: the arguments from its start on, and what is left of the block at work.
+#[cfg(kernel_isa = "mve")]
+#[allow(dead_code, reason = "the assembly names its words")]
+#[repr(C)]
+struct Frame {
+    args: Args,
+    /// The block's weights.
+    block: *const i8,
+    /// Its first record.
+    record: *const [i32; 2],
+    /// Channels from there on.
+    left: usize,
+    rows_left: usize,
+    /// The stack pointer stays at a multiple of eight.
+    unused: usize,
+}
+
+#[cfg(kernel_isa = "mve")]
+const _: () = assert!(core::mem::offset_of!(Frame, args) == 0 && size_of::<Frame>() == 96);
+// Loaded and stored in pairs.
+#[cfg(kernel_isa = "mve")]
+consecutive!(Args: x, filter, skip, weights_skip, len, lines);
+#[cfg(kernel_isa = "mve")]
+consecutive!(Args: row_skip, weights_row_skip, y, pixels, step, pitch, weights, records);
+#[cfg(kernel_isa = "mve")]
+consecutive!(Args: low, high);
+#[cfg(kernel_isa = "mve")]
+consecutive!(Frame: block, record);
+
 /// Products of two channels and two pixels, eight elements in nine instructions, to lanes of q6 and q7. `$weights`: from r1, the block's first, and r3, a
 /// channel's number of weights, to the two channels' in r1 and r3; `$bias`: where the block has their biases.
 #[cfg(kernel_isa = "mve")]
 macro_rules! two_by_two {
     ($weights:literal, $bias:literal, $low:literal, $high:literal, $again:literal) => {
         concat!(
-            "ldrd r1, r0, [sp, #76]\n ldr r2, [sp, #60]\n ldrd r9, r3, [sp]\n ldr r11, [sp, #44]\n add r0, r2\n",
+            "ldrd r1, r0, [sp, #{block}]\n ldr r2, [sp, #{to_bias}]\n ldrd r9, r3, [sp, #{x}]\n ldr r11, [sp, #{step}]\n add r0, r2\n",
             $weights,
             "ldr r4, [r0, #",
             $bias,
-            "]\n ldr r6, [r0, #16+",
+            "]\n ldr r6, [r0, #{third_bias}+",
             $bias,
             "]\n mov r8, r4\n mov r10, r6\n add r11, r9\n",
-            "ldrd r0, r2, [sp, #8]\n ldrd r5, r7, [sp, #16]\n ldr r12, [sp, #24]\n",
+            "ldrd r0, r2, [sp, #{skip}]\n ldrd r5, r7, [sp, #{len}]\n ldr r12, [sp, #{rows}]\n",
             $again,
             ": wlstp.16 lr, r5, 4f\n",
             "3: vldrh.u16 q0, [r9], #16\n vldrb.s16 q2, [r1], #8\n vmladava.s16 r4, q0, q2\n vldrh.u16 q1, [r11], #16\n vmladava.s16 r8, q1, q2\n",
@@ -172,8 +201,8 @@ macro_rules! two_by_two {
             "4: add r9, r0\n add r11, r0\n add r1, r2\n add r3, r2\n subs r7, #1\n bne ",
             $again,
             "b\n subs r12, #1\n beq 5f\n",
-            "ldrd r0, r2, [sp, #28]\n add r9, r0\n add r11, r0\n add r1, r2\n add r3, r2\n",
-            "ldrd r0, r2, [sp, #8]\n ldr r7, [sp, #20]\n b ",
+            "ldrd r0, r2, [sp, #{row_skip}]\n add r9, r0\n add r11, r0\n add r1, r2\n add r3, r2\n",
+            "ldrd r0, r2, [sp, #{skip}]\n ldr r7, [sp, #{lines}]\n b ",
             $again,
             "b\n",
             "5: vmov q6[",
@@ -196,45 +225,48 @@ macro_rules! two_by_two {
 #[cfg(kernel_isa = "mve")]
 #[unsafe(naked)]
 unsafe extern "C" fn pixels_of(args: *const Args) {
-    core::arch::naked_asm!(
+    naked!(
+        Args {
+            x, filter, skip, len, lines, rows, row_skip, y, pixels, step, pitch, weights, to_bias, count,
+        },
+        Frame { block, record, left, rows_left } =>
         ".cpu cortex-m55",
         "push {{r3-r11, lr}}",
         "vpush {{d8-d15}}",
-        // The arguments, and behind them: weights, record, and channels left of the block at work, and rows left.
         "sub sp, #96",
         "ldm r0!, {{r1-r12}}",
         "stm sp, {{r1-r12}}",
         "ldm r0, {{r1-r7}}",
-        "add r0, sp, #48",
+        "add r0, sp, #{pitch}",
         "stm r0, {{r1-r7}}",
         "vdup.32 q4, r6",
         "vdup.32 q5, r7",
-        "0: ldrd r0, r1, [sp, #52]",
-        "ldr r2, [sp, #64]",
-        "strd r0, r1, [sp, #76]",
-        "str r2, [sp, #84]",
+        "0: ldrd r0, r1, [sp, #{weights}]", // and records
+        "ldr r2, [sp, #{count}]",
+        "strd r0, r1, [sp, #{block}]", // and record
+        "str r2, [sp, #{left}]",
         // Loads that widen take their address from r0 to r7, and sums, which begin with the biases, have even registers. r9: x, r11: the next pixel's.
-        "1: ldr r2, [sp, #40]",
+        "1: ldr r2, [sp, #{pixels}]",
         "cmp r2, #1",
         "beq.w 12f",
         two_by_two!("add r3, r1, r3, lsl #1\n", "0", "0", "2", "10"),
         two_by_two!("add r1, r3\n add r3, r1, r3, lsl #1\n", "8", "1", "3", "14"),
         "b 13f",
-        "12: ldrd r1, r0, [sp, #76]",
-        "ldr r2, [sp, #60]",
-        "ldrd r9, r4, [sp]",
+        "12: ldrd r1, r0, [sp, #{block}]", // and record
+        "ldr r2, [sp, #{to_bias}]",
+        "ldrd r9, r4, [sp, #{x}]", // and filter
         "add r0, r2",
         "ldr r6, [r0]",
-        "ldr r8, [r0, #8]",
-        "ldr r10, [r0, #16]",
-        "ldr r12, [r0, #24]",
+        "ldr r8, [r0, #{second_bias}]",
+        "ldr r10, [r0, #{third_bias}]",
+        "ldr r12, [r0, #{fourth_bias}]",
         "add r3, r1, r4",
         "add r5, r3, r4",
         "add r7, r5, r4",
-        "ldrd r0, r2, [sp, #8]",
-        "ldrd r4, r11, [sp, #16]",
-        "ldr lr, [sp, #24]",
-        "str lr, [sp, #88]",
+        "ldrd r0, r2, [sp, #{skip}]", // and weights_skip
+        "ldrd r4, r11, [sp, #{len}]", // and lines
+        "ldr lr, [sp, #{rows}]",
+        "str lr, [sp, #{rows_left}]",
         "2: wlstp.16 lr, r4, 4f",
         "3: vldrh.u16 q0, [r9], #16",
         "vldrb.s16 q1, [r1], #8",
@@ -253,36 +285,36 @@ unsafe extern "C" fn pixels_of(args: *const Args) {
         "add r7, r2",
         "subs r11, #1",
         "bne 2b",
-        "ldr r11, [sp, #88]",
+        "ldr r11, [sp, #{rows_left}]",
         "subs r11, #1",
         "beq 5f",
-        "str r11, [sp, #88]",
-        "ldrd r0, r2, [sp, #28]",
+        "str r11, [sp, #{rows_left}]",
+        "ldrd r0, r2, [sp, #{row_skip}]", // and weights_row_skip
         "add r9, r0",
         "add r1, r2",
         "add r3, r2",
         "add r5, r2",
         "add r7, r2",
-        "ldrd r0, r2, [sp, #8]",
-        "ldr r11, [sp, #20]",
+        "ldrd r0, r2, [sp, #{skip}]", // and weights_skip
+        "ldr r11, [sp, #{lines}]",
         "b 2b",
         "5: vmov q6[2], q6[0], r6, r10",
         "vmov q6[3], q6[1], r8, r12",
         // The mantissa's high half, rounded and saturated; its factor for a product's high word.
-        "13: ldr r0, [sp, #80]",
+        "13: ldr r0, [sp, #{record}]",
         "movs r1, #17",
         "vld20.32 {{q2, q3}}, [r0]",
         "vld21.32 {{q2, q3}}, [r0]!",
         "vqrshrnb.s32 q2, q2, #16",
         "vadd.i32 q3, q3, r1",
         "vmovlb.s16 q2, q2",
-        "ldr r2, [sp, #36]",
+        "ldr r2, [sp, #{y}]",
         "vshl.s32 q2, q2, q3",
-        "ldr r1, [sp, #76]",
+        "ldr r1, [sp, #{block}]",
         "vrmulh.s32 q0, q6, q2",
-        "ldrd r4, r5, [sp, #40]",
+        "ldrd r4, r5, [sp, #{pixels}]", // and step
         "vmax.s32 q0, q0, q4",
-        "ldr r6, [sp, #48]",
+        "ldr r6, [sp, #{pitch}]",
         "vmin.s32 q0, q0, q5",
         "cmp r4, #1",
         "beq 6f",
@@ -291,17 +323,17 @@ unsafe extern "C" fn pixels_of(args: *const Args) {
         "vmax.s32 q1, q1, q4",
         "vmin.s32 q1, q1, q5",
         "vstrh.32 q1, [r7]",
-        "6: ldr r3, [sp, #84]",
+        "6: ldr r3, [sp, #{left}]",
         "vstrh.32 q0, [r2], #8",
         "subs r3, #4",
         "beq 8f",
-        "ldr r7, [sp, #4]",
+        "ldr r7, [sp, #{filter}]",
         "cmp r3, #4",
         "blo 7f",
         "add r1, r1, r7, lsl #2",
-        "strd r1, r0, [sp, #76]",
-        "str r2, [sp, #36]",
-        "str r3, [sp, #84]",
+        "strd r1, r0, [sp, #{block}]", // and record
+        "str r2, [sp, #{y}]",
+        "str r3, [sp, #{left}]",
         "b.w 1b",
         // As many channels back as there are fewer than four.
         "7: mla r1, r3, r7, r1",
@@ -309,13 +341,13 @@ unsafe extern "C" fn pixels_of(args: *const Args) {
         "sub r0, r0, r3, lsl #3",
         "sub r2, r2, r3, lsl #1",
         "movs r3, #4",
-        "strd r1, r0, [sp, #76]",
-        "str r2, [sp, #36]",
-        "str r3, [sp, #84]",
+        "strd r1, r0, [sp, #{block}]", // and record
+        "str r2, [sp, #{y}]",
+        "str r3, [sp, #{left}]",
         "b.w 1b",
         // Outputs: back to the pixel's first, and on to the next pixel's.
-        "8: ldr r0, [sp, #64]",
-        "ldr r1, [sp]",
+        "8: ldr r0, [sp, #{count}]",
+        "ldr r1, [sp, #{x}]",
         "sub r2, r2, r0, lsl #1",
         "9: add r1, r5",
         "add r2, r6",
@@ -324,12 +356,15 @@ unsafe extern "C" fn pixels_of(args: *const Args) {
         "cmp r0, #0",
         "mov r0, #0",
         "bne 9b",
-        "str r1, [sp]",
-        "strd r2, r4, [sp, #36]",
+        "str r1, [sp, #{x}]",
+        "strd r2, r4, [sp, #{y}]", // and pixels
         "b.w 0b",
         "11: add sp, #96",
         "vpop {{d8-d15}}",
-        "pop {{r3-r11, pc}}",
+        "pop {{r3-r11, pc}}";
+        second_bias = const size_of::<i64>(),
+        third_bias = const size_of::<[i64; 2]>(),
+        fourth_bias = const size_of::<[i64; 3]>(),
     )
 }
 

@@ -1,5 +1,6 @@
 //! The inner loops of [`wide`](crate::kernels::primitives::dot_s16) on the cores without vectors that have some of their own.
 
+#[cfg(kernel_isa = "armv6m")]
 use core::arch::naked_asm;
 
 /// Lines of neighbours.
@@ -17,6 +18,17 @@ pub(in crate::kernels) struct Args {
     /// Elements of a line behind its fours.
     pub(in crate::kernels) rest: usize,
 }
+
+#[cfg(not(kernel_isa = "armv6m"))]
+consecutive!(Args: skip, weights_skip);
+
+#[cfg(not(kernel_isa = "armv6m"))]
+frame! {
+    /// What [`fours`] has on the stack: the lines left, the arguments, where the sums go.
+    Lines { lines_left, args, to }
+}
+#[cfg(not(kernel_isa = "armv6m"))]
+consecutive!(Lines: lines_left, args);
 
 /// An element of the input, from r0, with that of each row, from r1 to r4: sums r5 to r8.
 #[cfg(not(kernel_isa = "armv6m"))]
@@ -79,21 +91,21 @@ pub(in crate::kernels) unsafe extern "C" fn fours(
     args: *const Args,
     sums: *mut i32,
 ) {
-    naked_asm!(
+    naked!(
+        Args { lines, bytes, skip, rest }, Lines { lines_left, args, to } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
-        "ldr r4, [r2]",
-        // The lines left, the arguments, the sums.
+        "ldr r4, [r2, #{lines}]",
         "sub sp, #12",
-        "strd r4, r2, [sp]",
-        "str r3, [sp, #8]",
+        "strd r4, r2, [sp, #{lines_left}]", // and args
+        "str r3, [sp, #{to}]",
         "ldm r1, {{r1-r4}}",
         "mov r5, #0",
         "mov r6, #0",
         "mov r7, #0",
         "mov r8, #0",
-        "1: ldr r11, [sp, #4]",
-        "ldr r12, [r11, #4]",
+        "1: ldr r11, [sp, #{args}]",
+        "ldr r12, [r11, #{bytes}]",
         "cmp r12, #0",
         "beq 3f",
         "add r12, r0",
@@ -101,27 +113,27 @@ pub(in crate::kernels) unsafe extern "C" fn fours(
         four!(),
         "cmp r0, r12",
         "bne 2b",
-        "ldr r11, [sp, #4]",
-        "3: ldr r12, [r11, #16]",
+        "ldr r11, [sp, #{args}]",
+        "3: ldr r12, [r11, #{rest}]",
         "cmp r12, #0",
         "beq 5f",
         "4:",
         element!(),
         "subs r12, #1",
         "bne 4b",
-        "5: ldr r12, [sp]",
+        "5: ldr r12, [sp, #{lines_left}]",
         "subs r12, #1",
         "beq 6f",
-        "str r12, [sp]",
-        "ldr r11, [sp, #4]",
-        "ldrd r9, r10, [r11, #8]",
+        "str r12, [sp, #{lines_left}]",
+        "ldr r11, [sp, #{args}]",
+        "ldrd r9, r10, [r11, #{skip}]", // and weights_skip
         "add r0, r9",
         "add r1, r10",
         "add r2, r10",
         "add r3, r10",
         "add r4, r10",
         "b 1b",
-        "6: ldr r3, [sp, #8]",
+        "6: ldr r3, [sp, #{to}]",
         "stm r3, {{r5-r8}}",
         "add sp, #12",
         "pop {{r4-r11, pc}}",
@@ -150,6 +162,22 @@ pub(in crate::kernels) struct Window {
     pub(in crate::kernels) low: i32,
     pub(in crate::kernels) high: i32,
 }
+
+#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+consecutive!(Window: low, high);
+// The first two are loaded from the start.
+#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+consecutive!(Window: x, bytes);
+#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+const _: () = assert!(core::mem::offset_of!(Window, x) == 0);
+
+#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+frame! {
+    /// What [`window`] has on the stack: the arguments, the next output, its record, and the channels behind the next four.
+    Channels { args, output, record, left }
+}
+#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+consecutive!(Channels: args, output, record);
 
 /// Whether [`window`] takes elements 0, 2, 1, 3 of each four.
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
@@ -248,22 +276,22 @@ macro_rules! finish {
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn window(args: *const Window) {
-    naked_asm!(
+    naked!(
+        Window { rest, weights, filter, records, to_bias, y, count, low }, Channels { args, output, record, left } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
-        // The arguments, the next output, its record, and the channels behind the next four.
         "sub sp, #16",
-        "ldr r1, [r0, #12]",
-        "ldr r2, [r0, #28]",
-        "ldr r3, [r0, #20]",
-        "ldr r4, [r0, #32]",
-        "strd r0, r2, [sp]",
-        "str r3, [sp, #8]",
+        "ldr r1, [r0, #{weights}]",
+        "ldr r2, [r0, #{y}]",
+        "ldr r3, [r0, #{records}]",
+        "ldr r4, [r0, #{count}]",
+        "strd r0, r2, [sp, #{args}]", // and output
+        "str r3, [sp, #{record}]",
         "subs r4, #4",
         "blo 5f",
-        "1: str r4, [sp, #12]",
-        "ldr r11, [sp]",
-        "ldr r10, [r11, #16]",
+        "1: str r4, [sp, #{left}]",
+        "ldr r11, [sp, #{args}]",
+        "ldr r10, [r11, #{filter}]",
         "ldm r11, {{r0, r12}}",
         "add r2, r1, r10",
         "add r3, r2, r10",
@@ -279,34 +307,34 @@ pub(in crate::kernels) unsafe extern "C" fn window(args: *const Window) {
         gathered!(all),
         "cmp r0, r12",
         "bne 2b",
-        "ldr r11, [sp]",
-        "3: ldr r12, [r11, #8]",
+        "ldr r11, [sp, #{args}]",
+        "3: ldr r12, [r11, #{rest}]",
         "cmp r12, #0",
         "beq 4f",
         "30:",
         element!(),
         "subs r12, #1",
         "bne 30b",
-        "ldr r11, [sp]",
+        "ldr r11, [sp, #{args}]",
         // Behind the fourth row is the next block's first.
         "4: mov r1, r4",
-        "ldrd r0, r9, [sp, #4]",
-        "ldr r10, [r11, #24]",
-        "ldrd r2, r3, [r11, #36]",
+        "ldrd r0, r9, [sp, #{output}]", // and record
+        "ldr r10, [r11, #{to_bias}]",
+        "ldrd r2, r3, [r11, #{low}]", // and high
         finish!("r5"),
         finish!("r6"),
         finish!("r7"),
         finish!("r8"),
-        "strd r0, r9, [sp, #4]",
-        "ldr r4, [sp, #12]",
+        "strd r0, r9, [sp, #{output}]", // and record
+        "ldr r4, [sp, #{left}]",
         "subs r4, #4",
         "bhs 1b",
         "5: adds r4, #4",
         "beq 9f",
-        "str r4, [sp, #12]",
-        "6: ldr r11, [sp]",
+        "str r4, [sp, #{left}]",
+        "6: ldr r11, [sp, #{args}]",
         "ldm r11, {{r0, r12}}",
-        "ldr r4, [r11, #8]",
+        "ldr r4, [r11, #{rest}]",
         "mov r5, #0",
         "adds r12, r0",
         "cmp r12, r0",
@@ -320,15 +348,15 @@ pub(in crate::kernels) unsafe extern "C" fn window(args: *const Window) {
         one!(),
         "subs r4, #1",
         "bne 81b",
-        "80: ldrd r0, r9, [sp, #4]",
-        "ldr r11, [sp]",
-        "ldr r10, [r11, #24]",
-        "ldrd r2, r3, [r11, #36]",
+        "80: ldrd r0, r9, [sp, #{output}]", // and record
+        "ldr r11, [sp, #{args}]",
+        "ldr r10, [r11, #{to_bias}]",
+        "ldrd r2, r3, [r11, #{low}]", // and high
         finish!("r5"),
-        "strd r0, r9, [sp, #4]",
-        "ldr r4, [sp, #12]",
+        "strd r0, r9, [sp, #{output}]", // and record
+        "ldr r4, [sp, #{left}]",
         "subs r4, #1",
-        "str r4, [sp, #12]",
+        "str r4, [sp, #{left}]",
         "bne 6b",
         "9: add sp, #16",
         "pop {{r4-r11, pc}}",

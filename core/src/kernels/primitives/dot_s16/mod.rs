@@ -175,7 +175,7 @@ unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
 
 #[cfg(kernel_isa = "mve")]
 mod helium {
-    use core::arch::naked_asm;
+    use core::mem::offset_of;
 
     #[repr(C)]
     pub(super) struct Args {
@@ -190,15 +190,16 @@ mod helium {
     /// Eight elements of four rows in nine instructions.
     #[unsafe(naked)]
     pub(super) unsafe extern "C" fn dots(x: *const i16, args: *const Args, lines: usize, len: usize) {
-        naked_asm!(
+        naked!(
+            Args { rows, skip, weights_skip, sums } =>
             ".cpu cortex-m55",
             // Loads that widen take their address from r0 to r7, and sums have even registers.
             "push {{r4-r11, lr}}",
             "mov r9, r1",
             "mov r11, r2",
-            "ldrd r4, r5, [r9]",
-            "ldr r7, [r9, #8]",
-            "ldr r1, [r9, #12]",
+            "ldrd r4, r5, [r9, #{rows}]",
+            "ldr r7, [r9, #{third_row}]",
+            "ldr r1, [r9, #{fourth_row}]",
             "mov r6, #0",
             "mov r8, #0",
             "mov r10, #0",
@@ -221,19 +222,22 @@ mod helium {
             "bic r2, r2, #7",
             "sub r2, r3, r2",
             "add r0, r0, r2, lsl #1",
-            "ldr lr, [r9, #16]",
+            "ldr lr, [r9, #{skip}]",
             "add r0, lr",
-            "ldr lr, [r9, #20]",
+            "ldr lr, [r9, #{weights_skip}]",
             "add lr, r2",
             "add r4, lr",
             "add r5, lr",
             "add r7, lr",
             "add r1, lr",
             "b 1b",
-            "3: ldr r2, [r9, #24]",
+            "3: ldr r2, [r9, #{sums}]",
             "strd r6, r8, [r2]",
-            "strd r10, r12, [r2, #8]",
-            "pop {{r4-r11, pc}}",
+            "strd r10, r12, [r2, #{third_sum}]",
+            "pop {{r4-r11, pc}}";
+            third_row = const offset_of!(Args, rows) + size_of::<[usize; 2]>(),
+            third_sum = const size_of::<[i32; 2]>(),
+            fourth_row = const offset_of!(Args, rows) + size_of::<[usize; 3]>(),
         )
     }
 }

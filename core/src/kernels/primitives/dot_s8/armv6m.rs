@@ -2,7 +2,20 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
-use core::arch::naked_asm;
+frame! {
+    /// What [`dots`] has pushed, and its last argument.
+    Pushed { sums, r8, r9, r10, r11, r4, r5, r6, r7, lr, zero }
+}
+
+frame! {
+    /// What [`rows`] has pushed first, and its last arguments.
+    Entered { r8, r9, r10, r11, r4, r5, r6, r7, lr, zero, fours }
+}
+
+frame! {
+    /// What it pushes then: where the next sums go, their end, and the index at which fours begin.
+    Frame { to, to_end, fours_from }
+}
 
 /// An element of the input, from r0, with that of each row, from r1 to r4, all at index r7: zero point r12, which has its sign changed, sums r8 to r11.
 macro_rules! element {
@@ -36,7 +49,8 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
     sums: *mut i32,
     zero: i32,
 ) {
-    naked_asm!(
+    naked!(
+        Pushed { zero } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -44,7 +58,7 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
         "mov r6, r10",
         "mov r7, r11",
         "push {{r3-r7}}",
-        "ldr r4, [sp, #40]",
+        "ldr r4, [sp, #{zero}]",
         "rsbs r4, r4, #0",
         "mov r12, r4",
         "movs r4, #0",
@@ -89,7 +103,8 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
     zero: i32,
     fours: usize,
 ) {
-    naked_asm!(
+    naked!(
+        Entered { zero, fours }, Frame { to, to_end, fours_from } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -97,11 +112,11 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "mov r6, r10",
         "mov r7, r11",
         "push {{r4-r7}}",
-        "ldr r4, [sp, #36]",
+        "ldr r4, [sp, #{zero}]",
         "rsbs r4, r4, #0",
         "mov r12, r4",
         // The sums, their end, and the index at which fours begin.
-        "ldr r4, [sp, #40]",
+        "ldr r4, [sp, #{fours}]",
         "lsls r4, r4, #4",
         "adds r4, r4, r3",
         "lsrs r5, r2, #2",
@@ -124,13 +139,13 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "mov r9, r5",
         "mov r10, r5",
         "mov r11, r5",
-        "ldr r6, [sp, #8]",
+        "ldr r6, [sp, #{fours_from}]",
         "cmp r7, r6",
         "beq 4f",
         // What is no four first.
         "2:",
         element!(),
-        "ldr r5, [sp, #8]",
+        "ldr r5, [sp, #{fours_from}]",
         "cmp r7, r5",
         "bne 2b",
         "cmp r7, #0",
@@ -141,14 +156,14 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         element!(),
         element!(),
         "bne 4b",
-        "5: ldr r7, [sp]",
+        "5: ldr r7, [sp, #{to}]",
         "mov r1, r8",
         "mov r2, r9",
         "mov r3, r10",
         "mov r6, r11",
         "stm r7!, {{r1-r3, r6}}",
-        "str r7, [sp]",
-        "ldr r6, [sp, #4]",
+        "str r7, [sp, #{to}]",
+        "ldr r6, [sp, #{to_end}]",
         "cmp r7, r6",
         "beq 6f",
         "b 1b",

@@ -1,6 +1,6 @@
-//! What the loops over the state of an SVDF take on cores without vectors.
+//! Arguments of the loops over the state of an SVDF on cores without vectors. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 
-/// They read the fields in this order.
+/// State, constants and outputs of a row.
 #[repr(C)]
 pub(super) struct Args {
     pub(super) state: *mut i8,

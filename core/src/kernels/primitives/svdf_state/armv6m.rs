@@ -2,9 +2,13 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
-use core::arch::naked_asm;
+use core::mem::offset_of;
 
 use super::args::Args;
+
+// The first five are loaded at once, which goes on to the sixth.
+consecutive!(Args: state, weights, newest, y, bias, mantissa);
+const _: () = assert!(offset_of!(Args, state) == 0);
 
 /// Memories of any length.
 pub(super) fn takes(_: usize) -> bool {
@@ -59,7 +63,7 @@ macro_rules! enter {
             "ldm r0!, {{r1-r5}}\n",
             "mov r8, r4\n",
             "mov r9, r5\n",
-            "ldr r4, [r0, #12]\n",
+            "ldr r4, [r0, #{end}-{mantissa}]\n",
             "mov r10, r4\n"
         )
     };
@@ -81,8 +85,8 @@ macro_rules! output {
             "subs r5, r0, r4\n",
             "asrs r5, r5, #16\n",
             "mov r12, r0\n",
-            "ldrh r6, [r7, #20]\n",
-            "ldrh r7, [r7, #22]\n",
+            "ldrh r6, [r7, #{mantissa}]\n",
+            "ldrh r7, [r7, #{upper_half}]\n",
             "movs r0, r4\n",
             "muls r0, r6, r0\n",
             "asrs r0, r0, #16\n",
@@ -101,9 +105,9 @@ macro_rules! output {
             "asrs r4, r4, #31\n",
             "adds r0, r0, r4\n",
             "mov r7, r11\n",
-            "ldr r4, [r7, #24]\n",
+            "ldr r4, [r7, #{addend}]\n",
             "adds r0, r0, r4\n",
-            "ldr r4, [r7, #28]\n",
+            "ldr r4, [r7, #{right}]\n",
             "asrs r0, r4\n",
             "sxtb r4, r0\n",
             "cmp r4, r0\n",
@@ -141,7 +145,8 @@ macro_rules! leave {
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn eights(args: &Args) {
-    naked_asm!(
+    naked!(
+        Args { mantissa, addend, right, end } =>
         ".cpu cortex-m0",
         enter!(),
         "2:",
@@ -160,7 +165,8 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
         "adds r2, #8",
         output!(),
         "bne 2b",
-        leave!(),
+        leave!();
+        upper_half = const offset_of!(Args, mantissa) + 2,
     )
 }
 
@@ -170,17 +176,18 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn any(args: &Args) {
-    naked_asm!(
+    naked!(
+        Args { mantissa, addend, right, end, less_one, rank } =>
         ".cpu cortex-m0",
         enter!(),
         "1:",
         bias!(),
         // Filters left.
         "mov r7, r11",
-        "ldr r4, [r7, #40]",
+        "ldr r4, [r7, #{rank}]",
         "mov r12, r4",
         "2: mov r7, r11",
-        "ldr r5, [r7, #36]",
+        "ldr r5, [r7, #{less_one}]",
         "adds r1, r1, r5",
         "adds r2, r2, r5",
         "adds r6, r1, #1",
@@ -200,6 +207,7 @@ pub(super) unsafe extern "C" fn any(args: &Args) {
         "bne 2b",
         output!(),
         "bne 1b",
-        leave!(),
+        leave!();
+        upper_half = const offset_of!(Args, mantissa) + 2,
     )
 }

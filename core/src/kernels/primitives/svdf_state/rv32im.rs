@@ -2,8 +2,6 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use core::arch::naked_asm;
-
 use super::args::Args;
 
 /// Memories of any length.
@@ -80,15 +78,15 @@ macro_rules! output {
 macro_rules! enter {
     () => {
         concat!(
-            "lw a1, (a0)\n",
-            "lw a2, 4(a0)\n",
-            "lw a3, 8(a0)\n",
-            "lw a4, 12(a0)\n",
-            "lw a5, 16(a0)\n",
-            "lw a6, 20(a0)\n",
-            "lw a7, 24(a0)\n",
-            "lw t3, 28(a0)\n",
-            "lw t4, 32(a0)\n",
+            "lw a1, {state}(a0)\n",
+            "lw a2, {weights}(a0)\n",
+            "lw a3, {newest}(a0)\n",
+            "lw a4, {y}(a0)\n",
+            "lw a5, {bias}(a0)\n",
+            "lw a6, {mantissa}(a0)\n",
+            "lw a7, {addend}(a0)\n",
+            "lw t3, {right}(a0)\n",
+            "lw t4, {end}(a0)\n",
             "li t5, 127\n",
             "li t6, -128\n"
         )
@@ -101,7 +99,8 @@ macro_rules! enter {
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn eights(args: &Args) {
-    naked_asm!(
+    naked!(
+        Args { state, weights, newest, y, bias, mantissa, addend, right, end } =>
         ".option push",
         ".option arch, +m",
         enter!(),
@@ -130,18 +129,15 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn any(args: &Args) {
-    naked_asm!(
+    naked!(
+        Args { state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank } =>
         ".option push",
         ".option arch, +m",
-        "addi sp, sp, -16",
-        "sw s0, (sp)",
-        "sw s1, 4(sp)",
-        "sw s2, 8(sp)",
-        "sw s3, 12(sp)",
+        save!("s0" "s1" "s2" "s3"),
         // Elements less one s0, rank s1, filters left s2, the memory's last element or the last but one s3.
         enter!(),
-        "lw s0, 36(a0)",
-        "lw s1, 40(a0)",
+        "lw s0, {less_one}(a0)",
+        "lw s1, {rank}(a0)",
         "1: lw t0, (a5)",
         "addi a5, a5, 4",
         "mv s2, s1",
@@ -167,11 +163,7 @@ pub(super) unsafe extern "C" fn any(args: &Args) {
         "bnez s2, 2b",
         output!(),
         "bne a4, t4, 1b",
-        "lw s0, (sp)",
-        "lw s1, 4(sp)",
-        "lw s2, 8(sp)",
-        "lw s3, 12(sp)",
-        "addi sp, sp, 16",
+        restore!("s0" "s1" "s2" "s3"),
         "ret",
         ".option pop",
     )

@@ -34,7 +34,7 @@ pub(super) type Newest = i16;
 #[cfg(not(kernel_isa = "armv7m"))]
 pub(super) type Newest = i32;
 
-/// What the loops take. They read the fields in this order.
+/// Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[cfg_attr(
     not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")),
     allow(dead_code)
@@ -57,16 +57,16 @@ pub(super) struct Args {
     pub(super) rank: usize,
 }
 
-/// What makes the newest value of a sum, where the loops do it themselves: they read the fields in this order.
+/// What makes the newest value of a sum, where the loops do it themselves: as [`Args`] is read.
 #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
 #[repr(C)]
 pub(super) struct Scale {
-    mantissa: i32,
-    left: u32,
-    right: u32,
+    pub(super) mantissa: i32,
+    pub(super) left: u32,
+    pub(super) right: u32,
     /// Half of what it shifts to one, and -1; or both 0 where it does not shift.
-    half: i32,
-    sign: i32,
+    pub(super) half: i32,
+    pub(super) sign: i32,
 }
 
 #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]

@@ -1,7 +1,5 @@
 //! [`super::s16`] on ARMv6-M, in three passes over the sums of a block: newest values take their places, then the sums over memories, which become outputs.
 
-use core::arch::naked_asm;
-
 use super::s16_args::{Args, Scale};
 
 /// Whether the loops take memories of so many elements.
@@ -74,25 +72,26 @@ macro_rules! mantissa {
 /// As many sums as there are filters, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn halves(args: &Args, scale: &Scale) {
-    naked_asm!(
+    naked!(
+        Args { newest, y, end, rank }, Scale { mantissa, left, right, half, sign } =>
         ".cpu cortex-m0",
         enter!(),
         // Sums r0, their end r11; left r2, right r7, half r10, sign lr.
-        "ldr r3, [r1]",
+        "ldr r3, [r1, #{mantissa}]",
         mantissa!(),
-        "ldr r3, [r1, #12]",
+        "ldr r3, [r1, #{half}]",
         "mov r10, r3",
-        "ldr r3, [r1, #16]",
+        "ldr r3, [r1, #{sign}]",
         "mov lr, r3",
-        "ldr r2, [r1, #4]",
-        "ldr r7, [r1, #8]",
-        "ldr r3, [r0, #16]",
-        "ldr r4, [r0, #20]",
+        "ldr r2, [r1, #{left}]",
+        "ldr r7, [r1, #{right}]",
+        "ldr r3, [r0, #{y}]",
+        "ldr r4, [r0, #{end}]",
         "subs r4, r4, r3",
-        "ldr r3, [r0, #40]",
+        "ldr r3, [r0, #{rank}]",
         "muls r4, r3, r4",
         "lsls r4, r4, #2",
-        "ldr r0, [r0, #8]",
+        "ldr r0, [r0, #{newest}]",
         "adds r4, r4, r0",
         "mov r11, r4",
         "2: ldr r1, [r0]",
@@ -155,22 +154,23 @@ macro_rules! element {
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &Args) {
-    naked_asm!(
+    naked!(
+        Args { state, weights, newest, bias, y, end } =>
         ".cpu cortex-m0",
         enter!(),
         // Weights are an element behind: they go by the index of the state's next one. Sums r9, biases r10, the sums' end r11.
-        "ldr r3, [r0, #16]",
-        "ldr r4, [r0, #20]",
+        "ldr r3, [r0, #{y}]",
+        "ldr r4, [r0, #{end}]",
         "subs r4, r4, r3",
         "lsls r4, r4, #2",
-        "ldr r3, [r0, #8]",
+        "ldr r3, [r0, #{newest}]",
         "mov r9, r3",
         "adds r4, r4, r3",
         "mov r11, r4",
-        "ldr r3, [r0, #12]",
+        "ldr r3, [r0, #{bias}]",
         "mov r10, r3",
-        "ldr r1, [r0]",
-        "ldr r2, [r0, #4]",
+        "ldr r1, [r0, #{state}]",
+        "ldr r2, [r0, #{weights}]",
         "subs r2, #2",
         "movs r0, #2",
         "movs r3, #4",
@@ -186,7 +186,7 @@ unsafe extern "C" fn eights(args: &Args) {
         element!("0" "r0" "2" "r3" "4" "r5"),
         "mov r4, r9",
         "ldr r7, [r4]",
-        "strh r7, [r1, #6]",
+        "strh r7, [r1, #{fourth}]",
         "ldrsh r4, [r2, r6]",
         "muls r7, r4, r7",
         "add r7, r8",
@@ -197,7 +197,8 @@ unsafe extern "C" fn eights(args: &Args) {
         "adds r2, #8",
         "cmp r4, r11",
         "bne 2b",
-        leave!(),
+        leave!();
+        fourth = const 3 * size_of::<i16>(),
     )
 }
 
@@ -207,29 +208,30 @@ unsafe extern "C" fn eights(args: &Args) {
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &Args) {
-    naked_asm!(
+    naked!(
+        Args { state, weights, newest, bias, y, end, memory, rank } =>
         ".cpu cortex-m0",
         enter!(),
         // State r1, weights r2, newest r3, which the sums r8 never pass, up to their end r11; filters left r9, biases r10, rank r12, bytes before the last
         // element lr.
-        "ldr r3, [r0, #16]",
-        "ldr r4, [r0, #20]",
+        "ldr r3, [r0, #{y}]",
+        "ldr r4, [r0, #{end}]",
         "subs r4, r4, r3",
         "lsls r4, r4, #2",
-        "ldr r3, [r0, #8]",
+        "ldr r3, [r0, #{newest}]",
         "mov r8, r3",
         "adds r4, r4, r3",
         "mov r11, r4",
-        "ldr r4, [r0, #12]",
+        "ldr r4, [r0, #{bias}]",
         "mov r10, r4",
-        "ldr r4, [r0, #40]",
+        "ldr r4, [r0, #{rank}]",
         "mov r12, r4",
-        "ldr r4, [r0, #36]",
+        "ldr r4, [r0, #{memory}]",
         "subs r4, #1",
         "lsls r4, r4, #1",
         "mov lr, r4",
-        "ldr r1, [r0]",
-        "ldr r2, [r0, #4]",
+        "ldr r1, [r0, #{state}]",
+        "ldr r2, [r0, #{weights}]",
         "1: mov r4, r10",
         "ldm r4!, {{r0}}",
         "mov r10, r4",
@@ -274,19 +276,20 @@ unsafe extern "C" fn any(args: &Args) {
 /// As many sums as there are outputs, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn outputs(args: &Args) {
-    naked_asm!(
+    naked!(
+        Args { newest, y, end, mantissa, places, zero } =>
         ".cpu cortex-m0",
         enter!(),
         // Sums r0, output r2, its end r11; places r7, zero point r10.
-        "ldr r3, [r0, #24]",
+        "ldr r3, [r0, #{mantissa}]",
         mantissa!(),
-        "ldr r7, [r0, #28]",
-        "ldr r3, [r0, #32]",
+        "ldr r7, [r0, #{places}]",
+        "ldr r3, [r0, #{zero}]",
         "mov r10, r3",
-        "ldr r2, [r0, #16]",
-        "ldr r3, [r0, #20]",
+        "ldr r2, [r0, #{y}]",
+        "ldr r3, [r0, #{end}]",
         "mov r11, r3",
-        "ldr r0, [r0, #8]",
+        "ldr r0, [r0, #{newest}]",
         "2: ldm r0!, {{r1}}",
         "uxth r3, r1",
         "asrs r4, r1, #16",

@@ -1,6 +1,6 @@
 //! [`super::s16`] on RV32IM: a filter's newest value goes from its sum into the pass over its memory without a place of its own.
 
-use core::arch::naked_asm;
+use core::mem::offset_of;
 
 use super::s16_args::{Args, Scale};
 
@@ -107,34 +107,23 @@ macro_rules! output {
 macro_rules! enter {
     () => {
         concat!(
-            "addi sp, sp, -48\n",
-            "sw s0, (sp)\n",
-            "sw s1, 4(sp)\n",
-            "sw s2, 8(sp)\n",
-            "sw s3, 12(sp)\n",
-            "sw s4, 16(sp)\n",
-            "sw s5, 20(sp)\n",
-            "sw s6, 24(sp)\n",
-            "sw s7, 28(sp)\n",
-            "sw s8, 32(sp)\n",
-            "sw s9, 36(sp)\n",
-            "sw s10, 40(sp)\n",
-            "lw s0, (a1)\n",
-            "lw s1, 4(a1)\n",
-            "lw s4, 8(a1)\n",
-            "lw s2, 12(a1)\n",
-            "lw s3, 16(a1)\n",
-            "lw a1, (a0)\n",
-            "lw a2, 4(a0)\n",
-            "lw a3, 8(a0)\n",
-            "lw a4, 12(a0)\n",
-            "lw a5, 16(a0)\n",
-            "lw a6, 20(a0)\n",
-            "lw a7, 24(a0)\n",
-            "lw t4, 32(a0)\n",
-            "lw s7, 36(a0)\n",
-            "lw s8, 40(a0)\n",
-            "lw a0, 28(a0)\n",
+            save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10"),
+            "lw s0, {scale_mantissa}(a1)\n",
+            "lw s1, {left}(a1)\n",
+            "lw s4, {right}(a1)\n",
+            "lw s2, {half}(a1)\n",
+            "lw s3, {sign}(a1)\n",
+            "lw a1, {state}(a0)\n",
+            "lw a2, {weights}(a0)\n",
+            "lw a3, {newest}(a0)\n",
+            "lw a4, {bias}(a0)\n",
+            "lw a5, {y}(a0)\n",
+            "lw a6, {end}(a0)\n",
+            "lw a7, {mantissa}(a0)\n",
+            "lw t4, {zero}(a0)\n",
+            "lw s7, {memory}(a0)\n",
+            "lw s8, {rank}(a0)\n",
+            "lw a0, {places}(a0)\n",
             "slli s0, s0, 1\n",
             "slli a7, a7, 1\n",
             "li t5, 127\n",
@@ -150,18 +139,7 @@ macro_rules! enter {
 macro_rules! leave {
     () => {
         concat!(
-            "lw s0, (sp)\n",
-            "lw s1, 4(sp)\n",
-            "lw s2, 8(sp)\n",
-            "lw s3, 12(sp)\n",
-            "lw s4, 16(sp)\n",
-            "lw s5, 20(sp)\n",
-            "lw s6, 24(sp)\n",
-            "lw s7, 28(sp)\n",
-            "lw s8, 32(sp)\n",
-            "lw s9, 36(sp)\n",
-            "lw s10, 40(sp)\n",
-            "addi sp, sp, 48\n",
+            restore!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10"),
             "ret\n"
         )
     };
@@ -173,7 +151,9 @@ macro_rules! leave {
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &Args, scale: &Scale) {
-    naked_asm!(
+    naked!(
+        Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
+        Scale { left, right, half, sign } =>
         ".option push",
         ".option arch, +m",
         enter!(),
@@ -188,7 +168,8 @@ unsafe extern "C" fn eights(args: &Args, scale: &Scale) {
         output!(),
         "bne a5, a6, 2b",
         leave!(),
-        ".option pop",
+        ".option pop";
+        scale_mantissa = const offset_of!(Scale, mantissa),
     )
 }
 
@@ -198,7 +179,9 @@ unsafe extern "C" fn eights(args: &Args, scale: &Scale) {
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &Args, scale: &Scale) {
-    naked_asm!(
+    naked!(
+        Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
+        Scale { left, right, half, sign } =>
         ".option push",
         ".option arch, +m",
         enter!(),
@@ -235,6 +218,7 @@ unsafe extern "C" fn any(args: &Args, scale: &Scale) {
         output!(),
         "bne a5, a6, 1b",
         leave!(),
-        ".option pop",
+        ".option pop";
+        scale_mantissa = const offset_of!(Scale, mantissa),
     )
 }

@@ -5,7 +5,6 @@
 
 mod macros;
 
-use core::arch::naked_asm;
 use core::mem::offset_of;
 
 use super::args::{Run, Sum};
@@ -14,26 +13,16 @@ use macros::macros;
 /// The macros, what is made of them, and where the arguments are.
 macro_rules! loops {
     ($run:literal) => {
-        naked_asm!(
+        naked!(
+            Run {
+                entries, taps, elements, weights, table, out, pixels, step, channels, outside, zero_point, low, high,
+            } =>
             ".option push\n .option arch, +zve32x",
             macros!(),
             $run,
             macros!(end),
-            ".option pop",
+            ".option pop";
             bytes = const size_of::<usize>(),
-            entries = const offset_of!(Run, entries),
-            taps = const offset_of!(Run, taps),
-            elements = const offset_of!(Run, elements),
-            weights = const offset_of!(Run, weights),
-            table = const offset_of!(Run, table),
-            out = const offset_of!(Run, out),
-            pixels = const offset_of!(Run, pixels),
-            step = const offset_of!(Run, step),
-            channels = const offset_of!(Run, channels),
-            outside = const offset_of!(Run, outside),
-            zero_point = const offset_of!(Run, zero_point),
-            low = const offset_of!(Run, low),
-            high = const offset_of!(Run, high),
         )
     };
 }
@@ -64,7 +53,8 @@ pub(super) unsafe extern "C" fn depthwise(args: *const Run) {
 /// `count` elements, at least one, of both operands are readable and of the output writable, which lies over an operand at its start or below.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn sum(args: *const Sum) {
-    naked_asm!(
+    naked!(
+        Sum { a, b, out, count, high, low, offset } =>
         r"
         .option push
         .option arch, +zve32x
@@ -81,9 +71,9 @@ pub(super) unsafe extern "C" fn sum(args: *const Sum) {
             lx      a3, {out}
             lx      a4, {count}
             lw      t0, {high}(a0)
-            lw      t1, {high}+4(a0)
+            lw      t1, {second_high}(a0)
             lw      t2, {low}(a0)
-            lw      t3, {low}+4(a0)
+            lw      t3, {second_low}(a0)
             lw      t4, {offset}(a0)
             csrwi   vxrm, 2
         2:  vsetvli t5, a4, e32, m8, ta, ma
@@ -113,14 +103,9 @@ pub(super) unsafe extern "C" fn sum(args: *const Sum) {
 
         .purgem lx
         .option pop
-        ",
+        ";
         bytes = const size_of::<usize>(),
-        a = const offset_of!(Sum, a),
-        b = const offset_of!(Sum, b),
-        out = const offset_of!(Sum, out),
-        count = const offset_of!(Sum, count),
-        high = const offset_of!(Sum, high),
-        low = const offset_of!(Sum, low),
-        offset = const offset_of!(Sum, offset),
+        second_high = const offset_of!(Sum, high) + size_of::<i32>(),
+        second_low = const offset_of!(Sum, low) + size_of::<i32>(),
     )
 }
