@@ -603,10 +603,14 @@ macro_rules! two_rows_of {
 }
 two_rows_of! {
     rows2_fast, rows2_general, enter_any_blocks, any_blocks, accumulators, "6", (second_sums entry second_entry), "Pairs of rows, of at least three blocks.";
-    rows2_k16_fast, rows2_k16_general, enter_blocks, one_block, accumulators, "6", (second_sums), "Pairs of rows of one block: 65 (fast) instructions for 16 outputs.";
-    rows2_k32_fast, rows2_k32_general, enter_blocks, two_blocks, accumulators, "6", (second_sums), "Pairs of rows of two blocks: 91 (fast) instructions for 16 outputs.";
-    rows2_k48_fast, rows2_k48_general, enter_blocks, three_blocks, accumulators, "6", (second_sums), "Pairs of rows of three blocks: 117 (fast) instructions for 16 outputs.";
-    rows2_k64_fast, rows2_k64_general, enter_blocks, four_blocks, accumulators, "6", (second_sums), "Pairs of rows of four blocks: 147 (fast) instructions for 16 outputs.";
+    rows2_k16_fast, rows2_k16_general, enter_blocks, one_block, accumulators, "6", (second_sums),
+        "Pairs of rows of one block: 65 (fast) instructions for 16 outputs.";
+    rows2_k32_fast, rows2_k32_general, enter_blocks, two_blocks, accumulators, "6", (second_sums),
+        "Pairs of rows of two blocks: 91 (fast) instructions for 16 outputs.";
+    rows2_k48_fast, rows2_k48_general, enter_blocks, three_blocks, accumulators, "6", (second_sums),
+        "Pairs of rows of three blocks: 117 (fast) instructions for 16 outputs.";
+    rows2_k64_fast, rows2_k64_general, enter_blocks, four_blocks, accumulators, "6", (second_sums),
+        "Pairs of rows of four blocks: 147 (fast) instructions for 16 outputs.";
     rows2_w4_fast, rows2_w4_general, enter, any_blocks_w4, accumulators_w4, "5", (), "Pairs of rows, weights of four bits.";
     rows2_w4_k16_fast, rows2_w4_k16_general, enter, one_block_w4, accumulators_w4, "5", (), "Pairs of rows of one block, weights of four bits.";
     rows2_w4_k32_fast, rows2_w4_k32_general, enter, two_blocks_w4, accumulators_w4, "5", (), "Pairs of rows of two blocks, weights of four bits.";
@@ -867,8 +871,10 @@ macro_rules! one_row_of {
 one_row_of! {
     rows1_fast, rows1_general, enter_one_row, blocks_of_one_row, accumulators, "6", "" () (entry), "One row.";
     rows1_w4_fast, rows1_w4_general, enter, blocks_of_one_row_w4, accumulators_w4, "5", "" () (), "One row, weights of four bits.";
-    rows1_g16_fast, rows1_g16_general, enter, blocks_g16, totals, "5", "ldr r3, [r0, #{factors}]\n add r1, r3\n " (factors) (), "One row, a factor for each block.";
-    rows1_g32_fast, rows1_g32_general, enter, blocks_g32, totals, "5", "ldr r3, [r0, #{factors}]\n add r1, r3\n " (factors) (), "One row, a factor for two blocks.";
+    rows1_g16_fast, rows1_g16_general, enter, blocks_g16, totals, "5", "ldr r3, [r0, #{factors}]\n add r1, r3\n " (factors) (),
+        "One row, a factor for each block.";
+    rows1_g32_fast, rows1_g32_general, enter, blocks_g32, totals, "5", "ldr r3, [r0, #{factors}]\n add r1, r3\n " (factors) (),
+        "One row, a factor for two blocks.";
 }
 
 /// A block of half a group of channels (`$src`) to int8 weights (`$dst`), by the factors in r8 to r11: 18 instructions for 64.
