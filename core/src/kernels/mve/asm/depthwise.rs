@@ -15,6 +15,8 @@ frame!(
         left, goes_right, least, greatest, last_column
     }
 );
+consecutive!(Frame: weights, lower_weights, table, x, out, channels, sets, units, x_step, out_step, x_skip, out_skip, zero_point, rest);
+consecutive!(Frame: left, goes_right, least, greatest);
 
 /// Four vectors, one of each row of a set, stored byte by byte in turn: 14 instructions for 64 bytes.
 #[unsafe(naked)]
@@ -23,8 +25,8 @@ pub(in crate::kernels::mve) unsafe extern "C" fn interleave(args: *const Interle
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "ldr r12, [r0, #{sets}]",
-        "ldrd r11, r9, [r0, #{count}]",
-        "ldrd r1, r10, [r0, #{lanes}]",
+        "ldrd r11, r9, [r0, #{count}]", // vectors
+        "ldrd r1, r10, [r0, #{lanes}]", // offset
         "vctp.8 r1",
         "ldr r1, [r0, #{dst_skip}]",
         "push {{r1}}",
@@ -264,7 +266,7 @@ macro_rules! last_column {
             requantize_eight!(),
             "vstrb.16 q6, [r3, q5]\n",
             "cmp r12, #0\n beq 8f\n mov r12, #0\n ldrd r0, r2, [lr]\n add r1, r0\n add r3, r2\n b 7b\n",
-            "8: ldrd r10, r11, [sp, #{x_step}]\n",
+            "8: ldrd r10, r11, [sp, #{x_step}]\n", // out_step
         )
     };
 }

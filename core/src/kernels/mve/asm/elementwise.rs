@@ -154,10 +154,10 @@ pub(in crate::kernels::mve) unsafe extern "C" fn mean(args: *const Mean) {
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d13}}",
-        "ldrd r1, r2, [r0, #{low}]",
+        "ldrd r1, r2, [r0, #{low}]", // high
         "vdup.16 q5, r1",
         "vdup.16 q6, r2",
-        "ldrd r1, r9, [r0, #{reciprocal}]",
+        "ldrd r1, r9, [r0, #{reciprocal}]", // half
         "vdup.32 q4, r1",
         // r1 source, r2 step, r3 columns, r4 skip, r5 channels, r6 rows, r7 destination; r0 and r8 walk.
         "ldm r0, {{r1-r7}}",

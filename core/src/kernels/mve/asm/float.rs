@@ -10,10 +10,12 @@ frame!(
     /// The frame of a product of three rows: what comes with the next channels, and a word that aligns it.
     Products { next_bias, next_residual, unused }
 );
+consecutive!(Products: next_bias, next_residual);
 frame!(
     /// The frame of a depthwise convolution: what comes with the next channels.
     Channels { x, weights, bias, out, residual }
 );
+consecutive!(Channels: x, weights, bias, out, residual);
 
 /// Three rows by eight channels: 48 MACs in 20 instructions, 0.42 a MAC.
 #[unsafe(naked)]
@@ -30,7 +32,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF
         "ldr r12, [r11, #{groups}]",
         "ldr r4, [r11, #{bias}]",
         "ldr r5, [r11, #{residual}]",
-        "strd r4, r5, [sp, #{next_bias}]",
+        "strd r4, r5, [sp, #{next_bias}]", // next_residual
         // r0 weights, r10 outputs, r12 groups; on the stack bias and residual. Bias of both fours to all three rows.
         "2: ldr r4, [sp, #{next_bias}]",
         "ldrd r6, r7, [r11, #{lanes}]",
@@ -45,7 +47,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF
         "vmov q3, q1",
         "vmov q4, q0",
         "vmov q5, q1",
-        "ldrd r1, r4, [r11, #{x}]",
+        "ldrd r1, r4, [r11, #{x}]", // x_stride
         "add r2, r1, r4",
         "add r3, r2, r4",
         "ldr lr, [r11, #{pairs}]",
@@ -154,7 +156,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF
         "push {{r4-r11, lr}}",
         "vpush {{d8-d15}}",
         "mov r11, r0",
-        "ldrd r0, r8, [r11, #{weights}]",
+        "ldrd r0, r8, [r11, #{weights}]", // bias
         "ldr r10, [r11, #{out}]",
         "ldr r9, [r11, #{residual}]",
         "ldr r12, [r11, #{groups}]",
@@ -235,7 +237,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_f32(args: *const Dept
         // r3 channels left, r4 rows, r5 columns, r6 step, r7 and r8 skips.
         "ldm r0, {{r3-r8}}",
         "2: vctp.32 r3",
-        "ldrd r0, r1, [sp, #{x}]",
+        "ldrd r0, r1, [sp, #{x}]", // weights
         "ldr r9, [sp, #{bias}]",
         "vpst",
         "vldrwt.u32 q0, [r9], #16",
@@ -269,10 +271,10 @@ pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_f32(args: *const Dept
         "vpst",
         "vstrwt.32 q0, [r9], #16",
         "str r9, [sp, #{out}]",
-        "ldrd r0, r1, [sp, #{x}]",
+        "ldrd r0, r1, [sp, #{x}]", // weights
         "add r0, #16",
         "add r1, #16",
-        "strd r0, r1, [sp, #{x}]",
+        "strd r0, r1, [sp, #{x}]", // weights
         "subs r3, #4",
         "bgt.w 2b",
         "add sp, #20",

@@ -183,7 +183,7 @@ macro_rules! any_blocks {
     (1) => {
         concat!(
             four_channels!("vmladav.s8", "q0", "q1"),
-            "ldrd r9, r11, [sp, #{row}]\n",
+            "ldrd r9, r11, [sp, #{row}]\n", // second_row
             four_channels!("vmladava.s8", "q2", "q3"),
             blocks_by_four!("second_entry", "6"),
         )
