@@ -96,7 +96,7 @@ mod arm {
             "10:",
             "ldrd   r0, r1, [r2], #8",
             "12:",
-            "ldrd   r12, r3, [sp, #{pixels}]",
+            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
             "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
@@ -141,7 +141,7 @@ mod arm {
             "smmla  r0, r0, r4, r5",
             "smmla  r1, r1, r4, r5",
             "45:",
-            "ldrd   r8, r9, [sp, #{to}]",
+            "ldrd   r8, r9, [sp, #{to}]", // to_end
             "ssat   r0, #8, r0, asr #16",
             "ssat   r1, #8, r1, asr #16",
             "strb   r0, [r8], #1",

@@ -44,15 +44,18 @@ mod arm {
             first_3, first_0, first_1, first_2, second_3, second_0, second_1, second_2
         }
     );
-    consecutive!(FourPixels: pixels_end, next_group, entry, epilogue, first_group);
+    consecutive!(FourPixels: to, stride, stride3, to_end, pixels, pixels_end, next_group, entry, epilogue, first_group);
+    consecutive!(FourPixels: first_3, first_0, first_1, first_2, second_3, second_0, second_1, second_2);
     frame!(
         /// The frame of one pixel.
         OnePixel { to, to_end, pixels, pixels_end, first_group, epilogue }
     );
+    consecutive!(OnePixel: to, to_end);
     frame!(
         /// What scratch keeps of a group of four pixels: what sums start from, of the last pixel first, and where they enter the unrolled loop.
         Group { start_3, start_0, start_1, start_2, enters }
     );
+    consecutive!(Group: start_3, start_0, start_1, start_2, enters);
 
     /// All channels of four pixels.
     ///
@@ -73,8 +76,8 @@ mod arm {
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "push.w {{r0, r1}}",
-            "ldrd   r12, r7, [r0, #{x}]",
-            "ldrd   r5, r6, [r0, #{share}]",
+            "ldrd   r12, r7, [r0, #{x}]", // x_end
+            "ldrd   r5, r6, [r0, #{share}]", // groups
             "lsls   r5, r5, #4",
             // -8 in both halves.
             "mvn    lr, #0x00070007",
@@ -109,8 +112,8 @@ mod arm {
             "smlad  r4, r11, lr, r4",
             "cmp    r12, r0",
             "bne.w  5b",
-            "strd   r4, r1, [r6, #{start_3}]",
-            "strd   r2, r3, [r6, #{start_1}]",
+            "strd   r4, r1, [r6, #{start_3}]", // start_0
+            "strd   r2, r3, [r6, #{start_1}]", // start_2
             "adds   r6, #20",
             "cmp    r12, r7",
             "bne.w  4b",
@@ -127,7 +130,7 @@ mod arm {
             "orr    r8, r8, #1",
             "sub    sp, #72",
             "stm.w  sp, {{r1-r6}}",
-            "strd   r8, r10, [sp, #{epilogue}]",
+            "strd   r8, r10, [sp, #{epilogue}]", // first_group
             "10:",
             "ldrd   r0, r4, [lr], #8",
             "mov    r1, r0",
@@ -142,7 +145,7 @@ mod arm {
             "add.w  r9, sp, #{first_3}",
             "stm.w  r9, {{r0-r7}}",
             "ldm.w  r8!, {{r0-r3, r9}}",
-            "strd   r8, r9, [sp, #{next_group}]",
+            "strd   r8, r9, [sp, #{next_group}]", // entry
             "ldr.w  r8, [lr]",
             "ldm.w  r12!, {{r6, r7, r10, r11}}",
             "sxtb16 r8, r8",
@@ -167,19 +170,19 @@ mod arm {
             "subs   r4, r4, r0",
             "ldrb.w r9, [lr, #{second_factor}]",
             "ldrb.w r8, [lr], #4",
-            "ldrd   r10, r11, [sp, #{first_3}]",
+            "ldrd   r10, r11, [sp, #{first_3}]", // first_0
             "mla    r0, r0, r8, r10",
             "mla    r1, r1, r8, r11",
-            "ldrd   r10, r11, [sp, #{first_1}]",
+            "ldrd   r10, r11, [sp, #{first_1}]", // first_2
             "mla    r2, r2, r8, r10",
             "mla    r3, r3, r8, r11",
-            "ldrd   r10, r11, [sp, #{second_3}]",
+            "ldrd   r10, r11, [sp, #{second_3}]", // second_0
             "mla    r4, r4, r9, r10",
             "mla    r5, r5, r9, r11",
-            "ldrd   r10, r11, [sp, #{second_1}]",
+            "ldrd   r10, r11, [sp, #{second_1}]", // second_2
             "mla    r6, r6, r9, r10",
             "mla    r7, r7, r9, r11",
-            "ldrd   r9, r8, [sp, #{pixels_end}]",
+            "ldrd   r9, r8, [sp, #{pixels_end}]", // next_group
             "cmp    r12, r9",
             "bne.w  11b",
             "ldr.w  pc, [sp, #{epilogue}]",
@@ -210,7 +213,7 @@ mod arm {
             "ldr.w  r12, [r0, #{x}]",
             "ldr.w  r9, [r0, #{pairs}]",
             "add.w  r3, r12, r9, lsl #2",
-            "ldrd   r5, r6, [r0, #{share}]",
+            "ldrd   r5, r6, [r0, #{share}]", // groups
             "lsls   r5, r5, #2",
             "mvn    r2, #0x00070007",
             "4:",

@@ -41,6 +41,7 @@ mod arm {
         /// what follows it; 8 x of each pixel.
         FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue, eights_0, eights_1, eights_2, eights_3 }
     );
+    consecutive!(FourPixels: to, stride, stride3, to_end);
 
     frame!(
         /// The frame of one pixel: where outputs go, the pixel, what of it is taken by fours, the pairs that are left, and 8 x.
@@ -176,7 +177,7 @@ mod arm {
         naked!(Block { x }, FourPixels { to, pixels, pixels_end, entry, epilogue, eights_0 } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
-            "ldrd   r12, r7, [r0, #{x}]",
+            "ldrd   r12, r7, [r0, #{x}]", // x_end
             "mov.w  lr, #0x00010001",
             "movs   r1, #0",
             "movs   r2, #0",
@@ -407,7 +408,7 @@ mod arm {
             "ldr.w  r1, [r0, #{out}]",
             "ldr.w  r2, [r0, #{out_end}]",
             "ldr.w  r3, [r0, #{x}]",
-            "ldrd   r9, r10, [r0, #{pairs}]",
+            "ldrd   r9, r10, [r0, #{pairs}]", // form
             "and    r8, r9, #3",
             "lsrs   r9, r9, #2",
             "add.w  r4, r3, r9, lsl #4",
@@ -437,7 +438,7 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r1, [lr], #8",
-            "ldrd   r12, r3, [sp, #{pixels}]",
+            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
             "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",

@@ -36,6 +36,7 @@ mod arm {
         /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and what follows it.
         FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue }
     );
+    consecutive!(FourPixels: to, stride, stride3, to_end);
 
     frame!(
         /// The frame of one pixel: where outputs go, the pixel, what of it is taken by fours, and the pairs that are left.
@@ -476,7 +477,7 @@ mod arm {
             "ldr.w  r1, [r0, #{out}]",
             "ldr.w  r2, [r0, #{out_end}]",
             "ldr.w  r3, [r0, #{x}]",
-            "ldrd   r9, r10, [r0, #{pairs}]",
+            "ldrd   r9, r10, [r0, #{pairs}]", // form
             "and    r8, r9, #3",
             "lsrs   r9, r9, #2",
             "add.w  r4, r3, r9, lsl #4",
@@ -506,7 +507,7 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r1, [lr], #8",
-            "ldrd   r12, r3, [sp, #{pixels}]",
+            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
             "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
@@ -533,7 +534,7 @@ mod arm {
             "smmla  r0, r0, r4, r5",
             "smmla  r1, r1, r8, r9",
             "35:",
-            "ldrd   r2, r3, [sp, #{to}]",
+            "ldrd   r2, r3, [sp, #{to}]", // to_end
             "ssat   r0, #8, r0, asr #16",
             "ssat   r1, #8, r1, asr #16",
             "strb   r0, [r2], #1",

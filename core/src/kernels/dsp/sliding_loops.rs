@@ -190,29 +190,29 @@ mod arm {
             "push.w {{r0-r9}}",
             "sub    sp, #24",
             "10:",
-            "ldrd   r0, r1, [sp, #{weights}]",
+            "ldrd   r0, r1, [sp, #{weights}]", // records
             "ldm.w  r0, {{r5-r10}}",
-            "ldrd   r2, r3, [r1, #{multiplier}]",
-            "strd   r2, r3, [sp, #{m}]",
-            "ldrd   r2, r3, [r1, #{left}]",
-            "strd   r2, r3, [sp, #{k}]",
+            "ldrd   r2, r3, [r1, #{multiplier}]", // addend
+            "strd   r2, r3, [sp, #{m}]", // c
+            "ldrd   r2, r3, [r1, #{left}]", // correction
+            "strd   r2, r3, [sp, #{k}]", // d
             "ldr.w  r11, [r1, #{bias}]",
             "adds   r0, #60",
             "adds   r1, #60",
-            "strd   r0, r1, [sp, #{weights}]",
-            "ldrd   lr, r3, [sp, #{out}]",
+            "strd   r0, r1, [sp, #{weights}]", // records
+            "ldrd   lr, r3, [sp, #{out}]", // step
             "add    r0, lr, #1",
             "str    r0, [sp, #{out}]",
             "ldr    r2, [sp, #{bytes}]",
             "add    r2, r12",
-            "strd   r2, r3, [sp, #{end}]",
+            "strd   r2, r3, [sp, #{end}]", // apart
             "cmp    r2, r12",
             "beq    25f",
             "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             products!(),
-            "ldrd   r0, r1, [sp, #{m}]",
+            "ldrd   r0, r1, [sp, #{m}]", // c
             "smmla  r3, r3, r0, r1",
             "smmla  r4, r4, r0, r1",
             "ssat   r3, #8, r3, asr #10",
@@ -227,7 +227,7 @@ mod arm {
             "beq    26f",
             "movs   r1, #0",
             "add.w  r0, r0, r12",
-            "strd   r0, r1, [sp, #{end}]",
+            "strd   r0, r1, [sp, #{end}]", // apart
             "ldr.w  pc, [sp, #{entry}]",
             "26:",
             "add.w  r12, r12, #12",
@@ -244,7 +244,7 @@ mod arm {
             ".p2align 2",
             "40:",
             "ldr    r2, [sp, #{k}]",
-            "ldrd   r0, r1, [sp, #{m}]",
+            "ldrd   r0, r1, [sp, #{m}]", // c
             "lsls   r3, r2",
             "lsls   r4, r2",
             "smmla  r3, r3, r0, r1",
@@ -257,10 +257,10 @@ mod arm {
             "b      25b",
             ".p2align 2",
             "45:",
-            "ldrd   r0, r2, [sp, #{k}]",
+            "ldrd   r0, r2, [sp, #{k}]", // d
             "lsls   r3, r0",
             "lsls   r4, r0",
-            "ldrd   r0, r1, [sp, #{m}]",
+            "ldrd   r0, r1, [sp, #{m}]", // c
             "and.w  r2, r2, r3, asr #31",
             "subs   r2, r1, r2",
             "smmla  r3, r3, r0, r2",

@@ -35,6 +35,7 @@ mod arm {
         /// The frame: what is left of [`Windows`], the runs and the places of tails as they go on.
         Frame { step, words, runs, gap, tail, tails }
     );
+    consecutive!(Frame: words, runs, gap, tail);
 
     /// Widens the windows of four pixels, the first of them at `src`: 16 instructions for 16 activations of whole words.
     ///
@@ -73,8 +74,8 @@ mod arm {
             "stm.w  r12!, {{r8-r11}}",
             "bne    10b",
             "29:",
-            "ldrd   lr, r0, [sp, #{words}]",
-            "ldrd   r1, r3, [sp, #{gap}]",
+            "ldrd   lr, r0, [sp, #{words}]", // runs
+            "ldrd   r1, r3, [sp, #{gap}]", // tail
             "cbnz   r3, 30f",
             "21:",
             "subs   r0, #1",
