@@ -3,8 +3,11 @@
 //! r0-r3 places, r4-r7 words, r8 and lr bytes, r9 bytes that are left of a line, r10 lines, r11 from line to line, r12 where the words go.
 
 macro_rules! m3 {
+    (at $offset:literal) => {
+        concat!(", #", $offset, "]")
+    };
     // The bytes at an offset into two words; `lr` is the fourth place's.
-    (take $x:literal $y:literal $at:literal) => {
+    (take $x:literal $y:literal $at:expr) => {
         concat!(
             "ldrsb ",
             $x,
@@ -55,18 +58,18 @@ pub(super) unsafe extern "C" fn unpack(
     core::arch::naked_asm!(
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
-        "ldr r12, [sp, #40]",       // words
-        "ldrd r10, r11, [sp, #44]", // lines, skip
+        "ldr r12, [sp, #{words}]",
+        "ldrd r10, r11, [sp, #{lines}]", // skip
         "1:",
-        "ldr r9, [sp, #36]", // run
+        "ldr r9, [sp, #{run}]",
         "subs r9, #4",
         "blt 3f",
         "2:",
         m3!(take "r4" "r5" "], #4"),
-        m3!(take "r6" "r7" ", #-3]"),
+        m3!(take "r6" "r7" m3!(at "-3")),
         "stm r12!, {{r4-r7}}",
-        m3!(take "r4" "r5" ", #-2]"),
-        m3!(take "r6" "r7" ", #-1]"),
+        m3!(take "r4" "r5" m3!(at "-2")),
+        m3!(take "r6" "r7" m3!(at "-1")),
         "stm r12!, {{r4-r7}}",
         "subs r9, #4",
         "bge 2b",
@@ -87,5 +90,9 @@ pub(super) unsafe extern "C" fn unpack(
         "bne 1b",
         "mov r0, r12",
         "pop {{r4-r11, pc}}",
+        // Behind nine registers.
+        run = const 9 * 4,
+        words = const 10 * 4,
+        lines = const 11 * 4,
     )
 }
