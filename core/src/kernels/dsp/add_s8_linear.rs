@@ -63,7 +63,7 @@ unsafe extern "C" fn sum_asm(output: *mut i8, a: *const i8, b: *const i8, quads:
     core::arch::naked_asm!(
         ".cpu cortex-m33",
         "push.w  {{r4-r11, lr}}",
-        "ldr.w   r4, [sp, #36]",
+        "ldr.w   r4, [sp, #{constants}]",
         "ldm.w   r4, {{r4-r7}}",
         "10:",
         "ldr.w   r8, [r1], #4",
@@ -91,5 +91,7 @@ unsafe extern "C" fn sum_asm(output: *mut i8, a: *const i8, b: *const i8, quads:
         "str.w   r12, [r0], #4",
         "bne     10b",
         "pop.w   {{r4-r11, pc}}",
+        // Behind nine registers.
+        constants = const 9 * 4,
     )
 }

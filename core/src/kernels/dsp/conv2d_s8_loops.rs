@@ -4,7 +4,7 @@
 //! rustc leaves two or three to inline assembly's surroundings (r6, r7, often r9) and spills: the same loop from Rust with single-instruction
 //! `asm!` took 2.0 instructions a MAC where this one takes 0.83 (K = 128).
 
-/// A block of widened pixels, and what follows it through all channels. The assembly reads the fields in this order.
+/// A block of widened pixels, and what follows it through all channels. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Block {
@@ -102,7 +102,21 @@ pub(super) unsafe extern "C" fn finish_general(
 #[cfg(kernel_isa = "dsp")]
 mod arm {
     use super::{Block, finish_general};
-    use core::arch::naked_asm;
+
+    consecutive!(Block: out, stride, stride3, out_end, x, x_end, weights, pairs, form);
+    consecutive!(Block: share, groups);
+
+    frame!(
+        /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and what follows it.
+        FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue }
+    );
+    consecutive!(FourPixels: to, stride, stride3, to_end);
+
+    frame!(
+        /// The frame of one pixel: where outputs go, the pixel, what of it is taken by fours, and the pairs that are left.
+        OnePixel { to, to_end, pixels, fours_end, entry, after_fours, epilogue, rest }
+    );
+    consecutive!(OnePixel: to, to_end, pixels, fours_end);
 
     /// One pair of activations of 4 pixels x 2 channels: 16 MACs in 13 instructions.
     macro_rules! pair_4x2 {
@@ -158,10 +172,10 @@ mod arm {
     }
 
     // Sums: channel 0 of the pixels in r1 r2 r3 r0, channel 1 in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the
-    // stream's lr. Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry of the unrolled loop 24, epilogue 28.
+    // stream's lr.
     #[unsafe(naked)]
     unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(FourPixels { to, pixels, pixels_end, entry, epilogue } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "ldm    r0, {{r1-r9}}",
@@ -188,7 +202,7 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r4, [lr], #8",
-            "ldr.w  r12, [sp, #16]",
+            "ldr.w  r12, [sp, #{pixels}]",
             "ldr.w  r8, [lr], #4",
             "ldm.w  r12!, {{r2, r3, r10, r11}}",
             "sxtb16 r9, r8, ror #8",
@@ -201,15 +215,15 @@ mod arm {
             "smlad  r3, r10, r8, r0",
             "smlad  r4, r11, r9, r4",
             "smlad  r0, r11, r8, r0",
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             pair_4x2!(), pair_4x2!(), pair_4x2!(), pair_4x2!(),
             pair_4x2!(), pair_4x2!(), pair_4x2!(), pair_4x2!(),
-            "ldr.w  r8, [sp, #20]",
+            "ldr.w  r8, [sp, #{pixels_end}]",
             "cmp    r12, r8",
             "bne.w  20b",
-            "ldr.w  pc, [sp, #28]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
             "30:",
             "ldm.w  lr!, {{r8-r11}}",
@@ -227,7 +241,7 @@ mod arm {
             "strb   r4, [r8, r10]",
             "strb   r5, [r8], #1",
             "36:",
-            "str.w  r8, [sp]",
+            "str.w  r8, [sp, #{to}]",
             "cmp    r8, r11",
             "bne.w  10b",
             "add    sp, #32",
@@ -257,7 +271,7 @@ mod arm {
             "add    sp, #32",
             "add.w  lr, r4, #32",
             "add.w  r8, r8, #2",
-            "b      36b",
+            "b      36b";
             finish = sym finish_general,
         )
     }
@@ -312,17 +326,18 @@ mod arm {
         unsafe { mac_1x2_asm(block) }
     }
 
-    // Sums r0 r1. Stack: out 0, out_end 4, x 8, end of the whole fours 12, entry 16, what follows the fours 20, epilogue 24, rest 28.
+    // Sums r0 r1.
     #[unsafe(naked)]
     unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(Block { out, out_end, x, weights, pairs },
+            OnePixel { to, to_end, pixels, entry, after_fours, epilogue, rest } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
-            "ldr.w  lr, [r0, #24]",
-            "ldr.w  r1, [r0]",
-            "ldr.w  r2, [r0, #12]",
-            "ldr.w  r3, [r0, #16]",
-            "ldrd   r9, r10, [r0, #28]",
+            "ldr.w  lr, [r0, #{weights}]",
+            "ldr.w  r1, [r0, #{out}]",
+            "ldr.w  r2, [r0, #{out_end}]",
+            "ldr.w  r3, [r0, #{x}]",
+            "ldrd   r9, r10, [r0, #{pairs}]", // form
             "and    r8, r9, #3",
             "lsrs   r9, r9, #2",
             "add.w  r4, r3, r9, lsl #4",
@@ -352,24 +367,24 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r1, [lr], #8",
-            "ldrd   r12, r3, [sp, #8]",
-            "ldr.w  pc, [sp, #16]",
+            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             pairs_1x2!(), pairs_1x2!(), pairs_1x2!(), pairs_1x2!(),
             "cmp    r12, r3",
             "bne.w  20b",
-            "ldr.w  pc, [sp, #20]",
+            "ldr.w  pc, [sp, #{after_fours}]",
             ".p2align 2",
             "22:",
-            "ldr.w  r4, [sp, #28]",
+            "ldr.w  r4, [sp, #{rest}]",
             "23:",
             "ldr    r5, [r12], #4",
             "ldr    r8, [lr], #4",
             pair_1x2!("r5", "r8"),
             "subs   r4, #1",
             "bne    23b",
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
             "30:",
             "ldm.w  lr!, {{r4-r11}}",
@@ -378,13 +393,13 @@ mod arm {
             "smmla  r0, r0, r4, r5",
             "smmla  r1, r1, r8, r9",
             "35:",
-            "ldrd   r2, r3, [sp]",
+            "ldrd   r2, r3, [sp, #{to}]", // to_end
             "ssat   r0, #8, r0, asr #14",
             "ssat   r1, #8, r1, asr #14",
             "strb   r0, [r2], #1",
             "strb   r1, [r2], #1",
             "36:",
-            "str.w  r2, [sp]",
+            "str.w  r2, [sp, #{to}]",
             "cmp    r2, r3",
             "bne.w  10b",
             "add    sp, #32",
@@ -403,7 +418,7 @@ mod arm {
             "b      35b",
             ".p2align 2",
             "50:",
-            "ldr.w  r2, [sp]",
+            "ldr.w  r2, [sp, #{to}]",
             "push.w {{r0, r1}}",
             "mov    r0, sp",
             "mov    r1, lr",
@@ -414,8 +429,8 @@ mod arm {
             "add    sp, #8",
             "add.w  lr, r4, #32",
             "add.w  r2, r5, #2",
-            "ldr.w  r3, [sp, #4]",
-            "b      36b",
+            "ldr.w  r3, [sp, #{to_end}]",
+            "b      36b";
             finish = sym finish_general,
         )
     }

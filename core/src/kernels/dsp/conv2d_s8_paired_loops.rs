@@ -31,7 +31,18 @@ impl Loops for Paired {
 mod arm {
     use super::Block;
     use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
-    use core::arch::naked_asm;
+
+    frame!(
+        /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and what follows it.
+        FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue }
+    );
+    consecutive!(FourPixels: to, stride, stride3, to_end);
+
+    frame!(
+        /// The frame of one pixel: where outputs go, the pixel, what of it is taken by fours, and the pairs that are left.
+        OnePixel { to, to_end, pixels, fours_end, entry, after_fours, epilogue, rest }
+    );
+    consecutive!(OnePixel: to, to_end, pixels, fours_end);
 
     /// One pair of activations of 4 pixels x 2 channels, 16 MACs, with the word of weights in `$w`, which is lost: 9 instructions. `$x`: what loads the
     /// activations into r8 to r11.
@@ -103,8 +114,7 @@ mod arm {
     }
 
     // Sums: s0 of the pixels in r1 r2 r3 r0, 256 s1 + s0 in r5 r6 r7 r4. Activations r8 to r11, their pointer r12, a word of weights or their
-    // pointer lr. s16: that pointer; s17: the activations' end. Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry 24, without FPU epilogue
-    // 28.
+    // pointer lr. s16: that pointer; s17: the activations' end. Only without FPU the frame's last two words are read.
     #[cfg(kernel_isa = "fpu")]
     macro_rules! enter {
         () => {
@@ -260,7 +270,7 @@ mod arm {
             ",
                 words!("" "" "" "" "" "" "" ""),
                 "
-            ldr.w   r8, [sp, #20]
+            ldr.w   r8, [sp, #{pixels_end}]
             cmp     r12, r8
             bne.w   20b
         29:
@@ -268,7 +278,7 @@ mod arm {
             subs    r6, r6, r2
             subs    r7, r7, r3
             subs    r4, r4, r0
-            ldr.w   pc, [sp, #28]
+            ldr.w   pc, [sp, #{epilogue}]
             .p2align 2
             "
             )
@@ -313,7 +323,7 @@ mod arm {
 
     #[unsafe(naked)]
     unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(FourPixels { to, pixels, entry } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "ldm    r0, {{r1-r9}}",
@@ -327,7 +337,7 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r4, [lr], #8",
-            "ldr.w  r12, [sp, #16]",
+            "ldr.w  r12, [sp, #{pixels}]",
             "ldr.w  r8, [lr], #4",
             "ldm.w  r12!, {{r2, r3, r10, r11}}",
             "smlad  r5, r2, r8, r4",
@@ -339,7 +349,7 @@ mod arm {
             "smlad  r2, r3, r8, r0",
             "smlad  r3, r10, r8, r0",
             "smlad  r0, r11, r8, r0",
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{entry}]",
             fours!(),
             "30:",
             "ldm.w  lr!, {{r8-r11}}",
@@ -358,7 +368,7 @@ mod arm {
             "strh   r0, [r8, r10]",
             "strh   r1, [r8], #2",
             "36:",
-            "str.w  r8, [sp]",
+            "str.w  r8, [sp, #{to}]",
             "cmp    r8, r11",
             "bne.w  10b",
             "add    sp, #32",
@@ -396,7 +406,11 @@ mod arm {
             "add.w  lr, r4, #32",
             "add.w  r8, r8, #2",
             "b      36b",
-            entrances!(),
+            entrances!();
+            #[cfg(not(kernel_isa = "fpu"))]
+            pixels_end = const core::mem::offset_of!(FourPixels, pixels_end),
+            #[cfg(not(kernel_isa = "fpu"))]
+            epilogue = const core::mem::offset_of!(FourPixels, epilogue),
             finish = sym finish_general,
         )
     }
@@ -453,17 +467,18 @@ mod arm {
         unsafe { mac_1x2_asm(block) }
     }
 
-    // Sums: s0 in r0, 256 s1 + s0 in r1. Stack: out 0, out_end 4, x 8, end of the whole fours 12, entry 16, what follows the fours 20, epilogue 24, rest 28.
+    // Sums: s0 in r0, 256 s1 + s0 in r1.
     #[unsafe(naked)]
     unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(Block { out, out_end, x, weights, pairs },
+            OnePixel { to, to_end, pixels, entry, after_fours, epilogue, rest } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
-            "ldr.w  lr, [r0, #24]",
-            "ldr.w  r1, [r0]",
-            "ldr.w  r2, [r0, #12]",
-            "ldr.w  r3, [r0, #16]",
-            "ldrd   r9, r10, [r0, #28]",
+            "ldr.w  lr, [r0, #{weights}]",
+            "ldr.w  r1, [r0, #{out}]",
+            "ldr.w  r2, [r0, #{out_end}]",
+            "ldr.w  r3, [r0, #{x}]",
+            "ldrd   r9, r10, [r0, #{pairs}]", // form
             "and    r8, r9, #3",
             "lsrs   r9, r9, #2",
             "add.w  r4, r3, r9, lsl #4",
@@ -493,24 +508,24 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r1, [lr], #8",
-            "ldrd   r12, r3, [sp, #8]",
-            "ldr.w  pc, [sp, #16]",
+            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             pairs_1x2!(), pairs_1x2!(), pairs_1x2!(), pairs_1x2!(),
             "cmp    r12, r3",
             "bne.w  20b",
-            "ldr.w  pc, [sp, #20]",
+            "ldr.w  pc, [sp, #{after_fours}]",
             ".p2align 2",
             "22:",
-            "ldr.w  r4, [sp, #28]",
+            "ldr.w  r4, [sp, #{rest}]",
             "23:",
             "ldr    r5, [r12], #4",
             "ldr    r8, [lr], #4",
             pair_1x2!("r5", "r8"),
             "subs   r4, #1",
             "bne    23b",
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
             "30:",
             "subs   r1, r1, r0",
@@ -520,13 +535,13 @@ mod arm {
             "smmla  r0, r0, r4, r5",
             "smmla  r1, r1, r8, r9",
             "35:",
-            "ldrd   r2, r3, [sp]",
+            "ldrd   r2, r3, [sp, #{to}]", // to_end
             "ssat   r0, #8, r0, asr #16",
             "ssat   r1, #8, r1, asr #16",
             "strb   r0, [r2], #1",
             "strb   r1, [r2], #1",
             "36:",
-            "str.w  r2, [sp]",
+            "str.w  r2, [sp, #{to}]",
             "cmp    r2, r3",
             "bne.w  10b",
             "add    sp, #32",
@@ -548,7 +563,7 @@ mod arm {
             "50:",
             "subs   r1, r1, r0",
             "asrs   r1, r1, #8",
-            "ldr.w  r2, [sp]",
+            "ldr.w  r2, [sp, #{to}]",
             "push.w {{r0, r1}}",
             "mov    r0, sp",
             "mov    r1, lr",
@@ -559,8 +574,8 @@ mod arm {
             "add    sp, #8",
             "add.w  lr, r4, #32",
             "add.w  r2, r5, #2",
-            "ldr.w  r3, [sp, #4]",
-            "b      36b",
+            "ldr.w  r3, [sp, #{to_end}]",
+            "b      36b";
             finish = sym finish_general,
         )
     }

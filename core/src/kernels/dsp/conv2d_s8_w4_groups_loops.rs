@@ -37,7 +37,27 @@ mod arm {
     use crate::kernels::dsp::conv2d_s8_w4_loops::{
         even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2,
     };
-    use core::arch::naked_asm;
+
+    frame!(
+        /// The frame of four pixels: that of [`crate::kernels::dsp::conv2d_s8_w4_loops`] to the pixels, then the next group and where it enters the unrolled loop;
+        /// what follows the last group; the groups, and totals of both channels, of the last pixel first.
+        FourPixels {
+            to, stride, stride3, to_end, pixels, pixels_end, next_group, entry, epilogue, first_group,
+            first_3, first_0, first_1, first_2, second_3, second_0, second_1, second_2
+        }
+    );
+    consecutive!(FourPixels: to, stride, stride3, to_end, pixels, pixels_end, next_group, entry, epilogue, first_group);
+    consecutive!(FourPixels: first_3, first_0, first_1, first_2, second_3, second_0, second_1, second_2);
+    frame!(
+        /// The frame of one pixel.
+        OnePixel { to, to_end, pixels, pixels_end, first_group, epilogue }
+    );
+    consecutive!(OnePixel: to, to_end);
+    frame!(
+        /// What scratch keeps of a group of four pixels: what sums start from, of the last pixel first, and where they enter the unrolled loop.
+        Group { start_3, start_0, start_1, start_2, enters }
+    );
+    consecutive!(Group: start_3, start_0, start_1, start_2, enters);
 
     /// All channels of four pixels.
     ///
@@ -49,16 +69,17 @@ mod arm {
     }
 
     // Sums of a group: s0 of the pixels in r1 r2 r3 r0, 16 s1 + s0 in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the stream's lr.
-    // Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, the next group 24, entry of the unrolled loop 28, epilogue 32, the groups 36, totals 40.
     // A group takes 13 instructions a pair and 25 besides.
     #[unsafe(naked)]
     unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(Block { x, share, groups },
+            FourPixels { to, pixels, pixels_end, next_group, entry, epilogue, first_group, first_3, first_1, second_3, second_1 },
+            Group { start_3, start_1, enters } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "push.w {{r0, r1}}",
-            "ldrd   r12, r7, [r0, #16]",
-            "ldrd   r5, r6, [r0, #36]",
+            "ldrd   r12, r7, [r0, #{x}]", // x_end
+            "ldrd   r5, r6, [r0, #{share}]", // groups
             "lsls   r5, r5, #4",
             // -8 in both halves.
             "mvn    lr, #0x00070007",
@@ -75,7 +96,7 @@ mod arm {
             "adr.w  r9, 20f",
             "add.w  r8, r9, r8, lsr #2",
             "orr    r8, r8, #1",
-            "str.w  r8, [r6, #16]",
+            "str.w  r8, [r6, #{enters}]",
             "movs   r1, #0",
             "movs   r2, #0",
             "movs   r3, #0",
@@ -93,13 +114,13 @@ mod arm {
             "smlad  r4, r11, lr, r4",
             "cmp    r12, r0",
             "bne.w  5b",
-            "strd   r4, r1, [r6]",
-            "strd   r2, r3, [r6, #8]",
+            "strd   r4, r1, [r6, #{start_3}]", // start_0
+            "strd   r2, r3, [r6, #{start_1}]", // start_2
             "adds   r6, #20",
             "cmp    r12, r7",
             "bne.w  4b",
             "pop.w  {{r0, r1}}",
-            "ldr.w  r10, [r0, #40]",
+            "ldr.w  r10, [r0, #{groups}]",
             "ldm    r0, {{r1-r9}}",
             "mov    lr, r7",
             "adr.w  r8, 30f",
@@ -111,7 +132,7 @@ mod arm {
             "orr    r8, r8, #1",
             "sub    sp, #72",
             "stm.w  sp, {{r1-r6}}",
-            "strd   r8, r10, [sp, #32]",
+            "strd   r8, r10, [sp, #{epilogue}]", // first_group
             "10:",
             "ldrd   r0, r4, [lr], #8",
             "mov    r1, r0",
@@ -120,13 +141,13 @@ mod arm {
             "mov    r5, r4",
             "mov    r6, r4",
             "mov    r7, r4",
-            "ldr.w  r12, [sp, #16]",
-            "ldr.w  r8, [sp, #36]",
+            "ldr.w  r12, [sp, #{pixels}]",
+            "ldr.w  r8, [sp, #{first_group}]",
             "11:",
-            "add.w  r9, sp, #40",
+            "add.w  r9, sp, #{first_3}",
             "stm.w  r9, {{r0-r7}}",
             "ldm.w  r8!, {{r0-r3, r9}}",
-            "strd   r8, r9, [sp, #24]",
+            "strd   r8, r9, [sp, #{next_group}]", // entry
             "ldr.w  r8, [lr]",
             "ldm.w  r12!, {{r6, r7, r10, r11}}",
             "sxtb16 r8, r8",
@@ -139,7 +160,7 @@ mod arm {
             "smlad  r3, r10, r9, r3",
             "smlad  r4, r11, r8, r0",
             "smlad  r0, r11, r9, r0",
-            "ldr.w  pc, [sp, #28]",
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             odd_4x2!(), even_4x2!(), odd_4x2!(), even_4x2!(), odd_4x2!(),
@@ -149,26 +170,27 @@ mod arm {
             "subs   r6, r6, r2",
             "subs   r7, r7, r3",
             "subs   r4, r4, r0",
-            "ldrb.w r9, [lr, #1]",
+            "ldrb.w r9, [lr, #{second_factor}]",
             "ldrb.w r8, [lr], #4",
-            "ldrd   r10, r11, [sp, #40]",
+            "ldrd   r10, r11, [sp, #{first_3}]", // first_0
             "mla    r0, r0, r8, r10",
             "mla    r1, r1, r8, r11",
-            "ldrd   r10, r11, [sp, #48]",
+            "ldrd   r10, r11, [sp, #{first_1}]", // first_2
             "mla    r2, r2, r8, r10",
             "mla    r3, r3, r8, r11",
-            "ldrd   r10, r11, [sp, #56]",
+            "ldrd   r10, r11, [sp, #{second_3}]", // second_0
             "mla    r4, r4, r9, r10",
             "mla    r5, r5, r9, r11",
-            "ldrd   r10, r11, [sp, #64]",
+            "ldrd   r10, r11, [sp, #{second_1}]", // second_2
             "mla    r6, r6, r9, r10",
             "mla    r7, r7, r9, r11",
-            "ldrd   r9, r8, [sp, #20]",
+            "ldrd   r9, r8, [sp, #{pixels_end}]", // next_group
             "cmp    r12, r9",
             "bne.w  11b",
-            "ldr.w  pc, [sp, #32]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_4x2!("72"),
+            finish_4x2!("72");
+            second_factor = const 1,
             finish = sym finish_general,
         )
     }
@@ -182,17 +204,18 @@ mod arm {
         unsafe { mac_1x2_asm(block) }
     }
 
-    // Sums of a group: s0 in r0, 16 s1 + s0 in r1; totals r2 and r11, the next group r3. Stack: out 0, out_end 4, x 8, x_end 12, the groups 16, epilogue 20.
+    // Sums of a group: s0 in r0, 16 s1 + s0 in r1; totals r2 and r11, the next group r3.
     // A group takes 18 instructions for four pairs and 11 besides.
     #[unsafe(naked)]
     unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(Block { out, out_end, x, weights, pairs, form, share, groups },
+            OnePixel { to, to_end, pixels, pixels_end, first_group, epilogue } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
-            "ldr.w  r12, [r0, #16]",
-            "ldr.w  r9, [r0, #28]",
+            "ldr.w  r12, [r0, #{x}]",
+            "ldr.w  r9, [r0, #{pairs}]",
             "add.w  r3, r12, r9, lsl #2",
-            "ldrd   r5, r6, [r0, #36]",
+            "ldrd   r5, r6, [r0, #{share}]", // groups
             "lsls   r5, r5, #2",
             "mvn    r2, #0x00070007",
             "4:",
@@ -217,13 +240,13 @@ mod arm {
             "strd   r1, r9, [r6], #8",
             "cmp    r12, r3",
             "bne.w  4b",
-            "ldr.w  lr, [r0, #24]",
+            "ldr.w  lr, [r0, #{weights}]",
             "mov    r4, r3",
-            "ldr.w  r1, [r0]",
-            "ldr.w  r2, [r0, #12]",
-            "ldr.w  r3, [r0, #16]",
-            "ldr.w  r5, [r0, #40]",
-            "ldr.w  r10, [r0, #32]",
+            "ldr.w  r1, [r0, #{out}]",
+            "ldr.w  r2, [r0, #{out_end}]",
+            "ldr.w  r3, [r0, #{x}]",
+            "ldr.w  r5, [r0, #{groups}]",
+            "ldr.w  r10, [r0, #{form}]",
             "adr.w  r6, 30f",
             "cmp    r10, #2",
             "it     eq",
@@ -234,8 +257,8 @@ mod arm {
             "push.w {{r1-r6}}",
             "10:",
             "ldrd   r2, r11, [lr], #8",
-            "ldr.w  r12, [sp, #8]",
-            "ldr.w  r3, [sp, #16]",
+            "ldr.w  r12, [sp, #{pixels}]",
+            "ldr.w  r3, [sp, #{first_group}]",
             "11:",
             "ldrd   r0, r4, [r3], #8",
             "mov    r1, r0",
@@ -244,16 +267,17 @@ mod arm {
             "20:",
             pairs_1x2!(), pairs_1x2!(), pairs_1x2!(), pairs_1x2!(),
             "subs   r1, r1, r0",
-            "ldrb.w r5, [lr, #1]",
+            "ldrb.w r5, [lr, #{second_factor}]",
             "ldrb.w r4, [lr], #4",
             "mla    r2, r0, r4, r2",
             "mla    r11, r1, r5, r11",
-            "ldr.w  r4, [sp, #12]",
+            "ldr.w  r4, [sp, #{pixels_end}]",
             "cmp    r12, r4",
             "bne.w  11b",
-            "ldr.w  pc, [sp, #20]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_1x2!("24", "mov r0, r2\n mov r1, r11"),
+            finish_1x2!("24", "mov r0, r2\n mov r1, r11");
+            second_factor = const 1,
             finish = sym finish_general,
         )
     }

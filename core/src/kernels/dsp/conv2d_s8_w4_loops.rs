@@ -35,7 +35,19 @@ impl Loops for Nibbles {
 mod arm {
     use super::Block;
     use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
-    use core::arch::naked_asm;
+
+    frame!(
+        /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and
+        /// what follows it; 8 x of each pixel.
+        FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue, eights_0, eights_1, eights_2, eights_3 }
+    );
+    consecutive!(FourPixels: to, stride, stride3, to_end);
+
+    frame!(
+        /// The frame of one pixel: where outputs go, the pixel, what of it is taken by fours, the pairs that are left, and 8 x.
+        OnePixel { to, to_end, pixels, fours_end, entry, after_fours, epilogue, rest, eights }
+    );
+    consecutive!(OnePixel: to, to_end, pixels, fours_end);
 
     /// One pair of activations of 4 pixels x 2 channels: 16 MACs in 13 instructions. `$load` loads a word of the stream, `$wide` widens two of its bytes.
     macro_rules! pair_4x2 {
@@ -78,7 +90,7 @@ mod arm {
     pub(in super::super) use odd_4x2;
 
     /// From sums `s0` in r1 r2 r3 r0 and `16 s1` in r5 r6 r7 r4 to eight outputs, and on to the next channels at 10; 30, 40, 50 by the form. The frame of
-    /// `$frame` bytes starts with out, stride, stride3, out_end.
+    /// `$frame` bytes starts with `to`, stride, stride3, and the outputs' end.
     macro_rules! finish_4x2 {
         ($frame:literal) => {
             concat!(
@@ -103,7 +115,7 @@ mod arm {
             strb   r4, [r8, r10]
             strb   r5, [r8], #1
             36:
-            str.w  r8, [sp]
+            str.w  r8, [sp, #{to}]
             cmp    r8, r11
             bne.w  10b
             ",
@@ -160,13 +172,12 @@ mod arm {
     }
 
     // Sums: s0 + 8 x of the pixels in r1 r2 r3 r0, 16 s1 + s0 + 8 x in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the stream's lr.
-    // Stack: out 0, stride 4, stride3 8, out_end 12, x 16, x_end 20, entry of the unrolled loop 24, epilogue 28, 8 x of the pixels 32.
     #[unsafe(naked)]
     unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(Block { x }, FourPixels { to, pixels, pixels_end, entry, epilogue, eights_0 } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
-            "ldrd   r12, r7, [r0, #16]",
+            "ldrd   r12, r7, [r0, #{x}]", // x_end
             "mov.w  lr, #0x00010001",
             "movs   r1, #0",
             "movs   r2, #0",
@@ -211,7 +222,7 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r4, [lr], #8",
-            "ldr.w  r12, [sp, #16]",
+            "ldr.w  r12, [sp, #{pixels}]",
             "ldr.w  r8, [lr]",
             "ldm.w  r12!, {{r2, r3, r10, r11}}",
             "sxtb16 r8, r8",
@@ -224,15 +235,15 @@ mod arm {
             "smlad  r3, r10, r9, r0",
             "smlad  r4, r11, r8, r4",
             "smlad  r0, r11, r9, r0",
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             even_4x2!(), odd_4x2!(), even_4x2!(), odd_4x2!(),
             even_4x2!(), odd_4x2!(), even_4x2!(), odd_4x2!(),
-            "ldr.w  r8, [sp, #20]",
+            "ldr.w  r8, [sp, #{pixels_end}]",
             "cmp    r12, r8",
             "bne.w  20b",
-            "add.w  r8, sp, #32",
+            "add.w  r8, sp, #{eights_0}",
             "ldm.w  r8, {{r8-r11}}",
             "subs   r5, r5, r1",
             "subs   r6, r6, r2",
@@ -242,9 +253,9 @@ mod arm {
             "sub.w  r2, r2, r9",
             "sub.w  r3, r3, r10",
             "sub.w  r0, r0, r11",
-            "ldr.w  pc, [sp, #28]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_4x2!("48"),
+            finish_4x2!("48");
             finish = sym finish_general,
         )
     }
@@ -295,7 +306,7 @@ mod arm {
     }
     pub(in super::super) use pairs_1x2;
 
-    /// The same of one pixel, of which `$sums` makes s0 in r0 and `16 s1` in r1; the frame starts with out and out_end.
+    /// The same of one pixel, of which `$sums` makes s0 in r0 and `16 s1` in r1; the frame has `to` and `to_end`.
     macro_rules! finish_1x2 {
         ($frame:literal, $sums:literal) => {
             concat!(
@@ -310,13 +321,13 @@ mod arm {
             smmla  r0, r0, r4, r5
             smmla  r1, r1, r8, r9
             35:
-            ldrd   r2, r3, [sp]
+            ldrd   r2, r3, [sp, #{to}]
             ssat   r0, #8, r0, asr #16
             ssat   r1, #8, r1, asr #16
             strb   r0, [r2], #1
             strb   r1, [r2], #1
             36:
-            str.w  r2, [sp]
+            str.w  r2, [sp, #{to}]
             cmp    r2, r3
             bne.w  10b
             ",
@@ -345,7 +356,7 @@ mod arm {
                 $sums,
                 "
             asrs   r1, r1, #4
-            ldr.w  r2, [sp]
+            ldr.w  r2, [sp, #{to}]
             push.w {{r0, r1}}
             mov    r0, sp
             mov    r1, lr
@@ -356,7 +367,7 @@ mod arm {
             add    sp, #8
             add.w  lr, r4, #32
             add.w  r2, r5, #2
-            ldr.w  r3, [sp, #4]
+            ldr.w  r3, [sp, #{to_end}]
             b      36b
             ",
             )
@@ -373,15 +384,15 @@ mod arm {
         unsafe { mac_1x2_asm(block) }
     }
 
-    // Sums: s0 + 8 x in r0, 16 s1 + s0 + 8 x in r1. Stack: out 0, out_end 4, x 8, end of the whole fours 12, entry 16, what follows the fours 20,
-    // epilogue 24, 8 x 32.
+    // Sums: s0 + 8 x in r0, 16 s1 + s0 + 8 x in r1.
     #[unsafe(naked)]
     unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked_asm!(
+        naked!(Block { out, out_end, x, weights, pairs },
+            OnePixel { to, to_end, pixels, entry, after_fours, epilogue, eights } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
-            "ldr.w  r12, [r0, #16]",
-            "ldr.w  r9, [r0, #28]",
+            "ldr.w  r12, [r0, #{x}]",
+            "ldr.w  r9, [r0, #{pairs}]",
             "add.w  r3, r12, r9, lsl #2",
             "movs   r1, #0",
             "mov.w  r2, #0x00010001",
@@ -393,11 +404,11 @@ mod arm {
             "bne    5b",
             "lsls   r1, r1, #3",
             "push.w {{r1, r2}}",
-            "ldr.w  lr, [r0, #24]",
-            "ldr.w  r1, [r0]",
-            "ldr.w  r2, [r0, #12]",
-            "ldr.w  r3, [r0, #16]",
-            "ldrd   r9, r10, [r0, #28]",
+            "ldr.w  lr, [r0, #{weights}]",
+            "ldr.w  r1, [r0, #{out}]",
+            "ldr.w  r2, [r0, #{out_end}]",
+            "ldr.w  r3, [r0, #{x}]",
+            "ldrd   r9, r10, [r0, #{pairs}]", // form
             "and    r8, r9, #3",
             "lsrs   r9, r9, #2",
             "add.w  r4, r3, r9, lsl #4",
@@ -427,22 +438,22 @@ mod arm {
             "push.w {{r1-r8}}",
             "10:",
             "ldrd   r0, r1, [lr], #8",
-            "ldrd   r12, r3, [sp, #8]",
-            "ldr.w  pc, [sp, #16]",
+            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             pairs_1x2!(), pairs_1x2!(), pairs_1x2!(), pairs_1x2!(),
             "cmp    r12, r3",
             "bne.w  20b",
-            "ldr.w  pc, [sp, #20]",
+            "ldr.w  pc, [sp, #{after_fours}]",
             ".p2align 2",
             "22:",
             "ldrd   r4, r5, [r12], #8",
             "ldr.w  r8, [lr], #4",
             word_1x2!("r8" "r4" "r5"),
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_1x2!("40", "ldr.w r12, [sp, #32]\n subs r1, r1, r0\n sub.w r0, r0, r12"),
+            finish_1x2!("40", "ldr.w r12, [sp, #{eights}]\n subs r1, r1, r0\n sub.w r0, r0, r12");
             finish = sym finish_general,
         )
     }

@@ -8,7 +8,7 @@ pub(super) const CHANNEL: usize = 15;
 /// Words of the table.
 pub(super) const TABLE: usize = 4 * CHANNEL;
 
-/// A line of outputs of four channels. The assembly reads the fields in this order.
+/// A line of outputs of four channels. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Line {
@@ -48,7 +48,32 @@ unsafe extern "C" fn general(record: *const u32, sum: i32) -> i32 {
 #[cfg(kernel_isa = "dsp")]
 mod arm {
     use super::{Line, general};
-    use core::arch::naked_asm;
+
+    consecutive!(Line: x, weights, records, out, step, bytes, odd, form);
+
+    frame!(
+        /// The frame: a channel's record; the end of its pairs and bytes between its outputs, 0 at an odd last one; where sums go on and where they are
+        /// requantised; then what is left of [`Line`], and channels.
+        Frame { m, c, end, apart, k, d, entry, epilogue, weights, records, out, step, bytes, odd, channels, unused }
+    );
+    consecutive!(Frame: m, c, end, apart, k, d);
+    consecutive!(Frame: weights, records, out, step);
+
+    /// The frame below two sums and two registers.
+    #[repr(C)]
+    #[allow(dead_code, reason = "the assembly names its words")]
+    struct BelowSums {
+        sum: i32,
+        second_sum: i32,
+        registers: [usize; 2],
+        frame: Frame,
+    }
+
+    frame!(
+        /// A channel's words at `records`.
+        Channel { bias, multiplier, addend, left, correction }
+    );
+    consecutive!(Channel: multiplier, addend, left, correction);
 
     /// Widens pairs of neighbours, `step` bytes from one to the next from `x` on, into every third word from `to` to `end` and as many `plane` bytes on for
     /// each other channel: 16 instructions for a pair of four channels.
@@ -63,10 +88,10 @@ mod arm {
         end: *mut u32,
         plane: usize,
     ) {
-        naked_asm!(
+        core::arch::naked_asm!(
             ".cpu cortex-m33",
             "push.w {{r4-r10, lr}}",
-            "ldr    r8, [sp, #32]",
+            "ldr    r8, [sp, #{plane}]",
             "add.w  r9, r8, r8, lsl #1",
             "10:",
             "ldr    r4, [r0]",
@@ -86,6 +111,8 @@ mod arm {
             "cmp    r2, r3",
             "bne    10b",
             "pop.w  {{r4-r10, pc}}",
+            // Behind eight registers.
+            plane = const 8 * 4,
         )
     }
 
@@ -117,7 +144,7 @@ mod arm {
         ($loop:literal) => {
             concat!(
                 "
-            ldrd    r2, r0, [sp, #8]
+            ldrd    r2, r0, [sp, #{end}]
             strb    r4, [lr, r0]
             strb    r3, [lr]
             add.w   lr, lr, r0, lsl #1
@@ -139,11 +166,10 @@ mod arm {
 
     // Activations r0 to r2, sums r3 r4, weights r5 to r10, bias r11, pairs r12, output lr: 25 instructions for two outputs in the folded form, which has
     // a loop without a jump through memory.
-    // Stack: m 0, c 4, end 8, step 12 (0 at an odd last output), k 16, d 20, loop 24, epilogue 28, weights 32, records 36, out 40, step 44, bytes 48, odd 52,
-    // channels 56.
     #[unsafe(naked)]
     unsafe extern "C" fn multiply_asm(line: *const Line) {
-        naked_asm!(
+        naked!(Frame { m, end, apart, k, d, entry, epilogue, weights, out, bytes, odd, channels },
+            Channel { bias, multiplier, left }, BelowSums { sum, second_sum } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "ldm    r0, {{r1-r8}}",
@@ -164,61 +190,61 @@ mod arm {
             "push.w {{r0-r9}}",
             "sub    sp, #24",
             "10:",
-            "ldrd   r0, r1, [sp, #32]",
+            "ldrd   r0, r1, [sp, #{weights}]", // records
             "ldm.w  r0, {{r5-r10}}",
-            "ldrd   r2, r3, [r1, #4]",
-            "strd   r2, r3, [sp]",
-            "ldrd   r2, r3, [r1, #12]",
-            "strd   r2, r3, [sp, #16]",
-            "ldr.w  r11, [r1]",
+            "ldrd   r2, r3, [r1, #{multiplier}]", // addend
+            "strd   r2, r3, [sp, #{m}]", // c
+            "ldrd   r2, r3, [r1, #{left}]", // correction
+            "strd   r2, r3, [sp, #{k}]", // d
+            "ldr.w  r11, [r1, #{bias}]",
             "adds   r0, #60",
             "adds   r1, #60",
-            "strd   r0, r1, [sp, #32]",
-            "ldrd   lr, r3, [sp, #40]",
+            "strd   r0, r1, [sp, #{weights}]", // records
+            "ldrd   lr, r3, [sp, #{out}]", // step
             "add    r0, lr, #1",
-            "str    r0, [sp, #40]",
-            "ldr    r2, [sp, #48]",
+            "str    r0, [sp, #{out}]",
+            "ldr    r2, [sp, #{bytes}]",
             "add    r2, r12",
-            "strd   r2, r3, [sp, #8]",
+            "strd   r2, r3, [sp, #{end}]", // apart
             "cmp    r2, r12",
             "beq    25f",
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             products!(),
-            "ldrd   r0, r1, [sp]",
+            "ldrd   r0, r1, [sp, #{m}]", // c
             "smmla  r3, r3, r0, r1",
             "smmla  r4, r4, r0, r1",
             "ssat   r3, #8, r3, asr #10",
             "ssat   r4, #8, r4, asr #10",
             store!("20b"),
             "25:",
-            "ldr    r0, [sp, #52]",
-            "ldr    r1, [sp, #12]",
+            "ldr    r0, [sp, #{odd}]",
+            "ldr    r1, [sp, #{apart}]",
             "cmp    r0, #0",
             "it     ne",
             "cmpne  r1, #0",
             "beq    26f",
             "movs   r1, #0",
             "add.w  r0, r0, r12",
-            "strd   r0, r1, [sp, #8]",
-            "ldr.w  pc, [sp, #24]",
+            "strd   r0, r1, [sp, #{end}]", // apart
+            "ldr.w  pc, [sp, #{entry}]",
             "26:",
             "add.w  r12, r12, #12",
-            "ldr    r0, [sp, #56]",
+            "ldr    r0, [sp, #{channels}]",
             "subs   r0, #1",
-            "str    r0, [sp, #56]",
+            "str    r0, [sp, #{channels}]",
             "bne.w  10b",
             "add    sp, #64",
             "pop.w  {{r3-r11, pc}}",
             ".p2align 2",
             "30:",
             products!(),
-            "ldr.w  pc, [sp, #28]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
             "40:",
-            "ldr    r2, [sp, #16]",
-            "ldrd   r0, r1, [sp]",
+            "ldr    r2, [sp, #{k}]",
+            "ldrd   r0, r1, [sp, #{m}]", // c
             "lsls   r3, r2",
             "lsls   r4, r2",
             "smmla  r3, r3, r0, r1",
@@ -231,14 +257,14 @@ mod arm {
             "b      25b",
             ".p2align 2",
             "45:",
-            "ldrd   r0, r2, [sp, #16]",
+            "ldrd   r0, r2, [sp, #{k}]", // d
             "lsls   r3, r0",
             "lsls   r4, r0",
-            "ldrd   r0, r1, [sp]",
+            "ldrd   r0, r1, [sp, #{m}]", // c
             "and.w  r2, r2, r3, asr #31",
             "subs   r2, r1, r2",
             "smmla  r3, r3, r0, r2",
-            "ldr    r2, [sp, #20]",
+            "ldr    r2, [sp, #{d}]",
             "and.w  r2, r2, r4, asr #31",
             "subs   r1, r1, r2",
             "smmla  r4, r4, r0, r1",
@@ -247,17 +273,18 @@ mod arm {
             "50:",
             "push.w {{r3, r4, r12, lr}}",
             "mov    r1, r3",
-            "ldr    r0, [sp, #52]",
+            "ldr    r0, [sp, #{records_below}]",
             "subs   r0, #56",
             "bl     {general}",
-            "ldr    r1, [sp, #4]",
-            "str    r0, [sp]",
-            "ldr    r0, [sp, #52]",
+            "ldr    r1, [sp, #{second_sum}]",
+            "str    r0, [sp, #{sum}]",
+            "ldr    r0, [sp, #{records_below}]",
             "subs   r0, #56",
             "bl     {general}",
-            "str    r0, [sp, #4]",
+            "str    r0, [sp, #{second_sum}]",
             "pop.w  {{r3, r4, r12, lr}}",
-            "b      43b",
+            "b      43b";
+            records_below = const core::mem::offset_of!(BelowSums, frame.records),
             general = sym general,
         )
     }

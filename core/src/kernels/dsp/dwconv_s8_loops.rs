@@ -2,7 +2,7 @@
 //!
 //! In assembly on Arm for the same reason as [`super::conv2d_s8_loops`]: 4 sums, 7 temporaries and 3 pointers leave no register to spare.
 
-/// Pixels next to each other, and where the taps of the first one are. The assembly reads the fields in this order.
+/// Pixels next to each other, and where the taps of the first one are. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Run {
@@ -47,7 +47,22 @@ unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
     use super::{Run, finish_general};
-    use core::arch::naked_asm;
+
+    consecutive!(Run: out, weights, weights_end, pixels, extra, form, taps, entries);
+
+    frame!(
+        /// The frame: [`Run`] with the epilogue in the form's place; `entries` may be the end of their pairs.
+        Frame { out, weights, weights_end, pixels, extra, epilogue, taps, entries }
+    );
+    consecutive!(Frame: pixels, extra);
+
+    /// The frame below four sums.
+    #[repr(C)]
+    #[allow(dead_code, reason = "the assembly names its words")]
+    struct BelowSums {
+        sums: [i32; 4],
+        frame: Frame,
+    }
 
     /// The entry of a tap at `offset` bytes from `image`, or of one outside the input: an address.
     #[inline(always)]
@@ -136,7 +151,7 @@ mod arm {
         "),*) };
     }
 
-    // Stack: out 0, weights 4, weights_end 8, pixels 12, extra 16, epilogue 20, taps 24, entries 28 (or the end of their pairs).
+    // Leaves a [`Frame`].
     macro_rules! prologue {
         () => {
             "
@@ -175,26 +190,26 @@ mod arm {
             ssat    r2, #8, r2, asr #10
             ssat    r3, #8, r3, asr #10
         40:
-            ldr.w   r6, [sp]
+            ldr.w   r6, [sp, #{out}]
             bfi     r0, r1, #8, #8
             bfi     r0, r2, #16, #8
             bfi     r0, r3, #24, #8
             str.w   r0, [r6, r4]
         41:
-            ldr.w   r6, [sp, #8]
+            ldr.w   r6, [sp, #{weights_end}]
             adds    r4, #4
             cmp     lr, r6
             bne.w   11b
-            ldrd    r6, r7, [sp, #12]
+            ldrd    r6, r7, [sp, #{pixels}]
             subs    r6, #1
             beq     50f
-            str.w   r6, [sp, #12]
+            str.w   r6, [sp, #{pixels}]
             cmp     r7, #0
             beq.w   10b
-            ldr.w   r6, [sp]
+            ldr.w   r6, [sp, #{out}]
             add     r4, r7
             subs    r6, r6, r7
-            str.w   r6, [sp]
+            str.w   r6, [sp, #{out}]
             b.w     10b
         50:
             add     sp, #32
@@ -211,7 +226,7 @@ mod arm {
             mov     r0, sp
             mov     r1, lr
             mov     r6, lr
-            ldr.w   r2, [sp, #16]
+            ldr.w   r2, [sp, #{out_below}]
             add     r2, r4
             bl      {finish}
             add     sp, #16
@@ -232,18 +247,20 @@ mod arm {
     /// Nine taps, unrolled: 65 instructions for 36 MACs.
     #[unsafe(naked)]
     unsafe extern "C" fn run_9(run: &Run) {
-        naked_asm!(
+        naked!(Frame { out, weights, weights_end, pixels, epilogue } =>
             ".cpu cortex-m33",
             prologue!(),
             "10:",
-            "ldr.w  lr, [sp, #4]",
+            "ldr.w  lr, [sp, #{weights}]",
             "11:",
             "ldm.w  lr!, {{r0-r3}}",
             pair9!("0"), pair9!("8"), pair9!("16"), pair9!("24"),
-            "ldr.w  r6, [r5, #32]",
+            "ldr.w  r6, [r5, #{ninth}]",
             single!(),
-            "ldr.w  pc, [sp, #20]",
-            epilogues!(),
+            "ldr.w  pc, [sp, #{epilogue}]",
+            epilogues!();
+            ninth = const 8 * 4,
+            out_below = const core::mem::offset_of!(BelowSums, frame.out),
             finish = sym finish_general,
         )
     }
@@ -251,18 +268,18 @@ mod arm {
     /// Any number of taps, two at a time: 18 instructions for 8 MACs.
     #[unsafe(naked)]
     unsafe extern "C" fn run_any(run: &Run) {
-        naked_asm!(
+        naked!(Frame { out, weights, weights_end, pixels, epilogue, taps, entries } =>
             ".cpu cortex-m33",
             prologue!(),
             "lsrs   r7, r7, #1",
             "add.w  r7, r5, r7, lsl #3",
-            "str.w  r7, [sp, #28]",
+            "str.w  r7, [sp, #{entries}]",
             "10:",
-            "ldr.w  lr, [sp, #4]",
+            "ldr.w  lr, [sp, #{weights}]",
             "11:",
             "ldm.w  lr!, {{r0-r3}}",
             "mov    r11, r5",
-            "ldr.w  r6, [sp, #28]",
+            "ldr.w  r6, [sp, #{entries}]",
             "cmp    r11, r6",
             "beq    13f",
             "12:",
@@ -270,18 +287,19 @@ mod arm {
             "ldr.w  r6, [r6, r4]",
             "ldr.w  r7, [r7, r4]",
             widen_and_multiply!("ldrd r9, r10, [lr], #8", "ldrd r9, r12, [lr], #8", "r9"),
-            "ldr.w  r6, [sp, #28]",
+            "ldr.w  r6, [sp, #{entries}]",
             "cmp    r11, r6",
             "bne    12b",
             "13:",
-            "ldr.w  r6, [sp, #24]",
+            "ldr.w  r6, [sp, #{taps}]",
             "lsls   r6, r6, #31",
             "beq    14f",
             "ldr.w  r6, [r11]",
             single!(),
             "14:",
-            "ldr.w  pc, [sp, #20]",
-            epilogues!(),
+            "ldr.w  pc, [sp, #{epilogue}]",
+            epilogues!();
+            out_below = const core::mem::offset_of!(BelowSums, frame.out),
             finish = sym finish_general,
         )
     }

@@ -1,6 +1,6 @@
 //! Four windows inside the image at once: bytes to pairs of 16 bits, as the loops of [`super::conv2d_s8`] take them.
 
-/// The windows of four pixels, all inside the image. The assembly reads the fields in this order.
+/// The windows of four pixels, all inside the image. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Windows {
@@ -28,7 +28,14 @@ pub(super) use portable::widen_4;
 #[cfg(kernel_isa = "dsp")]
 mod arm {
     use super::Windows;
-    use core::arch::naked_asm;
+
+    consecutive!(Windows: to, step, words, runs, gap, tail, tails);
+
+    frame!(
+        /// The frame: what is left of [`Windows`], the runs and the places of tails as they go on.
+        Frame { step, words, runs, gap, tail, tails }
+    );
+    consecutive!(Frame: words, runs, gap, tail);
 
     /// Widens the windows of four pixels, the first of them at `src`: 16 instructions for 16 activations of whole words.
     ///
@@ -36,11 +43,11 @@ mod arm {
     /// What `windows` describes is readable and writable.
     #[unsafe(naked)]
     pub(in super::super) unsafe extern "C" fn widen_4(windows: &Windows, src: *const i8) {
-        naked_asm!(
+        naked!(Frame { words, runs, gap, tails } =>
             ".cpu cortex-m33",
             "push.w {{r4-r11, lr}}",
             "ldm    r0, {{r2-r8}}",
-            "push.w {{r3-r8}}", // step 0, words 4, runs 8, gap 12, tail 16, tails 20
+            "push.w {{r3-r8}}",
             "mov    r12, r2",
             "mov    lr, r4",
             "mov    r4, r1",
@@ -67,13 +74,13 @@ mod arm {
             "stm.w  r12!, {{r8-r11}}",
             "bne    10b",
             "29:",
-            "ldrd   lr, r0, [sp, #4]",
-            "ldrd   r1, r3, [sp, #12]",
+            "ldrd   lr, r0, [sp, #{words}]", // runs
+            "ldrd   r1, r3, [sp, #{gap}]", // tail
             "cbnz   r3, 30f",
             "21:",
             "subs   r0, #1",
             "beq    22f",
-            "str    r0, [sp, #8]",
+            "str    r0, [sp, #{runs}]",
             "add    r4, r1",
             "add    r5, r1",
             "add    r6, r1",
@@ -86,24 +93,26 @@ mod arm {
             "pop.w  {{r4-r11, pc}}",
             // The bytes left over, each of four pixels; where a half of a pair goes, its address says.
             "30:",
-            "ldr    r2, [sp, #20]",
+            "ldr    r2, [sp, #{tails}]",
             "31:",
             "ldrsb  r8, [r4], #1",
             "ldrsb  r9, [r5], #1",
             "ldrsb  r10, [r6], #1",
             "ldrsb  r11, [r7], #1",
             "strh.w r8, [r2]",
-            "strh.w r9, [r2, #4]",
-            "strh.w r10, [r2, #8]",
-            "strh.w r11, [r2, #12]",
+            "strh.w r9, [r2, #{second}]",
+            "strh.w r10, [r2, #{third}]",
+            "strh.w r11, [r2, #{fourth}]",
             "tst.w  r2, #2",
             "ite    eq",
             "addeq  r2, #2",
             "addne  r2, #14",
             "subs   r3, #1",
             "bne    31b",
-            "str    r2, [sp, #20]",
-            "b      21b",
+            "str    r2, [sp, #{tails}]",
+            "b      21b";
+            // Pixels, whose pairs lie side by side.
+            second = const 4, third = const 8, fourth = const 12,
         )
     }
 }

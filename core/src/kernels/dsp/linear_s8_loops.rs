@@ -1,6 +1,6 @@
 //! The inner loop of [`super::linear_s8`]: that of [`super::conv2d_s8_paired_loops`] for one pixel, with sums that are kept or channels that share a record.
 
-/// A row of widened activations, and what follows it through all channels. The assembly reads the fields in this order.
+/// A row of widened activations, and what follows it through all channels. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Dense {
@@ -31,7 +31,15 @@ pub(super) use portable::multiply;
 mod arm {
     use super::Dense;
     use crate::kernels::dsp::conv2d_s8_paired_loops::{pair_1x2, pairs_1x2};
-    use core::arch::naked_asm;
+
+    consecutive!(Dense: out, out_end, x, weights, from, words, record, form);
+
+    frame!(
+        /// The frame of one pixel: where outputs go, the pixel, what of it is taken by fours, the pairs that are left; the
+        /// record, in the place of a register that nobody needs.
+        OnePixel { to, to_end, pixels, fours_end, entry, after_fours, epilogue, rest, record }
+    );
+    consecutive!(OnePixel: to, to_end, pixels, fours_end);
 
     /// All channels.
     ///
@@ -43,15 +51,14 @@ mod arm {
         unsafe { multiply_asm(dense) }
     }
 
-    // Sums: s0 in r0, 256 s1 + s0 in r1. Biases or sums r2. Stack: out 0, out_end 4, x 8, end of the whole fours 12, entry 16, what follows the fours 20,
-    // epilogue 24, rest 28, record 32.
+    // Sums: s0 in r0, 256 s1 + s0 in r1. Biases or sums r2.
     #[unsafe(naked)]
     unsafe extern "C" fn multiply_asm(dense: *const Dense) {
-        naked_asm!(
+        naked!(OnePixel { to, to_end, pixels, entry, after_fours, epilogue, rest, record } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "ldm    r0, {{r1-r8}}",
-            "str    r7, [sp]",
+            "str    r7, [sp]", // record
             "mov    lr, r4",
             "mov    r12, r5",
             "and    r9, r6, #3",
@@ -89,8 +96,8 @@ mod arm {
             "10:",
             "ldrd   r0, r1, [r2], #8",
             "12:",
-            "ldrd   r12, r3, [sp, #8]",
-            "ldr.w  pc, [sp, #16]",
+            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
+            "ldr.w  pc, [sp, #{entry}]",
             ".p2align 2",
             "20:",
             pairs_1x2!(),
@@ -99,17 +106,17 @@ mod arm {
             pairs_1x2!(),
             "cmp    r12, r3",
             "bne.w  20b",
-            "ldr.w  pc, [sp, #20]",
+            "ldr.w  pc, [sp, #{after_fours}]",
             ".p2align 2",
             "22:",
-            "ldr.w  r4, [sp, #28]",
+            "ldr.w  r4, [sp, #{rest}]",
             "23:",
             "ldr    r5, [r12], #4",
             "ldr    r8, [lr], #4",
             pair_1x2!("r5", "r8"),
             "subs   r4, #1",
             "bne    23b",
-            "ldr.w  pc, [sp, #24]",
+            "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
             "30:",
             "subs   r1, r1, r0",
@@ -117,7 +124,7 @@ mod arm {
             "add    r4, r0",
             "add.w  r5, r5, r1, asr #8",
             "strd   r4, r5, [r2], #8",
-            "ldr    r3, [sp, #4]",
+            "ldr    r3, [sp, #{to_end}]",
             "cmp    r2, r3",
             "beq    60f",
             "11:",
@@ -126,7 +133,7 @@ mod arm {
             "b      12b",
             ".p2align 2",
             "40:",
-            "ldr    r4, [sp, #32]",
+            "ldr    r4, [sp, #{record}]",
             "subs   r1, r1, r0",
             "ldm.w  r4, {{r4-r7}}",
             "lsl.w  r0, r0, r6",
@@ -134,12 +141,12 @@ mod arm {
             "smmla  r0, r0, r4, r5",
             "smmla  r1, r1, r4, r5",
             "45:",
-            "ldrd   r8, r9, [sp]",
+            "ldrd   r8, r9, [sp, #{to}]", // to_end
             "ssat   r0, #8, r0, asr #16",
             "ssat   r1, #8, r1, asr #16",
             "strb   r0, [r8], #1",
             "strb   r1, [r8], #1",
-            "str.w  r8, [sp]",
+            "str.w  r8, [sp, #{to}]",
             "cmp    r8, r9",
             "bne.w  10b",
             "60:",
@@ -147,7 +154,7 @@ mod arm {
             "pop.w  {{r3-r11, pc}}",
             ".p2align 2",
             "50:",
-            "ldr    r4, [sp, #32]",
+            "ldr    r4, [sp, #{record}]",
             "subs   r1, r1, r0",
             "ldm.w  r4, {{r4-r8}}",
             "lsl.w  r0, r0, r6",

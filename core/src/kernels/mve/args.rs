@@ -1,4 +1,4 @@
-//! What the loops take: one struct each, read by the assembly at fixed offsets and by the portable equivalents by name.
+//! Arguments of the loops: a `#[repr(C)]` struct each, read by the assembly by offset_of! and by the portable equivalents by name.
 
 /// A product of rows of activations and packed weights ([`super::gemm_s8`]).
 #[repr(C)]

@@ -119,8 +119,6 @@ impl Divider {
 
 #[cfg(kernel_isa = "mve")]
 mod helium {
-    use core::arch::naked_asm;
-
     #[repr(C)]
     pub(super) struct Args {
         pub(super) scale: f32,
@@ -133,11 +131,11 @@ mod helium {
     /// Four times as many elements of both.
     #[unsafe(naked)]
     pub(super) unsafe extern "C" fn fours(x: *const f32, y: *mut i8, fours: usize, args: &Args) {
-        naked_asm!(
+        naked!(Args { scale, zero } =>
             ".cpu cortex-m55",
             "push {{r7, lr}}",
-            "vldr s4, [r3]",
-            "ldr r12, [r3, #4]",
+            "vldr s4, [r3, #{scale}]",
+            "ldr r12, [r3, #{zero}]",
             "mvn r3, #127",
             "vdup.32 q2, r3",
             "movs r3, #127",

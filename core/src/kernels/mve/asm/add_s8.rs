@@ -4,6 +4,12 @@ use core::arch::naked_asm;
 
 use super::super::args::{Add, Mean, Pool, Sum};
 
+consecutive!(Add: scale, b_offset, b_mantissa, b_shift, a_offset, mantissa, shift, zero_point, low, high);
+consecutive!(Sum: a, b, out, count, factors);
+const _: () = assert!(core::mem::offset_of!(Sum, offset) == core::mem::offset_of!(Sum, factors) + 8);
+consecutive!(Pool: src, step, columns, skip, rows, lanes, dst);
+consecutive!(Mean: src, step, columns, skip, channels, rows, dst, reciprocal, half, low, high);
+
 /// Defines the loop of a sum: four elements in 16 (fast) instructions.
 ///
 /// The reference shifts both operands left by 20 and scales each. The operand with the larger scale has the factor 1/2, so that it is
@@ -19,10 +25,10 @@ macro_rules! add {
             count: usize,
             args: *const Add,
         ) {
-            naked_asm!(concat!(
+            naked!(Add { low } => concat!(
                 ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n",
-                "ldr r12, [sp, #100]\n mov lr, r3\n",
-                "ldrd r4, r5, [r12, #32]\n vdup.16 q6, r4\n vdup.16 q7, r5\n",
+                "ldr r12, [sp, #{args}]\n mov lr, r3\n",
+                "ldrd r4, r5, [r12, #{low}]\n vdup.16 q6, r4\n vdup.16 q7, r5\n",
                 // r4: 2^20; r5: offset, r6: mantissa, r7: shift of b; r8: offset of a; r9: mantissa, r10: shift of the sum; r11: zero point.
                 "ldm r12, {{r4-r11}}\n vdup.32 q2, r4\n vdup.32 q4, r10\n mov r12, #0x80000\n lsr r3, r7, #31\n",
                 "dlstp.32 lr, lr\n",
@@ -35,7 +41,8 @@ macro_rules! add {
                 $clamp,
                 "vstrb.32 q0, [r2], #4\n letp lr, 2b\n",
                 "vpop {{d8-d15}}\n pop {{r4-r11, pc}}\n",
-            ))
+            // Behind nine registers and eight double ones.
+            ); args = const 9 * 4 + 8 * 8)
         }
     };
 }
@@ -143,14 +150,14 @@ pub(in crate::kernels::mve) unsafe extern "C" fn sum(args: *const Pool) {
 /// A sum has 16 bits, the pixels 8: the product with the reciprocal, cut to its high word, is the quotient exactly.
 #[unsafe(naked)]
 pub(in crate::kernels::mve) unsafe extern "C" fn mean(args: *const Mean) {
-    naked_asm!(
+    naked!(Mean { low, reciprocal } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d13}}",
-        "ldrd r1, r2, [r0, #36]",
+        "ldrd r1, r2, [r0, #{low}]", // high
         "vdup.16 q5, r1",
         "vdup.16 q6, r2",
-        "ldrd r1, r9, [r0, #28]",
+        "ldrd r1, r9, [r0, #{reciprocal}]", // half
         "vdup.32 q4, r1",
         // r1 source, r2 step, r3 columns, r4 skip, r5 channels, r6 rows, r7 destination; r0 and r8 walk.
         "ldm r0, {{r1-r7}}",

@@ -4,6 +4,10 @@ use core::arch::naked_asm;
 
 use super::super::args::{Clipped, Copy, Windows};
 
+consecutive!(Copy: src, src_step, dst, dst_step, bytes, count, rows, src_row, dst_row);
+consecutive!(Windows: src, row, step, dst, run, stride, rows, count);
+consecutive!(Clipped: src, row, dst, run, above, rows, below, mask, padding, step, stride, count);
+
 /// `bytes` times `value`, none allowed.
 #[unsafe(naked)]
 pub(in crate::kernels::mve) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: usize) {

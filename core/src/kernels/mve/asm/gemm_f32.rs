@@ -1,43 +1,56 @@
 //! Products and depthwise convolution of f32. Sums are fused and in another order than the scalar kernel's: results differ in the last
 //! bits. Limits turn a NaN into a number.
 
-use core::arch::naked_asm;
-
 use super::super::args::{DepthwiseF32, ProductF32};
+
+consecutive!(ProductF32: x, x_stride, weights, bias);
+consecutive!(DepthwiseF32: x, weights, bias, out, residual, channels, rows, columns, step, x_skip, weights_skip);
+
+frame!(
+    /// The frame of a product of three rows: what comes with the next channels, and a word that aligns it.
+    Products { next_bias, next_residual, unused }
+);
+consecutive!(Products: next_bias, next_residual);
+frame!(
+    /// The frame of a depthwise convolution: what comes with the next channels.
+    Channels { x, weights, bias, out, residual }
+);
+consecutive!(Channels: x, weights, bias, out, residual);
 
 /// Three rows by eight channels: 48 MACs in 20 instructions, 0.42 a MAC.
 #[unsafe(naked)]
 pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF32) {
-    naked_asm!(
+    naked!(ProductF32 { x, weights, bias, out, out_stride, residual, pairs, odd, groups, lanes, limits },
+        Products { next_bias, next_residual } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d15}}",
         "sub sp, #12",
         "mov r11, r0",
-        "ldr r0, [r11, #8]",
-        "ldr r10, [r11, #16]",
-        "ldr r12, [r11, #36]",
-        "ldr r4, [r11, #12]",
-        "ldr r5, [r11, #24]",
-        "strd r4, r5, [sp]",
+        "ldr r0, [r11, #{weights}]",
+        "ldr r10, [r11, #{out}]",
+        "ldr r12, [r11, #{groups}]",
+        "ldr r4, [r11, #{bias}]",
+        "ldr r5, [r11, #{residual}]",
+        "strd r4, r5, [sp, #{next_bias}]", // next_residual
         // r0 weights, r10 outputs, r12 groups; on the stack bias and residual. Bias of both fours to all three rows.
-        "2: ldr r4, [sp]",
-        "ldrd r6, r7, [r11, #40]",
+        "2: ldr r4, [sp, #{next_bias}]",
+        "ldrd r6, r7, [r11, #{lanes}]",
         "vctp.32 r6",
         "vpst",
         "vldrwt.u32 q0, [r4], #16",
         "vctp.32 r7",
         "vpst",
         "vldrwt.u32 q1, [r4], #16",
-        "str r4, [sp]",
+        "str r4, [sp, #{next_bias}]",
         "vmov q2, q0",
         "vmov q3, q1",
         "vmov q4, q0",
         "vmov q5, q1",
-        "ldrd r1, r4, [r11]",
+        "ldrd r1, r4, [r11, #{x}]", // x_stride
         "add r2, r1, r4",
         "add r3, r2, r4",
-        "ldr lr, [r11, #28]",
+        "ldr lr, [r11, #{pairs}]",
         "wls lr, lr, 4f",
         "3: ldrd r4, r5, [r1], #8",
         "vldrw.u32 q6, [r0], #16",
@@ -59,7 +72,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF
         "vfma.f32 q4, q6, r9",
         "vfma.f32 q5, q7, r9",
         "le lr, 3b",
-        "4: ldr r4, [r11, #32]",
+        "4: ldr r4, [r11, #{odd}]",
         "cbz r4, 5f",
         "ldr r4, [r1]",
         "ldr r6, [r2]",
@@ -72,9 +85,9 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF
         "vfma.f32 q3, q7, r6",
         "vfma.f32 q4, q6, r8",
         "vfma.f32 q5, q7, r8",
-        "5: ldrd r6, r7, [r11, #40]",
-        "ldr r8, [r11, #20]",
-        "ldr r1, [sp, #4]",
+        "5: ldrd r6, r7, [r11, #{lanes}]",
+        "ldr r8, [r11, #{out_stride}]",
+        "ldr r1, [sp, #{next_residual}]",
         "cbz r1, 6f",
         "add r2, r1, r8",
         "add r3, r2, r8",
@@ -89,16 +102,16 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF
         "vadd.f32 q4, q4, q6",
         "vctp.32 r7",
         "vpsttt",
-        "vldrwt.u32 q6, [r1, #16]",
-        "vldrwt.u32 q7, [r2, #16]",
+        "vldrwt.u32 q6, [r1, #{next_vector}]",
+        "vldrwt.u32 q7, [r2, #{next_vector}]",
         "vaddt.f32 q1, q1, q6",
         "vpstt",
         "vaddt.f32 q3, q3, q7",
-        "vldrwt.u32 q6, [r3, #16]",
+        "vldrwt.u32 q6, [r3, #{next_vector}]",
         "vadd.f32 q5, q5, q6",
         "add r1, #32",
-        "str r1, [sp, #4]",
-        "6: ldrd r4, r5, [r11, #48]",
+        "str r1, [sp, #{next_residual}]",
+        "6: ldrd r4, r5, [r11, #{limits}]",
         "vdup.32 q6, r4",
         "vdup.32 q7, r5",
         "vmaxnm.f32 q0, q0, q6",
@@ -122,31 +135,32 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF
         "vstrwt.32 q4, [r5]",
         "vctp.32 r7",
         "vpsttt",
-        "vstrwt.32 q1, [r10, #16]",
-        "vstrwt.32 q3, [r4, #16]",
-        "vstrwt.32 q5, [r5, #16]",
+        "vstrwt.32 q1, [r10, #{next_vector}]",
+        "vstrwt.32 q3, [r4, #{next_vector}]",
+        "vstrwt.32 q5, [r5, #{next_vector}]",
         "add r10, #32",
         "subs r12, #1",
         "bne.w 2b",
         "add sp, #12",
         "vpop {{d8-d15}}",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next_vector = const 16,
     )
 }
 
 /// One row by eight channels: 16 MACs in 10 instructions.
 #[unsafe(naked)]
 pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF32) {
-    naked_asm!(
+    naked!(ProductF32 { x, weights, out, residual, pairs, odd, groups, lanes, limits } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d15}}",
         "mov r11, r0",
-        "ldrd r0, r8, [r11, #8]",
-        "ldr r10, [r11, #16]",
-        "ldr r9, [r11, #24]",
-        "ldr r12, [r11, #36]",
-        "ldrd r6, r7, [r11, #40]",
+        "ldrd r0, r8, [r11, #{weights}]", // bias
+        "ldr r10, [r11, #{out}]",
+        "ldr r9, [r11, #{residual}]",
+        "ldr r12, [r11, #{groups}]",
+        "ldrd r6, r7, [r11, #{lanes}]",
         // r0 weights, r8 bias, r9 residual, r10 outputs, r12 groups, r6 and r7 lanes.
         "2: vctp.32 r6",
         "vpst",
@@ -156,8 +170,8 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF
         "vldrwt.u32 q1, [r8], #16",
         "vmov.i32 q2, #0",
         "vmov.i32 q3, #0",
-        "ldr r1, [r11]",
-        "ldr lr, [r11, #28]",
+        "ldr r1, [r11, #{x}]",
+        "ldr lr, [r11, #{pairs}]",
         "wls lr, lr, 4f",
         "3: ldrd r4, r5, [r1], #8",
         "vldrw.u32 q4, [r0], #16",
@@ -169,7 +183,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF
         "vfma.f32 q2, q6, r5",
         "vfma.f32 q3, q7, r5",
         "le lr, 3b",
-        "4: ldr r4, [r11, #32]",
+        "4: ldr r4, [r11, #{odd}]",
         "cbz r4, 5f",
         "ldr r4, [r1]",
         "vldrw.u32 q4, [r0], #16",
@@ -185,11 +199,11 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF
         "vldrwt.u32 q2, [r9]",
         "vctp.32 r7",
         "vpst",
-        "vldrwt.u32 q3, [r9, #16]",
+        "vldrwt.u32 q3, [r9, #{next_vector}]",
         "vadd.f32 q0, q0, q2",
         "vadd.f32 q1, q1, q3",
         "add r9, #32",
-        "6: ldrd r4, r5, [r11, #48]",
+        "6: ldrd r4, r5, [r11, #{limits}]",
         "vdup.32 q6, r4",
         "vdup.32 q7, r5",
         "vmaxnm.f32 q0, q0, q6",
@@ -205,14 +219,15 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF
         "subs r12, #1",
         "bne.w 2b",
         "vpop {{d8-d15}}",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next_vector = const 16,
     )
 }
 
 /// All channels of one output pixel: 6 instructions for a tap of four channels, 1.5 a MAC.
 #[unsafe(naked)]
 pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_f32(args: *const DepthwiseF32) {
-    naked_asm!(
+    naked!(DepthwiseF32 { limits }, Channels { x, bias, out, residual } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "sub sp, #20",
@@ -222,11 +237,11 @@ pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_f32(args: *const Dept
         // r3 channels left, r4 rows, r5 columns, r6 step, r7 and r8 skips.
         "ldm r0, {{r3-r8}}",
         "2: vctp.32 r3",
-        "ldrd r0, r1, [sp]",
-        "ldr r9, [sp, #8]",
+        "ldrd r0, r1, [sp, #{x}]", // weights
+        "ldr r9, [sp, #{bias}]",
         "vpst",
         "vldrwt.u32 q0, [r9], #16",
-        "str r9, [sp, #8]",
+        "str r9, [sp, #{bias}]",
         "mov r10, r4",
         "3: dls lr, r5",
         "4: vpstt",
@@ -240,26 +255,26 @@ pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_f32(args: *const Dept
         "add r1, r8",
         "subs r10, #1",
         "bne 3b",
-        "ldr r9, [sp, #16]",
+        "ldr r9, [sp, #{residual}]",
         "cmp r9, #0",
         "beq 5f",
         "vpst",
         "vldrwt.u32 q1, [r9], #16",
-        "str r9, [sp, #16]",
+        "str r9, [sp, #{residual}]",
         "vadd.f32 q0, q0, q1",
-        "5: ldrd r9, r10, [r12, #44]",
+        "5: ldrd r9, r10, [r12, #{limits}]",
         "vdup.32 q1, r9",
         "vdup.32 q2, r10",
         "vmaxnm.f32 q0, q0, q1",
         "vminnm.f32 q0, q0, q2",
-        "ldr r9, [sp, #12]",
+        "ldr r9, [sp, #{out}]",
         "vpst",
         "vstrwt.32 q0, [r9], #16",
-        "str r9, [sp, #12]",
-        "ldrd r0, r1, [sp]",
+        "str r9, [sp, #{out}]",
+        "ldrd r0, r1, [sp, #{x}]", // weights
         "add r0, #16",
         "add r1, #16",
-        "strd r0, r1, [sp]",
+        "strd r0, r1, [sp, #{x}]", // weights
         "subs r3, #4",
         "bgt.w 2b",
         "add sp, #20",

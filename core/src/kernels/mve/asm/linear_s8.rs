@@ -1,8 +1,15 @@
 //! Rows of activations times packed weights whose channels are requantised alike; see [`crate::kernels::mve::linear_s8`].
 
-use core::arch::naked_asm;
-
 use super::super::args::Alike;
+
+consecutive!(Alike: out, x, groups, blocks, weights, zero_point, factor);
+consecutive!(Alike: low, high);
+const _: () = assert!(core::mem::offset_of!(Alike, low) == core::mem::offset_of!(Alike, factor) + 8);
+
+frame!(
+    /// The frame of eight channels at a time. `end` has the last biases; `rounds` are of four blocks; `group` is where a group's first block is.
+    Frame { zero_point, mantissa, shift, low, high, end, rounds, row, group }
+);
 
 /// Sixteen weights of each of eight channels (r11, r5) times this vector of the row: 16 instructions of four bytes.
 macro_rules! eight_channels {
@@ -45,14 +52,12 @@ macro_rules! block {
 
 /// Defines a loop over eight channels at a time, which share a factor: 16 instructions for a block, one more for those before the last five, whose part of the
 /// row stays in q0 to q4, and 19 besides (fast) for 8 outputs. Biases are where the sums start.
-///
-/// A frame: 0 zero point, mantissa, shift, limits, 20 the last biases, 24 rounds of four blocks and the row, 32 where a group's first block is.
 macro_rules! one_row_alike {
     ($(#[$doc:meta])* $name:ident, away: $away:expr, clamp: $clamp:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels::mve) unsafe extern "C" fn $name(args: *const Alike) {
-            naked_asm!(concat!(
+            naked!(Frame { rounds, row, group } => concat!(
                 ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #36\n",
                 // r1: outputs; r2: the row; r3: half a group, after its number of groups; r4: blocks; r5: weights.
                 "ldm r0, {{r1-r10}}\n lsl r11, r4, #6\n lsl r0, r11, #1\n add r0, #32\n mla r12, r0, r3, r5\n",
@@ -62,13 +67,13 @@ macro_rules! one_row_alike {
                 // Fewer blocks than registers: the last registers have them.
                 "rsb r6, r6, #0\n add r8, r8, r6, lsl #2\n adr.w r7, 7f\n add r7, r7, r6, lsl #6\n b 3f\n",
                 // More: as many in front as are too many, in rounds of four, of which the first one may be short.
-                "2: add r4, r6, #3\n lsr r4, r4, #2\n str r4, [sp, #24]\n rsb r4, r6, r4, lsl #2\n add r9, r9, r6, lsl #4\n",
+                "2: add r4, r6, #3\n lsr r4, r4, #2\n str r4, [sp, #{rounds}]\n rsb r4, r6, r4, lsl #2\n add r9, r9, r6, lsl #4\n",
                 "adr.w r7, 5f\n mov r6, #68\n mla r7, r4, r6, r7\n",
-                "3: add r7, #1\n str r2, [sp, #28]\n str r7, [sp, #32]\n bx r8\n",
+                "3: add r7, #1\n str r2, [sp, #{row}]\n str r7, [sp, #{group}]\n bx r8\n",
                 "1: vldrb.u8 q0, [r9], #16\n vldrb.u8 q1, [r9], #16\n vldrb.u8 q2, [r9], #16\n vldrb.u8 q3, [r9], #16\n vldrb.u8 q4, [r9], #16\n",
                 // r11, r5: weights of both halves of the group, behind which the biases are.
                 "4: add.w r11, r5, #32\n add.w r5, r11, r3\n add.w r0, r5, r3\n ldm r0, {{r0, r2, r4, r6, r8, r10, r12, lr}}\n",
-                "ldrd r7, r9, [sp, #24]\n ldr pc, [sp, #32]\n",
+                "ldrd r7, r9, [sp, #{rounds}]\n ldr pc, [sp, #{group}]\n",
                 "5:\n", block!(), block!(), block!(), block!(), "subs r7, #1\n bne.w 5b\n",
                 "7:\n", eight_channels!("q0"), eight_channels!("q1"), eight_channels!("q2"), eight_channels!("q3"), eight_channels!("q4"),
                 "vmov q6[2], q6[0], r0, r4\n vmov q6[3], q6[1], r2, r6\n vmov q7[2], q7[0], r8, r12\n vmov q7[3], q7[1], r10, lr\n",
@@ -114,7 +119,7 @@ one_row_alike! {
 /// One row, half a group of channels alike, of which `groups` are written: 10 instructions for a block, 27 besides for at most four outputs.
 #[unsafe(naked)]
 pub(in crate::kernels::mve) unsafe extern "C" fn rows1_four(args: *const Alike) {
-    naked_asm!(concat!(
+    core::arch::naked_asm!(concat!(
         ".cpu cortex-m55\n push {{r4-r8, r10, r11, lr}}\n vpush {{d8-d9}}\n",
         // r1: outputs; r2: the row; r3: channels; r4: blocks; r5: weights, behind which the biases are, where the sums start.
         "ldm r0!, {{r1-r5}}\n add r7, r5, r4, lsl #6\n ldm r7, {{r6, r8, r10, r12}}\n dls lr, r4\n",

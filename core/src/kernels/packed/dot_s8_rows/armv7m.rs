@@ -1,14 +1,19 @@
 //! [`rows`] for ARMv7-M: 14 registers, LDM, MLA, SSAT.
 //!
 //! In the loop: r0 words of x, r1 weights, r2 end of x, r3 a weight, r4-r7 words and the block's sums, r8 and r10 totals, r9 and r11 high halves, r12
-//! 2^15, lr the next record. On the stack: x, its end, its bytes, 2^15, the job.
+//! 2^15, lr the next record.
 
 #![cfg(kernel_isa = "armv7m")]
 
 use super::super::args::Job;
 use crate::kernels::packed::channel_record::Record;
 
-const _: () = assert!(size_of::<Job>() == 48);
+consecutive!(Job: half, out, stride, end, twice, left);
+
+frame!(
+    /// The frame: the words of x, their end, their bytes; 2^15; the job.
+    Frame { x, x_end, bytes, half_of_words, job }
+);
 
 macro_rules! m3 {
     (two) => {
@@ -103,11 +108,12 @@ pub(in super::super) unsafe extern "C" fn rows(
     at: *const Record,
     job: &mut Job,
 ) -> *const Record {
-    core::arch::naked_asm!(
+    naked!(
+        Job { inputs, sums }, Frame { job } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "mov lr, r2",
-        "ldr r6, [r3, #24]", // inputs
+        "ldr r6, [r3, #{inputs}]",
         "lsl r6, #3",
         "add r4, r0, r6",
         "mov r7, #0x8000",
@@ -179,8 +185,8 @@ pub(in super::super) unsafe extern "C" fn rows(
         "sub r8, r8, r9, lsl #16",
         "sub r10, r10, r11, lsl #16",
         "5:",
-        "ldr r0, [sp, #16]",
-        "ldrd r2, r3, [lr, #-8]",
+        "ldr r0, [sp, #{job}]",
+        "ldrd r2, r3, [lr, #{multiplier_before}]", // code
         "ldm r0, {{r0, r4-r7, r12}}", // half, y, stride, end, twice, left
         "tst r3, #0x8000",            // SINGLE
         "beq 50f",
@@ -207,10 +213,12 @@ pub(in super::super) unsafe extern "C" fn rows(
         "add sp, #20",
         "pop {{r4-r11, pc}}",
         "9:",
-        "ldr r0, [sp, #16]",
-        "add r0, #32", // sums
+        "ldr r0, [sp, #{job}]",
+        "add r0, #{sums}",
         "stm r0, {{r8-r11}}",
         "sub r0, lr, #12",
-        "b 8b",
+        "b 8b";
+        // Of the record that ends at lr: a bias lies before it.
+        multiplier_before = const 4 - size_of::<Record>() as i32,
     )
 }

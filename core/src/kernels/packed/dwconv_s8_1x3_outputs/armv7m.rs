@@ -25,7 +25,11 @@ pub(in super::super) unsafe fn threes(job: &mut Threes) {
     }
 }
 
-const _: () = assert!(size_of::<Threes>() == 84);
+consecutive!(Threes: multiplier, addend);
+consecutive!(Threes: out, stride);
+consecutive!(Threes: down, weights_end);
+consecutive!(Threes: back, back_out);
+consecutive!(Threes: step, lines);
 
 macro_rules! m3 {
     (tap $first:literal $second:literal $third:literal) => { concat!(
@@ -45,7 +49,7 @@ macro_rules! m3 {
         m3!(tap "r12" "r10" "r11"),
         "cmp r1, r2\n", "bne 4b\n",
         "5:\n",
-        "ldr r2, [r6, #44]\n", // rest
+        "ldr r2, [r6, #{rest}]\n",
         "cbz r2, 6f\n",
         m3!(tap "r10" "r11" "r12"),
         "subs r2, #1\n", "beq 6f\n",
@@ -61,14 +65,14 @@ macro_rules! m3 {
         "mla r9, lr, r11, r9\n")
     };
     (row jump) => { concat!(
-        "ldr r10, [r6, #32]\n", // next
+        "ldr r10, [r6, #{next}]\n",
         "cbz r2, 5f\n",
         "add r2, r1\n",
         "4:\n",
         m3!(step), m3!(step),
         "cmp r1, r2\n", "bne 4b\n",
         "5:\n",
-        "ldr r2, [r6, #44]\n", // rest
+        "ldr r2, [r6, #{rest}]\n",
         "cbz r2, 6f\n",
         m3!(step),
         "6:\n")
@@ -92,39 +96,39 @@ macro_rules! m3 {
         "strb ", $acc, ", ", $at, "\n")
     };
     (left short) => { "" };
-    (left single) => { "ldrb r2, [r6, #13]\n" };
+    (left single) => { "ldrb r2, [r6, #{second_byte_of_code}]\n" };
     (lines $row:tt $form:tt) => { concat!(
         "push {{r4-r11, lr}}\n",
         "mov r6, r0\n",
-        "ldr r3, [r6, #28]\n", "ldr r0, [r6, #16]\n", "ldrd r4, r5, [r6, #20]\n",
+        "ldr r3, [r6, #{right}]\n", "ldr r0, [r6, #{x}]\n", "ldrd r4, r5, [r6, #{out}]\n",
         "1:\n",
-        "ldr r2, [r6, #60]\n", "str r2, [r6, #80]\n", // groups
+        "ldr r2, [r6, #{groups}]\n", "str r2, [r6, #{left}]\n",
         "2:\n",
-        "ldr r7, [r6]\n", "ldr r1, [r6, #36]\n", "mov r8, r7\n", "mov r9, r7\n",
+        "ldr r7, [r6, #{bias}]\n", "ldr r1, [r6, #{weights}]\n", "mov r8, r7\n", "mov r9, r7\n",
         "3:\n",
-        "ldr r2, [r6, #40]\n", // leaps
+        "ldr r2, [r6, #{leaps}]\n",
         m3!(row $row),
-        "ldrd r10, r11, [r6, #48]\n", // down, weights_end
+        "ldrd r10, r11, [r6, #{down}]\n", // weights_end
         "add r0, r10\n",
         "cmp r1, r11\n", "bne 3b\n",
-        "ldrd r10, r11, [r6, #4]\n", "ldrb r12, [r6, #12]\n",
+        "ldrd r10, r11, [r6, #{multiplier}]\n", "ldrb r12, [r6, #{code}]\n",
         m3!(left $form),
         m3!(store $form "r7", "[r4]"),
         m3!(store $form "r8", "[r4, r5]"),
         m3!(store $form "r9", "[r4, r5, lsl #1]"),
         "add r4, r4, r5, lsl #1\n", "add r4, r5\n",
-        "ldr r1, [r6, #56]\n", "ldr r2, [r6, #80]\n", // group
+        "ldr r1, [r6, #{group}]\n", "ldr r2, [r6, #{left}]\n",
         "add r0, r1\n",
-        "subs r2, #2\n", "str r2, [r6, #80]\n",
+        "subs r2, #2\n", "str r2, [r6, #{left}]\n",
         "bgt 2b\n",
         "bne 7f\n",
-        "ldrd r10, r11, [r6, #64]\n", // back, back_out
+        "ldrd r10, r11, [r6, #{back}]\n", // back_out
         "sub r0, r10\n", "sub r4, r11\n",
         "b 2b\n",
         "7:\n",
-        "ldrd r10, r2, [r6, #72]\n", // step, lines
+        "ldrd r10, r2, [r6, #{step}]\n", // lines
         "add r0, r10\n",
-        "subs r2, #1\n", "str r2, [r6, #76]\n",
+        "subs r2, #1\n", "str r2, [r6, #{lines}]\n",
         "bne 1b\n",
         "pop {{r4-r11, pc}}\n")
     };
@@ -132,20 +136,34 @@ macro_rules! m3 {
 
 #[unsafe(naked)]
 unsafe extern "C" fn slide(job: &mut Threes) {
-    core::arch::naked_asm!(".cpu cortex-m3", m3!(lines slide short))
+    naked!(
+        Threes { bias, multiplier, code, x, out, right, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        ".cpu cortex-m3", m3!(lines slide short)
+    )
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn single_slide(job: &mut Threes) {
-    core::arch::naked_asm!(".cpu cortex-m3", m3!(lines slide single))
+    naked!(
+        Threes { bias, multiplier, code, x, out, right, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        ".cpu cortex-m3", m3!(lines slide single);
+        second_byte_of_code = const core::mem::offset_of!(Threes, code) + 1
+    )
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn jump(job: &mut Threes) {
-    core::arch::naked_asm!(".cpu cortex-m3", m3!(lines jump short))
+    naked!(
+        Threes { bias, multiplier, code, x, out, right, next, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        ".cpu cortex-m3", m3!(lines jump short)
+    )
 }
 
 #[unsafe(naked)]
 unsafe extern "C" fn single_jump(job: &mut Threes) {
-    core::arch::naked_asm!(".cpu cortex-m3", m3!(lines jump single))
+    naked!(
+        Threes { bias, multiplier, code, x, out, right, next, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        ".cpu cortex-m3", m3!(lines jump single);
+        second_byte_of_code = const core::mem::offset_of!(Threes, code) + 1
+    )
 }

@@ -7,7 +7,8 @@
 
 use super::super::args::Points;
 
-const _: () = assert!(size_of::<Points>() == 56);
+consecutive!(Points: x, weights, records, out);
+consecutive!(Points: half, left);
 
 macro_rules! m3 {
     (tap) => {
@@ -21,22 +22,23 @@ macro_rules! m3 {
 /// Every tap is there, weights for them, and every output; there is a channel.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
-    core::arch::naked_asm!(
+    naked!(
+        Points { x, records, end, right, down, columns, rows, row_bytes, twice, half } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
-        "ldrd r1, r2, [r0]",
-        "ldrd r3, r12, [r0, #8]",
-        "ldr r8, [r0, #20]", // right
+        "ldrd r1, r2, [r0, #{x}]", // weights
+        "ldrd r3, r12, [r0, #{records}]", // out
+        "ldr r8, [r0, #{right}]",
         "1:",
-        "ldr r7, [r3, #8]",
+        "ldr r7, [r3, #{code}]",
         "tst r7, #0xc00", // CONSTANT, GENERAL
         "bne 9f",
         "ldr r4, [r3]",
         "mov r5, r1",
         "mov r6, r2",
-        "ldr lr, [r0, #32]", // rows
+        "ldr lr, [r0, #{rows}]",
         "2:",
-        "ldr r9, [r0, #28]", // columns
+        "ldr r9, [r0, #{columns}]",
         "lsrs r9, r9, #1",
         "bcc 3f",
         m3!(tap),
@@ -48,12 +50,12 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "subs r9, #1",
         "bne 4b",
         "5:",
-        "ldr r10, [r0, #24]", // down
+        "ldr r10, [r0, #{down}]",
         "add r5, r10",
         "subs lr, #1",
         "bne 2b",
-        "ldr r5, [r3, #4]",
-        "ldr r10, [r0, #40]", // twice
+        "ldr r5, [r3, #{multiplier}]",
+        "ldr r10, [r0, #{twice}]",
         "sub r11, r7, #1",
         "lsl r10, r11",
         "tst r7, #0x8000", // SINGLE
@@ -67,23 +69,26 @@ pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
         "asr r10, r7",
         "ssat r10, #8, r10",
         "strb r10, [r12], #1",
-        "ldr r11, [r0, #36]", // row_bytes
-        "ldr r10, [r0, #16]", // end
+        "ldr r11, [r0, #{row_bytes}]",
+        "ldr r10, [r0, #{end}]",
         "add r1, #1",
         "add r2, r11",
         "add r3, #12",
         "cmp r3, r10",
         "bne 1b",
         "9:",
-        "strd r1, r2, [r0]",
-        "strd r3, r12, [r0, #8]",
+        "strd r1, r2, [r0, #{x}]", // weights
+        "strd r3, r12, [r0, #{records}]", // out
         "pop {{r4-r11, pc}}",
         "7:",
-        "ldrd r11, r9, [r0, #44]", // half, left
+        "ldrd r11, r9, [r0, #{half}]", // left
         "add r10, r11",
         "lsl r4, r9",
         "smull r11, r4, r4, r5",
         "add r10, r4",
-        "b 6b",
+        "b 6b";
+        // Of a [`Record`](super::super::record::Record), behind the bias.
+        multiplier = const 4,
+        code = const 8,
     )
 }

@@ -8,7 +8,10 @@
 
 use super::super::args::{Few, MOST_TAPS};
 
-const _: () = assert!(size_of::<Few>() == 128 && MOST_TAPS == 9);
+// The lists are of as many, but for the first.
+const _: () = assert!(MOST_TAPS == 9);
+consecutive!(Few: multiplier, addend, code);
+consecutive!(Few: step, lines);
 
 macro_rules! m3 {
     // 28 bytes.
@@ -50,11 +53,12 @@ macro_rules! m3 {
 /// Every tap is there, and every output.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
-    core::arch::naked_asm!(
+    naked!(
+        Few { taps, x, out, next, stride, multiplier, code, groups, rest, step, lines, count, own } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "mov r9, r0",
-        "ldr r2, [r9, #116]", // count
+        "ldr r2, [r9, #{count}]",
         "subs r2, #1",
         "movs r3, #28",
         "adr.w r4, 5f",
@@ -64,31 +68,31 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         "adr.w r5, 6f",
         "adds r5, #1",
         "mls r5, r2, r3, r5",
-        "strd r4, r5, [r9, #120]",
-        "ldr r0, [r9, #72]",
-        "ldr r8, [r9, #76]",
-        "ldr r1, [r9, #80]",
-        "ldrd r10, r11, [r9, #88]",
-        "ldr r12, [r9, #96]",
+        "strd r4, r5, [r9, #{own}]",
+        "ldr r0, [r9, #{x}]",
+        "ldr r8, [r9, #{out}]",
+        "ldr r1, [r9, #{next}]",
+        "ldrd r10, r11, [r9, #{multiplier}]", // addend
+        "ldr r12, [r9, #{code}]",
         "1:",
-        "ldr r2, [r9, #100]", // groups
+        "ldr r2, [r9, #{groups}]",
         "add lr, r0, r2",
         "cmp r2, #0",
         "beq 4f",
         "2:",
-        "ldrd r3, r2, [r9]",
+        "ldrd r3, r2, [r9, #{taps}]",
         "ldrsb r4, [r0]",
         "mla r5, r3, r4, r2",
         "ldrsb r4, [r0, r1]",
         "mla r6, r3, r4, r2",
         "ldrsb r4, [r0, r1, lsl #1]",
         "mla r7, r3, r4, r2",
-        "ldr pc, [r9, #120]",
+        "ldr pc, [r9, #{own}]",
         m3!(list three),
         "5:",
         "add r0, r0, r1, lsl #1",
         "add r0, r1",
-        "ldr r2, [r9, #84]", // stride
+        "ldr r2, [r9, #{stride}]",
         "tst r12, #0xff00",
         "bne 7f",
         m3!(group short),
@@ -98,18 +102,18 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         "cmp r0, lr",
         "bne 2b",
         "4:",
-        "ldr lr, [r9, #104]", // rest
+        "ldr lr, [r9, #{rest}]",
         "cmp lr, #0",
         "beq 9f",
         "8:",
-        "ldrd r3, r2, [r9]",
+        "ldrd r3, r2, [r9, #{taps}]",
         "ldrsb r4, [r0]",
         "mla r5, r3, r4, r2",
-        "ldr pc, [r9, #124]",
+        "ldr pc, [r9, #{own_of_one}]",
         m3!(list one),
         "6:",
         "add r0, r1",
-        "ldr r2, [r9, #84]", // stride
+        "ldr r2, [r9, #{stride}]",
         "tst r12, #0xff00",
         "bne 10f",
         m3!(short "r5", "[r8]"),
@@ -118,10 +122,10 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         "subs lr, #1",
         "bne 8b",
         "9:",
-        "ldrd r2, r3, [r9, #108]", // step, lines
+        "ldrd r2, r3, [r9, #{step}]", // lines
         "add r0, r2",
         "subs r3, #1",
-        "str r3, [r9, #112]",
+        "str r3, [r9, #{lines}]",
         "bne 1b",
         "pop {{r4-r11, pc}}",
         "7:",
@@ -129,6 +133,8 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         "b 3b",
         "10:",
         m3!(single "r5", "[r8]"),
-        "b 11b",
+        "b 11b";
+        // Where a window alone enters; three enter at the first word.
+        own_of_one = const core::mem::offset_of!(Few, own) + 4,
     )
 }

@@ -2,10 +2,14 @@
 //! 19 without blocks.
 //!
 //! r0 words, r1 x, r2 2^15, or a mask of even bytes, r3 an activation, r4-r7 words, r8 and r9 the block's sums, r10 and r11 totals, r12 and lr high
-//! halves. On the stack: the sums'
-//! place, the end of x.
+//! halves.
 
 #![cfg(kernel_isa = "armv7m")]
+
+frame!(
+    /// The frame: where the sums go, the end of x.
+    Frame { place, end }
+);
 
 macro_rules! m3 {
     (two $a:literal $b:literal) => {
@@ -68,7 +72,8 @@ macro_rules! by {
         /// As for [`super::sums`].
         #[unsafe(naked)]
         pub(in super::super) unsafe extern "C" fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            core::arch::naked_asm!(
+            naked!(
+                Frame { end } =>
                 ".cpu cortex-m3",
                 "push {{r4-r11, lr}}",
                 "add r12, r1, r2",
@@ -83,15 +88,16 @@ macro_rules! by {
                 $fixed,
                 "2:",
                 $($block)*
-                "ldr r3, [sp, #4]",
+                "ldr r3, [sp, #{end}]",
                 "cmp r1, r3",
                 "bne 2b",
                 "sub r10, r10, r12, lsl #16",
                 "sub r11, r11, lr, lsl #16",
                 "pop {{r0, r1}}",
                 "strd r10, r12, [r0]",
-                "strd r11, lr, [r0, #8]",
-                "pop {{r4-r11, pc}}",
+                "strd r11, lr, [r0, #{second_sum}]",
+                "pop {{r4-r11, pc}}";
+                second_sum = const 2 * 4,
                 shift = const $shift,
             )
         }

@@ -5,8 +5,11 @@
 #![cfg(kernel_isa = "armv7m")]
 
 macro_rules! m3 {
+    (at $offset:literal) => {
+        concat!(", #", $offset, "]")
+    };
     // The bytes at an offset into two words; `lr` is the fourth place's.
-    (take $x:literal $y:literal $at:literal) => {
+    (take $x:literal $y:literal $at:expr) => {
         concat!(
             "ldrsb ",
             $x,
@@ -57,18 +60,18 @@ pub(super) unsafe extern "C" fn unpack(
     core::arch::naked_asm!(
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
-        "ldr r12, [sp, #40]",       // words
-        "ldrd r10, r11, [sp, #44]", // lines, skip
+        "ldr r12, [sp, #{words}]",
+        "ldrd r10, r11, [sp, #{lines}]", // skip
         "1:",
-        "ldr r9, [sp, #36]", // run
+        "ldr r9, [sp, #{run}]",
         "subs r9, #4",
         "blt 3f",
         "2:",
         m3!(take "r4" "r5" "], #4"),
-        m3!(take "r6" "r7" ", #-3]"),
+        m3!(take "r6" "r7" m3!(at "-3")),
         "stm r12!, {{r4-r7}}",
-        m3!(take "r4" "r5" ", #-2]"),
-        m3!(take "r6" "r7" ", #-1]"),
+        m3!(take "r4" "r5" m3!(at "-2")),
+        m3!(take "r6" "r7" m3!(at "-1")),
         "stm r12!, {{r4-r7}}",
         "subs r9, #4",
         "bge 2b",
@@ -89,5 +92,9 @@ pub(super) unsafe extern "C" fn unpack(
         "bne 1b",
         "mov r0, r12",
         "pop {{r4-r11, pc}}",
+        // Behind nine registers.
+        run = const 9 * 4,
+        words = const 10 * 4,
+        lines = const 11 * 4,
     )
 }

@@ -3,8 +3,6 @@
 //! A right shift rounds ties away from zero: what is negative, and only where there is a shift, is one less before it. The shifts are kept as left ones, which
 //! are negative, so that the sign of both is that of their conjunction.
 
-use core::arch::naked_asm;
-
 use crate::quant::Multiplier;
 
 /// What products take: `M((a - a_zero) * (b - b_zero)) + zero`, within limits. The multiplier does not shift to the left.
@@ -20,6 +18,7 @@ pub(in crate::kernels) struct Product {
     shift: i32,
     limits: [i32; 2],
 }
+consecutive!(Product: a_zero, b_zero, mantissa, zero, shift, limits);
 
 impl Product {
     pub(in crate::kernels) fn new(multiplier: Multiplier, [a_zero, b_zero, zero]: [i32; 3], limits: [i32; 2]) -> Self {
@@ -63,6 +62,8 @@ pub(in crate::kernels) struct Sum {
     shifts: [i32; 3],
     limits: [i32; 2],
 }
+const _: () = assert!(core::mem::offset_of!(Sum, zero) == core::mem::offset_of!(Sum, mantissas) + 12);
+const _: () = assert!(core::mem::offset_of!(Sum, limits) == core::mem::offset_of!(Sum, shifts) + 12);
 
 impl Sum {
     pub(in crate::kernels) fn new(multipliers: [Multiplier; 3], zero: i32, limits: [i32; 2]) -> Self {
@@ -81,30 +82,32 @@ macro_rules! product {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels) unsafe extern "C" fn $name(a: *const $x, b: *const $x, out: *mut $x, count: usize, args: *const Product) {
-            naked_asm!(concat!(
-                ".cpu cortex-m55\n push {{r4-r8, lr}}\n vpush {{d8-d13}}\n ldr r12, [sp, #72]\n",
-                "ldrd r8, r4, [r12, #16]\n vdup.32 q4, r8\n vdup.32 q5, r4\n ldr r4, [r12, #24]\n vdup.32 q6, r4\n ldm r12, {{r4-r7}}\n",
+            naked!(Product { shift } => concat!(
+                ".cpu cortex-m55\n push {{r4-r8, lr}}\n vpush {{d8-d13}}\n ldr r12, [sp, #{args}]\n",
+                "ldrd r8, r4, [r12, #{shift}]\n vdup.32 q4, r8\n vdup.32 q5, r4\n ldr r4, [r12, #{upper_limit}]\n vdup.32 q6, r4\n ldm r12, {{r4-r7}}\n",
                 "dlstp.32 lr, r3\n",
                 "2: ", $load, " q0, [r0], ", $store, "\n", $load, " q1, [r1], ", $store, "\n",
                 "vadd.i32 q0, q0, r4\n vadd.i32 q1, q1, r5\n vmul.i32 q0, q0, q1\n",
                 product!(rounded),
                 product!(stored $store),
                 "vpop {{d8-d13}}\n pop {{r4-r8, pc}}\n",
-            ))
+            ); upper_limit = const core::mem::offset_of!(Product, limits) + 4,
+            // Behind six registers and six double ones.
+            args = const 6 * 4 + 6 * 8)
         }
 
         /// The same with a single second operand.
         #[unsafe(naked)]
         pub(in crate::kernels) unsafe extern "C" fn $scaled(a: *const $x, out: *mut $x, count: usize, args: *const Product) {
-            naked_asm!(concat!(
+            naked!(Product { shift } => concat!(
                 ".cpu cortex-m55\n push {{r4-r8, lr}}\n vpush {{d8-d13}}\n mov r12, r3\n mov r3, r2\n mov r2, r1\n",
-                "ldrd r8, r4, [r12, #16]\n vdup.32 q4, r8\n vdup.32 q5, r4\n ldr r4, [r12, #24]\n vdup.32 q6, r4\n ldm r12, {{r4-r7}}\n",
+                "ldrd r8, r4, [r12, #{shift}]\n vdup.32 q4, r8\n vdup.32 q5, r4\n ldr r4, [r12, #{upper_limit}]\n vdup.32 q6, r4\n ldm r12, {{r4-r7}}\n",
                 "dlstp.32 lr, r3\n",
                 "2: ", $load, " q0, [r0], ", $store, "\n vadd.i32 q0, q0, r4\n vmul.i32 q0, q0, r5\n",
                 product!(rounded),
                 product!(stored $store),
                 "vpop {{d8-d13}}\n pop {{r4-r8, pc}}\n",
-            ))
+            ); upper_limit = const core::mem::offset_of!(Product, limits) + 4)
         }
     };
     (rounded) => {
@@ -137,17 +140,18 @@ pub(in crate::kernels) struct SumOfBytes {
     /// Bytes from four elements of an operand to the next four: 4, or 0 of four that are one.
     pub(in crate::kernels) steps: [usize; 2],
 }
+const _: () = assert!(core::mem::offset_of!(SumOfBytes, sum) == 0);
 
 /// Defines the loop of a sum, in 25 instructions for four elements of int16, and in 29 for four of int8.
 macro_rules! sum {
-    ($(#[$doc:meta])* $name:ident, $x:tt, $args:ty, $add:expr) => {
+    ($(#[$doc:meta])* $name:ident, $x:tt, $args:ident ($($of:tt)*), $add:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels) unsafe extern "C" fn $name(a: *const $x, b: *const $x, out: *mut $x, count: usize, args: *const $args) {
-            naked_asm!(concat!(
-                ".cpu cortex-m55\n push {{r4-r10, lr}}\n vpush {{d8-d15}}\n ldr r12, [sp, #96]\n",
-                "ldrd r4, r5, [r12, #16]\n vdup.32 q4, r4\n vdup.32 q5, r5\n ldrd r4, r5, [r12, #24]\n vdup.32 q6, r4\n vdup.32 q7, r5\n",
-                "ldr r8, [r12, #32]\n vdup.32 q3, r8\n ldm r12, {{r4-r7}}\n",
+            naked!(Sum { shifts } $($of)* => concat!(
+                ".cpu cortex-m55\n push {{r4-r10, lr}}\n vpush {{d8-d15}}\n ldr r12, [sp, #{args}]\n",
+                "ldrd r4, r5, [r12, #{shifts}]\n vdup.32 q4, r4\n vdup.32 q5, r5\n ldrd r4, r5, [r12, #{third_shift}]\n vdup.32 q6, r4\n vdup.32 q7, r5\n",
+                "ldr r8, [r12, #{upper_limit}]\n vdup.32 q3, r8\n ldm r12, {{r4-r7}}\n",
                 sum!(loaded $x),
                 "vqrdmulh.s32 q0, q0, r4\n vand q2, q0, q4\n vshr.s32 q2, q2, #31\n vadd.i32 q0, q0, q2\n vrshl.s32 q0, q0, q4\n",
                 "vqrdmulh.s32 q1, q1, r5\n vand q2, q1, q5\n vshr.s32 q2, q2, #31\n vadd.i32 q1, q1, q2\n vrshl.s32 q1, q1, q5\n",
@@ -156,7 +160,10 @@ macro_rules! sum {
                 "vadd.i32 q0, q0, r7\n vmax.s32 q0, q0, q7\n vmin.s32 q0, q0, q3\n",
                 sum!(stored $x),
                 "letp lr, 2b\n vpop {{d8-d15}}\n pop {{r4-r10, pc}}\n",
-            ))
+            ); third_shift = const core::mem::offset_of!(Sum, shifts) + 8,
+            upper_limit = const core::mem::offset_of!(Sum, limits) + 4,
+            // Behind eight registers and eight double ones.
+            args = const 8 * 4 + 8 * 8)
         }
     };
     (loaded i16) => {
@@ -164,7 +171,7 @@ macro_rules! sum {
     };
     (loaded i8) => {
         concat!(
-            "ldrd r9, r10, [r12, #36]\n ldrd r8, r12, [r12, #44]\n",
+            "ldrd r9, r10, [r12, #{zeros}]\n ldrd r8, r12, [r12, #{steps}]\n",
             "dlstp.32 lr, r3\n2: vldrb.s32 q0, [r0]\n vldrb.s32 q1, [r1]\n add r0, r0, r8\n add r1, r1, r12\n",
             "vadd.i32 q0, q0, r9\n vadd.i32 q1, q1, r10\n vshl.i32 q0, q0, #20\n vshl.i32 q1, q1, #20\n",
         )
@@ -175,19 +182,19 @@ macro_rules! sum {
 
 sum! {
     /// `a + b`
-    sums_s16, i16, Sum, "vadd.i32 q0, q0, q1\n"
+    sums_s16, i16, Sum (), "vadd.i32 q0, q0, q1\n"
 }
 sum! {
     /// `a - b`
-    differences_s16, i16, Sum, "vsub.i32 q0, q0, q1\n"
+    differences_s16, i16, Sum (), "vsub.i32 q0, q0, q1\n"
 }
 sum! {
     /// `a + b`
-    sums_s8, i8, SumOfBytes, "vadd.i32 q0, q0, q1\n"
+    sums_s8, i8, SumOfBytes (, SumOfBytes { zeros, steps }), "vadd.i32 q0, q0, q1\n"
 }
 sum! {
     /// `a - b`
-    differences_s8, i8, SumOfBytes, "vsub.i32 q0, q0, q1\n"
+    differences_s8, i8, SumOfBytes (, SumOfBytes { zeros, steps }), "vsub.i32 q0, q0, q1\n"
 }
 
 /// Means of neighbours, each of the elements along two axes: `clamp(M(sum - zeros) + zero)`. The multiplier does not shift to the left, a sum has 16 bits.
@@ -213,26 +220,27 @@ pub(in crate::kernels) struct Mean {
     /// Bytes between neighbours, where these are apart.
     pub(in crate::kernels) stride: usize,
 }
+consecutive!(Mean: from, step, columns, skip, channels, rows, to, zeros, mantissa, zero, shift);
 
 /// Defines the loop of means, in 5 instructions for eight neighbours' next elements and 30 for their means.
 macro_rules! means {
-    ($(#[$doc:meta])* $name:ident, $prepare:expr, $load:expr, $next:expr) => {
+    ($(#[$doc:meta])* $name:ident ($($arg:ident)*), $prepare:expr, $load:expr, $next:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels) unsafe extern "C" fn $name(args: *const Mean) {
-            naked_asm!(concat!(
+            naked!(Mean { zeros, shift $(, $arg)* } => concat!(
                 ".cpu cortex-m55\n",
                 "push {{r4-r11, lr}}\n",
                 "sub sp, #4\n",
                 "vpush {{d8-d15}}\n",
-                "ldr r1, [r0, #40]\n",
+                "ldr r1, [r0, #{shift}]\n",
                 "vdup.32 q4, r1\n",
                 "mvn r1, #127\n",
                 "vdup.16 q5, r1\n",
                 "mov r1, #127\n",
                 "vdup.16 q6, r1\n",
                 $prepare,
-                "add r1, r0, #28\n",
+                "add r1, r0, #{zeros}\n",
                 "ldm r1, {{r9-r11}}\n",
                 // r1 source, r2 step, r3 columns, r4 skip, r5 channels, r6 rows, r7 destination; r0 and r8 walk.
                 "ldm r0, {{r1-r7}}\n",
@@ -284,12 +292,12 @@ macro_rules! means {
 
 means! {
     /// Of what lies side by side.
-    means, "", "vldrbt.s16 q1, [r0]\n", "add r1, #8\n"
+    means (), "", "vldrbt.s16 q1, [r0]\n", "add r1, #8\n"
 }
 means! {
     /// Of what lies apart; seven times the stride has 16 bits.
-    means_apart,
-    "ldr r12, [r0, #44]\n mov r2, #0\n vidup.u16 q7, r2, #1\n vmul.i16 q7, q7, r12\n lsl r12, r12, #3\n",
+    means_apart (stride),
+    "ldr r12, [r0, #{stride}]\n mov r2, #0\n vidup.u16 q7, r2, #1\n vmul.i16 q7, q7, r12\n lsl r12, r12, #3\n",
     "vldrbt.s16 q1, [r0, q7]\n",
     "add r1, r12\n"
 }

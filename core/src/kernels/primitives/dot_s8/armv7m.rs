@@ -4,6 +4,12 @@
 
 use core::arch::naked_asm;
 
+frame!(
+    /// The frame of [`rows`].
+    Frame { input, length, next_sums, end }
+);
+consecutive!(Frame: input, length, next_sums, end);
+
 /// An element of the input, from r0, with that of each row, from r1 to r4: zero point r12, sums r5 to r8.
 macro_rules! element {
     () => {
@@ -64,17 +70,16 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
     zero: i32,
     fours: usize,
 ) {
-    naked_asm!(
+    naked!(Frame { input, next_sums } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
-        // The input, the length, the sums, their end.
-        "ldrd r12, r4, [sp, #36]",
+        "ldrd r12, r4, [sp, #{zero}]", // fours
         "add r5, r3, r4, lsl #4",
         "mov r4, r3",
         "mov r3, r2",
         "mov r2, r0",
         "push {{r2-r5}}",
-        "1: ldrd r0, r9, [sp]",
+        "1: ldrd r0, r9, [sp, #{input}]", // length
         "add r2, r1, r9",
         "add r3, r2, r9",
         "add r4, r3, r9",
@@ -90,7 +95,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         element!(),
         "cmp r0, lr",
         "bne 2b",
-        "3: ldrd r9, r10, [sp]",
+        "3: ldrd r9, r10, [sp, #{input}]", // length
         "add lr, r9, r10",
         "cmp r0, lr",
         "beq 5f",
@@ -101,14 +106,16 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         element!(),
         "cmp r0, lr",
         "bne 4b",
-        "5: ldrd r9, r10, [sp, #8]",
+        "5: ldrd r9, r10, [sp, #{next_sums}]", // end
         "stm r9!, {{r5-r8}}",
-        "str r9, [sp, #8]",
+        "str r9, [sp, #{next_sums}]",
         // The end of the last row is where the next one begins.
         "mov r1, r4",
         "cmp r9, r10",
         "bne 1b",
         "add sp, #16",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        // Behind nine registers.
+        zero = const 9 * 4,
     )
 }

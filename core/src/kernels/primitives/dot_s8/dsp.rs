@@ -4,6 +4,12 @@
 
 use core::arch::naked_asm;
 
+frame!(
+    /// The frame of [`rows`].
+    Frame { input, next_sums, end }
+);
+consecutive!(Frame: input, next_sums);
+
 /// Sixteen products in 26 instructions: every register is in use. `len` is a multiple of four and not 0.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn dots(
@@ -99,15 +105,15 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
             )
         };
     }
-    naked_asm!(
+    naked!(Frame { input, next_sums, end } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         "sub sp, #12",
-        // The input, the sums, their end; the input's end r4.
-        "ldrd r12, r4, [sp, #48]",
+        // The input's end r4.
+        "ldrd r12, r4, [sp, #{zero}]", // fours
         "add r4, r3, r4, lsl #4",
-        "str r4, [sp, #8]",
-        "strd r0, r3, [sp]",
+        "str r4, [sp, #{end}]",
+        "strd r0, r3, [sp, #{input}]", // next_sums
         "add r4, r0, r2",
         "add r3, r2, r2, lsl #1",
         "rsb r12, r12, #0",
@@ -127,16 +133,18 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         four!(),
         "cmp r0, r4",
         "bne 2b",
-        "3: ldrd r0, r11, [sp]",
-        "ldr lr, [sp, #8]",
+        "3: ldrd r0, r11, [sp, #{input}]", // next_sums
+        "ldr lr, [sp, #{end}]",
         "stm r11!, {{r5-r8}}",
-        "str r11, [sp, #4]",
+        "str r11, [sp, #{next_sums}]",
         // The first of the next four rows.
         "add r1, r3",
         "cmp r11, lr",
         "bne 1b",
         "add sp, #12",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        // Behind the frame and nine registers.
+        zero = const size_of::<Frame>() + 9 * 4,
     )
 }
 
@@ -152,7 +160,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
     naked_asm!(
         ".cpu cortex-m33",
         "push {{r4-r7, lr}}",
-        "ldr r4, [sp, #20]",
+        "ldr r4, [sp, #{count}]",
         "1: ldr r12, [r3]",
         "mov r5, r2",
         "2: ldr r6, [r0], #4",
@@ -167,5 +175,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
         "subs r4, #1",
         "bne 1b",
         "pop {{r4-r7, pc}}",
+        // Behind five registers.
+        count = const 5 * 4,
     )
 }

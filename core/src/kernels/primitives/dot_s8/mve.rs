@@ -20,8 +20,8 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
         "push {{r4-r11, lr}}",
         "vdup.16 q3, r12",
         "ldrd r4, r5, [r1]",
-        "ldr r7, [r1, #8]",
-        "ldr r1, [r1, #12]",
+        "ldr r7, [r1, #{third_row}]",
+        "ldr r1, [r1, #{fourth_row}]",
         "mov r6, #0",
         "mov r8, #0",
         "mov r10, #0",
@@ -39,8 +39,11 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
         "vmladava.s16 r12, q0, q2",
         "letp lr, 2b",
         "strd r6, r8, [r3]",
-        "strd r10, r12, [r3, #8]",
+        "strd r10, r12, [r3, #{third_sum}]",
         "pop {{r4-r11, pc}}",
+        third_row = const 2 * 4,
+        fourth_row = const 3 * 4,
+        third_sum = const 2 * 4,
     )
 }
 
@@ -58,7 +61,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "sub sp, #4",
-        "ldrd r12, r9, [sp, #40]",
+        "ldrd r12, r9, [sp, #{zero}]", // fours
         "vdup.16 q3, r12",
         "mov r11, r3",
         "mov r3, r0",
@@ -92,6 +95,8 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "bne 1b",
         "add sp, #4",
         "pop {{r4-r11, pc}}",
+        // Behind a word and nine registers.
+        zero = const 4 + 9 * 4,
     )
 }
 
@@ -108,7 +113,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s8(
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r6, lr}}",
-        "ldrd r4, r5, [sp, #16]",
+        "ldrd r4, r5, [sp, #{count}]", // zero
         "vdup.16 q3, r5",
         // Back from the last vector's end to the line's.
         "add r5, r2, #7",
@@ -127,6 +132,8 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s8(
         "subs r4, #1",
         "bne 1b",
         "pop {{r4-r6, pc}}",
+        // Behind four registers.
+        count = const 4 * 4,
     )
 }
 
@@ -142,7 +149,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r6, lr}}",
-        "ldr r4, [sp, #16]",
+        "ldr r4, [sp, #{count}]",
         "add r5, r2, #7",
         "bic r5, r5, #7",
         "sub r5, r2, r5",
@@ -159,5 +166,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
         "subs r4, #1",
         "bne 1b",
         "pop {{r4-r6, pc}}",
+        // Behind four registers.
+        count = const 4 * 4,
     )
 }

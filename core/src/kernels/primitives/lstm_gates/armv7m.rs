@@ -1,7 +1,5 @@
 //! What `gates` has loops for, on ARMv7-M and ARMv8-M without vectors, cell by cell.
 
-use core::arch::naked_asm;
-
 use crate::kernels::primitives::requantize::bounded::{Either, Rescale};
 use crate::ops::lstm::LstmInt;
 use crate::quant::SIGMOID;
@@ -72,7 +70,7 @@ pub(in crate::kernels) unsafe fn cells(
     }
 }
 
-/// One of the two terms of a block's gates. The loops read the fields in this order.
+/// One of the two terms of a block's gates. The loops read the fields by offset_of!.
 #[repr(C)]
 struct Term {
     sums: *const i32,
@@ -89,6 +87,7 @@ struct Term {
     half: i32,
     sign: i32,
 }
+consecutive!(Term: sums, bias, gate, end, mantissa, left, right, half, sign);
 
 impl Term {
     #[inline(always)]
@@ -179,11 +178,11 @@ macro_rules! term {
         /// As many of each as there are gates to the end.
         #[unsafe(naked)]
         unsafe extern "C" fn $name(args: &Term) {
-            naked_asm!(
+            naked!(Term { left, half } =>
                 ".cpu cortex-m33",
                 "push {{r4-r11, lr}}",
-                "ldrd r7, r8, [r0, #28]",
-                "ldrd r9, r10, [r0, #20]",
+                "ldrd r7, r8, [r0, #{half}]", // sign
+                "ldrd r9, r10, [r0, #{left}]", // right
                 "ldm r0, {{r0-r3, r5}}",
                 "mov r4, r9",
                 "mov r6, r7",
@@ -211,7 +210,7 @@ term!(second_s8, "", "ldrsh r9, [r2]\n add r10, r9\n ssat r10, #16, r10");
 
 term!(plain_s8, "", "");
 
-/// Gates, states and outputs of a block. The loop reads the fields in this order.
+/// Gates, states and outputs of a block. The loop reads the fields by offset_of!.
 #[repr(C)]
 struct Cells {
     /// Four times 32: input, forget, cell, output.
@@ -233,6 +232,10 @@ struct Cells {
     /// Zero point of the output.
     zero: i32,
 }
+consecutive!(Cells: gates, states, y, table, end);
+
+/// Bytes from a gate's numbers to the next one's.
+const GATE: usize = 2 * super::BLOCK;
 
 /// The table's value of the magnitude in r5 to r5: fraction bits, and how what is below them is taken. Also in use: r6, r7.
 macro_rules! interpolated {
@@ -243,7 +246,7 @@ macro_rules! interpolated {
             "\n",
             "add r6, r3, r6, lsl #1\n",
             "ldrh r7, [r6]\n",
-            "ldrh r6, [r6, #2]\n",
+            "ldrh r6, [r6, #{next}]\n",
             $fraction,
             "\n",
             "subs r6, r6, r7\n",
@@ -287,17 +290,17 @@ macro_rules! tanh {
     };
 }
 
-/// The product of r5 and r9, scaled by what is at an offset of the arguments, to r5. Also in use: r8, r11, r12.
+/// The product of r5 and r9, scaled by a field of the arguments, of which `$right` is the last word, to r5. Also in use: r8, r11, r12.
 macro_rules! product {
-    ($at:literal, $right:literal) => {
+    ($field:literal, $right:literal) => {
         concat!(
             "mul r5, r9, r5\n",
-            "ldrd r11, r12, [lr, #",
-            $at,
-            "]\n",
-            "ldr r9, [lr, #",
+            "ldrd r11, r12, [lr, #{",
+            $field,
+            "}]\n",
+            "ldr r9, [lr, #{",
             $right,
-            "]\n",
+            "}]\n",
             "lsls r5, r5, #1\n",
             high!("r6", "r5", "r11", "r12", "r8"),
             "add r6, r6, r5, asr #31\n",
@@ -312,27 +315,27 @@ macro_rules! cells {
         /// As many outputs as states, four times 32 gates, and the whole table.
         #[unsafe(naked)]
         unsafe extern "C" fn $name(args: &Cells) {
-            naked_asm!(
+            naked!(Cells { keep, add, clip, tanh, show, zero } =>
                 ".cpu cortex-m33",
                 "push {{r4-r11, lr}}",
                 "mov lr, r0",
                 "ldm r0, {{r0-r4}}",
-                "2: ldrsh r8, [r0, #64]",
+                "2: ldrsh r8, [r0, #{forget}]",
                 logistic!(),
                 "ldrsh r9, [r1]",
-                product!("20", "28"),
+                product!("keep", "keep_right"),
                 "ssat r10, #16, r5",
                 "ldrsh r8, [r0]",
                 logistic!(),
                 "mov r9, r5",
-                "ldrsh r8, [r0, #128]",
+                "ldrsh r8, [r0, #{cell}]",
                 "add r8, r8, r8, lsl #1",
                 tanh!(),
-                product!("32", "40"),
+                product!("add", "add_right"),
                 "ssat r5, #16, r5",
                 "add r10, r5",
                 "ssat r10, #16, r10",
-                "ldr r5, [lr, #44]",
+                "ldr r5, [lr, #{clip}]",
                 "cbz r5, 3f",
                 "cmp r10, r5",
                 "it gt",
@@ -342,22 +345,29 @@ macro_rules! cells {
                 "it lt",
                 "movlt r10, r5",
                 "3: strh r10, [r1], #2",
-                "ldrd r11, r12, [lr, #48]",
-                "ldr r9, [lr, #56]",
+                "ldrd r11, r12, [lr, #{tanh}]",
+                "ldr r9, [lr, #{tanh_right}]",
                 "mla r8, r10, r11, r12",
                 "asr r8, r8, r9",
                 tanh!(),
                 "mov r9, r5",
-                "ldrsh r8, [r0, #192]",
+                "ldrsh r8, [r0, #{output}]",
                 "adds r0, #2",
                 logistic!(),
-                product!("60", "68"),
-                "ldr r9, [lr, #72]",
+                product!("show", "show_right"),
+                "ldr r9, [lr, #{zero}]",
                 "add r5, r9",
                 $output,
                 "cmp r1, r4",
                 "bne 2b",
-                "pop {{r4-r11, pc}}",
+                "pop {{r4-r11, pc}}";
+                keep_right = const core::mem::offset_of!(Cells, keep) + 8,
+                add_right = const core::mem::offset_of!(Cells, add) + 8,
+                tanh_right = const core::mem::offset_of!(Cells, tanh) + 8,
+                show_right = const core::mem::offset_of!(Cells, show) + 8,
+                forget = const GATE, cell = const 2 * GATE, output = const 3 * GATE,
+                // Of the table.
+                next = const 2,
             )
         }
     };

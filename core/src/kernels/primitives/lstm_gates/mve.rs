@@ -1,7 +1,5 @@
 //! What `gates` has loops for, on Helium, four cells at a time.
 
-use core::arch::naked_asm;
-
 use crate::kernels::primitives::requantize::bounded::{Either, Rescale, Wide};
 use crate::ops::lstm::LstmInt;
 use crate::quant::SIGMOID;
@@ -101,7 +99,7 @@ pub(in crate::kernels) unsafe fn cells(
     }
 }
 
-/// The sums of a gate, which become it. The loops read the fields in this order.
+/// The sums of a gate, which become it. The loops read the fields by offset_of!.
 #[repr(C)]
 struct Args {
     /// Over the inputs, and over the hidden state.
@@ -115,6 +113,13 @@ struct Args {
     /// Not 0.
     count: usize,
 }
+consecutive!(Args: bias, gate, of_input);
+const _: () = {
+    use core::mem::offset_of;
+    assert!(offset_of!(Args, bias) == offset_of!(Args, sums) + 8);
+    assert!(offset_of!(Args, of_hidden) == offset_of!(Args, of_input) + 12);
+    assert!(offset_of!(Args, count) == offset_of!(Args, of_hidden) + 12);
+};
 
 /// Two roundings of a sum, to a half: what `rescale.rs` has as `Either`.
 macro_rules! scaled {
@@ -214,7 +219,7 @@ macro_rules! wide {
 /// `count` sums, biases and gates.
 #[unsafe(naked)]
 unsafe extern "C" fn gate_of(args: &Args) {
-    naked_asm!(
+    core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d11}}",
@@ -242,7 +247,7 @@ unsafe extern "C" fn gate_of(args: &Args) {
 /// `count` sums, biases and gates. The low words of biases are all of them.
 #[unsafe(naked)]
 unsafe extern "C" fn wide_gate_of(args: &Args) {
-    naked_asm!(
+    core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d13}}",
@@ -273,10 +278,10 @@ unsafe extern "C" fn wide_gate_of(args: &Args) {
 /// `count` of both, which is not 0.
 #[unsafe(naked)]
 unsafe extern "C" fn halves_of(sums: *const i32, to: *mut i16, count: usize, mantissa: i32, left: u32, right: i32) {
-    naked_asm!(
+    core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r5, r7, lr}}",
-        "ldrd r4, r5, [sp, #16]",
+        "ldrd r4, r5, [sp, #{left}]", // right
         "vdup.32 q2, r5",
         "dlstp.32 lr, r2",
         "2: vldrw.u32 q0, [r0], #16",
@@ -284,10 +289,12 @@ unsafe extern "C" fn halves_of(sums: *const i32, to: *mut i16, count: usize, man
         "vstrh.32 q0, [r1], #8",
         "letp lr, 2b",
         "pop {{r4-r5, r7, pc}}",
+        // Behind four registers.
+        left = const 4 * 4,
     )
 }
 
-/// Gates, states and outputs of a block. The loop reads the fields in this order.
+/// Gates, states and outputs of a block. The loop reads the fields by offset_of!.
 #[repr(C)]
 struct Cells {
     /// Four times 32.
@@ -309,6 +316,10 @@ struct Cells {
     /// Not 0.
     count: usize,
 }
+consecutive!(Cells: gates, states, y, table);
+
+/// Bytes from a gate's numbers to the next one's: input, forget, cell, output.
+const GATE: usize = 2 * super::BLOCK;
 
 /// What lies under `q0`, a number on the table's scale, to `q1`: fraction bits, what they leave of a word. From the end of the table on it is that of the
 /// place in `r6`; `r5` is the end. Table r3, its second element r4. Also in use: q2, q3, q5.
@@ -339,13 +350,13 @@ macro_rules! interpolated {
     };
 }
 
-/// The logistic function of the gate at an offset, to `q1`; r8 is 3, q4 has 25 bits set.
+/// The logistic function of this gate, to `q1`; r8 is 3, q4 has 25 bits set.
 macro_rules! logistic {
-    ($at:literal) => {
+    ($gate:literal) => {
         concat!(
-            "vldrh.s32 q0, [r0, #",
-            $at,
-            "]\n",
+            "vldrh.s32 q0, [r0, #{",
+            $gate,
+            "}]\n",
             "vmul.i32 q0, q0, r8\n",
             "mov r5, #0x1fe00\n",
             "mov r6, #0x1fc00\n",
@@ -373,13 +384,13 @@ macro_rules! tanh {
     };
 }
 
-/// `q1` times `with`, scaled by the mantissa and the shift at an offset of the arguments.
+/// `q1` times `with`, scaled by the mantissa and the shift in this field of the arguments.
 macro_rules! product {
-    ($to:literal, $with:literal, $at:literal) => {
+    ($to:literal, $with:literal, $field:literal) => {
         concat!(
-            "ldrd r9, r10, [r7, #",
-            $at,
-            "]\n",
+            "ldrd r9, r10, [r7, #{",
+            $field,
+            "}]\n",
             "vmul.i32 ",
             $to,
             ", q1, ",
@@ -411,7 +422,7 @@ macro_rules! cells {
         /// `count` states and outputs, four times 32 gates, and the whole table.
         #[unsafe(naked)]
         unsafe extern "C" fn $name(args: &Cells) {
-            naked_asm!(
+            naked!(Cells { keep, add, limits, tanh, show, zero, count } =>
                 ".cpu cortex-m55",
                 "push {{r4-r11, lr}}",
                 "vpush {{d8-d15}}",
@@ -421,43 +432,44 @@ macro_rules! cells {
                 "mov r8, #3",
                 "mvn r9, #0xfe000000",
                 "vdup.32 q4, r9",
-                "ldr r9, [r7, #60]",
+                "ldr r9, [r7, #{count}]",
                 "dlstp.32 lr, r9",
                 "2:",
-                logistic!("64"),
+                logistic!("forget"),
                 "vldrh.s32 q0, [r1]",
-                product!("q6", "q0", "16"),
+                product!("q6", "q0", "keep"),
                 "vqmovnb.s32 q6, q6",
-                logistic!("0"),
+                logistic!("input"),
                 "vmov q7, q1",
-                "vldrh.s32 q0, [r0, #128]",
+                "vldrh.s32 q0, [r0, #{cell}]",
                 "vmul.i32 q0, q0, r8",
                 tanh!(),
-                product!("q7", "q7", "24"),
+                product!("q7", "q7", "add"),
                 "vqmovnb.s32 q7, q7",
                 "vqadd.s16 q6, q6, q7",
-                "ldrd r9, r10, [r7, #32]",
+                "ldrd r9, r10, [r7, #{limits}]",
                 "vdup.16 q2, r9",
                 "vmin.s16 q6, q6, q2",
                 "vdup.16 q2, r10",
                 "vmax.s16 q6, q6, q2",
                 "vmovlb.s16 q6, q6",
                 "vstrh.32 q6, [r1], #8",
-                logistic!("192"),
+                logistic!("output"),
                 "adds r0, #8",
                 "vmov q7, q1",
-                "ldrd r9, r10, [r7, #40]",
+                "ldrd r9, r10, [r7, #{tanh}]",
                 "vmul.i32 q0, q6, r9",
                 "vrshl.s32 q0, r10",
                 tanh!(),
-                product!("q7", "q7", "48"),
-                "ldr r9, [r7, #56]",
+                product!("q7", "q7", "show"),
+                "ldr r9, [r7, #{zero}]",
                 "vadd.i32 q7, q7, r9",
                 "vqmovnb.s32 q7, q7",
                 $output,
                 "letp lr, 2b",
                 "vpop {{d8-d15}}",
-                "pop {{r4-r11, pc}}",
+                "pop {{r4-r11, pc}}";
+                input = const 0, forget = const GATE, cell = const 2 * GATE, output = const 3 * GATE,
             )
         }
     };

@@ -1,7 +1,5 @@
 //! Loops of Helium for products of matrices: one element by a row of the other matrix, whose sums stay in registers.
 
-use core::arch::naked_asm;
-
 /// Sums of a call.
 pub(in crate::kernels) const MOST: usize = 16;
 
@@ -21,6 +19,7 @@ pub(in crate::kernels) struct Args {
     /// That are left, not none.
     pub(in crate::kernels) columns: usize,
 }
+consecutive!(Args: x, step, count, m, width, sums, zero, columns);
 
 /// `sum of (x[k] - zero) * m[k, i]`, modulo 2^32, of sixteen columns, or of four at the most where fewer than sixteen are left: their number.
 ///
@@ -41,7 +40,7 @@ pub(in crate::kernels) unsafe fn columns(args: &Args) -> usize {
 /// As above, of sixteen columns.
 #[unsafe(naked)]
 unsafe extern "C" fn sixteen(args: &Args) {
-    naked_asm!(
+    core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
         "vpush {{d8-d11}}",
@@ -55,22 +54,25 @@ unsafe extern "C" fn sixteen(args: &Args) {
         "2: ldrsb r0, [r1]",
         "vldrb.s32 q4, [r4]",
         "sub r0, r0, r7",
-        "vldrb.s32 q5, [r4, #4]",
+        "vldrb.s32 q5, [r4, #{second}]",
         "vmla.s32 q0, q4, r0",
-        "vldrb.s32 q4, [r4, #8]",
+        "vldrb.s32 q4, [r4, #{third}]",
         "vmla.s32 q1, q5, r0",
-        "vldrb.s32 q5, [r4, #12]",
+        "vldrb.s32 q5, [r4, #{fourth}]",
         "vmla.s32 q2, q4, r0",
         "add r4, r5",
         "vmla.s32 q3, q5, r0",
         "add r1, r2",
         "le lr, 2b",
         "vstrw.32 q0, [r6]",
-        "vstrw.32 q1, [r6, #16]",
-        "vstrw.32 q2, [r6, #32]",
-        "vstrw.32 q3, [r6, #48]",
+        "vstrw.32 q1, [r6, #{second_sums}]",
+        "vstrw.32 q2, [r6, #{third_sums}]",
+        "vstrw.32 q3, [r6, #{fourth_sums}]",
         "vpop {{d8-d11}}",
         "pop {{r4-r7, pc}}",
+        // Columns by fours: bytes, and words of sums.
+        second = const 4, third = const 8, fourth = const 12,
+        second_sums = const 16, third_sums = const 32, fourth_sums = const 48,
     )
 }
 
@@ -78,7 +80,7 @@ unsafe extern "C" fn sixteen(args: &Args) {
 /// As above.
 #[unsafe(naked)]
 unsafe extern "C" fn four(args: &Args) {
-    naked_asm!(
+    core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
         "ldm r0!, {{r1-r7}}",

@@ -2,9 +2,14 @@
 
 #![cfg(all(kernel_isa = "armv7m", not(any(kernel_isa = "dsp", kernel_isa = "mve"))))]
 
-use core::arch::naked_asm;
-
 use super::args::Args;
+
+consecutive!(Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
+
+frame!(
+    /// The frame of any memories: the outputs' end, elements of a memory but for the newest, filters.
+    Frame { last, elements, filters }
+);
 
 /// Memories of any length.
 pub(super) fn takes(_: usize) -> bool {
@@ -20,7 +25,7 @@ pub(super) fn less_one(memory: usize) -> usize {
 macro_rules! element {
     () => {
         concat!(
-            "ldrsb r4, [r1, #1]\n",
+            "ldrsb r4, [r1, #{next}]\n",
             "ldrsb r5, [r2], #1\n",
             "strb r4, [r1], #1\n",
             "mla r0, r4, r5, r0\n"
@@ -62,15 +67,15 @@ macro_rules! output {
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn eights(args: &Args) {
-    naked_asm!(
+    naked!(Args { state, newest, y, mantissa, right } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         // Biases r11, the end r8.
-        "ldrd r9, r8, [r0, #28]",
-        "ldrd r12, lr, [r0, #20]",
-        "ldrd r10, r11, [r0, #12]",
-        "ldr r3, [r0, #8]",
-        "ldrd r1, r2, [r0]",
+        "ldrd r9, r8, [r0, #{right}]", // end
+        "ldrd r12, lr, [r0, #{mantissa}]", // addend
+        "ldrd r10, r11, [r0, #{y}]", // bias
+        "ldr r3, [r0, #{newest}]",
+        "ldrd r1, r2, [r0, #{state}]", // weights
         "2: ldr r0, [r11], #4",
         element!(),
         element!(),
@@ -83,7 +88,8 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
         output!(),
         "cmp r10, r8",
         "bne 2b",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next = const 1,
     )
 }
 
@@ -93,20 +99,20 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn any(args: &Args) {
-    naked_asm!(
+    naked!(Args { state, newest, y, mantissa, right, less_one }, Frame { last, elements, filters } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
-        // Biases r11, elements left r6, filters left r7; on the stack the end, elements less one, rank.
-        "ldrd r9, r4, [r0, #28]",
-        "ldrd r5, r6, [r0, #36]",
+        // Biases r11, elements left r6, filters left r7.
+        "ldrd r9, r4, [r0, #{right}]", // end
+        "ldrd r5, r6, [r0, #{less_one}]", // rank
         "push {{r4-r6}}",
-        "ldrd r12, lr, [r0, #20]",
-        "ldrd r10, r11, [r0, #12]",
-        "ldr r3, [r0, #8]",
-        "ldrd r1, r2, [r0]",
+        "ldrd r12, lr, [r0, #{mantissa}]", // addend
+        "ldrd r10, r11, [r0, #{y}]", // bias
+        "ldr r3, [r0, #{newest}]",
+        "ldrd r1, r2, [r0, #{state}]", // weights
         "1: ldr r0, [r11], #4",
-        "ldr r7, [sp, #8]",
-        "2: ldr r6, [sp, #4]",
+        "ldr r7, [sp, #{filters}]",
+        "2: ldr r6, [sp, #{elements}]",
         "lsrs r8, r6, #1",
         "beq 4f",
         "3:",
@@ -122,10 +128,11 @@ pub(super) unsafe extern "C" fn any(args: &Args) {
         "subs r7, #1",
         "bne 2b",
         output!(),
-        "ldr r4, [sp]",
+        "ldr r4, [sp, #{last}]",
         "cmp r10, r4",
         "bne 1b",
         "add sp, #12",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next = const 1,
     )
 }

@@ -2,9 +2,15 @@
 
 #![cfg(all(kernel_isa = "dsp", not(kernel_isa = "mve")))]
 
-use core::arch::naked_asm;
-
 use super::args::Args;
+
+consecutive!(Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
+
+frame!(
+    /// The frame of any memories: what scales, the outputs' end, words of a memory but for the last, filters.
+    Frame { factor, addend, shift, last, words, filters }
+);
+consecutive!(Frame: factor, addend, shift, last);
 
 /// Multiplies a word of state with the next one of weights: eight instructions for four products.
 macro_rules! products {
@@ -63,20 +69,20 @@ pub(super) fn less_one(memory: usize) -> usize {
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn eights(args: &Args) {
-    naked_asm!(
+    naked!(Args { state, newest, y, mantissa, right, end } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Sum r0, state r1, weights r2, newest r3, y r10, bias r11, mantissa r12, addend lr, right shift r9; on the stack the end.
-        "ldr r4, [r0, #32]",
+        "ldr r4, [r0, #{end}]",
         "push {{r4}}",
-        "ldr r9, [r0, #28]",
-        "ldrd r12, lr, [r0, #20]",
-        "ldrd r10, r11, [r0, #12]",
-        "ldr r3, [r0, #8]",
-        "ldrd r1, r2, [r0]",
+        "ldr r9, [r0, #{right}]",
+        "ldrd r12, lr, [r0, #{mantissa}]", // addend
+        "ldrd r10, r11, [r0, #{y}]", // bias
+        "ldr r3, [r0, #{newest}]",
+        "ldrd r1, r2, [r0, #{state}]", // weights
         "2: ldr r0, [r11], #4",
         "ldr r4, [r1]",
-        "ldr r6, [r1, #4]",
+        "ldr r6, [r1, #{next_word}]",
         "ldrb r5, [r3], #1",
         "lsrs r4, r4, #8",
         "orr r4, r4, r6, lsl #24",
@@ -96,7 +102,8 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
         "cmp r10, r4",
         "bne 2b",
         "pop {{r4}}",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next_word = const 4,
     )
 }
 
@@ -106,23 +113,22 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn any(args: &Args) {
-    naked_asm!(
+    naked!(Args { mantissa }, Frame { factor, shift, words, filters } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
-        // Sum r0, state r1, weights r2, newest r3, words left r8, filters left r9, y r10, bias r11. On the stack: mantissa, addend, right shift, end, words
-        // less one, rank.
-        "add r4, r0, #20",
+        // Sum r0, state r1, weights r2, newest r3, words left r8, filters left r9, y r10, bias r11.
+        "add r4, r0, #{mantissa}",
         "ldm r4, {{r5-r10}}",
         "push {{r5-r10}}",
         "ldm r0, {{r1-r4, r11}}",
         "mov r10, r4",
         "1: ldr r0, [r11], #4",
-        "ldr r9, [sp, #20]",
-        "2: ldr r8, [sp, #16]",
+        "ldr r9, [sp, #{filters}]",
+        "2: ldr r8, [sp, #{words}]",
         "ldr r4, [r1]",
         "cmp r8, #0",
         "beq 4f",
-        "3: ldr r6, [r1, #4]",
+        "3: ldr r6, [r1, #{next_word}]",
         "lsrs r4, r4, #8",
         "orr r4, r4, r6, lsl #24",
         "str r4, [r1], #4",
@@ -137,8 +143,8 @@ pub(super) unsafe extern "C" fn any(args: &Args) {
         products!("r4", "r7", "r5", "r12"),
         "subs r9, #1",
         "bne 2b",
-        "ldrd r4, r5, [sp]",
-        "ldrd r6, r7, [sp, #8]",
+        "ldrd r4, r5, [sp, #{factor}]", // addend
+        "ldrd r6, r7, [sp, #{shift}]", // last
         "lsls r0, r0, #1",
         "smmlar r4, r0, r4, r5",
         "add r4, r4, r0, asr #31",
@@ -148,6 +154,7 @@ pub(super) unsafe extern "C" fn any(args: &Args) {
         "cmp r10, r7",
         "bne 1b",
         "add sp, #24",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next_word = const 4,
     )
 }

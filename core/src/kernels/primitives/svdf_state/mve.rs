@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn append(to: *mut i8, from: *const i8, count: usiz
     )
 }
 
-/// What the loops take. They read the fields in this order.
+/// What the loops take. They read the fields by offset_of!.
 #[repr(C)]
 pub(super) struct Args {
     pub(super) state: *const i8,
@@ -40,21 +40,22 @@ pub(super) struct Args {
     pub(super) right: i32,
     pub(super) zero: i32,
 }
+consecutive!(Args: state, weights, bias, y, fours, len, mantissa, right, zero);
 
 /// Defines a loop over units, four at a time: what a unit's sum takes, and fifteen instructions.
 macro_rules! fours {
     ($name:ident $row:ident) => {
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name(args: &Args) {
-            naked_asm!(
+            naked!(Args { state, bias, fours, mantissa, zero } =>
                 ".cpu cortex-m55",
                 "push {{r4-r11, lr}}",
                 // State r0, weights r1, biases r2, outputs r3, length r5, mantissa r7, right shift r9, zero point r11; sums r4, r6, r8, r10.
-                "ldrd r12, r5, [r0, #16]",
-                "ldrd r7, r9, [r0, #24]",
-                "ldr r11, [r0, #32]",
-                "ldrd r2, r3, [r0, #8]",
-                "ldrd r0, r1, [r0]",
+                "ldrd r12, r5, [r0, #{fours}]", // len
+                "ldrd r7, r9, [r0, #{mantissa}]", // right
+                "ldr r11, [r0, #{zero}]",
+                "ldrd r2, r3, [r0, #{bias}]", // y
+                "ldrd r0, r1, [r0, #{state}]", // weights
                 "vctp.8 r5",
                 "dls lr, r12",
                 "2: ldrd r4, r6, [r2], #8",

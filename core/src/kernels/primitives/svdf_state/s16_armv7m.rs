@@ -1,8 +1,13 @@
 //! [`super::s16`] on ARMv7-M and ARMv8-M without vectors.
 
-use core::arch::naked_asm;
-
 use super::s16_args::Args;
+
+consecutive!(Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
+
+frame!(
+    /// The frame of any memories: the outputs' end, filters.
+    Frame { last, filters }
+);
 
 /// Elements that move on and are multiplied at once.
 #[cfg(kernel_isa = "dsp")]
@@ -35,7 +40,7 @@ pub(super) unsafe fn times(args: &Args) {
 macro_rules! step {
     () => {
         concat!(
-            "ldr r4, [r1, #2]\n",
+            "ldr r4, [r1, #{next}]\n",
             "ldr r5, [r2], #4\n",
             "str r4, [r1], #4\n",
             "smlad r0, r4, r5, r0\n"
@@ -46,7 +51,7 @@ macro_rules! step {
 macro_rules! step {
     () => {
         concat!(
-            "ldrsh r4, [r1, #2]\n",
+            "ldrsh r4, [r1, #{next}]\n",
             "ldrsh r5, [r2], #2\n",
             "strh r4, [r1], #2\n",
             "mla r0, r4, r5, r0\n"
@@ -59,7 +64,7 @@ macro_rules! step {
 macro_rules! last {
     () => {
         concat!(
-            "ldrh r4, [r1, #2]\n",
+            "ldrh r4, [r1, #{next}]\n",
             "ldrh r5, [r3], #2\n",
             "orr r4, r4, r5, lsl #16\n",
             "ldr r5, [r2], #4\n",
@@ -125,14 +130,14 @@ macro_rules! steps {
 macro_rules! eight {
     () => {
         concat!(
-            "ldr r4, [r1, #2]\n",
-            "ldr r5, [r1, #6]\n",
+            "ldr r4, [r1, #{next}]\n",
+            "ldr r5, [r1, #{next_word}]\n",
             "ldrd r6, r7, [r2], #8\n",
             "strd r4, r5, [r1], #8\n",
             "smlad r0, r4, r6, r0\n",
             "smlad r0, r5, r7, r0\n",
-            "ldr r4, [r1, #2]\n",
-            "ldrh r5, [r1, #6]\n",
+            "ldr r4, [r1, #{next}]\n",
+            "ldrh r5, [r1, #{next_word}]\n",
             "ldrh r7, [r3], #2\n",
             "orr r5, r5, r7, lsl #16\n",
             "ldrd r6, r7, [r2], #8\n",
@@ -175,21 +180,25 @@ macro_rules! output {
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &Args) {
-    naked_asm!(
+    naked!(Args { state, newest, y, mantissa, zero } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Biases r8, the end lr.
-        "ldrd r10, r11, [r0, #24]",
-        "ldr r12, [r0, #32]",
-        "ldrd r9, lr, [r0, #16]",
-        "ldrd r3, r8, [r0, #8]",
-        "ldrd r1, r2, [r0]",
+        "ldrd r10, r11, [r0, #{mantissa}]", // places
+        "ldr r12, [r0, #{zero}]",
+        "ldrd r9, lr, [r0, #{y}]", // end
+        "ldrd r3, r8, [r0, #{newest}]", // bias
+        "ldrd r1, r2, [r0, #{state}]", // weights
         "2: ldr r0, [r8], #4",
         eight!(),
         output!(),
         "cmp r9, lr",
         "bne 2b",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next = const 2,
+        // Of the words that begin with the next element.
+        #[cfg(kernel_isa = "dsp")]
+        next_word = const 2 + 4,
     )
 }
 
@@ -199,31 +208,32 @@ unsafe extern "C" fn eights(args: &Args) {
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &Args, less_one: usize) {
-    naked_asm!(
+    naked!(Args { state, newest, bias, end, mantissa, zero, rank }, Frame { last, filters } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
-        // Biases r8, steps left r6, filters left r7, steps of a memory lr; on the stack the end and the rank.
+        // Biases r8, steps left r6, filters left r7, steps of a memory lr.
         "mov lr, r1",
-        "ldr r4, [r0, #20]",
-        "ldr r5, [r0, #40]",
+        "ldr r4, [r0, #{end}]",
+        "ldr r5, [r0, #{rank}]",
         "push {{r4-r5}}",
-        "ldrd r10, r11, [r0, #24]",
-        "ldr r12, [r0, #32]",
-        "ldrd r8, r9, [r0, #12]",
-        "ldr r3, [r0, #8]",
-        "ldrd r1, r2, [r0]",
+        "ldrd r10, r11, [r0, #{mantissa}]", // places
+        "ldr r12, [r0, #{zero}]",
+        "ldrd r8, r9, [r0, #{bias}]", // y
+        "ldr r3, [r0, #{newest}]",
+        "ldrd r1, r2, [r0, #{state}]", // weights
         "1: ldr r0, [r8], #4",
-        "ldr r7, [sp, #4]",
+        "ldr r7, [sp, #{filters}]",
         "2:",
         steps!(),
         last!(),
         "subs r7, #1",
         "bne 2b",
         output!(),
-        "ldr r4, [sp]",
+        "ldr r4, [sp, #{last}]",
         "cmp r9, r4",
         "bne 1b",
         "pop {{r4-r5}}",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next = const 2,
     )
 }

@@ -1,9 +1,10 @@
 //! [`super::s16`] on Helium: sums of all units of a block first, then their outputs by fours.
 
-use core::arch::naked_asm;
 use core::mem::MaybeUninit;
 
 use super::s16_args::{Args, BLOCK};
+
+consecutive!(Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
 
 /// Elements of a vector.
 const LANES: usize = 8;
@@ -39,7 +40,7 @@ macro_rules! last {
         concat!(
             "ldrh r6, [r3], #2\n",
             "vpst\n",
-            "vldrht.u16 q0, [r0, #2]\n",
+            "vldrht.u16 q0, [r0, #{next}]\n",
             "vldrh.u16 q1, [r2], #16\n",
             "vmov.16 q0[7], r6\n",
             "vmladava.s16 r4, q0, q1\n",
@@ -54,14 +55,14 @@ macro_rules! last {
 /// As many of each as there are outputs, at least one, and as many sums.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
-    naked_asm!(
+    naked!(Args { state, newest, y } =>
         ".cpu cortex-m55",
         "push {{r4-r8, lr}}",
         // State r0, sums r1, weights r2, newest r3, biases r8.
-        "ldrd r6, r7, [r0, #16]",
+        "ldrd r6, r7, [r0, #{y}]", // end
         "subs r7, r7, r6",
-        "ldrd r3, r8, [r0, #8]",
-        "ldrd r0, r2, [r0]",
+        "ldrd r3, r8, [r0, #{newest}]", // bias
+        "ldrd r0, r2, [r0, #{state}]", // weights
         "movs r5, #7",
         "vctp.16 r5",
         "dls lr, r7",
@@ -69,7 +70,8 @@ unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
         last!(),
         "str r4, [r1], #4",
         "le lr, 2b",
-        "pop {{r4-r8, pc}}",
+        "pop {{r4-r8, pc}}";
+        next = const 2,
     )
 }
 
@@ -79,23 +81,23 @@ unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
 /// As many of each as there are outputs, filters and elements, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
-    naked_asm!(
+    naked!(Args { state, newest, y, rank } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         // As below; vectors before the last r5, the sums' end r10.
         "mov r5, r2",
-        "ldrd r6, r7, [r0, #16]",
+        "ldrd r6, r7, [r0, #{y}]", // end
         "subs r7, r7, r6",
         "add r10, r1, r7, lsl #2",
-        "ldr r11, [r0, #40]",
-        "ldrd r3, r8, [r0, #8]",
-        "ldrd r0, r2, [r0]",
+        "ldr r11, [r0, #{rank}]",
+        "ldrd r3, r8, [r0, #{newest}]", // bias
+        "ldrd r0, r2, [r0, #{state}]", // weights
         "movs r6, #7",
         "vctp.16 r6",
         "1: ldr r4, [r8], #4",
         "mov r7, r11",
         "2: wls lr, r5, 4f",
-        "3: vldrh.u16 q0, [r0, #2]",
+        "3: vldrh.u16 q0, [r0, #{next}]",
         "vldrh.u16 q1, [r2], #16",
         "vstrh.16 q0, [r0], #16",
         "vmladava.s16 r4, q0, q1",
@@ -107,7 +109,8 @@ unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
         "str r4, [r1], #4",
         "cmp r1, r10",
         "bne 1b",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next = const 2,
     )
 }
 
@@ -117,27 +120,27 @@ unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
 /// As many of each as there are outputs, filters and elements, at least one.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
-    naked_asm!(
+    naked!(Args { state, newest, y, memory } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         // State r0, sums r1, weights r2, newest r3, elements but the last r5, filters left r7, biases r8, the sums' end r10, and r9 back from the
         // last vector to the next filter.
-        "ldrd r6, r7, [r0, #16]",
+        "ldrd r6, r7, [r0, #{y}]", // end
         "subs r7, r7, r6",
         "add r10, r1, r7, lsl #2",
-        "ldrd r5, r11, [r0, #36]",
+        "ldrd r5, r11, [r0, #{memory}]", // rank
         "subs r5, #1",
         "add r9, r5, #7",
         "bic r9, r9, #7",
         "sub r9, r5, r9",
         "lsl r9, r9, #1",
         "adds r9, #2",
-        "ldrd r3, r8, [r0, #8]",
-        "ldrd r0, r2, [r0]",
+        "ldrd r3, r8, [r0, #{newest}]", // bias
+        "ldrd r0, r2, [r0, #{state}]", // weights
         "1: ldr r4, [r8], #4",
         "mov r7, r11",
         "2: wlstp.16 lr, r5, 4f",
-        "3: vldrh.u16 q0, [r0, #2]",
+        "3: vldrh.u16 q0, [r0, #{next}]",
         "vldrh.u16 q1, [r2], #16",
         "vstrh.16 q0, [r0], #16",
         "vmladava.s16 r4, q0, q1",
@@ -145,15 +148,16 @@ unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
         "4: add r0, r9",
         "add r2, r9",
         "ldrsh r6, [r3], #2",
-        "ldrsh r12, [r2, #-2]",
-        "strh r6, [r0, #-2]",
+        "ldrsh r12, [r2, #{last}]",
+        "strh r6, [r0, #{last}]",
         "mla r4, r6, r12, r4",
         "subs r7, #1",
         "bne 2b",
         "str r4, [r1], #4",
         "cmp r1, r10",
         "bne 1b",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        next = const 2, last = const -2,
     )
 }
 
@@ -163,13 +167,13 @@ unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
 /// As many as the arguments say.
 #[unsafe(naked)]
 unsafe extern "C" fn outputs(args: &Args, sums: *const i32) {
-    naked_asm!(
+    naked!(Args { y, mantissa, zero } =>
         ".cpu cortex-m55",
         "push {{r4-r6, lr}}",
-        "ldrd r2, r3, [r0, #16]",
+        "ldrd r2, r3, [r0, #{y}]", // end
         "subs r3, r3, r2",
-        "ldrd r4, r5, [r0, #24]",
-        "ldr r6, [r0, #32]",
+        "ldrd r4, r5, [r0, #{mantissa}]", // places
+        "ldr r6, [r0, #{zero}]",
         // To the right by one more.
         "mvns r5, r5",
         "dlstp.32 lr, r3",
