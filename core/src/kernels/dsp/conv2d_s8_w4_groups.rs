@@ -1,7 +1,7 @@
 //! int8 convolution and fully connected layers on the DSP extension, of weights of four bits that share factors: -7 to 7 times 1 to 18.
 //!
-//! As [`super::conv2d_s8_w4`], whose bytes and loops these are: sums end with each group, are multiplied by its factor and added up. Of four pixels a group takes 25
-//! instructions beside its pairs' 13 each, of one pixel 11.
+//! As [`super::conv2d_s8_w4`], whose bytes and loops these are: sums end with each group, are multiplied by its factor and added up. Of four pixels a group
+//! takes 25 instructions beside its pairs' 13 each, of one pixel 11.
 //!
 //! **The stream**, for every pair of output channels: the biases `b0` and `16 b1`; of every group the words of its weights, as in `nibbles`, and a word with
 //! the factors of both channels in its lower bytes; two records (`record.rs`), the second one's `k` less by 4. Activations come by eights: what is not there

@@ -32,8 +32,8 @@ pub const SHIFT: u32 = 14;
 /// Fraction bits where `k` is folded into 16-bit depthwise weights (so `k <= 8`): right shifts 3 to 9.
 pub const FOLDED_SHIFT: u32 = 10;
 
-/// Fraction bits where two channels share words ([`super::conv2d_s8_paired`]), whose second one comes shifted left by 8 (so `k >= 8`): two more than [`SHIFT`], which
-/// factors of 2^-9 and more allow without dropping bits.
+/// Fraction bits where two channels share words ([`super::conv2d_s8_paired`]), whose second one comes shifted left by 8 (so `k >= 8`): two more than
+/// [`SHIFT`], which factors of 2^-9 and more allow without dropping bits.
 pub const PAIRS_SHIFT: u32 = 16;
 
 /// A channel's short form.

@@ -20,7 +20,8 @@ macro_rules! one {
     };
 }
 
-/// Until none are left, or the codes of one are not as expected. Sums as in [`dense_sums`](crate::kernels::packed::linear_s8_dot); blocks of 2, 4 or 8 by the expected code.
+/// Until none are left, or the codes of one are not as expected. Sums as in [`linear_s8_dot`](crate::kernels::packed::linear_s8_dot); blocks
+/// of 2, 4 or 8 by the expected code.
 ///
 /// # Safety
 /// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
