@@ -135,7 +135,7 @@ fn boards(names: &[String]) -> Result<Vec<&'static Board>> {
 
 /// Prints the steps of the int8 models beside their reference, from the tracked results.
 pub(super) fn layers(names: &[String]) -> Result<()> {
-    println!("{}", tables::layers(&root().join("tests/results"), names)?);
+    println!("{}", tables::layers::layers(&root().join("tests/results"), names)?);
     Ok(())
 }
 

@@ -3,13 +3,11 @@
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
 mod cliffs;
-mod layers;
+pub mod layers;
 mod operands;
 pub(crate) mod published;
 mod quantise;
 mod table;
-
-pub use layers::layers;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

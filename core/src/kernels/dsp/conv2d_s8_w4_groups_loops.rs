@@ -39,8 +39,8 @@ mod arm {
     };
 
     frame!(
-        /// The frame of four pixels: that of [`crate::kernels::dsp::conv2d_s8_w4_loops`] to the pixels, then the next group and where it enters the unrolled loop;
-        /// what follows the last group; the groups, and totals of both channels, of the last pixel first.
+        /// The frame of four pixels: that of [`crate::kernels::dsp::conv2d_s8_w4_loops`] to the pixels, then the next group and where it enters the unrolled
+        /// loop; what follows the last group; the groups, and totals of both channels, of the last pixel first.
         FourPixels {
             to, stride, stride3, to_end, pixels, pixels_end, next_group, entry, epilogue, first_group,
             first_3, first_0, first_1, first_2, second_3, second_0, second_1, second_2

@@ -13,8 +13,10 @@ use super::conv2d_s8::{limit, pointwise_pixels};
 use super::linear_s8_dot::{DOUBLED_AT, divisors, number};
 #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
 use super::linear_s8_groups::Groups;
-#[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
-use super::linear_s8_groups::loops::fours;
+#[cfg(kernel_isa = "armv6m")]
+use super::linear_s8_groups::armv6m::fours;
+#[cfg(kernel_isa = "rv32im")]
+use super::linear_s8_groups::rv32im::fours;
 use super::linear_s8_layout::{Bytes, Halves, Layout};
 use super::requantize_4_channels_s8::four;
 use super::{Core, channel_record, linear_s8_dot, pack, requantize};

@@ -22,7 +22,8 @@
 //! is most of what they take.
 //!
 //! **Where flash may be spent**, 3 x 3 convolutions take 16 products for four outputs instead of 36 ([`conv2d_s8_winograd`]), one in a multiply: 1.81
-//! instructions on Cortex-M3, 3.78 on Cortex-M0, 2.84 on RV32IM, so 0.8, 1.7 and 1.3 a MAC, with some 60 to 100 a tile and channel for the transforms on either side.
+//! instructions on Cortex-M3, 3.78 on Cortex-M0, 2.84 on RV32IM, so 0.8, 1.7 and 1.3 a MAC, with some 60 to 100 a tile and channel for the transforms on either
+//! side.
 //!
 //! Everything has one portable form, in Rust, that hosts run with the same packed weights to the same bits.
 

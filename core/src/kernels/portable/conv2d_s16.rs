@@ -7,7 +7,7 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
-use crate::kernels::primitives::conv2d_s16::{Channels, depthwise, rows};
+use crate::kernels::primitives::conv2d_s16::{Channels, depthwise, output_rows};
 use crate::kernels::primitives::dot_s16::{Lines, Taps};
 use crate::kernels::primitives::dwconv_indirection::inside;
 use crate::kernels::primitives::{conv2d_s16, dot_s16};
@@ -70,7 +70,7 @@ impl Kernel for S16 {
         if depthwise && short {
             return pixels(window, input, output, &channels);
         }
-        if short && usize::from(window.output[2]) >= rows::LANES.saturating_mul(op.groups.into()) {
+        if short && usize::from(window.output[2]) >= output_rows::LANES.saturating_mul(op.groups.into()) {
             return lines(window, op.groups, input, output, &channels);
         }
         blocks_of_four(window, op.groups, input, output, weights, finish)
@@ -175,7 +175,7 @@ fn lines(
                     clamp: channels.clamp,
                 };
                 let places = output.slice(at + o, (run - 1) * oc + count)?;
-                rows::run(input, [start, stride * c], &of_group, first, &under, places, oc)?;
+                output_rows::run(input, [start, stride * c], &of_group, first, &under, places, oc)?;
                 (start, o) = (start + group, o + count);
             }
             (x, at) = (x + run, at + run * oc);

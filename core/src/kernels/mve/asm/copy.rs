@@ -10,7 +10,7 @@ consecutive!(Clipped: src, row, dst, run, above, rows, below, mask, padding, ste
 
 /// `bytes` times `value`, none allowed.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: usize) {
+pub(in super::super) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: usize) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r7, lr}}",
@@ -25,7 +25,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn fill(dst: *mut i8, value: i32, 
 /// Copies pieces, byte for byte: 6 instructions for a piece of at most 16 bytes, else 7 and 3 for each 16. At least one row of one
 /// piece of one byte.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn copy(args: *const Copy) {
+pub(in super::super) unsafe extern "C" fn copy(args: *const Copy) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -72,7 +72,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn copy(args: *const Copy) {
 
 /// Windows of three rows of at most 16 bytes: 13 a window.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_three_short_rows(args: *const Windows) {
+pub(in super::super) unsafe extern "C" fn windows_of_three_short_rows(args: *const Windows) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -102,7 +102,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_three_short_rows(arg
 
 /// Windows of any number of rows of at most 16 bytes: 5 a row and 7 a window.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_short_rows(args: *const Windows) {
+pub(in super::super) unsafe extern "C" fn windows_of_short_rows(args: *const Windows) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -125,7 +125,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_short_rows(args: *co
 
 /// Windows that reach beyond the image: 7 a row of it, 3 a row of padding, 9 a window.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn clipped_windows(args: *const Clipped) {
+pub(in super::super) unsafe extern "C" fn clipped_windows(args: *const Clipped) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -161,7 +161,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn clipped_windows(args: *const Cl
 
 /// Windows of any rows: 3 for 16 bytes, 6 a row, 7 a window.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn windows_of_rows(args: *const Windows) {
+pub(in super::super) unsafe extern "C" fn windows_of_rows(args: *const Windows) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",

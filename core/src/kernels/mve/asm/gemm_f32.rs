@@ -19,7 +19,7 @@ consecutive!(Channels: x, weights, bias, out, residual);
 
 /// Three rows by eight channels: 48 MACs in 20 instructions, 0.42 a MAC.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF32) {
+pub(in super::super) unsafe extern "C" fn rows3_f32(args: *const ProductF32) {
     naked!(ProductF32 { x, weights, bias, out, out_stride, residual, pairs, odd, groups, lanes, limits },
         Products { next_bias, next_residual } =>
         ".cpu cortex-m55",
@@ -150,7 +150,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows3_f32(args: *const ProductF
 
 /// One row by eight channels: 16 MACs in 10 instructions.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF32) {
+pub(in super::super) unsafe extern "C" fn rows1_f32(args: *const ProductF32) {
     naked!(ProductF32 { x, weights, out, residual, pairs, odd, groups, lanes, limits } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -226,7 +226,7 @@ pub(in crate::kernels::mve) unsafe extern "C" fn rows1_f32(args: *const ProductF
 
 /// All channels of one output pixel: 6 instructions for a tap of four channels, 1.5 a MAC.
 #[unsafe(naked)]
-pub(in crate::kernels::mve) unsafe extern "C" fn depthwise_f32(args: *const DepthwiseF32) {
+pub(in super::super) unsafe extern "C" fn depthwise_f32(args: *const DepthwiseF32) {
     naked!(DepthwiseF32 { limits }, Channels { x, bias, out, residual } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",

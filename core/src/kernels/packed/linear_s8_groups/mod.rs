@@ -3,11 +3,6 @@
 pub(super) mod armv6m;
 pub(super) mod rv32im;
 
-#[cfg(kernel_isa = "armv6m")]
-pub(super) use armv6m as loops;
-#[cfg(kernel_isa = "rv32im")]
-pub(super) use rv32im as loops;
-
 use super::channel_record::{BLOCK, CONSTANT, GENERAL, Record, SINGLE};
 use super::linear_s8_dot::DOUBLED_AT;
 

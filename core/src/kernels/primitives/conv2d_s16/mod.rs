@@ -4,7 +4,7 @@
 pub(crate) mod depthwise;
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 mod gathered;
-pub(crate) mod rows;
+pub(crate) mod output_rows;
 
 use crate::quant::Multiplier;
 

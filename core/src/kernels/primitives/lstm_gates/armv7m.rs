@@ -235,7 +235,7 @@ struct Cells {
 consecutive!(Cells: gates, states, y, table, end);
 
 /// Bytes from a gate's numbers to the next one's.
-const GATE: usize = 2 * super::BLOCK;
+const GATE: usize = 2 * super::block::BLOCK;
 
 /// The table's value of the magnitude in r5 to r5: fraction bits, and how what is below them is taken. Also in use: r6, r7.
 macro_rules! interpolated {

@@ -8,6 +8,10 @@ pub(in crate::kernels) mod armv7m;
 #[cfg(kernel_isa = "mve")]
 pub(in crate::kernels) mod mve;
 
+mod block;
+
+pub(crate) use block::BLOCK;
+
 use super::dot_s8::block_s8;
 use super::dot_s16;
 use super::requantize::bounded::{Either, Rescale, Wide};
@@ -18,9 +22,6 @@ use crate::quant::{Multiplier, SigmoidI16};
 use armv7m as loops;
 #[cfg(kernel_isa = "mve")]
 use mve as loops;
-
-/// Cells at a time.
-pub(crate) const BLOCK: usize = 32;
 
 /// Sums of a gate for a block of cells.
 pub(crate) type Sums = [i32; BLOCK];

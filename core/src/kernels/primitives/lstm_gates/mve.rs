@@ -319,7 +319,7 @@ struct Cells {
 consecutive!(Cells: gates, states, y, table);
 
 /// Bytes from a gate's numbers to the next one's: input, forget, cell, output.
-const GATE: usize = 2 * super::BLOCK;
+const GATE: usize = 2 * super::block::BLOCK;
 
 /// What lies under `q0`, a number on the table's scale, to `q1`: fraction bits, what they leave of a word. From the end of the table on it is that of the
 /// place in `r6`; `r5` is the end. Table r3, its second element r4. Also in use: q2, q3, q5.
