@@ -18,7 +18,7 @@ macro_rules! add {
     ($(#[$doc:meta])* $name:ident, $shift:expr, $clamp:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name(
             a: *const i8,
             b: *const i8,
             out: *mut i8,
@@ -62,7 +62,7 @@ add! {
 ///
 /// Widened from bytes, elements stand 23 bits further to the left. Narrowing takes away 20 bits: 16 to a half, which loses nothing, then 4.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn linear_sum(args: *const Sum) {
+pub(crate) unsafe extern "C" fn linear_sum(args: *const Sum) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
@@ -123,7 +123,7 @@ pub(in super::super) unsafe extern "C" fn linear_sum(args: *const Sum) {
 
 /// Sums of up to eight channels over a window: 5 instructions a pixel. i16 holds 256 elements.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn sum(args: *const Pool) {
+pub(crate) unsafe extern "C" fn sum(args: *const Pool) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
@@ -149,7 +149,7 @@ pub(in super::super) unsafe extern "C" fn sum(args: *const Pool) {
 ///
 /// A sum has 16 bits, the pixels 8: the product with the reciprocal, cut to its high word, is the quotient exactly.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn mean(args: *const Mean) {
+pub(crate) unsafe extern "C" fn mean(args: *const Mean) {
     naked!(Mean { low, reciprocal } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -205,7 +205,7 @@ pub(in super::super) unsafe extern "C" fn mean(args: *const Mean) {
 
 /// Maxima of up to 16 channels over a window: 5 instructions a pixel.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn maximum(args: *const Pool, low: i32, high: i32) {
+pub(crate) unsafe extern "C" fn maximum(args: *const Pool, low: i32, high: i32) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",

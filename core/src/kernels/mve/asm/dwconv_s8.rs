@@ -20,7 +20,7 @@ consecutive!(Frame: left, goes_right, least, greatest);
 
 /// Four vectors, one of each row of a set, stored byte by byte in turn: 14 instructions for 64 bytes.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn interleave(args: *const Interleave) {
+pub(crate) unsafe extern "C" fn interleave(args: *const Interleave) {
     naked!(Interleave { sets, dst, count, lanes, dst_skip } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -138,7 +138,7 @@ macro_rules! two_by_two {
     ($(#[$doc:meta])* $name:ident, $shift:expr, $requantize:ident ($($word:ident)*)) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Depthwise) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Depthwise) {
             naked!(Depthwise { columns, low }, Frame { weights, table, x, channels, sets, units, x_skip, least, rest $(, $word)* } => concat!(
                 prologue!(),
                 // The channel's weights against the window, one column on, one row on, both on.
@@ -196,7 +196,7 @@ macro_rules! one_by_one {
     ($(#[$doc:meta])* $name:ident, $shift:expr, $requantize:ident ($($word:ident)*)) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Depthwise) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Depthwise) {
             naked!(Depthwise { columns, low }, Frame { weights, table, x, channels, sets, units, x_skip, least, rest $(, $word)* } => concat!(
                 prologue!(),
                 // Offsets of four windows; x then moves on by four.
@@ -306,7 +306,7 @@ macro_rules! two_by_two_by_eight {
     ) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Depthwise) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Depthwise) {
             naked!(Depthwise { columns, low $(, $arg)* }, Frame { weights, table, x, channels, sets, units, x_skip, least $(, $word)* } $($last)* => concat!(
                 prologue!(), $enter,
                 // The channel's weights against the window, one column on, one row on, both on.
@@ -350,7 +350,7 @@ two_by_two_by_eight! {
 
 /// Windows of at most 4 x 4 at any stride, eight of a row at a time: 35 instructions for eight outputs of up to 16 taps. Where `fast` holds.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn depthwise_1x1_by_eight(args: *const Depthwise) {
+pub(crate) unsafe extern "C" fn depthwise_1x1_by_eight(args: *const Depthwise) {
     naked!(Depthwise { columns, low }, Frame { weights, table, x, channels, sets, units, x_skip, least, rest } => concat!(
         prologue!(),
         // Offsets of four windows; x then moves on by four.

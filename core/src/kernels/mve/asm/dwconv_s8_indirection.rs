@@ -98,7 +98,7 @@ macro_rules! taps {
     ($(#[$doc:meta])* $name:ident, $scale:ident, $limits:ident ($($limit:ident)*)) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Taps) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Taps) {
             naked!(Taps { entries, odd, weights, out, step, channels, zero_point $(, $limit)* } => concat!(
                 ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n",
                 "ldrd r11, r10, [r0, #{entries}]\n ldrd r6, r9, [r0, #{out}]\n ldr r12, [r0, #{zero_point}]\n mov r2, #0\n",

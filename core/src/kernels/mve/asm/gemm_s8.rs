@@ -548,7 +548,7 @@ macro_rules! two_rows {
     ) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Product) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Product) {
             naked!(Product { x, x_stride, pairs, weights, groups, blocks_less_one, out, out_stride, zero_point, lanes, low },
                 Frame { row, rounds, half_group, zero, first_group, two_rows, left, end, to_next, least $(, $word)* } => concat!(
                 product_prologue!($half), $enter!(),
@@ -690,7 +690,7 @@ macro_rules! four_rows {
     ($(#[$doc:meta])* $name:ident, $ties:tt, ($($arg:ident)*) ($($word:ident)*)) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Product) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Product) {
             naked!(Product { x, x_stride, pairs, weights, groups, out, out_stride, zero_point $(, $arg)* },
                 OfFour { outputs, first_group, left, bytes, to_next $(, $word)* } => concat!(
                 ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #44\n",
@@ -824,7 +824,7 @@ macro_rules! one_row {
     ) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Product) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Product) {
             naked!(Product { x, x_stride, pairs, weights, groups, blocks_less_one, out, out_stride, zero_point, lanes, low $(, $arg)* },
                 Frame { row, rounds, half_group, zero, first_group, two_rows, left, end, to_next, least $(, $word)* } => concat!(
                 product_prologue!($half, $more), $enter!(),
@@ -921,7 +921,7 @@ macro_rules! four_factors {
 
 /// Weights of four bits and factors of eight channels to int8 weights, and the tables as they are.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn widen_groups(args: *const Widen) {
+pub(crate) unsafe extern "C" fn widen_groups(args: *const Widen) {
     naked!(Widen { src, dst, blocks, of_group } => concat!(
         ".cpu cortex-m55\n push {{r4-r11, lr}}\n",
         // r1, r2: even and odd channels; r3, r4: theirs of eight bits; r5: blocks left; r6: those of a group; r7: of them left; r12: factors.

@@ -56,7 +56,7 @@ macro_rules! one_row_alike {
     ($(#[$doc:meta])* $name:ident, away: $away:expr, clamp: $clamp:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in super::super) unsafe extern "C" fn $name(args: *const Alike) {
+        pub(crate) unsafe extern "C" fn $name(args: *const Alike) {
             naked!(Frame { rounds, row, group } => concat!(
                 ".cpu cortex-m55\n push {{r4-r11, lr}}\n vpush {{d8-d15}}\n sub sp, #36\n",
                 // r1: outputs; r2: the row; r3: half a group, after its number of groups; r4: blocks; r5: weights.
@@ -118,7 +118,7 @@ one_row_alike! {
 
 /// One row, half a group of channels alike, of which `groups` are written: 10 instructions for a block, 27 besides for at most four outputs.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn rows1_four(args: *const Alike) {
+pub(crate) unsafe extern "C" fn rows1_four(args: *const Alike) {
     core::arch::naked_asm!(concat!(
         ".cpu cortex-m55\n push {{r4-r8, r10, r11, lr}}\n vpush {{d8-d9}}\n",
         // r1: outputs; r2: the row; r3: channels; r4: blocks; r5: weights, behind which the biases are, where the sums start.
