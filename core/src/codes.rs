@@ -137,6 +137,7 @@ causes! {
     0x0C CORES "LoadError::Cores" Nothing "the file names a number of cores that no file has: pack the model again";
     0x0D LOAD_ACCELERATOR "LoadError::Accelerator" Nothing "the model is for an accelerator: turn the feature `accelerators` on";
     0x0E CPU "LoadError::Cpu" Step "the core lacks what the model is for (instructions, cores, an accelerator): pack the model for what it has";
+    0x0F SECTION "LoadError::Section" Nothing "the file has a section that this version does not know: update the runtime";
     0x10 ENCODING "Fault::Encoding" Step "the step's parameters do not decode: pack the model again";
     0x11 SHAPE "Fault::Shape" Step "the step's shapes contradict each other: pack the model again";
     0x12 BOUNDS "Fault::Bounds" Step "an operand lies outside its memory: pack the model again";
@@ -245,6 +246,7 @@ impl LoadError {
             LoadError::Checksum { .. } => Code::of(number::CHECKSUM),
             LoadError::Receipt { .. } => Code::of(number::RECEIPT),
             LoadError::Header => Code::of(number::HEADER),
+            LoadError::Section { .. } => Code::of(number::SECTION),
             LoadError::Cores { .. } => Code::of(number::CORES),
             LoadError::Accelerator => Code::of(number::LOAD_ACCELERATOR),
             LoadError::Cpu {

@@ -8,7 +8,7 @@ use crate::blob::{self, FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION, Receipt, h
 use crate::bundle;
 use crate::crc;
 use crate::kernels::Backend;
-use crate::kernels::table::KernelId;
+use crate::kernels::table::{KernelId, KernelSet};
 use crate::signed::content;
 use crate::tensor::DType;
 use crate::typed::Described;
@@ -41,7 +41,8 @@ pub const fn checked(file: &'static [u8]) -> &'static [u8] {
         );
     }
     let total = word(model, blob::field::TOTAL) as usize;
-    if half(model, blob::field::HEADER_LEN) as usize != HEADER_BYTES || total < HEADER_BYTES {
+    let header = half(model, blob::field::HEADER_LEN) as usize;
+    if header != HEADER_BYTES + word(model, blob::field::ROWS) as usize * blob::ROW_BYTES || total < header {
         panic!("the model's header contradicts itself: pack the model again");
     }
     if model.len() < total {
@@ -74,6 +75,19 @@ const fn inside(model: &[u8]) {
         }
         at += 1;
     }
+    let mut row = HEADER_BYTES;
+    while row < half(model, blob::field::HEADER_LEN) as usize {
+        if !blob::is_known(word(model, row)) {
+            panic!(
+                "the model has a section that this version does not know: update arenite, or pack with the version that you have"
+            );
+        }
+        let section = section(model, row + 4);
+        if section.offset as usize > model.len() || section.len as usize > model.len() - section.offset as usize {
+            panic!("the model's header contradicts itself: pack the model again");
+        }
+        row += blob::ROW_BYTES;
+    }
     let (init, stored) = (
         section(model, blob::field::STATE_INIT),
         stored(model, blob::field::STATE_INIT),
@@ -94,10 +108,10 @@ const fn inside(model: &[u8]) {
 
 /// Panics where this build has not every kernel of the set.
 #[track_caller]
-const fn linked(set: u128) {
+const fn linked(set: KernelSet) {
     let mut number = 0;
-    while number < 128 {
-        if (set >> number) & 1 == 1 {
+    loop {
+        if set.has(number) {
             match KernelId::from_u8(number) {
                 None => panic!(
                     "the model has a kernel that this version does not know: update arenite, or pack with the version that you have"
@@ -131,6 +145,9 @@ const fn linked(set: u128) {
                     _ => panic!("the model needs kernels that this build has not: pack it for another target"),
                 },
             }
+        }
+        if number == u8::MAX {
+            return;
         }
         number += 1;
     }

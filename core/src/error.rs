@@ -47,6 +47,11 @@ pub enum LoadError {
     },
     /// A header field contradicts another.
     Header,
+    /// A section that this version does not know.
+    Section {
+        /// Its kind, and in the upper 16 bits its number.
+        kind: u32,
+    },
     /// The file is for a number of cores that no file can be for.
     Cores {
         /// The number.
@@ -261,6 +266,11 @@ impl fmt::Display for LoadError {
                  receipt, and keep its new one"
             ),
             LoadError::Header => write!(f, "the model's header contradicts itself"),
+            LoadError::Section { kind } => write!(
+                f,
+                "the model has a section of kind {}, which this version does not know: update the runtime",
+                kind & 0xFFFF
+            ),
             LoadError::Cores { found } => write!(
                 f,
                 "the model is for {found} cores: models are for 2 to 4, or say nothing"

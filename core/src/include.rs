@@ -150,7 +150,7 @@ macro_rules! __model {
         #[derive(Debug, Clone, Copy)]
         pub struct Kernels;
         impl $crate::Kernels for Kernels {
-            const SET: u128 = $crate::kernel_set(MODEL);
+            const SET: $crate::KernelSet = $crate::kernel_set(MODEL);
         }
 
         /// A session of this model.

@@ -58,7 +58,7 @@
 //! that wants it. Where a feature is off, load
 //! refuses a model that names its kernels. Hosts have all kernels in portable Rust.
 //!
-//! **To add an operator**: its struct in `ops`, its kernel in `kernels::scalar`, a row in `kernels::table`, and its half in the host
+//! **To add an operator**: its struct in `ops`, its kernel in `kernels::portable`, a row in `kernels::table`, and its half in the host
 //! tools; exhaustive matches name what is missing. **To add a backend**: a folder in `kernels`, a row in the table of `kernels`, and its kernels' rows in
 //! `kernels::table`.
 #![no_std]
@@ -129,8 +129,8 @@ pub use arena::{MAX_REGIONS, Slot};
 #[cfg(feature = "pack")]
 pub use arena::{Mem, Operand, Place};
 pub use blob::{
-    Cpu, CrcUnit, FORMAT_VERSION, HEADER_BYTES, Header, Model, OLDEST_VERSION, Port, Receipt, Section, Sections,
-    StateInit, Stated, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
+    Cpu, CrcUnit, FORMAT_VERSION, HEADER_BYTES, Header, MAX_ROWS, Model, OLDEST_VERSION, Port, ROW_BYTES, Receipt,
+    Section, Sections, StateInit, Stated, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
 #[cfg(feature = "cores")]
@@ -148,7 +148,7 @@ pub use kernels::Backend;
 pub use kernels::ethos_u::commands::Config as EthosUConfig;
 #[cfg(feature = "pack")]
 pub use kernels::table::Step;
-pub use kernels::table::{All, KernelId, Kernels};
+pub use kernels::table::{All, KernelId, KernelSet, Kernels};
 pub use memory::{MemoryReport, MemoryUse};
 pub use once::{Once, TakesOnce, ThisCore};
 pub use ops::cost::Cost;

@@ -21,15 +21,15 @@ fn main() {
         }
     }
     let set = if sets.is_empty() {
-        "u128::MAX".to_owned()
+        "arenite::KernelSet::ALL".to_owned()
     } else {
-        sets.join(" | ")
+        format!("arenite::KernelSet::EMPTY{}", sets.concat())
     };
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     fs::write(out.join("kernels.rs"), format!("{set}\n")).expect("OUT_DIR is writable");
 }
 
-/// The kernels of a model, as an expression.
+/// The end of an expression that adds the kernels of a model.
 fn set(path: &Path) -> Result<String, String> {
     let path = path.canonicalize().map_err(|error| error.to_string())?;
     println!("cargo:rerun-if-changed={}", path.display());
@@ -37,5 +37,5 @@ fn set(path: &Path) -> Result<String, String> {
     if !bytes.starts_with(MAGIC) {
         return Err("it is no model file; of a signed one or a bundle give the models themselves".to_owned());
     }
-    Ok(format!("arenite::kernel_set(include_bytes!({path:?}))"))
+    Ok(format!(".and(arenite::kernel_set(include_bytes!({path:?})))"))
 }

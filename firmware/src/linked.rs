@@ -5,6 +5,8 @@ use arenite::KernelId::{
     Compare, Gather, IntWinogradConv2dS8, L2NormS8, LstmF32, LstmInt, SignalOverlapAdd, SignalWindow, SpecialBinaryF32,
     SpecialF32, W8Conv2dF32,
 };
+#[cfg(few_kernels)]
+use arenite::KernelSet;
 use arenite::{LoadError, Model};
 
 #[cfg(not(few_kernels))]
@@ -19,13 +21,14 @@ pub struct Linked;
 
 #[cfg(few_kernels)]
 impl arenite::Kernels for Linked {
-    const SET: u128 = !(between(SignalWindow, SignalOverlapAdd)
-        | between(Compare, Gather)
-        | between(W8Conv2dF32, L2NormS8)
-        | between(LstmInt, LstmF32)
-        | between(IntWinogradConv2dS8, IntWinogradConv2dS8)
-        | between(SpecialF32, SpecialF32)
-        | between(SpecialBinaryF32, SpecialBinaryF32));
+    const SET: KernelSet = KernelSet::ALL
+        .without(SignalWindow as u8, SignalOverlapAdd as u8)
+        .without(Compare as u8, Gather as u8)
+        .without(W8Conv2dF32 as u8, L2NormS8 as u8)
+        .without(LstmInt as u8, LstmF32 as u8)
+        .without(IntWinogradConv2dS8 as u8, IntWinogradConv2dS8 as u8)
+        .without(SpecialF32 as u8, SpecialF32 as u8)
+        .without(SpecialBinaryF32 as u8, SpecialBinaryF32 as u8);
 }
 
 /// Loads a model of these kernels, for the core that this runs on.
@@ -50,10 +53,4 @@ pub fn load(blob: &[u8]) -> Result<Model<'_>, LoadError> {
 #[inline(never)]
 pub fn load(blob: &[u8]) -> Result<Model<'_, Linked>, LoadError> {
     Model::load_with(blob)
-}
-
-/// A bit for each kernel of the numbers from `first` to `last`.
-#[cfg(few_kernels)]
-const fn between(first: arenite::KernelId, last: arenite::KernelId) -> u128 {
-    (u128::MAX >> (127 - last as u32)) & (u128::MAX << first as u32)
 }

@@ -51,7 +51,8 @@ pub fn attach(draft: Draft, output: &Output, path: &Path, note: &mut dyn FnMut(S
         self_test: place,
         ..Header::parse(&bytes).map_err(|e| Error::internal(e.to_string()))?
     };
-    let head = header.write();
+    let mut head = Vec::new();
+    header.write(&mut head);
     bytes[..head.len()].copy_from_slice(&head);
     seal(&mut bytes);
     let mut aligned = Aligned::new(bytes.len());

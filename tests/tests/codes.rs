@@ -84,6 +84,7 @@ fn every_error_has_its_cause() {
             version: 3,
         },
         LoadError::Header,
+        LoadError::Section { kind: 0x1_0009 },
         LoadError::Cores { found: 5 },
         LoadError::Accelerator,
         LoadError::Cpu {
@@ -221,7 +222,7 @@ fn every_error_has_its_cause() {
 
 #[test]
 fn a_code_has_the_kernel_of_its_step() {
-    let file = fs::read(models().join("compat/mlp-v1.bin")).expect("a tracked file");
+    let file = fs::read(models().join("compat/mlp-v2.bin")).expect("a tracked file");
     let error = RunError::Corrupt { step: 1 };
     assert_eq!(Code::from_u32(error.code()).kernel, NO_KERNEL);
     let mut aligned = Aligned::new(file.len());

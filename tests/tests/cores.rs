@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arenite::{BARRIER, Cores, Fault, LoadError, MAX_CORES, MAX_REGIONS, Model, RunError, Session, Target};
+use arenite::{BARRIER, Cores, Fault, LoadError, MAX_CORES, MAX_REGIONS, Model, RunError, Section, Session, Target};
 use arenite_host::board::{Blob, Board, BoardError, RunOptions, ready, run};
 use arenite_host::memory::prove::prove;
 use arenite_host::model::{Aligned, ModelFile};
@@ -291,26 +291,20 @@ fn numbers_of_cores_and_sections_that_cannot_be_are_refused() {
     let mut parts = good.clone();
     parts.cores[0] = 4;
     assert_eq!(load(parts.file()), Ok(4));
-    let at = |change: &dyn Fn(u32, u32) -> u32| {
-        load(good.file_with(|header| header.cores = change(header.cores, header.total)))
-    };
-    assert_eq!(at(&|_, _| 0), Ok(1));
-    assert_eq!(at(&|_, total| total), Err(LoadError::Cores { found: 0 }));
-    assert_eq!(at(&|_, _| 1), Err(LoadError::Cores { found: 0 }));
-    assert_eq!(at(&|_, _| u32::MAX), Err(LoadError::Cores { found: 0 }));
-    // Steps for which there is no byte.
-    let steps = good.steps.len() as u32;
-    let mut parts = good.clone();
-    parts.weights.clear();
-    let short = good.file_with(|header| {
-        header.weights.len = 0;
-        header.cores = header.total - steps;
-    });
-    let mut short = short;
-    let last = short.len() - steps as usize;
-    short[last] = 2;
-    arenite::blob::seal(&mut short);
-    assert_eq!(load(short), Err(LoadError::Header));
+    // The section elsewhere, or nowhere.
+    let at =
+        |change: &dyn Fn(&mut Section, u32)| load(good.file_with(|header| change(&mut header.cores, header.total)));
+    for outside in [
+        &(|cores, total| cores.offset = total) as &dyn Fn(&mut Section, u32),
+        &|cores, _| cores.offset = 1,
+        &|cores, _| cores.offset = u32::MAX,
+        &|cores, _| cores.len = u32::MAX,
+    ] {
+        assert_eq!(at(outside), Err(LoadError::Header));
+    }
+    // Steps for which there is no byte, and bytes for which there is no step.
+    assert_eq!(at(&|cores, _| cores.len -= 1), Err(LoadError::Header));
+    assert_eq!(at(&|cores, _| cores.len += 1), Err(LoadError::Header));
     // All steps at one time are more than load compares.
     let mut parts = good;
     parts.cores[1..].fill(0);

@@ -81,7 +81,7 @@ impl CycleCounter for Uneven {
 
 #[test]
 fn steps_are_counted_without_what_looks_at_them() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/compat/mlp-v1.bin");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/compat/mlp-v2.bin");
     let file = ModelFile::open(&path).expect("a tracked file");
     let model: Model<'_> = file.load().expect("a model");
     let mut arena = Aligned::new(model.arena_bytes(0));

@@ -29,7 +29,7 @@ fn golden(version: u16) -> Vec<u8> {
 
 /// A file that claims another version, with a right checksum.
 fn forged(version: u16) -> Vec<u8> {
-    let mut file = golden(1);
+    let mut file = golden(FORMAT_VERSION);
     file[VERSION..VERSION + 2].copy_from_slice(&version.to_le_bytes());
     seal(&mut file);
     file

@@ -1,17 +1,24 @@
-//! The header: fields at fixed offsets, so that constants can be read from a file at compile time.
+//! The header: fields at fixed offsets, so that constants can be read from a file at compile time, and behind them a table of sections that few files have.
 
 use crate::arena::MAX_REGIONS;
 use crate::crc::Crc32;
 use crate::error::LoadError;
+use crate::kernels::table::KernelSet;
 
 /// The format version that this runtime reads and the packer writes.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 /// The oldest format version that this runtime reads: until 1.0 the newest itself, from then on the one of 1.0 for ever.
 pub const OLDEST_VERSION: u16 = FORMAT_VERSION;
 
-/// Bytes of the header.
-pub const HEADER_BYTES: usize = 128;
+/// Bytes of the header's fixed fields. The table of sections follows them.
+pub const HEADER_BYTES: usize = 144;
+
+/// Bytes of a row of the table of sections: kind and number (16 bits each), offset, length.
+pub const ROW_BYTES: usize = 12;
+
+/// Rows of the table of sections at most.
+pub const MAX_ROWS: u32 = 32;
 
 pub(super) const MAGIC: [u8; 8] = *b"ARENITE\n";
 
@@ -35,10 +42,10 @@ pub struct Header {
     pub arena: [u32; MAX_REGIONS],
     pub input_bytes: u32,
     pub output_bytes: u32,
-    pub kernels: u128,
+    pub kernels: KernelSet,
     pub self_test: Section,
     pub labels: Section,
-    pub cores: u32,
+    pub cores: Section,
 }
 
 /// A part of the file.
@@ -57,12 +64,12 @@ impl Header {
     /// # Errors
     /// [`LoadError::Truncated`], [`LoadError::NotABlob`], [`LoadError::Version`], [`LoadError::Header`].
     pub fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
-        check_head(bytes).map(Self::of)
+        check_head(bytes).map(|head| Self::of(head, bytes))
     }
 
-    /// The fields as they stand. Inlined: who looks at some of them reads no others.
+    /// The fields as they stand; the table's rows are read from `whole`. Inlined: who looks at some of them reads no others.
     #[inline(always)]
-    pub(super) fn of(file: &[u8; HEADER_BYTES]) -> Self {
+    pub(super) fn of(file: &[u8; HEADER_BYTES], whole: &[u8]) -> Self {
         Self {
             target: byte(file, field::TARGET),
             inputs: byte(file, field::INPUTS),
@@ -87,7 +94,7 @@ impl Header {
             kernels: kernel_set(file),
             self_test: section(file, field::SELF_TEST),
             labels: section(file, field::LABELS),
-            cores: word(file, field::CORES),
+            cores: tabled(whole, Kind::Cores),
         }
     }
 }
@@ -110,11 +117,37 @@ pub(super) fn check_head(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], LoadError>
             supported: FORMAT_VERSION,
         });
     }
-    if usize::from(half(head, field::HEADER_LEN)) != HEADER_BYTES || (word(head, field::TOTAL) as usize) < HEADER_BYTES
-    {
+    let (rows, len) = (word(head, field::ROWS), u32::from(half(head, field::HEADER_LEN)));
+    if rows > MAX_ROWS || len != HEADER_BYTES as u32 + rows * ROW_BYTES as u32 || word(head, field::TOTAL) < len {
         return Err(LoadError::Header);
     }
     Ok(head)
+}
+
+/// A kind of sections that stand in the table. Numbers are kept for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum Kind {
+    /// The core of each step.
+    Cores = 1,
+}
+
+/// Whether a row's first word, kind and number, is one that this runtime knows.
+pub(crate) const fn is_known(kind: u32) -> bool {
+    kind == Kind::Cores as u32
+}
+
+/// The section of this kind; empty at 0 where the table has none.
+pub(crate) const fn tabled(file: &[u8], kind: Kind) -> Section {
+    let mut at = HEADER_BYTES;
+    let end = half(file, field::HEADER_LEN) as usize;
+    while at < end {
+        if word(file, at) == kind as u32 {
+            return section(file, at + 4);
+        }
+        at += ROW_BYTES;
+    }
+    Section { offset: 0, len: 0 }
 }
 
 /// The arena bytes of `region` from a file's header, for constants; 0 where this is no blob.
@@ -135,18 +168,18 @@ pub const fn state_bytes(file: &[u8]) -> usize {
     }
 }
 
-/// The set of kernels that the file's steps use, from its header: bit `n` for kernel number `n`.
-pub const fn kernel_set(file: &[u8]) -> u128 {
+/// The set of kernels that the file's steps use, from its header.
+pub const fn kernel_set(file: &[u8]) -> KernelSet {
     if file.len() < HEADER_BYTES {
-        return 0;
+        return KernelSet::EMPTY;
     }
-    let mut set = 0;
-    let mut byte = 16;
-    while byte > 0 {
-        byte -= 1;
-        set = (set << 8) | file[field::KERNELS + byte] as u128;
+    let mut words = [0; 8];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = word(file, field::KERNELS + 4 * at);
+        at += 1;
     }
-    set
+    KernelSet(words)
 }
 
 /// The CRC-32 over all bytes of a file but the checksum's own four.
@@ -189,11 +222,12 @@ pub(crate) mod field {
     pub(crate) const ARENA: usize = 68;
     pub(crate) const INPUT_BYTES: usize = 84;
     pub(crate) const OUTPUT_BYTES: usize = 88;
-    pub(crate) const CORES: usize = 92;
+    /// Rows of the table of sections.
+    pub(crate) const ROWS: usize = 92;
     pub(crate) const KERNELS: usize = 96;
-    pub(crate) const SELF_TEST: usize = 112;
-    pub(crate) const LABELS: usize = 120;
-    /// Those that are sections.
+    pub(crate) const SELF_TEST: usize = 128;
+    pub(crate) const LABELS: usize = 136;
+    /// Those that are sections; the others stand in the table.
     pub(crate) const SECTIONS: [usize; 7] = [PORTS, STEPS, META, WEIGHTS, STATE_INIT, SELF_TEST, LABELS];
 }
 

@@ -23,10 +23,10 @@ use crate::ops::cost::Cost;
 
 pub use cpu::Cpu;
 pub use header::{
-    FORMAT_VERSION, HEADER_BYTES, Header, OLDEST_VERSION, Section, arena_bytes, checksum, checksummed, kernel_set,
-    state_bytes,
+    FORMAT_VERSION, HEADER_BYTES, Header, MAX_ROWS, OLDEST_VERSION, ROW_BYTES, Section, arena_bytes, checksum,
+    checksummed, kernel_set, state_bytes,
 };
-pub(crate) use header::{field, half, section, starts, stored, word};
+pub(crate) use header::{field, half, is_known, section, starts, stored, word};
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
 #[cfg(feature = "pack")]

@@ -1,6 +1,9 @@
 //! The parts of an intact file, before its steps are trusted.
 
-use super::header::{self, HEADER_BYTES, Header, Section, check_head, checksum, checksummed, field, half, word};
+use super::header::{
+    self, HEADER_BYTES, Header, Kind, ROW_BYTES, Section, check_head, checksum, checksummed, field, half, is_known,
+    tabled, word,
+};
 use super::port::{Port, PortPlace};
 use super::receipt::{CrcUnit, Receipt};
 use super::state::{Run, StateInit};
@@ -144,7 +147,7 @@ impl<'a> Parts<'a> {
     /// The header.
     #[inline(always)]
     pub(crate) fn header(self) -> Header {
-        Header::of(self.head)
+        Header::of(self.head, self.bytes)
     }
 
     /// Number of inputs.
@@ -274,8 +277,9 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Checks where the sections lie.
+    /// Checks where the sections lie, and that all of them are known.
     fn inside(self) -> Result<Self, LoadError> {
+        self.check_table()?;
         if self.are_inside() {
             Ok(self)
         } else {
@@ -283,18 +287,40 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Checks the rows of the table: kinds that are known, each once, inside the file.
+    fn check_table(self) -> Result<(), LoadError> {
+        let table = self.bytes.get(HEADER_BYTES..half(self.head, field::HEADER_LEN).into());
+        let (rows, _) = table.unwrap_or_default().as_chunks::<ROW_BYTES>();
+        let mut before = 0;
+        for row in rows {
+            let kind = word(row, 0);
+            if !is_known(kind) {
+                return Err(LoadError::Section { kind });
+            }
+            // In the order of their kinds, so that none is there twice.
+            if kind <= before || !self.is_inside(header::section(row, 4)) {
+                return Err(LoadError::Header);
+            }
+            before = kind;
+        }
+        Ok(())
+    }
+
     /// Whether every section lies inside the file and behind the header, and inputs and weights are as sessions and kernels want them.
     fn are_inside(self) -> bool {
-        let inside = |at: usize| {
-            let Section { offset, len } = header::stored(self.head, at);
-            let end = (offset as usize).checked_add(len as usize);
-            end.is_some_and(|end| end <= self.bytes.len()) && (len == 0 || (offset as usize) >= HEADER_BYTES)
-        };
+        let inside = |at: usize| self.is_inside(header::stored(self.head, at));
         let weights = word(self.head, field::WEIGHTS) as usize;
         field::SECTIONS.into_iter().all(inside)
             && self.is_state_whole()
             && weights.is_multiple_of(MODEL_ALIGN)
             && self.inputs() <= 32
+    }
+
+    /// Whether a section lies inside the file and behind the header.
+    fn is_inside(self, Section { offset, len }: Section) -> bool {
+        let header = usize::from(half(self.head, field::HEADER_LEN));
+        let end = (offset as usize).checked_add(len as usize);
+        end.is_some_and(|end| end <= self.bytes.len()) && (len == 0 || (offset as usize) >= header)
     }
 
     /// Whether the initial state is as long as the state: of one in the file as it is, that it lies there says so.
@@ -310,7 +336,8 @@ impl<'a> Parts<'a> {
     #[cfg(feature = "cores")]
     pub(crate) fn cores(self) -> Option<(u8, &'a [u8])> {
         let (cores, steps) = self.shared().filter(|&(cores, _)| cores != ACCELERATED)?;
-        Some((cores, steps.get(..self.step_count() as usize).unwrap_or_default()))
+        let whole = steps.len() == self.step_count() as usize;
+        Some((cores, if whole { steps } else { &[] }))
     }
 
     /// The accelerator that the file is for, and a byte for each step; `None` for one that needs none, or declares none that can be.
@@ -334,11 +361,14 @@ impl<'a> Parts<'a> {
 
     /// The number of those that share the steps, and what follows it.
     fn shared(self) -> Option<(u8, &'a [u8])> {
-        let offset = word(self.head, field::CORES) as usize;
+        let Section { offset, len } = tabled(self.bytes, Kind::Cores);
         if offset == 0 {
             return None;
         }
-        let bytes = self.bytes.get(offset..).filter(|_| offset >= HEADER_BYTES);
+        let bytes = self
+            .bytes
+            .get(offset as usize..)
+            .and_then(|from| from.get(..len as usize));
         let (&cores, rest) = bytes.and_then(<[u8]>::split_first).unwrap_or((&0, &[]));
         Some((cores, rest))
     }

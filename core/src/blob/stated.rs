@@ -1,6 +1,6 @@
 //! What a model file of any version says: the fields that no version moves. For tools that name or convert files which this runtime does not read.
 
-use super::header::{HEADER_BYTES, MAGIC, Section, checksum, field};
+use super::header::{MAGIC, Section, checksum, field};
 
 /// Fields of a model file whose version need not be this runtime's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub struct Stated {
 impl Stated {
     /// Reads them; `None` for what is no model file. Nothing is checked but the magic.
     pub fn of(file: &[u8]) -> Option<Self> {
-        if file.len() < HEADER_BYTES || !file.starts_with(&MAGIC) {
+        // The metadata's place is the last that no version moves.
+        if file.len() < field::META + 8 || !file.starts_with(&MAGIC) {
             return None;
         }
         let word = |at: usize| file.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);

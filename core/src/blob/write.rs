@@ -2,9 +2,9 @@
 //!
 //! Ports, steps, metadata, labels, cores and initial state follow the header in this order; the weights come last.
 
-use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, MAGIC, Section, checksum, field};
+use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, Kind, MAGIC, ROW_BYTES, Section, checksum, field};
 use super::port::Port;
-use crate::kernels::table::Step;
+use crate::kernels::table::{KernelSet, Step};
 
 /// The weights start at a multiple of this from the file's start: a cache line, and more than any vector unit wants.
 pub const WEIGHTS_ALIGN: u32 = 64;
@@ -36,7 +36,8 @@ pub struct Lengths {
 impl Header {
     /// Places the sections; `None` beyond 4 GiB.
     pub fn place(&mut self, lengths: Lengths) -> Option<()> {
-        let mut at = HEADER_BYTES as u32;
+        let rows = usize::from(lengths.cores > 0);
+        let mut at = (HEADER_BYTES + rows * ROW_BYTES) as u32;
         let mut next = |len: usize| {
             let section = Section {
                 offset: at,
@@ -53,7 +54,7 @@ impl Header {
             self.labels = next(lengths.labels)?;
         }
         if lengths.cores > 0 {
-            self.cores = next(lengths.cores)?.offset;
+            self.cores = next(lengths.cores)?;
         }
         let state = match lengths.state_runs {
             0 => lengths.state_init,
@@ -72,8 +73,27 @@ impl Header {
         Some(())
     }
 
-    /// Writes the header's fields; the inverse of [`Header::parse`].
-    pub fn write(&self) -> [u8; HEADER_BYTES] {
+    /// The rows of the table of sections.
+    fn rows(&self) -> impl Iterator<Item = (Kind, Section)> {
+        let all = [(Kind::Cores, self.cores)];
+        all.into_iter().filter(|(_, section)| section.len > 0)
+    }
+
+    /// Bytes of the fixed fields and of the table of sections.
+    pub fn len(&self) -> usize {
+        HEADER_BYTES + self.rows().count() * ROW_BYTES
+    }
+
+    /// Appends the header to `out`: the fixed fields and the table of sections; the inverse of [`Header::parse`].
+    pub fn write(&self, out: &mut impl Extend<u8>) {
+        out.extend(self.fields());
+        for (kind, Section { offset, len }) in self.rows() {
+            out.extend([kind as u32, offset, len].into_iter().flat_map(u32::to_le_bytes));
+        }
+    }
+
+    /// The fixed fields.
+    fn fields(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let mut put = |at: usize, value: &[u8]| {
             if let Some(place) = bytes.get_mut(at..at + value.len()) {
@@ -82,7 +102,7 @@ impl Header {
         };
         put(field::MAGIC, &MAGIC);
         put(field::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(field::HEADER_LEN, &(HEADER_BYTES as u16).to_le_bytes());
+        put(field::HEADER_LEN, &(self.len() as u16).to_le_bytes());
         put(
             field::TARGET,
             &[self.target, self.inputs, self.outputs, self.state_runs],
@@ -107,8 +127,10 @@ impl Header {
         }
         put(field::INPUT_BYTES, &self.input_bytes.to_le_bytes());
         put(field::OUTPUT_BYTES, &self.output_bytes.to_le_bytes());
-        put(field::CORES, &self.cores.to_le_bytes());
-        put(field::KERNELS, &self.kernels.to_le_bytes());
+        put(field::ROWS, &(self.rows().count() as u32).to_le_bytes());
+        for (at, word) in self.kernels.0.iter().enumerate() {
+            put(field::KERNELS + 4 * at, &word.to_le_bytes());
+        }
         bytes
     }
 }
@@ -119,11 +141,11 @@ pub fn write_port(port: &Port<'_>, out: &mut impl Extend<u8>) -> Option<()> {
 }
 
 /// Appends a step's record to `out` and its kernel to the set; `None` where the parameters take more than [`MAX_STEP_BYTES`].
-pub fn write_step(step: &Step, out: &mut impl Extend<u8>, kernels: &mut u128) -> Option<()> {
+pub fn write_step(step: &Step, out: &mut impl Extend<u8>, kernels: &mut KernelSet) -> Option<()> {
     let mut buffer = [0; MAX_STEP_BYTES];
     let params = step.encode(&mut buffer)?;
     let id = step.kernel() as u8;
-    *kernels |= 1 << id;
+    *kernels = kernels.with(id);
     write_record(id, params, out)
 }
 

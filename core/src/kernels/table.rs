@@ -24,12 +24,60 @@ use crate::ops::{binary, pointwise};
 use crate::target::Target;
 use crate::trusted::{Before, Record};
 
-/// The kernels that a program links: a bit for each kernel's number.
+/// A set of kernels: bit `n % 32` of word `n / 32` stands for kernel number `n`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct KernelSet(pub [u32; 8]);
+
+impl KernelSet {
+    /// No kernel.
+    pub const EMPTY: Self = Self([0; 8]);
+    /// Every number that there can be.
+    pub const ALL: Self = Self([u32::MAX; 8]);
+
+    /// Whether the kernel of this number is in it.
+    pub const fn has(self, number: u8) -> bool {
+        // Of eight words the index is one, which the compiler sees.
+        (self.0[number as usize / 32] >> (number % 32)) & 1 == 1
+    }
+
+    /// With the kernel of this number.
+    #[must_use]
+    pub const fn with(mut self, number: u8) -> Self {
+        self.0[number as usize / 32] |= 1 << (number % 32);
+        self
+    }
+
+    /// Without the kernels of the numbers from `first` to `last`.
+    #[must_use]
+    pub const fn without(mut self, first: u8, last: u8) -> Self {
+        let mut number = first;
+        while number < last {
+            self.0[number as usize / 32] &= !(1 << (number % 32));
+            number += 1;
+        }
+        self.0[last as usize / 32] &= !(1 << (last % 32));
+        self
+    }
+
+    /// With all kernels of another set.
+    #[must_use]
+    pub const fn and(mut self, other: Self) -> Self {
+        let mut at = 0;
+        while at < self.0.len() {
+            self.0[at] |= other.0[at];
+            at += 1;
+        }
+        self
+    }
+}
+
+/// The kernels that a program links.
 ///
 /// `include_model!` derives it from the model, so that only what the model needs is linked; [`All`] links everything.
 pub trait Kernels {
-    /// Bit `n` links kernel number `n`.
-    const SET: u128;
+    /// Those of these numbers.
+    const SET: KernelSet;
 }
 
 /// Links every kernel of this build.
@@ -38,7 +86,7 @@ pub trait Kernels {
 pub struct All;
 
 impl Kernels for All {
-    const SET: u128 = u128::MAX;
+    const SET: KernelSet = KernelSet::ALL;
 }
 
 /// What [`KernelId::visit`] calls.
@@ -499,12 +547,12 @@ table! {
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
 const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {
-    (K::SET >> id) & 1 == 1 && backend.available()
+    K::SET.has(id) && backend.available()
 }
 
 /// As [`links`], and with accelerators kernels that this build has not: steps that are handed over are checked all the same.
 const fn knows<K: Kernels>(id: u8, backend: Backend) -> bool {
-    links::<K>(id, backend) || (cfg!(feature = "accelerators") && (K::SET >> id) & 1 == 1)
+    links::<K>(id, backend) || (cfg!(feature = "accelerators") && K::SET.has(id))
 }
 
 /// Whether this build has the kernel of this number.

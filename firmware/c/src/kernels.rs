@@ -5,5 +5,5 @@
 pub(super) struct Linked;
 
 impl arenite::Kernels for Linked {
-    const SET: u128 = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+    const SET: arenite::KernelSet = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }

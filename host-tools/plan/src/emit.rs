@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 
-use arenite::{DType, HEADER_BYTES, Header, Port, Slot, StateInit, blob};
+use arenite::{DType, Header, KernelSet, Port, Slot, StateInit, blob};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::File;
@@ -165,12 +165,13 @@ fn write(
         crc: crc32fast::Hasher::new(),
         at: 0,
     };
-    let head = header.write();
+    let mut head = Vec::new();
+    header.write(&mut head);
     for part in arenite::checksummed(&head) {
         out.crc.update(part);
     }
     out.file.write_all(&head).map_err(io)?;
-    out.at = HEADER_BYTES as u64;
+    out.at = head.len() as u64;
     for section in sections {
         out.write(section).map_err(io)?;
     }
@@ -201,7 +202,9 @@ fn write(
     header.crc = out.crc.finalize();
     let mut writer = out.file;
     writer.seek(SeekFrom::Start(0)).map_err(io)?;
-    writer.write_all(&header.write()).map_err(io)?;
+    head.clear();
+    header.write(&mut head);
+    writer.write_all(&head).map_err(io)?;
     writer.flush().map_err(io)
 }
 
@@ -447,8 +450,8 @@ fn encode_ports(program: &Program, memory: &Placed, ports: [&[TensorId]; 2]) -> 
     Ok(bytes)
 }
 
-fn encode_steps(program: &Program, steps: Range<usize>, memory: &Placed) -> Result<(Vec<u8>, u128)> {
-    let (mut bytes, mut kernels) = (Vec::new(), 0u128);
+fn encode_steps(program: &Program, steps: Range<usize>, memory: &Placed) -> Result<(Vec<u8>, KernelSet)> {
+    let (mut bytes, mut kernels) = (Vec::new(), KernelSet::EMPTY);
     for (index, lowered) in program.steps.iter().enumerate().take(steps.end).skip(steps.start) {
         let step = lowered
             .step

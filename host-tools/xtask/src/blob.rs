@@ -1,10 +1,10 @@
 //! Model files made and changed by hand, with a good checksum: for what no packer writes.
 
 pub use arenite::blob::seal;
-use arenite::blob::{ACCELERATED, Lengths, write_port, write_record};
+use arenite::blob::{Lengths, write_port, write_record};
 use arenite::ops::conv2d::Conv2dS8;
 use arenite::ops::window::Window2d;
-use arenite::{DType, Declaration, HEADER_BYTES, Header, KernelId, MAX_REGIONS, Port, Section, Slot, StateInit, Step};
+use arenite::{DType, Header, KernelId, KernelSet, MAX_REGIONS, Port, Section, Slot, StateInit, Step};
 use arenite_host::model::Aligned;
 
 /// The parts of a model file. [`Blob::file`] lays them out and puts lengths, sums and the checksum right.
@@ -129,14 +129,7 @@ impl Blob {
             steps,
             meta: section(header.meta).to_vec(),
             labels: section(header.labels).to_vec(),
-            cores: match header.cores as usize {
-                0 => Vec::new(),
-                at => {
-                    // An accelerator's declaration follows.
-                    let declared = if file[at] == ACCELERATED { Declaration::BYTES } else { 0 };
-                    file[at..=at + header.step_count as usize + declared].to_vec()
-                }
-            },
+            cores: section(header.cores).to_vec(),
             weights: section(header.weights).to_vec(),
             state: state.bytes().collect(),
         }
@@ -188,7 +181,10 @@ impl Blob {
             arena: self.arena,
             input_bytes: self.inputs.iter().map(Tensor::bytes).sum(),
             output_bytes: self.outputs.iter().map(Tensor::bytes).sum(),
-            kernels: self.steps.iter().fold(0, |set, &(kernel, _)| set | 1 << (kernel % 128)),
+            kernels: self
+                .steps
+                .iter()
+                .fold(KernelSet::EMPTY, |set, &(kernel, _)| set.with(kernel)),
             ..Header::default()
         };
         let mut runs = Vec::new();
@@ -206,7 +202,7 @@ impl Blob {
         };
         header.place(lengths).expect("a small file");
         let mut file = [
-            &[0; HEADER_BYTES],
+            &vec![0; header.len()],
             &ports[..],
             &steps,
             &self.meta,
@@ -218,7 +214,9 @@ impl Blob {
         file.resize(header.weights.offset as usize, 0);
         file.extend_from_slice(&self.weights);
         change(&mut header);
-        file[..HEADER_BYTES].copy_from_slice(&header.write());
+        let mut head = Vec::new();
+        header.write(&mut head);
+        file[..head.len()].copy_from_slice(&head);
         seal(&mut file);
         file
     }

@@ -42,7 +42,8 @@ fn what_is_wrong_with_a_file_is_an_error_of_the_compiler() {
     let small = file.len();
     let mut damaged = file.clone();
     *damaged.last_mut().expect("a byte") ^= 1;
-    let with_kernels = |kernels: u128| written().file_with(|header: &mut Header| header.kernels |= kernels);
+    let with_kernel =
+        |kernel: u8| written().file_with(|header: &mut Header| header.kernels = header.kernels.with(kernel));
     let cases: [(&str, Vec<u8>, &str); 9] = [
         (
             "no model",
@@ -52,7 +53,7 @@ fn what_is_wrong_with_a_file_is_an_error_of_the_compiler() {
         ("an empty file", vec![], "this is no model file"),
         (
             "another version",
-            sealed(file.clone(), |file| file[8] = 2),
+            sealed(file.clone(), |file| file[8] = 3),
             "`arenite migrate`",
         ),
         ("a cut file", file[..small - 1].to_vec(), "the model file is cut"),
@@ -64,7 +65,7 @@ fn what_is_wrong_with_a_file_is_an_error_of_the_compiler() {
         ),
         (
             "an unknown kernel",
-            with_kernels(1 << 127),
+            with_kernel(255),
             "a kernel that this version does not know",
         ),
         (
@@ -128,7 +129,7 @@ fn a_wrong_type_size_or_session_does_not_compile() {
 
 /// A kernel that needs a feature.
 fn wants(kernel: KernelId) -> Vec<u8> {
-    written().file_with(|header: &mut Header| header.kernels |= 1 << kernel as u8)
+    written().file_with(|header: &mut Header| header.kernels = header.kernels.with(kernel as u8))
 }
 
 #[test]

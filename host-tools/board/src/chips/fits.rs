@@ -76,7 +76,7 @@ pub fn fit(model: &ModelView<'_>, chip: &Chip) -> Result<Fit> {
         ("i8mm", Backend::I8mm),
         ("sme", Backend::Sme),
     ] {
-        let wants = |kernel: &&KernelId| (header.kernels >> **kernel as u8) & 1 == 1 && kernel.backend() == backend;
+        let wants = |kernel: &&KernelId| header.kernels.has(**kernel as u8) && kernel.backend() == backend;
         if !chip.features.contains(&feature) && KernelId::ALL.iter().any(|kernel| wants(&kernel)) {
             reasons.push(format!(
                 "it has {} kernels, which a {} cannot run: pack it with --target {}",

@@ -3,6 +3,8 @@
 //! Until 1.0 a device reads one version. A version that replaces another adds an [`Upgrade`] from it, for as long as the older one's kernels and
 //! layouts are known; where there is none, the file itself says how it is packed again.
 
+mod v1;
+
 use arenite::signed::Envelope;
 use arenite::{Bundle, FORMAT_VERSION, LoadError, Stated, Target};
 
@@ -19,8 +21,11 @@ pub struct Upgrade {
     pub convert: fn(&[u8]) -> Result<Vec<u8>>,
 }
 
-/// All there are. Version 1 is the first.
-pub const UPGRADES: &[Upgrade] = &[];
+/// All there are, one from each version before today's.
+pub const UPGRADES: &[Upgrade] = &[Upgrade {
+    from: 1,
+    convert: v1::to_2,
+}];
 
 /// A converted file.
 #[derive(Debug, Clone, PartialEq)]
