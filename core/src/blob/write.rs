@@ -80,7 +80,7 @@ impl Header {
     }
 
     /// Bytes of the fixed fields and of the table of sections.
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         HEADER_BYTES + self.rows().count() * ROW_BYTES
     }
 
@@ -102,7 +102,7 @@ impl Header {
         };
         put(field::MAGIC, &MAGIC);
         put(field::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(field::HEADER_LEN, &(self.len() as u16).to_le_bytes());
+        put(field::HEADER_LEN, &(self.bytes() as u16).to_le_bytes());
         put(
             field::TARGET,
             &[self.target, self.inputs, self.outputs, self.state_runs],

@@ -99,7 +99,7 @@ pub(super) fn to_2(file: &[u8]) -> Result<Vec<u8>> {
     };
     let too_large = || Error::input("the model has no room for a larger header: it is 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
-    let mut bytes = vec![0; header.len()];
+    let mut bytes = vec![0; header.bytes()];
     for section in [ports, records, meta, labels, cores, state] {
         bytes.extend(section);
     }

@@ -202,7 +202,7 @@ impl Blob {
         };
         header.place(lengths).expect("a small file");
         let mut file = [
-            &vec![0; header.len()],
+            &vec![0; header.bytes()],
             &ports[..],
             &steps,
             &self.meta,
