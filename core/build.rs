@@ -1,7 +1,7 @@
 //! Says which instruction sets kernels are built for, which the compiler's own `cfg` does not: `cfg(kernel_isa = "…")`, each value for itself, with
 //!
 //! - `armv6m`: ARMv6-M, ARMv8-M Baseline. No Thumb-2 and no long multiplication;
-//! - `armv7m`: ARMv7-M and later;
+//! - `armv7m`: ARMv7-M and later; `armv8m`: of these ARMv8-M Mainline and later;
 //! - `dsp`: the DSP extension; `mve`: Helium, whose registers are those of the hard-float calling convention. The target's cores may have the extension, and
 //!   the feature of that name says that this one does;
 //! - `fpu`: single precision and the hard-float calling convention;
@@ -19,8 +19,8 @@
 use std::env;
 
 /// All values of `kernel_isa`.
-const ALL: [&str; 11] = [
-    "armv6m", "armv7m", "dsp", "mve", "fpu", "neon", "dotprod", "i8mm", "sme", "rv32im", "rvv",
+const ALL: [&str; 12] = [
+    "armv6m", "armv7m", "armv8m", "dsp", "mve", "fpu", "neon", "dotprod", "i8mm", "sme", "rv32im", "rvv",
 ];
 
 /// First part of a Cortex-M target's name, and what its cores have; hard-float ones may have more.
@@ -29,7 +29,7 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
     ("thumbv7m", &["armv7m"], &[]),
     ("thumbv7em", &["armv7m", "dsp"], &["fpu"]),
     ("thumbv8m.base", &["armv6m"], &[]),
-    ("thumbv8m.main", &["armv7m", "dsp"], &["fpu", "mve"]),
+    ("thumbv8m.main", &["armv7m", "armv8m", "dsp"], &["fpu", "mve"]),
 ];
 
 fn main() {
