@@ -148,6 +148,31 @@ impl Metadata {
             .map_err(|e| Error::internal(format!("metadata: {e}")))
     }
 
+    /// Decodes the metadata of the first files of version 1, which is plain and has no keys of the `inputs`; `None` for other bytes.
+    pub fn plain(bytes: &[u8], inputs: usize) -> Option<Self> {
+        type Fields = (
+            String,
+            String,
+            String,
+            Vec<String>,
+            Vec<StepMeta>,
+            Vec<String>,
+            Vec<u32>,
+        );
+        let (tool, input_sha256, summary, labels, steps, tensors, ports): Fields = postcard::from_bytes(bytes).ok()?;
+        Some(Self {
+            tool,
+            input_sha256,
+            summary,
+            labels,
+            input_keys: vec![String::new(); inputs],
+            steps,
+            tensors,
+            ports,
+            cut: Vec::new(),
+        })
+    }
+
     /// Decodes the metadata of a blob.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! From version 1 to 2: the kernel set grows to 256 bits, and the cores move from a fixed field to the table of sections behind the fixed fields. All sections
-//! keep their bytes.
+//! keep their bytes, but for the metadata of the first files, which were plain.
 
 use std::ops::Range;
 
@@ -7,6 +7,7 @@ use arenite::blob::{Lengths, seal};
 use arenite::{Header, KernelSet, Section};
 
 use crate::error::{Error, Result};
+use crate::metadata::Metadata;
 
 /// Where version 1 has its fields.
 mod field {
@@ -58,7 +59,13 @@ pub(super) fn to_2(file: &[u8]) -> Result<Vec<u8>> {
         field::SELF_TEST,
     ]
     .map(|at| old.section(at));
-    let (ports, records, meta, labels) = (ports?, records?, meta?, labels?);
+    let (ports, records, labels) = (ports?, records?, labels?);
+    let inputs = old.byte(field::INPUTS)?;
+    let meta = meta?;
+    let meta = match Metadata::plain(meta, inputs.into()) {
+        Some(plain) => plain.encode()?,
+        None => meta.to_vec(),
+    };
     let (weights, self_test) = (weights?, self_test?);
     let state_runs = old.byte(field::STATE_RUNS)?;
     let state_bytes = old.word(field::STATE_INIT + 4)? as usize;
@@ -78,7 +85,7 @@ pub(super) fn to_2(file: &[u8]) -> Result<Vec<u8>> {
     }
     let mut header = Header {
         target: old.byte(field::TARGET)?,
-        inputs: old.byte(field::INPUTS)?,
+        inputs,
         outputs: old.byte(field::OUTPUTS)?,
         step_count: steps,
         arena,
@@ -100,7 +107,7 @@ pub(super) fn to_2(file: &[u8]) -> Result<Vec<u8>> {
     let too_large = || Error::input("the model has no room for a larger header: it is 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
     let mut bytes = vec![0; header.bytes()];
-    for section in [ports, records, meta, labels, cores, state] {
+    for section in [ports, records, &meta, labels, cores, state] {
         bytes.extend(section);
     }
     bytes.resize(header.weights.offset as usize, 0);
