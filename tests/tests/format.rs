@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use arenite::{HEADER_BYTES, Header, KernelSet, LoadError, ROW_BYTES, Section, Step, Target};
+use arenite::{HEADER_BYTES, Header, KernelSet, LoadError, MAX_ROWS, ROW_BYTES, Section, Step, Target};
 use arenite_host::model::{self, ModelFile};
 use arenite_tests::typed::{bundle, other, written};
 use arenite_tests::wire;
@@ -141,7 +141,7 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
             },
         ),
     ];
-    let (rows, empty) = (header_rows(), written(&zero));
+    let (rows, empty) = (header_rows(), bytes_of(&zero));
     let mut next = 0;
     for (offset, bytes, words) in &rows {
         assert_eq!(*offset, next, "`{words}` does not follow what is above it");
@@ -150,9 +150,13 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
         let place = *offset..next;
         match (field, words.as_str()) {
             (Some((_, header)), _) => {
-                let written = written(header);
+                let written = bytes_of(header);
                 let changed: Vec<usize> = (0..HEADER_BYTES).filter(|&at| written[at] != empty[at]).collect();
                 assert_eq!(changed, place.collect::<Vec<_>>(), "`{words}`");
+            }
+            // Rows are counted with the header's length, in a test of their own.
+            (None, "rows of the table of sections, at most 32") => {
+                assert_eq!((&empty[place], MAX_ROWS), (&[0; 4][..], 32))
             }
             (None, "0") => assert!(empty[place].iter().all(|&byte| byte == 0), "{offset}"),
             (None, "magic: `ARENITE` and a line feed") => assert_eq!(&empty[place], b"ARENITE\n"),
@@ -171,7 +175,7 @@ fn the_specification_states_where_every_field_of_the_header_lies() {
 }
 
 /// A header's bytes.
-fn written(header: &Header) -> Vec<u8> {
+fn bytes_of(header: &Header) -> Vec<u8> {
     let mut bytes = Vec::new();
     header.write(&mut bytes);
     bytes
@@ -189,7 +193,7 @@ fn the_table_of_sections_follows_the_fixed_fields() {
         total: 500,
         ..Header::default()
     };
-    let bytes = written(&header);
+    let bytes = bytes_of(&header);
     assert_eq!(bytes.len(), HEADER_BYTES + ROW_BYTES);
     assert_eq!(bytes[10..12], (bytes.len() as u16).to_le_bytes());
     assert_eq!(bytes[92..96], 1_u32.to_le_bytes());

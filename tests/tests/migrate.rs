@@ -41,12 +41,72 @@ fn load(file: &[u8]) -> Result<(), LoadError> {
     Model::load(aligned.bytes()).map(drop)
 }
 
-/// From the forged version 0 to 1, which differ in their number.
-fn from_0(file: &[u8]) -> arenite_host::Result<Vec<u8>> {
+/// The version before today's, in the tests of conversions that differ in their number alone.
+const BEFORE: u16 = FORMAT_VERSION - 1;
+
+/// From a forged file of the version before to today's.
+fn renumbered(file: &[u8]) -> arenite_host::Result<Vec<u8>> {
     let mut file = file.to_vec();
-    file[VERSION] = 1;
+    file[VERSION] = FORMAT_VERSION as u8;
     seal(&mut file);
     Ok(file)
+}
+
+/// Version 1 as version 2 was converted from it: what both say is equal.
+#[test]
+fn version_1_becomes_2_with_all_that_it_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("two.bin");
+    let mut options = digits_options("digits", &path);
+    options.cores = 2;
+    options.labels = (0..10).map(|class| format!("class {class}")).collect();
+    let packed = arenite_host::pack::pack(&options, &mut |_, _, _| {});
+    assert!(packed.is_ok(), "{packed:?}");
+    let today = fs::read(&path).expect("the model");
+    let old = as_version_1(&today);
+    assert!(matches!(load(&old), Err(LoadError::Version { found: 1, .. })));
+    let migrated = migrate(&old, UPGRADES).expect("a way");
+    assert!(migrated.bytes == today && migrated.versions == [1]);
+    for damage in [44, 48, 52, 60, 92, 112, 120] {
+        let mut wrong = old.clone();
+        wrong[damage + 3] = 0x7F;
+        seal(&mut wrong);
+        let error = migrate(&wrong, UPGRADES).expect_err("a section outside").to_string();
+        assert!(error.contains("lies outside of the file"), "{damage}: {error}");
+    }
+}
+
+/// A file of today's as version 1 had it, by docs/format.md: 128 bytes of header, the cores in a field, the kernel set in half as many bytes.
+fn as_version_1(today: &[u8]) -> Vec<u8> {
+    let header = arenite::Header::parse(today).expect("a header");
+    let long = u32::from(u16::from_le_bytes([today[10], today[11]]));
+    let mut head = today[..128].to_vec();
+    head[8..12].copy_from_slice(&[1, 0, 128, 0]);
+    let mut put = |at: usize, value: u32| head[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    let moved = |offset: u32| if offset == 0 { 0 } else { offset - (long - 128) };
+    let weights = moved(header.weights.offset).next_multiple_of(64);
+    let behind = header.weights.offset - weights;
+    for (at, section) in [
+        (24, header.ports),
+        (32, header.steps),
+        (44, header.meta),
+        (60, header.state_init),
+    ] {
+        put(at, moved(section.offset));
+    }
+    put(52, weights);
+    put(16, header.total - behind);
+    put(92, moved(header.cores.offset));
+    put(112, 0);
+    put(116, 0);
+    put(120, moved(header.labels.offset));
+    put(124, header.labels.len);
+    let plan = &today[long as usize..header.weights.offset as usize];
+    let mut old = [&head, plan].concat();
+    old.resize(weights as usize, 0);
+    old.extend(&today[header.weights.offset as usize..]);
+    seal(&mut old);
+    old
 }
 
 #[test]
@@ -105,20 +165,23 @@ fn a_version_without_a_way_names_the_command_that_packs_again() {
 #[test]
 fn an_older_version_is_converted_where_a_way_leads_to_todays() {
     let ways = [Upgrade {
-        from: 0,
-        convert: from_0,
+        from: BEFORE,
+        convert: renumbered,
     }];
-    let migrated = migrate(&forged(0), &ways).expect("a way");
-    assert_eq!((migrated.bytes, migrated.versions), (golden(1), vec![0]));
+    let migrated = migrate(&forged(BEFORE), &ways).expect("a way");
+    assert_eq!(
+        (migrated.bytes, migrated.versions),
+        (golden(FORMAT_VERSION), vec![BEFORE])
+    );
     let lost = [Upgrade {
-        from: 0,
+        from: BEFORE,
         convert: |_| {
             Err(arenite_host::Error::unsupported(
                 "step 3 uses kernel 200, which is retired",
             ))
         },
     }];
-    let error = migrate(&forged(0), &lost)
+    let error = migrate(&forged(BEFORE), &lost)
         .expect_err("a kernel that nobody knows")
         .to_string();
     assert!(
@@ -126,11 +189,11 @@ fn an_older_version_is_converted_where_a_way_leads_to_todays() {
         "{error}"
     );
     let idle = [Upgrade {
-        from: 0,
+        from: BEFORE,
         convert: |file| Ok(file.to_vec()),
     }];
     assert_eq!(
-        migrate(&forged(0), &idle).expect_err("no conversion").kind(),
+        migrate(&forged(BEFORE), &idle).expect_err("no conversion").kind(),
         ErrorKind::Internal
     );
 }
@@ -138,10 +201,10 @@ fn an_older_version_is_converted_where_a_way_leads_to_todays() {
 #[test]
 fn a_damaged_file_is_not_converted() {
     let ways = [Upgrade {
-        from: 0,
-        convert: from_0,
+        from: BEFORE,
+        convert: renumbered,
     }];
-    let file = forged(0);
+    let file = forged(BEFORE);
     for damaged in [
         file[..file.len() - 1].to_vec(),
         [&file[..500], &[file[500] ^ 1], &file[501..]].concat(),
@@ -161,11 +224,11 @@ fn every_model_of_a_bundle_is_converted_and_a_signature_is_dropped() {
     });
     bundle(&networks, &path, &mut |_, _, _| {}).expect("a bundle");
     let today = fs::read(&path).expect("the bundle");
-    // The second model becomes one of version 0.
+    // The second model becomes one of the version before.
     let mut old = today.clone();
     let from = u32::from_le_bytes(old[64..68].try_into().expect("four bytes")) as usize;
     let len = u32::from_le_bytes(old[68..72].try_into().expect("four bytes")) as usize;
-    old[from + VERSION] = 0;
+    old[from + VERSION] = BEFORE as u8;
     seal(&mut old[from..from + len]);
     let mut aligned = Aligned::new(old.len());
     aligned.bytes().copy_from_slice(&old);
@@ -180,15 +243,15 @@ fn every_model_of_a_bundle_is_converted_and_a_signature_is_dropped() {
     let migrated = migrate(
         &signed,
         &[Upgrade {
-            from: 0,
-            convert: from_0,
+            from: BEFORE,
+            convert: renumbered,
         }],
     )
     .expect("a way");
-    assert_eq!(migrated.versions, [1, 0]);
+    assert_eq!(migrated.versions, [FORMAT_VERSION, BEFORE]);
     assert_eq!(migrated.dropped.expect("a signature").counter, 5);
     assert!(migrated.bytes == today, "the bundle as it is packed today");
-    let error = migrate(&old, UPGRADES).expect_err("no way").to_string();
+    let error = migrate(&old, &[]).expect_err("no way").to_string();
     assert!(
         error.contains("model `mlp`") && error.contains("--name 'mlp'"),
         "{error}"

@@ -81,7 +81,7 @@ pub(super) fn firmware() -> Result<Outcome> {
             .current_dir(root().join("firmware")))?;
     }
     // Those that are a workspace of their own; any model of a digit's form serves.
-    let model = root().join("tests/models/compat/mlp-v1.bin");
+    let model = root().join("tests/models/compat/mlp-v2.bin");
     for (triple, features) in [
         ("thumbv7em-none-eabihf", "rtic,embassy,sensor"),
         ("riscv32imc-unknown-none-elf", "riscv32-virt"),

@@ -3,6 +3,7 @@
 use super::commands::no_payload;
 use super::cpus;
 use super::*;
+use arenite::KernelSet;
 
 /// Two channels, each a group of its own: no dense kernel computes it.
 fn grouped() -> Step {
@@ -223,8 +224,12 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, LoadError)> {
     let mut case = |what, file: Vec<u8>, error| refusals.push((what, file, error));
 
     let truncated = |expected, found| LoadError::Truncated { expected, found };
-    case("nothing", vec![], truncated(128, 0));
-    case("a header but for a byte", good[..127].to_vec(), truncated(128, 127));
+    case("nothing", vec![], truncated(HEADER_BYTES as u32, 0));
+    case(
+        "a header but for a byte",
+        good[..HEADER_BYTES - 1].to_vec(),
+        truncated(HEADER_BYTES as u32, HEADER_BYTES as u32 - 1),
+    );
     case(
         "a file but for a byte",
         good[..good.len() - 1].to_vec(),
@@ -239,7 +244,7 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, LoadError)> {
     case("another magic", patched(7, b"\r"), LoadError::NotABlob);
     let version = LoadError::Version {
         found: 0x0201,
-        supported: 1,
+        supported: arenite::FORMAT_VERSION,
     };
     case("another version", patched(8, &[1, 2]), version);
     let mut flipped = good.clone();
@@ -250,11 +255,11 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, LoadError)> {
     };
     case("a flipped bit", flipped, checksum);
 
-    case("another header length", patched(10, &[127, 0]), LoadError::Header);
+    case("another header length", patched(10, &[143, 0]), LoadError::Header);
     case("runs of a state that is none", patched(15, &[1]), LoadError::Header);
     case(
         "a length below the header's",
-        patched(16, &[127, 0, 0, 0]),
+        patched(16, &[143, 0, 0, 0]),
         LoadError::Header,
     );
     let many = |count: usize| {
@@ -271,12 +276,12 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, LoadError)> {
     header("steps past the end", |h| h.steps.len = h.total - h.steps.offset + 1);
     header("an offset past all", |h| h.meta.offset = u32::MAX);
     header("an end past all", |h| (h.meta.offset, h.meta.len) = (u32::MAX - 1, 4));
-    header("ports in the header", |h| h.ports.offset = 127);
+    header("ports in the header", |h| h.ports.offset = 143);
     header("weights in the header", |h| {
         (h.weights.offset, h.weights.len) = (112, 1)
     });
     header("state in the header", |h| {
-        (h.state_init.offset, h.state_init.len) = (127, 1)
+        (h.state_init.offset, h.state_init.len) = (143, 1)
     });
     let mut header = |what, change| case(what, with_header(change), LoadError::Header);
     header("misaligned weights", |h| h.weights.offset = 136);
@@ -416,7 +421,7 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     #[derive(Debug, Clone, Copy)]
     struct Others;
     impl arenite::Kernels for Others {
-        const SET: u128 = !(1 << KernelId::UnaryF32 as u8);
+        const SET: KernelSet = KernelSet::ALL.without(KernelId::UnaryF32 as u8, KernelId::UnaryF32 as u8);
     }
     let mut blob = small();
     blob.target = Target::CortexM7 as u8;

@@ -302,16 +302,17 @@ pub(crate) fn names_left_out(error: &BoardError, board: &Board, file: &ModelFile
 pub(crate) fn left_out() -> Vec<KernelId> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware/src/linked.rs");
     let source = std::fs::read_to_string(source).expect("the firmware's list");
-    let (_, set) = source.split_once("const SET: u128 =").expect("the set");
+    let (_, set) = source.split_once("const SET: KernelSet =").expect("the set");
     let (set, _) = set.split_once(';').expect("its end");
     let find = |name: &str| {
         let found = KernelId::ALL.iter().find(|kernel| kernel.name() == name);
         *found.unwrap_or_else(|| panic!("{name} is no kernel"))
     };
-    let ranges = set.split("between(").skip(1).map(|range| {
+    let ranges = set.split("without(").skip(1).map(|range| {
         let (ends, _) = range.split_once(')').expect("a range");
         let (first, last) = ends.split_once(", ").expect("two ends");
-        find(first) as u8..=find(last) as u8
+        let [first, last] = [first, last].map(|end| find(end.trim_end_matches(" as u8")) as u8);
+        first..=last
     });
     let ranges: Vec<_> = ranges.collect();
     let all = KernelId::ALL.iter().copied();

@@ -15,10 +15,10 @@ const BLOCK: usize = 16;
 /// `a` and `b` are valid for reads, and `out` for writes, of `op.count` elements; an operand may be the output or lie further on.
 pub(in crate::kernels) unsafe fn add(op: &PackedSumS8, a: *const i8, b: *const i8, out: *mut i8) -> usize {
     let blocks = match Level::get() {
-        Level::Portable => 0,
+        Level::Portable => return 0,
         Level::Avx2 | Level::Vnni => op.count as usize / BLOCK,
     };
-    // SAFETY: the processor has AVX2; the caller's promise.
+    // SAFETY: the level says that the processor has AVX2; `blocks` blocks are at most `op.count` elements of `a`, `b` and `out` (fn docs).
     unsafe { avx2(op, a, b, out, blocks) };
     blocks * BLOCK
 }
