@@ -45,11 +45,13 @@ impl Args {
     /// Copies them, in order.
     ///
     /// # Safety
-    /// The lines at both, words where they are such, and at least one.
+    /// 1. `args.count` lines (at least one) are writable at `to` and readable at `from`.
+    /// 2. With `words`, the addresses and steps are multiples of four.
     #[inline(always)]
     pub(crate) unsafe fn copy(&self, to: *mut u8, from: *const u8) {
         let (to, from) = (to.wrapping_sub(self.before), from.wrapping_sub(self.before));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the lines at both, aligned where `words` (points 1 and 2). The addresses passed on lie `before` bytes ahead of the
+        // first elements, and the loop skips as many.
         unsafe {
             if self.words {
                 words(to, from, self);

@@ -17,7 +17,7 @@ pub(crate) fn quantised(input: Src<'_, f32>, output: Dst<'_, i8>, scale: f32, ze
     {
         let count = input.len().min(output.cells().len());
         if count >= 4 {
-            // SAFETY: as many elements of both; the last ones of what is written lie before what is not yet read.
+            // SAFETY: `count / 4 * 4 <= count` elements lie in both. Where both overlap, the outputs written last lie before the inputs not yet read.
             unsafe {
                 helium::fours(
                     input.as_ptr(),

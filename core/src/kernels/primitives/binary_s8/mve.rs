@@ -5,7 +5,7 @@
 
 use crate::quant::Multiplier;
 
-/// What products take: `M((a - a_zero) * (b - b_zero)) + zero`, within limits. The multiplier does not shift to the left.
+/// Parameters of a product: `M((a - a_zero) * (b - b_zero)) + zero`, clamped to the limits. The multiplier does not shift to the left.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(in crate::kernels) struct Product {
@@ -53,7 +53,7 @@ impl Product {
     }
 }
 
-/// What sums of int16 take: `M(A(a * 2^15) ± B(b * 2^15)) + zero`, within limits. No multiplier shifts to the left.
+/// Parameters of a sum of int16: `M(A(a * 2^15) ± B(b * 2^15)) + zero`, clamped to the limits. No multiplier shifts to the left.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(in crate::kernels) struct Sum {
@@ -130,7 +130,7 @@ product! {
     products_s16, scaled_s16, i16, "vldrh.s32", "#8"
 }
 
-/// What sums of int8 take: `M(A((a - a_zero) * 2^20) ± B((b - b_zero) * 2^20)) + zero`, otherwise likewise.
+/// Parameters of a sum of int8: `M(A((a - a_zero) * 2^20) ± B((b - b_zero) * 2^20)) + zero`, clamped to the limits. No multiplier shifts to the left.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(in crate::kernels) struct SumOfBytes {

@@ -70,7 +70,7 @@ impl SumS8 {
             // SAFETY: a line has an element of each operand, and all of its elements lie inside them.
             return unsafe { self.vectors(line) };
         }
-        // What is written may be anything, for all that a compiler knows: copies stay in registers.
+        // The output may alias anything, for all that a compiler knows: copies of the fields stay in registers.
         let Self {
             terms: [a, b],
             minus,
@@ -95,11 +95,12 @@ impl SumS8 {
     }
 
     /// # Safety
-    /// The line's elements lie inside the operands, each a single one or neighbours.
+    /// 1. The line's elements lie inside the operands, and the line has at least one of each.
+    /// 2. An operand's elements are neighbours (step 1), or a single one (step 0).
     #[cfg(kernel_isa = "mve")]
     #[inline(never)]
     unsafe fn vectors(&self, line: Line<i8, i8, i8>) {
-        // SAFETY: as the caller promises; four bytes are read where an operand is a single element.
+        // SAFETY: `line.count` elements lie at each operand (fn docs, points 1 and 2). Of a single element the loop reads the four copies in `a` or `b`.
         unsafe {
             let (a, b) = ([line.a.read(); 4], [line.b.read(); 4]);
             let args = mve::SumOfBytes {
@@ -156,7 +157,7 @@ pub(crate) fn extremes_s16(
     })
 }
 
-/// What makes numbers others of which the larger one is that of the smaller: complements, or nothing.
+/// Mask for XOR before and after a maximum: -1 (complements, which reverse the order) for the smaller number, 0 for the larger one.
 fn turn(smaller: bool) -> i32 {
     i32::from(smaller).wrapping_neg()
 }

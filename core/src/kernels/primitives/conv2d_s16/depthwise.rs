@@ -81,7 +81,8 @@ pub(crate) fn run(
     };
     let mut y = y.as_mut_ptr();
     for _ in 0..pixels {
-        // SAFETY: likewise. Neighbours are next to each other, which the compiler is to know.
+        // SAFETY: `last + inputs <= x.len()`, `last_weight + reach <= weights.len()`, and there are `count` records and outputs for each pixel, as just
+        // checked. Consecutive pixels' outputs are contiguous, which the compiler is to know.
         unsafe {
             if multiplier == 1 {
                 plain(from, weights, channels, [0, 1], &under, y);
@@ -113,7 +114,7 @@ struct Under {
 /// A pixel with `multiplier` output channels of each input channel: every `multiplier`-th one is of the next input channel.
 ///
 /// # Safety
-/// As [`plain`], of all channels.
+/// As for [`plain`], for all channels.
 #[inline(never)]
 unsafe fn turns(
     x: *const i16,
@@ -126,7 +127,7 @@ unsafe fn turns(
     let filter = under.filter.wrapping_div(multiplier);
     for turn in 0..multiplier {
         let weights = weights.wrapping_add(filter.wrapping_mul(turn));
-        // SAFETY: as the caller promises.
+        // SAFETY: `turn < multiplier`, and the caller guarantees taps, records and outputs of all channels, those `multiplier` apart among them.
         unsafe { plain(x, weights, channels, [turn, multiplier], under, y) };
     }
 }
@@ -148,7 +149,8 @@ unsafe fn plain(
     let mut bias = channels.bias.as_ptr().wrapping_add(turn);
     let mut records = channels.records.as_ptr().wrapping_add(turn);
     let mut left = channels.bias.len().wrapping_div(step);
-    // SAFETY: as many channels as are left.
+    // SAFETY: `left` counts the channels `step` apart that remain; each has its taps, record and output (fn docs), and `bias` has `channels.bias.len()`
+    // elements.
     unsafe {
         let mut finish = |sum: i32| {
             y.write(channels.short(sum, records.read()));
@@ -181,11 +183,11 @@ unsafe fn plain(
 /// The sum of one channel.
 ///
 /// # Safety
-/// As above.
+/// The taps of the channel lie in the memory at `x` and `weights`.
 #[inline(never)]
 unsafe fn one(x: *const i16, weights: *const i8, under: &Under) -> i32 {
     let mut sum = [0];
-    // SAFETY: as the caller promises.
+    // SAFETY: the block is the one channel whose taps the caller guarantees.
     unsafe { block(x, weights, under, &mut sum) };
     let [sum] = sum;
     sum
@@ -194,7 +196,7 @@ unsafe fn one(x: *const i16, weights: *const i8, under: &Under) -> i32 {
 /// Adds the products of neighbouring channels to their sums.
 ///
 /// # Safety
-/// As above.
+/// The taps of `N` channels lie in the memory at `x` and `weights`.
 #[inline(always)]
 unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; N]) {
     let (mut x, mut w, mut found) = (x, weights, *sums);
@@ -223,23 +225,23 @@ unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under
 /// [`block`], a function by itself: otherwise the loop would have no registers left.
 ///
 /// # Safety
-/// As above.
+/// As for [`block`].
 #[cfg(not(kernel_isa = "armv7m"))]
 #[inline(never)]
 unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the taps of `BLOCK` channels, as `block` requires.
     unsafe { block(x, weights, under, sums) };
 }
 
 /// The same: compilers keep few of the sums in registers.
 ///
 /// # Safety
-/// As above.
+/// As for [`block`].
 #[cfg(kernel_isa = "armv7m")]
 #[inline(always)]
 unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
     if under.rows > 0 && under.columns > 0 {
-        // SAFETY: as the caller promises, and there are taps.
+        // SAFETY: rows and columns are not 0, and the caller guarantees the taps of `BLOCK` channels.
         unsafe { mainline::four(x, weights, under, sums) };
     }
 }

@@ -221,7 +221,7 @@ macro_rules! two_by_two {
 /// Four channels at a time of two pixels, or of the last one, eight elements in ten instructions; the last four again where there are no four left.
 ///
 /// # Safety
-/// What the arguments lead to lies inside slices.
+/// Every address that the arguments give lies inside a slice.
 #[cfg(kernel_isa = "mve")]
 #[unsafe(naked)]
 unsafe extern "C" fn pixels_of(args: *const Args) {
@@ -371,7 +371,7 @@ unsafe extern "C" fn pixels_of(args: *const Args) {
 /// The same on other cores: pixel by pixel, four channels at a time.
 ///
 /// # Safety
-/// As above.
+/// Every address that the arguments give lies inside a slice.
 #[cfg(not(kernel_isa = "mve"))]
 unsafe fn pixels_of(args: &Args) {
     let halved = |bytes: usize| (bytes.cast_signed() >> 1).cast_unsigned();
@@ -399,7 +399,7 @@ unsafe fn pixels_of(args: &Args) {
     };
     let (mut x, mut y) = (args.x, args.y);
     for _ in 0..args.pixels {
-        // SAFETY: as the caller promises.
+        // SAFETY: the pixel is one of `args.pixels`, whose inputs, weights, records and outputs lie inside slices (fn docs).
         unsafe { pixel(x, y, args, rows, row, &under) };
         (x, y) = (x.wrapping_byte_add(args.step), y.wrapping_byte_add(args.pitch));
     }
@@ -408,7 +408,7 @@ unsafe fn pixels_of(args: &Args) {
 /// One pixel, whose rows of lines are `row` elements apart in the input and in the weights.
 ///
 /// # Safety
-/// As above.
+/// Inputs at `x`, outputs at `y`, and the weights and records of `args` lie inside slices.
 #[cfg(not(kernel_isa = "mve"))]
 #[inline(always)]
 unsafe fn pixel(x: *const i16, y: *mut i16, args: &Args, rows: usize, row: [usize; 2], lines: &dot_s16::Lines) {

@@ -24,7 +24,7 @@ consecutive!(Args: skip, weights_skip);
 
 #[cfg(not(kernel_isa = "armv6m"))]
 frame! {
-    /// What [`fours`] has on the stack: the lines left, the arguments, where the sums go.
+    /// Stack frame of [`fours`]: the lines left, the arguments, the address of the sums.
     Lines { lines_left, args, to }
 }
 #[cfg(not(kernel_isa = "armv6m"))]
@@ -173,7 +173,7 @@ const _: () = assert!(core::mem::offset_of!(Window, x) == 0);
 
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 frame! {
-    /// What [`window`] has on the stack: the arguments, the next output, its record, and the channels behind the next four.
+    /// Stack frame of [`window`]: the arguments, the next output, its record, and the number of channels behind the next four.
     Channels { args, output, record, left }
 }
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
@@ -272,7 +272,7 @@ macro_rules! finish {
 /// The outputs of a window's channels, four at a time, then one by one. With the DSP extension sixteen products in 23 instructions, else in 38.
 ///
 /// # Safety
-/// What the arguments lead to is there.
+/// Every address that the arguments give is readable, or writable for `y`: `x` for the window, `weights`, `records` and biases for `count` channels.
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn window(args: *const Window) {

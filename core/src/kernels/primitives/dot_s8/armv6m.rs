@@ -3,17 +3,17 @@
 #![cfg(kernel_isa = "armv6m")]
 
 frame! {
-    /// What [`dots`] has pushed, and its last argument.
+    /// Registers pushed by [`dots`], and its last argument.
     Pushed { sums, r8, r9, r10, r11, r4, r5, r6, r7, lr, zero }
 }
 
 frame! {
-    /// What [`rows`] has pushed first, and its last arguments.
+    /// Registers pushed first by [`rows`], and its last arguments.
     Entered { r8, r9, r10, r11, r4, r5, r6, r7, lr, zero, fours }
 }
 
 frame! {
-    /// What it pushes then: where the next sums go, their end, and the index at which fours begin.
+    /// Words pushed next by [`rows`]: the address of the next sums, their end, and the index at which groups of four begin.
     Frame { to, to_end, fours_from }
 }
 
@@ -142,7 +142,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "ldr r6, [sp, #{fours_from}]",
         "cmp r7, r6",
         "beq 4f",
-        // What is no four first.
+        // Elements that do not fill a group of four come first.
         "2:",
         element!(),
         "ldr r5, [sp, #{fours_from}]",

@@ -35,7 +35,7 @@ pub(crate) trait Activation: Element {
     type Bias: Element;
     /// That of the sums over the hidden state.
     const NO_BIAS: Self::Bias;
-    /// What scales a gate's sums without a look at them.
+    /// Scaling of a gate's sums that is valid for every sum in range.
     type Scale: Copy;
 
     /// For sums of `len` products and a bias of at most so much; `None` where they might leave their range.
@@ -162,7 +162,7 @@ impl Activation for i16 {
     }
 }
 
-/// What scales f * c, i * g and o * tanh(c); `None` at multipliers that an operator may not have.
+/// Scalings of f * c, i * g and o * tanh(c); `None` at multipliers that an operator may not have.
 pub(crate) fn products(op: &LstmInt) -> Option<[Rescale; 3]> {
     let [keep, add, show] = op.products;
     // Of both factors' magnitudes, 2^15 - 1 and 2^15.

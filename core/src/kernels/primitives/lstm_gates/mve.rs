@@ -1,4 +1,4 @@
-//! What `gates` has loops for, on Helium, four cells at a time.
+//! Loops of `gates` for Helium, four cells at a time.
 
 use crate::kernels::primitives::requantize::bounded::{Either, Rescale, Wide};
 use crate::ops::lstm::LstmInt;
@@ -8,7 +8,7 @@ use crate::tensor::DType;
 /// The gates of int8 activations, from both sums.
 ///
 /// # Safety
-/// As many sums and gates as biases, which are not none.
+/// `bias.len()` sums at each of `sums` and as many elements at `gate`; `bias` is not empty.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], scales: &[Either; 2], gate: *mut i16) {
     let [of_input, of_hidden] = scales.map(|scale| {
@@ -23,14 +23,14 @@ pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], sc
         of_hidden,
         count: bias.len(),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `args.count` is `bias.len()`; the caller guarantees as many sums and gates.
     unsafe { gate_of(&args) }
 }
 
 /// The same of int16.
 ///
 /// # Safety
-/// As there; the biases have 32 bits.
+/// As for [`gate_s8`]; in addition, each bias fits 32 bits.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn gate_s16(sums: [*const i32; 2], bias: &[i64], scales: &[Wide; 2], gate: *mut i16) {
     let [of_input, of_hidden] = scales.map(|scale| scale.parts());
@@ -42,25 +42,26 @@ pub(in crate::kernels) unsafe fn gate_s16(sums: [*const i32; 2], bias: &[i64], s
         of_hidden,
         count: bias.len(),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `args.count` is `bias.len()`; the caller guarantees as many sums and gates. Of each bias the low word is read.
     unsafe { wide_gate_of(&args) }
 }
 
 /// Sums that become halves.
 ///
 /// # Safety
-/// `count` of both, which is not 0.
+/// `count` sums at `sums` and `count` elements at `to`; `count` is not 0.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn halves(sums: *const i32, scale: &Either, to: *mut i16, count: usize) {
     let (mantissa, left, right) = scale.parts();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees `count` elements, not none, at `sums` and `to`.
     unsafe { halves_of(sums, to, count, mantissa, left, (right as i32).wrapping_neg()) }
 }
 
 /// New states, and outputs of the activations that the operator has.
 ///
 /// # Safety
-/// `count` states and outputs, not none and no more than a block of gates has.
+/// 1. `count` states at `states` and `count` outputs of the operator's type at `y`.
+/// 2. `count` is not 0 and at most the block of the gates at `gates`, four times [`GATE`] bytes.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn cells(
     op: &LstmInt,
@@ -90,7 +91,7 @@ pub(in crate::kernels) unsafe fn cells(
         zero: op.zero[1],
         count,
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `args` gives `count` states and outputs, and as many gates of each kind (points 1 and 2); the loop taken is that of the outputs' type.
     unsafe {
         match op.dtype {
             DType::I16 => cells_s16(&args),
@@ -321,8 +322,8 @@ consecutive!(Cells: gates, states, y, table);
 /// Bytes from a gate's numbers to the next one's: input, forget, cell, output.
 const GATE: usize = 2 * super::block::BLOCK;
 
-/// What lies under `q0`, a number on the table's scale, to `q1`: fraction bits, what they leave of a word. From the end of the table on it is that of the
-/// place in `r6`; `r5` is the end. Table r3, its second element r4. Also in use: q2, q3, q5.
+/// Interpolated table value at the magnitude of `q0`, a number on the table's scale, to `q1`. `$bits`: fraction bits; `$left`: 32 less `$bits`. Magnitudes from
+/// the end of the table in `r5` on are replaced by the place in `r6`. Table r3, its second element r4. Clobbers q2, q3, q5.
 macro_rules! interpolated {
     ($bits:literal, $left:literal) => {
         concat!(

@@ -80,7 +80,7 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
             }
             let done = blocks.len().wrapping_mul(N);
             for (i, sum) in rest.iter_mut().enumerate() {
-                // SAFETY: likewise, one.
+                // SAFETY: `self.count` rows of `width` elements lie in `m`, as just checked, and at least one column is left.
                 [*sum] = unsafe { self.block(m.wrapping_add(done).wrapping_add(i), width, add) };
             }
             put(at, sums)?;

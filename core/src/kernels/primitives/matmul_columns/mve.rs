@@ -24,20 +24,20 @@ consecutive!(Args: x, step, count, m, width, sums, zero, columns);
 /// `sum of (x[k] - zero) * m[k, i]`, modulo 2^32, of sixteen columns, or of four at the most where fewer than sixteen are left: their number.
 ///
 /// # Safety
-/// `x` and `m` have as many elements and rows as `args` say.
+/// `args` gives elements at `x`, and as many rows of `m` with `args.columns` columns left.
 pub(in crate::kernels) unsafe fn columns(args: &Args) -> usize {
     if args.columns >= MOST {
-        // SAFETY: as the caller promises.
+        // SAFETY: at least `MOST` (sixteen) columns are left, and the caller guarantees elements and rows.
         unsafe { sixteen(args) };
         return MOST;
     }
-    // SAFETY: likewise.
+    // SAFETY: the loop takes at most four of the columns left, and the caller guarantees elements and rows.
     unsafe { four(args) };
     args.columns.min(4)
 }
 
 /// # Safety
-/// As above, of sixteen columns.
+/// As for [`columns`], with at least sixteen columns left.
 #[unsafe(naked)]
 unsafe extern "C" fn sixteen(args: &Args) {
     core::arch::naked_asm!(

@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn append(to: *mut i8, from: *const i8, count: usiz
     )
 }
 
-/// What the loops take. They read the fields by offset_of!.
+/// Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
 pub(super) struct Args {
     pub(super) state: *const i8,

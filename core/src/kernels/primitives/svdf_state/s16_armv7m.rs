@@ -21,11 +21,11 @@ pub(super) fn takes(memory: usize) -> bool {
 }
 
 /// # Safety
-/// As many of each as there are outputs, filters and elements of their memories.
+/// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
 pub(super) unsafe fn times(args: &Args) {
     let is_aligned = (args.state as usize | args.weights as usize).is_multiple_of(4);
-    // SAFETY: as the caller promises; double words lie at multiples of four.
+    // SAFETY: the caller guarantees the arrays that `args` gives. `eights` loads double words, which need multiples of four: `is_aligned`.
     unsafe {
         if (args.rank, args.memory) == (1, 8) && is_aligned {
             eights(args);
@@ -104,7 +104,7 @@ macro_rules! steps {
 macro_rules! steps {
     () => {
         concat!(
-            // What is no four of them first.
+            // Elements that do not fill a group of four come first.
             "ands r6, lr, #3\n",
             "beq 4f\n",
             "3:\n",

@@ -15,12 +15,13 @@ pub(super) fn takes(_: usize) -> bool {
 }
 
 /// # Safety
-/// As many of each as there are outputs, filters and elements of their memories.
+/// 1. `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
+/// 2. There are at most [`BLOCK`] filters.
 #[inline(always)]
 pub(super) unsafe fn times(args: &Args) {
     let mut sums = MaybeUninit::<[i32; BLOCK]>::uninit();
     let sums = sums.as_mut_ptr().cast();
-    // SAFETY: as the caller promises, of which a block has no more; as many sums are written as are read.
+    // SAFETY: the caller guarantees the arrays that `args` gives, of at most `BLOCK` filters: `sums` has room for each, and is written before it is read.
     unsafe {
         if (args.rank, args.memory) == (1, LANES) {
             eights(args, sums);

@@ -10,10 +10,10 @@ pub(super) fn takes(_: usize) -> bool {
 }
 
 /// # Safety
-/// As many of each as there are outputs, filters and elements of their memories.
+/// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
 pub(super) unsafe fn times(args: &Args, scale: &Scale) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the arrays that `args` gives; `eights` runs only for rank 1 and memory 8.
     unsafe {
         if (args.rank, args.memory) == (1, 8) {
             eights(args, scale);
