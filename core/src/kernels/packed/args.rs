@@ -5,12 +5,12 @@ use super::channel_record::Record;
 /// Channels that `rows` takes at a time.
 pub(super) const LANES: usize = if cfg!(kernel_isa = "rv32im") { 2 } else { 1 };
 
-/// What `rows` needs besides its operands.
+/// Arguments of `rows` besides its operands.
 #[repr(C)]
 pub(super) struct Job {
-    /// Of the single form: what it adds to the addend.
+    /// Single form: rounding offset, added to the addend.
     pub(super) half: i32,
-    /// Where the first pixel's outputs go.
+    /// First output of the first pixel.
     pub(super) out: *mut i8,
     /// Bytes between pixels of the output.
     pub(super) stride: usize,
@@ -18,17 +18,17 @@ pub(super) struct Job {
     pub(super) end: *const Record,
     /// `2 * zero_point + 1` of the output.
     pub(super) twice: i32,
-    /// Of the single form: what it shifts accumulators by to the left.
+    /// Single form: shift of the accumulators to the left.
     pub(super) left: u32,
     /// Bytes of a row of weights.
     pub(super) inputs: usize,
-    /// Of the single form: what it shifts mantissas by to the right.
+    /// Single form: shift of the mantissas to the right.
     pub(super) right: u32,
     /// The accumulators of the channels that ended the call.
     pub(super) sums: [[i32; 4]; LANES],
 }
 
-/// What the plane's bytes are changed by, bit by bit: ARMv6-M loads unsigned bytes with one instruction less.
+/// XOR mask of the plane's bytes. ARMv6-M loads unsigned bytes with one instruction less.
 pub(super) const FLIP: u8 = if cfg!(kernel_isa = "armv6m") { 0x80 } else { 0 };
 
 /// One channel, three outputs of a row at a time. Where two are left over, the last three of a row overlap their neighbours, which are computed twice, from a
@@ -53,11 +53,11 @@ pub(super) struct Plane {
     pub(super) out: *mut i8,
     /// Bytes between outputs.
     pub(super) stride: usize,
-    /// Where the row of windows after the last one would start; at least one row before.
+    /// Start of the row of windows behind the last one; at least one row is before it.
     pub(super) end: *const i8,
     /// Twice the whole groups of three in a row, of which there is one at least; one less where no output is left over.
     pub(super) groups: usize,
-    /// How far back the overlapping group starts, in the plane; 0 for one output alone.
+    /// Bytes by which the overlapping group starts before the windows left over, in the plane; 0 for one output alone.
     pub(super) back: usize,
     /// The same, in the output.
     pub(super) back_out: usize,
@@ -143,7 +143,7 @@ pub(super) struct Points {
     pub(super) half: i32,
     /// See `half`.
     pub(super) left: u32,
-    /// What it shifts mantissas by to the right.
+    /// Single form: shift of the mantissas to the right.
     pub(super) right_shift: u32,
 }
 

@@ -252,7 +252,7 @@ unsafe fn threes(
     let [rows, columns, channels] = window.input.map(usize::from);
     let [out_rows, out_columns, _] = window.output.map(usize::from);
     let by_columns = is_turned(window);
-    // What goes along a line and from line to line.
+    // Extents and steps along a line and from line to line.
     let pair = |[down, right]: [usize; 2]| if by_columns { [right, down] } else { [down, right] };
     let [height, pitch] = pair(plane(window).map(|n| n as usize));
     let [lines, along] = pair([rows, columns]);
@@ -319,7 +319,7 @@ unsafe fn threes(
 /// A channel of [`threes`] that the short requantising does not hold for.
 ///
 /// # Safety
-/// As for it: a channel's plane, whose rows and pixels are as far apart.
+/// As for [`threes`]: the plane, weights and outputs of one channel, with its rows `row` and its pixels `pixel` bytes apart.
 #[cold]
 #[inline(never)]
 unsafe fn general(
@@ -331,7 +331,7 @@ unsafe fn general(
     out: *mut i8,
 ) {
     let taps = Taps::new(&op.window, row, pixel, FLIP);
-    // SAFETY: passed on.
+    // SAFETY: `taps` is built from the same window, `row` and `pixel` that the caller guarantees for `plane`, `weights` and `out`.
     unsafe { generals(&taps, record, op.output_zero_point, plane, weights, out) };
 }
 
@@ -366,7 +366,7 @@ unsafe fn others(
         [pitch, 1]
     };
     let taps = Taps::new(window, line, pixel, 0);
-    // Where outputs may lie in the input's place, those that are written have taken theirs: none is computed again.
+    // Where outputs may lie in the input's place, outputs already written have replaced their inputs: none is computed again.
     let mut job = taps.job(!direct);
     let row_bytes = padded(self::taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
@@ -414,7 +414,7 @@ unsafe fn fill(
     pitch: usize,
     flip: u8,
 ) {
-    // Where no core flips, none does.
+    // On cores with `FLIP` 0 no byte is changed.
     let flip = if FLIP == 0 { 0 } else { flip as i8 };
     let (mut start, mut row) = (input, plane);
     for _ in 0..rows {

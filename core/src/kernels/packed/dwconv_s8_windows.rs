@@ -27,7 +27,7 @@ impl Loop {
     }
 }
 
-/// Where the taps of a channel's windows lie, in bytes.
+/// Positions of the taps of a channel's windows, in bytes.
 pub(super) struct Taps {
     rows: usize,
     columns: usize,
@@ -45,7 +45,7 @@ pub(super) struct Taps {
     lines: usize,
     /// From output to output.
     stride: usize,
-    /// What every byte is changed by.
+    /// XOR mask of every byte.
     flip: u8,
 }
 
@@ -77,7 +77,7 @@ impl Taps {
         }
     }
 
-    /// What computes windows, but for a channel's own. `again`: whether the last three of a line may overlap their neighbours.
+    /// Arguments of the loop over windows, without the values of a channel. `again`: whether the last three of a line may overlap their neighbours.
     pub(super) fn job(&self, again: bool) -> Loop {
         let last = |count: usize, apart: usize| count.wrapping_sub(1).saturating_mul(apart);
         let reach = last(self.rows, self.down).saturating_add(last(self.columns, self.right));
@@ -155,7 +155,7 @@ impl Taps {
     fn threes(&self, again: bool) -> Threes {
         let slides = dwconv_s8_1x3_outputs::slides(self.next, self.right);
         let rest = self.columns % dwconv_s8_1x3_outputs::leap(slides);
-        // Where windows slide, their row is read to the end of the third.
+        // Sliding windows read their row to the end of the third window.
         let read = self.columns.wrapping_add(if slides { 2 } else { 0 });
         let back = if again { (3 - self.across % 3) % 3 } else { 0 };
         Threes {
@@ -186,7 +186,7 @@ impl Taps {
         }
     }
 
-    /// Where no core flips, none does.
+    /// XOR mask of a byte; 0 on cores with [`FLIP`] 0.
     #[inline(always)]
     fn flip(&self) -> i8 {
         if FLIP == 0 { 0 } else { self.flip as i8 }
@@ -239,13 +239,14 @@ pub(super) unsafe fn points(
 /// An output of either form, or one that nothing changes.
 ///
 /// # Safety
-/// `x` is the window's first tap, of taps that are all there; the weights of the channel.
+/// 1. `x` is the window's first tap; all its taps are readable.
+/// 2. `weights` has a byte for each tap.
 #[cold]
 #[inline(never)]
 unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weights: *const i8) -> i8 {
     let [bias, _, code] = *record;
     let sum = match code & CONSTANT {
-        // SAFETY: as the caller promises.
+        // SAFETY: the window's taps and weights are readable (points 1 and 2).
         0 => unsafe { taps.sum(bias, x, weights) },
         _ => bias,
     };
@@ -280,7 +281,8 @@ pub(super) unsafe fn fews(
     let [[_, start], ..] = &mut job.taps;
     *start = bias.wrapping_shl(left);
     (job.x, job.out, job.lines) = (x, out, taps.lines);
-    // SAFETY: passed on.
+    // SAFETY: `job` has the weights and offsets of the taps, `x` is the first window's first tap, and the taps and outputs of `taps.lines` lines are valid (fn
+    // docs).
     unsafe { dwconv_s8_small_window::few(job) };
 }
 
@@ -313,7 +315,7 @@ pub(super) unsafe fn windows(
     };
     if left == 0 {
         (job.x, job.out, job.lines) = (x, out, taps.lines);
-        // SAFETY: passed on: all outputs of the channel.
+        // SAFETY: `job` covers all outputs of the channel; their taps, the weights and the outputs are valid (fn docs).
         return unsafe { dwconv_s8_1x3_outputs::threes(job) };
     }
     let whole = taps.across.wrapping_sub(left);

@@ -13,7 +13,7 @@ pub(super) struct Patches<'a> {
     window: &'a Window2d,
     /// A pixel of the border.
     border: *const i8,
-    /// What it consists of.
+    /// Byte of padding.
     zero_point: i8,
     /// The next window.
     next: Corner,

@@ -9,7 +9,7 @@ use super::super::args::Job;
 use crate::kernels::packed::channel_record::{Record, Words};
 
 frame! {
-    /// What is on the stack: the first pixels' words, the arguments, the inputs of a row.
+    /// The stack frame: the first pixels' words, the arguments, the inputs of a row.
     Frame { first_x, job, row }
 }
 

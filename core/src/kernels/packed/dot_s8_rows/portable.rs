@@ -43,13 +43,13 @@ pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Reco
 /// The four sums of one row in the blocks that `code` names.
 ///
 /// # Safety
-/// As for [`accumulate`]; the block divides `inputs`.
+/// As for [`accumulate`]; the block of `code` divides `inputs`.
 #[inline(always)]
 unsafe fn in_blocks(x: *const i32, w: *const i8, inputs: usize, bias: i32, code: i32) -> [i32; 4] {
     if code & CONSTANT != 0 {
         return [bias; 4];
     }
-    // SAFETY: passed on.
+    // SAFETY: each arm is the block that `code` names, which divides `inputs`; the caller guarantees the words at `x` and the bytes at `w`.
     unsafe {
         match code & BLOCK {
             BLOCK2 => accumulate::<2>(x, w, inputs, bias),

@@ -10,11 +10,11 @@ use core::mem::offset_of;
 use super::super::args::Threes;
 use crate::kernels::packed::requantize;
 
-/// What the loop finds at its job: [`Threes`], and behind it parts of the multiplier.
+/// Arguments of the loop: [`Threes`], and behind it parts of the multiplier. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
 struct Frame<'a> {
     job: &'a mut Threes,
-    /// What the products of an accumulator take first: half of the mantissa, or eight bits of it in the single form.
+    /// First factor of an accumulator: the low half of the mantissa, or eight bits of it in the single form.
     low: i32,
     /// The other half, or the next eight bits.
     middle: i32,
@@ -25,7 +25,7 @@ struct Frame<'a> {
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
 pub(in super::super) unsafe fn threes(job: &mut Threes) {
     let left = job.code >> 8;
@@ -35,9 +35,9 @@ pub(in super::super) unsafe fn threes(job: &mut Threes) {
     };
     let frame = Frame { job, low, middle, high };
     match left {
-        // SAFETY: passed on.
+        // SAFETY: `frame.job` is the caller's: its taps, weights and outputs are valid (fn docs). The code is of the short form.
         0 => unsafe { short(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: `frame.job` is the caller's: its taps, weights and outputs are valid (fn docs). The code is of the single form.
         _ => unsafe { single(&frame) },
     }
 }
@@ -46,7 +46,7 @@ consecutive!(Frame<'_>: job, low, middle, high);
 const _: () = assert!(offset_of!(Frame<'_>, job) == 0);
 
 frame! {
-    /// What is on the stack of it; a word is not used.
+    /// Words on the stack; one more is not used.
     Parts { low_part, middle_part, high_part }
 }
 

@@ -10,17 +10,17 @@ use super::super::args::Threes;
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
 pub(in super::super) unsafe fn threes(job: &mut Threes) {
     match (job.right == job.next, job.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, short form.
         (true, 0) => unsafe { slide(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, single form.
         (true, _) => unsafe { single_slide(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, short form.
         (false, 0) => unsafe { jump(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, single form.
         (false, _) => unsafe { single_jump(job) },
     }
 }

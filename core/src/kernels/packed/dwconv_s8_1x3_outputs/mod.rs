@@ -35,9 +35,9 @@ pub(super) const fn leap(slides: bool) -> usize {
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
 pub(super) unsafe fn threes(job: &mut Threes) {
-    // SAFETY: passed on.
+    // SAFETY: the condition of the core's loop is that of this function.
     unsafe { loops::threes(job) };
 }

@@ -10,12 +10,12 @@
 use super::super::args::{FLIP, Plane};
 use crate::kernels::packed::requantize;
 
-/// What the loop copies onto the stack. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
+/// Arguments that the loop copies onto the stack. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
 struct Frame {
     weights: [i32; 9],
     bias: i32,
-    /// What the products of an accumulator take first: half of the mantissa, or eight bits of it in the single form.
+    /// First factor of an accumulator: the low half of the mantissa, or eight bits of it in the single form.
     low: i32,
     /// The other half, or the next eight bits.
     middle: i32,
@@ -25,7 +25,7 @@ struct Frame {
     groups_left: usize,
     end: *const i8,
     groups: usize,
-    /// What r11 is to hold.
+    /// Value of r11.
     high: i32,
     back: usize,
     back_out: usize,
@@ -43,7 +43,7 @@ const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///
 /// # Safety
-/// The plane holds every window, and `out` every output.
+/// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
 pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
     // SAFETY: nine weights.
@@ -73,13 +73,13 @@ pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
         step_out: plane.step_out,
     };
     match (stride, plane.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, short form.
         (1, 0) => unsafe { stride_1(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, short form.
         (_, 0) => unsafe { stride_2(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, single form.
         (1, _) => unsafe { single_stride_1(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, single form.
         _ => unsafe { single_stride_2(&frame) },
     }
 }

@@ -18,17 +18,17 @@ consecutive!(Frame: multiplier, addend, code);
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///
 /// # Safety
-/// The plane holds every window, and `out` every output.
+/// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
 pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
     match (stride, plane.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, short form.
         (1, 0) => unsafe { stride_1(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, short form.
         (_, 0) => unsafe { stride_2(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, single form.
         (1, _) => unsafe { single_stride_1(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, single form.
         _ => unsafe { single_stride_2(plane) },
     }
 }

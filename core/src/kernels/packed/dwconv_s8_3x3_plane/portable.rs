@@ -8,13 +8,13 @@ use crate::kernels::packed::requantize;
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///
 /// # Safety
-/// The plane holds every window, and `out` every output.
+/// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
 pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
     match stride {
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); windows are one column apart.
         1 => unsafe { rows::<1>(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); windows are two columns apart.
         _ => unsafe { rows::<2>(plane) },
     }
 }

@@ -14,10 +14,10 @@ use core::mem::offset_of;
 use super::super::args::{Few, MOST_TAPS};
 use crate::kernels::packed::requantize;
 
-/// All outputs of the lines, where `few::holds`: the short form's accumulators are below 2^20 in magnitude.
+/// All outputs of the lines, where [`holds`](super::holds): the short form's accumulators are below 2^20 in magnitude.
 ///
 /// # Safety
-/// Every tap is there, and every output.
+/// Every tap of every window is readable, and every output writable.
 #[inline(always)]
 pub(in super::super) unsafe fn few(job: &mut Few) {
     // The short form's product goes by ten bits, as the single one's goes by eight.
@@ -27,7 +27,7 @@ pub(in super::super) unsafe fn few(job: &mut Few) {
         left => requantize::bytes(m, left as u32 - 1),
     };
     job.own = [low as usize, middle as usize];
-    // SAFETY: passed on.
+    // SAFETY: the taps and outputs of `job` are valid (fn docs), and `job.own` has the parts of the multiplier.
     unsafe { loops(job, high) }
 }
 
@@ -35,7 +35,7 @@ pub(in super::super) unsafe fn few(job: &mut Few) {
 const _: () = assert!(offset_of!(Few, taps) == 0 && MOST_TAPS == 9);
 
 frame! {
-    /// What is on the stack, in the order of the file's head.
+    /// The stack frame, in the order of the file's head.
     Frame { enter_three, enter_one, low, middle, places, job, at, until, apart }
 }
 

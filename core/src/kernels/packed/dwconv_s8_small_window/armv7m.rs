@@ -134,7 +134,7 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         "10:",
         m3!(single "r5", "[r8]"),
         "b 11b";
-        // Where a window alone enters; three enter at the first word.
+        // Entry of a single window; a group of three enters at the first word.
         own_of_one = const core::mem::offset_of!(Few, own) + 4,
     )
 }

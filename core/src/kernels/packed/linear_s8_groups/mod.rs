@@ -1,4 +1,4 @@
-//! Groups of four outputs of a fully connected layer, one behind the other: what the loops of the cores that have one are told.
+//! Groups of four outputs of a fully connected layer, one behind the other: arguments of the loops, on the cores that have them.
 
 pub(super) mod armv6m;
 pub(super) mod rv32im;
@@ -19,10 +19,10 @@ pub(super) struct Groups {
     pub(super) left: usize,
     /// `2 * zero_point + 1` of the output.
     pub(super) twice: i32,
-    /// What of a group's codes must be as expected.
+    /// Bits of the codes of a group that must be as in `expected`.
     pub(super) mask: i32,
     pub(super) expected: i32,
-    /// Where totals begin: a block's sum starts at 2^15, which is as often taken off.
+    /// Start of the totals. A block's sum starts at 2^15, which is subtracted here as often as there are blocks.
     pub(super) start: i32,
 }
 
