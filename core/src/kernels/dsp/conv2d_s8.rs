@@ -85,7 +85,7 @@ pub(super) fn packed<'m>(op: &PackedConv2dS8, weights: &'m [u8]) -> Option<(&'m 
     channel_record::pairs_are_packed(stream, words, missing, op.form).then_some((stream, words))
 }
 
-/// What a step of such windows needs.
+/// Scratch and weights of a step of such windows, in bytes.
 #[inline(always)]
 pub(super) fn needs(g: &Geometry, form: Form) -> Needs {
     let [_, _, channels] = g.output;
@@ -442,7 +442,7 @@ unsafe fn convolve<L: Loops>(
 unsafe fn unstage(stage: *const i8, out: *mut i8, channels: usize, pixels: usize) {
     let (mut from, mut to) = (stage, out);
     for _ in 0..pixels {
-        // SAFETY: as the caller promises.
+        // SAFETY: one of `pixels` pixels: `channels` of its `staged_stride` bytes are readable at `from` and writable at `to`, without overlap (fn docs).
         unsafe { copy(from, to, channels) };
         from = from.wrapping_add(channels + 1);
         to = to.wrapping_add(channels);

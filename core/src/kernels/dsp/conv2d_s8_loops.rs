@@ -8,7 +8,7 @@
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Where the channel's first output byte goes.
+    /// The channel's output byte of the first pixel.
     pub out: *mut i8,
     /// Bytes between pixels of the output.
     pub stride: usize,
@@ -28,7 +28,7 @@ pub(super) struct Block {
     pub form: usize,
     /// Pairs of a group of weights that share a factor; 0 where none do.
     pub share: usize,
-    /// What the loops keep of each group, after the block's pixels in scratch.
+    /// State of the loops for each group, after the block's pixels in scratch.
     pub groups: *mut u32,
 }
 
@@ -39,7 +39,7 @@ pub(super) use arm::{positive, signed};
 #[cfg(not(kernel_isa = "dsp"))]
 use portable::{mac_1x2, mac_4x2};
 
-/// What takes a block through all channels of a stream.
+/// Loops that take a block through all channels of a stream.
 pub(super) trait Loops {
     /// Pairs of activations that they take at a time: a pixel has a multiple of it, of which the last ones may be anything.
     const PAIRS: usize = 1;
@@ -47,14 +47,15 @@ pub(super) trait Loops {
     /// Four pixels.
     ///
     /// # Safety
-    /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
-    /// channel pairs in the stream, and four writable output pixels.
+    /// 1. `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many channel pairs in the stream,
+    ///   and four writable output pixels.
+    /// 2. Loops of groups that share a factor: `groups` has five writable words for each group.
     unsafe fn mac_4x2(block: &Block);
 
     /// One pixel.
     ///
     /// # Safety
-    /// As for [`Loops::mac_4x2`], with one pixel's `pairs` words and one output pixel.
+    /// As for [`Loops::mac_4x2`], with one pixel's `pairs` words, one output pixel and two words for each group.
     unsafe fn mac_1x2(block: &Block);
 }
 
@@ -65,13 +66,13 @@ pub(super) struct Separate;
 impl Loops for Separate {
     #[inline(always)]
     unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -89,7 +90,7 @@ pub(super) unsafe extern "C" fn finish_general(
     let (pixels, stride) = (pixels_and_stride & 7, pixels_and_stride >> 3);
     for channel in 0..2 {
         for pixel in 0..pixels {
-            // SAFETY: as the caller promises.
+            // SAFETY: `channel < 2` and `pixel < pixels`: a sum, a record and an output that the caller guarantees.
             unsafe {
                 let sum = *sums.add(channel * pixels + pixel);
                 let out = out.add(pixel * stride + channel);
@@ -322,7 +323,7 @@ mod arm {
     /// # Safety
     /// As for [`mac_4x2`], with one pixel's `pairs` words and one output pixel.
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -450,7 +451,7 @@ mod portable {
     /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
     /// channel pairs in the stream, and four writable output pixels.
     pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -459,7 +460,7 @@ mod portable {
     /// # Safety
     /// As for [`mac_4x2`], with one pixel's `pairs` words and one output pixel.
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 

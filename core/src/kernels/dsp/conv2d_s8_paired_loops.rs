@@ -16,13 +16,13 @@ pub(super) struct Paired;
 impl Loops for Paired {
     #[inline(always)]
     unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -161,7 +161,7 @@ mod arm {
         };
     }
 
-    /// Where the loop is entered for as many words as are left over beside whole sixteens.
+    /// Entries of the loop by the number of words left over beside groups of sixteen.
     #[cfg(kernel_isa = "fpu")]
     macro_rules! entrances {
         () => {
@@ -463,7 +463,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -596,7 +596,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -605,7 +605,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 

@@ -183,7 +183,7 @@ pub(super) fn form_of_pairs<P>(op: &Conv2dS8<P>, plain: Plain<'_>, apart: Form) 
     forms.iter().copied().find(all)
 }
 
-/// What the stream has of two channels; sums of the second one are 16 times as large.
+/// The stream's contents for two channels; sums of the second one are 16 times as large.
 pub(super) struct Pair<'p> {
     windows: [&'p [i8]; 2],
     pub(super) biases: [i64; 2],

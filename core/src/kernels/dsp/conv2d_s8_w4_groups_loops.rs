@@ -19,13 +19,13 @@ impl Loops for Groups {
 
     #[inline(always)]
     unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -54,7 +54,7 @@ mod arm {
     );
     consecutive!(OnePixel: to, to_end);
     frame!(
-        /// What scratch keeps of a group of four pixels: what sums start from, of the last pixel first, and where they enter the unrolled loop.
+        /// State of a group of four pixels in scratch: the starts of the sums, the last pixel's first, and the entry into the unrolled loop.
         Group { start_3, start_0, start_1, start_2, enters }
     );
     consecutive!(Group: start_3, start_0, start_1, start_2, enters);
@@ -200,7 +200,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_1x2`]; `groups` has two writable words for each group.
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel, and of `groups`.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -295,7 +295,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -304,7 +304,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 

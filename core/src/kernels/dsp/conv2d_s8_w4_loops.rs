@@ -20,13 +20,13 @@ impl Loops for Nibbles {
 
     #[inline(always)]
     unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -380,7 +380,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -474,7 +474,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -483,7 +483,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
@@ -518,7 +518,7 @@ mod portable {
     /// A word of weights times two pairs of activations of each pixel: `s0 + 8 x` to `first`, `16 s1 + s0 + 8 x` to `both`.
     ///
     /// # Safety
-    /// `x` has the pairs.
+    /// `x` has two pairs for each of `PIXELS` pixels.
     pub(in super::super) unsafe fn word<const PIXELS: usize>(
         x: *const u32,
         w: u32,
@@ -527,7 +527,7 @@ mod portable {
     ) {
         for (half, w) in [sxtb16(w), sxtb16_ror8(w)].into_iter().enumerate() {
             for (pixel, (first, both)) in first.iter_mut().zip(&mut *both).enumerate() {
-                // SAFETY: as the caller promises.
+                // SAFETY: `half < 2` and `pixel < PIXELS`: one of the `2 * PIXELS` pairs that the caller guarantees.
                 let x = unsafe { *x.add(half * PIXELS + pixel) };
                 *both = smlad(x, w, *both);
                 *first = smlad(x, w & 0x000f_000f, *first);
@@ -538,14 +538,14 @@ mod portable {
     /// The outputs of sums `s0` and `16 s1` by the records at `weights`; what follows both.
     ///
     /// # Safety
-    /// As for [`super::Loops::mac_4x2`].
+    /// As for [`super::Loops::mac_4x2`], with two channels' records at `weights` and their outputs of `PIXELS` pixels at `out`.
     pub(in super::super) unsafe fn finish<const PIXELS: usize>(
         block: &Block,
         mut sums: [[i32; PIXELS]; 2],
         weights: *const u32,
         out: *mut i8,
     ) -> (*const u32, *mut i8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees two records at `weights` and two channels of `PIXELS` outputs at `out`.
         unsafe {
             if block.form == Form::General as usize {
                 let [_, seconds] = &mut sums;

@@ -77,7 +77,7 @@ impl Kernel for S8 {
     }
 }
 
-/// What computes a step: operator, input, stream, output, scratch.
+/// Function that computes a step: operator, input, stream, output, scratch.
 pub(super) type Convolve = unsafe fn(&PackedConv2dS8, *const i8, *const u32, *mut i8, *mut u32);
 
 /// The step, in `convolve`, which `needs` is for.

@@ -154,7 +154,7 @@ impl Lines {
             }
             if at < self.pairs {
                 let both = [element(2 * at), element(2 * at + 1)];
-                // SAFETY: as the caller promises.
+                // SAFETY: `both` has two elements of four bytes; `pair(at)` to `pair(at + 1)` is one of the pairs of four channels that the caller guarantees.
                 unsafe { widen(both.as_ptr().cast(), 4, pair(at), pair(at + 1), plane) };
             }
             at += 1;
@@ -162,12 +162,12 @@ impl Lines {
     }
 }
 
-/// What the loop reads of four channels: their weights by line, the first two lines twice, so that any of the three can be the first; bias and record.
+/// Writes the loop's table of four channels: their weights by line, the first two lines twice, so that any of the three can be the first; bias and record.
 ///
 /// # Safety
 /// `quad` are the stream's words of four channels in form `form`, `table` is writable for [`TABLE`] words.
 unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `at` is within the words of four channels at `quad`, which the caller guarantees in form `form`.
     let word = |at: usize| unsafe { *quad.add(at) };
     let low_high = |a: u32, b: u32| a & 0xffff | b & 0xffff_0000;
     let high_low = |a: u32, b: u32| a >> 16 | b << 16;
@@ -186,7 +186,7 @@ unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) 
         };
         let mut to = table.wrapping_add(channel * CHANNEL);
         let mut put = |word: u32| {
-            // SAFETY: as the caller promises.
+            // SAFETY: `to` lies in the `TABLE` words that the caller guarantees, each channel within its `CHANNEL` words.
             unsafe { *to = word };
             to = to.wrapping_add(1);
         };

@@ -38,10 +38,10 @@ pub(super) use portable::{multiply, widen};
 /// [`channel_record::general`] for the assembly.
 ///
 /// # Safety
-/// Four readable words.
+/// Four words are readable at `record`.
 #[cfg(kernel_isa = "dsp")]
 unsafe extern "C" fn general(record: *const u32, sum: i32) -> i32 {
-    // SAFETY: as the caller promises.
+    // SAFETY: four words are readable at `record` (fn docs).
     unsafe { channel_record::general(record, sum) }.into()
 }
 
@@ -158,9 +158,9 @@ mod arm {
     /// The line's outputs.
     ///
     /// # Safety
-    /// What `line` describes is readable and writable.
+    /// The inputs, weights and records of `line` are readable, and its outputs writable.
     pub(in super::super) unsafe fn multiply(line: &Line) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+        // SAFETY: the assembly reads the inputs, weights and records of `line`, writes its outputs (fn docs), and keeps to the calling convention.
         unsafe { multiply_asm(line) }
     }
 
@@ -306,7 +306,7 @@ mod portable {
     pub(in super::super) unsafe fn widen(x: *const i8, step: usize, to: *mut u32, end: *mut u32, plane: usize) {
         let (mut x, mut to) = (x, to);
         while to != end {
-            // SAFETY: as the caller promises.
+            // SAFETY: four bytes at both neighbours are readable, and `to`, before `end`, and its word of each channel are writable (fn docs).
             unsafe {
                 let [first, second] = [x, x.wrapping_add(step)].map(|x| x.cast::<u32>().read_unaligned());
                 let low = (first & 0xffff) | second << 16;
@@ -324,12 +324,12 @@ mod portable {
     /// The line's outputs.
     ///
     /// # Safety
-    /// What `line` describes is readable and writable.
+    /// The inputs, weights and records of `line` are readable, and its outputs writable.
     pub(in super::super) unsafe fn multiply(line: &Line) {
         let mut x = line.x;
         for channel in 0..4 {
             let [weights, record] = [line.weights, line.records].map(|table| table.wrapping_add(channel * CHANNEL));
-            // SAFETY: as the caller promises.
+            // SAFETY: the channel's weights, record, inputs and outputs are those of `line`, which the caller guarantees.
             unsafe {
                 let requantize = |sum: i32| match line.form {
                     form if form == Form::Folded as usize => {

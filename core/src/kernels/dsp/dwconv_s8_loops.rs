@@ -12,7 +12,7 @@ pub(super) struct Run {
     pub weights: *const u32,
     /// Past it.
     pub weights_end: *const u32,
-    /// How many.
+    /// Pixels of the run.
     pub pixels: usize,
     /// Bytes between a pixel's end and the next pixel's start in the input.
     pub extra: usize,
@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub taps: usize,
     /// [`tap`]s, one for each tap.
     pub entries: *const u32,
-    /// What the entries count from, for hosts.
+    /// Base address of the entries' offsets, for hosts.
     pub image: *const i8,
     /// A pixel of zero points, for hosts.
     pub outside: *const i8,
@@ -36,10 +36,10 @@ pub(super) use portable::{run, tap};
 /// Requantises four sums with four records in the reference's form.
 ///
 /// # Safety
-/// Four sums, sixteen words, four outputs.
+/// Four sums at `sums` and sixteen words at `records` are readable, four bytes at `out` writable.
 unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: *mut i8) {
     for channel in 0..4 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `channel < 4`: a sum, a record of four words and an output that the caller guarantees.
         unsafe { *out.add(channel) = super::channel_record::general(records.add(4 * channel), *sums.add(channel)) };
     }
 }
@@ -326,7 +326,8 @@ mod portable {
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
     pub(in super::super) unsafe fn run(run: &Run) {
-        // SAFETY: as the caller promises.
+        // SAFETY: each pixel takes the stream from its start to its end, and the next output bytes; the caller guarantees both and the taps of the run's
+        // pixels.
         unsafe {
             let (mut at, mut out) = (0, run.out);
             for _ in 0..run.pixels {
@@ -341,7 +342,7 @@ mod portable {
     }
 
     unsafe fn quad(run: &Run, stream: &mut *const u32, at: usize, out: *mut i8) -> *mut i8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `run`, its only caller, guarantees the stream's words of four channels at `stream`, their taps from `at` on and four bytes at `out`.
         unsafe {
             let mut next = || {
                 let word = **stream;

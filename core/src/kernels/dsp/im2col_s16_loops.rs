@@ -4,7 +4,7 @@
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Windows {
-    /// Where the pairs of whole words go, four pixels side by side.
+    /// Destination of the pairs of whole words, four pixels side by side.
     pub to: *mut u32,
     /// Bytes from a pixel to the next one.
     pub step: usize,
@@ -16,7 +16,7 @@ pub(super) struct Windows {
     pub gap: isize,
     /// Bytes left over at a run's end.
     pub tail: usize,
-    /// Where they go: pairs as those of words, the first half of the first one.
+    /// Destination of the bytes left over: pairs as those of words, the first half of the first one.
     pub tails: *mut i16,
 }
 
@@ -40,7 +40,7 @@ mod arm {
     /// Widens the windows of four pixels, the first of them at `src`: 16 instructions for 16 activations of whole words.
     ///
     /// # Safety
-    /// What `windows` describes is readable and writable.
+    /// The windows of four pixels at `src` are readable, and `windows.to` and `windows.tails` take their pairs.
     #[unsafe(naked)]
     pub(in super::super) unsafe extern "C" fn widen_4(windows: &Windows, src: *const i8) {
         naked!(Frame { words, runs, gap, tails } =>
@@ -126,7 +126,7 @@ mod portable {
     /// Widens the windows of four pixels, the first of them at `src`.
     ///
     /// # Safety
-    /// What `windows` describes is readable and writable.
+    /// The windows of four pixels at `src` are readable, and `windows.to` and `windows.tails` take their pairs.
     pub(in super::super) unsafe fn widen_4(windows: &Windows, src: *const i8) {
         let run_bytes = (windows.words * 4 + windows.tail) as isize;
         for pixel in 0..4 {
@@ -134,7 +134,7 @@ mod portable {
             let mut tails = windows.tails.wrapping_add(2 * pixel);
             for run in 0..windows.runs {
                 let src = src.wrapping_offset(run as isize * (run_bytes + windows.gap));
-                // SAFETY: as the caller promises.
+                // SAFETY: run `run` of pixel `pixel` is `run_bytes` readable bytes at `src`; the places of its pairs are writable (fn docs).
                 unsafe {
                     for word in 0..windows.words {
                         let x = src.add(4 * word).cast::<u32>().read_unaligned();

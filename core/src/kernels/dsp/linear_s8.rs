@@ -227,7 +227,7 @@ fn alike<P>(op: &Conv2dS8<P>, plain: Plain<'_>, signed: bool) -> Option<Short> {
         shared.range = (low.min(lower), high.max(higher));
     }
     let short = shared.short(PAIRS_SHIFT, 8..=31, signed)?;
-    // Where every output is one value, sums are not looked at, and biases may be too large for them.
+    // With `m` 0 every output is one value: the loop does not look at sums, and biases may be too large for them.
     (short.m != 0).then_some(short)
 }
 

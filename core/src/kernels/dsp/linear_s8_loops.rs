@@ -4,7 +4,7 @@
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Dense {
-    /// Where the outputs go; not read where sums are kept.
+    /// Next output; not read where sums are kept.
     pub out: *mut u8,
     /// Past the last of them, or past the sums.
     pub out_end: *mut u8,

@@ -63,7 +63,7 @@ impl Stream {
     }
 }
 
-/// What registers hold; those that nobody has set 0, as after a reset.
+/// Contents of the registers; 0 for those that nobody has set, as after a reset.
 #[derive(Default)]
 struct Oracle {
     short: BTreeMap<u32, u64>,
@@ -202,7 +202,7 @@ impl Oracle {
         }
     }
 
-    /// What lies outside, if anything.
+    /// The first address range outside the regions, if any.
     fn fault(&self, own: &Own) -> Option<(u64, u64, bool)> {
         let bytes = |region: u64| match region {
             0 => own.constants,

@@ -216,7 +216,7 @@ pub(super) struct LastColumn {
 /// A run of pixels of a depthwise convolution of any windows ([`super::dwconv_s8_indirection`]).
 #[repr(C)]
 pub(super) struct Taps {
-    /// Where the first pixel's taps are.
+    /// Addresses of the first pixel's taps.
     pub(super) entries: *const *const i8,
     /// Pairs of taps.
     pub(super) pairs: u32,

@@ -147,7 +147,7 @@ pub fn copies(op: &GroupsConv2dS8) -> u32 {
     geometry(&op.conv).scratch
 }
 
-/// Where scratch has the widened weights: behind the copies.
+/// Offset of the widened weights in scratch, in bytes: behind the copies.
 fn widened_at(op: &GroupsConv2dS8) -> u32 {
     copies(op).checked_next_multiple_of(16).unwrap_or(u32::MAX)
 }
@@ -164,7 +164,7 @@ fn widened_bytes(op: &GroupsConv2dS8) -> u32 {
     }
 }
 
-/// What the packed weights of eight channels are.
+/// Shape of the packed weights of eight channels.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     k: usize,
@@ -202,7 +202,7 @@ impl Shape {
         2 * self.half() + self.factors() + TABLE
     }
 
-    /// Where the second half has block `block`, and the factors behind it, if it is its group's last.
+    /// Offset of block `block` in the second half, and of the factors behind it, if it is its group's last.
     fn odd(&self, block: usize) -> usize {
         self.half() + block * BLOCK * 2 + block.checked_div(self.of_group).unwrap_or(0) * GROUP
     }

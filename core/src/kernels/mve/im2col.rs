@@ -1,4 +1,4 @@
-//! Where the rows of a convolution's matrix product come from. Every output pixel is a row; what differs is where the rows are:
+//! Sources of the rows of a convolution's matrix product. Every output pixel is a row; the paths differ in where the rows are:
 //!
 //! - [`Path::Pixels`]: 1 x 1 without padding. The input itself is the matrix.
 //! - [`Path::Strips`]: pixels of 16 bytes or more. The columns under several windows of an output row are copied once, each as its `kh`

@@ -170,7 +170,7 @@ impl Candidate for S8 {
         let [inputs, outputs] = [op.window.input[2], op.window.output[2]].map(u64::from);
         let (groups, blocks) = (Groups::of(outputs as usize), inputs / BLOCK as u64);
         let of_four = if groups.four > 0 { blocks * 10 + 20 } else { 0 };
-        // What of the row does not stay in registers is loaded again for every group.
+        // The part of the row that does not stay in registers is loaded again for every group.
         let of_eight = blocks * 16 + blocks.saturating_sub(5) + 16;
         Some(u64::from(op.window.batch) * (groups.eights as u64 * of_eight + of_four))
     }

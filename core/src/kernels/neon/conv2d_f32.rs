@@ -263,7 +263,7 @@ impl Product for Matrix<'_> {
             if !args.residual.is_null() {
                 args.residual = args.residual.wrapping_add(done * channels);
             }
-            // SAFETY: as above, of the rows that are left.
+            // SAFETY: the caller's promise, for the `rows - done` rows that are left, from `args.x` and `args.out` on.
             unsafe { one_row_f32(&args) };
         }
     }

@@ -17,7 +17,7 @@ use super::dwconv_s8::shifts_are_packed;
 use crate::blocks::blocks;
 use crate::cells::cast_slice;
 
-/// What multiplies tiles of rows and packed weights.
+/// Product of tiles of rows and packed weights.
 pub(in crate::kernels) trait Multiply: core::fmt::Debug + 'static {
     /// Rows of a tile.
     const TILE: usize;
@@ -209,7 +209,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             args.tiles = rows - done;
             args.x = x.wrapping_add(done * x_stride);
             args.out = out.wrapping_add(done * self.channels);
-            // SAFETY: as above, of the rows that are left.
+            // SAFETY: the caller's promise, for the `rows - done` rows that are left, from `args.x` and `args.out` on.
             unsafe { L::rows(&args) };
         }
     }

@@ -1,4 +1,4 @@
-//! Where the rows of a convolution's matrix product come from. Every output pixel is a row; what differs is where the rows are:
+//! Sources of the rows of a convolution's matrix product. Every output pixel is a row; the paths differ in where the rows are:
 //!
 //! - [`Path::Pixels`]: 1 x 1 without padding. The input itself is the matrix.
 //! - [`Path::Windows`]: each window is copied whole to scratch, a row of it at a time, which is a run of `kw * C` elements.
@@ -21,7 +21,7 @@ const VECTOR: usize = 16;
 /// Rows that a product takes at a time.
 pub(in crate::kernels) const TILE: usize = 4;
 
-/// Where a step's rows come from.
+/// Source of a step's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
     /// From the input.
@@ -84,7 +84,7 @@ impl Geometry {
         }
     }
 
-    /// How far the output must start below the input ([`crate::kernels::api::kernel::Kernel::distance`]).
+    /// Least distance of the output below the input ([`crate::kernels::api::kernel::Kernel::distance`]).
     pub(in crate::kernels) fn distance(&self, window: &Window2d, element: u32) -> i64 {
         let lead = match self.path {
             // The first channels of a tile's last pixel are written before the last ones of its first pixel are computed.

@@ -1,4 +1,4 @@
-//! What the portable loops compute with.
+//! Arithmetic of the portable loops.
 
 use crate::quant::Multiplier;
 

@@ -366,7 +366,7 @@ unsafe fn others(
         [pitch, 1]
     };
     let taps = Taps::new(window, line, pixel, 0);
-    // Where outputs may lie in the input's place, outputs already written have replaced their inputs: none is computed again.
+    // Outputs that lie in the input's place have replaced their inputs once written: none is computed again.
     let mut job = taps.job(!direct);
     let row_bytes = padded(self::taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));

@@ -4,7 +4,7 @@
 use crate::kernels::primitives::dwconv_indirection::inside;
 use crate::ops::window::{Window2d, three, two};
 
-/// What a table is made of.
+/// Parameters and storage of an indirection table.
 pub(super) struct Table {
     /// The input's first byte.
     pub(super) input: *const i8,

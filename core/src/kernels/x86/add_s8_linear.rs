@@ -57,7 +57,7 @@ unsafe fn avx2(op: &PackedSumS8, a: *const i8, b: *const i8, out: *mut i8, block
         let second = sums(_mm256_unpackhi_epi16(a, b), low(_mm256_unpackhi_epi16(lows, lows)));
         let words = _mm256_packs_epi32(first, second);
         let bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(words, words), 0b10_00);
-        // SAFETY: as above.
+        // SAFETY: `at + BLOCK <= blocks * BLOCK`, outputs that the caller guarantees; the store is unaligned.
         unsafe { _mm_storeu_si128(out.add(at).cast(), _mm256_castsi256_si128(bytes)) };
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         for count in [1usize, 15, 16, 17, 40, 257] {
             for round in 0..60 {
                 let mut factor = || match round % 3 {
-                    // What quantised models have, and the ends of what load accepts.
+                    // Factors of quantised models, and the ends of the range that load accepts.
                     0 => random.below(1 << 29) as i32 - (1 << 28),
                     1 => random.below(1 << 30) as i32 - (1 << 29),
                     _ => random.below(1 << 22) as i32 - (1 << 21),

@@ -139,7 +139,7 @@ pub(in super::super) unsafe extern "C" fn clipped_windows(args: *const Clipped) 
         "add r9, r4",
         "le lr, 3b",
         "4: wls lr, r6, 6f",
-        // What is masked is not read.
+        // Masked bytes are not read.
         "5: vpst",
         "vldrbt.u8 q0, [r0]",
         "vpsel q0, q0, q1",

@@ -7,7 +7,7 @@
 
 use super::super::args::ProductF32;
 
-/// What both loops are made of. Macros of the assembler live as long as its module: [`forget`] ends them.
+/// Assembler macros of both loops. They live as long as the assembler's module: [`forget`] ends them.
 macro_rules! macros {
     () => {
         r"

@@ -42,10 +42,10 @@ const COPIES: usize = 4096;
 /// Windows of fewer channels are read by rows.
 const FEW: usize = 16;
 
-/// What lies outside the input.
+/// Values of taps outside the input.
 static ZEROS: [f32; 4096] = [0.0; 4096];
 
-/// How the pixels of a block are read.
+/// Source of a block's pixels.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     /// Every tap by itself.
@@ -78,7 +78,7 @@ pub(super) unsafe fn run(of: &Convolution<'_>) {
     let mut last_bias = [0.0; GROUP];
     if !of.bias.is_null() {
         let rest = channels % GROUP;
-        // SAFETY: as many biases as channels.
+        // SAFETY: `of.bias` is not null and has `channels` elements, of which the last `rest < GROUP` are copied.
         unsafe {
             of.bias
                 .add(channels - rest)

@@ -1,6 +1,6 @@
 //! Depthwise convolutions of f32: sixteen channels of four pixels at a time, for which weights are read once, eight or four of what is left.
 //!
-//! Where outputs overlap the input that is still to be read, a pixel at a time: `portable`'s order of writes.
+//! Outputs that overlap input still to be read are computed a pixel at a time, in `portable`'s order of writes.
 
 use core::arch::x86_64::*;
 

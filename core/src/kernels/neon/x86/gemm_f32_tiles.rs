@@ -81,7 +81,7 @@ pub(super) struct Tile {
     pub(super) out: *mut f32,
     /// Numbers from a pixel's outputs to the next one's.
     pub(super) step: usize,
-    /// What is added, of the outputs' layout; null for none.
+    /// Tensor that is added, of the outputs' layout; null for none.
     pub(super) residual: *const f32,
     pub(super) limits: Limits,
 }

@@ -29,7 +29,7 @@ pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
 
 /// `apart`: no output of the step overlaps its input or residual. `fused`: products may be fused with their sums.
 pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32, apart: bool, fused: bool) {
-    // SAFETY: as above.
+    // SAFETY: the caller's promise; the processor has AVX2 and FMA where they are used.
     unsafe {
         match Level::get() {
             Level::Portable => portable::depthwise_f32(args),

@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-/// What all outputs of a step go through.
+/// Zero point and limits of a step's outputs.
 #[derive(Clone, Copy)]
 pub(super) struct Stored {
     zero_point: __m256i,
@@ -47,7 +47,7 @@ impl Stored {
     }
 }
 
-/// What sums of sixteen channels go through: shifts left, mantissas, shifts right, and of the last the bits that go and half of what they count.
+/// Requantisation of sums of sixteen channels: shifts left, mantissas, shifts right, and of the last the bits that are shifted out and half of their range.
 pub(super) struct Wide {
     left: __m512i,
     mantissa: __m512i,

@@ -24,7 +24,7 @@ fn some_bytes(random: &mut Random, count: usize) -> Vec<i8> {
     (0..count).map(|_| between(random, -128, 127) as i8).collect()
 }
 
-/// What multiplies tiles.
+/// Function that multiplies tiles.
 type Tiles = unsafe fn(*const Product);
 
 /// The portable product, by tiles of four rows.

@@ -11,7 +11,7 @@ pub(crate) const LONGEST: usize = 511;
 /// Lines of neighbours, as the rows under a window are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines {
-    /// How many.
+    /// Number of lines.
     pub(crate) count: usize,
     /// Elements of each.
     pub(crate) len: usize,
