@@ -15,7 +15,7 @@ use crate::signed::{Envelope, SIGNED_HEADER, SIGNED_VERSION, bytes_at, field};
 /// An Ed25519 public key with the number by which files name it; `arenite keygen` prints both.
 pub type TrustedKey = (u64, [u8; 32]);
 
-/// What a device believes.
+/// Keys that a device trusts, and the least counter.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Trust<'k> {

@@ -1,5 +1,5 @@
-//! What a detector has found: TensorFlow Lite's custom operator `TFLite_Detection_PostProcess`. Boxes are decoded from their anchors, and those are dropped
-//! that overlap a better one by too much.
+//! Detections: TensorFlow Lite's custom operator `TFLite_Detection_PostProcess`. Boxes are decoded from their anchors; boxes that overlap a better one by too
+//! much are dropped.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +37,9 @@ operator! {
         pub classes: P,
         /// The score of each, `[rows]`.
         pub scores: P,
-        /// How many boxes there are, `[1]`.
+        /// Number of boxes, `[1]`.
         pub count: P,
-        /// `[anchors, width]`: centre y, centre x, height, width, and what is not looked at.
+        /// `[anchors, width]`: centre y, centre x, height, width, and columns that are not read.
         pub encodings: P,
         /// Scores of the classes, `[anchors, background + labels]`.
         pub predictions: P,

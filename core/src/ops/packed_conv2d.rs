@@ -29,7 +29,7 @@ operator! {
         pub window: Window2d,
         /// Value of the padding.
         pub input_zero_point: i8,
-        /// How the stream's channels are requantised.
+        /// Requantisation form of the stream's channels.
         pub form: Form,
     }
 }
