@@ -1,6 +1,6 @@
 //! The inner loops of [`super::conv2d_s8_w4`]: those of [`super::conv2d_s8_loops`] for bytes `16 q1 + q0 + 8`.
 
-use super::conv2d_s8_loops::{Block, Loops};
+use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 
 #[cfg(kernel_isa = "dsp")]
 pub(super) use arm::{even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2};
@@ -13,19 +13,19 @@ use portable::{mac_1x2, mac_4x2};
 
 /// The weights of two channels in a byte.
 #[derive(Debug)]
-pub(super) struct Nibbles;
+pub(super) struct W4Loops;
 
-impl Loops for Nibbles {
+impl Loops for W4Loops {
     const PAIRS: usize = 2;
 
     #[inline(always)]
-    unsafe fn mac_4x2(block: &Block) {
+    unsafe fn mac_4x2(block: &ConvBlockArgs) {
         // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
-    unsafe fn mac_1x2(block: &Block) {
+    unsafe fn mac_1x2(block: &ConvBlockArgs) {
         // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
@@ -33,11 +33,11 @@ impl Loops for Nibbles {
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
 
     frame!(
-        /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and
+        /// The frame of four pixels: where outputs go, as in [`ConvBlockArgs`]; the pixels; where the unrolled loop is entered, and
         /// what follows it; 8 x of each pixel.
         FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue, eights_0, eights_1, eights_2, eights_3 }
     );
@@ -166,15 +166,15 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
         // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
     // Sums: s0 + 8 x of the pixels in r1 r2 r3 r0, 16 s1 + s0 + 8 x in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the stream's lr.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
-        naked!(Block { x }, FourPixels { to, pixels, pixels_end, entry, epilogue, eights_0 } =>
+    unsafe extern "C" fn mac_4x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { x }, FourPixels { to, pixels, pixels_end, entry, epilogue, eights_0 } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "ldrd   r12, r7, [r0, #{x}]", // x_end
@@ -379,15 +379,15 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
         // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
     // Sums: s0 + 8 x in r0, 16 s1 + s0 + 8 x in r1.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked!(Block { out, out_end, x, weights, pairs },
+    unsafe extern "C" fn mac_1x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { out, out_end, x, weights, pairs },
             OnePixel { to, to_end, pixels, entry, after_fours, epilogue, eights } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -462,7 +462,7 @@ mod arm {
 /// The same loops in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::channel_record;
     use crate::kernels::dsp::conv2d_s8_loops::finish_general;
     use crate::kernels::dsp::requantize::PAIRS_SHIFT;
@@ -473,7 +473,7 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
         // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
@@ -482,12 +482,12 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
         // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
-    unsafe fn mac<const PIXELS: usize>(block: &Block) {
+    unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
         // SAFETY: the caller describes the block.
@@ -540,7 +540,7 @@ mod portable {
     /// # Safety
     /// As for [`super::Loops::mac_4x2`], with two channels' records at `weights` and their outputs of `PIXELS` pixels at `out`.
     pub(in super::super) unsafe fn finish<const PIXELS: usize>(
-        block: &Block,
+        block: &ConvBlockArgs,
         mut sums: [[i32; PIXELS]; 2],
         weights: *const u32,
         out: *mut i8,

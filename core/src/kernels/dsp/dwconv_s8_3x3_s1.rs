@@ -13,7 +13,7 @@ use core::any::TypeId;
 
 use super::dwconv_s8;
 use super::dwconv_s8::quad_words;
-use super::dwconv_s8_3x3_s1_loops::{CHANNEL, Line, TABLE, multiply, widen};
+use super::dwconv_s8_3x3_s1_loops::{CHANNEL, Dwconv3x3S1Args, TABLE, multiply, widen};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -54,7 +54,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        dwconv_s8::run(op, Self::needs(op), mem, slide)
+        dwconv_s8::run(op, Self::needs(op), mem, dwconv_3x3_s1)
     }
 }
 
@@ -108,7 +108,7 @@ fn pairs(length: u32) -> u32 {
 }
 
 /// Lines of four channels, and how they are widened.
-struct Lines {
+struct WidenedLines {
     /// Bytes from one element to the next.
     step: usize,
     /// Elements in the input.
@@ -122,7 +122,7 @@ struct Lines {
     outside: u32,
 }
 
-impl Lines {
+impl WidenedLines {
     /// Widens a line, or one of zero points, into every third word of each channel's pairs from `to` on.
     ///
     /// # Safety
@@ -203,7 +203,7 @@ unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) 
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
-unsafe fn slide(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
+unsafe fn dwconv_3x3_s1(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
     let window = &op.window;
     let [height, width, channels] = three::<_, usize>(window.input);
     let [above, before] = two::<_, usize>(window.padding);
@@ -217,7 +217,7 @@ unsafe fn slide(op: &PackedConv2dS8, input: *const i8, stream: *const u32, outpu
     };
     let pairs = pairs(length as u32) as usize;
     let from = before.div_ceil(2).min(pairs);
-    let lines = Lines {
+    let lines = WidenedLines {
         step,
         length,
         padding: before,
@@ -227,7 +227,7 @@ unsafe fn slide(op: &PackedConv2dS8, input: *const i8, stream: *const u32, outpu
     };
     let planes = scratch.wrapping_add(TABLE);
     let words = quad_words(window, op.form) as usize;
-    let mut line = Line {
+    let mut line = Dwconv3x3S1Args {
         x: planes,
         weights: scratch,
         records: scratch.wrapping_add(10),

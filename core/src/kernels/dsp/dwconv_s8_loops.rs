@@ -5,7 +5,7 @@
 /// Pixels next to each other, and where the taps of the first one are. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct DwconvRunArgs {
     /// The first pixel's first output.
     pub out: *mut i8,
     /// The packed stream.
@@ -46,12 +46,12 @@ unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: 
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::{Run, finish_general};
+    use super::{DwconvRunArgs, finish_general};
 
-    consecutive!(Run: out, weights, weights_end, pixels, extra, form, taps, entries);
+    consecutive!(DwconvRunArgs: out, weights, weights_end, pixels, extra, form, taps, entries);
 
     frame!(
-        /// The frame: [`Run`] with the epilogue in the form's place; `entries` may be the end of their pairs.
+        /// The frame: [`DwconvRunArgs`] with the epilogue in the form's place; `entries` may be the end of their pairs.
         Frame { out, weights, weights_end, pixels, extra, epilogue, taps, entries }
     );
     consecutive!(Frame: pixels, extra);
@@ -239,14 +239,14 @@ mod arm {
     ///
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
-    pub(in super::super) unsafe fn run(run: &Run) {
+    pub(in super::super) unsafe fn run(run: &DwconvRunArgs) {
         // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
         unsafe { if run.taps == 9 { run_9(run) } else { run_any(run) } }
     }
 
     /// Nine taps, unrolled: 65 instructions for 36 MACs.
     #[unsafe(naked)]
-    unsafe extern "C" fn run_9(run: &Run) {
+    unsafe extern "C" fn run_9(run: &DwconvRunArgs) {
         naked!(Frame { out, weights, weights_end, pixels, epilogue } =>
             ".cpu cortex-m33",
             prologue!(),
@@ -267,7 +267,7 @@ mod arm {
 
     /// Any number of taps, two at a time: 18 instructions for 8 MACs.
     #[unsafe(naked)]
-    unsafe extern "C" fn run_any(run: &Run) {
+    unsafe extern "C" fn run_any(run: &DwconvRunArgs) {
         naked!(Frame { out, weights, weights_end, pixels, epilogue, taps, entries } =>
             ".cpu cortex-m33",
             prologue!(),
@@ -308,7 +308,7 @@ mod arm {
 /// The same loop in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::{Run, finish_general};
+    use super::{DwconvRunArgs, finish_general};
     use crate::kernels::dsp::channel_record;
     use crate::kernels::dsp::requantize::{FOLDED_SHIFT, SHIFT, Short};
     use crate::kernels::isa::dsp::split;
@@ -325,7 +325,7 @@ mod portable {
     ///
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
-    pub(in super::super) unsafe fn run(run: &Run) {
+    pub(in super::super) unsafe fn run(run: &DwconvRunArgs) {
         // SAFETY: each pixel takes the stream from its start to its end, and the next output bytes; the caller guarantees both and the taps of the run's
         // pixels.
         unsafe {
@@ -341,7 +341,7 @@ mod portable {
         }
     }
 
-    unsafe fn quad(run: &Run, stream: &mut *const u32, at: usize, out: *mut i8) -> *mut i8 {
+    unsafe fn quad(run: &DwconvRunArgs, stream: &mut *const u32, at: usize, out: *mut i8) -> *mut i8 {
         // SAFETY: `run`, its only caller, guarantees the stream's words of four channels at `stream`, their taps from `at` on and four bytes at `out`.
         unsafe {
             let mut next = || {

@@ -3,7 +3,7 @@
 /// The windows of four pixels, all inside the image. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Windows {
+pub(super) struct Im2col4Args {
     /// Destination of the pairs of whole words, four pixels side by side.
     pub to: *mut u32,
     /// Bytes from a pixel to the next one.
@@ -27,9 +27,9 @@ pub(super) use portable::widen_4;
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::Windows;
+    use super::Im2col4Args;
 
-    consecutive!(Windows: to, step, words, runs, gap, tail, tails);
+    consecutive!(Im2col4Args: to, step, words, runs, gap, tail, tails);
 
     frame!(
         /// The frame: what is left of [`Windows`], the runs and the places of tails as they go on.
@@ -42,7 +42,7 @@ mod arm {
     /// # Safety
     /// The windows of four pixels at `src` are readable, and `windows.to` and `windows.tails` take their pairs.
     #[unsafe(naked)]
-    pub(in super::super) unsafe extern "C" fn widen_4(windows: &Windows, src: *const i8) {
+    pub(in super::super) unsafe extern "C" fn widen_4(windows: &Im2col4Args, src: *const i8) {
         naked!(Frame { words, runs, gap, tails } =>
             ".cpu cortex-m33",
             "push.w {{r4-r11, lr}}",
@@ -120,14 +120,14 @@ mod arm {
 /// The same in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::Windows;
+    use super::Im2col4Args;
     use crate::kernels::isa::dsp::{sxtb16, sxtb16_ror8};
 
     /// Widens the windows of four pixels, the first of them at `src`.
     ///
     /// # Safety
     /// The windows of four pixels at `src` are readable, and `windows.to` and `windows.tails` take their pairs.
-    pub(in super::super) unsafe fn widen_4(windows: &Windows, src: *const i8) {
+    pub(in super::super) unsafe fn widen_4(windows: &Im2col4Args, src: *const i8) {
         let run_bytes = (windows.words * 4 + windows.tail) as isize;
         for pixel in 0..4 {
             let src = src.wrapping_add(pixel * windows.step);

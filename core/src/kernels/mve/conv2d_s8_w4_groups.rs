@@ -1,7 +1,7 @@
 //! Convolution with weights of four bits that share factors: -7 to 7 times 1 to 18.
 //!
 //! Four and more rows meet int8 weights: the products of a group of eight channels are written to scratch, 0.3 instructions each, and multiplied by the loops
-//! of `gemm.rs`. Rows are copied by sixteen at least, so that it is done once for so many. Fewer rows are multiplied as they are, sums ending with each
+//! of `gemm_s8.rs`. Rows are copied by sixteen at least, so that it is done once for so many. Fewer rows are multiplied as they are, sums ending with each
 //! group of weights, which takes 14 instructions for eight channels besides.
 //!
 //! **Layout.** As in `gemm`, but for the factors: after the weights of the even channels of eight, those of the odd ones, in which after the blocks of each

@@ -1,7 +1,7 @@
 //! int8 fully connected layers whose channels are requantised alike: one factor in the place of four words for each. Sums start from their
 //! biases, and the last five vectors of a row stay in registers for all channels.
 //!
-//! **Layout.** Mantissa, right shift (0 or negative), two words of nothing. Then groups of eight output channels as `gemm.rs` has them, halves of even
+//! **Layout.** Mantissa, right shift (0 or negative), two words of nothing. Then groups of eight output channels as `gemm_s8.rs` has them, halves of even
 //! and of odd channels, but with eight biases for a table. One to four channels that are left are half a group: in order, and four biases. Rows of activations
 //! are multiplied where they lie: of whole vectors.
 

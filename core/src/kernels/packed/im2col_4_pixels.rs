@@ -1,6 +1,6 @@
 //! The windows of four pixels, unpacked side by side ([`super::conv2d_s8`]).
 
-use super::unpack_4_pixels::{Lines, unpack};
+use super::unpack_4_pixels::{UnpackLines, unpack};
 use crate::ops::window::Window2d;
 
 /// The most channels, and the fewest columns, of windows whose rows of taps are copied where they cross the border.
@@ -131,7 +131,7 @@ impl<'a> Patches<'a> {
         let all = |row: usize| inside(a.y, row) && inside(d.y, row);
         if across && all(0) && all((rows - 1) * down) {
             let skip = (down * pitch).wrapping_sub(run);
-            let lines = Lines { run, count: rows, skip };
+            let lines = UnpackLines { run, count: rows, skip };
             // SAFETY: all rows of taps lie inside the image, for each window.
             unsafe { unpack(corners.map(|corner| corner.at), lines, words) };
             return;
@@ -145,7 +145,7 @@ impl<'a> Patches<'a> {
             // twice as long.
             words = unsafe {
                 if across && all(at) {
-                    unpack(corners.map(|corner| line(&corner)), Lines::one(run), words)
+                    unpack(corners.map(|corner| line(&corner)), UnpackLines::one(run), words)
                 } else if narrow && !last {
                     let mut to = words.add(2 * run).cast::<i8>();
                     let lines = corners.map(|corner| {
@@ -158,7 +158,7 @@ impl<'a> Patches<'a> {
                         self.copy(corner.x, y, line(&corner), copy);
                         copy.cast_const()
                     });
-                    unpack(lines, Lines::one(run), words)
+                    unpack(lines, UnpackLines::one(run), words)
                 } else {
                     self.taps(&corners, at, words)
                 }
@@ -209,7 +209,7 @@ impl<'a> Patches<'a> {
                 }
             });
             // SAFETY: pixels of the image or of the border.
-            words = unsafe { unpack(places, Lines::one(channels), words) };
+            words = unsafe { unpack(places, UnpackLines::one(channels), words) };
         }
         words
     }

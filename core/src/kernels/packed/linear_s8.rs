@@ -12,7 +12,7 @@ use super::channel_record::{BLOCK, BLOCK2, BLOCK4, BLOCK8, CONSTANT, GENERAL, Re
 use super::conv2d_s8::{limit, pointwise_pixels};
 use super::linear_s8_dot::{DOUBLED_AT, divisors, number};
 #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
-use super::linear_s8_groups::Groups;
+use super::linear_s8_groups::LinearGroupsArgs;
 #[cfg(kernel_isa = "armv6m")]
 use super::linear_s8_groups::armv6m::fours;
 #[cfg(kernel_isa = "rv32im")]
@@ -257,8 +257,8 @@ unsafe fn outputs<L: Layout>(
             }
             #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
             // The record behind the loop's first group must fit the loop as well, or entering it takes longer than it saves.
-            if L::WORDS == 2 && left >= 8 && Groups::takes([(*record)[2], (*record.add(4))[2]], number) {
-                let mut groups = Groups::new((weights, x, words), (record, y, left / 4), twice, number);
+            if L::WORDS == 2 && left >= 8 && LinearGroupsArgs::takes([(*record)[2], (*record.add(4))[2]], number) {
+                let mut groups = LinearGroupsArgs::new((weights, x, words), (record, y, left / 4), twice, number);
                 fours(&mut groups);
                 // None where another record of the first group is not for it.
                 if groups.records != record {

@@ -203,7 +203,7 @@ impl Patch {
 /// # Safety
 /// `count` elements are readable at each of `from` and writable at `to`.
 #[inline(always)]
-unsafe fn few(
+unsafe fn fold_4_elements(
     from: [*const i8; 4],
     to: *mut i8,
     count: usize,
@@ -258,7 +258,7 @@ fn each_window(
                             let below = at.wrapping_add(if rows == 2 { pitch } else { 0 });
                             let right = if columns == 2 { channels } else { 0 };
                             let corners = [at, at.wrapping_add(right), below, below.wrapping_add(right)];
-                            few(corners, to, channels, fold, of_few);
+                            fold_4_elements(corners, to, channels, fold, of_few);
                         }
                         _ => {
                             if counted != rows * columns {

@@ -9,7 +9,7 @@ pub(crate) const MOST: usize = 32;
 
 /// Lines of one length.
 #[repr(C)]
-pub(crate) struct Args {
+pub(crate) struct CopyShortArgs {
     /// Lines, or the bytes between the first one and the end of what is written.
     count: usize,
     step: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     words: bool,
 }
 
-impl Args {
+impl CopyShortArgs {
     /// `count` lines of `bytes`, 1 to [`MOST`], or to as many words, with `steps` between them in what is written and what is read.
     pub(crate) fn new(count: usize, [step, ahead]: [usize; 2], bytes: usize, words: bool) -> Self {
         // Instructions of two bytes, or of four.
@@ -63,8 +63,8 @@ impl Args {
 }
 
 // ARMv6-M loads them at once.
-consecutive!(Args: count, step, ahead, skip);
-const _: () = assert!(offset_of!(Args, count) == 0);
+consecutive!(CopyShortArgs: count, step, ahead, skip);
+const _: () = assert!(offset_of!(CopyShortArgs, count) == 0);
 
 /// Two instructions an element, of which `$load` and `$store` have the place.
 #[cfg(kernel_isa = "armv6m")]
@@ -72,7 +72,7 @@ macro_rules! lines {
     ($(#[$doc:meta])* $name:ident, $load:literal, $store:literal, $shift:literal) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &Args) {
+        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &CopyShortArgs) {
             naked_asm!(
                 ".cpu cortex-m0",
                 "push {{r4-r7, lr}}",
@@ -103,9 +103,9 @@ macro_rules! lines {
     ($(#[$doc:meta])* $name:ident, $load:literal, $store:literal, $shift:literal) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &Args) {
+        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &CopyShortArgs) {
             naked!(
-                Args { count, step, ahead, skip } =>
+                CopyShortArgs { count, step, ahead, skip } =>
                 ".option push",
                 ".option norvc",
                 "lw a3, {count}(a2)",

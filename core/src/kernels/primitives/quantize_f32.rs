@@ -23,7 +23,7 @@ pub(crate) fn quantised(input: Src<'_, f32>, output: Dst<'_, i8>, scale: f32, ze
                     input.as_ptr(),
                     output.as_mut_ptr(),
                     count / 4,
-                    &helium::Args { scale, zero },
+                    &helium::QuantizeF32Args { scale, zero },
                 )
             };
         }
@@ -120,7 +120,7 @@ impl Divider {
 #[cfg(kernel_isa = "mve")]
 mod helium {
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct QuantizeF32Args {
         pub(super) scale: f32,
         pub(super) zero: i32,
     }
@@ -130,8 +130,8 @@ mod helium {
     /// # Safety
     /// Four times as many elements of both.
     #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn fours(x: *const f32, y: *mut i8, fours: usize, args: &Args) {
-        naked!(Args { scale, zero } =>
+    pub(super) unsafe extern "C" fn fours(x: *const f32, y: *mut i8, fours: usize, args: &QuantizeF32Args) {
+        naked!(QuantizeF32Args { scale, zero } =>
             ".cpu cortex-m55",
             "push {{r7, lr}}",
             "vldr s4, [r3, #{scale}]",

@@ -53,7 +53,7 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
     };
     let (to, from) = (output.as_mut_ptr(), input.as_ptr().wrapping_add(from as usize));
     let (element, count) = (size_of::<T>(), inner.count as usize);
-    let lines = Lines {
+    let lines = CopyLines {
         outer,
         middle,
         element,
@@ -64,13 +64,13 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
     if let (1, Some([along, across])) = (element, transpose::axes(middle, inner)) {
         // SAFETY: all places that the loops reach lie inside the operands, as just checked; where the step of `across` is more in the destination than in the
         // source, the operands do not overlap.
-        unsafe { turn(&lines, &along, &across) };
+        unsafe { transpose_planes(&lines, &along, &across) };
         return Some(());
     }
     // SAFETY: all places that the loops reach lie inside the operands, as just checked.
     unsafe {
         match (inner.to, inner.from, element) {
-            (1, 1, _) => pieces(&lines, bytes),
+            (1, 1, _) => copy_lines(&lines, bytes),
             (1, 0, 1) => repeats(&lines, bytes, |from| u32::from(from.read()).wrapping_mul(0x0101_0101)),
             (1, 0, 2) => repeats(&lines, bytes, |from| {
                 u32::from(from.cast::<u16>().read()).wrapping_mul(0x0001_0001)
@@ -85,7 +85,7 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
 }
 
 /// The innermost lines of a copy.
-struct Lines<'l> {
+struct CopyLines<'l> {
     outer: &'l [CopyLoop],
     middle: CopyLoop,
     /// Bytes of an element.
@@ -94,7 +94,7 @@ struct Lines<'l> {
     from: *const u8,
 }
 
-impl Lines<'_> {
+impl CopyLines<'_> {
     /// Calls `line` for the first element of each, in order.
     ///
     /// # Safety
@@ -159,7 +159,7 @@ impl Lines<'_> {
 /// For each line of `lines`, the `along.count * across.count` elements of the plane that begins there lie inside the operands. Destination and source do not
 /// overlap.
 #[inline(never)]
-unsafe fn turn(lines: &Lines<'_>, along: &CopyLoop, across: &CopyLoop) {
+unsafe fn transpose_planes(lines: &CopyLines<'_>, along: &CopyLoop, across: &CopyLoop) {
     let planes = lines.without_middle();
     let words = UNALIGNED || {
         let [to, from] = [across.to, along.from as u32];
@@ -187,12 +187,12 @@ unsafe fn turn(lines: &Lines<'_>, along: &CopyLoop, across: &CopyLoop) {
 /// # Safety
 /// For each line of `lines`, `bytes` bytes are readable at its source and writable at its destination.
 #[inline(never)]
-unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
+unsafe fn copy_lines(lines: &CopyLines<'_>, bytes: usize) {
     let words = UNALIGNED || lines.are_words(bytes, true);
     #[cfg(any(kernel_isa = "armv6m", target_arch = "riscv32"))]
     if bytes > 0 && bytes <= if words { 4 * copy_short::MOST } else { copy_short::MOST } {
         let [step, ahead] = lines.bytes(&lines.middle);
-        let args = copy_short::Args::new(lines.middle.count as usize, [step, ahead], bytes, words);
+        let args = copy_short::CopyShortArgs::new(lines.middle.count as usize, [step, ahead], bytes, words);
         // SAFETY: `0 < bytes <= copy_short::MOST` bytes, or words, of each line (fn docs), aligned where `words`. Where both overlap, an element is read before
         // elements behind it are written.
         unsafe { lines.without_middle().each(|to, from| args.copy(to, from)) };
@@ -226,9 +226,9 @@ unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
 /// Copies lines of so few bytes that they are an element.
 ///
 /// # Safety
-/// As for [`pieces`], with lines of `BYTES` bytes.
+/// As for [`copy_lines`], with lines of `BYTES` bytes.
 #[inline(always)]
-unsafe fn short<const BYTES: usize>(lines: &Lines<'_>) {
+unsafe fn short<const BYTES: usize>(lines: &CopyLines<'_>) {
     let [step, ahead] = lines.bytes(&lines.middle);
     let count = lines.middle.count as usize;
     // SAFETY: `lines.middle.count` lines of `BYTES` bytes lie `step` and `ahead` apart from each `to` and `from` on (fn docs).
@@ -258,7 +258,7 @@ unsafe fn short<const BYTES: usize>(lines: &Lines<'_>) {
 /// 1. `bytes` bytes of each line, a multiple of the element's size, are writable at its destination.
 /// 2. An element of one, two or four bytes is readable at its source.
 #[inline(always)]
-unsafe fn repeats(lines: &Lines<'_>, bytes: usize, pattern: impl Fn(*const u8) -> u32) {
+unsafe fn repeats(lines: &CopyLines<'_>, bytes: usize, pattern: impl Fn(*const u8) -> u32) {
     let words = UNALIGNED || lines.are_words(bytes, false);
     // SAFETY: `bytes` bytes are written from `to` on (point 1) and an element is read at `from` (point 2). An element's bytes are those of the word from any
     // multiple of its size on.

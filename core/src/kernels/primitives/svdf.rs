@@ -2,7 +2,7 @@
 //! filter's memory moves on by one, takes the newest value in, and is multiplied.
 //!
 //! **Constants**: those of the fully connected kernel; the biases of the units; the time weights, filter by filter. Where sums are known to be small the
-//! second scale has a short form (`rescale.rs`): load looks at the biases.
+//! second scale has a short form (`requantize/bounded.rs`): load looks at the biases.
 
 use core::marker::PhantomData;
 

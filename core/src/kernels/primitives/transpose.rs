@@ -4,14 +4,14 @@ use crate::ops::movement::CopyLoop;
 
 /// The two inner axes of a copy where they are a transposition: that along which what is written are neighbours, and that of which what is read are.
 pub(crate) fn axes(middle: CopyLoop, inner: CopyLoop) -> Option<[CopyLoop; 2]> {
-    let turned = |along: &CopyLoop, across: &CopyLoop| {
+    let is_transposed = |along: &CopyLoop, across: &CopyLoop| {
         // Along the second both may be neighbours only where the copy is none of a plane. In the destination it has the longer step, which is what makes load
         // refuse operands that overlap.
         along.to == 1 && across.from == 1 && across.to > 1 && across.count > 1
     };
-    if turned(&inner, &middle) {
+    if is_transposed(&inner, &middle) {
         Some([inner, middle])
-    } else if turned(&middle, &inner) {
+    } else if is_transposed(&middle, &inner) {
         Some([middle, inner])
     } else {
         None
@@ -79,8 +79,8 @@ impl Plane {
     #[inline(never)]
     pub(crate) unsafe fn by_bytes(&self, to: *mut u8, from: *const u8) {
         #[cfg(kernel_isa = "mve")]
-        // SAFETY: the condition of `turn` is that of this function.
-        if unsafe { helium::turn(self, to, from) } {
+        // SAFETY: the condition of `transpose` is that of this function.
+        if unsafe { helium::transpose(self, to, from) } {
             return;
         }
         // The longer axis innermost.
@@ -267,7 +267,7 @@ mod helium {
     /// # Safety
     /// The plane's `along * across` elements lie at both `to` and `from`, which do not overlap.
     #[inline(always)]
-    pub(super) unsafe fn turn(plane: &Plane, to: *mut u8, from: *const u8) -> bool {
+    pub(super) unsafe fn transpose(plane: &Plane, to: *mut u8, from: *const u8) -> bool {
         const LARGEST: usize = 9000;
         // Lines, elements of a line, steps between lines in what is written and read, and along a line.
         // SAFETY: the axes passed on are those of the plane, whose elements lie at both (fn docs); steps are at most `LARGEST`, so that their multiples fit 16

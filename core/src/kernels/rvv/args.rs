@@ -1,6 +1,6 @@
 //! Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 
-/// A run of pixels (`runs`) and its constants ([`super::packed`]).
+/// A run of pixels (`indirection`) and its constants ([`super::packed`]).
 #[repr(C)]
 pub(super) struct Run {
     /// Addresses of the first pixel's taps.

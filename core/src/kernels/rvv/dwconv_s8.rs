@@ -1,4 +1,4 @@
-//! int8 depthwise convolution: a tap of several pixels at a time, in as many channels as a vector has room for, straight from the input (`runs`).
+//! int8 depthwise convolution: a tap of several pixels at a time, in as many channels as a vector has room for, straight from the input (`indirection`).
 
 use super::args::Run;
 use super::indirection::Table;

@@ -27,7 +27,7 @@ pub(super) struct Pixels {
 }
 
 /// Whether the neighbours in a row of a window are neighbours in the input as well.
-pub(super) fn joined(window: &Window2d) -> bool {
+pub(super) fn rows_contiguous(window: &Window2d) -> bool {
     window.dilation[1] == 1
 }
 

@@ -6,7 +6,7 @@
 use core::arch::x86_64::*;
 
 use super::super::args::Product;
-use super::requantize::{Stored, TABLE, Wide, bytes, parts, store, two};
+use super::requantize::{RequantizeX16, Stored, TABLE, bytes, parts, store, two};
 
 /// Output channels of a group.
 const GROUP: usize = 16;
@@ -159,7 +159,7 @@ pub(super) unsafe fn vnni<const ROWS: usize>(args: *const Product) {
                     *sum = _mm512_dpbusd_epi32(*sum, weights, x);
                 }
             }
-            let wide = Wide::new(group.table, group.width);
+            let wide = RequantizeX16::new(group.table, group.width);
             let biases = _mm512_maskz_loadu_epi32(lanes, group.biases.cast());
             for (row, (sum, more)) in sums.into_iter().zip(more).enumerate() {
                 let sum = _mm512_add_epi32(_mm512_sub_epi32(sum, _mm512_set1_epi32(more)), biases);

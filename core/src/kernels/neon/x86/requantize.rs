@@ -48,7 +48,7 @@ impl Stored {
 }
 
 /// Requantisation of sums of sixteen channels: shifts left, mantissas, shifts right, and of the last the bits that are shifted out and half of their range.
-pub(super) struct Wide {
+pub(super) struct RequantizeX16 {
     left: __m512i,
     mantissa: __m512i,
     right: __m512i,
@@ -56,7 +56,7 @@ pub(super) struct Wide {
     half: __m512i,
 }
 
-impl Wide {
+impl RequantizeX16 {
     /// Of a table that has them by four, for `width` channels, 4 to 16; the last four stand for those that are not there.
     ///
     /// # Safety

@@ -1,6 +1,6 @@
 //! The inner loop: words that hold two activations (or two weights) each, times rows of bytes.
 
-use super::args::{Job, LANES};
+use super::args::{DotRowsArgs, LANES};
 use super::channel_record::{GENERAL, Record, SINGLE};
 use super::requantize;
 use super::requantize::Rounding;
@@ -28,7 +28,7 @@ pub(super) struct Rows<'a> {
     weights: *const i8,
     records: &'a [Record],
     zero_point: i8,
-    job: Job,
+    job: DotRowsArgs,
 }
 
 impl<'a> Rows<'a> {
@@ -46,7 +46,7 @@ impl<'a> Rows<'a> {
             weights,
             records,
             zero_point,
-            job: Job {
+            job: DotRowsArgs {
                 half: rounding.half(),
                 out: core::ptr::null_mut(),
                 stride,

@@ -1,4 +1,4 @@
-//! [`threes`] for ARMv6-M: 15 instructions a tap of three windows, in pairs.
+//! [`dwconv_1x3`] for ARMv6-M: 15 instructions a tap of three windows, in pairs.
 //!
 //! r0 taps, r1 a tap, r2 a weight, r3 from window to window, r7 twice that, r4-r6 sums, r8 weights, r9 from tap to tap, r10 the end of a row's weights, r11 the
 //! job, r12 output, lr free. The compiler has no registers for them.
@@ -7,13 +7,13 @@
 
 use core::mem::offset_of;
 
-use super::super::args::Threes;
+use super::super::args::Dwconv1x3Args;
 use crate::kernels::packed::requantize;
 
-/// Arguments of the loop: [`Threes`], and behind it parts of the multiplier. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
+/// Arguments of the loop: [`Dwconv1x3Args`], and behind it parts of the multiplier. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
 struct Frame<'a> {
-    job: &'a mut Threes,
+    job: &'a mut Dwconv1x3Args,
     /// First factor of an accumulator: the low half of the mantissa, or eight bits of it in the single form.
     low: i32,
     /// The other half, or the next eight bits.
@@ -27,7 +27,7 @@ struct Frame<'a> {
 /// # Safety
 /// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
-pub(in super::super) unsafe fn threes(job: &mut Threes) {
+pub(in super::super) unsafe fn dwconv_1x3(job: &mut Dwconv1x3Args) {
     let left = job.code >> 8;
     let [low, middle, high] = match left {
         0 => [job.multiplier & 0xffff, job.multiplier >> 16, 1 << 14],
@@ -189,12 +189,12 @@ macro_rules! m0 {
     };
 }
 
-macro_rules! threes {
+macro_rules! outputs_1x3 {
     ($($name:ident)*) => { $(
         #[unsafe(naked)]
         unsafe extern "C" fn $name(frame: &Frame<'_>) {
             naked!(
-                Threes {
+                Dwconv1x3Args {
                     bias, addend, code, x, out, stride, right, next, weights, leaps, rest, down, weights_end, group, groups, back, back_out, step,
                     lines, left,
                 },
@@ -206,4 +206,4 @@ macro_rules! threes {
     )* };
 }
 
-threes!(short single);
+outputs_1x3!(short single);

@@ -1,4 +1,4 @@
-//! [`plane3`] for ARMv6-M: 27 times load, multiply, add, and 9 loads of weights for three outputs.
+//! [`dwconv_3x3_plane`] for ARMv6-M: 27 times load, multiply, add, and 9 loads of weights for three outputs.
 //!
 //! The plane's bytes are unsigned (`FLIP`), since only those load from a register and a constant; the sums start 128 times the weights' sum lower.
 //!
@@ -7,7 +7,7 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
-use super::super::args::{FLIP, Plane};
+use super::super::args::{Dwconv3x3PlaneArgs, FLIP};
 use crate::kernels::packed::requantize;
 
 /// Arguments that the loop copies onto the stack. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
@@ -45,7 +45,7 @@ const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
 /// # Safety
 /// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
-pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
+pub(in super::super) unsafe fn dwconv_3x3_plane(plane: &Dwconv3x3PlaneArgs, stride: usize) {
     // SAFETY: nine weights.
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
     let [low, middle, high] = match plane.code >> 8 {

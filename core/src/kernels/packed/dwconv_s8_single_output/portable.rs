@@ -1,8 +1,8 @@
-//! [`points`] in Rust.
+//! [`dwconv_single_output`] in Rust.
 
 #![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
 
-use super::super::args::Points;
+use super::super::args::DwconvSingleOutputArgs;
 use crate::kernels::packed::channel_record::{CONSTANT, GENERAL, SINGLE};
 use crate::kernels::packed::requantize;
 
@@ -11,7 +11,7 @@ use crate::kernels::packed::requantize;
 /// # Safety
 /// Every tap is there, weights for them, and every output; there is a channel.
 #[inline(always)]
-pub(in super::super) unsafe fn points(job: &mut Points) {
+pub(in super::super) unsafe fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     debug_assert_ne!(job.records, job.end, "the loops of cores take the first record unseen");
     // SAFETY: records up to the end, as the caller promises.
     while let Some(&[bias, multiplier, code]) = unsafe { job.records.as_ref() }.filter(|_| job.records != job.end) {

@@ -17,12 +17,12 @@ use rv32im as loops;
 
 use super::channel_record::SINGLE;
 
-pub(super) use loops::few;
+pub(super) use loops::dwconv_small_window;
 
 /// Whether weights and the start of sums are shifted as accumulators are before they are multiplied: where products have 64 bits.
 const SHIFTED: bool = !cfg!(kernel_isa = "armv6m");
 
-/// Shift of the weights and of the sums' start to the left, by a code as in [`super::args::Plane`].
+/// Shift of the weights and of the sums' start to the left, by a code as in [`super::args::Dwconv3x3PlaneArgs`].
 #[inline(always)]
 pub(super) const fn left(code: i32) -> u32 {
     match code >> 8 {

@@ -1,15 +1,15 @@
-//! [`few`] in Rust.
+//! [`dwconv_small_window`] in Rust.
 
 #![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
 
-use super::super::args::Few;
+use super::super::args::DwconvSmallWindowArgs;
 
 /// All outputs of the lines.
 ///
 /// # Safety
 /// Every tap of every window is readable, and every output writable.
 #[inline(never)]
-pub(in super::super) unsafe fn few(job: &mut Few) {
+pub(in super::super) unsafe fn dwconv_small_window(job: &mut DwconvSmallWindowArgs) {
     let (mut x, mut out) = (job.x, job.out);
     for _ in 0..job.lines {
         let end = x.wrapping_add(job.groups);
@@ -37,7 +37,7 @@ pub(in super::super) unsafe fn few(job: &mut Few) {
 /// # Safety
 /// Its taps are there.
 #[inline(always)]
-unsafe fn sum(job: &Few, x: *const i8) -> i32 {
+unsafe fn sum(job: &DwconvSmallWindowArgs, x: *const i8) -> i32 {
     let [[_, mut sum], ..] = job.taps;
     for (i, &[weight, at]) in job.taps.iter().take(job.count).enumerate() {
         let at = if i == 0 { 0 } else { at as isize };
@@ -52,7 +52,7 @@ unsafe fn sum(job: &Few, x: *const i8) -> i32 {
 /// # Safety
 /// `out` is writable.
 #[inline(always)]
-unsafe fn put(job: &Few, sum: i32, out: *mut i8) -> *mut i8 {
+unsafe fn put(job: &DwconvSmallWindowArgs, sum: i32, out: *mut i8) -> *mut i8 {
     let product = i64::from(sum).wrapping_mul(job.multiplier.into());
     let high = (product >> 32) as i32;
     let q = match job.code >> 8 {

@@ -4,7 +4,7 @@
 
 use core::mem::offset_of;
 
-use super::Groups;
+use super::LinearGroupsArgs;
 use crate::kernels::packed::channel_record::{Record, Words};
 use crate::kernels::packed::linear_s8_dot::m0;
 use crate::kernels::packed::requantize_4_channels_s8::output;
@@ -34,9 +34,9 @@ macro_rules! one {
 /// # Safety
 /// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
 #[unsafe(naked)]
-pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
+pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut LinearGroupsArgs) {
     naked!(
-        Groups { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
+        LinearGroupsArgs { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
         Words { bias, multiplier, code },
         Frame { fields } =>
         ".cpu cortex-m0",

@@ -8,7 +8,7 @@ use super::linear_s8_dot::DOUBLED_AT;
 
 /// Groups of one block. `#[repr(C)]`; the assembly reads fields by `offset_of!`, and counts on.
 #[repr(C)]
-pub(super) struct Groups {
+pub(super) struct LinearGroupsArgs {
     pub(super) words: *const i32,
     /// Past the inputs, and how many there are, with the sign changed.
     pub(super) end: *const i8,
@@ -26,7 +26,7 @@ pub(super) struct Groups {
     pub(super) start: i32,
 }
 
-impl Groups {
+impl LinearGroupsArgs {
     /// Block, and what is no short form.
     const MASK: i32 = BLOCK | -1 << DOUBLED_AT | SINGLE | GENERAL | CONSTANT;
 

@@ -2,7 +2,7 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::Groups;
+use super::LinearGroupsArgs;
 use crate::kernels::packed::channel_record::{Record, Words};
 use crate::kernels::packed::linear_s8_dot::rv;
 use crate::kernels::packed::requantize_4_channels_s8::output;
@@ -26,9 +26,9 @@ macro_rules! one {
 /// # Safety
 /// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
 #[unsafe(naked)]
-pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
+pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut LinearGroupsArgs) {
     naked!(
-        Groups { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
+        LinearGroupsArgs { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
         Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",

@@ -137,7 +137,7 @@ pub(crate) fn extremes_s8(
     walk(loops, output, a, b, |line| {
         if cfg!(kernel_isa = "dsp") && line.steps == [1, 1] {
             // SAFETY: a line's elements lie inside the operands.
-            unsafe { words(line, turn(smaller) as u32) }.each(larger);
+            unsafe { words(line, order_mask(smaller) as u32) }.each(larger);
         } else {
             line.each(larger);
         }
@@ -158,29 +158,29 @@ pub(crate) fn extremes_s16(
 }
 
 /// Mask for XOR before and after a maximum: -1 (complements, which reverse the order) for the smaller number, 0 for the larger one.
-fn turn(smaller: bool) -> i32 {
+fn order_mask(smaller: bool) -> i32 {
     i32::from(smaller).wrapping_neg()
 }
 
 /// The larger, or the smaller, of two numbers.
 #[inline(always)]
 fn extreme<T: Into<i32>>(smaller: bool) -> impl Fn(T, T) -> i32 + Copy {
-    let turn = turn(smaller);
-    move |a, b| (a.into() ^ turn).max(b.into() ^ turn) ^ turn
+    let mask = order_mask(smaller);
+    move |a, b| (a.into() ^ mask).max(b.into() ^ mask) ^ mask
 }
 
-/// The larger ones of words, of which `turn` makes others before and after; returns what is left of the line.
+/// The larger ones of the bytes of words, with `mask` XORed before and after; returns the rest of the line.
 ///
 /// # Safety
 /// The line's elements are there, and neighbours.
 #[inline(always)]
-unsafe fn words(line: Line<i8, i8, i8>, turn: u32) -> Line<i8, i8, i8> {
+unsafe fn words(line: Line<i8, i8, i8>, mask: u32) -> Line<i8, i8, i8> {
     let mut rest = line;
     while rest.count >= 4 {
         // SAFETY: four elements of each, as the caller promises.
         unsafe {
-            let [a, b] = [rest.a, rest.b].map(|x| x.cast::<u32>().read_unaligned() ^ turn);
-            rest.output.cast::<u32>().write_unaligned(max_s8x4(a, b) ^ turn);
+            let [a, b] = [rest.a, rest.b].map(|x| x.cast::<u32>().read_unaligned() ^ mask);
+            rest.output.cast::<u32>().write_unaligned(max_s8x4(a, b) ^ mask);
         }
         rest.a = rest.a.wrapping_add(4);
         rest.b = rest.b.wrapping_add(4);
@@ -251,9 +251,9 @@ mod tests {
                     let expected = expected(&a, &b, count, steps, |a, b| of(a, b).into());
                     let found = written(&a, &b, count, steps, |loops, y, a, b| extremes_s8(loops, y, a, b, smaller));
                     prop_assert!(found.into_iter().map(i32::from).eq(expected), "{:?}", steps);
-                    let turn = if smaller { u32::MAX } else { 0 };
+                    let mask = if smaller { u32::MAX } else { 0 };
                     // SAFETY: a line's elements lie inside the operands.
-                    let line = |line: Line<i8, i8, i8>| unsafe { words(line, turn) }.each(of);
+                    let line = |line: Line<i8, i8, i8>| unsafe { words(line, mask) }.each(of);
                     if steps == [1, 1] {
                         let found = written(&a, &b, count, steps, |loops, y, a, b| walk(loops, y, a, b, line));
                         let expected = expected_of(&a, &b, count, steps, |a, b| of(a, b).into());

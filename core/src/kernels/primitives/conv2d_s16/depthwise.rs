@@ -47,7 +47,7 @@ pub(crate) fn run(
         && pixels > 0
     {
         let [low, high] = channels.clamp;
-        let args = helium::Args {
+        let args = helium::DepthwiseS16Args {
             x: from,
             weights,
             y: y.as_mut_ptr(),
@@ -87,7 +87,7 @@ pub(crate) fn run(
             if multiplier == 1 {
                 plain(from, weights, channels, [0, 1], &under, y);
             } else {
-                turns(from, weights, channels, multiplier, &under, y);
+                depth_multiplier(from, weights, channels, multiplier, &under, y);
             }
         }
         from = from.wrapping_add(step);
@@ -116,7 +116,7 @@ struct Under {
 /// # Safety
 /// As for [`plain`], for all channels.
 #[inline(never)]
-unsafe fn turns(
+unsafe fn depth_multiplier(
     x: *const i16,
     weights: *const i8,
     channels: &Channels<'_>,
@@ -303,7 +303,7 @@ mod helium {
     pub(super) const MOST: usize = 200;
 
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct DepthwiseS16Args {
         pub(super) x: *const i16,
         pub(super) weights: *const i8,
         pub(super) y: *mut i16,
@@ -336,8 +336,8 @@ mod helium {
     }
 
     // Loaded at once.
-    consecutive!(Args: columns, column, skip, weights_skip);
-    consecutive!(Args: records, bias, low, high);
+    consecutive!(DepthwiseS16Args: columns, column, skip, weights_skip);
+    consecutive!(DepthwiseS16Args: records, bias, low, high);
 
     /// The stack: where a pixel's input begins, the pixels left, registers, and the arguments.
     #[allow(dead_code, reason = "the assembly names its words")]
@@ -346,7 +346,7 @@ mod helium {
         from: *const i16,
         left: usize,
         vectors: [u64; 8],
-        args: *const Args,
+        args: *const DepthwiseS16Args,
     }
     consecutive!(Frame: from, left);
 
@@ -377,9 +377,9 @@ mod helium {
     /// Eight channels at a time, nine instructions a tap; the last eight again where there are no eight left. Sums of channels with an even place are in q4,
     /// the others in q5: so are their constants, gathered.
     #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn run(args: *const Args) {
+    pub(super) unsafe extern "C" fn run(args: *const DepthwiseS16Args) {
         naked!(
-            Args { x, weights, y, count, rows, columns, filter, records, low, pixels, step, multiplier, reciprocal },
+            DepthwiseS16Args { x, weights, y, count, rows, columns, filter, records, low, pixels, step, multiplier, reciprocal },
             Frame { from, args } =>
             ".cpu cortex-m55",
             "push {{r0, r4-r11, lr}}",

@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 
 use super::Lines;
-use crate::kernels::primitives::dot_s16::loops::{PAIRED, Window, window};
+use crate::kernels::primitives::dot_s16::loops::{GatheredWindowArgs, PAIRED, window};
 use crate::kernels::primitives::strided_copy;
 
 /// Elements of the largest window, which are on the stack; those of larger ones have long lines, which need no gathering.
@@ -21,13 +21,13 @@ pub(crate) unsafe fn run(
     first: usize,
     pixels: usize,
     steps: [usize; 2],
-    channels: Window,
+    channels: GatheredWindowArgs,
 ) {
     let mut memory = [const { MaybeUninit::<[u32; 2]>::uninit() }; MOST / 4];
     let gathered = memory.as_mut_ptr().cast::<i16>();
     let (filter, [rows, columns]) = (channels.filter, lines.count);
     let whole = rows.wrapping_mul(columns).wrapping_mul(lines.len) == filter;
-    let mut args = Window {
+    let mut args = GatheredWindowArgs {
         x: gathered,
         bytes: (filter & !3).wrapping_mul(2),
         rest: filter & 3,

@@ -25,8 +25,8 @@ impl Lines {
     /// Arguments of the loop over groups of four elements and over the rest of a line.
     #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
     #[inline(always)]
-    fn in_fours(&self) -> loops::Args {
-        loops::Args {
+    fn in_fours(&self) -> loops::Dot4RowsArgs {
+        loops::Dot4RowsArgs {
             lines: self.count,
             bytes: (self.len & !3).wrapping_mul(2),
             skip: self.step.wrapping_sub(self.len).wrapping_mul(2),
@@ -162,7 +162,7 @@ unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lin
 #[inline(always)]
 unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
     let mut sums = [0; 4];
-    let all = helium::Args {
+    let all = helium::Dot4RowsMveArgs {
         rows,
         skip: lines.step.wrapping_sub(lines.len).wrapping_mul(2),
         weights_skip: lines.weights_step.wrapping_sub(lines.len),
@@ -178,7 +178,7 @@ mod helium {
     use core::mem::offset_of;
 
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct Dot4RowsMveArgs {
         pub(super) rows: [*const i8; 4],
         /// Bytes from the end of a line to the next one in the input.
         pub(super) skip: usize,
@@ -189,9 +189,9 @@ mod helium {
 
     /// Eight elements of four rows in nine instructions.
     #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn dots(x: *const i16, args: *const Args, lines: usize, len: usize) {
+    pub(super) unsafe extern "C" fn dots(x: *const i16, args: *const Dot4RowsMveArgs, lines: usize, len: usize) {
         naked!(
-            Args { rows, skip, weights_skip, sums } =>
+            Dot4RowsMveArgs { rows, skip, weights_skip, sums } =>
             ".cpu cortex-m55",
             // Loads that widen take their address from r0 to r7, and sums have even registers.
             "push {{r4-r11, lr}}",
@@ -235,9 +235,9 @@ mod helium {
             "strd r6, r8, [r2]",
             "strd r10, r12, [r2, #{third_sum}]",
             "pop {{r4-r11, pc}}";
-            third_row = const offset_of!(Args, rows) + size_of::<[usize; 2]>(),
+            third_row = const offset_of!(Dot4RowsMveArgs, rows) + size_of::<[usize; 2]>(),
             third_sum = const size_of::<[i32; 2]>(),
-            fourth_row = const offset_of!(Args, rows) + size_of::<[usize; 3]>(),
+            fourth_row = const offset_of!(Dot4RowsMveArgs, rows) + size_of::<[usize; 3]>(),
         )
     }
 }

@@ -4,17 +4,17 @@
 
 frame! {
     /// Registers pushed by [`dots`], and its last argument.
-    Pushed { sums, r8, r9, r10, r11, r4, r5, r6, r7, lr, zero }
+    DotsFrame { sums, r8, r9, r10, r11, r4, r5, r6, r7, lr, zero }
 }
 
 frame! {
     /// Registers pushed first by [`rows`], and its last arguments.
-    Entered { r8, r9, r10, r11, r4, r5, r6, r7, lr, zero, fours }
+    RowsSaved { r8, r9, r10, r11, r4, r5, r6, r7, lr, zero, fours }
 }
 
 frame! {
     /// Words pushed next by [`rows`]: the address of the next sums, their end, and the index at which groups of four begin.
-    Frame { to, to_end, fours_from }
+    RowsFrame { to, to_end, fours_from }
 }
 
 /// An element of the input, from r0, with that of each row, from r1 to r4, all at index r7: zero point r12, which has its sign changed, sums r8 to r11.
@@ -50,7 +50,7 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
     zero: i32,
 ) {
     naked!(
-        Pushed { zero } =>
+        DotsFrame { zero } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -104,7 +104,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
     fours: usize,
 ) {
     naked!(
-        Entered { zero, fours }, Frame { to, to_end, fours_from } =>
+        RowsSaved { zero, fours }, RowsFrame { to, to_end, fours_from } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",

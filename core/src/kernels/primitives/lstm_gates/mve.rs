@@ -1,6 +1,6 @@
 //! Loops of `gates` for Helium, four cells at a time.
 
-use crate::kernels::primitives::requantize::bounded::{Either, Rescale, Wide};
+use crate::kernels::primitives::requantize::bounded::{Either, Rescale, RescaleS64};
 use crate::ops::lstm::LstmInt;
 use crate::quant::SIGMOID;
 use crate::tensor::DType;
@@ -15,7 +15,7 @@ pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], sc
         let (mantissa, left, right) = scale.parts();
         [mantissa, left as i32, (right as i32).wrapping_neg()]
     });
-    let args = Args {
+    let args = GateArgs {
         sums,
         bias: bias.as_ptr(),
         gate,
@@ -32,9 +32,14 @@ pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], sc
 /// # Safety
 /// As for [`gate_s8`]; in addition, each bias fits 32 bits.
 #[inline(always)]
-pub(in crate::kernels) unsafe fn gate_s16(sums: [*const i32; 2], bias: &[i64], scales: &[Wide; 2], gate: *mut i16) {
+pub(in crate::kernels) unsafe fn gate_s16(
+    sums: [*const i32; 2],
+    bias: &[i64],
+    scales: &[RescaleS64; 2],
+    gate: *mut i16,
+) {
     let [of_input, of_hidden] = scales.map(|scale| scale.parts());
-    let args = Args {
+    let args = GateArgs {
         sums,
         bias: bias.as_ptr().cast(),
         gate,
@@ -102,27 +107,27 @@ pub(in crate::kernels) unsafe fn cells(
 
 /// The sums of a gate, which become it. The loops read the fields by offset_of!.
 #[repr(C)]
-struct Args {
+struct GateArgs {
     /// Over the inputs, and over the hidden state.
     sums: [*const i32; 2],
     /// Of 64 bits where the activations are int16.
     bias: *const i32,
     gate: *mut i16,
-    /// Mantissa, shift to the left, shift to the right as a number of at most 0; or what [`Wide`] has.
+    /// Mantissa, shift to the left, shift to the right as a number of at most 0; or what [`RescaleS64`] has.
     of_input: [i32; 3],
     of_hidden: [i32; 3],
     /// Not 0.
     count: usize,
 }
-consecutive!(Args: bias, gate, of_input);
+consecutive!(GateArgs: bias, gate, of_input);
 const _: () = {
     use core::mem::offset_of;
-    assert!(offset_of!(Args, bias) == offset_of!(Args, sums) + 8);
-    assert!(offset_of!(Args, of_hidden) == offset_of!(Args, of_input) + 12);
-    assert!(offset_of!(Args, count) == offset_of!(Args, of_hidden) + 12);
+    assert!(offset_of!(GateArgs, bias) == offset_of!(GateArgs, sums) + 8);
+    assert!(offset_of!(GateArgs, of_hidden) == offset_of!(GateArgs, of_input) + 12);
+    assert!(offset_of!(GateArgs, count) == offset_of!(GateArgs, of_hidden) + 12);
 };
 
-/// Two roundings of a sum, to a half: what `rescale.rs` has as `Either`.
+/// Two roundings of a sum, to a half: `bounded.rs` has them as `Either`.
 macro_rules! scaled {
     ($q:literal, $t:literal, $mantissa:literal, $left:literal, $right:literal, $mask:literal) => {
         concat!(
@@ -219,7 +224,7 @@ macro_rules! wide {
 /// # Safety
 /// `count` sums, biases and gates.
 #[unsafe(naked)]
-unsafe extern "C" fn gate_of(args: &Args) {
+unsafe extern "C" fn gate_of(args: &GateArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -247,7 +252,7 @@ unsafe extern "C" fn gate_of(args: &Args) {
 /// # Safety
 /// `count` sums, biases and gates. The low words of biases are all of them.
 #[unsafe(naked)]
-unsafe extern "C" fn wide_gate_of(args: &Args) {
+unsafe extern "C" fn wide_gate_of(args: &GateArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",

@@ -120,7 +120,7 @@ pub(crate) fn columns_s8(
     }
     let (mut at, mut sums) = (0usize, [0_i32; MOST]);
     while at < width {
-        let args = helium::Args {
+        let args = helium::MatmulColumnsArgs {
             x: x.from.as_ptr(),
             step: x.step,
             count: x.count,

@@ -5,7 +5,7 @@ pub(in crate::kernels) const MOST: usize = 16;
 
 /// Columns `columns` of a matrix whose rows have `width` elements, and the elements that they are multiplied with.
 #[repr(C)]
-pub(in crate::kernels) struct Args {
+pub(in crate::kernels) struct MatmulColumnsArgs {
     pub(in crate::kernels) x: *const i8,
     /// From an element to the next.
     pub(in crate::kernels) step: usize,
@@ -19,13 +19,13 @@ pub(in crate::kernels) struct Args {
     /// That are left, not none.
     pub(in crate::kernels) columns: usize,
 }
-consecutive!(Args: x, step, count, m, width, sums, zero, columns);
+consecutive!(MatmulColumnsArgs: x, step, count, m, width, sums, zero, columns);
 
 /// `sum of (x[k] - zero) * m[k, i]`, modulo 2^32, of sixteen columns, or of four at the most where fewer than sixteen are left: their number.
 ///
 /// # Safety
 /// `args` gives elements at `x`, and as many rows of `m` with `args.columns` columns left.
-pub(in crate::kernels) unsafe fn columns(args: &Args) -> usize {
+pub(in crate::kernels) unsafe fn columns(args: &MatmulColumnsArgs) -> usize {
     if args.columns >= MOST {
         // SAFETY: at least `MOST` (sixteen) columns are left, and the caller guarantees elements and rows.
         unsafe { sixteen(args) };
@@ -39,7 +39,7 @@ pub(in crate::kernels) unsafe fn columns(args: &Args) -> usize {
 /// # Safety
 /// As for [`columns`], with at least sixteen columns left.
 #[unsafe(naked)]
-unsafe extern "C" fn sixteen(args: &Args) {
+unsafe extern "C" fn sixteen(args: &MatmulColumnsArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
@@ -79,7 +79,7 @@ unsafe extern "C" fn sixteen(args: &Args) {
 /// # Safety
 /// As above.
 #[unsafe(naked)]
-unsafe extern "C" fn four(args: &Args) {
+unsafe extern "C" fn four(args: &MatmulColumnsArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",

@@ -231,13 +231,13 @@ impl ByteTerm {
 
 /// [`Multiplier::apply_wide`] of numbers of 32 bits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wide {
+pub(crate) struct RescaleS64 {
     mantissa: i32,
     /// 1 to 31.
     right: u32,
 }
 
-impl Wide {
+impl RescaleS64 {
     /// `None` where it shifts by more than 31.
     pub(crate) fn new(multiplier: Multiplier) -> Option<Self> {
         let (mantissa, right) = multiplier.wide();

@@ -47,7 +47,7 @@ impl Rescaled {
         #[cfg(kernel_isa = "mve")]
         if size_of::<T>() <= 2 {
             let shift = i32::from(self.multiplier.shift);
-            let args = helium::Args {
+            let args = helium::RequantizeArgs {
                 y: place.cast(),
                 count: sums.len(),
                 stride: stride.wrapping_mul(size_of::<T>()),
@@ -102,7 +102,7 @@ mod helium {
     use core::arch::naked_asm;
 
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct RequantizeArgs {
         pub(super) y: *mut u8,
         /// Not 0.
         pub(super) count: usize,
@@ -122,7 +122,7 @@ mod helium {
     macro_rules! put {
         ($name:ident, $store:literal) => {
             #[unsafe(naked)]
-            pub(super) unsafe extern "C" fn $name(sums: *const i32, args: &Args) {
+            pub(super) unsafe extern "C" fn $name(sums: *const i32, args: &RequantizeArgs) {
                 naked_asm!(
                     ".cpu cortex-m55",
                     "push {{r4-r11, lr}}",

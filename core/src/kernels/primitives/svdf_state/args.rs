@@ -2,7 +2,7 @@
 
 /// State, constants and outputs of a row.
 #[repr(C)]
-pub(super) struct Args {
+pub(super) struct SvdfS8Args {
     pub(super) state: *mut i8,
     pub(super) weights: *const i8,
     pub(super) newest: *const i8,

@@ -2,9 +2,9 @@
 
 #![cfg(all(kernel_isa = "armv7m", not(any(kernel_isa = "dsp", kernel_isa = "mve"))))]
 
-use super::args::Args;
+use super::args::SvdfS8Args;
 
-consecutive!(Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
+consecutive!(SvdfS8Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
 
 frame!(
     /// The frame of any memories: the outputs' end, elements of a memory but for the newest, filters.
@@ -66,8 +66,8 @@ macro_rules! output {
 /// # Safety
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn eights(args: &Args) {
-    naked!(Args { state, newest, y, mantissa, right } =>
+pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
+    naked!(SvdfS8Args { state, newest, y, mantissa, right } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         // Biases r11, the end r8.
@@ -98,8 +98,8 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// # Safety
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn any(args: &Args) {
-    naked!(Args { state, newest, y, mantissa, right, less_one }, Frame { last, elements, filters } =>
+pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
+    naked!(SvdfS8Args { state, newest, y, mantissa, right, less_one }, Frame { last, elements, filters } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         // Biases r11, elements left r6, filters left r7.

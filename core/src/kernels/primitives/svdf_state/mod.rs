@@ -96,7 +96,7 @@ pub(in crate::kernels) fn times(row: Times<'_>) -> Option<()> {
             return None;
         }
         let (mantissa, addend, right) = scale.parts();
-        let args = args::Args {
+        let args = args::SvdfS8Args {
             state: state.as_mut_ptr(),
             weights: weights.as_ptr(),
             newest: newest.as_ptr(),
@@ -171,7 +171,7 @@ fn vectors(row: (Dst<'_, i8>, Src<'_, i8>, &[i8], &[i32]), len: usize, scale: (M
         }
         if (1..=16).contains(&len) && fours > 0 {
             let (multiplier, zero) = scale;
-            let args = mve::Args {
+            let args = mve::SvdfS8MveArgs {
                 state: state.as_ptr(),
                 weights: weights.as_ptr(),
                 bias: bias.as_ptr(),

@@ -2,7 +2,7 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::args::Args;
+use super::args::SvdfS8Args;
 
 /// Memories of any length.
 pub(super) fn takes(_: usize) -> bool {
@@ -98,9 +98,9 @@ macro_rules! enter {
 /// # Safety
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn eights(args: &Args) {
+pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
     naked!(
-        Args { state, weights, newest, y, bias, mantissa, addend, right, end } =>
+        SvdfS8Args { state, weights, newest, y, bias, mantissa, addend, right, end } =>
         ".option push",
         ".option arch, +m",
         enter!(),
@@ -128,9 +128,9 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// # Safety
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn any(args: &Args) {
+pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
     naked!(
-        Args { state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank } =>
+        SvdfS8Args { state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank } =>
         ".option push",
         ".option arch, +m",
         save!("s0" "s1" "s2" "s3"),

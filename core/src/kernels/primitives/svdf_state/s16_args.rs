@@ -40,7 +40,7 @@ pub(super) type Newest = i32;
     allow(dead_code)
 )]
 #[repr(C)]
-pub(super) struct Args {
+pub(super) struct SvdfS16Args {
     pub(super) state: *mut i16,
     pub(super) weights: *const i16,
     pub(super) newest: *mut Newest,

@@ -1,8 +1,8 @@
 //! [`super::s16`] on ARMv7-M and ARMv8-M without vectors.
 
-use super::s16_args::Args;
+use super::s16_args::SvdfS16Args;
 
-consecutive!(Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
+consecutive!(SvdfS16Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
 
 frame!(
     /// The frame of any memories: the outputs' end, filters.
@@ -23,7 +23,7 @@ pub(super) fn takes(memory: usize) -> bool {
 /// # Safety
 /// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
-pub(super) unsafe fn times(args: &Args) {
+pub(super) unsafe fn times(args: &SvdfS16Args) {
     let is_aligned = (args.state as usize | args.weights as usize).is_multiple_of(4);
     // SAFETY: the caller guarantees the arrays that `args` gives. `eights` loads double words, which need multiples of four: `is_aligned`.
     unsafe {
@@ -179,8 +179,8 @@ macro_rules! output {
 /// # Safety
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
-unsafe extern "C" fn eights(args: &Args) {
-    naked!(Args { state, newest, y, mantissa, zero } =>
+unsafe extern "C" fn eights(args: &SvdfS16Args) {
+    naked!(SvdfS16Args { state, newest, y, mantissa, zero } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Biases r8, the end lr.
@@ -207,8 +207,8 @@ unsafe extern "C" fn eights(args: &Args) {
 /// # Safety
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
-unsafe extern "C" fn any(args: &Args, less_one: usize) {
-    naked!(Args { state, newest, bias, end, mantissa, zero, rank }, Frame { last, filters } =>
+unsafe extern "C" fn any(args: &SvdfS16Args, less_one: usize) {
+    naked!(SvdfS16Args { state, newest, bias, end, mantissa, zero, rank }, Frame { last, filters } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Biases r8, steps left r6, filters left r7, steps of a memory lr.

@@ -2,9 +2,9 @@
 
 use core::mem::MaybeUninit;
 
-use super::s16_args::{Args, BLOCK};
+use super::s16_args::{BLOCK, SvdfS16Args};
 
-consecutive!(Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
+consecutive!(SvdfS16Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
 
 /// Elements of a vector.
 const LANES: usize = 8;
@@ -18,7 +18,7 @@ pub(super) fn takes(_: usize) -> bool {
 /// 1. `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 /// 2. There are at most [`BLOCK`] filters.
 #[inline(always)]
-pub(super) unsafe fn times(args: &Args) {
+pub(super) unsafe fn times(args: &SvdfS16Args) {
     let mut sums = MaybeUninit::<[i32; BLOCK]>::uninit();
     let sums = sums.as_mut_ptr().cast();
     // SAFETY: the caller guarantees the arrays that `args` gives, of at most `BLOCK` filters: `sums` has room for each, and is written before it is read.
@@ -55,8 +55,8 @@ macro_rules! last {
 /// # Safety
 /// As many of each as there are outputs, at least one, and as many sums.
 #[unsafe(naked)]
-unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
-    naked!(Args { state, newest, y } =>
+unsafe extern "C" fn eights(args: &SvdfS16Args, sums: *mut i32) {
+    naked!(SvdfS16Args { state, newest, y } =>
         ".cpu cortex-m55",
         "push {{r4-r8, lr}}",
         // State r0, sums r1, weights r2, newest r3, biases r8.
@@ -81,8 +81,8 @@ unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
 /// # Safety
 /// As many of each as there are outputs, filters and elements, at least one.
 #[unsafe(naked)]
-unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
-    naked!(Args { state, newest, y, rank } =>
+unsafe extern "C" fn vectors(args: &SvdfS16Args, sums: *mut i32, before: usize) {
+    naked!(SvdfS16Args { state, newest, y, rank } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         // As below; vectors before the last r5, the sums' end r10.
@@ -120,8 +120,8 @@ unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
 /// # Safety
 /// As many of each as there are outputs, filters and elements, at least one.
 #[unsafe(naked)]
-unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
-    naked!(Args { state, newest, y, memory } =>
+unsafe extern "C" fn any(args: &SvdfS16Args, sums: *mut i32) {
+    naked!(SvdfS16Args { state, newest, y, memory } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         // State r0, sums r1, weights r2, newest r3, elements but the last r5, filters left r7, biases r8, the sums' end r10, and r9 back from the
@@ -167,8 +167,8 @@ unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
 /// # Safety
 /// As many as the arguments say.
 #[unsafe(naked)]
-unsafe extern "C" fn outputs(args: &Args, sums: *const i32) {
-    naked!(Args { y, mantissa, zero } =>
+unsafe extern "C" fn outputs(args: &SvdfS16Args, sums: *const i32) {
+    naked!(SvdfS16Args { y, mantissa, zero } =>
         ".cpu cortex-m55",
         "push {{r4-r6, lr}}",
         "ldrd r2, r3, [r0, #{y}]", // end

@@ -2,7 +2,7 @@
 
 use core::mem::offset_of;
 
-use super::s16_args::{Args, Scale};
+use super::s16_args::{Scale, SvdfS16Args};
 
 /// Whether the loops take memories of so many elements.
 pub(super) fn takes(_: usize) -> bool {
@@ -12,7 +12,7 @@ pub(super) fn takes(_: usize) -> bool {
 /// # Safety
 /// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
-pub(super) unsafe fn times(args: &Args, scale: &Scale) {
+pub(super) unsafe fn times(args: &SvdfS16Args, scale: &Scale) {
     // SAFETY: the caller guarantees the arrays that `args` gives; `eights` runs only for rank 1 and memory 8.
     unsafe {
         if (args.rank, args.memory) == (1, 8) {
@@ -150,9 +150,9 @@ macro_rules! leave {
 /// # Safety
 /// As many of each as there are outputs, at least one.
 #[unsafe(naked)]
-unsafe extern "C" fn eights(args: &Args, scale: &Scale) {
+unsafe extern "C" fn eights(args: &SvdfS16Args, scale: &Scale) {
     naked!(
-        Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
+        SvdfS16Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
         Scale { left, right, half, sign } =>
         ".option push",
         ".option arch, +m",
@@ -178,9 +178,9 @@ unsafe extern "C" fn eights(args: &Args, scale: &Scale) {
 /// # Safety
 /// As many of each as there are outputs and filters, at least one.
 #[unsafe(naked)]
-unsafe extern "C" fn any(args: &Args, scale: &Scale) {
+unsafe extern "C" fn any(args: &SvdfS16Args, scale: &Scale) {
     naked!(
-        Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
+        SvdfS16Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
         Scale { left, right, half, sign } =>
         ".option push",
         ".option arch, +m",
