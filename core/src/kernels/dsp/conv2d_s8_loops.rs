@@ -467,7 +467,8 @@ mod portable {
     unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: the caller describes the block.
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
+        // `mac_1x2`).
         unsafe {
             while out != block.out_end {
                 let biases = [*weights as i32, *weights.add(1) as i32];

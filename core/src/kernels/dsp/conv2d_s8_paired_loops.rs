@@ -613,7 +613,8 @@ mod portable {
         let mut weights = block.weights;
         let mut out = block.out;
         let general = block.form == Form::General as usize;
-        // SAFETY: the caller describes the block.
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
+        // `mac_1x2`).
         unsafe {
             while out != block.out_end {
                 let mut first = [*weights as i32; PIXELS];

@@ -490,7 +490,8 @@ mod portable {
     unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: the caller describes the block.
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
+        // `mac_1x2`).
         unsafe {
             let mut eights = [0_i32; PIXELS];
             for pair in 0..block.pairs {

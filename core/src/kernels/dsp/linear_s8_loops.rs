@@ -184,7 +184,8 @@ mod portable {
     /// sums are kept, a record and writable outputs, of an even number of channels and at least two.
     pub(in super::super) unsafe fn multiply(dense: &LinearS8Args) {
         let (mut from, mut out, mut weights) = (dense.from.cast_mut(), dense.out, dense.weights);
-        // SAFETY: the caller describes them.
+        // SAFETY: `dense` describes activations, weights, biases and outputs of an even number of channels, at least two (fn docs); the loop ends with the last
+        // two.
         unsafe {
             loop {
                 let kept = dense.form == 0;

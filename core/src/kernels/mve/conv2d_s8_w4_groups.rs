@@ -304,7 +304,7 @@ impl Matrix<'_> {
     /// One row, by groups of eight channels from `first` on, `lanes` of each.
     ///
     /// # Safety
-    /// As for [`Product::multiply`].
+    /// As for [`Product::multiply`], of one row; `first` is the first of `groups` groups whose weights and outputs are there.
     unsafe fn row(&self, first: usize, groups: usize, lanes: usize, x: *const i8, out: *mut i8) {
         if groups == 0 {
             return;
@@ -324,7 +324,7 @@ impl Matrix<'_> {
             high: self.output.high,
             factors: self.shape.factors() as u32,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `groups > 0`, their weights lie from `args.weights` on, and the row and its outputs are the caller's.
         unsafe {
             match (self.shape.of_group, self.output.fast) {
                 (1, true) => rows1_g16_fast(&args),
@@ -342,7 +342,7 @@ impl Product for Matrix<'_> {
         if rows < MANY || self.widened.is_null() {
             for row in 0..rows {
                 let (x, out) = (x.wrapping_add(row * stride), out.wrapping_add(row * self.channels));
-                // SAFETY: the caller's promise.
+                // SAFETY: `row < rows`, whose inputs and outputs the caller guarantees; the groups of the channels are those of the packed weights.
                 unsafe {
                     self.row(0, full, GROUP, x, out);
                     self.row(full, rest.min(1), rest, x, out);
@@ -364,7 +364,7 @@ impl Product for Matrix<'_> {
                 core::slice::from_raw_parts(self.widened.cast::<u8>(), bytes)
             };
             let matrix = gemm_s8::Matrix::<false>::of_group(weights, self.shape.k, self.channels, self.output);
-            // SAFETY: the caller's promise.
+            // SAFETY: one group of widened weights; the rows at `x` and their outputs of these channels are the caller's.
             unsafe { matrix.groups(0, 1, lanes, x, stride, rows, out.wrapping_add(group * GROUP)) };
         }
     }

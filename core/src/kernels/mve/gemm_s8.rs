@@ -200,7 +200,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
     pub(super) unsafe fn multiply(&self, x: *const i8, x_stride: usize, rows: usize, out: *mut i8) {
         let (full, rest) = (self.channels / GROUP, self.channels % GROUP);
         if rest == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the condition of `groups` is that of this function; without a rest, `full` are all groups.
             unsafe { self.groups(0, full, GROUP, x, x_stride, rows, out) };
             return;
         }
@@ -248,7 +248,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
     /// [`Matrix::multiply`] for groups that write `lanes` channels each.
     ///
     /// # Safety
-    /// As for [`Matrix::multiply`].
+    /// As for [`Matrix::multiply`]; groups `first` to `first + groups` are of the packed weights, and there is one at least.
     #[expect(clippy::too_many_arguments, reason = "the extents of a matrix product")]
     pub(super) unsafe fn groups(
         &self,
@@ -284,7 +284,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         let words = (out.addr() | self.channels).is_multiple_of(4);
         if !W4 && blocks == 1 && rows >= 4 && lanes == GROUP && !self.output.left && words {
             args.pairs = (rows / 4) as u32;
-            // SAFETY: the caller's promise; at least four rows, and one group of one block.
+            // SAFETY: at least four rows, and groups of one block; the caller guarantees the rows at `x` and their outputs.
             unsafe {
                 if self.output.fast {
                     rows4_k16_fast(&args)
@@ -299,7 +299,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             args.pairs = (rows / 2) as u32;
         }
         if rows >= 2 {
-            // SAFETY: the caller's promise; at least one pair, one group and one block.
+            // SAFETY: at least one pair of rows, one group and one block; the caller guarantees the rows at `x` and their outputs.
             unsafe {
                 match (blocks, self.output.fast) {
                     (1, true) if W4 => rows2_w4_k16_fast(&args),

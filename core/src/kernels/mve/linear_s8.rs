@@ -110,7 +110,7 @@ impl Kernel for S8 {
 /// # Safety
 /// The row is valid for reads of its blocks, the weights of the groups, of which there is one at least; the outputs for writes of as many eights.
 unsafe fn multiply(args: &Alike, requantize: &Output) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the conditions of the loops are those of this function.
     unsafe {
         match *requantize {
             Output { fast: true, .. } => rows1_alike_fast(args),
@@ -125,7 +125,7 @@ unsafe fn multiply(args: &Alike, requantize: &Output) {
 /// Multiplies a row by the last channels, behind the groups of `args`.
 ///
 /// # Safety
-/// As [`multiply`], of one group more, or half of one; the outputs for writes of `rest` more.
+/// As for [`multiply`], of one group more, or half of one; `rest` more outputs are writable.
 #[inline(never)]
 unsafe fn last(args: &Alike, rest: usize, requantize: &Output) {
     let [groups, blocks] = [args.groups, args.blocks].map(|count| count as usize);
@@ -137,7 +137,7 @@ unsafe fn last(args: &Alike, rest: usize, requantize: &Output) {
         weights: args.weights.wrapping_add(groups * group),
         ..*args
     };
-    // SAFETY: the caller's promise; a whole group is written to a place of its own.
+    // SAFETY: `last` is the group, or half of one, behind those of `args`, which the caller guarantees; a whole group is written to a place of its own.
     unsafe {
         if rest <= HALF {
             rows1_four(&last);

@@ -201,7 +201,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             high: i32::from(self.limits[1]),
         };
         if args.tiles > 0 {
-            // SAFETY: the caller's promise; at least one tile, and as many groups as the weights have.
+            // SAFETY: at least one tile; the groups are those of the packed weights, and the caller guarantees `rows >= L::TILE` rows at `x` and their outputs.
             unsafe { L::tiles(&args) };
         }
         let done = args.tiles * L::TILE;
@@ -209,7 +209,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             args.tiles = rows - done;
             args.x = x.wrapping_add(done * x_stride);
             args.out = out.wrapping_add(done * self.channels);
-            // SAFETY: the caller's promise, for the `rows - done` rows that are left, from `args.x` and `args.out` on.
+            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; the caller guarantees all `rows`.
             unsafe { L::rows(&args) };
         }
     }

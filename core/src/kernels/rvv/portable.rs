@@ -4,12 +4,12 @@ use super::args::{Run, Sum};
 use crate::quant::{high_mul, rounding_shift_right};
 
 pub(super) unsafe fn convolution(args: *const Run) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
     unsafe { each_pixel::<false>(&*args) }
 }
 
 pub(super) unsafe fn sum(args: *const Sum) {
-    // SAFETY: the caller passes as many elements as it says.
+    // SAFETY: `args` points to valid arguments with `count` elements in both operands and in the output.
     unsafe {
         let args = &*args;
         for i in 0..args.count {
@@ -26,7 +26,7 @@ pub(super) unsafe fn sum(args: *const Sum) {
 }
 
 pub(super) unsafe fn depthwise(args: *const Run) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
     unsafe { each_pixel::<true>(&*args) }
 }
 
@@ -34,7 +34,7 @@ pub(super) unsafe fn depthwise(args: *const Run) {
 const PART: usize = 32;
 
 unsafe fn each_pixel<const DEPTHWISE: bool>(args: &Run) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `packed`.
+    // SAFETY: `args` points to valid arguments with constants in the layout of `packed`: taps, channels and outputs below its numbers are the caller's.
     unsafe {
         for pixel in 0..args.pixels {
             let out = args.out.add(pixel * args.channels);

@@ -47,7 +47,7 @@ unsafe fn avx2(op: &PackedSumS8, a: *const i8, b: *const i8, out: *mut i8, block
         _mm256_srai_epi32(_mm256_add_epi32(sum, lows), PackedSumS8::FRACTION as i32)
     };
     for at in (0..blocks).map(|block| block * BLOCK) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `at + BLOCK <= blocks * BLOCK`, elements that the caller guarantees; the loads are unaligned.
         let [a, b] = unsafe { [a, b].map(|from| _mm256_cvtepi8_epi16(_mm_loadu_si128(from.add(at).cast()))) };
         let floor = |x: __m256i, low: __m256i| _mm256_srai_epi16(_mm256_mullo_epi16(x, low), 8);
         let lows = _mm256_add_epi16(floor(a, low_a), floor(b, low_b));

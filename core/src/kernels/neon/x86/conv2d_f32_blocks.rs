@@ -95,7 +95,7 @@ pub(super) unsafe fn run(of: &Convolution<'_>) {
         pixels: usize::from(window.batch) * oh * ow,
         last_bias,
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the condition of `blocks` is that of this function.
     unsafe {
         if of.fused {
             walk.blocks::<true>();
@@ -132,7 +132,7 @@ impl Walk<'_> {
             while block > TILE && !self.free(done, block) {
                 block /= 2;
             }
-            // SAFETY: the caller's promise; the table has a place for every piece of the block, scratch for four windows.
+            // SAFETY: the operands are those of `run`; the table has a place for every piece of the block, scratch for four windows.
             unsafe {
                 if block >= TILE.min(self.pixels - done) && self.free(done, block) {
                     let copies = copies.as_mut_ptr().cast();
@@ -316,7 +316,8 @@ impl Walk<'_> {
                     },
                     limits: Limits::new(of.limits),
                 };
-                // SAFETY: the caller's promise: pieces, weights and outputs are those of the tile.
+                // SAFETY: the pieces are those of the table, weights, biases, residual and outputs those of the tile, all inside the operands that the caller
+                // guarantees.
                 unsafe {
                     if side {
                         task.side::<FUSED>();

@@ -60,7 +60,7 @@ pub(super) unsafe fn from(table: *const f32, at: usize) -> __m256 {
     if table.is_null() {
         _mm256_setzero_ps()
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: `table` is not null: eight numbers are readable from `at` on (fn docs).
         unsafe { _mm256_loadu_ps(table.add(at)) }
     }
 }
@@ -101,7 +101,7 @@ impl Tile {
     /// Pieces, weights and biases are valid for reads, outputs for writes, of `ROWS` pixels; the processor has AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn whole<const ROWS: usize, const VECTORS: usize, const FUSED: bool>(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: pieces, weights and biases of `8 * VECTORS` channels are readable, and outputs of `ROWS` pixels writable (fn docs).
         unsafe {
             let mut bias = [_mm256_setzero_ps(); VECTORS];
             for (vector, bias) in bias.iter_mut().enumerate() {
@@ -140,7 +140,7 @@ impl Tile {
     /// As for [`Tile::whole`]; of biases all sixteen are there.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn part<const ROWS: usize, const FUSED: bool>(&self, channels: usize) {
-        // SAFETY: the caller's promise; no lane beyond the group's is read or written.
+        // SAFETY: pieces, weights and outputs are as for `whole`, biases all sixteen (fn docs); no lane beyond the group's is read or written.
         unsafe {
             let width = channels.next_multiple_of(4);
             let (read, written) = (lanes(width), lanes(channels));
@@ -178,7 +178,7 @@ impl Tile {
     /// As for [`Tile::whole`], of one pixel and so many groups.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn side<const FUSED: bool>(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: pieces, weights, biases and outputs of one pixel and `SIDE` groups are valid (fn docs).
         unsafe {
             let mut sums = [[_mm256_setzero_ps(); 2]; SIDE];
             for (group, [s0, s1]) in sums.iter_mut().enumerate() {
@@ -214,7 +214,7 @@ impl Tile {
     /// As for [`Tile::whole`] and [`Tile::part`]; one to [`TILE`] rows.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn run<const FUSED: bool>(&self, rows: usize, channels: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: each arm has `rows` pixels; the condition of `of_width` is that of this function.
         unsafe {
             match rows {
                 1 => self.of_width::<1, FUSED>(channels),
@@ -232,7 +232,7 @@ impl Tile {
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     unsafe fn of_width<const ROWS: usize, const FUSED: bool>(&self, channels: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: each arm has `channels` channels; pieces, weights, biases and outputs are valid for them (docs of `run`).
         unsafe {
             match channels {
                 GROUP => self.whole::<ROWS, 2, FUSED>(),

@@ -66,7 +66,7 @@ impl RequantizeX16 {
     pub(super) unsafe fn new(table: *const u8, width: usize) -> Self {
         let four = |channels: usize, part: usize| {
             let at = TABLE / 4 * channels.min(width - 4) + 16 * part;
-            // SAFETY: the caller's promise.
+            // SAFETY: `at + 16` is within the `TABLE` bytes of each four of `width` channels (fn docs).
             unsafe { _mm_loadu_si128(table.add(at).cast()) }
         };
         let part = |part: usize| {
@@ -121,7 +121,7 @@ impl RequantizeX16 {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn two(table: *const u8, second: usize) -> __m256i {
-    // SAFETY: the caller's promise.
+    // SAFETY: sixteen bytes are readable at `table` and from `second` on (fn docs).
     unsafe { _mm256_loadu2_m128i(table.add(second).cast(), table.cast()) }
 }
 
@@ -133,7 +133,7 @@ pub(super) unsafe fn two(table: *const u8, second: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn parts(table: *const u8, second: usize) -> [__m256i; 3] {
-    // SAFETY: the caller's promise.
+    // SAFETY: shifts left, mantissas and shifts right are sixteen bytes each, of both fours, which the caller guarantees.
     unsafe {
         [
             two(table, second),
@@ -163,7 +163,7 @@ pub(super) fn bytes(first: __m256i, second: __m256i) -> __m128i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn store(values: __m128i, out: *mut i8, count: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `count <= 16` bytes are writable at `out` (fn docs).
     unsafe {
         if count == 16 {
             _mm_storeu_si128(out.cast(), values);

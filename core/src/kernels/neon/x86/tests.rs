@@ -32,7 +32,7 @@ type Tiles = unsafe fn(*const Product);
 /// # Safety
 /// As for [`dots`].
 unsafe fn plain(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `crate::kernels::neon::gemm_s8_portable::rows` asks of its arguments what this function asks of the same.
     unsafe { crate::kernels::neon::gemm_s8_portable::rows::<false, 4>(args, 4) }
 }
 

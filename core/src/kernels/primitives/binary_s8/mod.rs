@@ -139,7 +139,7 @@ unsafe fn fours<const CONSTANT: bool>(line: Line<i8, i8, i8>, zeros: [i8; 2], re
     } = line;
     let narrow = |twice: i32| rescale.of_twice(twice).clamp(-128, 127) as i8;
     for _ in 0..count / 4 {
-        // SAFETY: four elements of each, as the caller promises.
+        // SAFETY: `count / 4 * 4 <= count`: four elements of `a` and the output, and of `b` unless `CONSTANT`, remain (fn docs). The accesses are unaligned.
         unsafe {
             let x = u32::from_le(a.cast::<u32>().read_unaligned());
             let w = if CONSTANT {

@@ -172,12 +172,12 @@ fn extreme<T: Into<i32>>(smaller: bool) -> impl Fn(T, T) -> i32 + Copy {
 /// The larger ones of the bytes of words, with `mask` XORed before and after; returns the rest of the line.
 ///
 /// # Safety
-/// The line's elements are there, and neighbours.
+/// The line's elements lie inside the operands and are neighbours in each.
 #[inline(always)]
 unsafe fn words(line: Line<i8, i8, i8>, mask: u32) -> Line<i8, i8, i8> {
     let mut rest = line;
     while rest.count >= 4 {
-        // SAFETY: four elements of each, as the caller promises.
+        // SAFETY: `rest.count >= 4`: four neighbours of each operand remain (fn docs). The accesses are unaligned.
         unsafe {
             let [a, b] = [rest.a, rest.b].map(|x| x.cast::<u32>().read_unaligned() ^ mask);
             rest.output.cast::<u32>().write_unaligned(max_s8x4(a, b) ^ mask);

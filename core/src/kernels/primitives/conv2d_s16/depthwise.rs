@@ -204,7 +204,7 @@ unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under
         let end = w.wrapping_add(under.columns);
         while w < end {
             for (channel, sum) in found.iter_mut().enumerate() {
-                // SAFETY: a tap of a channel, as the caller promises.
+                // SAFETY: tap `w` of channel `channel < N`, and its input; the caller guarantees the taps of `N` channels.
                 let (x, w) = unsafe {
                     (
                         x.add(channel).read(),

@@ -433,7 +433,8 @@ unsafe fn pixel(
         let third = second.wrapping_add(step(2));
         let of = [w, second, third, third.wrapping_add(step(3))];
         let mut sums = [0; 4];
-        // SAFETY: rows of lines of channels that are there, an output and constants of each, as the caller promises.
+        // SAFETY: `left > 0` channels remain, missing ones repeat the last: each of `of` has its rows of lines, and there are an output and constants of each
+        // (fn docs).
         unsafe {
             if lines.len > 0 {
                 sums = dot_s16::sums(x, of, lines);

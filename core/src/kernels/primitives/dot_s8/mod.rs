@@ -349,7 +349,7 @@ unsafe fn plain_s8<const N: usize>(
     mut sums: [i32; N],
 ) -> [i32; N] {
     for i in range {
-        // SAFETY: in bounds, as the caller promises.
+        // SAFETY: `i < range.end`, and the caller guarantees as many elements at `x`.
         let x = i32::from(unsafe { x.add(i).read() }).wrapping_sub(zero);
         for (sum, row) in sums.iter_mut().zip(rows) {
             // SAFETY: `i < range.end`, and the caller guarantees as many elements at each row.
@@ -369,7 +369,7 @@ unsafe fn pairs_s8<const N: usize>(x: *const i8, zero: i32, rows: [*const i8; N]
     let minus_zero = halves(zero.wrapping_neg(), zero.wrapping_neg());
     let mut sums = [0_i32; N];
     for i in 0..count {
-        // SAFETY: in bounds, as the caller promises.
+        // SAFETY: `i < count`, and `x` and the rows have `4 * count` elements (fn docs). The read is unaligned.
         let word = |row: *const i8| u32::from_le(unsafe { row.add(4 * i).cast::<u32>().read_unaligned() });
         let x = word(x);
         let (even, odd) = (sxtab16(minus_zero, x), sxtab16_ror8(minus_zero, x));
@@ -389,7 +389,7 @@ unsafe fn pairs_s8<const N: usize>(x: *const i8, zero: i32, rows: [*const i8; N]
 unsafe fn pairs_s16(x: *const i16, row: *const i16, count: usize) -> i32 {
     let mut sum = 0;
     for i in 0..count {
-        // SAFETY: in bounds, as the caller promises.
+        // SAFETY: `i < count` and `at` is 0 or 2: two of the `4 * count` elements (fn docs). The read is unaligned.
         let word = |row: *const i16, at| u32::from_le(unsafe { row.add(4 * i + at).cast::<u32>().read_unaligned() });
         sum = smlad(word(x, 0), word(row, 0), sum);
         sum = smlad(word(x, 2), word(row, 2), sum);
