@@ -185,7 +185,7 @@ impl Shared<'_> {
 /// The bytes of a memory as cells, for one of those that share it.
 ///
 /// # Safety
-/// So many bytes from there on are of a slice that is borrowed exclusively, by a call that does not return before this is done with. Cells may be written while
+/// `len` bytes at `start` are of a slice that is borrowed exclusively, by a call that does not return before this is done with. Cells may be written while
 /// others have them; nobody touches those that another one writes at that time.
 pub(crate) unsafe fn cells<'m>((start, len): (*mut u8, usize)) -> &'m [Cell<u8>] {
     // SAFETY: `len` bytes at `start` are of an exclusively borrowed slice that outlives the cells, and nobody touches bytes that another one writes (fn docs).

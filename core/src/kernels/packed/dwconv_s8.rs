@@ -243,7 +243,8 @@ fn is_transposed(window: &Window2d) -> bool {
 /// Windows of 3 x 3.
 ///
 /// # Safety
-/// One image of the window's extents, of which [`by_three`] holds; weights, records and scratch as [`S8::needs`] and `records` say.
+/// 1. `input` and `output` have one image of the window's extents, of which [`by_three`] holds.
+/// 2. Weights and scratch have the sizes of [`S8::needs`], records those of `records`.
 #[inline(always)]
 unsafe fn planes_3x3(
     op: &Conv2dS8,
@@ -343,7 +344,8 @@ unsafe fn general(
 /// Windows of any size.
 ///
 /// # Safety
-/// One image of the window's extents; weights, records and scratch as [`S8::needs`] and `records` say.
+/// 1. `input` and `output` have one image of the window's extents.
+/// 2. Weights and scratch have the sizes of [`S8::needs`], records those of `records`.
 #[inline(never)]
 unsafe fn others(
     op: &Conv2dS8,
@@ -410,7 +412,7 @@ unsafe fn others(
 /// Copies one channel into the plane, past its border, its bytes changed by `flip`.
 ///
 /// # Safety
-/// `input` has the pixels, their lines and they themselves so many bytes apart; the plane from `plane` on has the rows, `pitch` bytes apart.
+/// `input` has `rows` lines of `columns` pixels, `line` and `stride` bytes apart; `plane` takes as many rows, `pitch` bytes apart.
 unsafe fn fill(
     input: *const i8,
     [line, stride]: [usize; 2],

@@ -125,7 +125,7 @@ impl Taps {
     /// The sum of a window, whose first tap `x` is.
     ///
     /// # Safety
-    /// All its taps lie where `x` does, and there is a weight for each.
+    /// All taps of the window at `x` are readable, and `weights` has a byte for each.
     #[inline(always)]
     unsafe fn sum(&self, bias: i32, x: *const i8, weights: *const i8) -> i32 {
         let (mut sum, mut line, mut w) = (bias, x, weights);
@@ -196,7 +196,8 @@ impl Taps {
 /// Single windows, each of one channel, read where they lie in the input: outputs of one pixel.
 ///
 /// # Safety
-/// `x` is the first channel's first tap, of taps that are all there; the weights and outputs of all channels.
+/// 1. `x` is the first channel's first tap; the taps of all channels are readable.
+/// 2. `weights` has a row for each record, and `out` takes as many outputs.
 #[inline(never)]
 pub(super) unsafe fn single_outputs(
     op: &Conv2dS8,

@@ -101,7 +101,7 @@ impl<'a> Patches<'a> {
     /// Unpacks the next four windows; where `count` are left, the last of them again.
     ///
     /// # Safety
-    /// There are so many, one at least, and `words` takes two words for each input of a window.
+    /// At least `count` windows are left, one to four, and `words` takes two words for each input of a window.
     #[inline(never)]
     pub(super) unsafe fn unpack(&mut self, count: usize, words: *mut i32) {
         // Mostly they lie in one row, and another one behind them.
@@ -169,7 +169,7 @@ impl<'a> Patches<'a> {
     /// Copies a row of taps, which begins in column `x` of `line`, or lies in the border altogether.
     ///
     /// # Safety
-    /// The taps that lie inside the image are there, and as many bytes at `to` as the row has.
+    /// The taps of the row inside the image are readable from `line` on, and the bytes of the row's taps are writable at `to`.
     unsafe fn copy(&self, x: isize, inside: bool, line: *const i8, to: *mut i8) {
         let channels = usize::from(self.window.input[2]);
         let [width, columns] = [self.window.input[1], self.window.kernel[1]].map(|n| n as isize);

@@ -290,7 +290,7 @@ unsafe fn outputs<L: Layout>(
 /// As many outputs of the four, of any forms.
 ///
 /// # Safety
-/// So many records and outputs.
+/// `count` records are readable at `record`, and `count` outputs writable at `y`.
 #[inline(never)]
 unsafe fn some(op: &Conv2dS8, record: *const Record, sums: &[i32; 4], y: *mut i8, count: usize) {
     for (i, &sum) in sums.iter().enumerate().take(count) {

@@ -91,7 +91,7 @@ unsafe fn blocks_down(mut to: *mut u8, mut from: *const u8, blocks: usize) {
 /// The same: of the loop above compilers make `memmove`, which takes odd addresses byte by byte.
 ///
 /// # Safety
-/// As there.
+/// `blocks` blocks are readable at `from` and writable at `to`; `blocks` is not 0.
 #[cfg(kernel_isa = "armv7m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_down(to: *mut u8, from: *const u8, blocks: usize) {
@@ -123,7 +123,7 @@ unsafe extern "C" fn blocks_down(to: *mut u8, from: *const u8, blocks: usize) {
 /// Words at multiples of four only: each of what is written has bits of two that are read. The first bytes of a word are its low ones.
 ///
 /// # Safety
-/// One element more than `count`.
+/// `count + 1` elements at `at`.
 #[inline(always)]
 unsafe fn by_shifts<T: Element>(at: *mut T, count: usize) {
     const WORDS: usize = 4;

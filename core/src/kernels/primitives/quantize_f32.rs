@@ -128,7 +128,7 @@ mod helium {
     /// Four at a time, in twelve instructions: divisions are those of single registers. `fours` is not 0.
     ///
     /// # Safety
-    /// Four times as many elements of both.
+    /// `4 * fours` elements at `x` and `y`.
     #[unsafe(naked)]
     pub(super) unsafe extern "C" fn fours(x: *const f32, y: *mut i8, fours: usize, args: &QuantizeF32Args) {
         naked!(QuantizeF32Args { scale, zero } =>

@@ -407,7 +407,7 @@ unsafe fn fill(mut to: *mut u8, mut word: u32, len: usize, words: bool) {
 /// Copies elements with `steps` between neighbours, modulo 2^N.
 ///
 /// # Safety
-/// All of them are there.
+/// `count` elements are writable at `to`, `step` apart, and readable at `from`, `ahead` apart.
 #[inline(always)]
 unsafe fn strided<T: Element>(mut to: *mut T, mut from: *const T, count: usize, [step, ahead]: [usize; 2]) {
     let mut left = count;

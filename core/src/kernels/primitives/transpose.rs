@@ -30,7 +30,8 @@ pub(crate) struct Plane {
 
 impl Plane {
     /// # Safety
-    /// All elements at both, which do not overlap, at least four along each axis, in words that the core reads and writes there.
+    /// 1. The `along * across` elements lie at both `to` and `from`, which do not overlap, at least four along each axis.
+    /// 2. The core reads and writes words at every fourth element along the axes.
     #[inline(never)]
     pub(crate) unsafe fn by_words(&self, mut to: *mut u8, mut from: *const u8) {
         let (along, across) = ((self.along, 1, self.ahead), (self.across, self.step, 1));
@@ -108,7 +109,7 @@ impl Plane {
 /// and from a block to the next.
 ///
 /// # Safety
-/// All of them at both, in words that the core reads and writes there.
+/// `blocks` blocks of four by four elements are readable at `from` and writable at `to`, at addresses where the core reads and writes words.
 #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
 #[inline(always)]
 unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, next, beside, blocks]: &[usize; 5]) {
@@ -132,7 +133,7 @@ unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, ne
 /// The same in 26 instructions for sixteen bytes: each pair of words swaps what differs.
 ///
 /// # Safety
-/// As there.
+/// As for the portable `blocks_of_four`, with the numbers of `steps`.
 #[cfg(kernel_isa = "armv7m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {
@@ -175,7 +176,7 @@ unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize
 /// The same in 45 instructions.
 ///
 /// # Safety
-/// As there.
+/// As for the portable `blocks_of_four`, with the numbers of `steps`.
 #[cfg(kernel_isa = "armv6m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {

@@ -34,7 +34,7 @@ fn pairs(first: i32, second: i32) -> __m256i {
 /// 32. `low * x`, of at most 15 bits and a sign, is shifted by itself, for each product is rounded down before the sum.
 ///
 /// # Safety
-/// As for [`add`], of so many blocks; the processor has AVX2.
+/// As for [`add`], of `blocks * BLOCK` elements; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 unsafe fn avx2(op: &PackedSumS8, a: *const i8, b: *const i8, out: *mut i8, blocks: usize) {
     let [fa, fb] = op.factors;

@@ -137,7 +137,7 @@ impl Tile {
     /// A last group of any number of channels, of which `channels` are there.
     ///
     /// # Safety
-    /// As for [`Tile::whole`]; of biases all sixteen are there.
+    /// As for [`Tile::whole`]; all sixteen biases are readable.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn part<const ROWS: usize, const FUSED: bool>(&self, channels: usize) {
         // SAFETY: pieces, weights and outputs are as for `whole`, biases all sixteen (fn docs); no lane beyond the group's is read or written.
@@ -175,7 +175,7 @@ impl Tile {
     /// [`SIDE`] groups of sixteen channels of one pixel.
     ///
     /// # Safety
-    /// As for [`Tile::whole`], of one pixel and so many groups.
+    /// As for [`Tile::whole`], of one pixel and [`SIDE`] groups.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn side<const FUSED: bool>(&self) {
         // SAFETY: pieces, weights, biases and outputs of one pixel and `SIDE` groups are valid (fn docs).

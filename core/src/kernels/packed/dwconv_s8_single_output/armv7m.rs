@@ -19,7 +19,7 @@ macro_rules! m3 {
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output; there is a channel.
+/// Every tap of every window is readable, and every output writable; `weights` has a row for each channel; there is a channel at least.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     naked!(

@@ -50,7 +50,7 @@ macro_rules! m3 {
 /// All outputs of the lines.
 ///
 /// # Safety
-/// Every tap is there, and every output.
+/// Every tap of every window is readable, and every output writable.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn dwconv_small_window(job: &mut DwconvSmallWindowArgs) {
     naked!(

@@ -35,7 +35,7 @@ pub(in super::super) unsafe fn dwconv_small_window(job: &mut DwconvSmallWindowAr
 /// The sum of a window.
 ///
 /// # Safety
-/// Its taps are there.
+/// The window's taps are readable, the first at `x`.
 #[inline(always)]
 unsafe fn sum(job: &DwconvSmallWindowArgs, x: *const i8) -> i32 {
     let [[_, mut sum], ..] = job.taps;

@@ -54,7 +54,7 @@ macro_rules! rv {
 /// All outputs of the lines.
 ///
 /// # Safety
-/// Every tap is there, and every output.
+/// Every tap of every window is readable, and every output writable.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn dwconv_small_window(job: &mut DwconvSmallWindowArgs) {
     naked!(

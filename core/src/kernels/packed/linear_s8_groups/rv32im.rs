@@ -24,7 +24,8 @@ macro_rules! one {
 /// of 2, 4 or 8 by the expected code.
 ///
 /// # Safety
-/// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
+/// 1. `groups` gives weights, records and outputs for `left` groups, at least one.
+/// 2. The inputs before `end` are readable, `-minus_inputs` of them, which are not 0 and whole blocks.
 #[unsafe(naked)]
 pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut LinearGroupsArgs) {
     naked!(

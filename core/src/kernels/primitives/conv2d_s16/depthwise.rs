@@ -135,7 +135,8 @@ unsafe fn depth_multiplier(
 /// The channels from `turn` on, `step` apart.
 ///
 /// # Safety
-/// The taps of these channels lie in what `x` and `weights` point to, and there is a record and an output of each.
+/// 1. The taps of these channels lie in the memory at `x` and `weights`.
+/// 2. There is a record and an output of each channel.
 #[inline(always)]
 unsafe fn plain(
     x: *const i16,

@@ -139,7 +139,7 @@ fn magnitude(weights: &[i8]) -> u32 {
 /// Sixteen in three instructions.
 ///
 /// # Safety
-/// There are `len` weights.
+/// `len` weights are readable at `weights`.
 #[cfg(kernel_isa = "mve")]
 #[unsafe(naked)]
 unsafe extern "C" fn magnitude_of(weights: *const i8, len: usize) -> u32 {

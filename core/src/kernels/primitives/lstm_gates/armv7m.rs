@@ -176,7 +176,7 @@ macro_rules! one {
 macro_rules! term {
     ($name:ident, $bias:literal, $add:literal) => {
         /// # Safety
-        /// As many of each as there are gates to the end.
+        /// Sums, biases if the term has any, and gates are valid from the pointers of `args` to its end; there is one at least.
         #[unsafe(naked)]
         unsafe extern "C" fn $name(args: &Term) {
             naked!(Term { left, half } =>
@@ -313,7 +313,7 @@ macro_rules! product {
 macro_rules! cells {
     ($name:ident, $output:literal) => {
         /// # Safety
-        /// As many outputs as states, four times 32 gates, and the whole table.
+        /// States from `states` to `end` and as many outputs are writable; four times 32 gates and the whole table are readable.
         #[unsafe(naked)]
         unsafe extern "C" fn $name(args: &Cells) {
             naked!(Cells { keep, add, clip, tanh, show, zero } =>

@@ -36,7 +36,7 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
     /// Sums of one product with each element of the first `N` columns of `m`, whose rows have `width` elements.
     ///
     /// # Safety
-    /// `m` points to as many rows as there are elements, the last of `N` elements at least.
+    /// `m` points to `self.count` rows, `width` elements apart, the last of `N` elements at least.
     // A function by itself: within a kernel the loop would have no registers left.
     #[inline(never)]
     unsafe fn block<S: Copy + Default, const N: usize>(

@@ -77,7 +77,7 @@ unsafe extern "C" fn sixteen(args: &MatmulColumnsArgs) {
 }
 
 /// # Safety
-/// As above.
+/// As for [`columns`], with fewer than sixteen columns left.
 #[unsafe(naked)]
 unsafe extern "C" fn four(args: &MatmulColumnsArgs) {
     core::arch::naked_asm!(

@@ -66,7 +66,7 @@ pub(super) fn less_one(memory: usize) -> usize {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
     naked!(SvdfS8Args { state, newest, y, mantissa, right, end } =>
@@ -110,7 +110,7 @@ pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
 /// Of memories of whole words.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
     naked!(SvdfS8Args { mantissa }, Frame { factor, shift, words, filters } =>

@@ -5,7 +5,7 @@ use core::arch::naked_asm;
 /// Every `stride` bytes one of as many bytes as `count` says, which is not 0.
 ///
 /// # Safety
-/// As many of both.
+/// `count` bytes are readable at `from`, and writable at `to`, `stride` bytes apart.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn append(to: *mut i8, from: *const i8, count: usize, stride: usize) {
     naked_asm!(

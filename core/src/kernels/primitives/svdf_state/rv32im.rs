@@ -96,7 +96,7 @@ macro_rules! enter {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
     naked!(
@@ -126,7 +126,7 @@ pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
 /// Of any memories.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
     naked!(

@@ -69,7 +69,7 @@ macro_rules! mantissa {
 /// Sums below 2^30, scaled and saturated to 16 bits, in their places.
 ///
 /// # Safety
-/// As many sums as there are filters, at least one.
+/// `args.newest` has a sum for each filter, of which there is one at least.
 #[unsafe(naked)]
 unsafe extern "C" fn halves(args: &SvdfS16Args, scale: &Scale) {
     naked!(
@@ -151,7 +151,7 @@ macro_rules! element {
 /// Memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &SvdfS16Args) {
     naked!(
@@ -205,7 +205,7 @@ unsafe extern "C" fn eights(args: &SvdfS16Args) {
 /// Any memories.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &SvdfS16Args) {
     naked!(
@@ -273,7 +273,7 @@ unsafe extern "C" fn any(args: &SvdfS16Args) {
 /// Outputs of sums of any size, rounded twice.
 ///
 /// # Safety
-/// As many sums as there are outputs, at least one.
+/// `args.newest` has a sum for each output, of which there is one at least.
 #[unsafe(naked)]
 unsafe extern "C" fn outputs(args: &SvdfS16Args) {
     naked!(

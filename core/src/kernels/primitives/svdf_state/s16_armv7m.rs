@@ -177,7 +177,7 @@ macro_rules! output {
 /// Of memories of eight elements at multiples of four, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &SvdfS16Args) {
     naked!(SvdfS16Args { state, newest, y, mantissa, zero } =>
@@ -205,7 +205,7 @@ unsafe extern "C" fn eights(args: &SvdfS16Args) {
 /// Of any memories; steps of one but for the last.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &SvdfS16Args, less_one: usize) {
     naked!(SvdfS16Args { state, newest, bias, end, mantissa, zero, rank }, Frame { last, filters } =>

@@ -53,7 +53,7 @@ macro_rules! last {
 /// The sums of memories of a vector, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one, and as many sums.
+/// `args` gives a filter of eight elements, its weights and its newest value for each output, of which there is one at least; `sums` takes as many.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &SvdfS16Args, sums: *mut i32) {
     naked!(SvdfS16Args { state, newest, y } =>
@@ -79,7 +79,7 @@ unsafe extern "C" fn eights(args: &SvdfS16Args, sums: *mut i32) {
 /// The same of whole vectors and any filters; `before` is how many there are of a memory before the last.
 ///
 /// # Safety
-/// As many of each as there are outputs, filters and elements, at least one.
+/// `args` gives biases, newest values and memories for its outputs and filters, of which there is one at least; `sums` takes one for each output.
 #[unsafe(naked)]
 unsafe extern "C" fn vectors(args: &SvdfS16Args, sums: *mut i32, before: usize) {
     naked!(SvdfS16Args { state, newest, y, rank } =>
@@ -118,7 +118,7 @@ unsafe extern "C" fn vectors(args: &SvdfS16Args, sums: *mut i32, before: usize) 
 /// The same of any memories and filters: all elements but the last by vectors, and that from the newest.
 ///
 /// # Safety
-/// As many of each as there are outputs, filters and elements, at least one.
+/// `args` gives biases, newest values and memories for its outputs and filters, of which there is one at least; `sums` takes one for each output.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &SvdfS16Args, sums: *mut i32) {
     naked!(SvdfS16Args { state, newest, y, memory } =>
@@ -165,7 +165,7 @@ unsafe extern "C" fn any(args: &SvdfS16Args, sums: *mut i32) {
 /// Outputs of sums of any size.
 ///
 /// # Safety
-/// As many as the arguments say.
+/// `sums` has a sum for each output of `args`.
 #[unsafe(naked)]
 unsafe extern "C" fn outputs(args: &SvdfS16Args, sums: *const i32) {
     naked!(SvdfS16Args { y, mantissa, zero } =>

@@ -148,7 +148,7 @@ macro_rules! leave {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
 unsafe extern "C" fn eights(args: &SvdfS16Args, scale: &Scale) {
     naked!(
@@ -176,7 +176,7 @@ unsafe extern "C" fn eights(args: &SvdfS16Args, scale: &Scale) {
 /// Of any memories: what is no four of the elements before the last first, then fours.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
 unsafe extern "C" fn any(args: &SvdfS16Args, scale: &Scale) {
     naked!(
