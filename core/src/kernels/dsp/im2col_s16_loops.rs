@@ -32,7 +32,7 @@ mod arm {
     consecutive!(Im2col4Args: to, step, words, runs, gap, tail, tails);
 
     frame!(
-        /// The frame: what is left of [`Windows`], the runs and the places of tails as they go on.
+        /// The frame: what is left of [`Im2col4Args`], the runs and the places of tails as they go on.
         Frame { step, words, runs, gap, tail, tails }
     );
     consecutive!(Frame: words, runs, gap, tail);

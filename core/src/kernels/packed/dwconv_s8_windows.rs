@@ -151,7 +151,8 @@ impl Taps {
         sum
     }
 
-    /// Lines of windows in threes, but for a channel's own: as [`windows`] sets it. `again`: whether the last three of a line may overlap their neighbours.
+    /// Lines of windows in groups of three, without the values of a channel: as [`windows`] sets it. `again`: whether the last three of a line may overlap
+    /// their neighbours.
     fn outputs_1x3(&self, again: bool) -> Dwconv1x3Args {
         let slides = dwconv_s8_1x3_outputs::slides(self.next, self.right);
         let rest = self.columns % dwconv_s8_1x3_outputs::leap(slides);

@@ -160,11 +160,11 @@ pub(super) unsafe fn vnni<const ROWS: usize>(args: *const Product) {
                     *sum = _mm512_dpbusd_epi32(*sum, weights, x);
                 }
             }
-            let wide = RequantizeX16::new(group.table, group.width);
+            let requantize = RequantizeX16::new(group.table, group.width);
             let biases = _mm512_maskz_loadu_epi32(lanes, group.biases.cast());
             for (row, (sum, more)) in sums.into_iter().zip(more).enumerate() {
                 let sum = _mm512_add_epi32(_mm512_sub_epi32(sum, _mm512_set1_epi32(more)), biases);
-                let stored = wide.of(sum, args.zero_point, args.low, args.high);
+                let stored = requantize.of(sum, args.zero_point, args.low, args.high);
                 let out = out.add(row * args.out_stride);
                 _mm_mask_storeu_epi8(out, ((1u32 << group.count) - 1) as u16, _mm512_cvtepi32_epi8(stored));
             }

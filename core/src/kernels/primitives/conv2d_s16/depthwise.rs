@@ -125,14 +125,14 @@ unsafe fn depth_multiplier(
     y: *mut i16,
 ) {
     let filter = under.filter.wrapping_div(multiplier);
-    for turn in 0..multiplier {
-        let weights = weights.wrapping_add(filter.wrapping_mul(turn));
-        // SAFETY: `turn < multiplier`, and the caller guarantees taps, records and outputs of all channels, those `multiplier` apart among them.
-        unsafe { plain(x, weights, channels, [turn, multiplier], under, y) };
+    for first in 0..multiplier {
+        let weights = weights.wrapping_add(filter.wrapping_mul(first));
+        // SAFETY: `first < multiplier`, and the caller guarantees taps, records and outputs of all channels, those `multiplier` apart among them.
+        unsafe { plain(x, weights, channels, [first, multiplier], under, y) };
     }
 }
 
-/// The channels from `turn` on, `step` apart.
+/// The channels from `first` on, `step` apart.
 ///
 /// # Safety
 /// 1. The taps of these channels lie in the memory at `x` and `weights`.
@@ -142,13 +142,13 @@ unsafe fn plain(
     x: *const i16,
     weights: *const i8,
     channels: &Channels<'_>,
-    [turn, step]: [usize; 2],
+    [first, step]: [usize; 2],
     under: &Under,
     y: *mut i16,
 ) {
-    let (mut x, mut w, mut y) = (x, weights, y.wrapping_add(turn));
-    let mut bias = channels.bias.as_ptr().wrapping_add(turn);
-    let mut records = channels.records.as_ptr().wrapping_add(turn);
+    let (mut x, mut w, mut y) = (x, weights, y.wrapping_add(first));
+    let mut bias = channels.bias.as_ptr().wrapping_add(first);
+    let mut records = channels.records.as_ptr().wrapping_add(first);
     let mut left = channels.bias.len().wrapping_div(step);
     // SAFETY: `left` counts the channels `step` apart that remain; each has its taps, record and output (fn docs), and `bias` has `channels.bias.len()`
     // elements.

@@ -48,7 +48,7 @@ pub(in crate::kernels) unsafe fn gate_s16(
         count: bias.len(),
     };
     // SAFETY: `args.count` is `bias.len()`; the caller guarantees as many sums and gates. Of each bias the low word is read.
-    unsafe { wide_gate_of(&args) }
+    unsafe { gate_s16_of(&args) }
 }
 
 /// Sums that become halves.
@@ -178,7 +178,7 @@ macro_rules! scaled {
 }
 
 /// One rounding of a product of 64 bits: its low word rounded, and the high one in front of it.
-macro_rules! wide {
+macro_rules! term_s16 {
     ($q:literal, $t:literal, $mantissa:literal, $left:literal, $right:literal) => {
         concat!(
             "vmul.i32 ",
@@ -252,7 +252,7 @@ unsafe extern "C" fn gate_of(args: &GateArgs) {
 /// # Safety
 /// `count` sums, biases and gates. The low words of biases are all of them.
 #[unsafe(naked)]
-unsafe extern "C" fn wide_gate_of(args: &GateArgs) {
+unsafe extern "C" fn gate_s16_of(args: &GateArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -270,8 +270,8 @@ unsafe extern "C" fn wide_gate_of(args: &GateArgs) {
         "adds r3, #32",
         "vadd.i32 q0, q0, q1",
         "vldrw.u32 q1, [r2], #16",
-        wide!("q0", "q2", "q4", "r6", "r7"),
-        wide!("q1", "q3", "q5", "r9", "r10"),
+        term_s16!("q0", "q2", "q4", "r6", "r7"),
+        term_s16!("q1", "q3", "q5", "r9", "r10"),
         "vqadd.s16 q0, q0, q1",
         "vstrh.32 q0, [r4], #8",
         "letp lr, 2b",
