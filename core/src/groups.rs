@@ -1,4 +1,4 @@
-//! Which bytes the cores of a file touch between two barriers: load demands that none writes what another one reads or writes there.
+//! Bytes that the cores of a file touch between two barriers: load demands that no core writes what another one reads or writes there.
 //!
 //! The steps between two barriers are a *group*. Load sees every operand of every step once, in order, and compares each with those of other cores in its
 //! group; a group has at most [`MOST`] of them, so that this takes time in proportion to the file.

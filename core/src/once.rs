@@ -52,7 +52,7 @@ impl<T> Once<T> {
 #[derive(Debug)]
 pub struct ThisCore;
 
-/// That a build can hand something out once. The lifetime says nothing: it lets a program that never asks compile for a core that cannot.
+/// Marker of builds that can hand something out once. The lifetime says nothing: it lets a program that never asks compile for a core that cannot.
 #[diagnostic::on_unimplemented(
     message = "this core has no compare-and-swap, so memory cannot be taken once without help",
     label = "takes the module's own static memory",

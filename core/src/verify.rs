@@ -19,7 +19,7 @@ pub type TrustedKey = (u64, [u8; 32]);
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Trust<'k> {
-    /// Whose signatures count.
+    /// Keys whose signatures count.
     pub keys: &'k [TrustedKey],
     /// Files of a smaller counter are refused. A device that keeps the counter of the file that it last accepted, where no attacker can write, cannot be
     /// given an older one.

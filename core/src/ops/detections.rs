@@ -10,7 +10,7 @@ use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
 use crate::ops::size::{checked_size, size};
 
-/// Which boxes are compared with each other.
+/// Boxes that are compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Suppression {
@@ -57,7 +57,7 @@ operator! {
         pub background: bool,
         /// The most boxes.
         pub most: u32,
-        /// Which are compared.
+        /// Boxes that are compared with each other.
         pub suppression: Suppression,
         /// The least score.
         pub threshold: f32,

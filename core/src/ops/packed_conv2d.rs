@@ -34,7 +34,7 @@ operator! {
     }
 }
 
-/// Which requantising sequence a stream was packed for.
+/// Requantising sequence that a stream was packed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]

@@ -74,7 +74,7 @@ impl SoftmaxI8 {
             } else {
                 NOTHING
             };
-            // That adds nothing to the sum, and rounds to nothing.
+            // Such a term adds nothing to the sum, and rounds to nothing.
             if scaled <= NOTHING {
                 0
             } else {

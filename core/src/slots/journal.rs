@@ -1,5 +1,5 @@
-//! Which slot counts, as records that are only ever appended: the newest one whose checksum is right holds. What a power cut leaves of a record is none, and
-//! the one before it stays.
+//! Journal of the slot in use: records that are only ever appended, of which the newest one with a right checksum holds. The remains of a record after a power
+//! cut are no record, and the one before it stays.
 //!
 //! The journal has two halves. When one is full the other is erased and begun; the newest record is in the full one until then.
 

@@ -65,7 +65,7 @@ pub struct Layout {
     pub trials: u8,
 }
 
-/// Which files are taken: [`Unsigned`], or `Signed`.
+/// Policy on the files that are taken: [`Unsigned`], or `Signed`.
 pub trait Policy {
     /// The model in `file` and its counter; `at_least` is the least counter that is taken.
     ///

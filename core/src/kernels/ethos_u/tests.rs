@@ -127,7 +127,7 @@ impl Oracle {
         }
         let size = 1 << (self.s(0x105) >> 2 & 3);
         let depth_in = self.s(0x104) + 1;
-        // Which of the two an NPU takes is not known, but for convolutions.
+        // It is not known which of the two an NPU takes, but for convolutions.
         let depths = if code == 2 {
             vec![depth_in]
         } else {

@@ -216,7 +216,7 @@ impl<P: Product> Rows<'_, P> {
                 let row = (y * sh) as isize - top as isize;
                 let rows_inside = row >= 0 && row as usize + kh <= ih;
                 let from = |x: usize| (image * ih + row.max(0) as usize) * pitch + (x * sw - left) * c;
-                // Whose last row may be read to a whole vector.
+                // The last row may be read to a whole vector.
                 let mut end = if rows_inside { end } else { 0 };
                 while end > first && from(end - 1) + last_read > self.input.len() {
                     end -= 1;

@@ -7,11 +7,11 @@ use super::{dwconv_s8_1x3_outputs, dwconv_s8_single_output, dwconv_s8_small_wind
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::window::Window2d;
 
-/// Which loop computes windows.
+/// Loop that computes windows, with its arguments.
 pub(super) enum Loop {
-    /// That of [`dwconv_s8_small_window`].
+    /// The loop of [`dwconv_s8_small_window`].
     SmallWindow(DwconvSmallWindowArgs),
-    /// That of [`dwconv_s8_1x3_outputs`].
+    /// The loop of [`dwconv_s8_1x3_outputs`].
     Outputs1x3(Dwconv1x3Args),
 }
 

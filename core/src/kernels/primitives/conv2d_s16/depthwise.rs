@@ -81,8 +81,7 @@ pub(crate) fn run(
     };
     let mut y = y.as_mut_ptr();
     for _ in 0..pixels {
-        // SAFETY: `last + inputs <= x.len()`, `last_weight + reach <= weights.len()`, and there are `count` records and outputs for each pixel, as just
-        // checked. Consecutive pixels' outputs are contiguous, which the compiler is to know.
+        // SAFETY: taps, weights, records and outputs of all channels of all pixels lie inside, as just checked. A constant step of 1 is for the compiler to know.
         unsafe {
             if multiplier == 1 {
                 plain(from, weights, channels, [0, 1], &under, y);
@@ -135,8 +134,7 @@ unsafe fn depth_multiplier(
 /// The channels from `first` on, `step` apart.
 ///
 /// # Safety
-/// 1. The taps of these channels lie in the memory at `x` and `weights`.
-/// 2. There is a record and an output of each channel.
+/// The taps of these channels lie in the memory at `x` and `weights`; there is a record and an output of each channel.
 #[inline(always)]
 unsafe fn plain(
     x: *const i16,
@@ -150,8 +148,7 @@ unsafe fn plain(
     let mut bias = channels.bias.as_ptr().wrapping_add(first);
     let mut records = channels.records.as_ptr().wrapping_add(first);
     let mut left = channels.bias.len().wrapping_div(step);
-    // SAFETY: `left` counts the channels `step` apart that remain; each has its taps, record and output (fn docs), and `bias` has `channels.bias.len()`
-    // elements.
+    // SAFETY: `left` channels, `step` apart, remain; each has its taps, record and output (fn docs), and its bias in the slice `channels.bias`.
     unsafe {
         let mut finish = |sum: i32| {
             y.write(channels.short(sum, records.read()));

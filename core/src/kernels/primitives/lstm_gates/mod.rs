@@ -33,7 +33,7 @@ pub(crate) type Gates = [[i16; BLOCK]; 4];
 pub(crate) trait Activation: Element {
     /// An element of the biases.
     type Bias: Element;
-    /// That of the sums over the hidden state.
+    /// Bias of the sums over the hidden state.
     const NO_BIAS: Self::Bias;
     /// Scaling of a gate's sums that is valid for every sum in range.
     type Scale: Copy;

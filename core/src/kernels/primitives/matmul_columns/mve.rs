@@ -16,7 +16,7 @@ pub(in crate::kernels) struct MatmulColumnsArgs {
     /// Room for [`MOST`].
     pub(in crate::kernels) sums: *mut i32,
     pub(in crate::kernels) zero: i32,
-    /// That are left, not none.
+    /// Columns left, not 0.
     pub(in crate::kernels) columns: usize,
 }
 consecutive!(MatmulColumnsArgs: x, step, count, m, width, sums, zero, columns);
