@@ -391,7 +391,7 @@ impl<P: Product> Rows<'_, P> {
         let from = (image * ih + (row + skip_rows as isize) as usize) * pitch + (column + skip as isize) as usize * c;
         let src = self.input.slice(from, (rows - 1) * pitch + inside * c)?;
         let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
-        // SAFETY: `rows` pieces of `inside` pixels in both.
+        // SAFETY: `rows` segments of `inside` pixels in both.
         unsafe {
             copy(&Copy {
                 src: src.as_ptr(),

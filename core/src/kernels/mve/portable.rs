@@ -4,8 +4,8 @@
 //! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 use super::args::{
-    Add, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Sum, Taps, Widen,
-    Windows,
+    Add, AddS8LinearArgs, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32,
+    Taps, Widen, Windows,
 };
 use crate::quant::{high_mul, rounding_shift_right};
 
@@ -286,13 +286,13 @@ pub(super) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
 }
 
 pub(super) unsafe fn copy(args: *const Copy) {
-    // SAFETY: `args` describes rows of pieces of `bytes` bytes, readable at `src` and writable at `dst` (head of the file).
+    // SAFETY: `args` describes rows of segments of `bytes` bytes, readable at `src` and writable at `dst` (head of the file).
     unsafe {
         let args = &*args;
         for row in 0..args.rows as usize {
-            for piece in 0..args.count as usize {
-                let src = (args.src).add(row * args.src_row as usize + piece * args.src_step as usize);
-                let dst = (args.dst).add(row * args.dst_row as usize + piece * args.dst_step as usize);
+            for segment in 0..args.count as usize {
+                let src = (args.src).add(row * args.src_row as usize + segment * args.src_step as usize);
+                let dst = (args.dst).add(row * args.dst_row as usize + segment * args.dst_step as usize);
                 src.copy_to_nonoverlapping(dst, args.bytes as usize);
             }
         }
@@ -583,7 +583,7 @@ pub(super) unsafe fn add_general(a: *const i8, b: *const i8, out: *mut i8, count
     unsafe { add(a, b, out, count, args, false) }
 }
 
-pub(super) unsafe fn linear_sum(args: *const Sum) {
+pub(super) unsafe fn linear_sum(args: *const AddS8LinearArgs) {
     // SAFETY: `i < args.count`, elements that both operands and the output have (head of the file).
     unsafe {
         let args = &*args;

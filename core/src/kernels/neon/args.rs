@@ -2,18 +2,18 @@
 
 use core::mem::offset_of;
 
-/// A copy of `count` pieces.
+/// A copy of `count` segments.
 #[repr(C)]
 pub(in crate::kernels) struct Copy {
     pub(in crate::kernels) src: *const i8,
-    /// Bytes between pieces.
+    /// Bytes between segments.
     pub(in crate::kernels) src_step: usize,
     pub(in crate::kernels) dst: *mut i8,
-    /// Bytes between pieces.
+    /// Bytes between segments.
     pub(in crate::kernels) dst_step: usize,
-    /// Bytes of a piece, at least one.
+    /// Bytes of a segment, at least one.
     pub(in crate::kernels) bytes: usize,
-    /// Pieces, at least one.
+    /// Segments, at least one.
     pub(in crate::kernels) count: usize,
 }
 

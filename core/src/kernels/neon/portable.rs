@@ -11,11 +11,14 @@ pub(in crate::kernels) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
 }
 
 pub(in crate::kernels) unsafe fn copy(args: *const Copy) {
-    // SAFETY: `args` describes `count` pieces of `bytes` bytes, readable at `src` and writable at `dst` (`args.rs`).
+    // SAFETY: `args` describes `count` segments of `bytes` bytes, readable at `src` and writable at `dst` (`args.rs`).
     unsafe {
         let args = &*args;
-        for piece in 0..args.count {
-            let (src, dst) = (args.src.add(piece * args.src_step), args.dst.add(piece * args.dst_step));
+        for segment in 0..args.count {
+            let (src, dst) = (
+                args.src.add(segment * args.src_step),
+                args.dst.add(segment * args.dst_step),
+            );
             src.copy_to_nonoverlapping(dst, args.bytes);
         }
     }

@@ -2,7 +2,7 @@
 
 /// A run of pixels (`indirection`) and its constants ([`super::packed`]).
 #[repr(C)]
-pub(super) struct Run {
+pub(super) struct ConvArgs {
     /// Addresses of the first pixel's taps.
     pub(super) entries: *const *const i8,
     /// Taps, at least one.
@@ -34,7 +34,7 @@ pub(super) struct Run {
 
 /// A sum of two tensors of bytes ([`super::add_s8_linear`]).
 #[repr(C)]
-pub(super) struct Sum {
+pub(super) struct AddS8LinearArgs {
     /// The first operand.
     pub(super) a: *const i8,
     /// The second one.

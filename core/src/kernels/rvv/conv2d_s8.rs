@@ -3,7 +3,7 @@
 
 use core::ptr;
 
-use super::args::Run;
+use super::args::ConvArgs;
 use super::indirection::{Table, plain, rows_contiguous};
 use super::loops::convolution;
 use super::packed;
@@ -66,7 +66,7 @@ impl Kernel for S8 {
         let (table, weights) = packed::parts(mem, op, needs.weights)?;
         let [depth, channels] = [window.input[2], window.output[2]].map(usize::from);
         let [low, high] = op.clamp.map(i32::from);
-        let mut args = Run {
+        let mut args = ConvArgs {
             entries: &input,
             taps: 1,
             elements: depth,

@@ -1,14 +1,14 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same bits.
 
-use super::args::{Run, Sum};
+use super::args::{AddS8LinearArgs, ConvArgs};
 use crate::quant::{high_mul, rounding_shift_right};
 
-pub(super) unsafe fn convolution(args: *const Run) {
+pub(super) unsafe fn convolution(args: *const ConvArgs) {
     // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
     unsafe { each_pixel::<false>(&*args) }
 }
 
-pub(super) unsafe fn sum(args: *const Sum) {
+pub(super) unsafe fn sum(args: *const AddS8LinearArgs) {
     // SAFETY: `args` points to valid arguments with `count` elements in both operands and in the output.
     unsafe {
         let args = &*args;
@@ -25,7 +25,7 @@ pub(super) unsafe fn sum(args: *const Sum) {
     }
 }
 
-pub(super) unsafe fn depthwise(args: *const Run) {
+pub(super) unsafe fn depthwise(args: *const ConvArgs) {
     // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
     unsafe { each_pixel::<true>(&*args) }
 }
@@ -33,7 +33,7 @@ pub(super) unsafe fn depthwise(args: *const Run) {
 /// Channels whose sums are computed before any of them is written, so that outputs may lie over what the pixel has been computed from.
 const PART: usize = 32;
 
-unsafe fn each_pixel<const DEPTHWISE: bool>(args: &Run) {
+unsafe fn each_pixel<const DEPTHWISE: bool>(args: &ConvArgs) {
     // SAFETY: `args` points to valid arguments with constants in the layout of `packed`: taps, channels and outputs below its numbers are the caller's.
     unsafe {
         for pixel in 0..args.pixels {

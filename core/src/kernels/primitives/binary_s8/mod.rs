@@ -22,7 +22,7 @@ pub(crate) struct ProductS8 {
     zeros: [i8; 2],
     rescale: Rescale,
     #[cfg(kernel_isa = "mve")]
-    vector: mve::Product,
+    vector: mve::MulArgs,
 }
 
 impl ProductS8 {
@@ -32,7 +32,7 @@ impl ProductS8 {
             zeros: [i8::try_from(zero_a).ok()?, i8::try_from(zero_b).ok()?],
             rescale: Rescale::new(multiplier, 255 * 255, i8::try_from(zero).ok()?.into())?,
             #[cfg(kernel_isa = "mve")]
-            vector: mve::Product::new(multiplier, [zero_a, zero_b, zero], [-128, 127]),
+            vector: mve::MulArgs::new(multiplier, [zero_a, zero_b, zero], [-128, 127]),
         })
     }
 
@@ -182,7 +182,7 @@ pub(crate) struct ProductS16 {
     rescale: Rescale,
     limits: [i32; 2],
     #[cfg(kernel_isa = "mve")]
-    vector: mve::Product,
+    vector: mve::MulArgs,
 }
 
 /// All of int16.
@@ -198,7 +198,7 @@ impl ProductS16 {
             rescale: Rescale::new(multiplier, 1 << 30, zero)?,
             limits,
             #[cfg(kernel_isa = "mve")]
-            vector: mve::Product::new(multiplier, zeros, limits),
+            vector: mve::MulArgs::new(multiplier, zeros, limits),
         })
     }
 
@@ -242,7 +242,7 @@ pub(crate) struct SumS16 {
     rescale: Rescale,
     limits: [i32; 2],
     #[cfg(kernel_isa = "mve")]
-    vector: mve::Sum,
+    vector: mve::AddS16Args,
 }
 
 /// One of the terms has the factor 1/2 exactly.
@@ -290,7 +290,7 @@ impl SumS16 {
             rescale: Rescale::new(multiplier, 1 << 30, zero)?,
             limits,
             #[cfg(kernel_isa = "mve")]
-            vector: mve::Sum::new(multipliers, zero, limits),
+            vector: mve::AddS16Args::new(multipliers, zero, limits),
         })
     }
 

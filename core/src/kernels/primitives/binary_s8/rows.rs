@@ -20,7 +20,7 @@ pub(crate) struct SumS8 {
     rescale: Rescale,
     limits: [i8; 2],
     #[cfg(kernel_isa = "mve")]
-    vector: mve::SumOfBytes,
+    vector: mve::AddS8Args,
 }
 
 impl SumS8 {
@@ -43,8 +43,8 @@ impl SumS8 {
             rescale: Rescale::new(multiplier, 1 << 29, zero).filter(|_| shift == 20)?,
             limits: [narrow(limits[0])?, narrow(limits[1])?],
             #[cfg(kernel_isa = "mve")]
-            vector: mve::SumOfBytes {
-                sum: mve::Sum::new(multipliers, zero, limits),
+            vector: mve::AddS8Args {
+                sum: mve::AddS16Args::new(multipliers, zero, limits),
                 zeros: [zero_a.wrapping_neg(), zero_b.wrapping_neg()],
                 steps: [4, 4],
             },
@@ -103,7 +103,7 @@ impl SumS8 {
         // SAFETY: `line.count` elements lie at each operand (fn docs, points 1 and 2). Of a single element the loop reads the four copies in `a` or `b`.
         unsafe {
             let (a, b) = ([line.a.read(); 4], [line.b.read(); 4]);
-            let args = mve::SumOfBytes {
+            let args = mve::AddS8Args {
                 steps: line.steps.map(|step| step << 2),
                 ..self.vector
             };

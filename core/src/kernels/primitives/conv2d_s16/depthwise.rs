@@ -81,7 +81,7 @@ pub(crate) fn run(
     };
     let mut y = y.as_mut_ptr();
     for _ in 0..pixels {
-        // SAFETY: taps, weights, records and outputs of all channels of all pixels lie inside, as just checked. A constant step of 1 is for the compiler to know.
+        // SAFETY: taps, weights, records and outputs of all channels of all pixels lie inside, as just checked. The constant step of 1 is for the compiler.
         unsafe {
             if multiplier == 1 {
                 plain(from, weights, channels, [0, 1], &under, y);

@@ -122,7 +122,7 @@ fn takes(zero: i32, len: usize) -> bool {
 ///
 /// # Safety
 /// 1. `len` elements at `x`, and `count` rows of `len` elements at `weights`.
-/// 2. `count` is not 0, and `count.div_ceil(4) <= sums.len() / 4`.
+/// 2. `count` is not 0 and at most `sums.len()`.
 #[inline(always)]
 unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32]) {
     let (fours_of, _) = sums.as_chunks_mut::<4>();
@@ -133,7 +133,7 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
     };
     #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"))]
     if whole > 0 {
-        // SAFETY: `4 * whole <= count` rows of `len > 0` elements lie at `weights` (point 1), and `fours_of` has a group for each four rows (point 2).
+        // SAFETY: `4 * whole <= count` rows of `len > 0` elements lie at `weights` (point 1), and `whole <= fours_of.len()` (point 2).
         unsafe { loops::rows(x, weights, len, fours_of.as_mut_ptr().cast(), zero, whole) };
     }
     let mut row = weights.wrapping_add(len.wrapping_mul(4).wrapping_mul(whole));
