@@ -140,7 +140,7 @@ impl Registers for super::counter::Core {
     }
 
     fn write(&mut self, address: usize, value: u32) {
-        // SAFETY: as above; the counters' registers are no memory of the program.
+        // SAFETY: the private peripherals of every Cortex-M; the counters' registers are no memory of the program.
         unsafe { core::ptr::write_volatile(core::ptr::with_exposed_provenance_mut(address), value) }
     }
 }

@@ -168,7 +168,7 @@ mod arm {
     /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
     /// channel pairs in the stream, and four writable output pixels.
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 

@@ -109,7 +109,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 

@@ -240,7 +240,7 @@ mod arm {
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
     pub(in super::super) unsafe fn run(run: &DwconvRunArgs) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what the caller guarantees of `run` (fn docs), and keeps to the calling convention.
         unsafe { if run.taps == 9 { run_9(run) } else { run_any(run) } }
     }
 
